@@ -17,7 +17,7 @@ import { createLogger } from './sinks/logs/logger';
 import { standardStream } from './sinks/standard-stream';
 import { SecretMask } from './text/secret-mask';
 import { asError } from './text/thrown';
-import { workerNumber } from './workers/worker/role';
+import { workerNumber } from './workers/role';
 
 /**
  * Runs the service until a signal ends it.
@@ -51,7 +51,7 @@ async function runApp(app: App, environment: NodeJS.ProcessEnv, onServing: RunOp
     const options = { notifier: await managerNotifier(app), onServing };
     const workers = processCount(app.settings.workers);
     if (workers === 1) return await runService(app, options);
-    const { runPrimary } = await import('./main/run-primary.js');
+    const { runPrimary } = await import('./main/primary.js');
     return await runPrimary(app, { ...options, workers, fork: { program: __filename, environment } });
   } catch (error) {
     app.log.fatal(`the service cannot run: ${describeError(asError(error))}`);
@@ -77,7 +77,7 @@ function reportInvalidSettings(
 function main(): void {
   const worker = workerNumber();
   if (worker !== undefined) {
-    void import('./main/start-worker.js').then(({ startWorker }) => startWorker(process.env, worker)).then(exit);
+    void import('./main/worker.js').then(({ startWorker }) => startWorker(process.env, worker)).then(exit);
     return;
   }
   const code = answerCommandLine(process.argv.slice(2), process);

@@ -110,7 +110,13 @@ export class Decision {
 
   /** There will be no verdict. The store may have subtracted negative hits all the same: it may have failed only to say so in time. */
   failed(): void {
-    for (const limited of this.operations) if (limited.isNegative) this.#context.overLimitCache.remove(limited.key);
+    for (const limited of this.operations) if (limited.isNegative) this.#forget(limited);
+  }
+
+  #forget({ key }: LimitedDescriptor): void {
+    const { overLimitCache, options } = this.#context;
+    overLimitCache.remove(key);
+    if (options.localCacheBytes > 0) options.onForgotten?.(key);
   }
 
   #metadata(statuses: readonly DescriptorStatus[]): JsonObject {
@@ -141,7 +147,7 @@ export class Decision {
     const { applied, statistics, callHits } = limited;
     if (limited.isNegative) {
       // A decision that was counted before it, and settled since, may have added the key again.
-      this.#context.overLimitCache.remove(limited.key);
+      this.#forget(limited);
       return false;
     }
     if (limited.overByLocalCache) {

@@ -33,4 +33,6 @@ export interface LimiterOptions extends LimitOptions {
   readonly unmatched?: UnmatchedCalls | undefined;
   /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
   readonly offenders?: Offenders | undefined;
+  /** Called with the key of each counter whose hits the store has subtracted: other processes may have it in their local caches */
+  readonly onForgotten?: ((cacheKey: string) => void) | undefined;
 }

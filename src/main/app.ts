@@ -76,6 +76,8 @@ export interface DecisionInputs {
   readonly store: CounterStore;
   /** What ends the process, shared. */
   readonly termination$: Observable<unknown>;
+  /** Called with each key that the limiter has removed from its local cache: other processes have to do so, too. */
+  readonly onForgotten?: (cacheKey: string) => void;
 }
 
 /** What decides in a process, and what records its decisions. */
@@ -95,12 +97,12 @@ export interface DecisionPath extends Service {
  */
 export async function decisionPath(app: App, inputs: DecisionInputs): Promise<DecisionPath> {
   const { settings, statistics, log } = app;
-  const { rules$, store, termination$ } = inputs;
+  const { rules$, store, termination$, onForgotten } = inputs;
   const decisionLog = await openDecisionLog(app);
   const offenders = offendersOf(app);
   const tracing = await startTracing(app, log);
   const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log) : undefined;
-  const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched }, statistics);
+  const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched, onForgotten }, statistics);
   const streams = service(
     {
       rules$,

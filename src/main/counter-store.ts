@@ -6,8 +6,8 @@ import type { Statistics } from '../statistics/statistics';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
 import type { Log } from '../streams/ports/log';
-import type { Channel } from '../workers/channel/channel';
-import { RemoteCounters } from '../workers/counters/remote-counters';
+import type { Channel } from '../workers/channel';
+import { RemoteCounters } from '../workers/counters';
 import { kvstoreOptions, plaincacheOptions } from './options';
 import { usableMemory } from './process';
 
@@ -74,5 +74,5 @@ export function countsInMemory({ backendType }: Settings): boolean {
 
 /** The counters in the memory of the primary, seen from a worker. */
 export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): CounterStore {
-  return { counters: new RemoteCounters({ channel, windowSpan }), ready$: of(true), description: 'memory' };
+  return { counters: new RemoteCounters(channel, windowSpan), ready$: of(true), description: 'memory' };
 }

@@ -3,7 +3,7 @@
 import { close, url } from 'node:inspector';
 import { join } from 'node:path';
 import { TERMINATION_SIGNALS, recordTerminationSignals } from '../sources/recorded-signals';
-import { workerNumber } from '../workers/worker/role';
+import { workerNumber } from '../workers/role';
 
 /**
  * Signals that would end the process without a drain, or open the inspector, and mean nothing to weir. They are ignored from here

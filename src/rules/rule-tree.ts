@@ -147,14 +147,6 @@ export class Level {
     return value === '' ? rules?.withoutValue : rules?.byValue.get(value);
   }
 
-  /** What is compiled from the wildcards of each key; keys with few of them are left out. */
-  *compiledKeys(): IterableIterator<CompiledKey> {
-    for (const [key, { wildcards }] of this.#byKey) {
-      const compiled = wildcards?.compiled();
-      if (compiled !== undefined) yield { key, compiled };
-    }
-  }
-
   /** Every rule of the level: those of one key in the order of the file, then the one without a value. */
   *rules(): IterableIterator<Rule> {
     for (const { byValue, withoutValue } of this.#byKey.values()) {

@@ -1,6 +1,8 @@
 import { tap } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { ruleFileSource } from './rule-files/rule-file-source';
+import type { RuleFile } from '../rules/files/read-rule-files';
+import type { Ruleset } from '../rules/ruleset';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
@@ -8,6 +10,8 @@ import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
 export interface RuleSourceParts extends LoadedSettings {
   readonly statistics: Statistics;
   readonly log: Log;
+  /** Called with valid rules before they are emitted, and with what they were loaded from: files, or an encoded response as the only one. */
+  readonly onLoaded?: (ruleset: Ruleset, files: readonly RuleFile[]) => void;
 }
 
 /**
@@ -16,13 +20,17 @@ export interface RuleSourceParts extends LoadedSettings {
  * @throws Error that names the setting or the TLS file that cannot be used
  */
 export async function ruleSource(parts: RuleSourceParts): Promise<RuleSource> {
-  if (parts.settings.configType === 'FILE') return fileSource(parts);
+  const { settings, onLoaded } = parts;
+  if (settings.configType === 'FILE') return fileSource(parts);
   // The extension is that of the compiled file, as in an ES module.
   const { xdsSource } = await import('./xds/xds-source.js');
-  return xdsSource(parts);
+  return xdsSource({
+    ...parts,
+    onLoaded: onLoaded && ((ruleset, content) => onLoaded(ruleset, [{ path: '', content }])),
+  });
 }
 
-function fileSource({ settings, statistics, log }: RuleSourceParts): RuleSource {
+function fileSource({ settings, statistics, log, onLoaded }: RuleSourceParts): RuleSource {
   const { events$ } = ruleFileSource({
     root: settings.runtimeRoot,
     subdirectory: settings.runtimeSubdirectory,
@@ -31,6 +39,7 @@ function fileSource({ settings, statistics, log }: RuleSourceParts): RuleSource 
     watchRoot: settings.runtimeWatchRoot,
     mergeDomainConfigs: settings.mergeDomainConfig,
     log,
+    onLoaded,
   });
   const attempts = statistics.counter('runtime.load_attempts');
   const failures = statistics.counter('runtime.load_failures');

@@ -1,11 +1,13 @@
 import type { Profiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
-import type { Duplex } from 'node:stream';
+import type { ClientHttp2Stream } from 'node:http2';
 import { gunzipSync } from 'node:zlib';
 import { Profile } from '../../src/gen/perftools/profiles/profile';
-import { profileResponder } from '../../src/http/debug/profiles/profile-responder';
+import { profileHandler } from '../../src/http/debug/profiles/profile-handler';
+import { WorkerRequests, serveRequests } from '../../src/workers/requests';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
+import { duplexPair } from '../support/workers/channel-pair';
 import {
   HEALTH_BYTES,
   type RawConnection,
@@ -18,18 +20,20 @@ import {
 /** One listener for most tests, with a worker 1. */
 let server: TestHttpServer;
 let availableMemory = Infinity;
-const responses: Duplex[] = [];
+const responses: ClientHttp2Stream[] = [];
 const WORKER = { pid: 7, isServing: true, isResponsive: true, connections: 3, uptimeSeconds: 61.5, restarts: 2 };
 
 beforeAll(async () => {
-  const respond = profileResponder(new RecordedLog());
+  const [own, others] = duplexPair();
+  serveRequests(others, {}, profileHandler(new RecordedLog()));
+  const requests = new WorkerRequests(own);
   server = await startDebugServer({
     availableMemory: () => availableMemory,
     workers: {
       list: () => [{ worker: 1, ...WORKER }],
-      respond: (worker, url) => {
+      forward: (worker, url) => {
         if (worker !== 1) return undefined;
-        responses.push(respond(url));
+        responses.push(requests.get(url));
         return responses.at(-1);
       },
     },

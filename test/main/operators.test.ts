@@ -1,11 +1,8 @@
-import { Readable } from 'node:stream';
-import { NEVER, type Observable, Subject } from 'rxjs';
 import type { ExplainedRequest } from '../../src/limiter/explanations/explained-request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import { reasonOf, reasonOfAnswer } from '../../src/operators/explanation';
-import { WorkerDecisions } from '../../src/main/operators/worker-decisions';
+import { WorkerDecisions } from '../../src/operators/worker-decisions';
 import type { CounterChange, ExplainedCounter } from '../../src/streams/ports/operator';
-import { ChannelClosedError, RequestError } from '../../src/workers/channel/requests/request-error';
 
 describe('the reason of a descriptor', () => {
   function reasonOfLimit(counter: Partial<ExplainedCounter>, isCounted = true): string {
@@ -50,47 +47,37 @@ describe('a request of operators to several workers', () => {
   const STATE = { cacheKey: 'shop_user_ann_0', count: 3, isInLocalCache: false };
   const NO_WORKER = { name: 'DecisionError', code: 'store_failed', message: 'no worker has answered' };
 
-  /** A worker that answers every request with the same value, fails it, or never answers by itself. */
+  /** A worker that answers every call with the same value, fails it, or does not answer: undefined. */
   class FakeWorker {
     readonly asked: string[] = [];
-    readonly answers: Readable[] = [];
-    readonly requests = { ask: (method: string) => this.#ask(method) };
+    readonly patience = new Set<number | undefined>();
+    readonly forget = (cacheKey: string) => void this.asked.push(`told to forget ${cacheKey}`);
 
     constructor(
       readonly answer?: unknown,
       readonly isReady = true,
-      readonly alive$: Observable<unknown> = NEVER,
     ) {}
 
-    get areAllCancelled(): boolean {
-      return this.answers.every(({ destroyed }) => destroyed);
-    }
-
-    #ask(method: string): Readable {
-      const stream = new Readable({ read: () => undefined });
+    call = async (method: string, _: unknown, patience?: number): Promise<readonly unknown[]> => {
       this.asked.push(method);
-      this.answers.push(stream);
-      if (this.answer instanceof Error) return stream.destroy(this.answer);
-      if (this.answer === undefined) return stream;
-      stream.push(JSON.stringify(this.answer));
-      stream.push(null);
-      return stream;
-    }
+      this.patience.add(patience);
+      if (this.answer instanceof Error) throw this.answer;
+      return this.answer === undefined ? [] : [this.answer];
+    };
   }
 
   function decisionsOf(...workers: readonly FakeWorker[]): WorkerDecisions {
     return new WorkerDecisions({ workers: () => workers, offendersSize: 10 });
   }
 
-  beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] }));
-  afterEach(() => void jest.useRealTimers());
+  const TOLD = `told to forget ${CHANGE.cacheKey}`;
 
   it('that one answers for all goes to the next one only when the first one ends before it has answered', async () => {
-    const [ended, other] = [new FakeWorker(new ChannelClosedError()), new FakeWorker(CHANGE)];
+    const [ended, other] = [new FakeWorker(), new FakeWorker(CHANGE)];
     expect(await decisionsOf(ended, other).changeCounter(QUERY, 3)).toEqual(CHANGE);
-    expect([ended.asked, other.asked]).toEqual(Array(2).fill(['change_counter', 'forget']));
+    expect([ended.asked, other.asked]).toEqual(Array(2).fill(['change_counter', TOLD, 'forget']));
     await expect(decisionsOf(ended).explain({} as never)).rejects.toMatchObject(NO_WORKER);
-    const [failed, unasked] = [new FakeWorker(new RequestError('the store is away')), new FakeWorker(CHANGE)];
+    const [failed, unasked] = [new FakeWorker(new Error('the store is away')), new FakeWorker(CHANGE)];
     await expect(decisionsOf(failed, unasked).changeCounter(QUERY, 3)).rejects.toThrow('the store is away');
     expect(unasked.asked).toEqual([]);
   });
@@ -103,38 +90,17 @@ describe('a request of operators to several workers', () => {
     ['the offenders', 5_000, SUMMARY, (decisions) => decisions.offenders({ limit: 5 }), OFFENDERS],
     ['a counter', 5_000, STATE, (decisions) => decisions.readCounter(QUERY), STATE],
     ['an explanation', 5_000, STATE, (decisions) => decisions.explain({} as never), STATE],
-  ])('for %s leaves out one that stands still for %i ms', async (_, deadline, answer, ask, expected) => {
-    const stopped = new FakeWorker();
-    const result = ask(decisionsOf(stopped, new FakeWorker(answer)));
-    await jest.advanceTimersByTimeAsync(deadline - 1);
-    expect(stopped.areAllCancelled).toBe(false);
-    await jest.advanceTimersByTimeAsync(1);
-    expect([stopped.areAllCancelled, await result, jest.getTimerCount()]).toEqual([true, expected, 0]);
-  });
-
-  it('waits for one that is alive and waits for its store, until it stands still; without another one it fails', async () => {
-    const alive$ = new Subject<void>();
-    const waiting = new FakeWorker(undefined, true, alive$);
-    const failure = decisionsOf(waiting)
-      .readCounter(QUERY)
-      .catch((error: unknown) => error);
-    for (let second = 0; second < 30; second += 1) {
-      await jest.advanceTimersByTimeAsync(1_000);
-      alive$.next();
-    }
-    await jest.advanceTimersByTimeAsync(4_999);
-    expect(waiting.areAllCancelled).toBe(false);
-    await jest.advanceTimersByTimeAsync(1);
-    expect(await failure).toMatchObject(NO_WORKER);
-    expect([alive$.observed, jest.getTimerCount()]).toEqual([false, 0]);
+  ])('for %s leaves out one that stands still for %i ms', async (_, patience, answer, ask, expected) => {
+    const [stopped, other] = [new FakeWorker(), new FakeWorker(answer)];
+    expect(await ask(decisionsOf(stopped, other))).toEqual(expected);
+    expect([...stopped.patience, ...other.patience]).toEqual([patience, patience]);
   });
 
   it('goes to those that are ready, while all that run forget a changed counter, now or when they continue', async () => {
     const [silent, ready] = [new FakeWorker(undefined, false), new FakeWorker(CHANGE)];
     expect(await decisionsOf(silent, ready).changeCounter(QUERY, 3)).toEqual(CHANGE);
-    expect([silent.asked, ready.asked]).toEqual([['forget'], ['change_counter', 'forget']]);
-    expect(silent.areAllCancelled).toBe(false);
-    await jest.advanceTimersByTimeAsync(5_000);
-    expect([silent.areAllCancelled, jest.getTimerCount()]).toEqual([true, 0]);
+    expect([silent.asked, ready.asked]).toEqual([[TOLD], ['change_counter', TOLD, 'forget']]);
+    // A late change would change newer counts.
+    expect([...ready.patience]).toEqual([undefined, 5_000]);
   });
 });

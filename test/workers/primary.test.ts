@@ -1,21 +1,16 @@
 import childProcess, { ChildProcess } from 'node:child_process';
 import { Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BehaviorSubject, EMPTY, NEVER, Subject } from 'rxjs';
 import { TestScheduler } from 'rxjs/testing';
-import { sendJson } from '../../src/workers/channel/json-frames';
-import { StreamChannel } from '../../src/workers/channel/stream-channel';
-import { TOPICS } from '../../src/workers/channel/topics';
-import type { Order, Passed, Report, SocketNotice, WorkerState } from '../../src/workers/messages';
-import { RestartBackoff } from '../../src/workers/primary/backoff';
-import { ConnectionDispatch } from '../../src/workers/primary/connection-dispatch';
-import { workerExecArguments } from '../../src/workers/primary/exec-arguments';
-import { instance } from '../../src/workers/primary/instance';
-import { leastLoaded } from '../../src/workers/primary/least-loaded';
-import type { Responsiveness } from '../../src/workers/primary/responsiveness';
-import { WorkerPool } from '../../src/workers/primary/worker-pool';
-import { type WorkerExit, WorkerProcess } from '../../src/workers/primary/worker-process';
-import { PrimaryLink } from '../../src/workers/worker/primary-link';
-import { workerArguments, workerNumber } from '../../src/workers/worker/role';
+import { Channel } from '../../src/workers/channel';
+import { WorkerConnections } from '../../src/workers/connections';
+import { ConnectionDispatch, leastLoaded } from '../../src/workers/dispatch';
+import { instance } from '../../src/workers/instance';
+import { type Member, WorkerPool } from '../../src/workers/pool';
+import { PrimaryLink } from '../../src/workers/primary-link';
+import { type Order, type Report, type WorkerExit, WorkerProcess, type WorkerState } from '../../src/workers/process';
+import { workerArguments, workerExecArguments, workerNumber } from '../../src/workers/role';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import { duplexPair } from '../support/workers/channel-pair';
@@ -23,19 +18,24 @@ import { duplexPair } from '../support/workers/channel-pair';
 /** A worker that does what the test says. Records its orders, and the sockets that it gets. */
 class FakeWorker {
   readonly reports$ = new Subject<Report>();
-  readonly states$ = new Subject<WorkerState>();
-  readonly notices$ = new Subject<SocketNotice>();
-  readonly responsiveness$ = new Subject<Responsiveness>();
   readonly exited$ = new Subject<WorkerExit>();
+  readonly startedAt = performance.now();
   readonly received: string[] = [];
   readonly sockets: Socket[] = [];
+  readonly channel = { start: () => void this.received.push('start') };
+  readonly connections: WorkerConnections;
+  /** Sends what the worker reports about its sockets. */
+  notice: (notice: { readonly taken: number } | { readonly closed: number }) => void = () => undefined;
 
-  constructor(readonly number: number) {}
+  constructor(readonly number: number) {
+    this.connections = new WorkerConnections({
+      send: (_: unknown, socket: Socket) => this.sockets.push(socket) > 0,
+      on: (_: string, listener: (notice: unknown) => void) => (this.notice = listener),
+    } as never);
+  }
 
-  start = () => void this.received.push('start');
   order = ({ kind }: Order) => void this.received.push(kind);
   kill = () => void this.received.push('kill');
-  pass = (_: Passed, socket: Socket) => void this.sockets.push(socket);
 
   serves(): void {
     this.reports$.next({ kind: 'serving', store: 'memory' });
@@ -75,18 +75,63 @@ describe('the pool of workers', () => {
   /** Drains a pool until its workers have ended. */
   function drain(pool: WorkerPool): { isOver: boolean } {
     const progress = { isOver: false };
-    pool.drain().subscribe({
-      complete: () => pool.finish().subscribe({ complete: () => (progress.isOver = true) }),
-    });
+    void pool
+      .drain()
+      .then(() => pool.finish())
+      .then(() => (progress.isOver = true));
     return progress;
   }
 
-  it('kills a worker that is stuck, also before it serves', () => {
-    const { log, workers } = startPool();
-    for (const state of ['silent', 'stuck'] as const) workers[0].responsiveness$.next(state);
-    expect(workers.map(({ received }) => received)).toEqual([['start', 'kill'], ['start']]);
-    const fields = { worker: 1, reason: 'it has not answered for 60000 ms' };
-    expect(log.lines).toEqual([{ level: 'error', message: 'a worker does not answer and is killed', fields }]);
+  it('gives others the connections of a worker that has not answered for ten seconds, until it answers, and kills it after a minute', () => {
+    jest.useFakeTimers();
+    const { pool, log, workers } = startPool({ areServing: true });
+    function states() {
+      return pool.members.map(({ isResponsive }) => isResponsive);
+    }
+    function pass(seconds: number): void {
+      for (let second = 0; second < seconds; second += 1) {
+        jest.advanceTimersByTime(1_000);
+        workers[1].reports$.next({ kind: 'alive' });
+      }
+    }
+    pass(10);
+    expect(states()).toEqual([true, true]);
+    pass(1);
+    expect(states()).toEqual([false, true]);
+    workers[0].reports$.next({ kind: 'alive' });
+    expect(states()).toEqual([true, true]);
+    pass(60);
+    expect(workers[0].received).not.toContain('kill');
+    pass(1);
+    expect(workers[0].received.filter((order) => order !== 'ping')).toEqual(['start', 'kill']);
+    expect(workers[1].received.filter((order) => order !== 'ping')).toEqual(['start']);
+    const silent = 'a worker does not answer; others get the new connections';
+    expect(log.messages).toEqual([silent, 'a worker answers again', silent, 'a worker does not answer and is killed']);
+    expect(log.lines.at(-1)?.fields).toEqual({ worker: 1, reason: 'it has not answered for 60000 ms' });
+    pool.kill();
+  });
+
+  it('kills a worker that stands still before it serves, without a line before', () => {
+    jest.useFakeTimers();
+    const { pool, log, workers } = startPool();
+    jest.advanceTimersByTime(61_000);
+    expect(workers.map(({ received }) => received.at(-2))).toEqual(['kill', 'kill']);
+    expect(log.messages).toEqual(Array(2).fill('a worker does not answer and is killed'));
+    pool.kill();
+  });
+
+  it('gives an order that it announces to all workers, and the last one of its kind to those that start later', () => {
+    jest.useFakeTimers();
+    const { pool, workers } = startPool({ areServing: true });
+    for (let time = 0; time < 2; time += 1) pool.announce({ kind: 'health', health: { healthy: true, unhealthy: [] } });
+    workers[0].ends(KILLED);
+    jest.advanceTimersByTime(100);
+    expect(workers.map(({ received }) => received)).toEqual([
+      ['start', 'health', 'health'],
+      ['start', 'health', 'health'],
+      ['health', 'start'],
+    ]);
+    pool.kill();
   });
 
   it('replaces a worker that ends, also when it cannot be started at first, until the drain begins', () => {
@@ -101,37 +146,59 @@ describe('the pool of workers', () => {
     workers[1].ends(KILLED);
     jest.advanceTimersByTime(60_000);
     expect([workers.length, pool.hasLostCalls]).toEqual([3, true]);
-    expect(log.messages).toEqual([REPLACED, REPLACED, REPLACED, LOST]);
+    expect(log.messages.filter((message) => !message.includes('answer'))).toEqual([REPLACED, REPLACED, REPLACED, LOST]);
+    pool.kill();
   });
 
-  it('drains until all workers have ended, and has lost calls if the exit code of one is not 0', () => {
+  it('drains until all workers have ended, and has lost calls if the exit code of one is not 0', async () => {
     const { pool, log, workers } = startPool({ areServing: true });
     const progress = drain(pool);
     workers[1].reports$.next({ kind: 'drained' });
     workers[1].ends({ code: 0 });
+    await nextTurn();
     expect([progress.isOver, pool.hasLostCalls]).toEqual([false, false]);
     workers[0].ends({ code: 1 });
+    await nextTurn();
     expect(workers[1].received).toEqual(['start', 'drain']);
     const fields = { worker: 1, reason: 'exit code 1' };
     expect([progress.isOver, pool.hasLostCalls]).toEqual([true, true]);
+    pool.kill();
     expect(log.lines).toEqual([{ level: 'error', message: LOST, fields }]);
   });
 
-  it('kills in a drain the workers that do not serve yet, which have no calls to lose', () => {
+  it('kills in a drain the workers that do not serve yet, which have no calls to lose', async () => {
     const { pool, log, workers } = startPool();
     const progress = drain(pool);
     // It was about to serve when it was killed.
     workers[0].serves();
     for (const worker of workers) worker.ends(KILLED);
+    await nextTurn();
     for (const { received } of workers) expect(received).toEqual(['start', 'kill', 'drain']);
+    pool.kill();
     expect([progress.isOver, pool.hasLostCalls, log.lines]).toEqual([true, false, []]);
   });
 
   it('waits from 100 ms to 10 s, twice as long each time, until a worker has lived for a minute', () => {
-    const backoff = new RestartBackoff();
-    const delays = Array.from({ length: 9 }, () => backoff.delayAfter(59_999));
-    expect(delays).toEqual([100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
-    expect([backoff.delayAfter(60_000), backoff.delayAfter(0)]).toEqual([100, 200]);
+    jest.useFakeTimers();
+    const { pool, log, workers } = startPool({ areServing: true });
+    function endAfter(milliseconds: number): unknown {
+      const worker = workers.at(-1)!;
+      worker.reports$.next({ kind: 'alive' });
+      for (let left = milliseconds; left > 0; left -= 30_000) {
+        jest.advanceTimersByTime(Math.min(left, 30_000));
+        for (const { reports$ } of workers) reports$.next({ kind: 'alive' });
+      }
+      worker.ends(KILLED);
+      jest.advanceTimersByTime(10_000);
+      workers.at(-1)!.serves();
+      return log.lines.findLast(({ fields }) => fields?.['in'] !== undefined)?.fields?.['in'];
+    }
+    const delays = Array.from({ length: 9 }, () => endAfter(49_000));
+    expect(delays).toEqual(
+      ['100', '200', '400', '800', '1600', '3200', '6400', '10000', '10000'].map((ms) => `${ms}ms`),
+    );
+    expect([endAfter(70_000), endAfter(0)]).toEqual(['100ms', '200ms']);
+    pool.kill();
   });
 });
 
@@ -171,7 +238,9 @@ describe('the process of a worker', () => {
 describe('a connection', () => {
   it('goes to the worker with the fewest of its listener, then of all, among those that answer, if one does', () => {
     function chosen(...workers: readonly (readonly [grpc: number, http: number, isResponsive?: false])[]) {
-      const loaded = workers.map(([grpc, http, isResponsive = true]) => ({ load: { grpc, http }, isResponsive }));
+      const loaded = workers.map(([grpc, http, isResponsive = true]) => {
+        return { process: { connections: { load: { grpc, http } } }, isServing: true, isResponsive };
+      });
       return loaded.findIndex((worker) => worker === leastLoaded(loaded, 'grpc'));
     }
     expect([chosen([2, 0], [1, 9]), chosen([1, 5], [1, 2], [2, 0]), chosen([1, 1], [1, 1])]).toEqual([1, 1, 0]);
@@ -181,35 +250,47 @@ describe('a connection', () => {
   it('waits for the first worker if it is of gRPC, passes to another one until it is taken, and is counted until its end', async () => {
     const serving$ = new Subject<WorkerProcess>();
     const unavailable: Socket[] = [];
+    const pool = { serving$, members: [] as Member[] };
     const dispatch = new ConnectionDispatch({
-      pool: { serving$ },
+      pool,
       maxGrpcConnections: 2,
       onRefused: () => undefined,
-      serveUnavailable: (socket) => unavailable.push(socket),
+      unavailable: { adopt: (socket) => unavailable.push(socket), close: () => Promise.resolve() },
+      onError: () => undefined,
     });
-    const [one, other] = [new FakeWorker(1), new FakeWorker(2)];
-    const sockets = Array.from({ length: 5 }, () => new Socket()) as [Socket, Socket, Socket, Socket, Socket];
-    const [first, second, third, http, late] = sockets;
+    const workers = [new FakeWorker(1), new FakeWorker(2)] as [FakeWorker, FakeWorker];
+    const [one, other] = workers;
+    for (const worker of workers) worker.exited$.subscribe(() => pool.members.shift());
+    function serve(): void {
+      pool.members = workers.map((worker) => {
+        return { process: worker as unknown as WorkerProcess, state: undefined, isServing: true, isResponsive: true };
+      });
+      for (const { process } of pool.members) serving$.next(process);
+    }
+    const sockets = Array.from({ length: 6 }, () => new Socket());
+    const [first, second, third, fourth, http, late] = sockets as [Socket, Socket, Socket, Socket, Socket, Socket];
     for (const socket of [first, second, third]) dispatch.accepted('grpc', socket);
     dispatch.accepted('http', http);
     expect([third.destroyed, unavailable]).toEqual([true, [http]]);
-    serving$.next(one as unknown as WorkerProcess);
-    serving$.next(other as unknown as WorkerProcess);
-    expect(one.sockets).toEqual([first, second]);
-    one.notices$.next({ taken: 1 });
-    expect([first.destroyed, second.destroyed, dispatch.count('grpc')]).toEqual([true, false, 2]);
+    serve();
+    expect([one.sockets, other.sockets]).toEqual([[first], [second]]);
+    one.notice({ closed: 1 });
+    dispatch.accepted('grpc', fourth);
+    other.notice({ taken: 1 });
+    expect([second.destroyed, fourth.destroyed, dispatch.count('grpc')]).toEqual([true, false, 2]);
     one.ends({ signal: 'SIGKILL' });
-    expect([other.sockets, dispatch.count('grpc')]).toEqual([[second], 1]);
+    expect([other.sockets, dispatch.count('grpc')]).toEqual([[second, fourth], 2]);
+    other.notice({ closed: 1 });
     let settled = 0;
-    void dispatch.settled('grpc').then(() => (settled += 1));
-    other.notices$.next({ taken: 1 });
+    void dispatch.stop('grpc').then(() => (settled += 1));
+    other.notice({ taken: 2 });
     await until('it is settled', () => settled === 1);
-    other.notices$.next({ closed: 1 });
-    expect([second.destroyed, dispatch.count('grpc')]).toEqual([true, 0]);
+    other.notice({ closed: 2 });
+    expect([fourth.destroyed, dispatch.count('grpc')]).toEqual([true, 0]);
     // A worker that hangs does not keep the others from draining.
     dispatch.accepted('grpc', late);
     jest.useFakeTimers({ doNotFake: ['nextTick'] });
-    void dispatch.settled('grpc').then(() => (settled += 1));
+    void dispatch.stop('grpc').then(() => (settled += 1));
     await jest.advanceTimersByTimeAsync(999);
     expect(settled).toBe(1);
     await jest.advanceTimersByTimeAsync(1);
@@ -221,54 +302,52 @@ describe('a connection', () => {
     await jest.advanceTimersByTimeAsync(1);
     expect([late.destroyed, dispatch.count('grpc')]).toEqual([true, 0]);
     for (const socket of sockets) socket.destroy();
-    dispatch.close();
+    await dispatch.close();
   });
 });
 
 describe('an instance', () => {
   const GOOD = { healthy: true, unhealthy: [] };
 
-  function worker(isServing: boolean, unhealthy: string[] = [], awaited: WorkerState['awaited'] = []) {
-    return {
-      isServing,
-      isResponsive: true,
-      state: { health: { healthy: unhealthy.length === 0, unhealthy }, awaited },
-    };
+  const STORE: WorkerState = { isStoreReady: true, isStoreConnected: true };
+
+  function worker(isServing: boolean, state: Partial<WorkerState> = {}, isResponsive = true) {
+    return { isServing, isResponsive, state: { ...STORE, ...state } };
   }
 
   function instanceOf(startsWithoutRules: boolean) {
     const members$ = new BehaviorSubject([worker(true), worker(true)]);
-    const termination$ = new Subject<unknown>();
-    const sources = { rules$: startsWithoutRules ? EMPTY : NEVER, members$, complete$: NEVER, termination$ };
+    const [termination$, complete$] = [new Subject<unknown>(), new Subject<unknown>()];
+    const sources = { rules$: startsWithoutRules ? EMPTY : NEVER, members$, complete$, termination$ };
     const scheduler = new TestScheduler(() => undefined);
     const streams = instance(sources, { startsWithoutRules, needsDomain: false, scheduler });
     streams.health$.subscribe().add(streams.awaited$.subscribe());
-    return { ...streams, members$, termination$ };
+    return { ...streams, members$, termination$, complete$ };
   }
 
   it('has the health of the components of its workers that serve and answer, and is unhealthy without any, or when it ends', () => {
     const { health$, members$, termination$ } = instanceOf(true);
-    const bad = worker(true, ['counter store']);
+    const bad = worker(true, { isStoreConnected: false });
     function unhealthyWith(...members: (typeof members$)['value']) {
       members$.next(members);
       return health$.value.unhealthy;
     }
     expect(unhealthyWith(bad, worker(true), bad)).toEqual(['counter store']);
-    expect(unhealthyWith(worker(true), worker(false, ['counter store']))).toEqual([]);
+    expect(unhealthyWith(worker(true), worker(false, { isStoreConnected: false }))).toEqual([]);
     expect(unhealthyWith(worker(false))).toEqual(['workers']);
-    expect(unhealthyWith({ ...worker(true), isResponsive: false }, worker(true))).toEqual([]);
-    expect(unhealthyWith({ ...worker(true), isResponsive: false })).toEqual(['workers']);
+    expect(unhealthyWith(worker(true, {}, false), worker(true))).toEqual([]);
+    expect(unhealthyWith(worker(true, {}, false))).toEqual(['workers']);
     termination$.next('SIGTERM');
     expect(unhealthyWith(worker(true))).toEqual(['termination']);
   });
 
-  it('waits for what its workers wait for, for its workers, and for the rules', () => {
-    const { awaited$, members$ } = instanceOf(true);
-    members$.next([worker(false, [], ['counter store']), worker(false)]);
+  it('waits for the store of its workers, for its workers, and for the rules', () => {
+    const { awaited$, members$, complete$ } = instanceOf(true);
+    members$.next([worker(false, { isStoreReady: false }), worker(false)]);
     expect(awaited$.value).toEqual(['counter store']);
     members$.next([worker(false), worker(true)]);
     expect(awaited$.value).toEqual(['workers']);
-    members$.next([worker(true), worker(true)]);
+    complete$.next(undefined);
     expect([awaited$.value, instanceOf(false).awaited$.value]).toEqual([[], ['rules']]);
   });
 
@@ -277,9 +356,9 @@ describe('an instance', () => {
     const link = new PrimaryLink(own);
     const healthAtDrain: unknown[] = [];
     link.health$.subscribe();
-    link.drain$.subscribe(() => healthAtDrain.push(link.health$.value));
-    link.start();
-    sendJson(new StreamChannel(others), TOPICS.health, GOOD);
+    link.orders('drain').subscribe(() => healthAtDrain.push(link.health$.value));
+    link.channel.start();
+    new Channel(others).send('control', { kind: 'health', health: GOOD } satisfies Order);
     await until('the worker is informed', () => link.health$.value.healthy);
     own.destroy();
     await until('the drain begins', () => healthAtDrain.length > 0);

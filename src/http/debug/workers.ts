@@ -1,5 +1,5 @@
-import { type IncomingMessage, get } from 'node:http';
-import { Duplex, type Readable } from 'node:stream';
+import { type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader, constants } from 'node:http2';
+import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import { HttpError } from '../server/errors';
 import type { DebugEndpoint } from './endpoint';
@@ -24,11 +24,12 @@ export interface WorkerInfo {
 export interface DebugWorkers {
   readonly list: () => readonly WorkerInfo[];
   /**
-   * The response of a worker to GET of a path with its query, as the bytes of HTTP; undefined if it does not run. It fails when the worker
-   * ends; to destroy it ends the request.
+   * Forwards GET of a path with its query to a worker; undefined if it does not run. To close the stream ends the request.
    */
-  readonly respond: (worker: number, url: string) => Readable | undefined;
+  readonly forward: (worker: number, url: string) => ClientHttp2Stream | undefined;
 }
+
+type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 
 /** The response headers of profiles that reach the caller. */
 const FORWARDED = ['content-type', 'content-disposition', 'retry-after'];
@@ -62,70 +63,44 @@ export function ofWorkers(endpoint: DebugEndpoint, workers: DebugWorkers): Debug
     get: async (ctx, next) => {
       const { worker } = ctx.query;
       if (worker === undefined) return endpoint.get(ctx, next);
-      const response = /^[1-9]\d{0,3}$/.test(String(worker)) ? workers.respond(Number(worker), ctx.url) : undefined;
-      if (response === undefined) {
+      const stream = /^[1-9]\d{0,3}$/.test(String(worker)) ? workers.forward(Number(worker), ctx.url) : undefined;
+      if (stream === undefined) {
         throw new HttpError({
           status: 404,
           code: 'not_found',
           message: 'no such worker runs; /workers has all of them',
         });
       }
-      return forward(ctx, response);
+      return respond(ctx, stream);
     },
   };
 }
 
-async function forward(ctx: Context, bytes: Readable): Promise<void> {
-  ctx.res.once('close', () => bytes.destroy());
-  let response: IncomingMessage;
-  try {
-    response = await responseIn(bytes);
-  } catch (cause) {
-    throw new HttpError({
-      status: 503,
-      code: 'worker_ended',
-      message: `the worker has not responded: ${(cause as Error).message}`,
-    });
+async function respond(ctx: Context, stream: ClientHttp2Stream): Promise<void> {
+  // Without a code, the worker would wait for the end of a request that it does not read.
+  ctx.res.once('close', () => stream.close(constants.NGHTTP2_CANCEL));
+  const headers = await headersOf(stream);
+  if (headers === undefined) {
+    throw new HttpError({ status: 503, code: 'worker_ended', message: 'the worker has ended before it responded' });
   }
-  ctx.status = response.statusCode ?? 500;
+  ctx.status = headers[':status'] ?? 500;
   for (const name of FORWARDED) {
-    const value = response.headers[name];
+    const value = headers[name];
     if (value !== undefined) ctx.set(name, value);
   }
-  ctx.body = response;
+  ctx.body = Readable.from(completely(stream), { objectMode: false });
 }
 
-/** Reads the head of a response; its body is read as fast as the caller does. */
-function responseIn(bytes: Readable): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    get({ createConnection: () => new Received(bytes) }, resolve).on('error', reject);
+/** Undefined when the worker ends before it has responded. */
+function headersOf(stream: ClientHttp2Stream): Promise<ResponseHeaders | undefined> {
+  return new Promise((resolve) => {
+    stream.once('response', resolve).once('close', () => resolve(undefined));
+    stream.on('error', () => undefined);
   });
 }
 
-/** A connection on which a response arrives. What is written to it is dropped: the request has been made where the response comes from. */
-class Received extends Duplex {
-  readonly #bytes: Readable;
-
-  constructor(bytes: Readable) {
-    super();
-    this.#bytes = bytes;
-    bytes.on('data', (chunk: Buffer) => {
-      if (!this.push(chunk)) bytes.pause();
-    });
-    bytes.once('end', () => this.push(null));
-    bytes.on('error', (error) => this.destroy(error));
-  }
-
-  override _read(): void {
-    this.#bytes.resume();
-  }
-
-  override _write(_bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    done();
-  }
-
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#bytes.destroy();
-    done(error);
-  }
+/** Fails when the worker ends before the end of the body: a stream of HTTP/2 closes without an error then. */
+async function* completely(stream: ClientHttp2Stream): AsyncGenerator<Buffer, void, void> {
+  yield* stream as AsyncIterable<Buffer>;
+  if (stream.rstCode !== constants.NGHTTP2_NO_ERROR) throw new Error('the worker has ended');
 }

@@ -47,12 +47,6 @@ export class WildcardRules<T extends WildcardRule> {
     this.#isPrepared = true;
   }
 
-  /** What the index searches; undefined when the patterns are so few that it is not needed. */
-  compiled(): CompiledWildcards | undefined {
-    if (!this.#isPrepared) this.#prepare();
-    return this.#index?.compiled;
-  }
-
   /**
    * The first rule whose wildcard matches.
    * @throws TooMuchWork

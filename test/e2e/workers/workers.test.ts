@@ -140,6 +140,24 @@ describe('an instance with two workers, and counters in memory,', () => {
     await instance.expectOperatorsSeeAllWorkers(weir, clients);
   });
 
+  it('removes a key from the local caches of all workers when negative hits have lowered its count', async () => {
+    const codes = [instance.OK, instance.OK, instance.OK, ...Array<number>(3).fill(instance.OVER_LIMIT)];
+    const counter = 'GET /api/counters?domain=shop&descriptor=caller=refunded';
+    expect(await clients.codes('caller=refunded')).toEqual(codes);
+    await clients.codes('caller=refunded');
+    expect(await instance.api(weir, counter)).toMatchObject({ isInLocalCache: true });
+    const entries = [{ key: 'caller', value: 'refunded' }];
+    const [client] = clients.all;
+    await client!.shouldRateLimit('shop', [{ entries, limit: undefined, hitsAddend: 9n, isNegativeHits: true }]);
+    // The others are told when the answer is there.
+    const state = await weir.until('no worker to have it', async () => {
+      const found = await instance.api(weir, counter);
+      return found['isInLocalCache'] === false && found;
+    });
+    expect(state).toMatchObject({ count: 0 });
+    expect(await clients.codes('caller=refunded')).toEqual(codes);
+  });
+
   it('replaces rules in all workers, and rejects invalid ones, each with one line and one count', async () => {
     await rules.write('shop.yaml', 'domain: shop\ndescriptors: [{ value: x }]\n');
     await weir.line(/new rules rejected; keeping the active rules/);

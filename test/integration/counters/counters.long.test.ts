@@ -1,7 +1,6 @@
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
-import { RemoteCounters } from '../../../src/workers/counters/remote-counters';
-import { serveCounters } from '../../../src/workers/counters/serve-counters';
+import { RemoteCounters, serveCounters } from '../../../src/workers/counters';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -16,7 +15,7 @@ describe('counters in the memory of another process', () => {
   const { primary, worker } = channelPair();
   const memory = new MemoryCounters({ maxKeys: 100_000, now: Date.now });
   serveCounters(primary, memory);
-  const counters = new RemoteCounters({ channel: worker, windowSpan: 0 });
+  const counters = new RemoteCounters(worker, 0);
   afterAll(() => Promise.all([counters.close(), memory.close()]));
   countingScenarios(() => counters);
 });

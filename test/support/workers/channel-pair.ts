@@ -1,10 +1,10 @@
 import { Duplex } from 'node:stream';
-import { StreamChannel } from '../../../src/workers/channel/stream-channel';
+import { Channel } from '../../../src/workers/channel';
 
 /** The two ends of a channel in one process, as if a pipe were between them. */
 interface ChannelPair {
-  readonly primary: StreamChannel;
-  readonly worker: StreamChannel;
+  readonly primary: Channel;
+  readonly worker: Channel;
 }
 
 interface PairOptions {
@@ -15,7 +15,7 @@ interface PairOptions {
 /** Both ends read from the next turn of the event loop on, when their topics have subscribers. */
 export function channelPair(options: PairOptions = {}): ChannelPair {
   const [one, other] = duplexPair(options);
-  const pair = { primary: new StreamChannel(one), worker: new StreamChannel(other) };
+  const pair = { primary: new Channel(one), worker: new Channel(other) };
   setImmediate(() => {
     pair.primary.start();
     pair.worker.start();

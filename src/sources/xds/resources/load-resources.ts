@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { type Observable, defer, of } from 'rxjs';
-import { buildRuleset } from '../../../rules/ruleset';
+import { type Observable, defer, of, tap } from 'rxjs';
+import { type Ruleset, buildRuleset } from '../../../rules/ruleset';
 import { type LoadedRules, loadInThread } from '../../rule-thread/load-in-thread';
 import { checkResources } from './check-resources';
 import type { ResourcesWorkerData } from './resources-worker';
@@ -12,6 +12,8 @@ export interface LoadResourcesOptions {
   readonly workerFile?: string | undefined;
   /** Bytes up to which a response is loaded without a worker thread. */
   readonly smallSet?: number | undefined;
+  /** Called with valid rules and the response, for another process that has to load the same ones. */
+  readonly onLoaded?: ((ruleset: Ruleset, response: Uint8Array) => void) | undefined;
 }
 
 const WORKER_FILE = join(__dirname, 'resources-worker.js');
@@ -24,17 +26,15 @@ const SMALL_SET = 16 * 1024;
  * thread.
  */
 export function loadResources(response: Uint8Array, options: LoadResourcesOptions): Observable<LoadedRules> {
-  const { mergeDomainConfigs, workerFile = WORKER_FILE, smallSet = SMALL_SET } = options;
-  return defer(() => {
-    if (response.length > smallSet) {
-      // Copied, because the message may be a view of a buffer that is shared.
-      const message = new Uint8Array(response);
-      const workerData: ResourcesWorkerData = { message, mergeDomainConfigs };
-      return loadInThread(workerFile, { workerData, transferList: [message.buffer] });
-    }
-    const { configs, placeOf, errors, warnings } = checkResources(response, mergeDomainConfigs);
-    return of(
-      errors.length > 0 ? { ruleset: undefined, errors } : { ruleset: buildRuleset(configs, placeOf), warnings },
-    );
-  });
+  const { mergeDomainConfigs, workerFile = WORKER_FILE, smallSet = SMALL_SET, onLoaded } = options;
+  // Copied, because the message may be a view of a buffer that is shared.
+  const workerData: ResourcesWorkerData = { message: new Uint8Array(response), mergeDomainConfigs };
+  const loaded$ =
+    response.length > smallSet ? loadInThread(workerFile, { workerData }) : defer(() => of(load(workerData)));
+  return loaded$.pipe(tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, workerData.message)));
+}
+
+function load({ message, mergeDomainConfigs }: ResourcesWorkerData): LoadedRules {
+  const { configs, placeOf, errors, warnings } = checkResources(message, mergeDomainConfigs);
+  return errors.length > 0 ? { ruleset: undefined, errors } : { ruleset: buildRuleset(configs, placeOf), warnings };
 }

@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto';
+import { type Observable, type Subscription, defer, delay, takeUntil } from 'rxjs';
+import { VERSION } from '../cli/version';
+import type { ServerTls } from '../grpc/http2/tls/tls-options';
+import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
+import { unavailableHttp } from '../http/serve-unavailable';
+import { WorkerDecisions } from '../operators/worker-decisions';
+import type { Ruleset } from '../rules/ruleset';
+import { recordLoads } from '../sinks/logs/rule-log';
+import { turnScheduler } from '../sources/event-loop-turns';
+import { GrpcTls } from '../sources/certificates/grpc-tls';
+import { ruleSource } from '../sources/rule-source';
+import { terminationSignals } from '../sources/signals';
+import type { DrainStep } from '../streams/drain';
+import { Readiness } from '../streams/readiness';
+import { ConnectionDispatch } from '../workers/dispatch';
+import { Exchange } from '../workers/exchange';
+import { type Instance, instance } from '../workers/instance';
+import { WorkerPool } from '../workers/pool';
+import { type ForkOptions, type TlsTexts, WorkerProcess } from '../workers/process';
+import { type RawRules, distributeRules } from '../workers/rules';
+import { nameOfPeer } from './address-text';
+import type { App } from './app';
+import { countsInMemory, memoryStore } from './counter-store';
+import { openDebugListener } from './debug-listener';
+import { HttpRejections } from './http-rejections';
+import { type RunOptions, lifeOf } from './life';
+import { startStatisticsOutputs } from './outputs';
+import { RefusedConnections } from './refused-connections';
+import { grpcAddress, httpAddress } from './servers';
+
+export interface PrimaryOptions extends RunOptions {
+  /** The number of workers, at least 2. */
+  readonly workers: number;
+  readonly fork: ForkOptions;
+}
+
+/**
+ * Runs the service as several processes: starts the workers, opens the listeners when all of them are ready, gives them the
+ * connections, replaces workers that end, and drains all at the first signal.
+ *
+ * @returns the exit code, when the process may end
+ * @throws what prevents the service from running
+ */
+export async function runPrimary(app: App, { workers, fork, ...options }: PrimaryOptions): Promise<0 | 1> {
+  process.title = 'weir: primary';
+  const { settings, statistics, log } = app;
+  statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
+  const rejections = new HttpRejections(statistics, log);
+  const refusals = new RefusedConnections();
+  const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
+  const memory = countsInMemory(settings) ? memoryStore(app, statistics, log).counters : undefined;
+  const exchange = new Exchange(pool, statistics, memory);
+  const decisions = new WorkerDecisions({ workers: () => exchange.asked, offendersSize: settings.offendersSize });
+  const outputs = await startStatisticsOutputs(app, { offenders: decisions, rejections, workers: exchange });
+  const signal$ = terminationSignals();
+  const streams = await instanceOf(app, pool, signal$);
+  const tls = await shareCertificates(app, pool);
+  const readiness = new Readiness({ ...streams, hasWorkers: true });
+  const { config$, phase$ } = streams;
+  // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
+  const debug = await openDebugListener(app, { config$, readiness, rejections, workers: exchange, decisions });
+  // First: the distribution of rules ends with the signal, and must not be its only subscriber when it was recorded before.
+  const subscriptions = signal$.subscribe();
+  subscriptions.add(exchange.subscribe());
+  subscriptions.add(subscribeTo(streams, pool));
+  subscriptions.add(refusals.logTo(log).subscribe());
+  subscriptions.add(rejections.logConditions().subscribe());
+  const dispatch = dispatchTo(pool, app, { readiness, rejections, refusals });
+  try {
+    pool.start();
+    return await lifeOf(app, {
+      ...options,
+      phase$,
+      signal$,
+      readiness,
+      open: async () => ({
+        http: await dispatch.listen('http', httpAddress(app)),
+        grpc: await dispatch.listen('grpc', grpcAddress(app), GRPC_BACKLOG),
+        debug: debug.address,
+        metrics: outputs.metricsAddress,
+        store: pool.members.find(({ store }) => store !== undefined)?.store ?? '',
+        rules: config$.value.loaded,
+      }),
+      // In the order of a single process; its steps up to the counter store are one here, in all workers at the same time.
+      drainSteps: [
+        ...endOfCalls(pool, dispatch, tls),
+        { name: 'counter store', run: () => defer(async () => memory?.close()) },
+        { name: 'statistics outputs', run: () => outputs.finish() },
+        { name: 'debug listener', run: () => defer(() => debug.close()) },
+      ],
+      hasLostCalls: () => pool.hasLostCalls,
+    });
+  } finally {
+    // What has not ended by itself: the drain was aborted, or the service could not start.
+    pool.kill();
+    subscriptions.unsubscribe();
+  }
+}
+
+/** The streams of the primary; the rules are those that the workers decide by. */
+async function instanceOf(app: App, pool: WorkerPool, signal$: Observable<unknown>): Promise<Instance> {
+  const { shutdownDelay, forceStartWithoutInitialConfig, healthyWithAtLeastOneConfigLoaded } = app.settings;
+  const raw = new WeakMap<Ruleset, RawRules>();
+  const { events$ } = await ruleSource({ ...app, onLoaded: (ruleset, files) => raw.set(ruleset, files) });
+  const rules$ = events$.pipe(
+    // Until the drain, callers are served as before: with new rules, too.
+    takeUntil(shutdownDelay === 0 ? signal$ : signal$.pipe(delay(shutdownDelay))),
+    distributeRules({
+      pool,
+      rawOf: (ruleset) => raw.get(ruleset) ?? [],
+      startsWithoutRules: forceStartWithoutInitialConfig,
+    }),
+    recordLoads(app),
+  );
+  return instance(
+    { rules$, members$: pool.members$, complete$: pool.complete$, termination$: signal$ },
+    {
+      startsWithoutRules: forceStartWithoutInitialConfig,
+      needsDomain: healthyWithAtLeastOneConfigLoaded,
+      scheduler: turnScheduler,
+    },
+  );
+}
+
+/** The streams flow until the service has drained; each worker receives every change of the health. */
+function subscribeTo({ config$, health$, awaited$ }: Instance, pool: WorkerPool): Subscription {
+  const subscriptions = config$.subscribe();
+  subscriptions.add(awaited$.subscribe());
+  subscriptions.add(health$.subscribe((health) => pool.announce({ kind: 'health', health })));
+  return subscriptions;
+}
+
+function endOfCalls(pool: WorkerPool, dispatch: ConnectionDispatch, tls: GrpcTls | undefined): readonly DrainStep[] {
+  async function drainCalls(): Promise<void> {
+    tls?.close();
+    pool.stopReplacing();
+    await dispatch.stop('grpc');
+    await pool.drain();
+  }
+  async function finishWorkers(): Promise<void> {
+    await dispatch.stop('http');
+    await pool.finish();
+    await dispatch.close();
+  }
+  return [
+    { name: 'gRPC calls', run: () => defer(drainCalls) },
+    { name: 'HTTP requests', run: () => defer(finishWorkers) },
+  ];
+}
+
+const TICKET_KEY_BYTES = 48;
+
+/**
+ * The certificates of the gRPC listener when workers do the handshakes: read, checked and counted here, and sent to all of them.
+ *
+ * @throws when they cannot be used
+ */
+async function shareCertificates(app: App, pool: WorkerPool): Promise<GrpcTls | undefined> {
+  const tls = app.settings.grpcServerUseTls ? new GrpcTls(app) : undefined;
+  app.statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
+  let current: TlsTexts | undefined;
+  function replaceTls({ cert, key, clientCa, clientName }: ServerTls): void {
+    const ca = clientCa?.toString();
+    // As in a single process: another authority may have revoked the certificate of a ticket's holder.
+    const kept = current?.clientCa === ca ? current?.ticketKeys : undefined;
+    const ticketKeys = kept ?? randomBytes(TICKET_KEY_BYTES).toString('base64');
+    current = { cert: cert.toString(), key: key.toString(), clientCa: ca, clientName, ticketKeys };
+    pool.announce({ kind: 'tls', tls: current });
+  }
+  if (tls !== undefined) replaceTls(await tls.first());
+  tls?.follow({ replaceTls });
+  return tls;
+}
+
+/** What refuses connections, and what probes are answered while no worker is ready. */
+interface DispatchInputs {
+  readonly readiness: Readiness;
+  readonly rejections: HttpRejections;
+  readonly refusals: RefusedConnections;
+}
+
+/** Gives the connections of the listeners for decisions to the workers; refuses some as the servers do in a single process. */
+function dispatchTo(pool: WorkerPool, app: App, inputs: DispatchInputs): ConnectionDispatch {
+  const { settings, statistics, log } = app;
+  const { readiness, rejections, refusals } = inputs;
+  const onRejected = rejections.of('HTTP');
+  const dispatch: ConnectionDispatch = new ConnectionDispatch({
+    pool,
+    maxGrpcConnections: settings.grpcMaxConnections,
+    unavailable: unavailableHttp({ health: () => readiness.health, checks: () => readiness.checks, onRejected, log }),
+    onError: (error) => log.error('a listener has failed', { error }),
+    onRefused: (listener, kind, socket) => {
+      if (listener === 'http') return onRejected('connections', socket, 'few file descriptors are left');
+      statistics.counter(`ratelimit_server.http2.${kind}`).add(1);
+      refusals.grpcRefused(kind, dispatch.count('grpc'), settings);
+      if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason: '', peer: nameOfPeer(socket) });
+      return undefined;
+    },
+  });
+  return dispatch;
+}

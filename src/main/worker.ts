@@ -1,0 +1,217 @@
+import { Socket } from 'node:net';
+import {
+  NEVER,
+  type Observable,
+  asyncScheduler,
+  combineLatest,
+  defer,
+  finalize,
+  firstValueFrom,
+  lastValueFrom,
+  map,
+  merge,
+  share,
+  take,
+} from 'rxjs';
+import type { ServerTls } from '../grpc/http2/tls/tls-options';
+import { type GrpcServer, adoptingGrpcServer } from '../grpc/server/grpc-server';
+import { profileHandler } from '../http/debug/profiles/profile-handler';
+import { adoptingHttp } from '../http/serve-http';
+import type { HttpServer } from '../http/server/http-server';
+import { PUBLIC_LIMITS } from '../http/server/limits';
+import { operatorMethods } from '../operators/worker-decisions';
+import type { Settings } from '../settings/settings';
+import { secretsOf } from '../settings/secrets';
+import { BoundedLines } from '../sinks/logs/bounded-lines';
+import { describeError } from '../sinks/logs/describe-error';
+import { standardStream } from '../sinks/standard-stream';
+import { extraLabels } from '../sinks/statistics/exposition/label-text';
+import { loadRules } from '../sources/rule-files/loading/load-rules';
+import type { LoadedRules } from '../sources/rule-thread/load-in-thread';
+import { type DrainOutcome, drain } from '../streams/drain';
+import { latest } from '../streams/latest';
+import { Readiness } from '../streams/readiness';
+import { SecretMask } from '../text/secret-mask';
+import { asError } from '../text/thrown';
+import { receiveConnections } from '../workers/connections';
+import { PROCESS_METRICS } from '../workers/exchange';
+import { PrimaryLink } from '../workers/primary-link';
+import { PIPES, type TlsTexts } from '../workers/process';
+import { type Methods, serveRequests } from '../workers/requests';
+import { type RawRules, RuleReceiver } from '../workers/rules';
+import { StatisticsReporter } from '../workers/statistics';
+import {
+  type App,
+  type DecisionPath,
+  createApp,
+  decisionPath,
+  endOfDecisions,
+  endOfRecords,
+  localDecisions,
+  subscribeTo,
+} from './app';
+import { counterStore, countsInMemory, remoteStore } from './counter-store';
+import { forwardGrpcLibraryLogs } from './grpc-library';
+import { HttpRejections } from './http-rejections';
+import { DRAIN_DEADLINE, logFailedStep, outcomeOf } from './life';
+import { collectOnOneThread, processCount } from './process';
+import { RefusedConnections } from './refused-connections';
+import { type ServerInputs, grpcServerOptions, httpServerOptions } from './servers';
+
+/**
+ * Runs this process as a worker. What prevents it from running is reported to the primary, which logs it.
+ *
+ * @param environment the settings, which the primary has found to be valid and warned about
+ * @param worker its number
+ * @returns the exit code
+ */
+export async function startWorker(environment: NodeJS.ProcessEnv, worker: number): Promise<number> {
+  collectOnOneThread();
+  process.title = `weir: worker ${worker}`;
+  const link = new PrimaryLink();
+  const lines = new BoundedLines(standardStream(2));
+  const secrets = new SecretMask(secretsOf(environment));
+  try {
+    const app = createApp(environment, { lines, secrets, worker });
+    await forwardGrpcLibraryLogs(app);
+    return await runWorker(app, link, worker);
+  } catch (error) {
+    // The primary knows the secrets of files only as they were when it read them.
+    link.report({ kind: 'failed', reason: secrets.hide(describeError(asError(error))) });
+    return 1;
+  } finally {
+    await Promise.all([lines.flush(), link.flush()]);
+  }
+}
+
+/**
+ * Decides, and serves the connections that the primary passes to this process, until the primary orders the end or is gone.
+ *
+ * @throws what prevents the worker from running
+ */
+async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0 | 1> {
+  const { settings, statistics, log } = app;
+  const { channel } = link;
+  const drain$ = link.orders('drain').pipe(take(1), share());
+  const rules = new RuleReceiver(channel, await loaderOf(settings));
+  const path = await decisionPath(app, {
+    rules$: rules.events$,
+    store: countsInMemory(settings) ? remoteStore(settings, channel) : await counterStore(app, statistics, log),
+    termination$: drain$,
+    onForgotten: (cacheKey) => channel.send('forget', cacheKey),
+  });
+  const { phase$, health$, awaited$, decide, limiter, tracing, store } = path;
+  const reporter = new StatisticsReporter(statistics, channel);
+  await answerPrimary(app, path, worker);
+  const rejections = new HttpRejections(statistics, log);
+  const refusals = new RefusedConnections();
+  const subscriptions = subscribeTo(path);
+  subscriptions.add(channel.messages<string>('forget').subscribe((cacheKey) => limiter.forget(cacheKey)));
+  subscriptions.add(link.health$.subscribe());
+  subscriptions.add(refusals.logTo(log).subscribe());
+  subscriptions.add(rejections.logConditions().subscribe());
+  subscriptions.add(
+    combineLatest([health$, awaited$]).subscribe({
+      next: ([{ unhealthy }, awaited]) => {
+        const isStoreReady = !awaited.includes('counter store');
+        link.report({ kind: 'state', state: { isStoreReady, isStoreConnected: !unhealthy.includes('counter store') } });
+      },
+      // `phase$` reports it.
+      error: () => undefined,
+    }),
+  );
+  // That of the instance: callers do not see which of its workers they have reached.
+  const readiness = new Readiness({ health$: link.health$, awaited$: latest(NEVER, []), hasWorkers: true });
+  let servers: Servers | undefined;
+  const serving$ = defer(async () => {
+    await firstValueFrom(merge(rules.joined$, drain$));
+    const tls$ = link.orders('tls').pipe(map(({ tls }) => serverTls(tls)));
+    const tls = settings.grpcServerUseTls ? await firstValueFrom(tls$) : undefined;
+    const opened = makeServers(app, { decide, readiness, tracer: tracing.tracer, rejections, refusals }, tls);
+    servers = opened;
+    readiness.opened();
+    subscriptions.add(tls$.subscribe((next) => opened.grpc.replaceTls(next)));
+    receiveConnections(process, (listener, socket) => opened[listener].adopt(socket));
+    link.report({ kind: 'serving', store: store.description });
+  });
+  const drained$ = drainOf(app, path, { link, reporter, servers: () => servers });
+  channel.start();
+  const outcome$ = outcomeOf(phase$, serving$, drained$).pipe(finalize(() => subscriptions.unsubscribe()));
+  return (await lastValueFrom(outcome$)).kind === 'drained' ? 0 : 1;
+}
+
+/** Loads rules as their source does in the primary. The client of management servers is loaded only for its resources. */
+async function loaderOf({
+  configType,
+  mergeDomainConfig: mergeDomainConfigs,
+}: Settings): Promise<(raw: RawRules) => Observable<LoadedRules>> {
+  if (configType === 'FILE') return (files) => loadRules(files, { mergeDomainConfigs });
+  // The extension is that of the compiled file, as in an ES module.
+  const { loadResources } = await import('../sources/xds/resources/load-resources.js');
+  return ([response]) => loadResources(response!.content, { mergeDomainConfigs });
+}
+
+/** Answers what the primary asks of this process: for operators, its profiles, and its metrics if there is a page for them. */
+async function answerPrimary({ settings, log }: App, path: DecisionPath, worker: number): Promise<void> {
+  const { limiter, offenders } = path;
+  const methods: Record<string, Methods[string]> = {
+    ...operatorMethods({ decisions: localDecisions(path), limiter, offenders }),
+  };
+  if (settings.usePullmetrics && !settings.disableStats) {
+    // Loaded only when it is used. The extension is that of the compiled file, as in an ES module.
+    const { processMetrics } = await import('../sinks/statistics/exposition/process-metrics.js');
+    const metrics = processMetrics({ ...extraLabels(settings.extraTags), worker: String(worker) });
+    methods[PROCESS_METRICS] = () => metrics.write();
+  }
+  serveRequests(new Socket({ fd: PIPES.requests }), methods, profileHandler(log));
+}
+
+/** The servers for decisions, whose connections the primary accepts. */
+interface Servers {
+  readonly grpc: GrpcServer;
+  readonly http: HttpServer;
+}
+
+/** @throws when the certificate cannot be used */
+function makeServers(app: App, inputs: ServerInputs, tls: ServerTls | undefined): Servers {
+  // The workers share the HTTP connections.
+  const maxConnections = Math.ceil(PUBLIC_LIMITS.maxConnections / processCount(app.settings.workers));
+  const http = adoptingHttp({ ...httpServerOptions(app, inputs), limits: { maxConnections } });
+  const grpc: GrpcServer = adoptingGrpcServer({ ...grpcServerOptions(app, inputs, () => grpc), tls });
+  return { grpc, http };
+}
+
+function serverTls({ ticketKeys, ...texts }: TlsTexts): ServerTls {
+  return { ...texts, ticketKeys: Buffer.from(ticketKeys, 'base64') };
+}
+
+interface Ended {
+  readonly link: PrimaryLink;
+  readonly reporter: StatisticsReporter;
+  readonly servers: () => Servers | undefined;
+}
+
+/** As in a single process; between its calls and what reports about them, the worker waits for the others. */
+function drainOf({ log }: App, path: DecisionPath, { link, reporter, servers }: Ended): Observable<DrainOutcome> {
+  const finish$ = defer(() => {
+    link.report({ kind: 'drained' });
+    return link.orders('finish').pipe(take(1));
+  });
+  return drain({
+    steps: [
+      { name: 'gRPC calls', run: () => defer(async () => servers()?.grpc.drain(DRAIN_DEADLINE)) },
+      ...endOfDecisions(path),
+      { name: 'other workers', run: () => finish$ },
+      { name: 'HTTP requests', run: () => defer(async () => servers()?.http.close()) },
+      { name: 'statistics', run: () => defer(() => reporter.report()) },
+      ...endOfRecords(path),
+    ],
+    // The primary orders the drain when the delay is over.
+    delay: 0,
+    onBegin: () => undefined,
+    signal$: NEVER,
+    deadline: DRAIN_DEADLINE,
+    scheduler: asyncScheduler,
+    onFailure: (step, error) => logFailedStep(log, step, error),
+  });
+}

@@ -1,0 +1,165 @@
+import { DecisionError } from '../limiter/decision-error';
+import type { Limiter } from '../limiter/limiter';
+import { mergeOffenders } from '../limiter/offenders/merge-offenders';
+import type { Offender, OffenderQuery, OffenderSummary } from '../limiter/offenders/offender';
+import { type Offenders, topOf } from '../limiter/offenders/offenders';
+import type { RateLimitRequest } from '../limiter/request';
+import type { OffenderSource } from '../streams/ports/offender-source';
+import type {
+  CounterChange,
+  CounterQuery,
+  CounterState,
+  DecisionOperator,
+  Explanation,
+  NoCounter,
+} from '../streams/ports/operator';
+
+/** The methods that a worker answers, with the type of their JSON: parameters, result. */
+interface WorkerMethods {
+  readonly explain: [{ readonly request: RateLimitRequest }, Explanation];
+  readonly read_counter: [{ readonly query: CounterQuery }, CounterState | NoCounter];
+  readonly change_counter: [{ readonly query: CounterQuery; readonly count: number | null }, CounterChange | NoCounter];
+  /** Removes a key from the local cache. */
+  readonly forget: [{ readonly cacheKey: string }, null];
+  readonly offenders: [Record<string, never>, OffenderSummary];
+}
+
+interface WorkerRequest<M extends keyof WorkerMethods> {
+  readonly method: M;
+  readonly parameters: WorkerMethods[M][0];
+  /** Milliseconds for which a worker that stands still is waited for; undefined: as long as it runs. */
+  readonly patience: number | undefined;
+}
+
+/** A worker that runs, and how to ask it. */
+export interface AskedWorker {
+  /** Calls one of its {@link operatorMethods}; resolves to the result, or nothing if it ends before it has answered, or stands still. */
+  readonly call: (method: string, parameters: unknown, patience?: number) => Promise<readonly unknown[]>;
+  /** Whether it decides calls and has answered the primary lately. */
+  readonly isReady: boolean;
+  /** Removes a key from its local cache, as soon as it does not stand still. */
+  readonly forget: (cacheKey: string) => void;
+}
+
+/** Milliseconds for which a page of metrics waits for a worker that stands still, as for its other metrics. */
+const METRICS_PATIENCE = 250;
+/** Milliseconds for which the operators' API waits for a worker that stands still. */
+const API_PATIENCE = 5_000;
+
+export interface WorkerDecisionsOptions {
+  /** The workers that run. The first one that is ready answers for all. */
+  readonly workers: () => readonly AskedWorker[];
+  /** OFFENDERS_SIZE */
+  readonly offendersSize: number;
+}
+
+/**
+ * Explanations, counters and offenders of an instance with several workers, which are asked for them. A worker may stand still for some
+ * seconds and still count as ready, so that an answer of all is without those that do.
+ */
+export class WorkerDecisions implements DecisionOperator, OffenderSource {
+  readonly #options: WorkerDecisionsOptions;
+
+  constructor(options: WorkerDecisionsOptions) {
+    this.#options = options;
+  }
+
+  explain(request: RateLimitRequest): Promise<Explanation> {
+    return this.#askOne({ method: 'explain', parameters: { request }, patience: API_PATIENCE });
+  }
+
+  /** Every worker has a local cache, and only one counter is behind them. */
+  async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
+    const parameters = { query };
+    const [first, ...others] = await this.#askAll({ method: 'read_counter', parameters, patience: API_PATIENCE });
+    if (first === undefined) throw noWorker();
+    if ('reason' in first) return first;
+    return {
+      ...first,
+      isInLocalCache: [first, ...others].some((state) => 'cacheKey' in state && state.isInLocalCache),
+    };
+  }
+
+  /** A change is waited for as long as its worker runs, because a late one would change newer counts. */
+  async changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter> {
+    const parameters = { query, count };
+    const change = await this.#askOne({ method: 'change_counter', parameters, patience: undefined });
+    if (!('cacheKey' in change)) return change;
+    const { cacheKey } = change;
+    for (const { forget } of this.#options.workers()) forget(cacheKey);
+    // From the answer on, no worker that is ready uses the old count.
+    await this.#askAll({ method: 'forget', parameters: { cacheKey }, patience: API_PATIENCE });
+    return change;
+  }
+
+  offenders(query: OffenderQuery): Promise<readonly Offender[]> {
+    return this.#mergedTop(query, API_PATIENCE);
+  }
+
+  /** For the page of metrics. */
+  top(query: OffenderQuery): Promise<readonly Offender[]> {
+    return this.#mergedTop(query, METRICS_PATIENCE);
+  }
+
+  async #mergedTop(query: OffenderQuery, patience: number): Promise<readonly Offender[]> {
+    const { offendersSize } = this.#options;
+    if (offendersSize === 0) return [];
+    const summaries = await this.#askAll({ method: 'offenders', parameters: {}, patience });
+    return topOf(mergeOffenders(summaries, offendersSize), query);
+  }
+
+  get #ready(): readonly AskedWorker[] {
+    return this.#options.workers().filter(({ isReady }) => isReady);
+  }
+
+  /** The result of the first worker; of the next one if it ends or stands still. A change may be made twice: it sets a count. */
+  async #askOne<M extends keyof WorkerMethods>(request: WorkerRequest<M>): Promise<WorkerMethods[M][1]> {
+    for (const worker of this.#ready) {
+      const [result] = await ask(worker, request);
+      if (result !== undefined) return result;
+    }
+    throw noWorker();
+  }
+
+  /** The results of the workers that have answered before they ended or stood still. */
+  async #askAll<M extends keyof WorkerMethods>(request: WorkerRequest<M>): Promise<readonly WorkerMethods[M][1][]> {
+    const results = await Promise.all(this.#ready.map((worker) => ask(worker, request)));
+    return results.flat();
+  }
+}
+
+function ask<M extends keyof WorkerMethods>(
+  { call }: AskedWorker,
+  { method, parameters, patience }: WorkerRequest<M>,
+): Promise<readonly WorkerMethods[M][1][]> {
+  return call(method, parameters, patience) as Promise<readonly WorkerMethods[M][1][]>;
+}
+
+function noWorker(): DecisionError {
+  return new DecisionError('store_failed', 'no worker has answered');
+}
+
+export interface OperatorAnswers {
+  readonly decisions: DecisionOperator;
+  readonly limiter: Pick<Limiter, 'forget'>;
+  /** Undefined when they are not counted. */
+  readonly offenders: Offenders | undefined;
+}
+
+type Answers = {
+  readonly [M in keyof WorkerMethods]: (parameters: WorkerMethods[M][0]) => Promise<WorkerMethods[M][1]>;
+};
+
+/** How a worker answers what `WorkerDecisions` asks in the primary. */
+export function operatorMethods({ decisions, limiter, offenders }: OperatorAnswers): Answers {
+  return {
+    explain: ({ request }) => decisions.explain(request),
+    read_counter: ({ query }) => decisions.readCounter(query),
+    change_counter: ({ query, count }) => decisions.changeCounter(query, count),
+    forget: async ({ cacheKey }) => {
+      limiter.forget(cacheKey);
+      return null;
+    },
+    offenders: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? { since: 0, floor: 0, offenders: [] },
+  };
+}

@@ -1,0 +1,181 @@
+import type { Duplex } from 'node:stream';
+import { AsyncSubject, type Observable, Subject } from 'rxjs';
+
+/** What a message is about; the file that sends it has its type. */
+export type Topic = 'control' | 'health' | 'rules' | 'counters' | 'statistics' | 'forget';
+
+/** A longer message goes in several lines, so that reading a chunk never takes long. */
+const LINE_BYTES = 64 * 1024;
+/** From this many unsent bytes on, a channel is congested. */
+const CONGESTED_BYTES = 1024 * 1024;
+/**
+ * From this many unsent bytes on, the other end is considered gone: it has not read for a long time, and memory is limited. Also the longest
+ * message.
+ */
+const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
+
+/** The first byte of a line: whether the next line continues its message. */
+const [MORE, LAST] = [Buffer.from('+'), Buffer.from('.')] as const;
+const NEWLINE = Buffer.from('\n');
+
+/**
+ * One end of the pipe between the primary and a worker: messages as lines of JSON, in order. The type of a message is the agreement of
+ * both ends, which are of the same version of weir. Errors of the stream, and lines that are no messages, close the channel.
+ */
+export class Channel {
+  readonly #stream: Duplex;
+  readonly #topics = new Map<Topic, Subject<unknown>>();
+  readonly #closed$ = new AsyncSubject<void>();
+  /** The bytes that are sent in the current callback, which leave in one write, and what waits until they are sent. */
+  #unwritten: Buffer[] = [];
+  #unwrittenBytes = 0;
+  #waiting: (() => void)[] = [];
+  #isWriteDue = false;
+  #isClosed = false;
+
+  constructor(stream: Duplex) {
+    this.#stream = stream;
+    // 'close' follows.
+    stream.on('error', () => undefined);
+    stream.once('close', () => this.#close());
+  }
+
+  /** Emits once when the other end is gone, also to those who subscribe later, and completes. */
+  get closed$(): Observable<void> {
+    return this.#closed$.asObservable();
+  }
+
+  /** Whether much waits for the other end to read it. */
+  get isCongested(): boolean {
+    return this.#unsentBytes >= CONGESTED_BYTES;
+  }
+
+  /** Begins to read; to be called once, when the topics have their subscribers. */
+  start(): void {
+    const reader = new MessageReader(([topic, message]) => this.#topics.get(topic)?.next(message));
+    this.#stream.on('data', (chunk: Buffer) => {
+      // A message may have closed the channel.
+      if (!this.#isClosed && !reader.read(chunk)) this.close();
+    });
+    this.#stream.once('end', () => this.close());
+  }
+
+  /** Sends a message, which has to be JSON. After the other end is gone it does nothing. */
+  send(topic: Topic, message: unknown): void {
+    if (this.#isClosed) return;
+    const bytes = Buffer.from(JSON.stringify([topic, message]));
+    for (let at = 0; at < bytes.length; at += LINE_BYTES) {
+      const line = bytes.subarray(at, at + LINE_BYTES);
+      this.#unwritten.push(at + LINE_BYTES < bytes.length ? MORE : LAST, line, NEWLINE);
+      this.#unwrittenBytes += line.length + 2;
+    }
+    this.#writeSoon();
+    if (this.#unsentBytes > MAX_UNSENT_BYTES) this.close();
+  }
+
+  /** Resolves when the system has accepted everything that was sent until now, or the channel is closed. */
+  sent(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#writeSoon();
+    });
+  }
+
+  /**
+   * The messages of a topic, each delivered once. Each topic has its subscriber before the first message arrives; without one, messages
+   * are dropped. Completes when the other end is gone.
+   */
+  messages<Message>(topic: Topic): Observable<Message> {
+    let messages$ = this.#topics.get(topic);
+    if (messages$ === undefined) this.#topics.set(topic, (messages$ = new Subject()));
+    return messages$.asObservable() as Observable<Message>;
+  }
+
+  /** Closes the pipe in both directions; what has not been sent is lost. */
+  close(): void {
+    this.#stream.destroy();
+    this.#close();
+  }
+
+  get #unsentBytes(): number {
+    return this.#unwrittenBytes + this.#stream.writableLength;
+  }
+
+  #writeSoon(): void {
+    if (this.#isWriteDue) return;
+    this.#isWriteDue = true;
+    process.nextTick(() => this.#write());
+  }
+
+  #write(): void {
+    this.#isWriteDue = false;
+    if (this.#isClosed) return;
+    const [pieces, waiting] = [this.#unwritten, this.#waiting];
+    this.#unwritten = [];
+    this.#unwrittenBytes = 0;
+    this.#waiting = [];
+    this.#stream.write(Buffer.concat(pieces), () => waiting.forEach((resolve) => resolve()));
+  }
+
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#unwritten = [];
+    this.#unwrittenBytes = 0;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+    for (const messages$ of this.#topics.values()) messages$.complete();
+    this.#closed$.next();
+    this.#closed$.complete();
+  }
+}
+
+/** Finds the messages in a sequence of chunks, which may begin and end anywhere. */
+class MessageReader {
+  readonly #onMessage: (message: readonly [Topic, unknown]) => void;
+  /** The beginning of a line whose end has not arrived. */
+  #line: Buffer = Buffer.alloc(0);
+  /** The lines of a message whose last line has not arrived. */
+  #message: Buffer[] = [];
+  #messageBytes = 0;
+
+  constructor(onMessage: (message: readonly [Topic, unknown]) => void) {
+    this.#onMessage = onMessage;
+  }
+
+  /** @returns false when the bytes are no messages; what follows them cannot be read either */
+  read(chunk: Buffer): boolean {
+    let bytes = this.#line.length === 0 ? chunk : Buffer.concat([this.#line, chunk]);
+    for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE)) {
+      if (!this.#readLine(bytes.subarray(0, end))) return false;
+      bytes = bytes.subarray(end + 1);
+    }
+    this.#line = bytes;
+    return bytes.length <= LINE_BYTES + 1;
+  }
+
+  #readLine(line: Buffer): boolean {
+    this.#messageBytes += line.length;
+    if (line.length > LINE_BYTES + 1 || this.#messageBytes > MAX_UNSENT_BYTES) return false;
+    const text = line.subarray(1);
+    if (line[0] === MORE[0]) {
+      this.#message.push(text);
+      return true;
+    }
+    const bytes = this.#message.length === 0 ? text : Buffer.concat([...this.#message, text]);
+    this.#message = [];
+    this.#messageBytes = 0;
+    return line[0] === LAST[0] && this.#deliver(bytes);
+  }
+
+  #deliver(bytes: Buffer): boolean {
+    let message: readonly [Topic, unknown];
+    try {
+      message = JSON.parse(bytes.toString()) as readonly [Topic, unknown];
+    } catch {
+      return false;
+    }
+    this.#onMessage(message);
+    return true;
+  }
+}

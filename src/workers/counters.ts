@@ -1,0 +1,213 @@
+import {
+  BehaviorSubject,
+  NEVER,
+  Observable,
+  type Subscriber,
+  distinctUntilChanged,
+  firstValueFrom,
+  mergeMap,
+} from 'rxjs';
+import { windowStart } from '../limiter/cache-key';
+import type { Count, CounterOperation, Guard } from '../limiter/counter-operation';
+import { DecisionError } from '../limiter/decision-error';
+import type { CounterAdministration, CounterKey, StoredCounter } from '../streams/ports/counter-administration';
+import type { CounterLane, Counters, LanePipeline } from '../streams/ports/counters';
+import { tableKey } from '../text/table-key';
+import type { Channel } from './channel';
+
+/**
+ * How many windows of a worker may be on their way to the primary. While one is, the calls of the next gather, so that each message
+ * carries more of them; a second one keeps the worker busy meanwhile.
+ */
+const WINDOWS_IN_FLIGHT = 2;
+/** A message with more has the operations of one common guard only. */
+const OPERATIONS_PER_MESSAGE = 500;
+/**
+ * Milliseconds without an answer after which calls fail. Longer than the primary stands still by itself, for a heap snapshot for
+ * example: callers that cannot wait have deadlines of their own.
+ */
+const ANSWER_LIMIT = 5_000;
+/** It is measured by this many timers, so that after a standstill of this process, answers that arrived meanwhile are read first. */
+const CHECKS = 10;
+
+/** Operations, the five values of each one after the other. The size of a guard is with its first operation, 0 without one. */
+type BatchMessage = (string | number)[];
+const VALUES_PER_OPERATION = 5;
+
+/** A batch whose counts have not arrived. */
+interface SentBatch {
+  readonly counts: Count[];
+  /** How many counts are still missing. */
+  missing: number;
+  readonly subscriber: Subscriber<readonly Count[]>;
+}
+
+/**
+ * The counters in the memory of the primary, seen from a worker. Batches of all workers are applied one after the other, in the order in
+ * which they arrive, so that counts are exact. The worker's clock decides which window a call belongs to, as with every store; that of
+ * the primary only when keys are removed.
+ */
+export class RemoteCounters implements Counters, CounterLane, CounterAdministration {
+  readonly connected$: Observable<boolean>;
+  readonly pipeline: LanePipeline;
+  readonly instance = { lanesAtOnce: 1 };
+  readonly retired$ = NEVER;
+  readonly #channel: Channel;
+  /** In the order in which they were sent, which is that of their counts. */
+  readonly #sent: SentBatch[] = [];
+  readonly #isConnected$ = new BehaviorSubject(true);
+  readonly #timer: NodeJS.Timeout;
+  #checksWithoutAnswer = 0;
+  #isClosed = false;
+  #onIdle: () => void = () => undefined;
+
+  /** @param windowSpan how long a pipeline window gathers, in milliseconds */
+  constructor(channel: Channel, windowSpan: number) {
+    this.connected$ = this.#isConnected$.pipe(distinctUntilChanged());
+    this.pipeline = { span: windowSpan, windowsInFlight: WINDOWS_IN_FLIGHT, whenFull: undefined };
+    this.#channel = channel;
+    this.#timer = setInterval(() => this.#check(), ANSWER_LIMIT / CHECKS);
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
+    channel.messages<readonly number[]>('counters').subscribe({
+      next: (counts) => this.#arrived(counts),
+      complete: () => this.#closed(),
+    });
+  }
+
+  /** The one lane of this store. */
+  laneOf(): CounterLane {
+    return this;
+  }
+
+  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+    return new Observable((subscriber) => {
+      if (this.#isClosed) subscriber.error(primaryEnded());
+      else if (!this.#isConnected$.value) subscriber.error(primarySilent());
+      else if (batch.length === 0) {
+        subscriber.next([]);
+        subscriber.complete();
+      } else {
+        this.#sent.push({ counts: [], missing: batch.length, subscriber });
+        for (const message of messagesOf(batch)) this.#channel.send('counters', message);
+      }
+    });
+  }
+
+  async readCounter(counter: CounterKey): Promise<StoredCounter> {
+    const count = await this.#hit(counter, 0);
+    const now = Date.now() / 1000;
+    const end = windowStart(Math.floor(now), counter.windowSeconds) + counter.windowSeconds;
+    return { count, timeToLive: count === 0 ? null : Math.ceil(end - now) };
+  }
+
+  /** By the difference, so that hits of other workers that are counted meanwhile are kept. */
+  async setCounter(counter: CounterKey, count: number): Promise<StoredCounter> {
+    const before = await this.readCounter(counter);
+    await this.#hit(counter, count - before.count);
+    return before;
+  }
+
+  /** The key stays, with the count 0, until its window ends. */
+  clearCounter(counter: CounterKey): Promise<StoredCounter> {
+    return this.setCounter(counter, 0);
+  }
+
+  async close(): Promise<void> {
+    if (this.#sent.length > 0 && this.#isConnected$.value)
+      await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    clearInterval(this.#timer);
+  }
+
+  /** Adds hits, or subtracts them; returns the count after. */
+  async #hit({ key, windowSeconds }: CounterKey, hits: number): Promise<number> {
+    const [count] = await firstValueFrom(this.apply([{ key, windowSeconds, hits, guard: undefined, limit: 0 }]));
+    if (typeof count !== 'number') throw count;
+    return count;
+  }
+
+  #arrived(counts: readonly number[]): void {
+    this.#checksWithoutAnswer = 0;
+    const batch = this.#sent[0] as SentBatch;
+    for (const count of counts) batch.counts.push(count);
+    batch.missing -= counts.length;
+    if (batch.missing > 0) return;
+    this.#sent.shift();
+    batch.subscriber.next(batch.counts);
+    batch.subscriber.complete();
+    this.#isConnected$.next(true);
+    if (this.#sent.length === 0) this.#onIdle();
+  }
+
+  #check(): void {
+    this.#checksWithoutAnswer = this.#sent.length === 0 ? 0 : this.#checksWithoutAnswer + 1;
+    if (this.#checksWithoutAnswer !== CHECKS) return;
+    this.#isConnected$.next(false);
+    // They remain in the list: they have been sent, and may be answered later.
+    for (const { subscriber } of this.#sent) subscriber.error(primarySilent());
+    this.#onIdle();
+  }
+
+  #closed(): void {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    for (const { subscriber } of this.#sent.splice(0)) subscriber.error(primaryEnded());
+    this.#onIdle();
+  }
+}
+
+/**
+ * Applies the batches of a worker to the counters of this process, until the channel closes. A batch is applied when it arrives,
+ * whether or not its worker still lives when it is answered.
+ *
+ * @param counters answers at once, so that the answers have the order of the batches
+ */
+export function serveCounters(channel: Channel, counters: Pick<CounterLane, 'apply'>): void {
+  // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
+  channel
+    .messages<BatchMessage>('counters')
+    .pipe(mergeMap((message) => counters.apply(operationsIn(message))))
+    .subscribe((counts) => channel.send('counters', counts));
+}
+
+/** The messages of a batch, in order. Operations with a common guard are in the same one. */
+function* messagesOf(batch: readonly CounterOperation[]): Generator<BatchMessage, void, void> {
+  let message: BatchMessage = [];
+  let last: Guard | undefined;
+  for (const { key, hits, limit, windowSeconds, guard } of batch) {
+    const isFirst = guard === undefined || guard !== last;
+    if (isFirst && message.length >= OPERATIONS_PER_MESSAGE * VALUES_PER_OPERATION) {
+      yield message;
+      message = [];
+    }
+    message.push(tableKey(key), hits, limit, windowSeconds, isFirst ? (guard?.operations ?? 0) : 0);
+    last = guard;
+  }
+  yield message;
+}
+
+function operationsIn(message: BatchMessage): readonly CounterOperation[] {
+  const operations: CounterOperation[] = [];
+  let guard: Guard | undefined;
+  let guarded = 0;
+  for (let at = 0; at < message.length; at += VALUES_PER_OPERATION) {
+    const size = message[at + 4] as number;
+    if (size > 0) [guard, guarded] = [{ operations: size }, size];
+    operations.push({
+      key: message[at] as string,
+      hits: message[at + 1] as number,
+      limit: message[at + 2] as number,
+      windowSeconds: message[at + 3] as number,
+      guard: guarded > 0 ? guard : undefined,
+    });
+    guarded -= 1;
+  }
+  return operations;
+}
+
+function primaryEnded(): DecisionError {
+  return new DecisionError('store_failed', 'the process that has the counters has ended');
+}
+
+function primarySilent(): DecisionError {
+  return new DecisionError('store_timeout', 'the process that has the counters does not answer');
+}

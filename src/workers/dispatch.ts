@@ -1,0 +1,153 @@
+import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
+import { Subject, type Subscription, filter, firstValueFrom, merge, timer } from 'rxjs';
+import { type ListenAddress, type TcpAddress, listen } from '../net/listen';
+import { leavesFilesFree, openFilesLimit } from '../net/open-files';
+import type { ListenerName } from './connections';
+import type { Member, WorkerPool } from './pool';
+import type { WorkerProcess } from './process';
+
+/** Milliseconds that a gRPC connection waits for a worker when none is ready. */
+const WAIT_FOR_WORKER = 1_000;
+/** Milliseconds in which every worker that answers has taken the connections that are on their way to it. */
+const TAKEN_WITHIN = 1_000;
+
+export interface ConnectionDispatchOptions {
+  readonly pool: Pick<WorkerPool, 'members' | 'serving$'>;
+  /** How many gRPC connections may be open. */
+  readonly maxGrpcConnections: number;
+  /** Called for each connection that is closed when it is accepted, before it is closed. */
+  readonly onRefused: (listener: ListenerName, bound: 'connections' | 'file_descriptors', socket: Socket) => void;
+  /** Serves the HTTP connections while no worker is ready. */
+  readonly unavailable: { adopt(socket: Socket): void; close(): Promise<void> };
+  /** Called when a listener cannot accept a connection. */
+  readonly onError: (error: Error) => void;
+}
+
+/**
+ * The listeners of a primary. Nothing is read from their connections: each is given to the least loaded worker that answers. Those on
+ * their way to a worker that dies are given to another one.
+ */
+export class ConnectionDispatch {
+  readonly #options: ConnectionDispatchOptions;
+  readonly #filesLimit = openFilesLimit();
+  readonly #subscription: Subscription;
+  /** gRPC connections that wait for a worker, and what ends the wait of each. */
+  readonly #waiting = new Map<Socket, NodeJS.Timeout>();
+  readonly #taken = new Subject<unknown>();
+  readonly #servers = new Map<ListenerName, Server>();
+
+  constructor(options: ConnectionDispatchOptions) {
+    this.#options = options;
+    this.#subscription = options.pool.serving$.subscribe((process) => this.#connect(process));
+  }
+
+  /**
+   * Opens a listener.
+   *
+   * @param backlog how many connections may wait to be accepted; Node's default if undefined
+   * @throws when the address cannot be listened on, with a human-readable message
+   */
+  listen(listener: ListenerName, at: TcpAddress, backlog?: number): Promise<AddressInfo>;
+  listen(listener: ListenerName, at: ListenAddress, backlog?: number): Promise<AddressInfo | string>;
+  async listen(listener: ListenerName, at: ListenAddress, backlog?: number): Promise<AddressInfo | string> {
+    const server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => this.accepted(listener, socket));
+    const address = await listen(server, at, backlog);
+    server.on('error', (error) => this.#options.onError(error));
+    this.#servers.set(listener, server);
+    return address;
+  }
+
+  /** The connections of a listener that are open or on their way to a worker. */
+  count(listener: ListenerName): number {
+    const waiting = listener === 'grpc' ? this.#waiting.size : 0;
+    return this.#options.pool.members.reduce((sum, { process }) => sum + process.connections.load[listener], waiting);
+  }
+
+  /** A connection was accepted, and nothing was read from it. */
+  accepted(listener: ListenerName, socket: Socket): void {
+    socket.on('error', () => socket.destroy());
+    if (listener === 'grpc' && this.count('grpc') >= this.#options.maxGrpcConnections) {
+      this.#refuse(listener, 'connections', socket);
+    } else if (leavesFilesFree(socket, this.#filesLimit)) this.#place(listener, socket);
+    else this.#refuse(listener, 'file_descriptors', socket);
+  }
+
+  /**
+   * Accepts no more connections of a listener. Resolves when none is on its way to a worker, or after a second: the others do not wait
+   * for a worker that does not answer. Connections that wait for a worker are closed.
+   */
+  async stop(listener: ListenerName): Promise<void> {
+    this.#servers.get(listener)?.close();
+    if (listener === 'grpc') for (const socket of this.#waiting.keys()) socket.destroy();
+    const isSettled = () =>
+      this.#options.pool.members.every(({ process }) => !process.connections.isExpecting(listener));
+    if (!isSettled()) await firstValueFrom(merge(this.#taken.pipe(filter(isSettled)), timer(TAKEN_WITHIN)));
+  }
+
+  /** Ends what is left, when all workers have exited. */
+  async close(): Promise<void> {
+    this.#subscription.unsubscribe();
+    for (const socket of this.#waiting.keys()) socket.destroy();
+    await this.#options.unavailable.close();
+  }
+
+  #refuse(listener: ListenerName, bound: 'connections' | 'file_descriptors', socket: Socket): void {
+    this.#options.onRefused(listener, bound, socket);
+    socket.destroy();
+  }
+
+  #place(listener: ListenerName, socket: Socket): void {
+    const worker = leastLoaded(this.#options.pool.members, listener);
+    if (worker !== undefined) worker.process.connections.give(listener, socket);
+    else if (listener === 'http') this.#options.unavailable.adopt(socket);
+    else this.#wait(socket);
+  }
+
+  #wait(socket: Socket): void {
+    this.#waiting.set(
+      socket,
+      setTimeout(() => socket.destroy(), WAIT_FOR_WORKER),
+    );
+    socket.once('close', () => this.#endWait(socket));
+  }
+
+  #endWait(socket: Socket): void {
+    clearTimeout(this.#waiting.get(socket));
+    this.#waiting.delete(socket);
+  }
+
+  #connect({ connections, exited$ }: WorkerProcess): void {
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it emits nothing after the end of the worker
+    connections.taken$.subscribe((taken) => this.#taken.next(taken));
+    // oxlint-disable-next-line house-style/kept-subscriptions -- completes with the process
+    exited$.subscribe(() => {
+      for (const [listener, socket] of connections.ended()) this.#place(listener, socket);
+    });
+    for (const socket of [...this.#waiting.keys()]) {
+      this.#endWait(socket);
+      this.#place('grpc', socket);
+    }
+  }
+}
+
+type LoadedWorker = Pick<Member, 'isServing' | 'isResponsive'> & {
+  readonly process: { readonly connections: { readonly load: Readonly<Record<ListenerName, number>> } };
+};
+
+/**
+ * The worker to give a connection to: of those that answer, or of all that serve when none does, the one with the fewest connections of
+ * that listener, of several the one with the fewest in all, of several the first. Undefined when none serves.
+ */
+export function leastLoaded<W extends LoadedWorker>(workers: readonly W[], listener: ListenerName): W | undefined {
+  const [best] = workers
+    .filter(({ isServing }) => isServing)
+    .toSorted((one, other) => {
+      const [load, others] = [one.process.connections.load, other.process.connections.load];
+      return (
+        Number(other.isResponsive) - Number(one.isResponsive) ||
+        load[listener] - others[listener] ||
+        load.grpc + load.http - others.grpc - others.http
+      );
+    });
+  return best;
+}

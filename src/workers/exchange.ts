@@ -1,0 +1,115 @@
+import type { ClientHttp2Stream } from 'node:http2';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Subscription, asyncScheduler } from 'rxjs';
+import type { Statistics } from '../statistics/statistics';
+import type { CounterLane } from '../streams/ports/counters';
+import { serveCounters } from './counters';
+import { type Member, type WorkerPool, isReady } from './pool';
+import type { WorkerProcess } from './process';
+import { MergedStatistics } from './statistics';
+
+/** Milliseconds that a page of metrics waits for those of a worker process; a slower worker is shown as it was on the page before. */
+const METRICS_DEADLINE = 250;
+/** The method with which a worker returns the metrics of its process as text. */
+export const PROCESS_METRICS = 'process_metrics';
+
+/** What the primary exchanges with its workers besides connections and rules: statistics, counters in memory, requests. */
+export class Exchange {
+  readonly #pool: WorkerPool;
+  readonly #statistics: Statistics;
+  readonly #memory: Pick<CounterLane, 'apply'> | undefined;
+  readonly #merged: MergedStatistics;
+  /** The metrics that were last received from each worker. */
+  readonly #metrics = new Map<WorkerProcess, string>();
+
+  /** @param memory the counters of the instance, with the memory store */
+  constructor(pool: WorkerPool, statistics: Statistics, memory: Pick<CounterLane, 'apply'> | undefined) {
+    this.#pool = pool;
+    this.#statistics = statistics;
+    this.#memory = memory;
+    this.#merged = new MergedStatistics(statistics);
+    statistics.gauge('ratelimit.workers.ready', () => pool.members.filter(isReady).length);
+    statistics.counter('ratelimit.workers.restarts');
+  }
+
+  /** Exchanges with every worker that is started while there is a subscription, and collects their statistics every second. */
+  subscribe(): Subscription {
+    const subscription = this.#pool.started$.subscribe((process) => this.#link(process));
+    subscription.add(this.#merged.collecting(asyncScheduler).subscribe());
+    return subscription;
+  }
+
+  /** Brings the statistics up to date; resolves at the latest after a short time. */
+  collect(): Promise<void> {
+    return this.#merged.collect();
+  }
+
+  /** The metrics of each worker process in the Prometheus text format, as far as they arrive in time. */
+  processMetrics(): Promise<readonly string[]> {
+    return Promise.all([...this.#metrics.keys()].map((process) => this.#metricsOf(process)));
+  }
+
+  /** How to ask each worker that runs. */
+  get asked() {
+    return this.#pool.members.map((member) => {
+      const { requests, channel } = member.process;
+      return {
+        isReady: isReady(member),
+        call: (method: string, parameters: unknown, patience?: number) => requests.call(method, parameters, patience),
+        forget: (cacheKey: string) => channel.send('forget', cacheKey),
+      };
+    });
+  }
+
+  /** The workers that run, in the order of their numbers. */
+  list() {
+    return this.#pool.members.map((member) => this.#describe(member)).sort((one, other) => one.worker - other.worker);
+  }
+
+  /** Forwards GET of a path with its query to a worker; undefined if it does not run. */
+  forward(worker: number, url: string): ClientHttp2Stream | undefined {
+    return this.#pool.members.find(({ process }) => process.number === worker)?.process.requests.get(url);
+  }
+
+  #describe({ process, isServing, isResponsive }: Member) {
+    const { number, pid, startedAt, connections } = process;
+    return {
+      worker: number,
+      pid,
+      isServing,
+      isResponsive,
+      connections: connections.load.grpc + connections.load.http,
+      uptimeSeconds: (performance.now() - startedAt) / 1000,
+      restarts: this.#pool.restartsOf(number),
+    };
+  }
+
+  #link(process: WorkerProcess): void {
+    const { channel, number } = process;
+    if (this.#pool.restartsOf(number) > 0) this.#statistics.counter('ratelimit.workers.restarts').add(1);
+    this.#merged.add(channel);
+    if (this.#memory !== undefined) serveCounters(channel, this.#memory);
+    this.#metrics.set(process, '');
+    // What one worker removes from its local cache, because its count was reduced, the others have to remove, too.
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
+    channel.messages<string>('forget').subscribe({
+      next: (cacheKey) => {
+        for (const other of this.#pool.members) {
+          if (other.process !== process) other.process.channel.send('forget', cacheKey);
+        }
+      },
+      complete: () => this.#metrics.delete(process),
+    });
+  }
+
+  async #metricsOf(process: WorkerProcess): Promise<string> {
+    const abort = new AbortController();
+    const late = pause(METRICS_DEADLINE, undefined, { signal: abort.signal }).catch(() => undefined);
+    const answer = process.requests.call(PROCESS_METRICS, {}, METRICS_DEADLINE);
+    const [metrics] = (await Promise.race([answer, late])) ?? [];
+    abort.abort();
+    // After its end, it has none.
+    if (typeof metrics === 'string' && this.#metrics.has(process)) this.#metrics.set(process, metrics);
+    return this.#metrics.get(process) ?? '';
+  }
+}

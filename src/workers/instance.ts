@@ -1,0 +1,80 @@
+import {
+  type Observable,
+  type SchedulerLike,
+  combineLatest,
+  concat,
+  distinctUntilChanged,
+  filter,
+  map,
+  of,
+  startWith,
+} from 'rxjs';
+import { type CurrentConfig, NO_CONFIG, currentConfig } from '../streams/current-config';
+import { type Latest, latest } from '../streams/latest';
+import type { RuleEvent } from '../streams/ports/rule-source';
+import { type Awaited, type Health, type Phase, STARTING, health, phases } from '../streams/readiness';
+import { type Member, isReady } from './pool';
+
+export interface InstanceSources {
+  /** Loads of rules; the stream neither fails nor completes. */
+  readonly rules$: Observable<RuleEvent>;
+  /** The workers that run. */
+  readonly members$: Observable<readonly Pick<Member, 'state' | 'isServing' | 'isResponsive'>[]>;
+  /** Emits when all workers are serving for the first time; fails when the service cannot run. */
+  readonly complete$: Observable<unknown>;
+  /** The signals that end the process, shared. */
+  readonly termination$: Observable<unknown>;
+}
+
+export interface InstanceOptions {
+  readonly startsWithoutRules: boolean;
+  readonly needsDomain: boolean;
+  /** Dates the loads of rules. */
+  readonly scheduler: SchedulerLike;
+}
+
+/** What concerns all processes of an instance, and is the same as `Service` has for a single process. */
+export interface Instance {
+  readonly config$: Latest<CurrentConfig>;
+  readonly health$: Latest<Health>;
+  readonly awaited$: Latest<readonly Awaited[]>;
+  readonly phase$: Observable<Phase>;
+}
+
+/** Combines what the primary knows and what the workers report. Subscribes to nothing by itself. */
+export function instance(
+  { rules$, members$, complete$, termination$ }: InstanceSources,
+  { startsWithoutRules, needsDomain, scheduler }: InstanceOptions,
+): Instance {
+  const config$ = latest(rules$.pipe(currentConfig(scheduler)), NO_CONFIG);
+  const health$ = health({
+    ...(needsDomain && {
+      configuration: config$.pipe(map(({ loaded }) => loaded !== undefined && loaded.ruleset.domains.size > 0)),
+    }),
+    'counter store': members$.pipe(
+      map((members) => members.filter(isReady).every(({ state }) => state?.isStoreConnected === true)),
+    ),
+    workers: members$.pipe(map((members) => members.some(isReady))),
+    termination: concat(of(true), termination$.pipe(map(() => false))),
+  });
+  const isConfigured$ = config$.pipe(map(({ loaded }) => startsWithoutRules || loaded !== undefined));
+  const isComplete$ = complete$.pipe(
+    map(() => true),
+    startWith(false),
+  );
+  const awaited$ = latest<readonly Awaited[]>(
+    combineLatest([isConfigured$, members$, isComplete$]).pipe(
+      map(([isConfigured, members, isComplete]): readonly Awaited[] => {
+        const items: Awaited[] = [];
+        if (members.some(({ state }) => state?.isStoreReady === false)) items.push('counter store');
+        if (!isConfigured) items.push('rules');
+        // What the workers wait for says more than that they are not ready.
+        return items.length > 0 || isComplete ? items : ['workers'];
+      }),
+      distinctUntilChanged((one, other) => one.join() === other.join()),
+    ),
+    ['workers'],
+  );
+  const ready$ = awaited$.pipe(filter((items) => items.length === 0));
+  return { config$, health$: latest(health$, STARTING), awaited$, phase$: phases({ ready$, termination$ }) };
+}

@@ -1,0 +1,139 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import type { Duplex } from 'node:stream';
+import { AsyncSubject, type Observable } from 'rxjs';
+import type { Health } from '../streams/readiness';
+import { Channel } from './channel';
+import { WorkerConnections } from './connections';
+import { WorkerRequests } from './requests';
+import { workerArguments, workerExecArguments } from './role';
+
+/** The certificates of the gRPC listener. */
+export interface TlsTexts {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa: string | undefined;
+  /** The name that clients' certificates must carry. */
+  readonly clientName: string | undefined;
+  /** The key of session tickets in Base64, the same in all workers: a client that reconnects meets any of them. */
+  readonly ticketKeys: string;
+}
+
+/** What the primary requires of a worker, on the topic `control`. */
+export type Order =
+  /** Answered with `alive`. */
+  | { readonly kind: 'ping' }
+  /** The health of the instance. */
+  | { readonly kind: 'health'; readonly health: Health }
+  /** The certificates to serve new connections with. */
+  | { readonly kind: 'tls'; readonly tls: TlsTexts }
+  /** Ends the connections of callers gracefully and lets the calls in flight finish; answered with `drained`. */
+  | { readonly kind: 'drain' }
+  /** No HTTP connection follows: ends everything else and exits. */
+  | { readonly kind: 'finish' };
+
+/** What is not the same in all workers. */
+export interface WorkerState {
+  /** Whether the counter store has been reached, and is now. */
+  readonly isStoreReady: boolean;
+  readonly isStoreConnected: boolean;
+}
+
+/** What a worker reports to the primary, on the topic `control`. */
+export type Report =
+  | { readonly kind: 'state'; readonly state: WorkerState }
+  /** It takes connections. `store` describes its counter store, without credentials. */
+  | { readonly kind: 'serving'; readonly store: string }
+  | { readonly kind: 'alive' }
+  /** It cannot run, and exits. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  /** The calls that were in flight when `drain` arrived are answered. */
+  | { readonly kind: 'drained' }
+  /** Its last message: it exits. */
+  | { readonly kind: 'exiting' };
+
+/** The pipes of a worker, by file descriptor: the first after standard error and the IPC channel. */
+export const PIPES = { channel: 4, requests: 5 } as const;
+
+/** How a worker ended: with an exit code, by a signal, or because it could not be started. */
+export interface WorkerExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly error?: Error;
+}
+
+export interface ForkOptions {
+  /** The program: `dist/main.js`. */
+  readonly program: string;
+  /** The environment of the service. */
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+/** A worker, seen from the primary. */
+export class WorkerProcess {
+  readonly channel: Channel;
+  readonly requests: WorkerRequests;
+  readonly connections: WorkerConnections;
+  readonly reports$: Observable<Report>;
+  /** Emits once, when the process has ended and everything that it sent has been received; then completes. */
+  readonly exited$: Observable<WorkerExit>;
+  readonly startedAt = performance.now();
+  readonly #child: ChildProcess;
+
+  /**
+   * @param number from 1; a replacement has the number of its predecessor
+   * @throws when too many files are open
+   */
+  constructor(
+    readonly number: number,
+    { program, environment }: ForkOptions,
+  ) {
+    const { execArgv, debugPort } = process;
+    const child = fork(program, workerArguments(number), {
+      env: environment,
+      execArgv: [...workerExecArguments(number, { execArgv, nodeOptions: environment['NODE_OPTIONS'], debugPort })],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc', 'pipe', 'pipe'],
+    });
+    this.#child = child;
+    // First: an 'error' event without a listener would end the primary, also after this constructor has thrown.
+    this.exited$ = exitOf(child);
+    // Not in the type: with too many open files, `fork` returns a child without any stream and emits the error on the next tick.
+    if ((child.stdio as ChildProcess['stdio'] | undefined) === undefined) {
+      throw new Error('too many open files in this process or on this machine (EMFILE or ENFILE)');
+    }
+    this.channel = new Channel(child.stdio[PIPES.channel] as Duplex);
+    // `stdio` has the type of a tuple of five.
+    this.requests = new WorkerRequests((child.stdio as readonly unknown[])[PIPES.requests] as Duplex);
+    this.connections = new WorkerConnections(child);
+    this.reports$ = this.channel.messages<Report>('control');
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  order(order: Order): void {
+    this.channel.send('control', order);
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL');
+  }
+}
+
+function exitOf(child: ChildProcess): Observable<WorkerExit> {
+  const exit$ = new AsyncSubject<WorkerExit>();
+  function ended(exit: WorkerExit): void {
+    exit$.next(exit);
+    exit$.complete();
+  }
+  child.on('error', (error) => {
+    // Any other error concerns a message to a process that has ended or will end.
+    if (child.pid === undefined) ended({ code: null, signal: null, error });
+  });
+  child.once('close', (code, signal) => {
+    // What the worker has sent before its end is still being read.
+    if (child.connected) child.once('disconnect', () => ended({ code, signal }));
+    else ended({ code, signal });
+  });
+  return exit$.asObservable();
+}

@@ -1,0 +1,208 @@
+import {
+  AsyncSubject,
+  type MonoTypeOperatorFunction,
+  Observable,
+  type Subscriber,
+  concatMap,
+  defer,
+  filter,
+  firstValueFrom,
+  from,
+  merge,
+  mergeMap,
+  tap,
+} from 'rxjs';
+import type { RuleFile } from '../rules/files/read-rule-files';
+import type { Ruleset } from '../rules/ruleset';
+import { exhaustMapWithTrailing } from '../streams/exhaust-map-with-trailing';
+import type { RuleEvent } from '../streams/ports/rule-source';
+import type { Channel } from './channel';
+import { type Member, SILENT_AFTER, type WorkerPool } from './pool';
+import type { WorkerProcess } from './process';
+
+/** What rules were loaded from: files, or an encoded `DiscoveryResponse` as the only one. A worker loads the same rules from it. */
+export type RawRules = readonly RuleFile[];
+
+/** The outcome of loading rules. */
+type Loaded = { readonly ruleset: Ruleset } | { readonly ruleset: undefined; readonly errors: readonly string[] };
+
+/** From the primary. A file begins with its path, and its bytes follow in Base64. */
+type RuleMessage =
+  | { readonly path: string }
+  | { readonly bytes: string }
+  /** The files are complete: load them. Answered with `prepared`. */
+  | 'prepare'
+  /** Decide with the rules that were loaded last, if there are any. Answered with `committed`. */
+  | 'commit';
+/** From a worker. */
+type RuleAnswer = 'prepared' | 'committed';
+
+/** Bytes of a file in a message. */
+const PIECE_BYTES = 48 * 1024;
+
+export interface DistributionOptions {
+  readonly pool: Pick<WorkerPool, 'members' | 'members$' | 'killSilent'>;
+  /** What a ruleset that the source has emitted was read from. */
+  readonly rawOf: (ruleset: Ruleset) => RawRules;
+  /** FORCE_START_WITHOUT_INITIAL_CONFIG: workers need not wait for the first rules. */
+  readonly startsWithoutRules: boolean;
+}
+
+/**
+ * Delays each load of rules until all workers decide with them, and gives the active rules to workers that start. Of several loads that
+ * arrive while rules are being replaced, workers receive only the last one; each is emitted, in order. Rejections and repeated loads
+ * change nothing in the workers and are only kept in order. Fails with the source; does not complete by itself.
+ *
+ * First every worker loads the rules, and when all have, all of them begin to use them, within milliseconds.
+ */
+export function distributeRules(options: DistributionOptions): MonoTypeOperatorFunction<RuleEvent> {
+  return (events$) =>
+    defer(() => {
+      const distribution = new Distribution(options);
+      const received$ = events$.pipe(tap((event) => distribution.events.push(event)));
+      const joins$ = options.pool.members$.pipe(filter((members) => members.some(isStarted)));
+      return merge(received$, joins$).pipe(
+        exhaustMapWithTrailing(() => distribution.round()),
+        mergeMap((events) => from(events)),
+      );
+    });
+}
+
+class Distribution {
+  /** Events that have not been emitted. */
+  readonly events: RuleEvent[] = [];
+  readonly #options: DistributionOptions;
+  /** The rules by which each worker decides; undefined: without any. */
+  readonly #decidesBy = new Map<WorkerProcess, Ruleset | undefined>();
+  #active: Ruleset | undefined;
+
+  constructor(options: DistributionOptions) {
+    this.#options = options;
+  }
+
+  /** Brings all workers to the newest rules; returns the events up to these. Never rejects. */
+  async round(): Promise<readonly RuleEvent[]> {
+    const { pool, startsWithoutRules } = this.#options;
+    const events = this.events.splice(0);
+    const ruleset = events.findLast((event) => event.kind === 'loaded')?.ruleset ?? this.#active;
+    if (ruleset === undefined && !startsWithoutRules) return events;
+    const workers = pool.members
+      .filter(
+        (member) =>
+          isStarted(member) &&
+          !(this.#decidesBy.has(member.process) && this.#decidesBy.get(member.process) === ruleset),
+      )
+      .map(({ process }) => process);
+    const silence = pool.members$.subscribe((members) => {
+      for (const { process, isResponsive } of members) {
+        if (isResponsive || !workers.includes(process)) continue;
+        pool.killSilent(process, `it has not answered for ${SILENT_AFTER} ms while the rules are replaced`);
+      }
+    });
+    // One after the other, because reading many rules takes much memory.
+    if (ruleset !== undefined) for (const worker of workers) await this.#prepare(worker, ruleset);
+    await Promise.all(workers.map((worker) => this.#commit(worker, ruleset)));
+    silence.unsubscribe();
+    this.#active = ruleset;
+    return events;
+  }
+
+  async #prepare(worker: WorkerProcess, ruleset: Ruleset): Promise<void> {
+    const prepared = answered(worker, 'prepared');
+    for (const { path, content } of this.#options.rawOf(ruleset)) {
+      await send(worker, { path });
+      for (let at = 0; at < content.length; at += PIECE_BYTES) {
+        const bytes = Buffer.from(content.subarray(at, at + PIECE_BYTES)).toString('base64');
+        await send(worker, { bytes });
+      }
+    }
+    await send(worker, 'prepare');
+    await prepared;
+  }
+
+  async #commit(worker: WorkerProcess, ruleset: Ruleset | undefined): Promise<void> {
+    const committed = answered(worker, 'committed');
+    await send(worker, 'commit');
+    await committed;
+    this.#decidesBy.set(worker, ruleset);
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the process
+    worker.exited$.subscribe(() => this.#decidesBy.delete(worker));
+  }
+}
+
+/** Whether the program of a worker runs, so that it can be expected to answer. */
+function isStarted({ state }: Member): boolean {
+  return state !== undefined;
+}
+
+/** Resolves when the worker has answered, or has ended. */
+function answered({ channel, exited$ }: WorkerProcess, answer: RuleAnswer): Promise<unknown> {
+  const answers$ = channel.messages<RuleAnswer>('rules').pipe(filter((received) => received === answer));
+  return firstValueFrom(merge(answers$, exited$));
+}
+
+/** At the pace of the worker. */
+function send({ channel }: WorkerProcess, message: RuleMessage): Promise<void> {
+  channel.send('rules', message);
+  return channel.sent();
+}
+
+/** Receives the rules that the primary distributes, in a worker. */
+export class RuleReceiver {
+  /** The rules, each when all workers may decide with them. To be subscribed to once. Completes when the primary is gone. */
+  readonly events$: Observable<RuleEvent>;
+  readonly #channel: Channel;
+  readonly #load: (raw: RawRules) => Observable<Loaded>;
+  readonly #joined$ = new AsyncSubject<void>();
+  #files: { readonly path: string; readonly pieces: Buffer[] }[] = [];
+  #prepared: Ruleset | undefined;
+
+  /** @param load loads rules as the primary does, so that it finds the same ones */
+  constructor(channel: Channel, load: (raw: RawRules) => Observable<Loaded>) {
+    this.#channel = channel;
+    this.#load = load;
+    this.events$ = new Observable((subscriber) =>
+      channel
+        .messages<RuleMessage>('rules')
+        .pipe(concatMap((message) => this.#received(message, subscriber)))
+        .subscribe({ error: (error) => subscriber.error(error), complete: () => subscriber.complete() }),
+    );
+  }
+
+  /** Emits when the worker has the rules of the others for the first time, or may decide without; until then it must not decide. */
+  get joined$(): Observable<void> {
+    return this.#joined$.asObservable();
+  }
+
+  async #received(message: RuleMessage, subscriber: Subscriber<RuleEvent>): Promise<void> {
+    if (message === 'commit') this.#commit(subscriber);
+    else if (message === 'prepare') await this.#prepare();
+    else if ('path' in message) this.#files.push({ path: message.path, pieces: [] });
+    else this.#files.at(-1)?.pieces.push(Buffer.from(message.bytes, 'base64'));
+  }
+
+  async #prepare(): Promise<void> {
+    const files = this.#files.map(({ path, pieces }) => ({ path, content: Buffer.concat(pieces) }));
+    this.#files = [];
+    const loaded = await firstValueFrom(this.#load(files));
+    // The primary has loaded them: this process lacks something, such as memory.
+    if (loaded.ruleset === undefined) throw new Error(loaded.errors.join('\n'));
+    this.#prepared = loaded.ruleset;
+    this.#answer('prepared');
+  }
+
+  #commit(subscriber: Subscriber<RuleEvent>): void {
+    const ruleset = this.#prepared;
+    this.#prepared = undefined;
+    // Where the rules are from is known in the primary, and not needed here.
+    const origin = { source: 'the primary process', version: '' };
+    if (ruleset !== undefined) subscriber.next({ kind: 'loaded', ruleset, origin, warnings: [] });
+    this.#answer('committed');
+    this.#joined$.next();
+    this.#joined$.complete();
+  }
+
+  #answer(answer: RuleAnswer): void {
+    this.#channel.send('rules', answer);
+  }
+}

@@ -1,0 +1,280 @@
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { type Observable, type SchedulerLike, from } from 'rxjs';
+import type { Counter } from '../statistics/counter';
+import { RULE_STATS, type RuleStatistics } from '../statistics/rule-statistics';
+import type { Statistics } from '../statistics/statistics';
+import type { Tags } from '../statistics/tags';
+import type { Timer } from '../statistics/timer';
+import { flushing } from '../streams/flushing';
+import type { Channel } from './channel';
+
+/** Milliseconds between two reports of the workers. */
+const INTERVAL = 1_000;
+/** Milliseconds that a reader of statistics waits for the workers; of those that take longer it gets the values of their last report. */
+const DEADLINE = 250;
+/** Counters or rules that are examined between two turns of the event loop. */
+const EXAMINED_PER_TURN = 4096;
+/** Characters of a message from which on it is sent. */
+const MESSAGE_SIZE = 64 * 1024;
+
+/** By how much a counter has grown; the statistics of a rule in the order of `RULE_STATS`. */
+type CounterGrowth = readonly [fullName: string, delta: number, rollUp: string | null];
+type RuleGrowth = readonly [name: string, deltas: readonly number[], rollUp: string | null];
+
+const NOTHING: readonly number[] = RULE_STATS.map(() => 0);
+
+interface Growth {
+  readonly counters: CounterGrowth[];
+  readonly rules: RuleGrowth[];
+}
+
+/** From a worker; the primary sends `true`, which asks for a report. */
+interface StatisticsMessage extends Partial<Growth> {
+  readonly gauges?: readonly (readonly [name: string, value: number, tags: Tags])[];
+  readonly durations?: readonly [timer: string, values: readonly number[]];
+  /** The report is complete. */
+  readonly end?: true;
+}
+
+/**
+ * Reports the statistics of a worker to the primary: by how much each counter has grown since the last report, and the values of gauges. The
+ * primary asks for each report, so that none pile up when it is slow. Durations are sent as they are recorded, each of them: only so are the
+ * buckets, quantiles and samples of all outputs those of a single process.
+ */
+export class StatisticsReporter {
+  readonly #statistics: Statistics;
+  readonly #channel: Channel;
+  /** The reported values, by index in the registry. */
+  readonly #counters: number[] = [];
+  readonly #rules: (readonly number[])[] = [];
+  readonly #timers: Timer[] = [];
+
+  constructor(statistics: Statistics, channel: Channel) {
+    this.#statistics = statistics;
+    this.#channel = channel;
+    const dropped = statistics.counter('ratelimit.workers.dropped_durations');
+    statistics.onTimer((timer) => {
+      this.#timers.push(timer);
+      timer.addRecorder({
+        add: (values, count) => {
+          // The primary has not read for long.
+          if (channel.isCongested) dropped.add(count);
+          else this.#send({ durations: [timer.name, Array.from(values.subarray(0, count))] });
+        },
+      });
+    });
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
+    channel.messages('statistics').subscribe(() => void this.report().then(() => this.#send({ end: true })));
+  }
+
+  /** Reports what has changed until now; resolves when it has been sent. Never rejects. */
+  async report(): Promise<void> {
+    const { counters, rules, gauges } = this.#statistics;
+    const [ofCounters, ofRules] = [counters.length, rules.length];
+    let growth: Growth = { counters: [], rules: [] };
+    let size = 0;
+    for (let index = 0; index < ofCounters + ofRules; index += 1) {
+      size += index < ofCounters ? this.#addCounter(index, growth) : this.#addRule(index - ofCounters, growth);
+      if (size < MESSAGE_SIZE && (index + 1) % EXAMINED_PER_TURN !== 0) continue;
+      this.#send(growth);
+      growth = { counters: [], rules: [] };
+      size = 0;
+      await this.#channel.sent();
+      await nextTurn();
+    }
+    for (const timer of this.#timers) timer.flush();
+    this.#send({ ...growth, gauges: Array.from(gauges, ({ name, tags, read }) => [name, read(), tags] as const) });
+  }
+
+  /** @returns by how much it makes the message longer */
+  #addCounter(index: number, growth: Growth): number {
+    const { fullName, value, rollUp } = this.#statistics.counters[index] as Counter;
+    const before = this.#counters[index];
+    // Also when it is 0: the primary lists it.
+    if (value === before) return 0;
+    this.#counters[index] = value;
+    growth.counters.push([fullName, value - (before ?? 0), rollUp ?? null]);
+    return sizeOf(fullName, rollUp);
+  }
+
+  #addRule(index: number, growth: Growth): number {
+    const rule = this.#statistics.rules[index] as RuleStatistics;
+    const before = this.#rules[index] ?? NOTHING;
+    if (RULE_STATS.every(([, field], stat) => rule[field] === before[stat])) return 0;
+    const values = RULE_STATS.map(([, field]) => rule[field]);
+    this.#rules[index] = values;
+    const deltas = values.map((value, stat) => value - (before[stat] as number));
+    growth.rules.push([rule.name, deltas, rule.rollUp ?? null]);
+    return sizeOf(rule.name, rule.rollUp);
+  }
+
+  #send(message: StatisticsMessage): void {
+    this.#channel.send('statistics', message);
+  }
+}
+
+/** The characters of a change, about. */
+function sizeOf(name: string, rollUp = ''): number {
+  return name.length + rollUp.length + 32;
+}
+
+/**
+ * Adds the statistics of the workers to those of the primary, which are then those of the instance. What a worker has counted stays when
+ * it ends, its gauges go. A worker that ends without a last report loses what it has counted since the one before.
+ */
+export class MergedStatistics {
+  readonly #statistics: Statistics;
+  readonly #gauges = new Map<string, MergedGauge | undefined>();
+  readonly #workers = new Set<ReportingWorker>();
+
+  constructor(statistics: Statistics) {
+    this.#statistics = statistics;
+  }
+
+  /** Adds a worker, before its channel is read. It is removed when its channel closes. */
+  add(channel: Channel): void {
+    const worker = new ReportingWorker(channel);
+    this.#workers.add(worker);
+    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
+    channel.messages<StatisticsMessage>('statistics').subscribe({
+      next: (message) => this.#arrived(worker, message),
+      complete: () => {
+        this.#workers.delete(worker);
+        for (const gauge of this.#gauges.values()) gauge?.ended(worker);
+        worker.ended();
+      },
+    });
+  }
+
+  /** Asks every worker for a report; resolves when all have reported, at the latest after `deadline` milliseconds. */
+  async collect(deadline = DEADLINE): Promise<void> {
+    const abort = new AbortController();
+    const reports = Promise.all([...this.#workers].map((worker) => worker.report()));
+    const late = pause(deadline, undefined, { signal: abort.signal }).catch(() => undefined);
+    await Promise.race([reports, late]);
+    abort.abort();
+  }
+
+  /** Collects every second while there is a subscriber. */
+  collecting(scheduler: SchedulerLike): Observable<never> {
+    return flushing(() => from(this.collect()), INTERVAL, scheduler);
+  }
+
+  #arrived(worker: ReportingWorker, { counters, rules, gauges, durations, end }: StatisticsMessage): void {
+    const statistics = this.#statistics;
+    for (const [fullName, delta, rollUp] of counters ?? [])
+      statistics.adoptCounter(fullName, rollUp ?? undefined).add(delta);
+    for (const [name, deltas, rollUp] of rules ?? []) {
+      const rule = statistics.adoptRule(name, rollUp ?? undefined);
+      for (let stat = 0; stat < RULE_STATS.length; stat += 1) {
+        rule[(RULE_STATS[stat] as (typeof RULE_STATS)[number])[1]] += deltas[stat] as number;
+      }
+    }
+    for (const [name, value, tags] of gauges ?? []) this.#gauge(name, tags)?.set(worker, value);
+    if (durations !== undefined) {
+      const [timer, values] = durations;
+      statistics.timer(timer).recordAll(Float64Array.from(values), values.length);
+    }
+    if (end) worker.reported();
+  }
+
+  /**
+   * The gauge that merges those of this name. A gauge that the primary has itself is that of the instance: what workers report under its
+   * name is ignored, except for the totals, to which they are added.
+   */
+  #gauge(name: string, tags: Tags): MergedGauge | undefined {
+    if (this.#gauges.has(name)) return this.#gauges.get(name);
+    const merging = MERGING[name] ?? 'sum';
+    const own = [...this.#statistics.gauges].find((gauge) => gauge.name === name);
+    const merged = own === undefined || merging === 'total' ? new MergedGauge(merging, own?.read) : undefined;
+    this.#gauges.set(name, merged);
+    if (merged !== undefined) this.#statistics.gauge(name, () => merged.read(), tags);
+    return merged;
+  }
+}
+
+/** A worker, one report of which is in progress at a time. */
+class ReportingWorker {
+  readonly #channel: Channel;
+  #report: Promise<void> | undefined;
+  #following: Promise<void> | undefined;
+  #reported: () => void = () => undefined;
+  #hasEnded = false;
+
+  constructor(channel: Channel) {
+    this.#channel = channel;
+  }
+
+  /** Resolves when a report that has begun since is complete, or the worker has ended. */
+  report(): Promise<void> {
+    if (this.#report === undefined) return this.#ask();
+    // The one in progress may have passed a counter that has changed since.
+    this.#following ??= this.#report.then(() => {
+      this.#following = undefined;
+      return this.#ask();
+    });
+    return this.#following;
+  }
+
+  reported(): void {
+    this.#report = undefined;
+    this.#reported();
+  }
+
+  ended(): void {
+    this.#hasEnded = true;
+    this.reported();
+  }
+
+  #ask(): Promise<void> {
+    if (this.#hasEnded) return Promise.resolve();
+    this.#channel.send('statistics', true);
+    return (this.#report = new Promise((resolve) => (this.#reported = resolve)));
+  }
+}
+
+/** How the values of the workers become one. Gauges that are not listed are added up. */
+type Merging = 'sum' | 'total' | 'largest' | 'mean';
+
+const MERGING: Readonly<Record<string, Merging>> = {
+  // These count since the start: what a worker has counted stays when it ends.
+  'ratelimit.localcache.lookupCount': 'total',
+  'ratelimit.localcache.hitCount': 'total',
+  'ratelimit.localcache.missCount': 'total',
+  'ratelimit.localcache.expiredCount': 'total',
+  'ratelimit.localcache.evacuateCount': 'total',
+  'ratelimit.localcache.overwriteCount': 'total',
+  'ratelimit.statistics.rolled_up': 'total',
+  'ratelimit.pipeline.window_size': 'largest',
+  // A time.
+  'ratelimit.localcache.averageAccessTime': 'mean',
+};
+
+/** The values of one gauge in the workers that run, and in the primary. */
+class MergedGauge {
+  readonly #merging: Merging;
+  readonly #values = new Map<object | 'ended', number>();
+  readonly #own: () => number;
+
+  constructor(merging: Merging, own: () => number = () => 0) {
+    this.#merging = merging;
+    this.#own = own;
+  }
+
+  set(worker: object, value: number): void {
+    this.#values.set(worker, value);
+  }
+
+  ended(worker: object): void {
+    const [last, others] = [this.#values.get(worker) ?? 0, this.#values.get('ended') ?? 0];
+    this.#values.delete(worker);
+    if (this.#merging === 'total') this.#values.set('ended', others + last);
+  }
+
+  read(): number {
+    const values = [...this.#values.values(), this.#own()];
+    if (this.#merging === 'largest') return Math.max(...values);
+    const sum = values.reduce((total, value) => total + value, 0);
+    return this.#merging === 'mean' ? sum / Math.max(1, values.filter((value) => value > 0).length) : sum;
+  }
+}
