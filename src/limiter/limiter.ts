@@ -1,6 +1,6 @@
 import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
-import { WorkBudget } from '../rules/wildcards/work-budget';
+import { WorkBudget } from '../rules/wildcards';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import { limitOfOverride } from './applied-limit';

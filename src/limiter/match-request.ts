@@ -1,6 +1,6 @@
 import type { Rule } from '../rules/rule-tree';
 import { type Ruleset, matchRule } from '../rules/ruleset';
-import { TooMuchWork, type WorkBudget } from '../rules/wildcards/work-budget';
+import { TooMuchWork, type WorkBudget } from '../rules/wildcards';
 import { checkRequest } from './check-request';
 import { DecisionError } from './decision-error';
 import { replacedNames } from './replaces';

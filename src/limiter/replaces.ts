@@ -1,5 +1,5 @@
 import type { Rule } from '../rules/rule-tree';
-import type { WorkBudget } from '../rules/wildcards/work-budget';
+import type { WorkBudget } from '../rules/wildcards';
 
 /**
  * The names that the matched rules replace. Unlimited rules, and rules that are replaced themselves, also replace others.

@@ -15,8 +15,8 @@ export const MAX_ENTRIES = 10_000;
  */
 export const MAX_TEXT = 256 * 1024;
 /**
- * Steps of matching whose number depends on the rules and not only on the length of the texts: those of wildcards with several fixed
- * parts, those for characters searched among very many wildcards, and the names in the `replaces` of the matched rules.
+ * Steps of matching whose number depends on the rules and not only on the length of the texts: the wildcards that are tried, and the
+ * names in the `replaces` of the matched rules.
  */
 export const MAX_MATCHING_STEPS = 256 * 1024;
 /** Of what exceeds a maximum, servers count this many, so that the error states the number, and then stop reading. */

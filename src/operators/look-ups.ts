@@ -4,7 +4,7 @@ import { nearestRule } from '../rules/nearest-rule';
 import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { listedStatisticsKey } from '../rules/statistics-key';
-import { WorkBudget } from '../rules/wildcards/work-budget';
+import { WorkBudget } from '../rules/wildcards';
 import { escapeStatisticsKey } from '../statistics/escape';
 import { MAX_MATCHING_STEPS } from '../limiter/request-bounds';
 import type { Descriptor, RateLimitRequest } from '../limiter/request';

@@ -1,6 +1,6 @@
 import type { Level, Rule } from './rule-tree';
 import type { Entry, Ruleset } from './ruleset';
-import { UNLIMITED_WORK, type WorkBudget } from './wildcards/work-budget';
+import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 
 /** One rule of an entry's key, and what the search did with it. */
 export interface Candidate {

@@ -1,10 +1,7 @@
 import type { JsonObject, RuleConfig } from './rule-config';
 import type { RulePlace } from './rule-place';
 import { type Unit, unitByName } from './unit';
-import type { CompiledWildcards } from './wildcards/compile-wildcards';
-import { Wildcard } from './wildcards/wildcard';
-import { WildcardRules } from './wildcards/wildcard-rules';
-import { UNLIMITED_WORK, type WorkBudget } from './wildcards/work-budget';
+import { UNLIMITED_WORK, Wildcard, WildcardRules, type WorkBudget } from './wildcards';
 
 /** The `rate_limit` block of a rule. */
 export interface RuleLimit {
@@ -87,12 +84,6 @@ export class Rule {
   }
 }
 
-/** The compiled wildcards of one key. */
-export interface CompiledKey {
-  readonly key: string;
-  readonly compiled: CompiledWildcards;
-}
-
 /** The rules of one key at one level. */
 interface KeyRules {
   /** By configured value, including the text of patterns: a request value equal to it is an exact match. */
@@ -123,16 +114,8 @@ export class Level {
   }
 
   /**
-   * Sets what was compiled elsewhere from the wildcards of a key, so that the first search does not compile them. To be called when
-   * all of them have been added.
-   */
-  useCompiled(key: string, compiled: CompiledWildcards): void {
-    this.#byKey.get(key)?.wildcards?.useCompiled(compiled);
-  }
-
-  /**
    * The rule for this key and value: the one with exactly this value, else the first wildcard that matches, else the one
-   * without value. The cost depends on the length of the value, and not on the number of rules.
+   * without value.
    * @throws TooMuchWork when the wildcards need more work than the budget has
    */
   find(key: string, value: string, budget: WorkBudget = UNLIMITED_WORK): Rule | undefined {

@@ -1,5 +1,5 @@
-import { type CompiledKey, Level, Rule } from './rule-tree';
-import { UNLIMITED_WORK, type WorkBudget } from './wildcards/work-budget';
+import { Level, Rule } from './rule-tree';
+import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import type { DomainConfig, RuleConfig } from './rule-config';
 import { NO_PLACES, type PlaceOf } from './rule-place';
 
@@ -81,12 +81,6 @@ export class RulesetBuilder {
     const level = parent === undefined ? this.#topLevel(domain) : (parent.nested ??= new Level());
     if (level.add(rule)) this.#size += 1;
     return rule;
-  }
-
-  /** Sets what was compiled from the wildcards of a key at one level: below `parent` or, without one, at the top. */
-  useCompiled(domain: string, { key, compiled }: CompiledKey, parent: Rule | undefined): void {
-    const level = parent === undefined ? this.#topLevel(domain) : parent.nested;
-    level?.useCompiled(key, compiled);
   }
 
   done(): Ruleset {

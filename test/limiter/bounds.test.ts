@@ -84,14 +84,10 @@ describe('the steps of matching a request', () => {
   const tooMuch = `too_much_work: matching the request with the rules takes more than ${MAX_MATCHING_STEPS} steps`;
 
   it('are bounded for all descriptors together, from zero for each request; nothing of one above is counted', () => {
-    // Each position of a value of `a` ends one more part of a pattern.
-    const chain = numbered(1000, (index) => ({
-      key: 'path',
-      value: `*${'a'.repeat(index + 1)}*x*`,
-      rateLimit: perMinute(index),
-    }));
+    // Each value is searched for the part of each pattern.
+    const chain = numbered(1000, (index) => ({ key: 'path', value: `*x${index}*`, rateLimit: perMinute(index) }));
     const service = serve([...RULES, ...chain]);
-    const paths = numbered(100, (index) => `path=${'a'.repeat(100)}${index}`);
+    const paths = numbered(110, (index) => `path=${'a'.repeat(100)}${index}`);
     for (const path of paths) expect(call(service, path).overallCode).toBe(Code.OK);
     expect(refusal(service, request('shop', ['free=x', 'k=x', ...paths]))).toBe(tooMuch);
   });

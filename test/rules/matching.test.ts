@@ -3,7 +3,7 @@ import type { Entry } from '../../src/limiter/request';
 import { explainMatch } from '../../src/rules/explain';
 import type { RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset, matchRule } from '../../src/rules/ruleset';
-import { TooMuchWork, WorkBudget } from '../../src/rules/wildcards/work-budget';
+import { TooMuchWork, WorkBudget } from '../../src/rules/wildcards';
 import { entries } from '../support/data/requests';
 import { type RuleSketch, limit, ruleConfig, rulesetOf } from '../support/data/rules';
 

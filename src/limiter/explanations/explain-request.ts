@@ -1,6 +1,6 @@
 import type { Rule } from '../../rules/rule-tree';
 import type { Ruleset } from '../../rules/ruleset';
-import { WorkBudget } from '../../rules/wildcards/work-budget';
+import { WorkBudget } from '../../rules/wildcards';
 import { RuleStatistics } from '../../statistics/rule-statistics';
 import { type AppliedLimit, limitOfOverride, limitOfRule } from '../applied-limit';
 import { cacheKeyBody, windowStart } from '../cache-key';

@@ -1,9 +1,7 @@
 import type { DomainConfig, RuleConfig } from '../rule-config';
 import { NO_PLACES, type PlaceOf } from '../rule-place';
-import type { CompiledKey, Rule } from '../rule-tree';
+import type { Rule } from '../rule-tree';
 import { type Ruleset, RulesetBuilder } from '../ruleset';
-import { compileWildcards } from '../wildcards/compile-wildcards';
-import { needsIndex } from '../wildcards/wildcard-rules';
 
 /** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */
 export type RuleRow =
@@ -15,9 +13,7 @@ export type RuleRow =
    * One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. The position in the file is absent
    * when it is not known.
    */
-  | { readonly depth: number; readonly rule: RuleConfig; readonly line?: number; readonly column?: number }
-  /** The wildcards of a key among the rules of this depth, all of which precede this row. */
-  | { readonly depth: number; readonly wildcards: CompiledKey };
+  | { readonly depth: number; readonly rule: RuleConfig; readonly line?: number; readonly column?: number };
 
 /** Flattens configurations into rows. */
 export function* rowsOf(configs: readonly DomainConfig[], placeOf: PlaceOf = NO_PLACES): IterableIterator<RuleRow> {
@@ -46,22 +42,6 @@ function* rulesOf(rules: readonly RuleConfig[], depth: number, places: Places): 
     yield place === undefined ? row : { ...row, line: place.line, column: place.column };
     yield* rulesOf(descriptors, depth + 1, places);
   }
-  for (const [key, values] of wildcardsOf(rules)) {
-    const patterns = [...values];
-    if (needsIndex(patterns)) yield { depth, wildcards: { key, compiled: compileWildcards(patterns) } };
-  }
-}
-
-/** The different values with a wildcard of each key, in order, which is that of their rules in the ruleset. */
-function wildcardsOf(rules: readonly RuleConfig[]): ReadonlyMap<string, ReadonlySet<string>> {
-  const byKey = new Map<string, Set<string>>();
-  for (const { key, value } of rules) {
-    if (!value.includes('*')) continue;
-    const patterns = byKey.get(key);
-    if (patterns === undefined) byKey.set(key, new Set([value]));
-    else patterns.add(value);
-  }
-  return byKey;
 }
 
 /** Builds a ruleset from rows, incrementally. */
@@ -77,8 +57,6 @@ export class RowsBuilder {
       if ('domain' in row) {
         this.#domain = row.domain;
         this.#builder.add({ domain: row.domain, descriptors: [] });
-      } else if ('wildcards' in row) {
-        this.#builder.useCompiled(this.#domain, row.wildcards, this.#parents[row.depth - 1]);
       } else if ('file' in row) {
         this.#file = row.file;
       } else {

@@ -5,7 +5,7 @@ import { explainMatch } from '../../rules/explain';
 import { nearestRule } from '../../rules/nearest-rule';
 import type { Ruleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
-import { WorkBudget } from '../../rules/wildcards/work-budget';
+import { WorkBudget } from '../../rules/wildcards';
 import type { Log, LogFields } from '../../streams/ports/log';
 import { excerpt } from '../../text/excerpt';
 

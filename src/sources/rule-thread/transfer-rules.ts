@@ -1,7 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { DomainConfig } from '../../rules/rule-config';
 import type { PlaceOf } from '../../rules/rule-place';
-import { buffersOf } from '../../rules/wildcards/compile-wildcards';
 import { type RuleRow, rowsOf } from '../../rules/rows/rule-rows';
 
 /** Rules, with their errors and warnings as human-readable lines. */
@@ -39,14 +38,10 @@ const ROWS_PER_CHUNK = 200;
 export function transferRules({ configs, placeOf, errors, warnings }: CheckedRules, port: MessagePort): void {
   const rows = rowsOf(configs, placeOf);
   function send(message: RulesMessage) {
-    return port.postMessage(message, message.kind === 'chunk' ? buffersIn(message) : []);
+    return port.postMessage(message);
   }
   port.on('message', () => send({ kind: 'chunk', rows: take(rows, ROWS_PER_CHUNK) }));
   send({ kind: 'checked', errors, warnings });
-}
-
-function buffersIn({ rows }: RulesChunk): ArrayBuffer[] {
-  return rows.flatMap((row) => ('wildcards' in row ? buffersOf(row.wildcards.compiled) : []));
 }
 
 function take<T>(items: IterableIterator<T>, limit: number): T[] {

@@ -1,5 +1,5 @@
 import type { RuleConfig } from '../../rule-config';
-import { Wildcard } from '../../wildcards/wildcard';
+import { Wildcard } from '../../wildcards';
 import type { CheckContext } from './check-context';
 import { showText } from '../yaml/yaml-text';
 
