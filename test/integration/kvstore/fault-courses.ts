@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { keySlot } from '../../../src/sinks/counters/kvstore/stores/cluster/key-slot';
+import { keySlot } from '../../../src/sinks/counters/kvstore/stores/slots';
 import type { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import type { RedisProcess } from '../../support/processes/redis/redis-process';
 import type { RedisSentinels } from '../../support/processes/redis/redis-sentinels';

@@ -201,6 +201,13 @@ describe('keys in Redis', () => {
     expect(await server.control.exists('text')).toBe(0);
   });
 
+  it('are counted by the hash of the script from the first window on, because connecting loads it', async () => {
+    await server.control.script('FLUSH');
+    const [texts, hashes] = [await callsOf('eval'), await callsOf('evalsha')];
+    expect(await apply(await open(), operation('first', 1))).toEqual([1]);
+    expect([await callsOf('eval'), await callsOf('evalsha')]).toEqual([texts, hashes + 1]);
+  });
+
   it('of one window take one command, and larger windows one command for each 256 keys', async () => {
     const counters = await open();
     await apply(counters, operation('warm', 1));

@@ -3,11 +3,9 @@ import { CommandServer, type Reply, encode } from './command-server';
 
 const MASTER_NAME = 'counters';
 
-/** Which master a sentinel names, and the version of this configuration. */
+/** Which master a sentinel names. */
 export interface SentinelView {
   readonly master: { readonly port: number };
-  /** Undefined: the user has no permission for SENTINEL MASTER. */
-  readonly epoch?: number | undefined;
 }
 
 /** A sentinel that names the master that the test says, however old this information is. */
@@ -40,14 +38,8 @@ export class FakeSentinel implements AsyncDisposable {
 
   /** Names this master from now on, and sends `+switch-master`. */
   announce(view: SentinelView): void {
-    const before = this.view.master.port;
+    const message = `${MASTER_NAME} 127.0.0.1 ${this.view.master.port} 127.0.0.1 ${view.master.port}`;
     this.view = view;
-    this.sendSwitch(before, view.master.port);
-  }
-
-  /** Sends `+switch-master` for these ports, whatever the sentinel names. */
-  sendSwitch(from: number, to: number): void {
-    const message = `${MASTER_NAME} 127.0.0.1 ${from} 127.0.0.1 ${to}`;
     for (const client of this.#subscribers) client.write(encode(['message', '+switch-master', message]));
   }
 
@@ -67,17 +59,9 @@ export class FakeSentinel implements AsyncDisposable {
       return ['subscribe', args[0] ?? '', 1];
     }
     if (name !== 'sentinel') return 'PONG';
-    const { master, epoch } = this.view;
-    const port = String(master.port);
-    switch (args[0]?.toLowerCase()) {
-      case 'get-master-addr-by-name':
-        this.queries += 1;
-        return this.held.then(() => ['127.0.0.1', port]);
-      case 'master':
-        if (epoch === undefined) return new Error('NOPERM this user has no permissions');
-        return ['name', MASTER_NAME, 'ip', '127.0.0.1', 'port', port, 'config-epoch', String(epoch)];
-      default:
-        return [];
-    }
+    if (args[0]?.toLowerCase() !== 'get-master-addr-by-name') return [];
+    this.queries += 1;
+    const port = String(this.view.master.port);
+    return this.held.then(() => ['127.0.0.1', port]);
   }
 }

@@ -1,18 +1,36 @@
-import { type Observable, combineLatest, distinctUntilChanged, map } from 'rxjs';
+import {
+  type Observable,
+  combineLatest,
+  defer,
+  distinctUntilChanged,
+  filter,
+  map,
+  merge,
+  mergeMap,
+  take,
+  throwError,
+} from 'rxjs';
 import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { Counters } from '../../../streams/ports/counters';
 import { Expiry } from '../expiry';
+import { nameOf } from '../server-address';
+import { TlsMaterial } from '../tls-material';
 import { counterAdministration } from './administration/administer-counters';
 import type { KvstoreOptions } from './connections/options';
-import { TlsMaterial } from '../tls-material';
-import { describeDeployment } from './stores/deployment';
-import { openStore, readInstance } from './stores/open-store';
-import type { Store } from './stores/store';
-import type { BatchesInFlight } from './stores/store-lane';
-import { waitForStore } from './stores/wait-for-store';
+import { ClusterStore } from './stores/cluster-store';
+import { describeDeployment, readDeployment } from './stores/deployment';
+import { Instance, type Store } from './stores/instance';
+import { SentinelStore } from './stores/sentinel-store';
+import { ServerStore } from './stores/server-store';
 
 /** Limits with this window length in seconds are counted on the per-second instance. */
 const PER_SECOND = 1;
+
+/** The two instances: their name in log lines, and in statistics. */
+const NAMES = [
+  { name: 'main', poolName: 'redis_pool' },
+  { name: 'per second', poolName: 'redis_per_second_pool' },
+] as const;
 
 /** Counters in Redis or Valkey. */
 export interface KvstoreCounters extends Counters, CounterAdministration {
@@ -31,15 +49,16 @@ export interface KvstoreCounters extends Counters, CounterAdministration {
  *
  * @throws Error that names the setting or the file that cannot be used
  */
-export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
-  const { main, perSecond, startup, tlsFiles, log } = options;
-  const instances = [
-    readInstance(main, 'main'),
-    ...(perSecond === undefined ? [] : [readInstance(perSecond, 'perSecond')]),
-  ];
-  const tls = instances.some(({ deployment }) => deployment.tls) ? new TlsMaterial(tlsFiles, log) : undefined;
-  const inFlight: BatchesInFlight = new Set();
-  const stores = instances.map((instance) => openStore(instance, { options, tls, inFlight }));
+export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
+  const { main, perSecond, startup, tlsFiles, log } = store;
+  const read = (perSecond === undefined ? [main] : [main, perSecond]).map((options, index) => ({
+    ...(NAMES[index] as (typeof NAMES)[number]),
+    options,
+    deployment: readDeployment(options),
+  }));
+  const tls = read.some(({ deployment }) => deployment.tls) ? new TlsMaterial(tlsFiles, log) : undefined;
+  const instances = read.map((each) => new Instance({ ...each, store, tls }));
+  const stores = instances.map(openStore);
   const [mainStore, perSecondStore = mainStore] = stores as [Store, Store?];
 
   function storeOf({ windowSeconds }: { readonly windowSeconds: number }): Store {
@@ -47,17 +66,58 @@ export function kvstoreCounters(options: KvstoreOptions): KvstoreCounters {
   }
 
   return {
-    ...counterAdministration(storeOf, new Expiry(options.expirationJitterMaxSeconds)),
+    ...counterAdministration(storeOf, new Expiry(store.expirationJitterMaxSeconds)),
     laneOf: (operation) => storeOf(operation).laneOf(operation),
     connected$: combineLatest(stores.map(({ connected$ }) => connected$)).pipe(
       map((states) => !states.includes(false)),
       distinctUntilChanged(),
     ),
-    description: instances.map(({ name, deployment }) => `${name}: ${describeDeployment(deployment)}`).join('; '),
-    ready$: waitForStore(stores, startup.maxElapsedTime),
+    description: read.map(({ name, deployment }) => `${name}: ${describeDeployment(deployment)}`).join('; '),
+    ready$: waitForStores(stores, startup.maxElapsedTime),
     close: async () => {
-      await Promise.all(inFlight);
-      for (const store of stores) store.close();
+      await Promise.all(instances.map((instance) => instance.settled()));
+      for (const each of stores) each.close();
     },
   };
+}
+
+/** Starts to connect to an instance. */
+function openStore(instance: Instance): Store {
+  const { servers } = instance.deployment;
+  if (servers.kind === 'sentinel') return new SentinelStore(servers, instance);
+  if (servers.kind === 'cluster') return new ClusterStore(servers.seeds, instance);
+  return new ServerStore(instance, {
+    name: nameOf(servers.server),
+    connect: () => instance.connect(servers.server),
+    // No other server is configured to connect to.
+    onReadonly: () => undefined,
+  });
+}
+
+/**
+ * Emits once when every store has been connected to, and completes. Fails at the first failed attempt after `maxElapsed`
+ * milliseconds since subscribing (0: no limit). As in the Go service the limit is checked after failed attempts only, so an
+ * attempt that is in progress is not aborted.
+ */
+function waitForStores(stores: readonly Store[], maxElapsed: number): Observable<void> {
+  return defer(() => {
+    const start = performance.now();
+    const connected$ = combineLatest(
+      stores.map(({ connected$: each$ }) =>
+        each$.pipe(
+          filter((isConnected) => isConnected),
+          take(1),
+        ),
+      ),
+    ).pipe(map(() => undefined));
+    const timeout$ = merge(...stores.map(({ failures$ }) => failures$)).pipe(
+      filter(() => maxElapsed > 0 && performance.now() - start >= maxElapsed),
+      mergeMap((cause) =>
+        throwError(
+          () => new Error(`cannot connect to the counter store within ${maxElapsed} ms: ${cause.message}`, { cause }),
+        ),
+      ),
+    );
+    return merge(connected$, timeout$).pipe(take(1));
+  });
 }

@@ -5,8 +5,8 @@ import type {
 } from '../../../../streams/ports/counter-administration';
 import type { Expiry } from '../../expiry';
 import { isReply, replyCode } from '../connections/store-error';
-import { type StepResult, readResult } from '../counting/step-result';
-import type { SendCommand, Store } from '../stores/store';
+import { type SendCommand, type StepResult, readResult } from '../counting/plain-commands';
+import type { Store } from '../stores/instance';
 
 /**
  * Administers counters with plain commands, which every server allows. They are not atomic: an addition between them is counted before

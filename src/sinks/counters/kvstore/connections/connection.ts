@@ -1,12 +1,12 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
-import { Observable } from 'rxjs';
-import { startReplyTimer } from '../../../../net/reply-timer';
+import { Observable, merge, switchMap, take } from 'rxjs';
 import { hideSecrets } from '../../../../text/hide-credentials';
 import { type Server, nameOf } from '../../server-address';
-import type { Credentials } from './address';
-import { isReply, replyCode, withoutCommand } from './store-error';
 import type { TlsMaterial } from '../../tls-material';
-import { explainTlsMismatch } from './tls-mismatch';
+import { COUNT } from '../counting/scripts';
+import type { Credentials } from './address';
+import { Deadline } from './deadline';
+import { isReply, replyCode, withoutCommand } from './store-error';
 
 export interface ConnectionOptions {
   readonly server: Server;
@@ -15,9 +15,14 @@ export interface ConnectionOptions {
   readonly tls: TlsMaterial | undefined;
   /** Rejects a server that is not a master: a sentinel may name one that has just been demoted. */
   readonly mustBeMaster: boolean;
+  /** Whether it is for counting: the handshake loads the script. */
+  readonly counts: boolean;
   /** Milliseconds that connecting and the handshake may take; 0: no limit. */
   readonly timeout: number;
 }
+
+/** Milliseconds that a connection over TLS may take if there is no other limit: a server without TLS may wait for more bytes forever. */
+const TLS_TIMEOUT = 10_000;
 
 /**
  * One connection to one server, which never reconnects.
@@ -27,20 +32,22 @@ export interface ConnectionOptions {
  * may not have applied such a command, and the stores do not send it again.
  */
 export class Connection {
-  readonly #redis: Redis;
+  /** The server's name, as in {@link nameOf}. */
+  readonly server: string;
   /** Whether the server rejects scripts on this connection; known from its first reply to one. */
   rejectsScripts = false;
+  /** A password is configured, but the server requires none. */
+  hasUnusedPassword = false;
+  /** Cuts the connection without waiting for the peer; it is lost for this reason, and commands in flight fail. */
+  readonly cut: (reason: Error) => void;
+  readonly #redis: Redis;
   readonly #stream: Redis['stream'];
 
-  constructor(
-    redis: Redis,
-    /** The server's name, as in {@link nameOf}. */
-    readonly server: string,
-    /** A password is configured, but the server requires none. */
-    readonly hasUnusedPassword: boolean,
-  ) {
+  constructor(redis: Redis, server: Server, cut: (reason: Error) => void) {
     this.#redis = redis;
     this.#stream = redis.stream;
+    this.server = nameOf(server);
+    this.cut = cut;
   }
 
   get isOpen(): boolean {
@@ -74,9 +81,17 @@ export class Connection {
     await this.#redis.subscribe(channel);
   }
 
-  /** Cuts the connection without waiting for the peer; commands in flight fail. */
-  destroy(): void {
-    destroySocket(this.#redis);
+  /**
+   * Cuts the connection if its peer does not answer a PING in time, which is all that is known of a peer that hangs.
+   *
+   * @param isDue called when the time is over; false: the connection is kept
+   */
+  ping(milliseconds: number, isDue: () => boolean = () => true): void {
+    const deadline = new Deadline(milliseconds);
+    deadline.watch(() => isDue() && this.cut(noReply(milliseconds)));
+    // An error reply is a sign of life too, and a lost connection reports itself.
+    const end = deadline.end.bind(deadline);
+    this.send('PING').then(end, end);
   }
 }
 
@@ -98,43 +113,32 @@ class EncodedCommand extends Command {
   }
 }
 
-/** `disconnect` of ioredis sends a FIN and waits for a peer that may hang, so it serves only while there is no socket yet. */
-function destroySocket(redis: Redis): void {
-  if (redis.stream === undefined) redis.disconnect();
-  else redis.stream.destroy();
-}
-
 /**
  * Opens a connection. Emits it once, when it can be used; fails when it cannot be made or is lost; never completes.
  * Unsubscribing closes it.
  */
 export function connect(options: ConnectionOptions): Observable<Connection> {
-  return explainTlsMismatch(open(options), { ...options, usesTls: options.tls !== undefined });
-}
-
-function open(options: ConnectionOptions): Observable<Connection> {
   return new Observable<Connection>((subscriber) => {
-    const { server, timeout } = options;
+    const { server, tls } = options;
+    const timeout = options.timeout === 0 && tls !== undefined ? TLS_TIMEOUT : options.timeout;
     const redis = new Redis(clientOptions(options));
-    let reason: Error | undefined;
-    function cut(): void {
-      destroySocket(redis);
-    }
+    let isUsable = false;
     function fail(error: Error): void {
-      reason ??= error;
-      cut();
+      subscriber.error(isUsable ? error : withTlsHint(error, tls !== undefined));
     }
-    const stopTimer =
-      timeout > 0 ? startReplyTimer(timeout, () => fail(new Error(`no reply within ${timeout} ms`))) : undefined;
+    const deadline = new Deadline(timeout);
+    deadline.watch(() => fail(noReply(timeout)));
     redis.once('connect', () => catchParserErrors(redis.stream, fail));
     // Every error ends the connection: once replies no longer match commands, its counts would be wrong.
     redis.on('error', (error: Error) => fail(withoutCommand(error)));
-    redis.once('end', () => subscriber.error(reason ?? new Error('the server closed the connection')));
+    redis.once('end', () => fail(new Error('the server closed the connection')));
     redis.once('ready', () => {
-      handshake(redis, options).then(
-        ({ hasUnusedPassword }) => {
-          stopTimer?.();
-          subscriber.next(new Connection(redis, nameOf(server), hasUnusedPassword));
+      const connection = new Connection(redis, server, fail);
+      handshake(connection, options).then(
+        () => {
+          deadline.end();
+          isUsable = true;
+          subscriber.next(connection);
         },
         (error: Error) => fail(withoutCommand(error)),
       );
@@ -142,10 +146,26 @@ function open(options: ConnectionOptions): Observable<Connection> {
     // The events above report the outcome.
     redis.connect().catch(() => undefined);
     return () => {
-      stopTimer?.();
-      cut();
+      deadline.end();
+      // `disconnect` sends a FIN and waits for a peer that may hang, so it serves only while there is no socket yet.
+      if (redis.stream === undefined) redis.disconnect();
+      else redis.stream.destroy();
     };
   });
+}
+
+/** Emits the answer to one question on a connection of its own, which is closed then; fails when it takes longer than the time limit. */
+export function query<T>(
+  connection$: Observable<Connection>,
+  milliseconds: number,
+  ask: (connection: Connection) => Promise<T>,
+): Observable<T> {
+  const timeout$ = new Observable<never>((subscriber) => {
+    const deadline = new Deadline(milliseconds);
+    deadline.watch(() => subscriber.error(noReply(milliseconds)));
+    return () => deadline.end();
+  });
+  return merge(connection$.pipe(switchMap(ask)), timeout$).pipe(take(1));
 }
 
 /** The parser of ioredis throws on a reply with an impossible length; uncaught, that would end the process. */
@@ -179,38 +199,64 @@ function clientOptions({ server, tls }: ConnectionOptions): RedisOptions {
   };
 }
 
-/** Authenticates, selects the database, and checks that the server accepts commands. */
-async function handshake(
-  redis: Redis,
-  { credentials, db, mustBeMaster }: ConnectionOptions,
-): Promise<{ readonly hasUnusedPassword: boolean }> {
-  const hasUnusedPassword = credentials !== undefined && !(await authenticate(redis, credentials));
-  if (db !== 0) await redis.call('SELECT', db);
-  try {
-    // Fails with LOADING or NOAUTH here and not in a call.
-    const reply = mustBeMaster ? await redis.call('ROLE') : await redis.call('PING');
-    if (mustBeMaster && Array.isArray(reply) && reply[0] !== 'master') throw new Error('the server is not a master');
-  } catch (error) {
-    // A user without permission for these commands can still count.
-    if (replyCode(error) !== 'NOPERM') throw error;
+/** The messages of servers before version 6, and from 6 on. */
+const NO_PASSWORD_REQUIRED = /no password is set|without any password configured/;
+
+/** Authenticates, selects the database, checks that the server accepts commands, and loads the script, all in one write. */
+async function handshake(connection: Connection, options: ConnectionOptions): Promise<void> {
+  const { credentials, db, mustBeMaster, counts } = options;
+  function call(name: string, ...args: (string | number)[]): Promise<unknown> {
+    return connection.send(name, ...args).catch((error: unknown) => error);
   }
-  return { hasUnusedPassword };
+  const [auth, selected, checked] = await connection.inOneWrite(() =>
+    Promise.all([
+      credentials &&
+        call('AUTH', ...(credentials.username === undefined ? [] : [credentials.username]), credentials.password),
+      db !== 0 && call('SELECT', db),
+      call(mustBeMaster ? 'ROLE' : 'PING'),
+      // A user without permission for it can still count: the first call of the script loads it.
+      counts && call('SCRIPT', 'LOAD', COUNT.text),
+    ]),
+  );
+  connection.hasUnusedPassword = isReply(auth) && NO_PASSWORD_REQUIRED.test(auth.message);
+  if (auth instanceof Error && !connection.hasUnusedPassword) throw withoutPassword(auth, credentials);
+  if (selected instanceof Error) throw selected;
+  // Fails with LOADING or NOAUTH here and not in a call. A user without permission for these commands can still count.
+  if (checked instanceof Error && replyCode(checked) !== 'NOPERM') throw checked;
+  if (mustBeMaster && Array.isArray(checked) && checked[0] !== 'master') throw new Error('the server is not a master');
 }
 
-function withoutArguments(reply: string): string {
-  return reply.replace(/,? with args beginning with:[^]*/, '');
+/** The error of AUTH. A server without this command quotes the beginning of its arguments. */
+function withoutPassword(error: Error, credentials: Credentials | undefined): Error {
+  const message = error.message.replace(/,? with args beginning with:[^]*/, '');
+  error.message = hideSecrets([credentials?.password ?? ''], 1)(message);
+  return error;
 }
 
-/** @returns false when the server requires no password */
-async function authenticate(redis: Redis, { username, password }: Credentials): Promise<boolean> {
-  try {
-    await redis.call('AUTH', ...(username === undefined ? [password] : [username, password]));
-    return true;
-  } catch (error) {
-    // The messages of servers before version 6, and from 6 on.
-    if (isReply(error) && /no password is set|without any password configured/.test(error.message)) return false;
-    // A server without the AUTH command quotes the beginning of its arguments in the error.
-    if (error instanceof Error) error.message = hideSecrets([password], 1)(withoutArguments(error.message));
-    throw error;
+/** What is read from a server without TLS. */
+const PLAIN_REPLY = /wrong version number|packet length too long/;
+/** The first byte of an alert, with which a server may answer that speaks only TLS; it may as well close the connection. */
+const TLS_ALERT = String.raw`got "\u0015"`;
+
+/** The reason why a connection could not be made; when it looks like it, that only one side uses TLS. */
+function withTlsHint(error: Error, usesTls: boolean): Error {
+  const { message } = error;
+  function because(reason: string): Error {
+    return new Error(reason, { cause: error });
   }
+  if (usesTls) {
+    if (PLAIN_REPLY.test(message)) return because('the server does not speak TLS, but is configured with TLS');
+    return message.startsWith(NO_REPLY)
+      ? because(`${message}; it is configured with TLS: does the server speak TLS?`)
+      : error;
+  }
+  if (message.includes(TLS_ALERT)) return because('the server speaks only TLS, but is configured without TLS');
+  const isClosed = /closed the connection|ECONNRESET|EPIPE/.test(message);
+  return isClosed ? because(`${message}; it is configured without TLS: does the server require TLS?`) : error;
+}
+
+const NO_REPLY = 'no reply within';
+
+function noReply(milliseconds: number): Error {
+  return new Error(`${NO_REPLY} ${milliseconds} ms`);
 }

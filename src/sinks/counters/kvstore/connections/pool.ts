@@ -1,26 +1,35 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, defer, retry, tap, timer } from 'rxjs';
-import { startReplyTimer } from '../../../../net/reply-timer';
-import type { Backoff } from '../../../../streams/backoff';
-import { Connection } from './connection';
+import type { Counter } from '../../../../statistics/counter';
+import type { Statistics } from '../../../../statistics/statistics';
+import type { ConditionLog } from '../../../../streams/condition-log';
+import type { Connection } from './connection';
 import type { Deadline } from './deadline';
-import { LeaseQueue } from './lease-queue';
-import type { PoolStatistics } from './pool-statistics';
-import { noConnection, timedOut } from './store-error';
+import type { RetryDelay } from './retry-delay';
+import { isReply, noConnection, storeError, timedOut } from './store-error';
+import { DecisionError } from '../../../../limiter/decision-error';
 
 /** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */
-const HEARTBEAT = 5000;
+export const HEARTBEAT = 5000;
 
 export interface PoolOptions {
   /** Opens a connection: emits when it can be used, fails when it is lost. */
   readonly connect: () => Observable<Connection>;
   readonly size: number;
-  /** Whether a window beyond {@link size} gets an extra connection; otherwise it waits for one of the pool. */
-  readonly opensExtra: boolean;
+  /** Whether a window beyond {@link size} has one more connection opened; otherwise it waits for one of the pool. */
+  readonly mayExceed: boolean;
   /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
   /** Called at each failure, because the delays before and after the first connection differ. */
-  readonly retryDelay: Backoff;
+  readonly retryDelay: RetryDelay;
   readonly statistics: PoolStatistics;
+  /** Of the time without a connection. */
+  readonly outage: ConditionLog;
+}
+
+/** A window that waits for a connection. */
+interface Waiting {
+  readonly resolve: (connection: Connection) => void;
+  readonly reject: (error: DecisionError) => void;
 }
 
 /**
@@ -37,18 +46,21 @@ export class Pool {
   readonly failures$ = this.#failures$.asObservable();
   readonly #alive = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  readonly #queue: LeaseQueue;
+  /** Oldest first. */
+  readonly #waiting = new Set<Waiting>();
+  /** Connections beyond the size of the pool, each closed when no window waits for it. */
+  readonly #extra = new Map<Connection, Subscription>();
   readonly #subscription = new Subscription();
   /** Connections that are kept open, alive or not; at most the size of the pool. */
   #kept = 0;
   readonly #heartbeat: NodeJS.Timeout;
+  /** Windows that use a connection or wait for one. */
   #inFlight = 0;
   #isDraining = false;
   #lastFailure: Error | undefined;
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#queue = new LeaseQueue({ ...options, onFailed: () => this.#windowEnded() });
     this.#heartbeat = setInterval(() => this.#checkIdle(), HEARTBEAT);
     this.#heartbeat.unref();
     // The others follow when this one is connected: only one connection retries while the server is unreachable.
@@ -59,37 +71,22 @@ export class Pool {
     return this.#connected$.value;
   }
 
-  /** Windows that use a connection or wait for one. */
-  get inFlight(): number {
-    return this.#inFlight;
-  }
-
   /**
-   * Runs the commands of a window on a connection that no other window uses meanwhile.
+   * Runs the commands of a window on a connection that no other window uses meanwhile. Rejects with a DecisionError.
    *
-   * The connection is cut when the deadline passes, and when `run` rejects: its next reply might belong to a command of this
-   * window. Rejects with what `run` rejects with, or with a DecisionError when no connection could be had.
+   * The connection is cut when the deadline passes, and when `run` rejects other than with an error reply or a DecisionError: its next
+   * reply might belong to a command of this window.
    */
   async use<T>(deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
-    const lease = this.#lease(deadline);
-    const connection = lease instanceof Connection ? lease : await lease;
-    if (deadline.hasPassed) {
-      // It was granted while overdue replies were read: it would be cut right after the window was sent.
-      this.#release(connection);
-      throw timedOut();
-    }
-    function cut(): void {
-      connection.destroy();
-    }
-    deadline.watch(cut);
+    this.#inFlight += 1;
     try {
-      return await run(connection);
+      const connection = this.#takeIdle() ?? (await this.#wait(deadline));
+      return await this.#runOn(connection, deadline, run);
     } catch (error) {
-      cut();
-      throw error;
+      throw deadline.hasPassed ? timedOut() : storeError(error);
     } finally {
-      deadline.unwatch(cut);
-      this.#release(connection);
+      this.#inFlight -= 1;
+      if (this.#isDraining) this.drain();
     }
   }
 
@@ -104,97 +101,172 @@ export class Pool {
     this.#subscription.unsubscribe();
     for (const _ of this.#alive) this.#options.statistics.closed();
     this.#alive.clear();
-    this.#queue.close(noConnection(this.#lastFailure));
+    this.#lastFailure ??= new Error('the connections are closed');
+    this.#failWaiting();
     this.#connected$.complete();
     this.#failures$.complete();
   }
 
-  /** @throws DecisionError when no connection is alive */
-  #lease(deadline: Deadline): Connection | Promise<Connection> {
-    const { size, opensExtra } = this.#options;
-    const connection = this.#takeIdle();
-    if (connection === undefined && this.#alive.size === 0 && this.#lastFailure !== undefined) {
-      throw noConnection(this.#lastFailure);
+  async #runOn<T>(connection: Connection, deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
+    const unwatch = deadline.watch(() => connection.cut(timedOut()));
+    try {
+      // Granted while overdue replies were read, the connection would be cut right after the window was sent.
+      if (deadline.hasPassed) throw timedOut();
+      return await run(connection);
+    } catch (error) {
+      if (!isReply(error) && !(error instanceof DecisionError)) connection.cut(error as Error);
+      throw error;
+    } finally {
+      unwatch();
+      if (this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
     }
-    this.#inFlight += 1;
-    return connection ?? this.#queue.wait(deadline, opensExtra && this.#inFlight > size);
   }
 
-  #release(connection: Connection): void {
-    const wasExtra = this.#queue.closeExtra(connection);
-    if (!wasExtra && this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
-    this.#windowEnded();
+  /** Resolves with a connection; rejects when the deadline passes, or the last connection is lost. */
+  #wait(deadline: Deadline): Promise<Connection> {
+    const { mayExceed, size } = this.#options;
+    return new Promise((resolve, reject) => {
+      const waiting = { resolve, reject };
+      this.#waiting.add(waiting);
+      if (this.#alive.size === 0 && this.#lastFailure !== undefined) return this.#failWaiting();
+      deadline.watch(() => {
+        this.#waiting.delete(waiting);
+        reject(timedOut());
+      });
+      if (mayExceed && this.#inFlight > size) this.#openExtra();
+    });
   }
 
-  #windowEnded(): void {
-    this.#inFlight -= 1;
-    if (this.#isDraining && this.#inFlight === 0) this.close();
+  #failWaiting(): void {
+    for (const { reject } of this.#waiting) reject(noConnection(this.#lastFailure));
+    this.#waiting.clear();
   }
 
   #offer(connection: Connection): void {
-    if (!this.#queue.offer(connection)) this.#idle.push(connection);
+    for (const waiting of this.#waiting) {
+      this.#waiting.delete(waiting);
+      waiting.resolve(connection);
+      return;
+    }
+    const extra = this.#extra.get(connection);
+    if (extra === undefined) {
+      this.#idle.push(connection);
+      return;
+    }
+    extra.unsubscribe();
+    this.#forget(connection);
   }
 
   /** The connection used last: its buffers are warm, and a server with little load is served over few connections. */
   #takeIdle(): Connection | undefined {
     let connection = this.#idle.pop();
-    // A connection that is closing is reported as lost only when its socket has closed.
+    // A connection that its peer closes is reported as lost only when its socket has closed.
     while (connection !== undefined && !connection.isOpen) connection = this.#idle.pop();
     return connection;
   }
 
   #keepOneOpen(): void {
     this.#kept += 1;
-    const connection$ = defer(() => {
+    const delay = (_: unknown, attempt: number) => timer(this.#options.retryDelay(attempt));
+    this.#subscription.add(
+      this.#open()
+        .pipe(retry({ delay, resetOnSuccess: true }))
+        .subscribe(),
+    );
+  }
+
+  #openExtra(): void {
+    const extra = new Subscription();
+    this.#subscription.add(extra);
+    // When it cannot be opened, its window waits for another one.
+    extra.add(this.#open(extra).subscribe({ error: () => extra.unsubscribe() }));
+  }
+
+  /**
+   * A connection that takes windows while it is open.
+   *
+   * @param extra closes a connection beyond the size of the pool
+   */
+  #open(extra?: Subscription): Observable<Connection> {
+    return defer(() => {
       let own: Connection | undefined;
       return this.#options.connect().pipe(
         tap({
           next: (connection) => {
             own = connection;
-            this.#connected(connection);
+            if (extra !== undefined) this.#extra.set(connection, extra);
+            this.#opened(connection);
           },
           error: (error: Error) => this.#lost(own, error),
         }),
       );
     });
-    const delay = (_: unknown, attempt: number) => timer(this.#options.retryDelay(attempt));
-    this.#subscription.add(connection$.pipe(retry({ delay, resetOnSuccess: true })).subscribe());
   }
 
-  #connected(connection: Connection): void {
+  #opened(connection: Connection): void {
+    const { size, statistics, outage } = this.#options;
     this.#alive.add(connection);
-    this.#options.statistics.opened();
+    statistics.opened();
     this.#lastFailure = undefined;
+    outage.ended();
     if (!this.isConnected) this.#connected$.next(true);
-    while (this.#kept < this.#options.size) this.#keepOneOpen();
+    while (this.#kept < size) this.#keepOneOpen();
     this.#offer(connection);
   }
 
   /** @param connection undefined: it could not be made */
   #lost(connection: Connection | undefined, error: Error): void {
-    if (connection !== undefined) {
-      this.#alive.delete(connection);
-      this.#options.statistics.closed();
-      const index = this.#idle.indexOf(connection);
-      if (index >= 0) this.#idle.splice(index, 1);
-    }
+    if (connection !== undefined) this.#forget(connection);
     if (this.#alive.size === 0) {
       this.#lastFailure = error;
-      this.#queue.failAll(noConnection(error));
+      this.#failWaiting();
+      this.#options.outage.because(error.message);
       if (this.isConnected) this.#connected$.next(false);
     }
     this.#failures$.next(error);
   }
 
+  #forget(connection: Connection): void {
+    this.#extra.delete(connection);
+    if (this.#alive.delete(connection)) this.#options.statistics.closed();
+    const index = this.#idle.indexOf(connection);
+    if (index >= 0) this.#idle.splice(index, 1);
+  }
+
   /** Cuts idle connections whose peer no longer replies, before a window uses them. */
   #checkIdle(): void {
     const { timeout } = this.#options;
-    const limit = timeout > 0 ? Math.min(timeout, HEARTBEAT) : HEARTBEAT;
     for (const connection of this.#idle) {
       // A connection that a window has leased in the meantime has the deadline of that window.
-      const stopTimer = startReplyTimer(limit, () => this.#idle.includes(connection) && connection.destroy());
-      // An error reply is a sign of life too, and a lost connection reports itself.
-      connection.send('PING').then(stopTimer, stopTimer);
+      connection.ping(timeout > 0 ? Math.min(timeout, HEARTBEAT) : HEARTBEAT, () => this.#idle.includes(connection));
     }
+  }
+}
+
+/** Statistics of the connections of one instance, over all its servers. */
+export class PoolStatistics {
+  readonly #total: Counter;
+  readonly #closed: Counter;
+  #active = 0;
+  /** Whether a connection was ever opened. */
+  hasOpened = false;
+
+  /** @param name `redis_pool` or `redis_per_second_pool` */
+  constructor(statistics: Statistics, name: string) {
+    this.#total = statistics.counter(`ratelimit.${name}.cx_total`);
+    this.#closed = statistics.counter(`ratelimit.${name}.cx_local_close`);
+    statistics.gauge(`ratelimit.${name}.cx_active`, () => this.#active);
+  }
+
+  opened(): void {
+    this.hasOpened = true;
+    this.#active += 1;
+    this.#total.add(1);
+  }
+
+  /** Counts in `cx_local_close` whatever the reason of the close, as the Go service does. */
+  closed(): void {
+    this.#active -= 1;
+    this.#closed.add(1);
   }
 }

@@ -1,25 +1,16 @@
-import { type Backoff, backoff } from '../../../../streams/backoff';
+/** Milliseconds to wait before the next attempt; `attempt` counts consecutive failures from 1. */
+export type RetryDelay = (attempt: number) => number;
 
-/** Doubles from `initial` to `max` milliseconds; each wait is drawn from the upper half. */
-export function connectBackoff(initial: number, max: number): Backoff {
-  return backoff({ initial, max, drawn: (wait) => [wait / 2, wait] });
+/**
+ * Exponential backoff with jitter: doubles from `initial` up to `max` milliseconds and draws evenly from the upper half of
+ * that, so that processes do not retry in lockstep.
+ */
+export function exponentialBackoff(initial: number, max: number): RetryDelay {
+  return (attempt) => {
+    const wait = Math.min(max, initial * 2 ** (attempt - 1));
+    return wait / 2 + (wait / 2) * Math.random();
+  };
 }
 
 /** For connections that are lost after start-up. */
-export const RECONNECT: Backoff = connectBackoff(50, 1000);
-
-/** The delays of an instance: its own until the first connection (KVSTORE_STARTUP_*), then {@link RECONNECT}. */
-export class StartupDelay {
-  #current: Backoff;
-
-  constructor(startup: Backoff) {
-    this.#current = startup;
-  }
-
-  readonly next: Backoff = (attempt) => this.#current(attempt);
-
-  /** The first connection is established. */
-  end(): void {
-    this.#current = RECONNECT;
-  }
-}
+export const RECONNECT: RetryDelay = exponentialBackoff(50, 1000);

@@ -1,10 +1,10 @@
 import type { Count } from '../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../limiter/decision-error';
 import type { Connection } from '../connections/connection';
-import { ConditionLog } from '../../../../streams/condition-log';
+import type { ConditionLog } from '../../../../streams/condition-log';
 import { replyCode, storeError } from '../connections/store-error';
-import { type StepResult, areCounts } from '../counting/step-result';
-import type { StoreContext } from './store-context';
+import { type StepResult, areCounts } from '../counting/plain-commands';
+import type { Instance } from './instance';
 
 /** The time without an error reply after which a store counts as recovered. */
 const QUIET = { milliseconds: 1000, now: () => performance.now() };
@@ -19,18 +19,17 @@ export type OnReadonly = (server: string) => void;
  * Turns the replies of a store into counts and errors for callers, and logs when it begins and stops to reply with errors.
  */
 export class ReplyHandler {
-  readonly #context: StoreContext;
+  readonly #instance: Instance;
   readonly #onReadonly: OnReadonly;
   readonly #replyLog: ConditionLog;
   readonly #keyLog: ConditionLog;
   readonly #scriptLog: ConditionLog;
 
-  constructor(context: StoreContext, onReadonly: OnReadonly) {
-    this.#context = context;
+  constructor(instance: Instance, onReadonly: OnReadonly) {
+    this.#instance = instance;
     this.#onReadonly = onReadonly;
-    const { log, name } = context;
     function conditionLog(begins: string, ends?: string): ConditionLog {
-      return new ConditionLog(log, { begins, ends, quiet: QUIET, fields: { store: name } });
+      return instance.conditionLog({ begins, ends, quiet: QUIET });
     }
     this.#replyLog = conditionLog(
       'the counter store replies with errors; the calls fail',
@@ -69,15 +68,14 @@ export class ReplyHandler {
     }
     this.#replyLog.because(`${code}: ${failure.message}`);
     if (code === 'READONLY') {
-      if (this.#context.closeConnectionOnReadonlyError) connection.destroy();
+      if (this.#instance.closeConnectionOnReadonlyError) connection.cut(error);
       this.#onReadonly(connection.server);
     }
     return failure;
   }
 
-  /** From now on the connection counts with plain commands. */
-  scriptsRejected(connection: Connection, error: Error): void {
-    connection.rejectsScripts = true;
+  /** The server rejects scripts on a connection. */
+  scriptsRejected(error: Error): void {
     this.#scriptLog.because(replyCode(error));
   }
 }

@@ -1,0 +1,130 @@
+import { type CounterOperation, LARGEST_COUNT } from '../../../../limiter/counter-operation';
+import { type Expiry, secondsLeft } from '../../expiry';
+import { type Step, decideGuards, readsOf } from '../../guarded-batch';
+import type { Connection } from '../connections/connection';
+import { isReply, notAnInteger } from '../connections/store-error';
+
+/** The result of one step: the count after it, or the error of its key alone, as the server reported it. */
+export type StepResult = number | Error;
+
+/** The results of the steps of a group, or the error of all of them. */
+export type GroupResult = readonly StepResult[] | Error;
+
+/** Sends one command. Resolves with its reply, which may be an error; rejects when the connection is lost. */
+export type SendCommand = (name: string, ...args: readonly string[]) => Promise<unknown>;
+
+/** @param isAsking the slot of the keys is being imported by this node (ASK redirect): each command is preceded by ASKING */
+export function commandsOn(connection: Connection, isAsking: boolean): SendCommand {
+  return async (name, ...args) => {
+    if (isAsking) asking(connection);
+    try {
+      return await connection.send(name, ...args);
+    } catch (error) {
+      if (isReply(error)) return error;
+      throw error;
+    }
+  };
+}
+
+export function asking(connection: Connection): void {
+  // An error of ASKING shows in the reply to the command that follows.
+  connection.send('ASKING').catch(() => undefined);
+}
+
+/** The result for an integer reply, or for an error in its place. Counts saturate at 2^53 − 1. */
+export function stepResult(reply: unknown): StepResult {
+  if (typeof reply === 'number') return Math.min(LARGEST_COUNT, reply);
+  return reply instanceof Error ? reply : notAnInteger();
+}
+
+/** The result for the reply to GET: an absent key counts 0. */
+export function readResult(reply: unknown): StepResult {
+  if (reply === null) return 0;
+  if (reply instanceof Error) return reply;
+  return typeof reply === 'string' && /^-?\d+$/.test(reply) ? stepResult(Number(reply)) : notAnInteger();
+}
+
+/** Whether no step failed. */
+export function areCounts(results: readonly unknown[]): results is readonly number[] {
+  return results.every((result) => typeof result === 'number');
+}
+
+export interface CommandOptions {
+  readonly expiry: Expiry;
+  readonly isAsking: boolean;
+}
+
+/**
+ * Counts groups of operations without scripts, for servers that reject them, and therefore not atomically. Increments and reads go out
+ * in one write; EXPIRE and corrections follow where the replies require them. Rejects when the connection is lost; if that happens in
+ * between, a key is left without expiry until its next hit.
+ */
+export async function countByCommands(
+  connection: Connection,
+  groups: readonly (readonly CounterOperation[])[],
+  options: CommandOptions,
+): Promise<readonly GroupResult[]> {
+  const batch = groups.flat();
+  const isGuarded = batch.some(({ guard }) => guard !== undefined);
+  const steps = isGuarded ? decideGuards(batch, await applySteps(connection, readsOf(batch), options)) : batch;
+  const results = await applySteps(connection, steps, options);
+  let from = 0;
+  return groups.map(({ length }) => results.slice(from, (from += length)));
+}
+
+async function applySteps(
+  connection: Connection,
+  steps: readonly Step[],
+  { expiry, isAsking }: CommandOptions,
+): Promise<readonly StepResult[]> {
+  const send = commandsOn(connection, isAsking);
+  const results: StepResult[] = [];
+  for (const run of runsOf(steps)) {
+    const pending = connection.inOneWrite(() => run.map((step) => apply(send, step, expiry)));
+    for (const result of await Promise.all(pending)) results.push(result);
+  }
+  return results;
+}
+
+/** Runs of steps that can go out in one write: increments and reads together, each subtraction alone because it reads first. */
+function runsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
+  const runs: Step[][] = [];
+  let run: Step[] | undefined;
+  for (const step of steps) {
+    if (run === undefined || step.hits < 0) runs.push((run = [step]));
+    else run.push(step);
+    if (step.hits < 0) run = undefined;
+  }
+  return runs;
+}
+
+function apply(send: SendCommand, step: Step, expiry: Expiry): Promise<StepResult> {
+  if (step.hits < 0) return subtract(send, step, expiry);
+  return step.hits === 0 ? send('GET', step.key).then(readResult) : add(send, step, expiry);
+}
+
+async function add(send: SendCommand, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {
+  const [reply, timeToLive] = await Promise.all([send('INCRBY', key, String(hits)), send('TTL', key)]);
+  // The value, which another program has written, and its sum with the hits are beyond 2^53 − 1.
+  const isOverflow = isReply(reply) && reply.message.includes('would overflow');
+  // A key that cannot be counted on is not a counter: with an expiry, the data of another program would be removed.
+  const isCounter = isOverflow || typeof reply === 'number';
+  const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(windowSeconds);
+  if (isCounter && expiresEarly) await send('EXPIRE', key, String(expiry.of(windowSeconds)));
+  if (isOverflow) return LARGEST_COUNT;
+  // A count that has passed 2^53 − 1 is set back to it. Additions of other processes in between are not lost, because they leave it
+  // there, too; and no process reads less. If the server rejects the command, the larger value stays, and counts 2^53 − 1.
+  if (typeof reply === 'number' && reply > LARGEST_COUNT) {
+    await send('SET', key, String(LARGEST_COUNT), 'XX', 'KEEPTTL');
+  }
+  return stepResult(reply);
+}
+
+async function subtract(send: SendCommand, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {
+  const stored = readResult(await send('GET', key));
+  if (typeof stored !== 'number' || stored === 0) return stored;
+  const left = stepResult(await send('DECRBY', key, String(Math.min(-hits, stored))));
+  if (typeof left !== 'number' || left >= 0) return left;
+  // Another process subtracted at the same time, or the key expired between the two commands: back to 0.
+  return add(send, { key, hits: -left, windowSeconds }, expiry);
+}

@@ -1,0 +1,267 @@
+import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, tap } from 'rxjs';
+import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
+import type { DecisionError } from '../../../../limiter/decision-error';
+import type { CounterInstance, CounterLane } from '../../../../streams/ports/counters';
+import { decideGuards, readsOf } from '../../guarded-batch';
+import { type Server, nameOf } from '../../server-address';
+import type { Connection } from '../connections/connection';
+import { Deadline } from '../connections/deadline';
+import type { Pool } from '../connections/pool';
+import { isReply, replyCode, slotUnassigned, storeError, timedOut } from '../connections/store-error';
+import { count } from '../counting/count';
+import { type SendCommand, type StepResult, areCounts, commandsOn } from '../counting/plain-commands';
+import type { Instance, Store } from './instance';
+import { ReplyHandler } from './reply-handler';
+import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
+
+/** How often an operation is redirected at most. */
+const MAX_REDIRECTS = 5;
+
+/** Where an operation goes: to the owner of its slot or, while the slot moves, to the node that imports it (ASK redirect). */
+interface Route {
+  readonly node: ClusterNode;
+  readonly isAsking: boolean;
+}
+
+/** What became of an operation so far; a route: it is still to be sent. */
+type Outcome = Count | Route;
+
+/** A master of the cluster, its lane, and the connections to it. */
+class ClusterNode {
+  readonly server: Server;
+  readonly pool: Pool;
+  readonly lane: CounterLane;
+  readonly route: Route = { node: this, isAsking: false };
+  readonly askingRoute: Route = { node: this, isAsking: true };
+  readonly #retired$ = new Subject<void>();
+
+  constructor(server: Server, pool: Pool, laneOf: (retired$: Observable<unknown>) => CounterLane) {
+    this.server = server;
+    this.pool = pool;
+    this.lane = laneOf(this.#retired$.asObservable());
+  }
+
+  /** The node holds no slots any more: closes its pool once its batches in flight have ended. */
+  retire(): void {
+    this.#retired$.next();
+    this.pool.drain();
+  }
+}
+
+/** Counters on the masters of a cluster: each key on the node that holds its slot, all operations of one node in one write. */
+export class ClusterStore implements Store {
+  readonly #instance: Instance;
+  readonly #failures$ = new Subject<Error>();
+  readonly #connected$ = new BehaviorSubject(false);
+  readonly failures$ = this.#failures$.asObservable();
+  readonly connected$ = this.#connected$.pipe(distinctUntilChanged());
+  readonly #slots: SlotReader;
+  /** By slot; undefined: no node holds it. */
+  readonly #owners: (ClusterNode | undefined)[] = Array.from({ length: SLOTS });
+  readonly #nodes = new Map<string, ClusterNode>();
+  readonly #replies: ReplyHandler;
+  /** How many nodes work for one decision at a time. */
+  readonly #lanes: CounterInstance;
+  /** For keys whose slot no node holds: their operations fail. */
+  readonly #unassigned: CounterLane;
+  readonly #subscription = new Subscription();
+
+  constructor(seeds: readonly Server[], instance: Instance) {
+    this.#instance = instance;
+    const { clusterPipelineParallelism: parallelism, poolSize, timeout } = instance.options;
+    this.#lanes = { lanesAtOnce: parallelism === 0 ? poolSize : Math.min(parallelism, poolSize) };
+    this.#unassigned = this.#lane();
+    const unknown = instance.conditionLog({
+      begins: 'cannot read the cluster topology; retrying',
+      ends: 'the cluster topology is known again',
+    });
+    this.#slots = new SlotReader({
+      seeds,
+      timeout,
+      connect: (server) => instance.connect(server, { counts: false }),
+      retryDelay: instance.retryDelay,
+      onFailure: (error) => {
+        unknown.because(error.message);
+        this.#failures$.next(error);
+      },
+    });
+    this.#replies = new ReplyHandler(instance, () => this.#slots.refresh());
+    this.#subscription.add(
+      this.#slots.slots$.subscribe((ranges) => {
+        unknown.ended();
+        this.#assign(ranges);
+      }),
+    );
+  }
+
+  laneOf({ key }: CounterOperation): CounterLane {
+    return this.#owners[keySlot(key)]?.lane ?? this.#unassigned;
+  }
+
+  run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
+    return Deadline.within(this.#instance.options.timeout, async (deadline) => {
+      try {
+        let route: Route | undefined = this.#routeOf(key);
+        for (let redirects = 0; route !== undefined; redirects += 1) {
+          const { node, isAsking }: Route = route;
+          const outcome: { readonly value: T } | Route = await node.pool.use(deadline, async (connection) => {
+            try {
+              return { value: await commands(commandsOn(connection, isAsking)) };
+            } catch (error) {
+              const redirected = redirects < MAX_REDIRECTS ? this.#redirect(error as Error, node, key) : undefined;
+              if (redirected !== undefined) return redirected;
+              throw isReply(error) ? this.#replies.failed(error, connection) : error;
+            }
+          });
+          if ('value' in outcome) return outcome.value;
+          route = outcome;
+        }
+        throw slotUnassigned();
+      } catch (error) {
+        this.#slots.refresh();
+        throw error;
+      }
+    });
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
+    for (const { pool } of this.#nodes.values()) pool.close();
+    this.#connected$.complete();
+  }
+
+  /** The operations of a batch go to the node of their lane, unless their slots have moved since. */
+  async #apply(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+    if (!batch.some(({ guard }) => guard !== undefined)) return this.#count(batch, deadline);
+    // No step over keys of different slots is atomic: read first, then count.
+    const stored = await this.#count(readsOf(batch), deadline);
+    return this.#count(decideGuards(batch, stored), deadline);
+  }
+
+  /** Counts in rounds: each operation that is redirected is sent again in the next one. */
+  async #count(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+    const outcomes = batch.map(({ key }): Outcome => this.#routeOf(key) ?? slotUnassigned());
+    if (outcomes.some((outcome) => outcome instanceof Error)) this.#slots.refresh();
+    for (let round = 0; ; round += 1) {
+      const groups = stillToSend(outcomes);
+      if (groups.size === 0) return outcomes as readonly Count[];
+      const isLast = round === MAX_REDIRECTS;
+      const sent = [...groups].map(async ([route, indices]) => {
+        const operations = indices.map((index) => batch[index] as CounterOperation);
+        const results = await this.#send(operations, route, { deadline, isLast });
+        for (const [position, index] of indices.entries()) outcomes[index] = results[position] as Outcome;
+      });
+      await Promise.all(sent);
+    }
+  }
+
+  /** Sends operations to one node. Resolves with the count of each, its error, or where it has to be sent instead. */
+  async #send(
+    operations: readonly CounterOperation[],
+    { node, isAsking }: Route,
+    { deadline, isLast }: { readonly deadline: Deadline; readonly isLast: boolean },
+  ): Promise<readonly Outcome[]> {
+    const { expiry, knownExpiries } = this.#instance;
+    const onScriptsRejected = (error: Error): void => this.#replies.scriptsRejected(error);
+    try {
+      return await node.pool.use(deadline, async (connection) => {
+        const groups = operations.map((operation) => [operation]);
+        const options = { expiry, knownExpiries, isAsking, onScriptsRejected };
+        const results = (await count(connection, groups, options)).map((result) =>
+          result instanceof Error ? result : (result[0] as StepResult),
+        );
+        if (areCounts(results)) this.#replies.succeeded();
+        return results.map((result, index) => {
+          if (typeof result === 'number') return result;
+          const { key } = operations[index] as CounterOperation;
+          const redirected = isLast ? undefined : this.#redirect(result, node, key);
+          return redirected ?? this.#failure(result, connection, deadline);
+        });
+      });
+    } catch (error) {
+      this.#slots.refresh();
+      return operations.map(() => error as DecisionError);
+    }
+  }
+
+  #routeOf(key: string): Route | undefined {
+    return this.#owners[keySlot(key)]?.route;
+  }
+
+  /** The route that a MOVED or ASK error names, undefined for other errors. The node has not counted the key. */
+  #redirect(error: Error, { server }: ClusterNode, key: string): Route | undefined {
+    const redirect = isReply(error) ? readRedirect(error, server) : undefined;
+    if (redirect === undefined) return undefined;
+    const node = this.#nodeAt(redirect.server);
+    if (redirect.kind === 'ASK') return node.askingRoute;
+    // This slot only: the reply does not say how much of the slot's range has moved.
+    this.#owners[keySlot(key)] = node;
+    this.#slots.refresh();
+    return node.route;
+  }
+
+  #failure(error: Error, connection: Connection, deadline: Deadline): DecisionError {
+    if (!isReply(error) || replyCode(error) === 'CLUSTERDOWN') this.#slots.refresh();
+    if (isReply(error)) return this.#replies.failed(error, connection);
+    return deadline.hasPassed ? timedOut() : storeError(error);
+  }
+
+  /** Drains the pools of nodes that hold no slots any more, and connects to new ones. */
+  #assign(ranges: readonly SlotRange[]): void {
+    const owners = new Set<ClusterNode>();
+    this.#owners.fill(undefined);
+    for (const { first, last, master } of ranges) {
+      const node = this.#nodeAt(master);
+      owners.add(node);
+      this.#owners.fill(node, first, last + 1);
+    }
+    for (const [name, node] of this.#nodes) {
+      if (owners.has(node)) continue;
+      this.#nodes.delete(name);
+      node.retire();
+    }
+    this.#update();
+  }
+
+  #nodeAt(server: Server): ClusterNode {
+    const name = nameOf(server);
+    const known = this.#nodes.get(name);
+    if (known !== undefined) return known;
+    const pool = this.#instance.openPool(name, () => this.#instance.connect(server));
+    const node = new ClusterNode(server, pool, (retired$) => this.#lane(retired$));
+    this.#nodes.set(name, node);
+    const changes$ = merge(
+      pool.connected$.pipe(tap(() => this.#update())),
+      pool.failures$.pipe(
+        tap((error) => {
+          // The node may have failed and its slots moved to another.
+          this.#slots.refresh();
+          this.#failures$.next(error);
+        }),
+      ),
+    );
+    // Completes, and so leaves the subscription, when the pool is closed.
+    this.#subscription.add(changes$.subscribe());
+    return node;
+  }
+
+  #lane(retired$?: Observable<unknown>): CounterLane {
+    return this.#instance.lane((batch, deadline) => this.#apply(batch, deadline), this.#lanes, retired$);
+  }
+
+  #update(): void {
+    this.#connected$.next([...this.#nodes.values()].some(({ pool }) => pool.isConnected));
+  }
+}
+
+/** The indices of the operations that are still to be sent, by where they go. */
+function stillToSend(outcomes: readonly Outcome[]): ReadonlyMap<Route, readonly number[]> {
+  const groups = new Map<Route, number[]>();
+  for (const [index, outcome] of outcomes.entries()) {
+    if (typeof outcome === 'number' || outcome instanceof Error) continue;
+    const group = groups.get(outcome);
+    if (group === undefined) groups.set(outcome, [index]);
+    else group.push(index);
+  }
+  return groups;
+}

@@ -1,0 +1,262 @@
+import {
+  BehaviorSubject,
+  EMPTY,
+  type Observable,
+  Subject,
+  Subscription,
+  catchError,
+  defer,
+  filter,
+  ignoreElements,
+  interval,
+  map,
+  merge,
+  retry,
+  share,
+  switchMap,
+  take,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
+import type { CounterLane } from '../../../../streams/ports/counters';
+import type { ConditionLog } from '../../../../streams/condition-log';
+import { type Server, nameOf } from '../../server-address';
+import { type Connection, query } from '../connections/connection';
+import { HEARTBEAT } from '../connections/pool';
+import { RECONNECT } from '../connections/retry-delay';
+import { isReply } from '../connections/store-error';
+import type { SendCommand } from '../counting/plain-commands';
+import type { StoreServers } from './deployment';
+import { firstAnswer } from './first-answer';
+import type { Instance, Store } from './instance';
+import { ServerStore } from './server-store';
+
+/** Time limit for a query of a sentinel, in milliseconds: one that hangs must not delay the query of the next. */
+const QUERY_TIMEOUT = 1000;
+/** How soon a subscription that a sentinel has rejected is tried again, in milliseconds. */
+const RESUBSCRIBE = 5000;
+
+/** What a sentinel has replied: the master, and the other sentinels that it can reach. */
+interface Answer {
+  readonly master: Server;
+  readonly others: readonly Server[];
+}
+
+/**
+ * Counters on the current master: the one that a sentinel has announced last (`+switch-master`), or named when it was queried. They are
+ * queried one after the other until one answers: at start, after a connection to the master could not be opened, when it replies that it
+ * is a replica, and after each subscription, before which an announcement may have been missed.
+ *
+ * Without announcements, a master that was demoted while it was alive would be counted on until the sentinels make it a
+ * replica, about ten seconds later, and everything counted there in the meantime would be lost.
+ */
+export class SentinelStore implements Store {
+  readonly connected$: Observable<boolean>;
+  readonly failures$: Observable<Error>;
+  readonly #instance: Instance;
+  readonly #servers: Extract<StoreServers, { kind: 'sentinel' }>;
+  readonly #counters: ServerStore;
+  /** Undefined: no sentinel was queried yet, or the master that was named last cannot be used. */
+  readonly #master$ = new BehaviorSubject<Server | undefined>(undefined);
+  readonly #announced$ = new Subject<void>();
+  /** In the order of queries: first the one that has answered or announced a master last, last those that did not answer. */
+  #sentinels: readonly Server[];
+  /** Queries the sentinels for the master; concurrent subscribers share one query, which an announcement ends. */
+  readonly #queries$: Observable<Server>;
+  readonly #timeout: number;
+  readonly #subscription = new Subscription();
+
+  constructor(servers: Extract<StoreServers, { kind: 'sentinel' }>, instance: Instance) {
+    const { timeout } = instance.options;
+    this.#instance = instance;
+    this.#servers = servers;
+    this.#sentinels = servers.sentinels;
+    this.#timeout = timeout > 0 ? Math.min(timeout, QUERY_TIMEOUT) : QUERY_TIMEOUT;
+    this.#queries$ = defer(() => this.#query()).pipe(
+      takeUntil(this.#announced$),
+      tap((master) => this.#follow(master)),
+      share(),
+    );
+    this.#counters = new ServerStore(instance, {
+      name: servers.masterName,
+      connect: () => this.#connect(),
+      onReadonly: (server) => {
+        this.#reject(server);
+        this.#queryNow();
+      },
+    });
+    this.connected$ = this.#counters.connected$;
+    this.failures$ = this.#counters.failures$;
+    for (const sentinel of servers.sentinels) this.#subscription.add(this.#watch(sentinel).subscribe());
+  }
+
+  laneOf(): CounterLane {
+    return this.#counters.laneOf();
+  }
+
+  run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
+    return this.#counters.run(key, commands);
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
+    this.#counters.close();
+  }
+
+  /** Opens a connection to the master, which fails when another server becomes it. */
+  #connect(): Observable<Connection> {
+    return defer(() => {
+      const answered$ = this.#master$.value === undefined ? this.#queries$.pipe(ignoreElements()) : EMPTY;
+      const master$ = this.#master$.pipe(filter((master) => master !== undefined));
+      return merge(answered$, master$).pipe(
+        take(1),
+        switchMap((master) => merge(this.#open(master), this.#endOf(master))),
+      );
+    });
+  }
+
+  /**
+   * If the connection cannot be opened, another sentinel is queried next: the one that named this server may not know the new master.
+   * While other connections to it are open, the failure of one says nothing about the master.
+   */
+  #open(master: Server): Observable<Connection> {
+    let isOpen = false;
+    return this.#instance.connect(master, { mustBeMaster: true }).pipe(
+      tap({
+        next: () => {
+          isOpen = true;
+        },
+        error: () => {
+          if (!isOpen && !this.#counters.isConnected) this.#reject(nameOf(master));
+        },
+      }),
+    );
+  }
+
+  /**
+   * Fails when another server is the master, which cuts the connections to this one, and ends attempts to connect to it: a master
+   * that hangs would delay them until their timeout. Emits nothing.
+   */
+  #endOf(master: Server): Observable<never> {
+    return this.#master$.pipe(
+      filter((current) => current !== undefined && nameOf(current) !== nameOf(master)),
+      map((current) => {
+        throw new Error(`the master is now ${nameOf(current as Server)}`);
+      }),
+    );
+  }
+
+  #follow(master: Server): void {
+    this.#master$.next(master);
+  }
+
+  /** The master, by its name, cannot be used: the sentinel that named it is queried last. */
+  #reject(name: string): void {
+    const master = this.#master$.value;
+    if (master === undefined || nameOf(master) !== name) return;
+    this.#master$.next(undefined);
+    this.#sentinels = [...this.#sentinels.slice(1), ...this.#sentinels.slice(0, 1)];
+  }
+
+  /** Queries the sentinels although a master is known. When none answers, the next connection attempt logs it. */
+  #queryNow(): void {
+    this.#subscription.add(this.#queries$.pipe(catchError(() => EMPTY)).subscribe());
+  }
+
+  #query(): Observable<Server> {
+    const { masterName, sentinels } = this.#servers;
+    return firstAnswer(
+      this.#sentinels,
+      (sentinel) =>
+        query(this.#instance.connectToSentinel(sentinel, this.#timeout), this.#timeout, (connection) =>
+          askFor(masterName, connection),
+        ),
+      `no sentinel returned the address of the master ${masterName}`,
+    ).pipe(
+      map(({ server, answer }) => {
+        // Those before it did not answer.
+        const from = this.#sentinels.findIndex((each) => nameOf(each) === nameOf(server));
+        const order = [...this.#sentinels.slice(from), ...this.#sentinels.slice(0, from)];
+        const known = new Map([...sentinels, ...answer.others, server].map((each) => [nameOf(each), each]));
+        const kept = order.filter((each) => known.delete(nameOf(each)));
+        this.#sentinels = [...kept, ...known.values()];
+        return answer.master;
+      }),
+    );
+  }
+
+  /**
+   * Follows the announcements of a sentinel. Never fails, never completes. When it rejects the subscription, this is logged, and the
+   * sentinels are queried every few seconds.
+   */
+  #watch(sentinel: Server): Observable<unknown> {
+    const rejection = this.#instance.conditionLog({
+      begins: 'a sentinel rejects SUBSCRIBE; failovers may be noticed late',
+      ends: 'a sentinel accepts SUBSCRIBE again',
+      fields: { sentinel: nameOf(sentinel) },
+    });
+    return defer(() => this.#instance.connectToSentinel(sentinel, this.#timeout)).pipe(
+      switchMap((connection) =>
+        merge(
+          this.#subscribe(connection, sentinel, rejection),
+          interval(HEARTBEAT).pipe(tap(() => connection.ping(HEARTBEAT))),
+        ),
+      ),
+      retry({ delay: (_, attempt) => timer(RECONNECT(attempt)), resetOnSuccess: true }),
+    );
+  }
+
+  async #subscribe(connection: Connection, sentinel: Server, rejection: ConditionLog): Promise<void> {
+    try {
+      await connection.subscribe('+switch-master', (message) => this.#announced(message, sentinel));
+      rejection.ended();
+    } catch (error) {
+      if (!isReply(error)) throw error;
+      rejection.because(error.message);
+      setTimeout(() => connection.cut(error), RESUBSCRIBE).unref();
+    }
+    // Only after the subscription, so that no announcement is missed in between.
+    this.#queryNow();
+  }
+
+  /** @param message the name of the master, its old host and port, and the new ones */
+  #announced(message: string, sentinel: Server): void {
+    const [name, , , host, port] = message.split(' ');
+    const master = serverOf(host, port);
+    if (name !== this.#servers.masterName || master === undefined) return;
+    // The others may not know of it yet.
+    this.#sentinels = [sentinel, ...this.#sentinels.filter((each) => nameOf(each) !== nameOf(sentinel))];
+    this.#announced$.next();
+    this.#follow(master);
+  }
+}
+
+async function askFor(masterName: string, connection: Connection): Promise<Answer> {
+  const [address, sentinels] = await Promise.all([
+    connection.send('SENTINEL', 'get-master-addr-by-name', masterName),
+    // A user without permission for this command can still get the address.
+    connection.send('SENTINEL', 'sentinels', masterName).catch(() => []),
+  ]);
+  const master = Array.isArray(address) ? serverOf(address[0], address[1]) : undefined;
+  if (master === undefined) throw new Error('does not know the master');
+  return { master, others: Array.isArray(sentinels) ? sentinels.flatMap(reachableSentinel) : [] };
+}
+
+/** A sentinel in a reply to SENTINEL SENTINELS, a list in which names and values alternate; none if it is not reachable. */
+function reachableSentinel(fields: unknown): readonly Server[] {
+  if (!Array.isArray(fields)) return [];
+  function valueOf(name: string): unknown {
+    const index = (fields as readonly unknown[]).indexOf(name);
+    return index < 0 ? undefined : (fields as readonly unknown[])[index + 1];
+  }
+  const server = /disconnected|s_down/.test(String(valueOf('flags')))
+    ? undefined
+    : serverOf(valueOf('ip'), valueOf('port'));
+  return server === undefined ? [] : [server];
+}
+
+function serverOf(host: unknown, port: unknown): Server | undefined {
+  if (typeof host !== 'string' || host === '' || !(Number(port) > 0)) return undefined;
+  return { kind: 'tcp', host, port: Number(port), family: 0 };
+}
