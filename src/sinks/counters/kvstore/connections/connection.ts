@@ -208,22 +208,26 @@ async function handshake(connection: Connection, options: ConnectionOptions): Pr
   function call(name: string, ...args: (string | number)[]): Promise<unknown> {
     return connection.send(name, ...args).catch((error: unknown) => error);
   }
-  const [auth, selected, checked] = await connection.inOneWrite(() =>
-    Promise.all([
+  const { auth, select, check } = connection.inOneWrite(() => ({
+    auth:
       credentials &&
-        call('AUTH', ...(credentials.username === undefined ? [] : [credentials.username]), credentials.password),
-      db !== 0 && call('SELECT', db),
-      call(mustBeMaster ? 'ROLE' : 'PING'),
-      // A user without permission for it can still count: the first call of the script loads it.
-      counts && call('SCRIPT', 'LOAD', COUNT.text),
-    ]),
-  );
-  connection.hasUnusedPassword = isReply(auth) && NO_PASSWORD_REQUIRED.test(auth.message);
-  if (auth instanceof Error && !connection.hasUnusedPassword) throw withoutPassword(auth, credentials);
+      call('AUTH', ...(credentials.username === undefined ? [] : [credentials.username]), credentials.password),
+    select: db !== 0 && call('SELECT', db),
+    check: call(mustBeMaster ? 'ROLE' : 'PING'),
+    // Not waited for: what follows on the connection is answered later. Without permission, the first call by text loads the script.
+    load: counts && call('SCRIPT', 'LOAD', COUNT.text),
+  }));
+  // One after the other: a server that rejects the connection answers the first command and none of the others.
+  const authenticated = await auth;
+  connection.hasUnusedPassword = isReply(authenticated) && NO_PASSWORD_REQUIRED.test(authenticated.message);
+  if (authenticated instanceof Error && !connection.hasUnusedPassword)
+    throw withoutPassword(authenticated, credentials);
+  const selected = await select;
   if (selected instanceof Error) throw selected;
+  const role = await check;
   // Fails with LOADING or NOAUTH here and not in a call. A user without permission for these commands can still count.
-  if (checked instanceof Error && replyCode(checked) !== 'NOPERM') throw checked;
-  if (mustBeMaster && Array.isArray(checked) && checked[0] !== 'master') throw new Error('the server is not a master');
+  if (role instanceof Error && replyCode(role) !== 'NOPERM') throw role;
+  if (mustBeMaster && Array.isArray(role) && role[0] !== 'master') throw new Error('the server is not a master');
 }
 
 /** The error of AUTH. A server without this command quotes the beginning of its arguments. */
