@@ -20,7 +20,7 @@ import type { KvstoreOptions } from './connections/options';
 import { ClusterStore } from './stores/cluster-store';
 import { describeDeployment, readDeployment } from './stores/deployment';
 import { Instance, type Store } from './stores/instance';
-import { SentinelStore } from './stores/sentinel-store';
+import { Sentinels } from './stores/sentinels';
 import { ServerStore } from './stores/server-store';
 
 /** Limits with this window length in seconds are counted on the per-second instance. */
@@ -84,13 +84,14 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
 /** Starts to connect to an instance. */
 function openStore(instance: Instance): Store {
   const { servers } = instance.deployment;
-  if (servers.kind === 'sentinel') return new SentinelStore(servers, instance);
+  if (servers.kind === 'sentinel') return new ServerStore(instance, new Sentinels(servers, instance));
   if (servers.kind === 'cluster') return new ClusterStore(servers.seeds, instance);
   return new ServerStore(instance, {
     name: nameOf(servers.server),
     connect: () => instance.connect(servers.server),
     // No other server is configured to connect to.
-    onReadonly: () => undefined,
+    isReadonly: () => undefined,
+    close: () => undefined,
   });
 }
 

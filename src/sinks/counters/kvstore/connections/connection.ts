@@ -1,5 +1,5 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
-import { Observable, merge, switchMap, take } from 'rxjs';
+import { Observable } from 'rxjs';
 import { hideSecrets } from '../../../../text/hide-credentials';
 import { type Server, nameOf } from '../../server-address';
 import type { TlsMaterial } from '../../tls-material';
@@ -34,8 +34,8 @@ const TLS_TIMEOUT = 10_000;
 export class Connection {
   /** The server's name, as in {@link nameOf}. */
   readonly server: string;
-  /** Whether the server rejects scripts on this connection; known from its first reply to one. */
-  rejectsScripts = false;
+  /** The error with which the server rejects scripts on this connection; known from its first reply to one. */
+  scriptRejection: Error | undefined;
   /** A password is configured, but the server requires none. */
   hasUnusedPassword = false;
   /** Cuts the connection without waiting for the peer; it is lost for this reason, and commands in flight fail. */
@@ -154,20 +154,6 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
   });
 }
 
-/** Emits the answer to one question on a connection of its own, which is closed then; fails when it takes longer than the time limit. */
-export function query<T>(
-  connection$: Observable<Connection>,
-  milliseconds: number,
-  ask: (connection: Connection) => Promise<T>,
-): Observable<T> {
-  const timeout$ = new Observable<never>((subscriber) => {
-    const deadline = new Deadline(milliseconds);
-    deadline.watch(() => subscriber.error(noReply(milliseconds)));
-    return () => deadline.end();
-  });
-  return merge(connection$.pipe(switchMap(ask)), timeout$).pipe(take(1));
-}
-
 /** The parser of ioredis throws on a reply with an impossible length; uncaught, that would end the process. */
 function catchParserErrors(stream: Redis['stream'], fail: (error: Error) => void): void {
   for (const parse of stream.listeners('data')) {
@@ -261,6 +247,6 @@ function withTlsHint(error: Error, usesTls: boolean): Error {
 
 const NO_REPLY = 'no reply within';
 
-function noReply(milliseconds: number): Error {
+export function noReply(milliseconds: number): Error {
   return new Error(`${NO_REPLY} ${milliseconds} ms`);
 }

@@ -12,13 +12,16 @@ import { COUNT, GUARDED_COUNT, type Script } from './scripts';
  */
 const KEYS_PER_CALL = 256;
 
-/** What counting needs in addition to the steps. */
-export interface CountOptions {
+/** What the expiries of keys are set by. */
+export interface Expiries {
   readonly expiry: Expiry;
-  readonly knownExpiries: KnownExpiries;
+  readonly known: KnownExpiries;
+}
+
+export interface CountOptions {
+  readonly expiries: Expiries;
   /** The slots of the keys are being imported by this node (ASK redirect): each command is preceded by ASKING. */
   readonly isAsking: boolean;
-  readonly onScriptsRejected: (error: Error) => void;
 }
 
 /**
@@ -30,31 +33,31 @@ export interface CountOptions {
 export async function count(
   connection: Connection,
   groups: readonly (readonly CounterOperation[])[],
-  options: CountOptions,
+  { expiries, isAsking }: CountOptions,
 ): Promise<readonly GroupResult[]> {
-  if (connection.rejectsScripts) return countByCommands(connection, groups, options);
+  if (connection.scriptRejection !== undefined) return countWithoutScripts(groups);
   let results = await callScripts('evalsha', groups);
   // Neither NOSCRIPT nor a rejection has counted anything, so these groups, and no others, are sent again.
   if (results.some(isUnknownScript)) {
     results = await sendAgain(isUnknownScript, (unknown) => callScripts('eval', unknown));
   }
-  const rejection = results.find(isRejected);
-  if (rejection === undefined) return results;
-  connection.rejectsScripts = true;
-  options.onScriptsRejected(rejection);
-  return sendAgain(isRejected, (rejected) => countByCommands(connection, rejected, options));
+  connection.scriptRejection = results.find(isRejected);
+  return connection.scriptRejection === undefined ? results : sendAgain(isRejected, countWithoutScripts);
 
   /** `evalsha`: by their hash, which fails with NOSCRIPT when the server has lost the script; `eval`: by its text, which also loads it. */
   function callScripts(command: Command, called: typeof groups): Promise<readonly GroupResult[]> {
     const sent = connection.inOneWrite(() =>
       called.map(async (group) => {
-        const call = scriptCall(group, options);
-        if (options.isAsking) asking(connection);
+        const call = scriptCall(group, expiries);
+        if (isAsking) asking(connection);
         const reply = await connection.sendEncoded(command, encode(command, call)).catch((error: Error) => error);
-        return reply instanceof Error ? reply : resultsOf(reply, call, options.knownExpiries);
+        return reply instanceof Error ? reply : resultsOf(reply, call, expiries);
       }),
     );
     return Promise.all(sent);
+  }
+  function countWithoutScripts(rejected: typeof groups): Promise<readonly GroupResult[]> {
+    return countByCommands(connection, rejected, { expiry: expiries.expiry, isAsking });
   }
   async function sendAgain(
     isUncounted: (result: GroupResult) => boolean,
@@ -94,18 +97,18 @@ interface ScriptCall {
   readonly examined: readonly Step[];
 }
 
-function scriptCall(group: readonly CounterOperation[], { expiry, knownExpiries }: CountOptions): ScriptCall {
+function scriptCall(group: readonly CounterOperation[], { expiry, known }: Expiries): ScriptCall {
   if (group.some(({ guard }) => guard !== undefined)) {
     return { script: GUARDED_COUNT, steps: group, argument: guardedCountArgument(group, expiry), examined: [] };
   }
-  knownExpiries.forgetOld();
+  known.forgetOld();
   const examined: Step[] = [];
   let json = `[${expiry.bound},${expiry.randomPart()}`;
   let run: Step | undefined;
   let isRunKnown = false;
   for (let index = 0; index < group.length; index += 1) {
     const step = group[index] as Step;
-    const isKnown = knownExpiries.has(step);
+    const isKnown = known.has(step);
     if (!isKnown) examined.push(step);
     if (run?.hits === step.hits && run.windowSeconds === step.windowSeconds && isRunKnown === isKnown) continue;
     run = step;
@@ -124,13 +127,13 @@ function guardedCountArgument(operations: readonly CounterOperation[], expiry: E
 }
 
 /** @throws Error when the reply does not match the call */
-function resultsOf(reply: unknown, { steps, examined }: ScriptCall, knownExpiries: KnownExpiries): GroupResult {
+function resultsOf(reply: unknown, { steps, examined }: ScriptCall, { known }: Expiries): GroupResult {
   if (!Array.isArray(reply) || reply.length !== steps.length)
     throw new Error('the reply does not match the script call');
   const list: readonly unknown[] = reply;
   // Allocates nothing in the common case, a list of integers.
   if (!areCounts(list)) return list.map(stepResult);
-  knownExpiries.add(examined);
+  known.add(examined);
   return list;
 }
 

@@ -8,10 +8,9 @@ import type { Connection } from '../connections/connection';
 import { Deadline } from '../connections/deadline';
 import type { Pool } from '../connections/pool';
 import { isReply, replyCode, slotUnassigned, storeError, timedOut } from '../connections/store-error';
-import { count } from '../counting/count';
 import { type SendCommand, type StepResult, areCounts, commandsOn } from '../counting/plain-commands';
 import type { Instance, Store } from './instance';
-import { ReplyHandler } from './reply-handler';
+import { Counting } from './counting';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
 /** How often an operation is redirected at most. */
@@ -59,7 +58,7 @@ export class ClusterStore implements Store {
   /** By slot; undefined: no node holds it. */
   readonly #owners: (ClusterNode | undefined)[] = Array.from({ length: SLOTS });
   readonly #nodes = new Map<string, ClusterNode>();
-  readonly #replies: ReplyHandler;
+  readonly #counting: Counting;
   /** How many nodes work for one decision at a time. */
   readonly #lanes: CounterInstance;
   /** For keys whose slot no node holds: their operations fail. */
@@ -85,7 +84,7 @@ export class ClusterStore implements Store {
         this.#failures$.next(error);
       },
     });
-    this.#replies = new ReplyHandler(instance, () => this.#slots.refresh());
+    this.#counting = new Counting(instance, () => this.#slots.refresh());
     this.#subscription.add(
       this.#slots.slots$.subscribe((ranges) => {
         unknown.ended();
@@ -110,7 +109,7 @@ export class ClusterStore implements Store {
             } catch (error) {
               const redirected = redirects < MAX_REDIRECTS ? this.#redirect(error as Error, node, key) : undefined;
               if (redirected !== undefined) return redirected;
-              throw isReply(error) ? this.#replies.failed(error, connection) : error;
+              throw isReply(error) ? this.#counting.failed(error, connection) : error;
             }
           });
           if ('value' in outcome) return outcome.value;
@@ -161,16 +160,13 @@ export class ClusterStore implements Store {
     { node, isAsking }: Route,
     { deadline, isLast }: { readonly deadline: Deadline; readonly isLast: boolean },
   ): Promise<readonly Outcome[]> {
-    const { expiry, knownExpiries } = this.#instance;
-    const onScriptsRejected = (error: Error): void => this.#replies.scriptsRejected(error);
     try {
       return await node.pool.use(deadline, async (connection) => {
         const groups = operations.map((operation) => [operation]);
-        const options = { expiry, knownExpiries, isAsking, onScriptsRejected };
-        const results = (await count(connection, groups, options)).map((result) =>
+        const results = (await this.#counting.count(connection, groups, isAsking)).map((result) =>
           result instanceof Error ? result : (result[0] as StepResult),
         );
-        if (areCounts(results)) this.#replies.succeeded();
+        if (areCounts(results)) this.#counting.succeeded();
         return results.map((result, index) => {
           if (typeof result === 'number') return result;
           const { key } = operations[index] as CounterOperation;
@@ -202,7 +198,7 @@ export class ClusterStore implements Store {
 
   #failure(error: Error, connection: Connection, deadline: Deadline): DecisionError {
     if (!isReply(error) || replyCode(error) === 'CLUSTERDOWN') this.#slots.refresh();
-    if (isReply(error)) return this.#replies.failed(error, connection);
+    if (isReply(error)) return this.#counting.failed(error, connection);
     return deadline.hasPassed ? timedOut() : storeError(error);
   }
 

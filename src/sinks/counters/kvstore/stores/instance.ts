@@ -11,7 +11,6 @@ import { Deadline } from '../connections/deadline';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { Pool, PoolStatistics } from '../connections/pool';
 import { RECONNECT, type RetryDelay, exponentialBackoff } from '../connections/retry-delay';
-import { KnownExpiries } from '../counting/count';
 import type { SendCommand } from '../counting/plain-commands';
 import { type Deployment, currentDeployment } from './deployment';
 
@@ -52,7 +51,6 @@ export class Instance {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
   readonly expiry: Expiry;
-  readonly knownExpiries = new KnownExpiries();
   readonly closeConnectionOnReadonlyError: boolean;
   /** The delays of start-up until the first connection, then those after a loss. */
   readonly retryDelay: RetryDelay;

@@ -6,17 +6,20 @@ import type { Connection } from '../connections/connection';
 import { Deadline } from '../connections/deadline';
 import type { Pool } from '../connections/pool';
 import { isReply } from '../connections/store-error';
-import { type CountOptions, callsOf, count } from '../counting/count';
+import { callsOf } from '../counting/count';
 import { type GroupResult, type SendCommand, commandsOn } from '../counting/plain-commands';
+import { Counting } from './counting';
 import type { Instance, Store } from './instance';
-import { type OnReadonly, ReplyHandler } from './reply-handler';
 
-export interface ServerStoreOptions {
+/** The server that counts at present. */
+export interface CurrentServer {
   /** The server, or the name of the master, for the log. */
   readonly name: string;
-  /** Opens a connection to the current server; fails when it is lost, or when another server has become the current one. */
-  readonly connect: () => Observable<Connection>;
-  readonly onReadonly: OnReadonly;
+  /** Opens a connection to it; fails when it is lost, or when another server has become the current one. */
+  connect(): Observable<Connection>;
+  /** A server, by its name, has replied that it is a read-only replica. */
+  isReadonly(server: string): void;
+  close(): void;
 }
 
 /** Counters on one server at a time: a window is one atomic script call on one connection of a pool. */
@@ -24,26 +27,19 @@ export class ServerStore implements Store {
   readonly connected$: Observable<boolean>;
   readonly failures$: Observable<Error>;
   readonly #instance: Instance;
+  readonly #server: CurrentServer;
   readonly #pool: Pool;
-  readonly #replies: ReplyHandler;
+  readonly #counting: Counting;
   readonly #lane: CounterLane;
-  readonly #counting: CountOptions;
 
-  constructor(instance: Instance, { name, connect, onReadonly }: ServerStoreOptions) {
+  constructor(instance: Instance, server: CurrentServer) {
     this.#instance = instance;
-    this.#replies = new ReplyHandler(instance, onReadonly);
-    this.#counting = {
-      ...{ expiry: instance.expiry, knownExpiries: instance.knownExpiries, isAsking: false },
-      onScriptsRejected: (error) => this.#replies.scriptsRejected(error),
-    };
+    this.#server = server;
+    this.#counting = new Counting(instance, (name) => server.isReadonly(name));
     this.#lane = instance.lane((batch, deadline) => this.#apply(batch, deadline), { lanesAtOnce: 1 });
-    this.#pool = instance.openPool(name, connect);
+    this.#pool = instance.openPool(server.name, () => server.connect());
     this.connected$ = this.#pool.connected$;
     this.failures$ = this.#pool.failures$;
-  }
-
-  get isConnected(): boolean {
-    return this.#pool.isConnected;
   }
 
   laneOf(): CounterLane {
@@ -54,13 +50,14 @@ export class ServerStore implements Store {
     return Deadline.within(this.#instance.options.timeout, (deadline) =>
       this.#pool.use(deadline, (connection) =>
         commands(commandsOn(connection, false)).catch((error: Error) => {
-          throw isReply(error) ? this.#replies.failed(error, connection) : error;
+          throw isReply(error) ? this.#counting.failed(error, connection) : error;
         }),
       ),
     );
   }
 
   close(): void {
+    this.#server.close();
     this.#pool.close();
   }
 
@@ -85,10 +82,10 @@ export class ServerStore implements Store {
   /** Rejects when the connection is lost; an error reply to the call is the error of each operation. */
   #call(operations: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
     return this.#pool.use(deadline, async (connection) => {
-      const [result] = (await count(connection, [operations], this.#counting)) as [GroupResult];
-      if (!(result instanceof Error)) return this.#replies.counts(result, connection);
+      const [result] = (await this.#counting.count(connection, [operations], false)) as [GroupResult];
+      if (!(result instanceof Error)) return this.#counting.counts(result, connection);
       if (!isReply(result)) throw result;
-      const failure = this.#replies.failed(result, connection);
+      const failure = this.#counting.failed(result, connection);
       return operations.map(() => failure);
     });
   }

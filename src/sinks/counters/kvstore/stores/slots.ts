@@ -1,17 +1,15 @@
 import { type Observable, Subject, combineLatest, defer, map, merge, repeat, retry, timer } from 'rxjs';
 import { formatHostPort } from '../../../../text/host-port';
 import { type Server, nameOf, tcpServer } from '../../server-address';
-import { type Connection, query } from '../connections/connection';
+import type { Connection } from '../connections/connection';
+import { firstAnswer } from '../connections/first-answer';
 import type { RetryDelay } from '../connections/retry-delay';
-import { firstAnswer } from './first-answer';
 
 export const SLOTS = 16_384;
 /** How often the slots are read without a particular reason, in milliseconds. */
 const REFRESH_INTERVAL = 5000;
 /** Least time between two reads, in milliseconds. */
 const MIN_INTERVAL = 100;
-/** Time limit for one node, in milliseconds: one that hangs must not delay the query of the next. */
-const QUERY_TIMEOUT = 1000;
 
 /** A range of slots, both ends included, and the server that holds it. */
 export interface SlotRange {
@@ -64,12 +62,13 @@ export class SlotReader {
 
   #read(): Observable<readonly SlotRange[]> {
     const { seeds, connect, timeout } = this.#options;
-    const limit = timeout > 0 ? Math.min(timeout, QUERY_TIMEOUT) : QUERY_TIMEOUT;
-    return firstAnswer(
-      distinct([...this.#nodes, ...seeds]),
-      (server) => query(connect(server), limit, (connection) => readSlots(connection, server)),
-      'no cluster node returned the slots',
-    ).pipe(
+    const servers = distinct([...this.#nodes, ...seeds]);
+    return firstAnswer(servers, {
+      connect,
+      ask: readSlots,
+      timeout,
+      problem: 'no cluster node returned the slots',
+    }).pipe(
       map(({ server, answer }) => {
         const masters = distinct(answer.map(({ master }) => master));
         function isQueried(master: Server): boolean {

@@ -19,21 +19,17 @@ import {
   tap,
   timer,
 } from 'rxjs';
-import type { CounterLane } from '../../../../streams/ports/counters';
 import type { ConditionLog } from '../../../../streams/condition-log';
 import { type Server, nameOf } from '../../server-address';
-import { type Connection, query } from '../connections/connection';
+import type { Connection } from '../connections/connection';
+import { firstAnswer, queryTimeout } from '../connections/first-answer';
 import { HEARTBEAT } from '../connections/pool';
 import { RECONNECT } from '../connections/retry-delay';
 import { isReply } from '../connections/store-error';
-import type { SendCommand } from '../counting/plain-commands';
 import type { StoreServers } from './deployment';
-import { firstAnswer } from './first-answer';
-import type { Instance, Store } from './instance';
-import { ServerStore } from './server-store';
+import type { Instance } from './instance';
+import type { CurrentServer } from './server-store';
 
-/** Time limit for a query of a sentinel, in milliseconds: one that hangs must not delay the query of the next. */
-const QUERY_TIMEOUT = 1000;
 /** How soon a subscription that a sentinel has rejected is tried again, in milliseconds. */
 const RESUBSCRIBE = 5000;
 
@@ -44,19 +40,17 @@ interface Answer {
 }
 
 /**
- * Counters on the current master: the one that a sentinel has announced last (`+switch-master`), or named when it was queried. They are
+ * The current master: the one that a sentinel has announced last (`+switch-master`), or named when it was queried. They are
  * queried one after the other until one answers: at start, after a connection to the master could not be opened, when it replies that it
  * is a replica, and after each subscription, before which an announcement may have been missed.
  *
  * Without announcements, a master that was demoted while it was alive would be counted on until the sentinels make it a
  * replica, about ten seconds later, and everything counted there in the meantime would be lost.
  */
-export class SentinelStore implements Store {
-  readonly connected$: Observable<boolean>;
-  readonly failures$: Observable<Error>;
+export class Sentinels implements CurrentServer {
+  readonly name: string;
   readonly #instance: Instance;
   readonly #servers: Extract<StoreServers, { kind: 'sentinel' }>;
-  readonly #counters: ServerStore;
   /** Undefined: no sentinel was queried yet, or the master that was named last cannot be used. */
   readonly #master$ = new BehaviorSubject<Server | undefined>(undefined);
   readonly #announced$ = new Subject<void>();
@@ -64,48 +58,25 @@ export class SentinelStore implements Store {
   #sentinels: readonly Server[];
   /** Queries the sentinels for the master; concurrent subscribers share one query, which an announcement ends. */
   readonly #queries$: Observable<Server>;
-  readonly #timeout: number;
+  /** Open connections to the master. */
+  #connections = 0;
   readonly #subscription = new Subscription();
 
   constructor(servers: Extract<StoreServers, { kind: 'sentinel' }>, instance: Instance) {
-    const { timeout } = instance.options;
+    this.name = servers.masterName;
     this.#instance = instance;
     this.#servers = servers;
     this.#sentinels = servers.sentinels;
-    this.#timeout = timeout > 0 ? Math.min(timeout, QUERY_TIMEOUT) : QUERY_TIMEOUT;
     this.#queries$ = defer(() => this.#query()).pipe(
       takeUntil(this.#announced$),
-      tap((master) => this.#follow(master)),
+      tap((master) => this.#master$.next(master)),
       share(),
     );
-    this.#counters = new ServerStore(instance, {
-      name: servers.masterName,
-      connect: () => this.#connect(),
-      onReadonly: (server) => {
-        this.#reject(server);
-        this.#queryNow();
-      },
-    });
-    this.connected$ = this.#counters.connected$;
-    this.failures$ = this.#counters.failures$;
     for (const sentinel of servers.sentinels) this.#subscription.add(this.#watch(sentinel).subscribe());
   }
 
-  laneOf(): CounterLane {
-    return this.#counters.laneOf();
-  }
-
-  run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
-    return this.#counters.run(key, commands);
-  }
-
-  close(): void {
-    this.#subscription.unsubscribe();
-    this.#counters.close();
-  }
-
   /** Opens a connection to the master, which fails when another server becomes it. */
-  #connect(): Observable<Connection> {
+  connect(): Observable<Connection> {
     return defer(() => {
       const answered$ = this.#master$.value === undefined ? this.#queries$.pipe(ignoreElements()) : EMPTY;
       const master$ = this.#master$.pipe(filter((master) => master !== undefined));
@@ -121,17 +92,23 @@ export class SentinelStore implements Store {
    * While other connections to it are open, the failure of one says nothing about the master.
    */
   #open(master: Server): Observable<Connection> {
-    let isOpen = false;
-    return this.#instance.connect(master, { mustBeMaster: true }).pipe(
-      tap({
-        next: () => {
-          isOpen = true;
-        },
-        error: () => {
-          if (!isOpen && !this.#counters.isConnected) this.#reject(nameOf(master));
-        },
-      }),
-    );
+    return defer(() => {
+      let isOpen = false;
+      return this.#instance.connect(master, { mustBeMaster: true }).pipe(
+        tap({
+          next: () => {
+            isOpen = true;
+            this.#connections += 1;
+          },
+          error: () => {
+            if (!isOpen && this.#connections === 0) this.#reject(nameOf(master));
+          },
+          finalize: () => {
+            if (isOpen) this.#connections -= 1;
+          },
+        }),
+      );
+    });
   }
 
   /**
@@ -147,8 +124,13 @@ export class SentinelStore implements Store {
     );
   }
 
-  #follow(master: Server): void {
-    this.#master$.next(master);
+  isReadonly(server: string): void {
+    this.#reject(server);
+    this.#queryNow();
+  }
+
+  close(): void {
+    this.#subscription.unsubscribe();
   }
 
   /** The master, by its name, cannot be used: the sentinel that named it is queried last. */
@@ -166,14 +148,12 @@ export class SentinelStore implements Store {
 
   #query(): Observable<Server> {
     const { masterName, sentinels } = this.#servers;
-    return firstAnswer(
-      this.#sentinels,
-      (sentinel) =>
-        query(this.#instance.connectToSentinel(sentinel, this.#timeout), this.#timeout, (connection) =>
-          askFor(masterName, connection),
-        ),
-      `no sentinel returned the address of the master ${masterName}`,
-    ).pipe(
+    return firstAnswer(this.#sentinels, {
+      connect: (sentinel, limit) => this.#instance.connectToSentinel(sentinel, limit),
+      ask: (connection) => askFor(masterName, connection),
+      timeout: this.#instance.options.timeout,
+      problem: `no sentinel returned the address of the master ${masterName}`,
+    }).pipe(
       map(({ server, answer }) => {
         // Those before it did not answer.
         const from = this.#sentinels.findIndex((each) => nameOf(each) === nameOf(server));
@@ -196,7 +176,8 @@ export class SentinelStore implements Store {
       ends: 'a sentinel accepts SUBSCRIBE again',
       fields: { sentinel: nameOf(sentinel) },
     });
-    return defer(() => this.#instance.connectToSentinel(sentinel, this.#timeout)).pipe(
+    const limit = queryTimeout(this.#instance.options.timeout);
+    return defer(() => this.#instance.connectToSentinel(sentinel, limit)).pipe(
       switchMap((connection) =>
         merge(
           this.#subscribe(connection, sentinel, rejection),
@@ -228,7 +209,7 @@ export class SentinelStore implements Store {
     // The others may not know of it yet.
     this.#sentinels = [sentinel, ...this.#sentinels.filter((each) => nameOf(each) !== nameOf(sentinel))];
     this.#announced$.next();
-    this.#follow(master);
+    this.#master$.next(master);
   }
 }
 

@@ -1,9 +1,10 @@
-import type { Count } from '../../../../limiter/counter-operation';
+import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../limiter/decision-error';
 import type { Connection } from '../connections/connection';
 import type { ConditionLog } from '../../../../streams/condition-log';
 import { replyCode, storeError } from '../connections/store-error';
-import { type StepResult, areCounts } from '../counting/plain-commands';
+import { type Expiries, KnownExpiries, count } from '../counting/count';
+import { type GroupResult, type StepResult, areCounts } from '../counting/plain-commands';
 import type { Instance } from './instance';
 
 /** The time without an error reply after which a store counts as recovered. */
@@ -16,10 +17,12 @@ const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);
 export type OnReadonly = (server: string) => void;
 
 /**
- * Turns the replies of a store into counts and errors for callers, and logs when it begins and stops to reply with errors.
+ * Counts on the connections of an instance, turns replies into counts and errors for callers, and logs when the servers begin and stop
+ * to reply with errors.
  */
-export class ReplyHandler {
+export class Counting {
   readonly #instance: Instance;
+  readonly #expiries: Expiries;
   readonly #onReadonly: OnReadonly;
   readonly #replyLog: ConditionLog;
   readonly #keyLog: ConditionLog;
@@ -27,6 +30,7 @@ export class ReplyHandler {
 
   constructor(instance: Instance, onReadonly: OnReadonly) {
     this.#instance = instance;
+    this.#expiries = { expiry: instance.expiry, known: new KnownExpiries() };
     this.#onReadonly = onReadonly;
     function conditionLog(begins: string, ends?: string): ConditionLog {
       return instance.conditionLog({ begins, ends, quiet: QUIET });
@@ -42,9 +46,21 @@ export class ReplyHandler {
     );
   }
 
+  /** Counts as {@link count} does, and logs when the server begins to reject scripts on a connection. */
+  async count(
+    connection: Connection,
+    groups: readonly (readonly CounterOperation[])[],
+    isAsking: boolean,
+  ): Promise<readonly GroupResult[]> {
+    const { scriptRejection } = connection;
+    const results = await count(connection, groups, { expiries: this.#expiries, isAsking });
+    if (connection.scriptRejection !== scriptRejection) this.#scriptLog.because(replyCode(connection.scriptRejection));
+    return results;
+  }
+
   /** The counts of results. Returns the same list in the common case, in which no step failed. */
   counts(results: readonly StepResult[], connection: Connection): readonly Count[] {
-    if (!connection.rejectsScripts) this.#scriptLog.ended();
+    if (connection.scriptRejection === undefined) this.#scriptLog.ended();
     if (areCounts(results)) {
       this.succeeded();
       return results;
@@ -72,10 +88,5 @@ export class ReplyHandler {
       this.#onReadonly(connection.server);
     }
     return failure;
-  }
-
-  /** The server rejects scripts on a connection. */
-  scriptsRejected(error: Error): void {
-    this.#scriptLog.because(replyCode(error));
   }
 }
