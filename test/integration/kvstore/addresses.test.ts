@@ -4,7 +4,7 @@ import {
   describeDeployment,
   readDeployment,
   replacementProblem,
-} from '../../../src/sinks/counters/kvstore/stores/deployment';
+} from '../../../src/sinks/counters/kvstore/connections/deployment';
 import { nameOf, parseServer } from '../../../src/sinks/counters/server-address';
 import { instance } from './options';
 

@@ -18,7 +18,7 @@ import { TlsMaterial } from '../tls-material';
 import { counterAdministration } from './administration/administer-counters';
 import type { KvstoreOptions } from './connections/options';
 import { ClusterStore } from './stores/cluster-store';
-import { describeDeployment, readDeployment } from './stores/deployment';
+import { describeDeployment, readDeployment } from './connections/deployment';
 import { Instance, type Store } from './stores/instance';
 import { Sentinels } from './stores/sentinels';
 import { ServerStore } from './stores/server-store';

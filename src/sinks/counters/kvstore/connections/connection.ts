@@ -4,7 +4,7 @@ import { hideSecrets } from '../../../../text/hide-credentials';
 import { type Server, nameOf } from '../../server-address';
 import type { TlsMaterial } from '../../tls-material';
 import { COUNT } from '../counting/scripts';
-import type { Credentials } from './address';
+import type { Credentials } from './deployment';
 import { Deadline } from './deadline';
 import { isReply, replyCode, withoutCommand } from './store-error';
 

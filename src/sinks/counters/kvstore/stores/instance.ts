@@ -5,14 +5,13 @@ import { type ConditionLines, ConditionLog } from '../../../../streams/condition
 import { Expiry } from '../../expiry';
 import { type Server, nameOf } from '../../server-address';
 import type { TlsMaterial } from '../../tls-material';
-import type { Credentials } from '../connections/address';
 import { type Connection, type ConnectionOptions, connect } from '../connections/connection';
 import { Deadline } from '../connections/deadline';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { Pool, PoolStatistics } from '../connections/pool';
 import { RECONNECT, type RetryDelay, exponentialBackoff } from '../connections/retry-delay';
 import type { SendCommand } from '../counting/plain-commands';
-import { type Deployment, currentDeployment } from './deployment';
+import { type Credentials, type Deployment, currentDeployment } from '../connections/deployment';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
 export interface Store {

@@ -26,7 +26,7 @@ import { firstAnswer, queryTimeout } from '../connections/first-answer';
 import { HEARTBEAT } from '../connections/pool';
 import { RECONNECT } from '../connections/retry-delay';
 import { isReply } from '../connections/store-error';
-import type { StoreServers } from './deployment';
+import type { StoreServers } from '../connections/deployment';
 import type { Instance } from './instance';
 import type { CurrentServer } from './server-store';
 
