@@ -75,6 +75,26 @@ describe('a lane whose connections are all busy', () => {
     expect(await Promise.all(busy)).toMatchObject([{ code: 'store_timeout' }, { code: 'store_timeout' }]);
   });
 
+  it('sends a further window on one of them when no other connection can be opened', async () => {
+    let [rejected, release] = [0, (): void => undefined];
+    const busy = new Promise<Reply>((resolve) => (release = () => resolve([1])));
+    const clients = new Set<Socket>();
+    await using peer: CommandServer = await CommandServer.start((name, args, client) => {
+      clients.add(client);
+      if (clients.size > 1 && name === 'ping') rejected += 1;
+      if (clients.size > 1 && name === 'ping') return new Error('ERR max number of clients reached');
+      return args.includes('busy') ? busy : answerTo(name, args, peer.port);
+    });
+    const main = { url: peer.address, poolSize: 1, poolOnEmptyBehavior: 'CREATE', poolOnEmptyWaitDuration: 1 } as const;
+    using client = new LaneClient(await open(main));
+    const first = client.call([operation('busy', 1)]);
+    await setImmediate();
+    const further = client.call([operation('further', 1)]);
+    await until('another connection was rejected', () => rejected > 0);
+    release();
+    expect(await Promise.all([first, further])).toEqual([[1], [1]]);
+  });
+
   it('sends windows in the order in which they were gathered', async () => {
     using client = new LaneClient(await open({ poolOnEmptyBehavior: 'WAIT', poolSize: 1 }));
     const calls: Promise<readonly number[]>[] = [];

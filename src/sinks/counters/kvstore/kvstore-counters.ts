@@ -15,7 +15,7 @@ import type { Counters } from '../../../streams/ports/counters';
 import { Expiry } from '../expiry';
 import { nameOf } from '../server-address';
 import { TlsMaterial } from '../tls-material';
-import { counterAdministration } from './administration/administer-counters';
+import { counterAdministration } from './administer-counters';
 import type { KvstoreOptions } from './connections/options';
 import { ClusterStore } from './stores/cluster-store';
 import { describeDeployment, readDeployment } from './connections/deployment';
