@@ -1,24 +1,23 @@
+import { startReplyTimer } from '../../../../net/reply-timer';
+
 /**
  * The time limit of a piece of work as a whole, however many steps it takes: a window (KVSTORE_TIMEOUT), a handshake, a check. Notifies
- * everything that the work waits for when it passes.
- *
- * When the event loop has stood still, it runs timers before it reads sockets. The notification therefore waits until the sockets
- * were read once more: a reply that has arrived in time still counts.
+ * everything that the work waits for when it passes, but not before the replies were read that have arrived in time.
  */
 export class Deadline {
   /** Whether the time is over: nothing more is to be sent, but a reply may still be read. */
   hasPassed = false;
-  readonly #timer: NodeJS.Timeout | undefined;
-  #immediate: NodeJS.Immediate | undefined;
+  readonly #stopTimer: (() => void) | undefined;
   readonly #watchers = new Set<() => void>();
 
   /** @param milliseconds 0: never passes */
   constructor(milliseconds: number) {
     if (milliseconds <= 0) return;
-    this.#timer = setTimeout(() => {
-      this.#immediate = setImmediate(() => this.#notify());
-      this.hasPassed = true;
-    }, milliseconds);
+    this.#stopTimer = startReplyTimer(
+      milliseconds,
+      () => this.#notify(),
+      () => (this.hasPassed = true),
+    );
   }
 
   /** Runs work within a time limit, which ends with it. */
@@ -39,8 +38,7 @@ export class Deadline {
 
   /** The work is done: the deadline no longer passes. */
   end(): void {
-    clearTimeout(this.#timer);
-    clearImmediate(this.#immediate);
+    this.#stopTimer?.();
     this.#watchers.clear();
   }
 

@@ -1,15 +1,23 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, defer, retry, tap, timer } from 'rxjs';
 import type { Counter } from '../../../../statistics/counter';
 import type { Statistics } from '../../../../statistics/statistics';
+import { type Backoff, backoff } from '../../../../streams/backoff';
 import type { ConditionLog } from '../../../../streams/condition-log';
 import type { Connection } from './connection';
 import type { Deadline } from './deadline';
-import type { RetryDelay } from './retry-delay';
 import { isReply, noConnection, storeError, timedOut } from './store-error';
 import { DecisionError } from '../../../../limiter/decision-error';
 
 /** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */
 export const HEARTBEAT = 5000;
+
+/** Doubles from `initial` to `max` milliseconds; each wait is drawn from the upper half. */
+export function connectBackoff(initial: number, max: number): Backoff {
+  return backoff({ initial, max, drawn: (wait) => [wait / 2, wait] });
+}
+
+/** For connections that are lost after start-up. */
+export const RECONNECT: Backoff = connectBackoff(50, 1000);
 
 export interface PoolOptions {
   /** Opens a connection: emits when it can be used, fails when it is lost. */
@@ -20,7 +28,7 @@ export interface PoolOptions {
   /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
   /** Called at each failure, because the delays before and after the first connection differ. */
-  readonly retryDelay: RetryDelay;
+  readonly retryDelay: Backoff;
   readonly statistics: PoolStatistics;
   /** Of the time without a connection. */
   readonly outage: ConditionLog;

@@ -1,6 +1,7 @@
 import { type Observable, NEVER, defer, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
 import type { CounterInstance, CounterLane } from '../../../../streams/ports/counters';
+import type { Backoff } from '../../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../../streams/condition-log';
 import { Expiry } from '../../expiry';
 import { type Server, nameOf } from '../../server-address';
@@ -8,8 +9,7 @@ import type { TlsMaterial } from '../../tls-material';
 import { type Connection, type ConnectionOptions, connect } from '../connections/connection';
 import { Deadline } from '../connections/deadline';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
-import { Pool, PoolStatistics } from '../connections/pool';
-import { RECONNECT, type RetryDelay, exponentialBackoff } from '../connections/retry-delay';
+import { Pool, PoolStatistics, RECONNECT, connectBackoff } from '../connections/pool';
 import type { SendCommand } from '../counting/plain-commands';
 import { type Credentials, type Deployment, currentDeployment } from '../connections/deployment';
 
@@ -52,7 +52,7 @@ export class Instance {
   readonly expiry: Expiry;
   readonly closeConnectionOnReadonlyError: boolean;
   /** The delays of start-up until the first connection, then those after a loss. */
-  readonly retryDelay: RetryDelay;
+  readonly retryDelay: Backoff;
   readonly #parts: InstanceParts;
   readonly #statistics: PoolStatistics;
   readonly #unusedPassword: ConditionLog;
@@ -67,7 +67,7 @@ export class Instance {
     this.deployment = deployment;
     this.expiry = new Expiry(expirationJitterMaxSeconds);
     this.closeConnectionOnReadonlyError = closeConnectionOnReadonlyError;
-    const atStart = exponentialBackoff(startup.initialInterval, Math.max(startup.initialInterval, startup.maxInterval));
+    const atStart = connectBackoff(startup.initialInterval, Math.max(startup.initialInterval, startup.maxInterval));
     this.retryDelay = (attempt) => (this.#statistics.hasOpened ? RECONNECT : atStart)(attempt);
     this.#statistics = new PoolStatistics(statistics, poolName);
     this.#unusedPassword = this.conditionLog({

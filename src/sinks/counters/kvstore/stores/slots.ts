@@ -1,9 +1,9 @@
 import { type Observable, Subject, combineLatest, defer, map, merge, repeat, retry, timer } from 'rxjs';
+import type { Backoff } from '../../../../streams/backoff';
 import { formatHostPort } from '../../../../text/host-port';
 import { type Server, nameOf, tcpServer } from '../../server-address';
 import type { Connection } from '../connections/connection';
 import { firstAnswer } from '../connections/first-answer';
-import type { RetryDelay } from '../connections/retry-delay';
 
 export const SLOTS = 16_384;
 /** How often the slots are read without a particular reason, in milliseconds. */
@@ -23,7 +23,7 @@ export interface SlotReaderOptions {
   readonly connect: (server: Server) => Observable<Connection>;
   /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
   readonly timeout: number;
-  readonly retryDelay: RetryDelay;
+  readonly retryDelay: Backoff;
   /** Called for each read in which every node failed. It is retried. */
   readonly onFailure: (error: Error) => void;
 }
