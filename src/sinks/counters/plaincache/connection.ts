@@ -78,8 +78,8 @@ export class Connection {
   #exchange<T>(request: Request<T>, isRead: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return reject(new Error('the connection is closed'));
-      this.#exchanges.push({ request, isRead, resolve: resolve as (result: unknown) => void, reject });
       this.#send([request]);
+      this.#exchanges.push({ request, isRead, resolve: resolve as (result: unknown) => void, reject });
       if (this.#exchanges.length > 1) return;
       this.#hasAnswered = false;
       this.#startTimer();
