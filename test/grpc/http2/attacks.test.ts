@@ -346,7 +346,8 @@ describe('a peer that does not read our output', () => {
 
   it('is disconnected after ten seconds also when all calls are answered and nothing else is due', () => {
     const peer = unread().wait(1_000);
-    for (let at = 0; !peer.transport.isPaused; at += 1) peer.send(get(streamOf(at), '/big/60000'));
+    // Responses of one frame each, which never wait to be continued.
+    for (let at = 0; !peer.transport.isPaused; at += 1) peer.send(get(streamOf(at), '/big/16000'));
     expect(peer.application.waited).toBe(0);
     expect(peer.wait(9_900).transport.isDestroyed).toBe(false);
     expect(peer.wait(200).transport.isDestroyed).toBe(true);

@@ -38,9 +38,11 @@ describe('a header block', () => {
     ]);
   });
 
-  it('can refer to every entry of the static table', () => {
+  it('can refer to every entry of the static table, but not to index 0, whatever follows', () => {
     const block = Buffer.concat(STATIC_TABLE.map((_, at) => indexed(at + 1)));
     expect(new BlockDecoder().decode(block)).toEqual(STATIC_TABLE);
+    const zero = Buffer.concat([indexed(0), string('name'), string('value')]);
+    expect(() => new BlockDecoder().decode(zero)).toThrow('index 0');
   });
 });
 
