@@ -182,17 +182,21 @@ function testsOf(copy, file) {
   return related.get(file);
 }
 
-/** @param limitOf returns the most milliseconds that a group of tests may take */
-async function isCaught(copy, { file, from, to, replacement }, limitOf) {
+/**
+ * Runs the tests with a fault. Resolves with `caught` or, when they had to be ended, `hung`; undefined when they pass.
+ *
+ * @param limitOf returns the most milliseconds that a group of tests may take
+ */
+async function outcomeOf(copy, { file, from, to, replacement }, limitOf) {
   const groups = testsOf(copy, file);
   const text = readFileSync(join(ROOT, file));
   writeFileSync(join(copy, file), Buffer.concat([text.subarray(0, from), Buffer.from(replacement), text.subarray(to)]));
   try {
     for (const group of groups) {
       const { status } = await jest(copy, ['--bail', '--runTestsByPath', ...group], limitOf(group));
-      if (status !== 0) return true;
+      if (status !== 0) return status === null ? 'hung' : 'caught';
     }
-    return false;
+    return undefined;
   } finally {
     writeFileSync(join(copy, file), text);
   }
@@ -248,11 +252,11 @@ const results = [];
 const queue = [...faults];
 async function work(copy) {
   for (let fault = queue.shift(); fault !== undefined; fault = queue.shift()) {
-    const caught = await isCaught(copy, fault, timeoutOf);
-    results.push({ ...fault, caught });
+    const outcome = await outcomeOf(copy, fault, timeoutOf);
+    results.push({ ...fault, caught: outcome !== undefined });
     const { file, line, original, replacement } = fault;
     const change = `${original.replaceAll(/\s+/gu, ' ')} → ${replacement.replaceAll(/\s+/gu, ' ')}`;
-    console.log(`${caught ? 'caught  ' : 'SURVIVED'} ${file}:${line}  ${change}`);
+    console.log(`${(outcome ?? 'SURVIVED').padEnd(8)} ${file}:${line}  ${change}`);
   }
 }
 await Promise.all(copies.map(work));
