@@ -31,7 +31,8 @@ interface Growth {
 /** From a worker; the primary sends `true`, which asks for a report. */
 interface StatisticsMessage extends Partial<Growth> {
   readonly gauges?: readonly (readonly [name: string, value: number, tags: Tags])[];
-  readonly durations?: readonly [timer: string, values: readonly number[]];
+  /** The values are doubles in Base64: as numbers in JSON, they would take 0.3 µs each instead of 0.03. */
+  readonly durations?: readonly [timer: string, values: string];
   /** The report is complete. */
   readonly end?: true;
 }
@@ -59,7 +60,10 @@ export class StatisticsReporter {
         add: (values, count) => {
           // The primary has not read for long.
           if (channel.isCongested) dropped.add(count);
-          else this.#send({ durations: [timer.name, Array.from(values.subarray(0, count))] });
+          else
+            this.#send({
+              durations: [timer.name, Buffer.from(values.buffer, values.byteOffset, count * 8).toString('base64')],
+            });
         },
       });
     });
@@ -172,8 +176,8 @@ export class MergedStatistics {
     }
     for (const [name, value, tags] of gauges ?? []) this.#gauge(name, tags)?.set(worker, value);
     if (durations !== undefined) {
-      const [timer, values] = durations;
-      statistics.timer(timer).recordAll(Float64Array.from(values), values.length);
+      const values = new Float64Array(Uint8Array.from(Buffer.from(durations[1], 'base64')).buffer);
+      statistics.timer(durations[0]).recordAll(values, values.length);
     }
     if (end) worker.reported();
   }
