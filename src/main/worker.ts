@@ -7,7 +7,6 @@ import {
   defer,
   finalize,
   firstValueFrom,
-  lastValueFrom,
   map,
   merge,
   share,
@@ -137,7 +136,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
   const drained$ = drainOf(app, path, { link, reporter, servers: () => servers });
   channel.start();
   const outcome$ = outcomeOf(phase$, serving$, drained$).pipe(finalize(() => subscriptions.unsubscribe()));
-  return (await lastValueFrom(outcome$)).kind === 'drained' ? 0 : 1;
+  return (await firstValueFrom(merge(outcome$, rules.failed$))).kind === 'drained' ? 0 : 1;
 }
 
 /** Loads rules as their source does in the primary. The client of management servers is loaded only for its resources. */

@@ -2,6 +2,7 @@ import {
   AsyncSubject,
   type MonoTypeOperatorFunction,
   Observable,
+  Subject,
   type Subscriber,
   concatMap,
   defer,
@@ -154,6 +155,7 @@ export class RuleReceiver {
   readonly #channel: Channel;
   readonly #load: (raw: RawRules) => Observable<Loaded>;
   readonly #joined$ = new AsyncSubject<void>();
+  readonly #failed$ = new Subject<never>();
   #files: { readonly path: string; readonly pieces: Buffer[] }[] = [];
   #prepared: Ruleset | undefined;
 
@@ -165,13 +167,18 @@ export class RuleReceiver {
       channel
         .messages<RuleMessage>('rules')
         .pipe(concatMap((message) => this.#received(message, subscriber)))
-        .subscribe({ error: (error) => subscriber.error(error), complete: () => subscriber.complete() }),
+        .subscribe({ error: (error) => this.#failed$.error(error), complete: () => subscriber.complete() }),
     );
   }
 
   /** Emits when the worker has the rules of the others for the first time, or may decide without; until then it must not decide. */
   get joined$(): Observable<void> {
     return this.#joined$.asObservable();
+  }
+
+  /** Fails when the worker cannot load the rules that the primary has loaded, for example for lack of memory; it cannot go on then. */
+  get failed$(): Observable<never> {
+    return this.#failed$.asObservable();
   }
 
   async #received(message: RuleMessage, subscriber: Subscriber<RuleEvent>): Promise<void> {

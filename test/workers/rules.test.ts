@@ -36,16 +36,18 @@ class TestWorker {
   readonly #worker: Channel;
   hasJoined = false;
 
-  /** @param isSlow whether it never gets done with loading rules */
-  constructor(isSlow = false) {
+  /** @param loading whether it loads rules, never gets done with it, or cannot do it */
+  constructor(loading: 'good' | 'slow' | 'bad' = 'good') {
     const { primary, worker } = channelPair();
     this.channel = primary;
     this.#worker = worker;
     const receiver = new RuleReceiver(worker, (raw) => {
       this.log.push(`prepare ${raw.map(({ path, content }) => `${path}:${content.length}`).join()}`);
       const ruleset = load(raw);
-      return isSlow ? NEVER : of({ ruleset });
+      if (loading === 'bad') return of({ ruleset: undefined, errors: ['cannot check the rules: ', 'no memory'] });
+      return loading === 'slow' ? NEVER : of({ ruleset });
     });
+    receiver.failed$.subscribe({ error: ({ message }: Error) => this.log.push(`failed: ${message}`) });
     receiver.joined$.subscribe(() => (this.hasJoined = true));
     receiver.events$.subscribe((event) => {
       if (event.kind === 'loaded') this.log.push(`decide by ${[...event.ruleset.domains.keys()][0]}`);
@@ -104,7 +106,7 @@ describe('the distribution of rules', () => {
   });
 
   it('lets no worker use rules before all have them, and does not emit them before', async () => {
-    const [quick, slow] = [new TestWorker(), new TestWorker(true)];
+    const [quick, slow] = [new TestWorker(), new TestWorker('slow')];
     const { source$, emitted } = instanceOf([quick, slow]);
     source$.next(a!.event);
     await until('the slow one has begun', () => slow.log.length === 1);
@@ -130,8 +132,19 @@ describe('the distribution of rules', () => {
     expect(without.log).toEqual([]);
   });
 
+  it('goes on without a worker that cannot load the rules, when that has ended', async () => {
+    const [good, bad] = [new TestWorker(), new TestWorker('bad')];
+    const { source$, emitted } = instanceOf([good, bad]);
+    source$.next(a!.event);
+    await until('it has failed', () => bad.log.length === 2);
+    expect([bad.log[1], good.hasJoined]).toEqual(['failed: cannot check the rules: \nno memory', false]);
+    bad.ends();
+    await until('it goes on', () => emitted.length === 1);
+    expect([good.hasJoined, bad.hasJoined]).toEqual([true, false]);
+  });
+
   it('kills a worker that does not answer, and goes on without it', async () => {
-    const [quick, stopped] = [new TestWorker(), new TestWorker(true)];
+    const [quick, stopped] = [new TestWorker(), new TestWorker('slow')];
     const { source$, emitted, members$, killed } = instanceOf([quick, stopped]);
     source$.next(a!.event);
     await until('it has begun', () => stopped.log.length === 1);
