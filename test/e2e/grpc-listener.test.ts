@@ -76,7 +76,7 @@ describe('the gRPC listener with TLS', () => {
 
   it('serves a certificate that has expired or is not valid yet at the start, with a warning', async () => {
     const warning = 'level=warning.*the certificate of the gRPC listener';
-    expect(shop.weir.output).toMatch(new RegExp(`${warning} has expired" expires="?20`));
+    await shop.weir.line(new RegExp(`${warning} has expired" expires="?20`));
     expect(await certificateNames()).toBeUndefined();
     write(withDaysLeft(91));
     await using other = await start();
