@@ -37,7 +37,7 @@ import { PROCESS_METRICS } from '../workers/exchange';
 import { PrimaryLink } from '../workers/primary-link';
 import { PIPES, type TlsTexts } from '../workers/process';
 import { type Methods, serveRequests } from '../workers/requests';
-import { type RawRules, RuleReceiver } from '../workers/rules';
+import { type RawRules, receiveRules } from '../workers/rules';
 import { StatisticsReporter } from '../workers/statistics';
 import {
   type App,
@@ -92,7 +92,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
   const { settings, statistics, log } = app;
   const { channel } = link;
   const drain$ = link.orders('drain').pipe(take(1), share());
-  const rules = new RuleReceiver(channel, await loaderOf(settings));
+  const rules = receiveRules(channel, await loaderOf(settings));
   const path = await decisionPath(app, {
     rules$: rules.events$,
     store: countsInMemory(settings) ? remoteStore(settings, channel) : await counterStore(app, statistics, log),

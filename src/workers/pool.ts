@@ -1,4 +1,5 @@
 import { BehaviorSubject, type Observable, Subject, filter, firstValueFrom, merge, take, timer } from 'rxjs';
+import { backoff } from '../streams/backoff';
 import type { Log } from '../streams/ports/log';
 import { asError } from '../text/thrown';
 import type { Order, Report, WorkerExit, WorkerProcess, WorkerState } from './process';
@@ -10,9 +11,8 @@ export const SILENT_AFTER = 10_000;
 /** … and after which it is killed: far longer than a heap snapshot or a collection takes, or than a new worker takes to load its program. */
 const STUCK_AFTER = 60_000;
 
-/** Milliseconds before the first replacement of a worker; twice as long each time while it keeps dying. */
-const FIRST_DELAY = 100;
-const MAX_DELAY = 10_000;
+/** How long the replacement of a worker waits, while those of its number keep dying. */
+const delayAfter = backoff({ initial: 100, max: 10_000 });
 /** A worker that lived this long, in milliseconds, is not counted as one that keeps dying. */
 const STABLE = 60_000;
 
@@ -45,8 +45,8 @@ export interface WorkerPoolOptions {
 interface Slot {
   /** How often one was started. */
   starts: number;
-  /** Milliseconds until the next one is replaced. */
-  delay: number;
+  /** How many in a row have not been stable. */
+  failures: number;
 }
 
 interface End {
@@ -173,7 +173,7 @@ export class WorkerPool {
 
   #slot(number: number): Slot {
     let slot = this.#slots.get(number);
-    if (slot === undefined) this.#slots.set(number, (slot = { starts: 0, delay: FIRST_DELAY }));
+    if (slot === undefined) this.#slots.set(number, (slot = { starts: 0, failures: 0 }));
     return slot;
   }
 
@@ -255,8 +255,8 @@ export class WorkerPool {
       return;
     }
     const slot = this.#slot(number);
-    const delay = lived >= STABLE ? FIRST_DELAY : slot.delay;
-    slot.delay = Math.min(delay * 2, MAX_DELAY);
+    slot.failures = lived >= STABLE ? 1 : slot.failures + 1;
+    const delay = delayAfter(slot.failures);
     this.#options.log.error('a worker has ended; its calls have failed, and it is replaced', {
       worker: number,
       reason,

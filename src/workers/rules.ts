@@ -1,9 +1,8 @@
 import {
   AsyncSubject,
   type MonoTypeOperatorFunction,
-  Observable,
+  type Observable,
   Subject,
-  type Subscriber,
   concatMap,
   defer,
   filter,
@@ -148,68 +147,56 @@ function send({ channel }: WorkerProcess, message: RuleMessage): Promise<void> {
   return channel.sent();
 }
 
-/** Receives the rules that the primary distributes, in a worker. */
-export class RuleReceiver {
-  /** The rules, each when all workers may decide with them. To be subscribed to once. Completes when the primary is gone. */
+/** The rules of a worker. */
+export interface ReceivedRules {
+  /** The rules, each when all workers may decide with them; from the start of the channel on. Completes when the primary is gone. */
   readonly events$: Observable<RuleEvent>;
-  readonly #channel: Channel;
-  readonly #load: (raw: RawRules) => Observable<Loaded>;
-  readonly #joined$ = new AsyncSubject<void>();
-  readonly #failed$ = new Subject<never>();
-  #files: { readonly path: string; readonly pieces: Buffer[] }[] = [];
-  #prepared: Ruleset | undefined;
-
-  /** @param load loads rules as the primary does, so that it finds the same ones */
-  constructor(channel: Channel, load: (raw: RawRules) => Observable<Loaded>) {
-    this.#channel = channel;
-    this.#load = load;
-    this.events$ = new Observable((subscriber) =>
-      channel
-        .messages<RuleMessage>('rules')
-        .pipe(concatMap((message) => this.#received(message, subscriber)))
-        .subscribe({ error: (error) => this.#failed$.error(error), complete: () => subscriber.complete() }),
-    );
-  }
-
   /** Emits when the worker has the rules of the others for the first time, or may decide without; until then it must not decide. */
-  get joined$(): Observable<void> {
-    return this.#joined$.asObservable();
-  }
-
+  readonly joined$: Observable<void>;
   /** Fails when the worker cannot load the rules that the primary has loaded, for example for lack of memory; it cannot go on then. */
-  get failed$(): Observable<never> {
-    return this.#failed$.asObservable();
-  }
+  readonly failed$: Observable<never>;
+}
 
-  async #received(message: RuleMessage, subscriber: Subscriber<RuleEvent>): Promise<void> {
-    if (message === 'commit') this.#commit(subscriber);
-    else if (message === 'prepare') await this.#prepare();
-    else if ('path' in message) this.#files.push({ path: message.path, pieces: [] });
-    else this.#files.at(-1)?.pieces.push(Buffer.from(message.bytes, 'base64'));
+/**
+ * Receives the rules that the primary distributes, in a worker.
+ *
+ * @param load loads rules as the primary does, so that it finds the same ones
+ */
+export function receiveRules(channel: Channel, load: (raw: RawRules) => Observable<Loaded>): ReceivedRules {
+  const [events, joined, failed] = [new Subject<RuleEvent>(), new AsyncSubject<void>(), new Subject<never>()];
+  let files: { readonly path: string; readonly pieces: Buffer[] }[] = [];
+  let prepared: Ruleset | undefined;
+  function answer(kind: RuleAnswer): void {
+    channel.send('rules', kind);
   }
-
-  async #prepare(): Promise<void> {
-    const files = this.#files.map(({ path, pieces }) => ({ path, content: Buffer.concat(pieces) }));
-    this.#files = [];
-    const loaded = await firstValueFrom(this.#load(files));
+  async function prepare(): Promise<void> {
+    const raw = files.map(({ path, pieces }) => ({ path, content: Buffer.concat(pieces) }));
+    files = [];
+    const loaded = await firstValueFrom(load(raw));
     // The primary has loaded them: this process lacks something, such as memory.
     if (loaded.ruleset === undefined) throw new Error(loaded.errors.join('\n'));
-    this.#prepared = loaded.ruleset;
-    this.#answer('prepared');
+    prepared = loaded.ruleset;
+    answer('prepared');
   }
-
-  #commit(subscriber: Subscriber<RuleEvent>): void {
-    const ruleset = this.#prepared;
-    this.#prepared = undefined;
+  function commit(): void {
     // Where the rules are from is known in the primary, and not needed here.
     const origin = { source: 'the primary process', version: '' };
-    if (ruleset !== undefined) subscriber.next({ kind: 'loaded', ruleset, origin, warnings: [] });
-    this.#answer('committed');
-    this.#joined$.next();
-    this.#joined$.complete();
+    if (prepared !== undefined) events.next({ kind: 'loaded', ruleset: prepared, origin, warnings: [] });
+    prepared = undefined;
+    answer('committed');
+    joined.next();
+    joined.complete();
   }
-
-  #answer(answer: RuleAnswer): void {
-    this.#channel.send('rules', answer);
+  async function receive(message: RuleMessage): Promise<void> {
+    if (message === 'commit') commit();
+    else if (message === 'prepare') await prepare();
+    else if ('path' in message) files.push({ path: message.path, pieces: [] });
+    else files.at(-1)?.pieces.push(Buffer.from(message.bytes, 'base64'));
   }
+  // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
+  channel
+    .messages<RuleMessage>('rules')
+    .pipe(concatMap(receive))
+    .subscribe({ error: (error) => failed.error(error), complete: () => events.complete() });
+  return { events$: events.asObservable(), joined$: joined.asObservable(), failed$: failed.asObservable() };
 }

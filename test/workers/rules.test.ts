@@ -4,7 +4,7 @@ import { buildRuleset, type Ruleset } from '../../src/rules/ruleset';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import type { Channel } from '../../src/workers/channel';
 import type { Member } from '../../src/workers/pool';
-import { type RawRules, RuleReceiver, distributeRules } from '../../src/workers/rules';
+import { type RawRules, distributeRules, receiveRules } from '../../src/workers/rules';
 import { until } from '../support/waiting/until';
 import { channelPair } from '../support/workers/channel-pair';
 
@@ -41,7 +41,7 @@ class TestWorker {
     const { primary, worker } = channelPair();
     this.channel = primary;
     this.#worker = worker;
-    const receiver = new RuleReceiver(worker, (raw) => {
+    const receiver = receiveRules(worker, (raw) => {
       this.log.push(`prepare ${raw.map(({ path, content }) => `${path}:${content.length}`).join()}`);
       const ruleset = load(raw);
       if (loading === 'bad') return of({ ruleset: undefined, errors: ['cannot check the rules: ', 'no memory'] });
