@@ -27,7 +27,7 @@ interface Attempt {
 export function retryingExporter(exporter: SpanExporter, timeout: number): SpanExporter {
   /** The exports between two attempts: the timer of the next attempt, and the function that abandons the export. */
   const paused = new Map<NodeJS.Timeout, () => void>();
-  const pauseAfter = backoff({ initial: 1_000, max: timeout, factor: 1.5, drawn: (wait) => [0.8 * wait, 1.2 * wait] });
+  const pauseAfter = backoff({ initial: 1_000, max: Infinity, factor: 1.5, drawn: (wait) => [0.8 * wait, 1.2 * wait] });
 
   function attempt({ spans, report, deadline, attempts }: Attempt): void {
     exporter.export(spans, (result) => {
