@@ -126,7 +126,8 @@ async function instanceOf(app: App, pool: WorkerPool, signal$: Observable<unknow
 /** The streams flow until the service has drained; each worker receives every change of the health. */
 function subscribeTo({ config$, health$, awaited$ }: Instance, pool: WorkerPool): Subscription {
   const subscriptions = config$.subscribe();
-  subscriptions.add(awaited$.subscribe());
+  // Why the service cannot start, `phase$` reports.
+  subscriptions.add(awaited$.subscribe({ error: () => undefined }));
   subscriptions.add(health$.subscribe((health) => pool.announce({ kind: 'health', health })));
   return subscriptions;
 }
