@@ -20,7 +20,7 @@ const ENOUGH = 0.9;
 const OF_THE_BUILD = /^test\/(?:attacks|e2e|integration\/(?:statistics|traces))\//u;
 /** Tests that take so many times as long with a fault, and at least so many milliseconds, are ended; the fault counts as caught. */
 const PATIENCE = 4;
-const LEAST_PATIENCE_MS = 30_000;
+const LEAST_PATIENCE_MS = 120_000;
 
 const OPERATORS = {
   '<': '<=',
