@@ -3,9 +3,6 @@ import type { Statistics } from '../../../../statistics/statistics';
 import type { Log } from '../../../../streams/ports/log';
 import type { StoreTlsFiles } from '../../tls-material';
 
-/** What happens to windows while every connection of a pool is busy. */
-export type PoolOnEmpty = InstanceSettings['poolOnEmptyBehavior'];
-
 /** How to connect to one instance of the store. */
 export interface InstanceOptions extends Omit<InstanceSettings, 'pipelineLimit' | 'socketType' | 'variables'> {
   /** Undefined: derived from the address. Used for a single server only. */

@@ -1,4 +1,5 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, defer, retry, tap, timer } from 'rxjs';
+import { DecisionError } from '../../../../limiter/decision-error';
 import type { Counter } from '../../../../statistics/counter';
 import type { Statistics } from '../../../../statistics/statistics';
 import { type Backoff, backoff } from '../../../../streams/backoff';
@@ -6,7 +7,6 @@ import type { ConditionLog } from '../../../../streams/condition-log';
 import type { Connection } from './connection';
 import type { Deadline } from './deadline';
 import { isReply, noConnection, storeError, timedOut } from './store-error';
-import { DecisionError } from '../../../../limiter/decision-error';
 
 /** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */
 export const HEARTBEAT = 5000;
@@ -87,12 +87,20 @@ export class Pool {
    */
   async use<T>(deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
     this.#inFlight += 1;
+    let connection: Connection | undefined;
+    let unwatch: (() => void) | undefined;
     try {
-      const connection = this.#takeIdle() ?? (await this.#wait(deadline));
-      return await this.#runOn(connection, deadline, run);
+      const own = (connection = this.#takeIdle() ?? (await this.#wait(deadline)));
+      // Granted while overdue replies were read, the connection would be cut right after the window was sent.
+      if (deadline.hasPassed) throw timedOut();
+      unwatch = deadline.watch(() => own.cut(timedOut()));
+      return await run(own);
     } catch (error) {
+      if (!isReply(error) && !(error instanceof DecisionError)) connection?.cut(error as Error);
       throw deadline.hasPassed ? timedOut() : storeError(error);
     } finally {
+      unwatch?.();
+      if (connection !== undefined && this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
       this.#inFlight -= 1;
       if (this.#isDraining) this.drain();
     }
@@ -113,21 +121,6 @@ export class Pool {
     this.#failWaiting();
     this.#connected$.complete();
     this.#failures$.complete();
-  }
-
-  async #runOn<T>(connection: Connection, deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
-    const unwatch = deadline.watch(() => connection.cut(timedOut()));
-    try {
-      // Granted while overdue replies were read, the connection would be cut right after the window was sent.
-      if (deadline.hasPassed) throw timedOut();
-      return await run(connection);
-    } catch (error) {
-      if (!isReply(error) && !(error instanceof DecisionError)) connection.cut(error as Error);
-      throw error;
-    } finally {
-      unwatch();
-      if (this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
-    }
   }
 
   /** Resolves with a connection; rejects when the deadline passes, or the last connection is lost. */

@@ -45,16 +45,22 @@ export async function count(
   return connection.scriptRejection === undefined ? results : sendAgain(isRejected, countWithoutScripts);
 
   /** `evalsha`: by their hash, which fails with NOSCRIPT when the server has lost the script; `eval`: by its text, which also loads it. */
-  function callScripts(command: Command, called: typeof groups): Promise<readonly GroupResult[]> {
-    const sent = connection.inOneWrite(() =>
-      called.map(async (group) => {
-        const call = scriptCall(group, expiries);
-        if (isAsking) asking(connection);
-        const reply = await connection.sendEncoded(command, encode(command, call)).catch((error: Error) => error);
-        return reply instanceof Error ? reply : resultsOf(reply, call, expiries);
-      }),
-    );
-    return Promise.all(sent);
+  async function callScripts(command: Command, called: typeof groups): Promise<readonly GroupResult[]> {
+    const [first] = called;
+    // The usual case, without what holding back and joining several calls costs.
+    if (called.length === 1 && first !== undefined) return [await callScript(command, first)];
+    return Promise.all(connection.inOneWrite(() => called.map((group) => callScript(command, group))));
+  }
+  async function callScript(command: Command, group: readonly CounterOperation[]): Promise<GroupResult> {
+    const call = scriptCall(group, expiries);
+    if (isAsking) asking(connection);
+    let reply: unknown;
+    try {
+      reply = await connection.sendEncoded(command, encode(command, call));
+    } catch (error) {
+      return error as Error;
+    }
+    return resultsOf(reply, call, expiries);
   }
   function countWithoutScripts(rejected: typeof groups): Promise<readonly GroupResult[]> {
     return countByCommands(connection, rejected, { expiry: expiries.expiry, isAsking });

@@ -8,9 +8,10 @@ import type { Connection } from '../connections/connection';
 import { Deadline } from '../connections/deadline';
 import type { Pool } from '../connections/pool';
 import { isReply, replyCode, slotUnassigned, storeError, timedOut } from '../connections/store-error';
+import { count } from '../counting/count';
 import { type SendCommand, type StepResult, areCounts, commandsOn } from '../counting/plain-commands';
 import type { Instance, Store } from './instance';
-import { Counting } from './counting';
+import { ReplyHandler } from './reply-handler';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
 /** How often an operation is redirected at most. */
@@ -18,7 +19,7 @@ const MAX_REDIRECTS = 5;
 
 /** Where an operation goes: to the owner of its slot or, while the slot moves, to the node that imports it (ASK redirect). */
 interface Route {
-  readonly node: ClusterNode;
+  readonly server: Server;
   readonly isAsking: boolean;
 }
 
@@ -27,15 +28,15 @@ type Outcome = Count | Route;
 
 /** A master of the cluster, its lane, and the connections to it. */
 class ClusterNode {
-  readonly server: Server;
   readonly pool: Pool;
   readonly lane: CounterLane;
-  readonly route: Route = { node: this, isAsking: false };
-  readonly askingRoute: Route = { node: this, isAsking: true };
+  readonly route: Route;
+  readonly askingRoute: Route;
   readonly #retired$ = new Subject<void>();
 
   constructor(server: Server, pool: Pool, laneOf: (retired$: Observable<unknown>) => CounterLane) {
-    this.server = server;
+    this.route = { server, isAsking: false };
+    this.askingRoute = { server, isAsking: true };
     this.pool = pool;
     this.lane = laneOf(this.#retired$.asObservable());
   }
@@ -58,7 +59,7 @@ export class ClusterStore implements Store {
   /** By slot; undefined: no node holds it. */
   readonly #owners: (ClusterNode | undefined)[] = Array.from({ length: SLOTS });
   readonly #nodes = new Map<string, ClusterNode>();
-  readonly #counting: Counting;
+  readonly #replies: ReplyHandler;
   /** How many nodes work for one decision at a time. */
   readonly #lanes: CounterInstance;
   /** For keys whose slot no node holds: their operations fail. */
@@ -84,7 +85,7 @@ export class ClusterStore implements Store {
         this.#failures$.next(error);
       },
     });
-    this.#counting = new Counting(instance, () => this.#slots.refresh());
+    this.#replies = new ReplyHandler(instance, () => this.#slots.refresh());
     this.#subscription.add(
       this.#slots.slots$.subscribe((ranges) => {
         unknown.ended();
@@ -102,16 +103,19 @@ export class ClusterStore implements Store {
       try {
         let route: Route | undefined = this.#routeOf(key);
         for (let redirects = 0; route !== undefined; redirects += 1) {
-          const { node, isAsking }: Route = route;
-          const outcome: { readonly value: T } | Route = await node.pool.use(deadline, async (connection) => {
-            try {
-              return { value: await commands(commandsOn(connection, isAsking)) };
-            } catch (error) {
-              const redirected = redirects < MAX_REDIRECTS ? this.#redirect(error as Error, node, key) : undefined;
-              if (redirected !== undefined) return redirected;
-              throw isReply(error) ? this.#counting.failed(error, connection) : error;
-            }
-          });
+          const { server, isAsking }: Route = route;
+          const outcome: { readonly value: T } | Route = await this.#nodeAt(server).pool.use(
+            deadline,
+            async (connection) => {
+              try {
+                return { value: await commands(commandsOn(connection, isAsking)) };
+              } catch (error) {
+                const redirected = redirects < MAX_REDIRECTS ? this.#redirect(error as Error, server, key) : undefined;
+                if (redirected !== undefined) return redirected;
+                throw isReply(error) ? this.#replies.failed(error, connection) : error;
+              }
+            },
+          );
           if ('value' in outcome) return outcome.value;
           route = outcome;
         }
@@ -157,20 +161,22 @@ export class ClusterStore implements Store {
   /** Sends operations to one node. Resolves with the count of each, its error, or where it has to be sent instead. */
   async #send(
     operations: readonly CounterOperation[],
-    { node, isAsking }: Route,
+    { server, isAsking }: Route,
     { deadline, isLast }: { readonly deadline: Deadline; readonly isLast: boolean },
   ): Promise<readonly Outcome[]> {
     try {
-      return await node.pool.use(deadline, async (connection) => {
+      return await this.#nodeAt(server).pool.use(deadline, async (connection) => {
         const groups = operations.map((operation) => [operation]);
-        const results = (await this.#counting.count(connection, groups, isAsking)).map((result) =>
+        const options = { expiries: this.#instance.expiries, isAsking };
+        const results = (await count(connection, groups, options)).map((result) =>
           result instanceof Error ? result : (result[0] as StepResult),
         );
-        if (areCounts(results)) this.#counting.succeeded();
+        if (connection.scriptRejection !== undefined) this.#replies.scriptsRejected(connection.scriptRejection);
+        if (areCounts(results)) this.#replies.succeeded();
         return results.map((result, index) => {
           if (typeof result === 'number') return result;
           const { key } = operations[index] as CounterOperation;
-          const redirected = isLast ? undefined : this.#redirect(result, node, key);
+          const redirected = isLast ? undefined : this.#redirect(result, server, key);
           return redirected ?? this.#failure(result, connection, deadline);
         });
       });
@@ -185,7 +191,7 @@ export class ClusterStore implements Store {
   }
 
   /** The route that a MOVED or ASK error names, undefined for other errors. The node has not counted the key. */
-  #redirect(error: Error, { server }: ClusterNode, key: string): Route | undefined {
+  #redirect(error: Error, server: Server, key: string): Route | undefined {
     const redirect = isReply(error) ? readRedirect(error, server) : undefined;
     if (redirect === undefined) return undefined;
     const node = this.#nodeAt(redirect.server);
@@ -198,7 +204,7 @@ export class ClusterStore implements Store {
 
   #failure(error: Error, connection: Connection, deadline: Deadline): DecisionError {
     if (!isReply(error) || replyCode(error) === 'CLUSTERDOWN') this.#slots.refresh();
-    if (isReply(error)) return this.#counting.failed(error, connection);
+    if (isReply(error)) return this.#replies.failed(error, connection);
     return deadline.hasPassed ? timedOut() : storeError(error);
   }
 

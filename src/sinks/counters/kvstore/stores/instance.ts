@@ -1,4 +1,4 @@
-import { type Observable, NEVER, defer, tap } from 'rxjs';
+import { NEVER, Observable, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
 import type { CounterInstance, CounterLane } from '../../../../streams/ports/counters';
 import type { Backoff } from '../../../../streams/backoff';
@@ -10,6 +10,7 @@ import { type Connection, type ConnectionOptions, connect } from '../connections
 import { Deadline } from '../connections/deadline';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { Pool, PoolStatistics, RECONNECT, connectBackoff } from '../connections/pool';
+import { type Expiries, KnownExpiries } from '../counting/count';
 import type { SendCommand } from '../counting/plain-commands';
 import { type Credentials, type Deployment, currentDeployment } from '../connections/deployment';
 
@@ -49,7 +50,7 @@ export interface InstanceParts {
 export class Instance {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
-  readonly expiry: Expiry;
+  readonly expiries: Expiries;
   readonly closeConnectionOnReadonlyError: boolean;
   /** The delays of start-up until the first connection, then those after a loss. */
   readonly retryDelay: Backoff;
@@ -57,7 +58,7 @@ export class Instance {
   readonly #statistics: PoolStatistics;
   readonly #unusedPassword: ConditionLog;
   readonly #current: () => Deployment;
-  readonly #inFlight = new Set<Promise<unknown>>();
+  readonly #inFlight = new Set<Promise<void>>();
 
   constructor(parts: InstanceParts) {
     const { options, deployment, store, poolName } = parts;
@@ -65,7 +66,7 @@ export class Instance {
     this.#parts = parts;
     this.options = options;
     this.deployment = deployment;
-    this.expiry = new Expiry(expirationJitterMaxSeconds);
+    this.expiries = { expiry: new Expiry(expirationJitterMaxSeconds), known: new KnownExpiries() };
     this.closeConnectionOnReadonlyError = closeConnectionOnReadonlyError;
     const atStart = connectBackoff(startup.initialInterval, Math.max(startup.initialInterval, startup.maxInterval));
     this.retryDelay = (attempt) => (this.#statistics.hasOpened ? RECONNECT : atStart)(attempt);
@@ -122,12 +123,26 @@ export class Instance {
       },
       instance,
       retired$,
+      // Each Promise in between would cost every window more than the deadline does.
       apply: (batch) =>
-        defer(() => {
-          const counted = Deadline.within(timeout, (deadline) => apply(batch, deadline));
-          const done = counted.finally(() => this.#inFlight.delete(done));
+        new Observable((subscriber) => {
+          const deadline = new Deadline(timeout);
+          const end = (): void => {
+            deadline.end();
+            this.#inFlight.delete(done);
+          };
+          const done = apply(batch, deadline).then(
+            (counts) => {
+              end();
+              subscriber.next(counts);
+              subscriber.complete();
+            },
+            (error: unknown) => {
+              end();
+              subscriber.error(error);
+            },
+          );
           this.#inFlight.add(done);
-          return done;
         }),
     };
   }
@@ -139,7 +154,7 @@ export class Instance {
 
   /** Resolves when no batch of a lane is in flight. */
   async settled(): Promise<void> {
-    await Promise.allSettled(this.#inFlight);
+    await Promise.all(this.#inFlight);
   }
 
   #connect(

@@ -6,10 +6,10 @@ import type { Connection } from '../connections/connection';
 import { Deadline } from '../connections/deadline';
 import type { Pool } from '../connections/pool';
 import { isReply } from '../connections/store-error';
-import { callsOf } from '../counting/count';
+import { callsOf, count } from '../counting/count';
 import { type GroupResult, type SendCommand, commandsOn } from '../counting/plain-commands';
-import { Counting } from './counting';
 import type { Instance, Store } from './instance';
+import { ReplyHandler } from './reply-handler';
 
 /** The server that counts at present. */
 export interface CurrentServer {
@@ -29,13 +29,13 @@ export class ServerStore implements Store {
   readonly #instance: Instance;
   readonly #server: CurrentServer;
   readonly #pool: Pool;
-  readonly #counting: Counting;
+  readonly #replies: ReplyHandler;
   readonly #lane: CounterLane;
 
   constructor(instance: Instance, server: CurrentServer) {
     this.#instance = instance;
     this.#server = server;
-    this.#counting = new Counting(instance, (name) => server.isReadonly(name));
+    this.#replies = new ReplyHandler(instance, (name) => server.isReadonly(name));
     this.#lane = instance.lane((batch, deadline) => this.#apply(batch, deadline), { lanesAtOnce: 1 });
     this.#pool = instance.openPool(server.name, () => server.connect());
     this.connected$ = this.#pool.connected$;
@@ -50,7 +50,7 @@ export class ServerStore implements Store {
     return Deadline.within(this.#instance.options.timeout, (deadline) =>
       this.#pool.use(deadline, (connection) =>
         commands(commandsOn(connection, false)).catch((error: Error) => {
-          throw isReply(error) ? this.#counting.failed(error, connection) : error;
+          throw isReply(error) ? this.#replies.failed(error, connection) : error;
         }),
       ),
     );
@@ -61,31 +61,35 @@ export class ServerStore implements Store {
     this.#pool.close();
   }
 
-  /** One call after the other, so that operations on the same key keep their order even when a call fails. */
-  async #apply(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+  #apply(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
     const calls = callsOf(batch);
-    const counts: (readonly Count[])[] = [];
+    return calls.length === 1 ? this.#call(batch, deadline) : this.#callInTurn(calls, deadline);
+  }
+
+  /** One call after the other, so that operations on the same key keep their order even when a call fails. */
+  async #callInTurn(calls: readonly (readonly CounterOperation[])[], deadline: Deadline): Promise<readonly Count[]> {
+    const counts: Count[] = [];
     for (const [index, call] of calls.entries()) {
       try {
-        counts.push(await this.#call(call, deadline));
+        for (const each of await this.#call(call, deadline)) counts.push(each);
       } catch (error) {
         // No operation has a count, so the window fails as a whole.
         if (index === 0) throw error;
         // The calls after this one are not sent.
-        const unsent = calls.slice(index).flat();
-        return [...counts.flat(), ...unsent.map(() => error as DecisionError)];
+        return [...counts, ...calls.slice(index).flatMap((unsent) => unsent.map(() => error as DecisionError))];
       }
     }
-    return counts.length === 1 ? (counts[0] as readonly Count[]) : counts.flat();
+    return counts;
   }
 
   /** Rejects when the connection is lost; an error reply to the call is the error of each operation. */
   #call(operations: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+    const { expiries } = this.#instance;
     return this.#pool.use(deadline, async (connection) => {
-      const [result] = (await this.#counting.count(connection, [operations], false)) as [GroupResult];
-      if (!(result instanceof Error)) return this.#counting.counts(result, connection);
+      const [result] = (await count(connection, [operations], { expiries, isAsking: false })) as [GroupResult];
+      if (!(result instanceof Error)) return this.#replies.counts(result, connection);
       if (!isReply(result)) throw result;
-      const failure = this.#counting.failed(result, connection);
+      const failure = this.#replies.failed(result, connection);
       return operations.map(() => failure);
     });
   }

@@ -1,10 +1,9 @@
-import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
+import type { Count } from '../../../../limiter/counter-operation';
 import type { DecisionError } from '../../../../limiter/decision-error';
 import type { Connection } from '../connections/connection';
 import type { ConditionLog } from '../../../../streams/condition-log';
 import { replyCode, storeError } from '../connections/store-error';
-import { type Expiries, KnownExpiries, count } from '../counting/count';
-import { type GroupResult, type StepResult, areCounts } from '../counting/plain-commands';
+import { type StepResult, areCounts } from '../counting/plain-commands';
 import type { Instance } from './instance';
 
 /** The time without an error reply after which a store counts as recovered. */
@@ -16,13 +15,9 @@ const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);
 /** Called with the name of a server that has replied that it is a read-only replica. */
 export type OnReadonly = (server: string) => void;
 
-/**
- * Counts on the connections of an instance, turns replies into counts and errors for callers, and logs when the servers begin and stop
- * to reply with errors.
- */
-export class Counting {
+/** Turns the replies of a store into counts and errors for callers, and logs when it begins and stops to reply with errors. */
+export class ReplyHandler {
   readonly #instance: Instance;
-  readonly #expiries: Expiries;
   readonly #onReadonly: OnReadonly;
   readonly #replyLog: ConditionLog;
   readonly #keyLog: ConditionLog;
@@ -30,7 +25,6 @@ export class Counting {
 
   constructor(instance: Instance, onReadonly: OnReadonly) {
     this.#instance = instance;
-    this.#expiries = { expiry: instance.expiry, known: new KnownExpiries() };
     this.#onReadonly = onReadonly;
     function conditionLog(begins: string, ends?: string): ConditionLog {
       return instance.conditionLog({ begins, ends, quiet: QUIET });
@@ -46,26 +40,20 @@ export class Counting {
     );
   }
 
-  /** Counts as {@link count} does, and logs when the server begins to reject scripts on a connection. */
-  async count(
-    connection: Connection,
-    groups: readonly (readonly CounterOperation[])[],
-    isAsking: boolean,
-  ): Promise<readonly GroupResult[]> {
-    const { scriptRejection } = connection;
-    const results = await count(connection, groups, { expiries: this.#expiries, isAsking });
-    if (connection.scriptRejection !== scriptRejection) this.#scriptLog.because(replyCode(connection.scriptRejection));
-    return results;
-  }
-
   /** The counts of results. Returns the same list in the common case, in which no step failed. */
   counts(results: readonly StepResult[], connection: Connection): readonly Count[] {
     if (connection.scriptRejection === undefined) this.#scriptLog.ended();
+    else this.scriptsRejected(connection.scriptRejection);
     if (areCounts(results)) {
       this.succeeded();
       return results;
     }
     return results.map((result) => (typeof result === 'number' ? result : this.failed(result, connection)));
+  }
+
+  /** The server rejects scripts on a connection. */
+  scriptsRejected(error: Error): void {
+    this.#scriptLog.because(replyCode(error));
   }
 
   /** All steps of a window or of its part were counted. */
