@@ -1,18 +1,19 @@
 import { NEVER, Observable, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
-import type { CounterInstance, CounterLane } from '../../../../streams/ports/counters';
 import type { Backoff } from '../../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../../streams/condition-log';
+import type { CounterInstance, CounterLane } from '../../../../streams/ports/counters';
 import { Expiry } from '../../expiry';
 import { type Server, nameOf } from '../../server-address';
 import type { TlsMaterial } from '../../tls-material';
 import { type Connection, type ConnectionOptions, connect } from '../connections/connection';
 import { Deadline } from '../connections/deadline';
+import { type Credentials, type Deployment, currentDeployment } from '../connections/deployment';
 import type { InstanceOptions, KvstoreOptions } from '../connections/options';
 import { Pool, PoolStatistics, RECONNECT, connectBackoff } from '../connections/pool';
+import { storeError } from '../connections/store-error';
 import { type Expiries, KnownExpiries } from '../counting/count';
 import type { SendCommand } from '../counting/plain-commands';
-import { type Credentials, type Deployment, currentDeployment } from '../connections/deployment';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
 export interface Store {
@@ -123,7 +124,7 @@ export class Instance {
       },
       instance,
       retired$,
-      // Each Promise in between would cost every window more than the deadline does.
+      // Written out, because each Promise in between costs every window.
       apply: (batch) =>
         new Observable((subscriber) => {
           const deadline = new Deadline(timeout);
@@ -139,7 +140,7 @@ export class Instance {
             },
             (error: unknown) => {
               end();
-              subscriber.error(error);
+              subscriber.error(storeError(error));
             },
           );
           this.#inFlight.add(done);
