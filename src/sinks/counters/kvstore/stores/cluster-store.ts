@@ -26,6 +26,12 @@ interface Route {
 /** What became of an operation so far; a route: it is still to be sent. */
 type Outcome = Count | Route;
 
+interface RoundLimits {
+  readonly deadline: Deadline;
+  /** Redirects count as failures. */
+  readonly isLast: boolean;
+}
+
 /** A master of the cluster, its lane, and the connections to it. */
 class ClusterNode {
   readonly pool: Pool;
@@ -101,21 +107,10 @@ export class ClusterStore implements Store {
   run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
     return Deadline.within(this.#instance.options.timeout, async (deadline) => {
       try {
-        let route: Route | undefined = this.#routeOf(key);
-        for (let redirects = 0; route !== undefined; redirects += 1) {
-          const { server, isAsking }: Route = route;
-          const outcome: { readonly value: T } | Route = await this.#nodeAt(server).pool.use(
-            deadline,
-            async (connection) => {
-              try {
-                return { value: await commands(commandsOn(connection, isAsking)) };
-              } catch (error) {
-                const redirected = redirects < MAX_REDIRECTS ? this.#redirect(error as Error, server, key) : undefined;
-                if (redirected !== undefined) return redirected;
-                throw isReply(error) ? this.#replies.failed(error, connection) : error;
-              }
-            },
-          );
+        let route = this.#routeOf(key);
+        for (let round = 0; route !== undefined; round += 1) {
+          const limits = { deadline, isLast: round === MAX_REDIRECTS };
+          const outcome: { readonly value: T } | Route = await this.#runAt(route, { key, commands }, limits);
           if ('value' in outcome) return outcome.value;
           route = outcome;
         }
@@ -131,6 +126,23 @@ export class ClusterStore implements Store {
     this.#subscription.unsubscribe();
     for (const { pool } of this.#nodes.values()) pool.close();
     this.#connected$.complete();
+  }
+
+  /** Resolves with what the commands return, or where they have to be run instead. */
+  #runAt<T>(
+    { server, isAsking }: Route,
+    { key, commands }: { readonly key: string; readonly commands: (send: SendCommand) => Promise<T> },
+    { deadline, isLast }: RoundLimits,
+  ): Promise<{ readonly value: T } | Route> {
+    return this.#nodeAt(server).pool.use(deadline, async (connection) => {
+      try {
+        return { value: await commands(commandsOn(connection, isAsking)) };
+      } catch (error) {
+        const redirected = isLast ? undefined : this.#redirect(error as Error, server, key);
+        if (redirected !== undefined) return redirected;
+        throw isReply(error) ? this.#replies.failed(error, connection) : error;
+      }
+    });
   }
 
   /** The operations of a batch go to the node of their lane, unless their slots have moved since. */
@@ -162,7 +174,7 @@ export class ClusterStore implements Store {
   async #send(
     operations: readonly CounterOperation[],
     { server, isAsking }: Route,
-    { deadline, isLast }: { readonly deadline: Deadline; readonly isLast: boolean },
+    { deadline, isLast }: RoundLimits,
   ): Promise<readonly Outcome[]> {
     try {
       return await this.#nodeAt(server).pool.use(deadline, async (connection) => {
