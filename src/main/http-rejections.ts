@@ -3,7 +3,7 @@ import type { HttpRejection, OnHttpRejected } from '../http/server/rejections';
 import type { Statistics } from '../statistics/statistics';
 import { PassingConditions } from '../streams/condition-log';
 import type { Log } from '../streams/ports/log';
-import { nameOfPeer } from './address-text';
+import { nameOfPeer } from '../text/host-port';
 
 /** Kinds of rejections that can last, and the log lines at their begin and end. The others are logged at level debug only. */
 const CONDITIONS: Partial<Record<HttpRejection, { readonly begins: string; readonly ends: string }>> = {

@@ -19,7 +19,7 @@ import { type Instance, instance } from '../workers/instance';
 import { WorkerPool } from '../workers/pool';
 import { type ForkOptions, type TlsTexts, WorkerProcess } from '../workers/process';
 import { type RawRules, distributeRules } from '../workers/rules';
-import { nameOfPeer } from './address-text';
+import { nameOfPeer } from '../text/host-port';
 import type { App } from './app';
 import { countsInMemory, memoryStore } from './counter-store';
 import { openDebugListener } from './debug-listener';

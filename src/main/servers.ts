@@ -20,7 +20,7 @@ import type { Decide } from '../streams/ports/decide';
 import type { Tracer } from '../streams/ports/tracer';
 import type { Readiness } from '../streams/readiness';
 import { asError } from '../text/thrown';
-import { nameOfPeer } from './address-text';
+import { nameOfPeer } from '../text/host-port';
 import type { App } from './app';
 import { GrpcTls } from '../sources/certificates/grpc-tls';
 import type { HttpRejections } from './http-rejections';

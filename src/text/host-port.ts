@@ -33,10 +33,18 @@ export function formatHostPort(host: string, port: number): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** The address of the other end of a socket, as far as the socket has it; undefined on a Unix socket. */
-export function peerAddress(peer: {
+/** The address of the other end of a socket, as far as the socket has it. */
+interface Peer {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
-}): string | undefined {
-  return peer.remoteAddress === undefined ? undefined : formatHostPort(peer.remoteAddress, peer.remotePort ?? 0);
+}
+
+/** Undefined on a Unix socket. */
+export function peerAddress({ remoteAddress, remotePort = 0 }: Peer): string | undefined {
+  return remoteAddress === undefined ? undefined : formatHostPort(remoteAddress, remotePort);
+}
+
+/** The same for log lines. */
+export function nameOfPeer(peer: Peer): string {
+  return peerAddress(peer) ?? 'unix socket';
 }
