@@ -94,14 +94,15 @@ describe('the last flush of an output', () => {
 describe('the latest value of a stream', () => {
   it('is the initial one, then the last one, from the one subscription, which late subscribers share and the last ends', () => {
     marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const source = cold('  --a----b-#');
+      const source = cold('  --a----b--#');
       const values$ = latest(source, 'none');
       const read: string[] = [];
       for (const frame of [1, 4, 9]) scheduler.schedule(() => read.push(values$.value), frame);
-      expectObservable(values$, '^-------!').toBe('     --a----b-');
-      expectObservable(values$, '----^---!').toBe('     ----a--b-');
+      expectObservable(values$, '^--------!').toBe('    --a----b-');
+      expectObservable(values$, '----^----!').toBe('    ----a--b-');
+      expectObservable(values$, '--------^!').toBe('    --------b');
       flush();
-      expectSubscriptions(source.subscriptions).toBe('^-------!');
+      expectSubscriptions(source.subscriptions).toBe('^--------!');
       expect(read).toEqual(['none', 'a', 'b']);
     });
   });

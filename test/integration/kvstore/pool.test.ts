@@ -158,22 +158,28 @@ describe('the connections of a pool', () => {
   });
 
   it('are not given to a window once they have been cut, and the others stay in the pool', async () => {
-    let isWrong = true;
+    let [isWrong, release] = [true, (): void => undefined];
+    const busy = new Promise<Reply>((resolve) => (release = () => resolve([1])));
     const clients = new Set<Socket>();
     await using peer: CommandServer = await CommandServer.start((name, args, client) => {
       if (isWrong) clients.add(client);
       // No further connection can be opened: the other one has to stay in the pool.
       if (!clients.has(client)) return new Promise(() => undefined);
-      if (name !== 'evalsha' || !isWrong) return answerTo(name, args, peer.port);
+      if (args.includes('busy')) return busy;
+      if (!args.includes('wrong')) return answerTo(name, args, peer.port);
       isWrong = false;
       return [];
     });
     const statistics = new Statistics(10);
-    const counters = await open({ url: peer.address, timeout: 5 * TIMEOUT }, { statistics });
+    const main = { url: peer.address, poolOnEmptyBehavior: 'WAIT', timeout: 5 * TIMEOUT } as const;
+    const counters = await open(main, { statistics });
     await until('both are open', () => statistic(statistics, 'active') === 2);
+    const [held, wrong, waiting] = ['busy', 'wrong', 'waiting'].map((key) => apply(counters, operation(key, 1)));
     // Its reply is of no use for the window, so what follows on this connection would not be either.
-    await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({ code: 'store_failed' });
+    await expect(wrong).rejects.toMatchObject({ code: 'store_failed' });
     await until('it is closed', () => statistic(statistics, 'local_close') === 1);
+    release();
+    expect(await Promise.all([held, waiting])).toEqual([[1], [1]]);
     expect(await apply(counters, operation('k', 1))).toEqual([1]);
   });
 

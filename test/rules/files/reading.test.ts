@@ -1,6 +1,7 @@
 import type { Problem } from '../../../src/rules/files/problems/problem';
 import { type ReadResult, readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import type { RuleConfig } from '../../../src/rules/rule-config';
+import { unitByName } from '../../../src/rules/unit';
 import { domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
 
 /** Reads files named a.yaml, b.yaml and so on. */
@@ -201,9 +202,13 @@ describe('requests_per_unit', () => {
 });
 
 describe('a unit', () => {
-  it.each('second Minute HOUR day week month year "day"'.split(' '))('may be %s', (written) => {
+  it.each([
+    ...(Object.entries({ second: 1, Minute: 60, HOUR: 3600, day: 86_400, '"day"': 86_400 }) as [string, number][]),
+    ...(Object.entries({ week: 604_800, month: 30 * 86_400, year: 365 * 86_400 }) as [string, number][]),
+  ])('may be %s, which is %i s', (written, seconds) => {
     const rule = ruleWith(`rate_limit: {unit: ${written}, requests_per_unit: 1}`);
     expect(rule?.rateLimit?.unit).toBe(written.replaceAll('"', '').toUpperCase());
+    expect(unitByName(rule?.rateLimit?.unit ?? '')?.seconds).toBe(seconds);
   });
   it.each(['seconds', 'fortnight', 'unknown', '""', '~', '1', '"day "'])('is not %s', (written) => {
     expect(codesOf(`rate_limit: {unit: ${written}, requests_per_unit: 1}`)[0]).toEqual(['invalid-unit']);

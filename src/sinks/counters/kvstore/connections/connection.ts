@@ -176,7 +176,6 @@ function clientOptions({ server, tls }: ConnectionOptions): RedisOptions {
     // No reconnect (see Connection), and no queue of commands to send later.
     retryStrategy: () => null,
     autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     // handshake() replaces those of ioredis: it has one time limit, and ioredis would write warnings to the console.
     enableReadyCheck: false,

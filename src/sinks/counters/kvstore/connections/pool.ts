@@ -65,6 +65,7 @@ export class Pool {
   /** Windows that use a connection or wait for one. */
   #inFlight = 0;
   #isDraining = false;
+  /** Why no connection is alive; undefined while one is, and before the first attempt has ended. */
   #lastFailure: Error | undefined;
 
   constructor(options: PoolOptions) {
@@ -129,7 +130,7 @@ export class Pool {
     return new Promise((resolve, reject) => {
       const waiting = { resolve, reject };
       this.#waiting.add(waiting);
-      if (this.#alive.size === 0 && this.#lastFailure !== undefined) return this.#failWaiting();
+      if (this.#lastFailure !== undefined) return this.#failWaiting();
       deadline.watch(() => {
         this.#waiting.delete(waiting);
         reject(timedOut());
