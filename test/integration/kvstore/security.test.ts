@@ -230,17 +230,18 @@ describe('TLS', () => {
     ]);
   });
 
-  it('uses a new pair after the server has rejected the previous one', async () => {
+  it.each([
+    ['a new pair after the server has rejected the previous one', ['clientCert', 'clientKey']],
+    ['a new CA after the certificate of the server was rejected', ['cacert']],
+  ] as const)('uses %s', async (_, names) => {
     using strangers = new RedisTls();
     const stranger = strangers.files({ withCertificate: true });
-    const clientCert = folder.write('changing.pem', textOf(stranger.clientCert));
-    const clientKey = folder.write('changing.key', textOf(stranger.clientKey));
+    const changing = names.map((name) => [name, folder.write(`changing-${name}`, textOf(stranger[name]))]);
     const log = new RecordedLog();
-    const counters = openKvstore(byName(), { tlsFiles: { ...files, clientCert, clientKey }, log });
+    const counters = openKvstore(byName(), { tlsFiles: { ...files, ...Object.fromEntries(changing) }, log });
     await until('it is rejected', () => log.text.includes('cannot connect'));
-    folder.write('changing.pem', textOf(files.clientCert));
-    folder.write('changing.key', textOf(files.clientKey));
+    for (const name of names) folder.write(`changing-${name}`, textOf(files[name]));
     await firstValueFrom(counters.ready$);
-    expect(await apply(counters, operation('changed', 1))).toEqual([1]);
+    expect(await apply(counters, operation(`changed ${names[0]}`, 1))).toEqual([1]);
   });
 });

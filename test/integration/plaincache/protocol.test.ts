@@ -246,6 +246,16 @@ describe('operators', () => {
     const counters = countersOf(server);
     await expect(counters.setCounter(COUNTER, 9)).rejects.toMatchObject({ code: 'store_failed' });
   });
+
+  it('that found a server broken are told so until it answers again', async () => {
+    await using server = await ScriptedServer.start(replies({ mg: 'HD\r\n' }));
+    const counters = countersOf(server);
+    await expect(counters.readCounter(COUNTER)).rejects.toMatchObject({ code: 'store_failed' });
+    expect(log.messages[0]).toMatch(/^a memcached server does not answer/);
+    server.answer = replies({ mg: 'EN\r\n' });
+    await until('it answers again', () => log.messages.at(-1) === 'a memcached server answers again');
+    expect(await counters.readCounter(COUNTER)).toMatchObject({ count: 0 });
+  });
 });
 
 describe('a reply of two parts, to two commands for 1,001 keys', () => {
