@@ -28,9 +28,9 @@ const closings: (() => unknown)[] = [];
 
 /** What the rate limit service answers, on a port and on a Unix socket; set by each test. */
 let handler: UnaryHandler;
-const unary = new Map<string, UnaryHandler>([[SHOULD_RATE_LIMIT, (message, call) => handler(message, call)]]);
+const unary = new Map<string, UnaryHandler>([[SHOULD_RATE_LIMIT, (message, received) => handler(message, received)]]);
 const socketPath = folder.at('weir.sock');
-const servers = [{ host: '127.0.0.1', port: 0 }, { path: socketPath }].map((listen) => serveGrpc({ listen, unary }));
+const servers = [{ host: '127.0.0.1', port: 0 }, { path: socketPath }].map((at) => serveGrpc({ listen: at, unary }));
 let address: string;
 
 beforeAll(async () => {
@@ -51,7 +51,7 @@ const MINUTE = { requestsPerUnit: 10, unit: Unit.MINUTE, name: '' };
 /** Lets the service answer a response with these fields. */
 function answer(fields: Partial<RateLimitResponse>): void {
   const response = { ...RateLimitResponse.decode(EMPTY), overallCode: Code.OK, statuses: [NO_LIMIT], ...fields };
-  handler = (_message, call) => call.reply(RateLimitResponse.encode(response).finish());
+  handler = (_message, received) => received.reply(RateLimitResponse.encode(response).finish());
 }
 
 /** Starts another server and returns its address. */
