@@ -60,8 +60,10 @@ function emptyDescriptors(): Buffer {
 
 /** Calls with values of so many bytes in which every needle begins everywhere, and none is found. */
 function haystacks(values: number, bytes: number, ...calls: [calls: number, connections?: number]): Attack {
-  const descriptors = () => Array<string>(values).fill(`k=${'needle'.repeat(bytes / 6)}`);
-  return { rules: NEEDLES, run: sameMessage(() => requestMessage('needles', descriptors()), ...calls) };
+  function message(): Buffer {
+    return requestMessage('needles', Array<string>(values).fill(`k=${'needle'.repeat(bytes / 6)}`));
+  }
+  return { rules: NEEDLES, run: sameMessage(message, ...calls) };
 }
 
 /** Messages that are large, or have many parts. */
