@@ -1,5 +1,6 @@
 import { type AddressInfo, type Server as NetServer, createServer } from 'node:net';
 import { type SecureVersion, createServer as createTlsServer } from 'node:tls';
+import { status } from '@grpc/grpc-js';
 import { explainError } from '../../src/cli/client/explain-error';
 import { runClient } from '../../src/cli/client/run-client';
 import {
@@ -198,7 +199,7 @@ describe('the output of weir-client', () => {
     // OpenSSL issues no certificate with such a name.
     const details = `No connection established. Last error: Error: Host: a. is not in the cert's altnames: DNS:b\u009b2J`;
     const tls = { isTls: true, hasCertificate: false, serverSpeaksTls: async () => true };
-    const error = { code: GrpcStatus.UNAVAILABLE, details };
+    const error = { code: status.UNAVAILABLE, details };
     const explanation = await explainError({ address: 'a:1', timeoutMs: 1, ...tls }, error);
     expect(explanation).toMatch(/not for a but for b\ufffd2J$/);
   });
