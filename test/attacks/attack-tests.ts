@@ -2,13 +2,26 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { peakMemory } from '../support/processes/process-memory';
-import type { Answers, Attack } from './attack';
-import { ATTACKS } from './attacks';
+import type { Answers, Attack } from './peers';
+import { HTTP2_FRAMES } from './programs/http2-frames';
+import { HTTP_REQUESTS } from './programs/http-requests';
+import { LARGE_MESSAGES, OTHER_MESSAGES } from './programs/messages';
+import { FILES, PROCESS } from './programs/surroundings';
 import { startTarget } from './start-target';
 import { WellBehavedClient } from './well-behaved-client';
 
 /** Milliseconds. An attack takes seconds; on a busy machine, minutes. */
 const LONGEST_ATTACK = 240_000;
+
+/** All attacks: by the heading of their table in test/README.md, and by their row. */
+export const ATTACKS: Readonly<Record<string, Readonly<Record<string, Attack>>>> = {
+  'Large messages': LARGE_MESSAGES,
+  'Other messages': OTHER_MESSAGES,
+  'HTTP/2 frames': HTTP2_FRAMES,
+  'HTTP/1.1 requests': HTTP_REQUESTS,
+  Files: FILES,
+  'Outputs, signals and clock': PROCESS,
+};
 
 /** A row of a table of attacks in test/README.md. */
 export interface AttackRow {

@@ -1,5 +1,4 @@
-import { attackTables, attackTests } from './attack-tests';
-import { ATTACKS } from './attacks';
+import { ATTACKS, attackTables, attackTests } from './attack-tests';
 
 test('every attack has a row in test/README.md, and every row an attack, in the same order', () => {
   const rows = [...attackTables()].map(([heading, table]) => [heading, table.map(({ attack }) => attack)]);

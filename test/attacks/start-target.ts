@@ -5,7 +5,7 @@ import { RuleFolder } from '../support/data/rule-folder';
 import { NamedPipe } from '../support/processes/named-pipe';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
-import type { Attack, Target } from './attack';
+import type { Attack, Target } from './peers';
 import { WELL_BEHAVED_RULES } from './well-behaved-client';
 
 /** Starts a service as the attack needs it, with the rules of the well-behaved client. */

@@ -4,7 +4,7 @@ import { type RateLimitResponse, RateLimitResponse_Code } from '../../src/gen/en
 import { requestMessage } from '../support/clients/grpc-client';
 import { openCall, prefixed } from '../support/clients/http2-connection';
 import { until } from '../support/waiting/until';
-import type { Target } from './attack';
+import type { Target } from './peers';
 
 /** Milliseconds between two calls. */
 const INTERVAL = 5;

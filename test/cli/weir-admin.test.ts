@@ -1,5 +1,6 @@
 import dns from 'node:dns';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import { runAdmin } from '../../src/cli/admin/run-admin';
 import { runClient } from '../../src/cli/client/run-client';
 import { callApi } from '../../src/cli/operators/call-api';
@@ -12,11 +13,7 @@ const TOKEN = 'token-of-the-operators';
 const ANSWER = { healthy: true, unhealthy: [], answer: null, error: null, descriptors: [] };
 const DESCRIPTOR = ['-domain', 'd', '-descriptors', 'a=b'];
 
-interface ReceivedRequest {
-  readonly method: string | undefined;
-  readonly url: string | undefined;
-  readonly headers: IncomingHttpHeaders;
-}
+type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;
 
 /** An API that answers every request with JSON, and keeps the requests. */
 async function recordingApi(at: { readonly host?: string; readonly port?: number } = {}, json: unknown = ANSWER) {
@@ -48,10 +45,7 @@ describe('weir-admin rules', () => {
     const files = names.map((name, index) => [`${index}.yaml`, `domain: '${name}'\ndescriptors:\n- key: k\n`]);
     await using api = await ServedApi.start({ config$: always(configOf(rulesetOf(Object.fromEntries(files)))) });
     for (const domain of names) {
-      const { stdout, stderr } = await runAdmin(
-        ['rules', '-domain', domain, '-address', `127.0.0.1:${api.server.port}`],
-        {},
-      );
+      const { stdout, stderr } = await admin({ address: `127.0.0.1:${api.server.port}` }, 'rules', '-domain', domain);
       expect([stdout.split('\n').slice(1), stderr]).toEqual([[domain, expect.stringMatching(/^ {2}k \(/), ''], '']);
     }
   });
@@ -115,40 +109,32 @@ describe('weir-admin prints what is wrong with an answer', () => {
 
   it('that does not arrive in time', async () => {
     await using api = await ApiStub.start((_request, response) => void response.writeHead(200).write('{"healthy":'));
-    await expect(
-      callApi({ address: api.address, token: undefined, timeoutMs: 100 }, { path: 'health' }),
-    ).rejects.toThrow(`cannot call the API at ${api.address}: it did not answer in time`);
+    const answer = callApi({ address: api.address, token: undefined, timeoutMs: 100 }, { path: 'health' });
+    await expect(answer).rejects.toThrow(`cannot call the API at ${api.address}: it did not answer in time`);
   });
 
   it('with the reason for every address of the host', async () => {
-    const addresses = ['127.0.0.1', '::1'].map((address, index) => ({ address, family: index === 0 ? 4 : 6 }));
+    const addresses = ['127.0.0.1', '::1'].map((address) => ({ address, family: isIP(address) }));
     function lookUp(_host: string, _options: unknown, found: (error: null, all: readonly object[]) => void): void {
       found(null, addresses);
     }
     jest.spyOn(dns, 'lookup').mockImplementation(lookUp as never);
-    expect((await admin({ address: 'weir:1' }, 'health')).stderr).toMatch(
-      /: connect ECONNREFUSED 127\.0\.0\.1:1; connect E[A-Z]+ ::1:1\b/,
-    );
+    const { stderr } = await admin({ address: 'weir:1' }, 'health');
+    expect(stderr).toMatch(/: connect ECONNREFUSED 127\.0\.0\.1:1; connect E[A-Z]+ ::1:1\b/);
   });
 });
 
+type Environment = Readonly<Record<string, string>>;
 /** What the standard error has, for each program with an address of the API. */
-type Call = (
-  address: string,
-  environment: Readonly<Record<string, string>>,
-  flags?: readonly string[],
-) => Promise<string>;
+type Call = (address: string, environment: Environment, flags?: readonly string[]) => Promise<string>;
 const PROGRAMS: Readonly<Record<string, Call>> = {
   'weir-admin -address': async (address, environment, flags = []) =>
     (await runAdmin(['health', '-address', address, ...flags], environment)).stderr,
   'weir-client -explain -debug_address': async (address, environment) => {
-    let stderr = '';
-    await runClient(['-explain', ...DESCRIPTOR, '-debug_address', address], {
-      stdout: { write: () => true },
-      stderr: { write: (text) => (stderr += text) },
-      environment,
-    });
-    return stderr;
+    let text = '';
+    const [stdout, stderr] = [{ write: () => true }, { write: (more: string) => (text += more) }];
+    await runClient(['-explain', ...DESCRIPTOR, '-debug_address', address], { stdout, stderr, environment });
+    return text;
   },
 };
 

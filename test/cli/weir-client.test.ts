@@ -1,24 +1,24 @@
 import { type AddressInfo, type Server as NetServer, createServer } from 'node:net';
 import { type SecureVersion, createServer as createTlsServer } from 'node:tls';
-import { Server, ServerCredentials, type handleUnaryCall, status } from '@grpc/grpc-js';
+import { status } from '@grpc/grpc-js';
 import { explainError } from '../../src/cli/client/explain-error';
 import { runClient } from '../../src/cli/client/run-client';
 import {
   RateLimitRequest,
   RateLimitResponse,
   RateLimitResponse_Code as Code,
-  type RateLimitResponse_DescriptorStatus as DescriptorStatus,
+  RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import type { ServerTls } from '../../src/grpc/http2/tls/tls-options';
+import { type UnaryHandler, GrpcStatus } from '../../src/grpc/method';
+import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { serveGrpc } from '../../src/grpc/server/grpc-server';
 import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const DAY = 24 * 60 * 60 * 1000;
-
-type Handler = handleUnaryCall<RateLimitRequest, RateLimitResponse>;
 
 /** A code and a unit that the protocol does not define. */
 const NO_SUCH_CODE: Code = JSON.parse('9');
@@ -27,60 +27,32 @@ const NO_SUCH_UNIT: Unit = JSON.parse('42');
 const folder = new TemporaryFolder();
 const closings: (() => unknown)[] = [];
 
-/** A rate limit service on a port and on a Unix socket; what it answers is set by each test. */
-const server = new Server();
-const socketAddress = `unix:${folder.at('weir.sock')}`;
+/** What the rate limit service answers, on a port and on a Unix socket; set by each test. */
+let handler: UnaryHandler;
+const unary = new Map<string, UnaryHandler>([[SHOULD_RATE_LIMIT, (message, received) => handler(message, received)]]);
+const socketPath = folder.at('weir.sock');
+const servers = [{ host: '127.0.0.1', port: 0 }, { path: socketPath }].map((at) => serveGrpc({ listen: at, unary }));
 let address: string;
-let handler: Handler;
 
 beforeAll(async () => {
-  const shouldRateLimit = {
-    path: '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit',
-    requestStream: false,
-    responseStream: false,
-    requestSerialize: (message: RateLimitRequest) => Buffer.from(RateLimitRequest.encode(message).finish()),
-    requestDeserialize: (bytes: Buffer) => RateLimitRequest.decode(bytes),
-    responseSerialize: (message: RateLimitResponse) => Buffer.from(RateLimitResponse.encode(message).finish()),
-    responseDeserialize: (bytes: Buffer) => RateLimitResponse.decode(bytes),
-  } as const;
-  const answering: Handler = (received, callback) => handler(received, callback);
-  server.addService({ shouldRateLimit }, { shouldRateLimit: answering });
-  const [port] = await Promise.all(
-    ['localhost:0', socketAddress].map(
-      (at) =>
-        new Promise<number>((resolve, reject) => {
-          server.bindAsync(at, ServerCredentials.createInsecure(), (error, bound) =>
-            error ? reject(error) : resolve(bound),
-          );
-        }),
-    ),
-  );
-  address = `localhost:${port}`;
+  const [onPort] = await Promise.all(servers);
+  address = `localhost:${(onPort!.address as AddressInfo).port}`;
 });
 beforeEach(() => answer({}));
 afterEach(() => Promise.all(closings.splice(0).map((close) => close())));
-afterAll(() => {
-  server.forceShutdown();
+afterAll(async () => {
+  for (const server of servers) await (await server).close();
   folder[Symbol.dispose]();
 });
 
-const NO_LIMIT: DescriptorStatus = {
-  code: Code.OK,
-  currentLimit: undefined,
-  limitRemaining: 0,
-  durationUntilReset: undefined,
-};
+const EMPTY = new Uint8Array();
+const NO_LIMIT: DescriptorStatus = { ...DescriptorStatus.decode(EMPTY), code: Code.OK };
 const MINUTE = { requestsPerUnit: 10, unit: Unit.MINUTE, name: '' };
 
 /** Lets the service answer a response with these fields. */
 function answer(fields: Partial<RateLimitResponse>): void {
-  const none = {
-    requestHeadersToAdd: [],
-    responseHeadersToAdd: [],
-    rawBody: Buffer.alloc(0),
-    dynamicMetadata: undefined,
-  };
-  handler = (_call, callback) => callback(null, { overallCode: Code.OK, statuses: [NO_LIMIT], ...none, ...fields });
+  const response = { ...RateLimitResponse.decode(EMPTY), overallCode: Code.OK, statuses: [NO_LIMIT], ...fields };
+  handler = (_message, received) => received.reply(RateLimitResponse.encode(response).finish());
 }
 
 /** Starts another server and returns its address. */
@@ -105,9 +77,9 @@ function call(at: string, ...more: string[]) {
 describe('weir-client', () => {
   it('sends the request that its flags describe', async () => {
     const requests: RateLimitRequest[] = [];
-    handler = (received, callback) => {
-      requests.push(received.request);
-      callback({ code: status.OK });
+    handler = (message, received) => {
+      requests.push(RateLimitRequest.decode(message));
+      received.reply(EMPTY);
     };
     const argv = `--dial_string=${address} -domain shop -descriptors a=b,c=d --descriptors=e=f=g,h= -hits_addend 3`;
     await run(argv.split(' '));
@@ -120,7 +92,7 @@ describe('weir-client', () => {
   });
 
   it('connects to a Unix socket', async () => {
-    expect(await call(socketAddress)).toMatchObject({ code: 0, err: '' });
+    expect(await call(`unix:${socketPath}`)).toMatchObject({ code: 0, err: '' });
   });
 
   it.each([
@@ -137,16 +109,12 @@ describe('weir-client', () => {
 describe('the output of weir-client', () => {
   it('contains the overall code and one line per descriptor, of the request or not', async () => {
     const few = { ...MINUTE, requestsPerUnit: 5, name: 'few' };
+    const soon = { seconds: 1n, nanos: 500_000_000 };
     answer({
       overallCode: Code.OVER_LIMIT,
       statuses: [
         { ...NO_LIMIT, currentLimit: MINUTE, limitRemaining: 9, durationUntilReset: { seconds: 15_023n, nanos: 0 } },
-        {
-          ...NO_LIMIT,
-          code: Code.OVER_LIMIT,
-          currentLimit: few,
-          durationUntilReset: { seconds: 1n, nanos: 500_000_000 },
-        },
+        { ...NO_LIMIT, code: Code.OVER_LIMIT, currentLimit: few, durationUntilReset: soon },
         NO_LIMIT,
         { ...NO_LIMIT, limitRemaining: 4294967295 },
         { ...NO_LIMIT, code: NO_SUCH_CODE, currentLimit: { ...MINUTE, unit: NO_SUCH_UNIT } },
@@ -157,21 +125,18 @@ describe('the output of weir-client', () => {
     });
     const more = ['-descriptors', 'remote_address=10.0.0.1,path=/', '-descriptors', 'c=d', '-descriptors', 'e=f'];
     const { code, out, err } = await call(address, ...more);
-    expect([code, err, out.split('\n')]).toEqual([
-      0,
+    expect([code, err]).toEqual([0, '']);
+    expect(out.split('\n')).toEqual([
+      'OVER_LIMIT',
+      '  user=ann                        OK          9 of 10 per minute left, resets in 4h10m23s',
+      '  remote_address=10.0.0.1,path=/  OVER_LIMIT  0 of 5 per minute left, resets in 1.5s (few)',
+      '  c=d                             OK          no limit applies',
+      '  e=f                             OK          unlimited',
+      '  descriptor 5                    code 9      0 of 10 per unit 42 left',
+      'response header RateLimit-Limit: 5',
+      'request header x-a: b',
+      'metadata {"domain":"shop"}',
       '',
-      [
-        'OVER_LIMIT',
-        '  user=ann                        OK          9 of 10 per minute left, resets in 4h10m23s',
-        '  remote_address=10.0.0.1,path=/  OVER_LIMIT  0 of 5 per minute left, resets in 1.5s (few)',
-        '  c=d                             OK          no limit applies',
-        '  e=f                             OK          unlimited',
-        '  descriptor 5                    code 9      0 of 10 per unit 42 left',
-        'response header RateLimit-Limit: 5',
-        'request header x-a: b',
-        'metadata {"domain":"shop"}',
-        '',
-      ],
     ]);
   });
 
@@ -229,18 +194,14 @@ describe('the output of weir-client', () => {
     const json = (await call(address, '-json')).out;
     expect(json).not.toMatch(CONTROL);
     expect(JSON.parse(json)).toMatchObject({ responseHeadersToAdd: [{ key: 'x', value: HOSTILE }] });
-    handler = (_call, callback) => callback({ code: status.INTERNAL, details: HOSTILE });
+    handler = (_message, received) => received.fail(GrpcStatus.INTERNAL, HOSTILE);
     expect((await call(address)).err).toBe(`weir-client: ${address} responded with INTERNAL: ${SHOWN}\n`);
     // OpenSSL issues no certificate with such a name.
     const details = `No connection established. Last error: Error: Host: a. is not in the cert's altnames: DNS:b\u009b2J`;
-    const failed = {
-      address: 'a:1',
-      timeoutMs: 1,
-      isTls: true,
-      hasCertificate: false,
-      serverSpeaksTls: async () => true,
-    };
-    expect(await explainError(failed, { code: status.UNAVAILABLE, details })).toMatch(/not for a but for b\ufffd2J$/);
+    const tls = { isTls: true, hasCertificate: false, serverSpeaksTls: async () => true };
+    const error = { code: status.UNAVAILABLE, details };
+    const explanation = await explainError({ address: 'a:1', timeoutMs: 1, ...tls }, error);
+    expect(explanation).toMatch(/not for a but for b\ufffd2J$/);
   });
 });
 
@@ -275,7 +236,7 @@ describe('weir-client prints one sentence and exits with 1', () => {
   });
 
   it('when the server responds with an error, or never', async () => {
-    handler = (_call, callback) => callback({ code: status.FAILED_PRECONDITION, details: 'no rules loaded' });
+    handler = (_message, received) => received.fail(GrpcStatus.FAILED_PRECONDITION, 'no rules loaded');
     expect((await call(address)).err).toBe(
       `weir-client: ${address} responded with FAILED_PRECONDITION: no rules loaded\n`,
     );

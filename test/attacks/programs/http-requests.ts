@@ -1,6 +1,5 @@
-import type { Answers, Attack, Target } from '../attack';
 import { until } from '../../support/waiting/until';
-import { HttpPeer, concurrently } from '../peers';
+import { type Answers, type Attack, type Target, HttpPeer, concurrently } from '../peers';
 
 const MIB = 1_048_576;
 

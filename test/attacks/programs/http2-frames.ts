@@ -3,39 +3,31 @@ import { connect } from 'node:net';
 import { FrameType } from '../../../src/grpc/http2/frames/protocol';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import {
-  REQUEST,
   block,
   continuation,
   data,
   fieldsOf,
   headers,
   hello,
+  indexed,
   inserted,
   literal,
   ping,
   request,
   rstStream,
   settings,
-  indexed,
+  streamOf,
+  times,
 } from '../../grpc/http2/frames';
 import { RawClient } from '../../grpc/http2/raw-client';
-import type { Answers, Attack, Target } from '../attack';
 import { prefix } from '../../support/clients/http2-connection';
 import { until } from '../../support/waiting/until';
-import { concurrently, rawPeer, recordGoaway, statusName } from '../peers';
-
-function times(count: number, make: (at: number) => Buffer): Buffer {
-  return Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
-}
-
-function stream(at: number): number {
-  return 2 * at + 1;
-}
+import { type Answers, type Attack, type Target, concurrently, rawPeer, recordGoaway, statusName } from '../peers';
 
 /** The headers of a call, without its message. */
 function callHeaders(at: number, path = SHOULD_RATE_LIMIT, endStream = false): Buffer {
   const fields = request(path, ['content-type', 'application/grpc'], ['te', 'trailers']);
-  return headers(stream(at), fields, { endStream });
+  return headers(streamOf(at), fields, { endStream });
 }
 
 /** Sends frames on connections of their own, one after the other, each until the service ends it. */
@@ -54,9 +46,8 @@ function flood(connections: number, make: () => Buffer): Attack['run'] {
 /** A block with as many fields as fit, each a reference to one long value in the dynamic table: 48 MB of headers. */
 function headerBomb(at: number): Buffer {
   const value = at === 0 ? inserted(['bomb', 'x'.repeat(4_000)]) : Buffer.alloc(0);
-  return headers(stream(at), Buffer.concat([block(REQUEST), value, Buffer.alloc(12_000, indexed(62))]), {
-    endStream: true,
-  });
+  const fields = Buffer.concat([block(), value, Buffer.alloc(12_000, indexed(62))]);
+  return headers(streamOf(at), fields, { endStream: true });
 }
 
 /** Sends requests that are answered with headers only, and records the status of each. */
@@ -120,18 +111,16 @@ function leave(peers: readonly RawClient[], answers: Answers): void {
   }
 }
 
+/** A header block that is not complete. */
+const begun = headers(1, block(), { endHeaders: false });
+
 /** Frames of HTTP/2 that are valid one by one. */
 export const HTTP2_FRAMES = {
   '10 connections, each with 20,000 calls that are reset at once': {
-    run: flood(10, () => times(20_000, (at) => Buffer.concat([callHeaders(at), rstStream(stream(at))]))),
+    run: flood(10, () => times(20_000, (at) => Buffer.concat([callHeaders(at), rstStream(streamOf(at))]))),
   },
   '100 connections, each with a header block in 10,000 CONTINUATION frames': {
-    run: flood(100, () =>
-      Buffer.concat([
-        headers(1, block(REQUEST), { endHeaders: false }),
-        times(10_000, () => continuation(1, literal(['a', 'b']))),
-      ]),
-    ),
+    run: flood(100, () => Buffer.concat([begun, times(10_000, () => continuation(1, literal(['a', 'b'])))])),
   },
   '100 connections, each with 10,000 SETTINGS frames': { run: flood(100, () => times(10_000, () => settings([4, 1]))) },
   '100 connections, each with 10,000 PING frames': { run: flood(100, () => times(10_000, () => ping())) },

@@ -1,8 +1,7 @@
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { seededRandom } from '../../grpc/http2/seeded-random';
 import { requestMessage } from '../../support/clients/grpc-client';
-import type { Answers, Attack } from '../attack';
-import { GrpcPeer, concurrently } from '../peers';
+import { type Answers, type Attack, GrpcPeer, concurrently } from '../peers';
 
 const MIB = 1_048_576;
 /** What fits into a message of 4 MiB next to the rest of the request. */
@@ -21,14 +20,8 @@ const NEEDLES = {
   ).join('')}`,
 };
 
-interface Calls {
-  readonly calls: number;
-  /** Connections for them; 1 by default. */
-  readonly connections?: number;
-}
-
 /** Sends the same message many times, twenty at a time. */
-function sameMessage(message: () => Buffer, { calls, connections = 1 }: Calls): Attack['run'] {
+function sameMessage(message: () => Buffer, calls: number, connections = 1): Attack['run'] {
   return async (target, answers) => {
     const bytes = message();
     const peers = Array.from({ length: connections }, () => new GrpcPeer(target, answers));
@@ -65,41 +58,28 @@ function emptyDescriptors(): Buffer {
   return Buffer.concat([FILLED_DOMAIN, Buffer.alloc(ALMOST_4_MIB, Buffer.from([0x12, 0x00]))]);
 }
 
-/** Values in which every needle begins everywhere, and none is found. */
-function haystacks(values: number, bytes: number): Buffer {
-  const value = `k=${'needle'.repeat(bytes / 6)}`;
-  return requestMessage(
-    'needles',
-    Array.from({ length: values }, () => value),
-  );
+/** Calls with values of so many bytes in which every needle begins everywhere, and none is found. */
+function haystacks(values: number, bytes: number, ...calls: [calls: number, connections?: number]): Attack {
+  function message(): Buffer {
+    return requestMessage('needles', Array<string>(values).fill(`k=${'needle'.repeat(bytes / 6)}`));
+  }
+  return { rules: NEEDLES, run: sameMessage(message, ...calls) };
 }
 
 /** Messages that are large, or have many parts. */
 export const LARGE_MESSAGES = {
   '60 calls of 4 MiB on 20 connections, each 2 million empty entries': {
     rules: FILLED,
-    run: sameMessage(emptyEntries, { calls: 60, connections: 20 }),
+    run: sameMessage(emptyEntries, 60, 20),
   },
   '60 calls of 4 MiB on 20 connections, each 2 million empty descriptors': {
     rules: FILLED,
-    run: sameMessage(emptyDescriptors, { calls: 60, connections: 20 }),
+    run: sameMessage(emptyDescriptors, 60, 20),
   },
-  '200 calls on 40 connections, each a value of 4 MiB for 1,000 wildcard rules': {
-    rules: NEEDLES,
-    run: sameMessage(() => haystacks(1, ALMOST_4_MIB), { calls: 200, connections: 40 }),
-  },
-  '200 calls on 40 connections, each 1,000 values of 4 KB for 1,000 wildcard rules': {
-    rules: NEEDLES,
-    run: sameMessage(() => haystacks(1_000, 4_080), { calls: 200, connections: 40 }),
-  },
-  '800 calls, each a value of 240 KB for 1,000 wildcard rules': {
-    rules: NEEDLES,
-    run: sameMessage(() => haystacks(1, 240_000), { calls: 800 }),
-  },
-  '800 calls, each 1,000 values of 200 bytes for 1,000 wildcard rules': {
-    rules: NEEDLES,
-    run: sameMessage(() => haystacks(1_000, 198), { calls: 800 }),
-  },
+  '200 calls on 40 connections, each a value of 4 MiB for 1,000 wildcard rules': haystacks(1, ALMOST_4_MIB, 200, 40),
+  '200 calls on 40 connections, each 1,000 values of 4 KB for 1,000 wildcard rules': haystacks(1_000, 4_080, 200, 40),
+  '800 calls, each a value of 240 KB for 1,000 wildcard rules': haystacks(1, 240_000, 800),
+  '800 calls, each 1,000 values of 200 bytes for 1,000 wildcard rules': haystacks(1_000, 198, 800),
   '2,400 calls, each a new value of 250 KB, with a heap of 512 MiB': {
     settings: { NODE_OPTIONS: '--max-old-space-size=512' },
     rules: FILLED,

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { selfSigned } from '../../support/data/certificates';
 import { requestMessage } from '../../support/clients/grpc-client';
-import type { Answers, Attack, Target } from '../attack';
-import { GrpcPeer, concurrently } from '../peers';
+import { type Answers, type Attack, type Target, GrpcPeer, concurrently } from '../peers';
 
 const MIB = 1_048_576;
 const HOUR = 3_600_000;

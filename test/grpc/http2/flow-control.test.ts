@@ -6,6 +6,7 @@ import {
   get,
   goawaysOf,
   headers,
+  ofType,
   ping,
   request,
   resetsOf,
@@ -111,8 +112,7 @@ describe('the output of a connection', () => {
     /** The first byte of the header block before the peer announces a larger table, and of that after it. */
     function beginnings(peer: MemoryPeer): unknown {
       peer.send(Buffer.concat([get(1), settings([Setting.HEADER_TABLE_SIZE, 65_536]), get(3)]));
-      const blocks = peer.frames.filter(({ type }) => type === FrameType.HEADERS);
-      return blocks.map(({ payload }) => payload[0]);
+      return ofType(peer.frames, FrameType.HEADERS).map(({ payload }) => payload[0]);
     }
     expect(beginnings(connected())).toEqual([0x88, 0x88]);
     const smaller = settings([Setting.HEADER_TABLE_SIZE, 0], [Setting.HEADER_TABLE_SIZE, 4_096]);

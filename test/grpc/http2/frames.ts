@@ -155,12 +155,8 @@ export function headers(
     (dependency === undefined ? 0 : Flag.PRIORITY);
   const pad = padding === undefined ? EMPTY : bytesOf(padding);
   const priorityFields = dependency === undefined ? EMPTY : Buffer.concat([uint32(dependency), bytesOf(15)]);
-  return frame(
-    FrameType.HEADERS,
-    flags,
-    stream,
-    Buffer.concat([pad, priorityFields, fields, Buffer.alloc(padding ?? 0)]),
-  );
+  const payload = Buffer.concat([pad, priorityFields, fields, Buffer.alloc(padding ?? 0)]);
+  return frame(FrameType.HEADERS, flags, stream, payload);
 }
 
 /** The stream of the request with this number, from 0. */
@@ -227,20 +223,20 @@ export function fieldsOf(bytes: Buffer): Record<string, string> {
   return Object.fromEntries(new BlockDecoder().decode(bytes));
 }
 
+/** The frames of a type, on all streams or one. */
+export function ofType(frames: readonly Frame[], wanted: FrameType, id?: number): Frame[] {
+  return frames.filter(({ type, stream }) => type === wanted && (id === undefined || stream === id));
+}
 export function goawaysOf(frames: readonly Frame[]): { lastStream: number; code: number; debug: string }[] {
-  return frames
-    .filter(({ type }) => type === FrameType.GOAWAY)
-    .map(({ payload }) => ({
-      lastStream: payload.readUInt32BE(0),
-      code: payload.readUInt32BE(4),
-      debug: payload.toString('latin1', 8),
-    }));
+  return ofType(frames, FrameType.GOAWAY).map(({ payload }) => ({
+    lastStream: payload.readUInt32BE(0),
+    code: payload.readUInt32BE(4),
+    debug: payload.toString('latin1', 8),
+  }));
 }
 /** The streams that were reset, with their error codes. */
 export function resetsOf(frames: readonly Frame[]): [stream: number, code: number][] {
-  return frames
-    .filter(({ type }) => type === FrameType.RST_STREAM)
-    .map(({ stream, payload }) => [stream, payload.readUInt32BE()]);
+  return ofType(frames, FrameType.RST_STREAM).map(({ stream, payload }) => [stream, payload.readUInt32BE()]);
 }
 /** The streams whose response is complete. */
 export function endedOf(frames: readonly Frame[]): number[] {
@@ -250,15 +246,11 @@ export function endedOf(frames: readonly Frame[]): number[] {
 }
 /** The lengths of the DATA frames of a stream. */
 export function bodiesOf(frames: readonly Frame[], id: number): number[] {
-  return frames
-    .filter(({ type, stream }) => type === FrameType.DATA && stream === id)
-    .map(({ payload }) => payload.length);
+  return ofType(frames, FrameType.DATA, id).map(({ payload }) => payload.length);
 }
 /** The increments of the WINDOW_UPDATE frames of a stream, or of the connection. */
 export function updatesOf(frames: readonly Frame[], id: number): number[] {
-  return frames
-    .filter(({ type, stream }) => type === FrameType.WINDOW_UPDATE && stream === id)
-    .map(({ payload }) => payload.readUInt32BE());
+  return ofType(frames, FrameType.WINDOW_UPDATE, id).map(({ payload }) => payload.readUInt32BE());
 }
 export function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, each) => sum + each, 0);

@@ -63,11 +63,8 @@ export class RawClient {
 type Address = net.AddressInfo | string;
 
 export function connectPlain(address: Address): RawClient {
-  return new RawClient(
-    typeof address === 'string'
-      ? net.connect(address)
-      : net.connect({ port: address.port, host: '127.0.0.1', noDelay: true }),
-  );
+  const at = typeof address === 'string' ? { path: address } : { port: address.port, host: '127.0.0.1' };
+  return new RawClient(net.connect({ ...at, noDelay: true }));
 }
 
 /** A TLS client of `localhost`. Bytes may be sent before the handshake has finished. */

@@ -12,12 +12,18 @@ function withFields(fields: RawCall['fields'] & object): RawCall {
 function withBody(...body: Buffer[]): RawCall {
   return { body };
 }
-/** A call that fails with the status and message that it contains. */
-function failing(words: string): RawCall {
-  return { method: 'Fail', body: [prefixed(words)] };
+/** A call with these messages. */
+function to(method: string, ...messages: string[]): RawCall {
+  return { method, body: messages.map((message) => prefixed(message)) };
 }
 const splitByBytes = Array.from(prefixed('hello'), (byte) => Buffer.from([byte]));
-const gzip = { 'grpc-encoding': 'gzip' };
+const cutOff = splitByBytes.slice(0, 7);
+const gzip = { fields: { 'grpc-encoding': 'gzip' } };
+const compressed = { ...gzip, body: [prefixed('hello', 1)] };
+const sentFields = { traceparent: '00-1-2-3', 'x-list': ['a', 'b'], 'x-other': 'c' };
+/** Its length is one byte over 4 MiB. */
+const tooLong = Buffer.from([0, 0, 0x40, 0, 1]);
+const aThenBc = [prefixed('a'), Buffer.concat([prefixed('b'), prefixed('c')])];
 const NOT_SUPPORTED = {
   ...failed(12),
   fields: expect.objectContaining({ 'grpc-accept-encoding': 'identity' }) as RawResponse['fields'],
@@ -25,7 +31,8 @@ const NOT_SUPPORTED = {
 const paths = ['/', 'test.Service/Echo', '/test.Service/Echo/', '/test.Service%2FEcho', '/test.Service/Echo?x=1', '*'];
 const badTimeouts = ['1', '-1m', '123456789m', '1x', 'm', '0x1m', '1mm'];
 
-const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Partial<RawResponse>])[] = [
+type Row = [title: string, call: RawCall, expected: Partial<RawResponse>];
+const BEHAVIOURS: readonly Row[] = [
   ['replies to a message', {}, OK],
   ['accepts an empty message', withBody(prefixed('')), { ...OK, messages: [''] }],
   ['accepts a message split into many DATA frames', { body: splitByBytes }, OK],
@@ -39,90 +46,57 @@ const BEHAVIOURS: readonly (readonly [title: string, call: RawCall, expected: Pa
   ['rejects GET with 405', withFields({ ':method': 'GET' }), failed(13, '405')],
   ['rejects a request without an authority with 400', withFields({ ':authority': undefined }), failed(13, '400')],
   ['answers an unknown method with UNIMPLEMENTED', { method: 'Nothing' }, { ...failed(12), isTrailersOnly: true }],
-  ...paths.map(
-    (path) => [`answers the path ${path} with UNIMPLEMENTED`, withFields({ ':path': path }), failed(12)] as const,
-  ),
+  ...paths.map((path): Row => [
+    `answers the path ${path} with UNIMPLEMENTED`,
+    withFields({ ':path': path }),
+    failed(12),
+  ]),
 
-  ['sends the message of a failed call', failing('5 not here'), { ...failed(5), message: 'not here' }],
-  [
-    'encodes the message of a failed call',
-    failing('3 ünï 100% ~'),
-    { ...failed(3), message: '%C3%BCn%C3%AF 100%25 ~' },
-  ],
-  ['sends a long message', failing(`5 ${'long '.repeat(90)}.`), { ...failed(5), message: `${'long '.repeat(90)}.` }],
-  ['encodes line feeds and outer spaces', failing('3  two\nlines '), { ...failed(3), message: '%20two%0Alines%20' }],
+  ['sends the message of a failed call', to('Fail', '5 not here'), { ...failed(5), message: 'not here' }],
+  ['encodes other characters', to('Fail', '3 ünï 100% ~'), { ...failed(3), message: '%C3%BCn%C3%AF 100%25 ~' }],
+  ['sends a long message', to('Fail', `5 ${'long '.repeat(90)}.`), { ...failed(5), message: `${'long '.repeat(90)}.` }],
+  ['encodes line feeds and outer spaces', to('Fail', '3  two\nlines '), { ...failed(3), message: '%20two%0Alines%20' }],
   ['hides what a handler has thrown', { method: 'Throw' }, { ...failed(13), message: 'internal error' }],
 
   ['answers a unary request without a message with INTERNAL', withBody(), failed(13)],
   ['answers a unary request with an empty body with INTERNAL', withBody(Buffer.alloc(0)), failed(13)],
   ['answers a unary request with two messages with INTERNAL', withBody(prefixed('1'), prefixed('2')), failed(13)],
-  ['answers a request that ends inside a message with INTERNAL', { body: splitByBytes.slice(0, 7) }, failed(13)],
+  ['answers a request that ends inside a message with INTERNAL', { body: cutOff }, failed(13)],
   ['answers a request that ends inside a prefix with INTERNAL', withBody(Buffer.alloc(3)), failed(13)],
   ['answers a compressed flag other than 0 and 1 with INTERNAL', withBody(prefixed('hello', 2)), failed(13)],
-  [
-    'rejects a length over 4 MiB with RESOURCE_EXHAUSTED as soon as the prefix is complete',
-    { body: [Buffer.from([0, 0, 0x40, 0, 1])], isOpen: true },
-    failed(8),
-  ],
+  ['rejects a length over 4 MiB as soon as the prefix is complete', { body: [tooLong], isOpen: true }, failed(8)],
 
-  ['accepts an uncompressed message with a grpc-encoding', withFields(gzip), OK],
-  [
-    'answers a compressed message with UNIMPLEMENTED, and that it knows no compression',
-    { fields: gzip, body: [prefixed('hello', 1)] },
-    NOT_SUPPORTED,
-  ],
-  [
-    'answers a compressed message of a bidirectional stream with UNIMPLEMENTED',
-    { method: 'Talk', fields: gzip, body: [prefixed('hello', 1)] },
-    NOT_SUPPORTED,
-  ],
+  ['accepts an uncompressed message with a grpc-encoding', gzip, OK],
+  ['answers a compressed message with UNIMPLEMENTED, and that it knows no compression', compressed, NOT_SUPPORTED],
+  ['answers a compressed message of a stream with UNIMPLEMENTED', { method: 'Talk', ...compressed }, NOT_SUPPORTED],
   ['answers a compressed message without a grpc-encoding with INTERNAL', withBody(prefixed('hello', 1)), failed(13)],
 
   ['accepts the longest timeout', withFields({ 'grpc-timeout': '99999999H' }), OK],
-  ...badTimeouts.map(
-    (timeout) =>
-      [`rejects the malformed timeout ${timeout}`, withFields({ 'grpc-timeout': timeout }), failed(13, '400')] as const,
-  ),
+  ...badTimeouts.map((it): Row => [`rejects the timeout ${it}`, withFields({ 'grpc-timeout': it }), failed(13, '400')]),
 
+  ['sends the messages of a server stream in order', to('Count', '3'), { ...OK, messages: ['0', '1', '2'] }],
+  ['ends a server stream without messages with OK', to('Count', '0'), { ...OK, messages: [] }],
+  ['replies to each message of a stream', { method: 'Talk', body: aThenBc }, { ...OK, messages: ['A', 'B', 'C'] }],
+  ['answers a stream that ends inside a message with INTERNAL', { method: 'Talk', body: cutOff }, failed(13)],
   [
-    'sends the messages of a server stream in order',
-    { method: 'Count', body: [prefixed('3')] },
-    { ...OK, messages: ['0', '1', '2'] },
-  ],
-  [
-    'ends a server stream without messages with OK',
-    { method: 'Count', body: [prefixed('0')] },
-    { ...OK, messages: [] },
-  ],
-  [
-    'replies to each message of a bidirectional stream',
-    { method: 'Talk', body: [prefixed('a'), Buffer.concat([prefixed('b'), prefixed('c')])] },
-    { ...OK, messages: ['A', 'B', 'C'] },
-  ],
-  [
-    'answers a bidirectional stream that ends inside a message with INTERNAL',
-    { method: 'Talk', body: splitByBytes.slice(0, 7) },
-    failed(13),
-  ],
-  [
-    'answers a bidirectional stream whose deadline has passed on arrival with DEADLINE_EXCEEDED',
+    'answers a stream whose deadline has passed on arrival with DEADLINE_EXCEEDED',
     { method: 'Talk', fields: { 'grpc-timeout': '0m' } },
     failed(4),
   ],
-  ['ends a bidirectional stream without messages with OK', { method: 'Talk', body: [] }, { ...OK, messages: [] }],
+  ['ends a stream without messages with OK', to('Talk'), { ...OK, messages: [] }],
   [
-    'ignores the messages of a bidirectional stream after it has failed',
-    { method: 'Talk', body: [prefixed('a'), prefixed('fail'), prefixed('b')] },
+    'ignores the messages of a stream after it has failed',
+    to('Talk', 'a', 'fail', 'b'),
     { http: '200', status: '5', message: 'failed on request', messages: ['A'] },
   ],
   [
-    'fails a bidirectional stream with INTERNAL when its handler throws',
-    { method: 'Talk', body: [prefixed('a'), prefixed('throw'), prefixed('b')] },
+    'fails a stream with INTERNAL when its handler throws',
+    to('Talk', 'a', 'throw', 'b'),
     { http: '200', status: '13', message: 'internal error', messages: ['A'] },
   ],
   [
     'passes the metadata that it keeps to the handler',
-    { method: 'Metadata', fields: { traceparent: '00-1-2-3', 'x-list': ['a', 'b'], 'x-other': 'c' } },
+    { method: 'Metadata', fields: sentFields },
     { ...OK, messages: ['["00-1-2-3","a,b","none"]'] },
   ],
 ];
@@ -140,7 +114,7 @@ describe('the gRPC server', () => {
 
   it('reports what a handler has thrown, once', async () => {
     const { internalErrors } = server.seen;
-    for (const call of [{ method: 'Throw' }, { method: 'Talk', body: [prefixed('throw')] }]) {
+    for (const call of [{ method: 'Throw' }, to('Talk', 'throw')]) {
       internalErrors.length = 0;
       await callRaw(server.address, call);
       expect(internalErrors).toEqual([new Error('the password is swordfish')]);

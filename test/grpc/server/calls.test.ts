@@ -16,6 +16,7 @@ import {
   data,
   fieldsOf,
   hello,
+  ofType,
   ping,
   resetsOf,
   rstStream,
@@ -44,9 +45,8 @@ async function start(...options: Parameters<typeof startServer>): Promise<TestSe
   return server;
 }
 
-function clientOf({ address }: TestServer, channel = credentials.createInsecure(), options = {}): Client {
-  const target = typeof address === 'string' ? `unix:${address as string}` : `127.0.0.1:${address.port}`;
-  const client = new Client(target, channel, options);
+function clientOf({ address }: TestServer, options = {}): Client {
+  const client = new Client(`127.0.0.1:${address.port}`, credentials.createInsecure(), options);
   disposables.push(() => client.close());
   return client;
 }
@@ -54,26 +54,18 @@ async function call(client: Client, method: string, message: Buffer | string, op
   return (await unaryCall(client, `/test.Service/${method}`, Buffer.from(message as string), options)).toString();
 }
 
+/** An initial window of 0, with which no response can be sent. */
+const closed = hello([4, 0]);
+/** A client that has sent these bytes. */
 function sending({ address }: Pick<TestServer, 'address'>, ...bytes: Buffer[]): RawClient {
   const client = connectPlain(address).send(...bytes);
   disposables.push(() => client.close());
   return client;
 }
-/** A client that has sent `frames` after its settings. */
-function rawClientOf(server: Pick<TestServer, 'address'>, ...frames: Buffer[]): RawClient {
-  return sending(server, hello(), ...frames);
-}
-/** A client with an initial window of 0, to which no response can be sent. */
-function closedClientOf(server: Pick<TestServer, 'address'>, ...frames: Buffer[]): RawClient {
-  return sending(server, hello([4, 0]), ...frames);
-}
-function headersOf({ frames }: RawClient, stream: number): Frame[] {
-  return frames.filter((frame) => frame.type === FrameType.HEADERS && frame.stream === stream);
-}
 /** The gRPC status of a stream, once it has one. */
 async function statusOf(client: RawClient, stream: number): Promise<number> {
   function last(): string | undefined {
-    const frame = headersOf(client, stream).at(-1);
+    const frame = ofType(client.frames, FrameType.HEADERS, stream).at(-1);
     return frame && fieldsOf(frame.payload)['grpc-status'];
   }
   await client.until(`the status of stream ${stream}`, () => last() !== undefined);
@@ -92,7 +84,7 @@ function passTime(ms: number): void {
 
 describe('a grpc-js client', () => {
   it('sends messages of up to 4 MiB, with a deadline', async () => {
-    const client = clientOf(await start(), undefined, { 'grpc.max_receive_message_length': -1 });
+    const client = clientOf(await start(), { 'grpc.max_receive_message_length': -1 });
 
     const deadline = Date.now() + HOUR;
     expect(await call(client, 'Echo', Buffer.alloc(4 * MIB, 'x'), { deadline })).toHaveLength(4 * MIB);
@@ -127,7 +119,7 @@ describe('a status message', () => {
     ] as const) {
       const client = sending(server, hello(...settings), callFrames(1, 'Fail', `5 ${message}`));
       expect(await statusOf(client, 1)).toBe(5);
-      const [{ payload }] = headersOf(client, 1) as [Frame];
+      const [{ payload }] = ofType(client.frames, FrameType.HEADERS, 1) as [Frame];
       expect(fieldsOf(payload)).toEqual({ ...failed, ...more });
     }
   });
@@ -142,7 +134,7 @@ describe('the deadline of a call', () => {
   it('prevents its handler from running when it has passed before the call is scheduled', async () => {
     const server = await start();
     const late = callFrames(1, 'Echo', 'late', ['grpc-timeout', '0n']);
-    const client = rawClientOf(server, late, callFrames(3, 'Echo', 'in time', ['grpc-timeout', '1H']));
+    const client = sending(server, hello(), late, callFrames(3, 'Echo', 'in time', ['grpc-timeout', '1H']));
 
     expect([await statusOf(client, 1), await statusOf(client, 3)]).toEqual([DEADLINE_EXCEEDED, GrpcStatus.OK]);
     expect(server.seen.messages).toEqual(['in time']);
@@ -153,7 +145,7 @@ describe('the deadline of a call', () => {
     const { seen } = server;
     const timeout: [string, string] = ['grpc-timeout', '1H'];
     const talk = Buffer.concat([callHeaders(3, 'Talk', timeout), data(3, prefixed('a'))]);
-    const client = rawClientOf(server, callFrames(1, 'Hold', 'x', timeout), talk);
+    const client = sending(server, hello(), callFrames(1, 'Hold', 'x', timeout), talk);
     await client.until('a message', () => client.frames.some(({ type }) => type === FrameType.DATA));
     passTime(2 * HOUR);
 
@@ -162,12 +154,12 @@ describe('the deadline of a call', () => {
     seen.held[0]!.reply(Buffer.from('too late'));
     seen.held[0]!.fail(GrpcStatus.INTERNAL, 'too late');
     await settled(client);
-    expect(headersOf(client, 1)).toHaveLength(1);
+    expect(ofType(client.frames, FrameType.HEADERS, 1)).toHaveLength(1);
   });
 
   it('is 30 seconds away for an incomplete request without a grpc-timeout', async () => {
     const server = await start();
-    const client = rawClientOf(server, callHeaders(1, 'Echo'));
+    const client = sending(server, hello(), callHeaders(1, 'Echo'));
     await settled(client);
     passTime(30_100);
 
@@ -183,7 +175,7 @@ describe('a cancelled call', () => {
   ])('is cancelled in its handler once when %s, also if its handler says later how', async (_title, end) => {
     const server = await start();
     const { seen } = server;
-    const client = rawClientOf(server, callFrames(1, 'Hold'), callFrames(3, 'Count', '-1'));
+    const client = sending(server, hello(), callFrames(1, 'Hold'), callFrames(3, 'Count', '-1'));
     await until('both calls have begun', () => seen.held.length === 1 && seen.opened.length === 1);
     client.send(rstStream(3));
     end(client);
@@ -198,7 +190,7 @@ describe('a cancelled call', () => {
   it('frees its slot only when its handler can be cancelled', async () => {
     const server = await start({ limits: { maxConcurrentStreams: 2 } });
     const { seen } = server;
-    const client = rawClientOf(server);
+    const client = sending(server, hello());
     for (let at = 0; at < 12; at += 1) {
       client.send(callFrames(streamOf(at), at < 10 ? 'Hold' : 'Busy'));
       await until('the call has begun', () => seen.held.length === at + 1);
@@ -220,7 +212,7 @@ describe('incomplete requests', () => {
   ])('give way to those of others, %s', async (_how, method, code) => {
     const server = await start({ limits: { maxHeldBytes: 100_000, heldStallMs: HOUR } });
     async function begin(name: string, frames: number): Promise<RawClient> {
-      const client = closedClientOf(server, callHeaders(1, name));
+      const client = sending(server, closed, callHeaders(1, name));
       if (name === 'Talk') client.send(data(1, prefixed('a')));
       client.send(data(1, unfinished), ...Array.from({ length: frames - 1 }, () => data(1, Buffer.alloc(16_000))));
       await settled(client);
@@ -237,7 +229,7 @@ describe('incomplete requests', () => {
 
   it('use no memory for bytes that are only announced, and do not keep the input chunks', async () => {
     const server = await start();
-    const client = rawClientOf(server);
+    const client = sending(server, hello());
     const calls = 200;
     collectGarbage();
     const before = process.memoryUsage().arrayBuffers;
@@ -266,7 +258,7 @@ describe('the messages of a bidirectional call', () => {
     const exhausted = String(RESOURCE_EXHAUSTED);
     expect(await callRaw(server.address, { method: 'Talk', body })).toMatchObject({ status: exhausted });
 
-    const client = rawClientOf(server, windowUpdate(0, MIB), callHeaders(1, 'Talk'), windowUpdate(1, MIB));
+    const client = sending(server, hello(), windowUpdate(0, MIB), callHeaders(1, 'Talk'), windowUpdate(1, MIB));
     const message = prefixed('x'.repeat(8_000));
     for (let at = 0; at < 40; at += 1) {
       client.send(data(1, message.subarray(0, 500)), data(1, message.subarray(500)));
@@ -280,16 +272,16 @@ describe('the messages of a bidirectional call', () => {
   it('are handled in turn with other calls of their connection', async () => {
     const messages = Buffer.concat(['a', 'b', 'c'].map((text) => prefixed(text)));
     const talk = Buffer.concat([callHeaders(1, 'Talk'), data(1, messages, true)]);
-    const client = rawClientOf(await start(), talk, callFrames(3, 'Echo', 'd'));
+    const client = sending(await start(), hello(), talk, callFrames(3, 'Echo', 'd'));
     function answered(): number[] {
-      return client.frames.filter(({ type }) => type === FrameType.DATA).map(({ stream }) => stream);
+      return ofType(client.frames, FrameType.DATA).map(({ stream }) => stream);
     }
     await client.until('all answers', () => answered().length === 4);
     expect(answered()).toEqual([1, 3, 1, 1]);
   });
 
   it('get no WINDOW_UPDATE while their caller does not read the responses, and go on when it does', async () => {
-    const client = closedClientOf(await start({ limits: { pingStrikes: 1_000 } }), callHeaders(1, 'Talk'));
+    const client = sending(await start({ limits: { pingStrikes: 1_000 } }), closed, callHeaders(1, 'Talk'));
     const message = prefixed('x'.repeat(8_000));
     let sent = 0;
     for (let round = 0; round < 40; round += 1) {
@@ -318,7 +310,7 @@ describe('a server with more work than time', () => {
     const limits = { pacedStreams: 1, maxHeldBytesPerConnection: 30_000, pingStrikes: Infinity };
     const { grpcServer, ...server } = await start({ unary, limits }, seen);
     grpcGauges(statistics, () => grpcServer);
-    const client = rawClientOf(server);
+    const client = sending(server, hello());
     let sent = 0;
     function send(message = 'x', ...fields: [string, string][]): number {
       sent += 1;
