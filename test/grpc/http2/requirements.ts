@@ -179,13 +179,18 @@ after(
 
 // ---------------------------------------------------------------- padding
 /** The pad length, the priority fields, and the rest of HEADERS. */
-function paddedWithPriority(padding: number, rest: Buffer): Buffer {
-  return frame(HEADERS, 0x2d, 1, Buffer.concat([bytesOf(padding), uint32(3), bytesOf(15), rest]));
+function paddedWithPriority(padding: number, rest: Buffer, flags = 0x2d): Buffer {
+  return frame(HEADERS, flags, 1, Buffer.concat([bytesOf(padding), uint32(3), bytesOf(15), rest]));
 }
 after(
   answers(1),
   ['6.1: padding that leaves no payload', headers(1), frame(DATA, PADDED | END_STREAM, 1, bytesOf(4, 0, 0, 0, 0))],
   ['6.2: padded HEADERS with priority', headers(1, request(), { endStream: true, padding: 255, dependency: 3 })],
+  [
+    '6.2: HEADERS with a pad length and priority fields only',
+    paddedWithPriority(0, Buffer.alloc(0), 0x29),
+    continuation(1, request(), true),
+  ],
 );
 after(
   protocolError,
@@ -397,6 +402,7 @@ after(
 after(resets(1, PROTOCOL_ERROR), ['7540 5.3.1: PRIORITY that depends on its own stream', headers(1), priority(1, 1)]);
 after(
   answers(1),
+  ['8.2.1: a field name with every other kind of character', carrying(["a!#$%&'*+-.^_`|~@z{}", 'v'])],
   ['8.2.1: a field value of control characters and bytes that are permitted', carrying(['x', '\x01 \x7f\xff'])],
   ['8.2.1: an empty field value', carrying(['x', ''])],
   ['8.3.1: a request without :authority', without(':authority')],

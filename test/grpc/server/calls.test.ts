@@ -332,6 +332,7 @@ describe('a server with more work than time', () => {
     const message = 'long'.repeat(3_000);
     const [, , third] = [send(message), send(message), send(message)];
     expect(await statusOf(client, third)).toBe(RESOURCE_EXHAUSTED);
+    expect(statistic('Hold.total_requests')).toBe(handled + 1);
     expect(statistic('grpc.held_bytes')).toBe(heldBytes + 2 * message.length);
 
     const [cancelled, late] = [send(), send('x', ['grpc-timeout', '1H'])];
