@@ -39,16 +39,6 @@ describe('the service on the example rules', () => {
     expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
   });
 
-  it('bans, gives a partner a higher limit, replaces a limit, and does not limit what no rule matches', async () => {
-    const descriptors = ['user=mallory', 'user=partner', 'nothing=here'];
-    const { overallCode, statuses } = await client.shouldRateLimit('shop', descriptors);
-    expect(overallCode).toBe(Code.OVER_LIMIT);
-    expect(statuses.map(({ code }) => code)).toEqual([Code.OVER_LIMIT, Code.OK, Code.OK]);
-    expect(statuses[1]?.limitRemaining).toBe(999);
-    const trial = await client.shouldRateLimit('api', ['plan=free,customer=7', 'trial=yes']);
-    expect(trial.statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit)).toEqual([undefined, 1000]);
-  });
-
   it('shows the active rules and their statistics on the debug listener, and its health', async () => {
     await client.shouldRateLimit('shop', ['country=no']);
     const rule = 'shop.country: unit=HOUR requests_per_unit=5000, shadow_mode: true, quota_mode: false\n';
