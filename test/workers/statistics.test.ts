@@ -7,11 +7,6 @@ import { channelPair } from '../support/workers/channel-pair';
 
 const MIB = 1024 * 1024;
 
-function inPieces(size: number) {
-  return (bytes: Buffer): readonly Buffer[] =>
-    Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
-}
-
 describe('the merged statistics of workers', () => {
   /** In milliseconds: longer than any test. */
   const NO_DEADLINE = 600_000;
@@ -44,11 +39,11 @@ describe('the merged statistics of workers', () => {
   }
 
   /** A registry with the statistics of several workers in it. */
-  function instanceOf(workers: readonly Statistics[], maxKeys: number, cut = inPieces(MIB)) {
+  function instanceOf(workers: readonly Statistics[], maxKeys: number, chunkBytes = MIB) {
     const statistics = new Statistics(maxKeys);
     const merged = new MergedStatistics(statistics);
     function add(worker: Statistics) {
-      const pair = channelPair({ cut });
+      const pair = channelPair(chunkBytes);
       merged.add(pair.primary);
       return { reporter: new StatisticsReporter(worker, pair.worker), end: () => pair.worker.close() };
     }
@@ -62,7 +57,7 @@ describe('the merged statistics of workers', () => {
       fc.asyncProperty(steps, fc.integer({ min: 10, max: 5000 }), async (taken, size) => {
         const single = new Statistics(1000);
         const workers = Array.from({ length: 3 }, () => new Statistics(1000));
-        const { statistics, collect, ends } = instanceOf(workers, 1000, inPieces(size));
+        const { statistics, collect, ends } = instanceOf(workers, 1000, size);
         const samples = [single, statistics].map((registry) => {
           const kept = new EvenSamples(100_000);
           registry.timer(TIMER).addRecorder(kept);
