@@ -5,58 +5,24 @@ import { WeirProcess } from '../support/processes/weir-process';
 import { roomInMinute } from '../support/waiting/window-room';
 import { Shop } from './shop';
 
-let weir: WeirProcess;
-let client: RateLimitClient;
-beforeAll(async () => {
+test('the example rules count each user separately, over gRPC and HTTP together, and answer OVER_LIMIT beyond the limit', async () => {
   const root = join(__dirname, '../../examples');
-  weir = await WeirProcess.start({ env: { RUNTIME_ROOT: root, RUNTIME_WATCH_ROOT: 'false' } });
-  client = new RateLimitClient(weir.grpcAddress);
-});
-afterAll(async () => {
-  client[Symbol.dispose]();
-  await weir[Symbol.asyncDispose]();
-});
-
-function json(body: unknown) {
-  return weir.http('/json', { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
-}
-
-describe('the service on the example rules', () => {
-  it('counts each user separately, over gRPC and HTTP together, and answers OVER_LIMIT beyond the limit', async () => {
-    await roomInMinute();
-    const body = { domain: 'shop', descriptors: [{ entries: [{ key: 'user', value: 'both' }] }] };
-    for (let call = 1; call <= 5; call += 1) {
-      const { statuses } = await client.shouldRateLimit('shop', ['user=both']);
-      expect(statuses[0]).toMatchObject({ code: Code.OK, limitRemaining: 11 - 2 * call });
-      const response = await json(body);
-      expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json']);
-    }
-    expect((await client.shouldRateLimit('shop', ['user=both'])).overallCode).toBe(Code.OVER_LIMIT);
-    const over = await json(body);
-    const currentLimit = { requestsPerUnit: 10, unit: 'MINUTE' };
-    const limited = { overallCode: 'OVER_LIMIT', statuses: [{ code: 'OVER_LIMIT', currentLimit }] };
-    expect([over.status, await over.json()]).toMatchObject([429, limited]);
-    expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
-  });
-
-  it('bans, gives a partner a higher limit, replaces a limit, and does not limit what no rule matches', async () => {
-    const descriptors = ['user=mallory', 'user=partner', 'nothing=here'];
-    const { overallCode, statuses } = await client.shouldRateLimit('shop', descriptors);
-    expect(overallCode).toBe(Code.OVER_LIMIT);
-    expect(statuses.map(({ code }) => code)).toEqual([Code.OVER_LIMIT, Code.OK, Code.OK]);
-    expect(statuses[1]?.limitRemaining).toBe(999);
-    const trial = await client.shouldRateLimit('api', ['plan=free,customer=7', 'trial=yes']);
-    expect(trial.statuses.map(({ currentLimit }) => currentLimit?.requestsPerUnit)).toEqual([undefined, 1000]);
-  });
-
-  it('shows the active rules and their statistics on the debug listener, and its health', async () => {
-    await client.shouldRateLimit('shop', ['country=no']);
-    const rule = 'shop.country: unit=HOUR requests_per_unit=5000, shadow_mode: true, quota_mode: false\n';
-    expect(await weir.debug('/rlconfig')).toContain(rule);
-    expect((await weir.statistics()).get('ratelimit.service.rate_limit.shop.country.total_hits')).toBe(1);
-    const response = await weir.http('/healthcheck');
-    expect([response.status, await response.text()]).toEqual([200, 'OK']);
-  });
+  await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: root, RUNTIME_WATCH_ROOT: 'false' } });
+  using client = new RateLimitClient(weir.grpcAddress);
+  const body = JSON.stringify({ domain: 'shop', descriptors: [{ entries: [{ key: 'user', value: 'both' }] }] });
+  await roomInMinute();
+  for (let call = 1; call <= 5; call += 1) {
+    const { statuses } = await client.shouldRateLimit('shop', ['user=both']);
+    expect(statuses[0]).toMatchObject({ code: Code.OK, limitRemaining: 11 - 2 * call });
+    const response = await weir.http('/json', { method: 'POST', body });
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json']);
+  }
+  expect((await client.shouldRateLimit('shop', ['user=both'])).overallCode).toBe(Code.OVER_LIMIT);
+  const over = await weir.http('/json', { method: 'POST', body });
+  const currentLimit = { requestsPerUnit: 10, unit: 'MINUTE' };
+  const limited = { overallCode: 'OVER_LIMIT', statuses: [{ code: 'OVER_LIMIT', currentLimit }] };
+  expect([over.status, await over.json()]).toMatchObject([429, limited]);
+  expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
 });
 
 describe('the settings of decisions have their effects', () => {

@@ -31,12 +31,6 @@ describe('the service on a termination signal', () => {
   it('turns unready at once, serves every call and reloads rules until SHUTDOWN_DELAY is over', () =>
     expectServedDuringDelay('1'));
 
-  it('drains by itself when SHUTDOWN_DELAY is over', async () => {
-    await using shop = await Shop.start({ env: { SHUTDOWN_DELAY: '50ms' } });
-    await shop.drain();
-    expect(shop.weir.output).toMatch(/unhealthy from now on[^]* msg="draining: [^]* msg="drained; the process exits"/);
-  });
-
   it('does not wait for SHUTDOWN_DELAY while it has no rules and no listeners for decisions', async () => {
     const env = { RUNTIME_SUBDIRECTORY: 'missing', SHUTDOWN_DELAY: '1h' };
     await using shop = await Shop.start({ env, awaitServing: false });

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { type Socket, connect, createServer } from 'node:net';
 import { freePorts } from '../support/processes/free-ports';
 import { NamedPipe } from '../support/processes/named-pipe';
 import { RedisProcess } from '../support/processes/redis/redis-process';
-import { HostilePeer } from '../support/servers/hostile-peer';
+import { LocalServer } from '../support/servers/local-server';
 import { SilentPeer } from '../support/servers/silent-peer';
 import { SocketFolder } from '../support/servers/unix-stream-receiver';
 import { Shop } from './shop';
@@ -33,6 +33,72 @@ const INVALID_REQUESTS = [
   'POST /json HTTP/1.1\r\nContent-',
 ];
 
+/** Bytes of no protocol, of the wrong one, or invalid bytes of the right one. */
+const INVALID_BYTES = [
+  Buffer.from([0, 1, 2, 3, 255, 254, 253, 252, 128, 10, 13, 0]),
+  '*-7\r\n$99999999999\r\n+OK\r\n:1\r\n',
+  'HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\nand no more',
+  'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+  // HTTP/2: a SETTINGS frame, and then an invalid HEADERS frame on a stream that was not opened.
+  Buffer.from('000000040000000000000004010400000063ffffffff', 'hex'),
+  // HTTP/2: a frame that exceeds the maximum size.
+  Buffer.from('ffffff000000000001', 'hex'),
+];
+
+/** A Unix socket has no reset; closing it with unread data has that effect. */
+function reset(socket: Socket): void {
+  void (socket.remoteAddress === undefined ? socket.destroy() : socket.resetAndDestroy());
+}
+
+type Behaviour = (socket: Socket) => void;
+
+function later(act: () => void, turns = 1): void {
+  void setTimeout(() => (turns === 1 ? act() : later(act, turns - 1)), 30).unref();
+}
+
+function onData(act: Behaviour): Behaviour {
+  return (socket) => void socket.once('data', () => act(socket)).resume();
+}
+
+/** Used for the connections in turn. */
+const BEHAVIOURS: readonly Behaviour[] = [
+  reset,
+  (socket) => socket.end(),
+  (socket) => later(() => reset(socket)),
+  onData(reset),
+  (socket) => {
+    socket.resume();
+    later(() => reset(socket), 2);
+  },
+  onData((socket) => socket.end()),
+  ...INVALID_BYTES.map((bytes): Behaviour => (socket) => {
+    socket.write(bytes);
+    later(() => socket.destroy());
+  }),
+  ...INVALID_BYTES.map((bytes): Behaviour => (socket) => {
+    onData(() => socket.write(bytes))(socket);
+    later(() => reset(socket), 2);
+  }),
+];
+
+/** A server that violates every protocol, in another way on each connection. */
+class HostilePeer extends LocalServer {
+  /** @param first the index of the first behaviour, so that several peers differ */
+  private constructor(first: number) {
+    super(
+      createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+        socket.on('error', () => undefined);
+        BEHAVIOURS[(first + this.accepted) % BEHAVIOURS.length]?.(socket);
+      }),
+    );
+  }
+
+  /** @param path of a Unix socket; a free port of 127.0.0.1 if undefined */
+  static start(first = 0, path?: string): Promise<HostilePeer> {
+    return new HostilePeer(first).listen(path);
+  }
+}
+
 async function sendAndReset(port: number, text: string): Promise<void> {
   const socket = connect(port, '127.0.0.1').on('error', () => undefined);
   await once(socket, 'connect');
@@ -45,7 +111,7 @@ describe('the service decides and shuts down cleanly', () => {
   async function expectSurvival(shop: Shop, daemon: HostilePeer, [collector, least]: [HostilePeer, number]) {
     await shop.weir.until('every peer to have had its connections', async () => {
       await shop.hit();
-      return daemon.connections >= 2 * HostilePeer.behaviourCount && collector.connections >= least;
+      return daemon.accepted >= 2 * BEHAVIOURS.length && collector.accepted >= least;
     });
     await shop.drain();
   }
@@ -62,7 +128,7 @@ describe('the service decides and shuts down cleanly', () => {
     for (const port of [http, debug, grpc, metrics]) {
       for (const text of INVALID_REQUESTS) await sendAndReset(port, text);
     }
-    await expectSurvival(shop, daemon, [collector, HostilePeer.behaviourCount]);
+    await expectSurvival(shop, daemon, [collector, BEHAVIOURS.length]);
   });
 
   it('with a hostile daemon on a Unix socket and a hostile collector over gRPC', async () => {
@@ -86,7 +152,7 @@ describe('the service waits and shuts down cleanly', () => {
   ])('with a hostile %s', async (_kind, env) => {
     await using peer = await HostilePeer.start();
     await using shop = await Shop.start({ env: env(peer.address), awaitServing: false });
-    await shop.weir.until('all connections', () => peer.connections >= HostilePeer.behaviourCount);
+    await shop.weir.until('all connections', () => peer.accepted >= BEHAVIOURS.length);
     await shop.drain();
     expect(shop.weir.output).not.toContain('internal error');
   });

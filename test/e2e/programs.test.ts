@@ -71,17 +71,6 @@ it.each(['examples/config', 'examples/envoy/config'])('weir-check reports no pro
 });
 
 describe('weir-client', () => {
-  it('calls the service, and reports the answer by its exit code with -exit_code', async () => {
-    function call(...more: string[]) {
-      const args = ['-dial_string', shop.weir.grpcAddress, '-domain', 'shop', '-descriptors', 'user=called', ...more];
-      return run('weir-client', args);
-    }
-    expect(await call()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^OK/) });
-    const over = expect.stringMatching(/^OVER_LIMIT/);
-    expect(await call('-hits_addend', '2')).toMatchObject({ code: 0, stdout: over });
-    expect(await call('-exit_code')).toMatchObject({ code: 2, stdout: over });
-  });
-
   it('shows what would be answered with -explain', async () => {
     const flags = ['-domain', 'shop', '-descriptors', 'user=client', '-hits_addend', '3', '-debug_address', address];
     function explain(more: readonly string[], env: Environment = { OPERATOR_TOKEN: TOKEN }) {

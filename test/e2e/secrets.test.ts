@@ -48,9 +48,7 @@ it('the output contains no secret during normal operation and after the password
   expect(secrets.shownIn(statsd.lines.join('\n'))).toEqual([]);
 });
 
-it('the output contains no secret when stores quote the requests', async () => {
-  await expectNoneQuoted('single');
-});
+it('the output contains no secret when stores quote the requests', () => expectNoneQuoted('single'));
 
 /** The connections of the service. */
 const CONNECTIONS = 4;

@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { VERSION } from '../../src/cli/version';
@@ -54,15 +52,6 @@ describe('what prevents the service from starting', () => {
     expect(others).toEqual([]);
     expect(line).toMatch(/^time="[^"]+" level=fatal msg=/);
     expect(JSON.parse(line.slice(line.indexOf('msg=') + 4))).toBe(`the service cannot run: ${reason}`);
-  });
-
-  it('is a port that is in use, by its number', async () => {
-    await using taken = createServer().listen(0, '127.0.0.1');
-    await once(taken, 'listening');
-    const { port } = taken.address() as AddressInfo;
-    expect(await failToStart({ ...EXAMPLES, ...MEMORY, PORT: String(port) })).toContain(
-      `127.0.0.1:${port}: another process`,
-    );
   });
 
   it('is one JSON object for each invalid setting with LOG_FORMAT=json, without secrets', async () => {

@@ -1,13 +1,16 @@
+import { join } from 'node:path';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { RuleFolder } from '../support/data/rule-folder';
+import { Daemon } from '../support/processes/daemon';
 import { freePorts } from '../support/processes/free-ports';
 import { isListening } from '../support/processes/is-listening';
-import { SocketActivated } from '../support/processes/socket-activated';
 import { UnixDatagramReceiver } from '../support/servers/unix-datagram-receiver';
 import { SocketFolder } from '../support/servers/unix-stream-receiver';
 import { SHOP, Shop } from './shop';
 
 type Environment = Readonly<Record<string, string>>;
+
+const MAIN = join(__dirname, '../../dist/main.js');
 
 /** So that a signal blocks the event loop for good. */
 const BLOCK_ON_SIGNAL = `--require=${require.resolve('../support/processes/block-on-signal.cjs')}`;
@@ -60,14 +63,6 @@ describe('a service with NOTIFY_SOCKET', () => {
     expect(messages.at(-1)).toBe(`STOPPING=1\nSTATUS=stopping after SIGTERM\nEXTEND_TIMEOUT_USEC=${microseconds}`);
   });
 
-  it('says what it waits for until it is ready', async () => {
-    await using managed = await start({ RUNTIME_SUBDIRECTORY: 'missing' }, false);
-    const waiting = 'STATUS=starting: waiting for the first valid rules';
-    await managed.shop.weir.until('the status', () => managed.messages().includes(waiting));
-    await managed.shop.weir.line(/no active rules; not serving/);
-    expect(managed.messages()).not.toContain('READY=1');
-  });
-
   it('logs once that the manager cannot be reached, and serves', async () => {
     await using shop = await Shop.start({ env: { NOTIFY_SOCKET: '/none/such.socket' } });
     await shop.weir.line(/level=warning msg="cannot notify the service manager" reason=/);
@@ -98,6 +93,44 @@ describe('a service with a watchdog', () => {
     );
   });
 });
+
+/** Where to listen, by the name of the listener: a port of 127.0.0.1, or the path of a Unix socket. */
+type Sockets = Readonly<Record<string, string | number>>;
+
+/** The built service as systemd starts it: at the first connection to a socket that it inherits. */
+class SocketActivated extends Daemon {
+  readonly #addresses: readonly string[];
+  readonly #options: readonly string[];
+
+  private constructor(sockets: Sockets, env: Environment) {
+    super();
+    this.#addresses = Object.values(sockets).map((at) => `--listen=${typeof at === 'number' ? `127.0.0.1:${at}` : at}`);
+    const settings = Object.entries(env).map(([name, value]) => `--setenv=${name}=${value}`);
+    this.#options = [`--fdname=${Object.keys(sockets).join(':')}`, ...settings];
+  }
+
+  /** Resolves when all are listened on. */
+  static listen(sockets: Sockets, env: Environment): Promise<SocketActivated> {
+    return new SocketActivated(sockets, env).started();
+  }
+
+  async run(): Promise<void> {
+    this.launch('systemd-socket-activate', ...this.#addresses, ...this.#options, process.execPath, MAIN);
+    await this.until('all sockets are listened on', () => {
+      return this.lines.filter((line) => line.startsWith('Listening on ')).length === this.#addresses.length;
+    });
+  }
+
+  /** What it has written. */
+  get output(): string {
+    return this.lines.join('\n');
+  }
+
+  /** Waits for a line. */
+  line(pattern: RegExp): Promise<string> {
+    return this.until(`there is a line like ${String(pattern)}`, () => this.lines.find((line) => pattern.test(line)));
+  }
+}
 
 describe('a service that inherits its sockets', () => {
   // An address on which nothing could listen: only the inherited sockets can be meant.

@@ -131,6 +131,12 @@ interface Observed {
   readonly log: Log;
 }
 
+/** A server, and the kinds of what it rejects. */
+async function startRecorded(options: Parameters<typeof startServer>[0]) {
+  const { kinds: rejected, onRejected: reject } = rejections();
+  return { ...(await startServer({ ...options, onRejected: reject })), rejected };
+}
+
 const LISTENERS: Readonly<
   Record<string, (observed: Observed) => Promise<{ address: { port: number }; close(): Promise<void> }>>
 > = {
@@ -153,8 +159,8 @@ const LISTENERS: Readonly<
 describe.each(Object.entries(LISTENERS))('the %s listener', (_listener, start) => {
   it('rejects targets that cannot be parsed, and answers others by their path, without a log line', async () => {
     const log = new RecordedLog();
-    const rejected = rejections();
-    const listener = await start({ onRejected: rejected.onRejected, log });
+    const { kinds: rejected, onRejected: reject } = rejections();
+    const listener = await start({ onRejected: reject, log });
     const unreadable = [
       'GET http://%zz@h/ HTTP/1.0\r\n\r\n',
       'GET http://[::1/ HTTP/1.0\r\n\r\n',
@@ -169,13 +175,13 @@ describe.each(Object.entries(LISTENERS))('the %s listener', (_listener, start) =
       const response = await rawConnection(listener.address.port, bytes).ended;
       expect([bytes, response.slice(0, 13), jsonIn(response)]).toEqual([bytes, 'HTTP/1.1 400 ', { error }]);
     }
-    expect(rejected.kinds).toEqual(unreadable.map(() => 'malformed'));
+    expect(rejected).toEqual(unreadable.map(() => 'malformed'));
     const readable = ['/%zz?%zz', '/#//%zz@h', '//user@h/', 'http://h/?a#b', 'http://h?a', 'foo://host/?x'];
     for (const line of [...readable.map((target) => `GET ${target}`), 'OPTIONS *']) {
       const response = await rawConnection(listener.address.port, `${line} HTTP/1.0\r\n\r\n`).ended;
       expect([line, response]).toEqual([line, expect.stringMatching(/^HTTP\/1\.1 (?:200|404|405) /)]);
     }
-    expect([rejected.kinds.length, log.short]).toEqual([unreadable.length, []]);
+    expect([rejected.length, log.short]).toEqual([unreadable.length, []]);
     await listener.close();
   });
 });
@@ -212,21 +218,21 @@ describe('unfinished bodies that use all of the memory for them', () => {
   const BEGUN = `POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${MIB}\r\n\r\n${' '.repeat(100 * KIB)}`;
 
   it('are rejected with 503 and Retry-After, and those that are small are received', async () => {
-    const rejected = rejections();
-    const { port, ...limited } = await startServer({ onRejected: rejected.onRejected, limits });
+    const { rejected, ...limited } = await startRecorded({ limits });
+    const { port } = limited;
     const large = Array.from({ length: 20 }, () => rawConnection(port, BEGUN));
     // At most two of them fit into the memory.
     await until('the others to be rejected', () => {
       const isSent = large.every(
         ({ socket }) => socket.destroyed || socket.bytesWritten - socket.writableLength > 100 * KIB,
       );
-      return isSent && rejected.kinds.length >= 18;
+      return isSent && rejected.length >= 18;
     });
-    const count = rejected.kinds.length;
+    const count = rejected.length;
     const small = rawConnection(port, POST_BYTES.slice(0, -1));
     large.push(rawConnection(port, BEGUN));
-    await until('another one to be rejected', () => rejected.kinds.length > count);
-    expect(new Set(rejected.kinds)).toEqual(new Set(['request_memory']));
+    await until('another one to be rejected', () => rejected.length > count);
+    expect(new Set(rejected)).toEqual(new Set(['request_memory']));
     const response = await Promise.race(large.map((caller) => caller.until(/\}\}$/)));
     expect(response).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n/);
     const message = 'the unfinished bodies of all requests take too much memory';
@@ -237,15 +243,14 @@ describe('unfinished bodies that use all of the memory for them', () => {
   });
 
   it('release it when their callers disconnect', async () => {
-    const rejected = rejections();
-    const { port } = await startServer({ onRejected: rejected.onRejected, limits });
+    const { port, rejected } = await startRecorded({ limits });
     for (let round = 0; round < 20; round += 1) {
       const { socket, ended } = rawConnection(port, BEGUN);
       await until('all is sent', () => socket.bytesWritten > 100 * KIB && socket.writableLength === 0);
       socket.end();
       await ended;
     }
-    expect(rejected.kinds).toEqual([]);
+    expect(rejected).toEqual([]);
   });
 });
 
@@ -258,14 +263,13 @@ async function idleConnection(port: number): Promise<RawConnection> {
 
 describe('connections over the limit', () => {
   it('replace those without a request, the longest idle first', async () => {
-    const rejected = rejections();
-    const { port } = await startServer({ onRejected: rejected.onRejected, limits: { maxConnections: 3 } });
+    const { port, rejected } = await startRecorded({ limits: { maxConnections: 3 } });
     const idle = [await idleConnection(port), await idleConnection(port), await idleConnection(port)] as const;
     idle[0].send(HEALTH_BYTES);
     await idle[0].until(/OK[^]*OK$/);
     await idleConnection(port);
     await idle[1].ended;
-    expect(rejected.kinds).toEqual(['connections']);
+    expect(rejected).toEqual(['connections']);
     for (const used of [idle[0], idle[2]]) {
       used.send(HEALTH_BYTES);
       expect(await used.until(/OK[^]*OK$/)).toContain('200 OK');
@@ -273,9 +277,8 @@ describe('connections over the limit', () => {
   });
 
   it('replace those whose request is incomplete, but are closed while all others await their decision', async () => {
-    const rejected = rejections();
     const { requested, decide } = pendingDecisions();
-    const limited = await startServer({ onRejected: rejected.onRejected, decide, limits: { maxConnections: 2 } });
+    const { rejected, ...limited } = await startRecorded({ decide, limits: { maxConnections: 2 } });
     const stuck = rawConnection(limited.port, 'POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{');
     const first = post(limited, REQUEST);
     await until('the first request', () => requested.length === 1);
@@ -285,18 +288,17 @@ describe('connections over the limit', () => {
     expect(await rawConnection(limited.port).ended).toBe('');
     for (const { observer } of requested) observer.verdict(OK);
     expect([(await first).status, (await second).status]).toEqual([200, 200]);
-    expect(rejected.kinds).toEqual(['connections', 'connections']);
+    expect(rejected).toEqual(['connections', 'connections']);
   });
 
   it('that leave too few file descriptors replace idle ones, too', async () => {
-    const rejected = rejections();
     let isFree = true;
-    const { port } = await startServer({ onRejected: rejected.onRejected, leavesFilesFree: () => isFree });
+    const { port, rejected } = await startRecorded({ leavesFilesFree: () => isFree });
     const idle = await idleConnection(port);
     isFree = false;
     await idleConnection(port);
     await idle.ended;
-    expect(rejected.kinds).toEqual(['connections']);
+    expect(rejected).toEqual(['connections']);
   });
 });
 
@@ -306,39 +308,34 @@ describe('a caller that does not wait for its responses is disconnected', () => 
   const LARGE: Verdict = { ...OK, responseHeaders: [{ key: 'x', value: 'y'.repeat(LARGE_BYTES) }] };
 
   it('when too many of its requests are in flight', async () => {
-    const rejected = rejections();
     const { requested, decide } = pendingDecisions();
-    const pending = await startServer({ onRejected: rejected.onRejected, decide });
-    await rawConnection(pending.port, POST_BYTES.repeat(1_000)).ended;
-    expect(rejected.kinds).toEqual(['pipelining']);
+    const { port, rejected } = await startRecorded({ decide });
+    await rawConnection(port, POST_BYTES.repeat(1_000)).ended;
+    expect(rejected).toEqual(['pipelining']);
     expect(requested.length).toBeLessThanOrEqual(64);
-    await idleConnection(pending.port);
+    await idleConnection(port);
   });
 
   it('when it does not read a response in time', async () => {
-    const rejected = rejections();
-    const timeouts = { response: 200 };
-    const { port } = await startServer({ onRejected: rejected.onRejected, decide: always(LARGE), timeouts });
+    const { port, rejected } = await startRecorded({ decide: always(LARGE), timeouts: { response: 200 } });
     const caller = rawConnection(port, POST_BYTES);
     caller.socket.pause();
-    await until('it is disconnected', () => rejected.kinds.length > 0);
+    await until('it is disconnected', () => rejected.length > 0);
     caller.socket.resume();
     expect((await caller.ended).length).toBeLessThan(LARGE_BYTES);
-    expect(rejected.kinds).toEqual(['slow_reader']);
+    expect(rejected).toEqual(['slow_reader']);
   });
 
   it('when the unread responses of all callers take too much memory, the largest first', async () => {
-    const rejected = rejections();
     let verdict = LARGE;
-    const limited = await startServer({
-      onRejected: rejected.onRejected,
+    const { rejected, ...limited } = await startRecorded({
       decide: (descriptors, observer) => always(verdict)(descriptors, observer),
       limits: { maxUnreadBytes: MIB },
     });
     rawConnection(limited.port, POST_BYTES).socket.pause();
-    await until('it is disconnected', () => rejected.kinds.length > 0);
+    await until('it is disconnected', () => rejected.length > 0);
     verdict = OK;
     expect((await post(limited, REQUEST)).status).toBe(200);
-    expect(rejected.kinds).toEqual(['slow_reader']);
+    expect(rejected).toEqual(['slow_reader']);
   });
 });

@@ -6,7 +6,6 @@ import type { HttpRejection } from '../../src/http/server/rejections';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import type { CancelCause, Decide, DecisionObserver } from '../../src/streams/ports/decide';
-import { partsOf } from '../support/data/parts-of';
 import { RecordedLog } from '../support/data/recorded-log';
 
 export const OK: Verdict = {
@@ -41,6 +40,11 @@ export function pendingDecisions() {
 export function rejections() {
   const kinds: HttpRejection[] = [];
   return { kinds, onRejected: (kind: HttpRejection) => void kinds.push(kind) };
+}
+
+/** Parts of a list, as what writes it while it is generated receives them. */
+export async function* partsOf<T>(...parts: readonly (readonly T[])[]): AsyncIterableIterator<readonly T[]> {
+  for (const part of parts) yield await Promise.resolve(part);
 }
 
 const opened: (() => unknown)[] = [];

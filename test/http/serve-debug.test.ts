@@ -1,9 +1,8 @@
 import type { Statistic } from '../../src/http/debug/stats';
 import type { RulesInfo } from '../../src/http/debug/rlconfig';
-import { partsOf } from '../support/data/parts-of';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
-import { type TestHttpServer, closeAll, startDebugServer } from './http-client';
+import { type TestHttpServer, closeAll, partsOf, startDebugServer } from './http-client';
 
 /** One listener for all tests; what its pages show is set by each test. */
 let server: TestHttpServer;

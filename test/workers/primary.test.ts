@@ -54,6 +54,9 @@ describe('the pool of workers', () => {
   const LOST = 'a worker has ended while it drained; its calls have failed';
   const REPLACED = 'a worker has ended; its calls have failed, and it is replaced';
 
+  const pools: WorkerPool[] = [];
+  afterEach(() => pools.splice(0).forEach((pool) => pool.kill()));
+
   /** A pool that has started two workers. */
   function startPool({ areServing = false } = {}) {
     const log = new RecordedLog();
@@ -67,6 +70,7 @@ describe('the pool of workers', () => {
       },
       log,
     });
+    pools.push(pool);
     pool.start();
     if (areServing) for (const worker of workers) worker.serves();
     return { pool, log, failing, workers: workers as [FakeWorker, FakeWorker, ...FakeWorker[]] };
@@ -108,16 +112,14 @@ describe('the pool of workers', () => {
     const silent = 'a worker does not answer; others get the new connections';
     expect(log.messages).toEqual([silent, 'a worker answers again', silent, 'a worker does not answer and is killed']);
     expect(log.lines.at(-1)?.fields).toEqual({ worker: 1, reason: 'it has not answered for 60000 ms' });
-    pool.kill();
   });
 
   it('kills a worker that stands still before it serves, without a line before', () => {
     jest.useFakeTimers();
-    const { pool, log, workers } = startPool();
+    const { log, workers } = startPool();
     jest.advanceTimersByTime(61_000);
     expect(workers.map(({ received }) => received.at(-2))).toEqual(['kill', 'kill']);
     expect(log.messages).toEqual(Array(2).fill('a worker does not answer and is killed'));
-    pool.kill();
   });
 
   it('gives an order that it announces to all workers, and the last one of its kind to those that start later', () => {
@@ -131,7 +133,6 @@ describe('the pool of workers', () => {
       ['start', 'health', 'health'],
       ['health', 'start'],
     ]);
-    pool.kill();
   });
 
   it('replaces a worker that ends, also when it cannot be started at first, until the drain begins', () => {
@@ -147,7 +148,6 @@ describe('the pool of workers', () => {
     jest.advanceTimersByTime(60_000);
     expect([workers.length, pool.hasLostCalls]).toEqual([3, true]);
     expect(log.messages.filter((message) => !message.includes('answer'))).toEqual([REPLACED, REPLACED, REPLACED, LOST]);
-    pool.kill();
   });
 
   it('drains until all workers have ended, and has lost calls if the exit code of one is not 0', async () => {
@@ -180,7 +180,7 @@ describe('the pool of workers', () => {
 
   it('waits from 100 ms to 10 s, twice as long each time, until a worker has lived for a minute', () => {
     jest.useFakeTimers();
-    const { pool, log, workers } = startPool({ areServing: true });
+    const { log, workers } = startPool({ areServing: true });
     function endAfter(milliseconds: number): unknown {
       const worker = workers.at(-1)!;
       worker.reports$.next({ kind: 'alive' });
@@ -198,7 +198,6 @@ describe('the pool of workers', () => {
       ['100', '200', '400', '800', '1600', '3200', '6400', '10000', '10000'].map((ms) => `${ms}ms`),
     );
     expect([endAfter(70_000), endAfter(0)]).toEqual(['100ms', '200ms']);
-    pool.kill();
   });
 });
 

@@ -1,16 +1,12 @@
 import fc from 'fast-check';
 import { EvenSamples } from '../../src/statistics/even-samples';
 import { Statistics } from '../../src/statistics/statistics';
+import type { Channel } from '../../src/workers/channel';
 import { MergedStatistics, StatisticsReporter } from '../../src/workers/statistics';
 import { until } from '../support/waiting/until';
 import { channelPair } from '../support/workers/channel-pair';
 
 const MIB = 1024 * 1024;
-
-function inPieces(size: number) {
-  return (bytes: Buffer): readonly Buffer[] =>
-    Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
-}
 
 describe('the merged statistics of workers', () => {
   /** In milliseconds: longer than any test. */
@@ -43,13 +39,17 @@ describe('the merged statistics of workers', () => {
     return Object.fromEntries([...statistics.entries()].filter(([name, value]) => value !== 0 && !own.test(name)));
   }
 
+  const opened: Channel[] = [];
+  afterEach(() => opened.splice(0).forEach((channel) => channel.close()));
+
   /** A registry with the statistics of several workers in it. */
-  function instanceOf(workers: readonly Statistics[], maxKeys: number, cut = inPieces(MIB)) {
+  function instanceOf(workers: readonly Statistics[], maxKeys: number, chunkBytes = MIB) {
     const statistics = new Statistics(maxKeys);
     const merged = new MergedStatistics(statistics);
     function add(worker: Statistics) {
-      const pair = channelPair({ cut });
+      const pair = channelPair(chunkBytes);
       merged.add(pair.primary);
+      opened.push(pair.worker);
       return { reporter: new StatisticsReporter(worker, pair.worker), end: () => pair.worker.close() };
     }
     const ends = workers.map(add);
@@ -62,7 +62,7 @@ describe('the merged statistics of workers', () => {
       fc.asyncProperty(steps, fc.integer({ min: 10, max: 5000 }), async (taken, size) => {
         const single = new Statistics(1000);
         const workers = Array.from({ length: 3 }, () => new Statistics(1000));
-        const { statistics, collect, ends } = instanceOf(workers, 1000, inPieces(size));
+        const { statistics, collect } = instanceOf(workers, 1000, size);
         const samples = [single, statistics].map((registry) => {
           const kept = new EvenSamples(100_000);
           registry.timer(TIMER).addRecorder(kept);
@@ -77,7 +77,6 @@ describe('the merged statistics of workers', () => {
         for (const registry of [single, statistics]) registry.timer(TIMER).flush();
         const [ofSingle, ofInstance] = samples.map((kept) => [...kept.take().values].sort((one, other) => one - other));
         expect(ofInstance).toEqual(ofSingle);
-        for (const { end } of ends) end();
       }),
       { numRuns: 25 },
     );
@@ -101,12 +100,11 @@ describe('the merged statistics of workers', () => {
     ends[1]?.end();
     await collect();
     expect(names.map((name) => valuesOf(statistics)[name])).toEqual([5, 201, 7, 7]);
-    ends[0]?.end();
   });
 
   it('have at most the maximum number of runtime keys, and every hit', async () => {
     const workers = [0, 1, 2].map(() => new Statistics(50));
-    const { statistics, collect, ends } = instanceOf(workers, 50);
+    const { statistics, collect } = instanceOf(workers, 50);
     for (let round = 0; round < 10; round += 1) {
       for (const [index, worker] of workers.entries()) {
         for (let value = 0; value < 30; value += 1) {
@@ -120,7 +118,6 @@ describe('the merged statistics of workers', () => {
     expect(values.get('ratelimit.statistics.runtime_keys')).toBe(50);
     expect(hits.filter(([name]) => /user_\d/.test(name))).toHaveLength(50);
     expect(hits.reduce((sum, [, value]) => sum + value, 0)).toBe(900);
-    for (const { end } of ends) end();
   });
 
   it('have rules with keys of any length, and more of them than may wait for the channel at once', async () => {
@@ -134,23 +131,21 @@ describe('the merged statistics of workers', () => {
     const values = valuesOf(statistics);
     const isSame = Object.entries(valuesOf(worker)).every(([name, value]) => values[name] === value);
     expect([isSame, statistics.rules.length]).toEqual([true, 71]);
-    ends[0]?.end();
   });
 
   it('do not wait for a worker that does not answer', async () => {
     const worker = new Statistics(10);
-    const { statistics, merged, ends } = instanceOf([worker], 10);
+    const { statistics, merged } = instanceOf([worker], 10);
     merged.add(channelPair().primary);
     worker.counter('calls').add(1);
     await merged.collect();
     await until('the other has reported', () => 'calls' in valuesOf(statistics));
     expect(valuesOf(statistics)['calls']).toBe(1);
-    ends[0]?.end();
   });
 
   it('lack the durations that a worker records while the primary does not read; they are counted', async () => {
     const worker = new Statistics(10);
-    const { statistics, collect, ends } = instanceOf([worker], 10);
+    const { statistics, collect } = instanceOf([worker], 10);
     const dropped = worker.counter('ratelimit.workers.dropped_durations');
     worker.timer(TIMER);
     // The channel writes, and the primary reads, only after this callback.
@@ -162,6 +157,5 @@ describe('the merged statistics of workers', () => {
     const arrived = new Map(statistics.entries());
     expect(arrived.get(`${TIMER}.count`)).toBe(recorded + 1 - dropped.value);
     expect(arrived.get('ratelimit.workers.dropped_durations')).toBe(dropped.value);
-    ends[0]?.end();
   });
 });

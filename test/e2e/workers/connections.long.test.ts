@@ -1,30 +1,28 @@
 import { once } from 'node:events';
-import { appendFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { appendFileSync, existsSync, renameSync } from 'node:fs';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { connect as connectTo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type TLSSocket, connect as connectTls } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
 import { RateLimitClient } from '../../support/clients/grpc-client';
 import { type Authority, type Certificate, newAuthority } from '../../support/data/certificates';
 import { RuleFolder } from '../../support/data/rule-folder';
+import { TemporaryFolder } from '../../support/data/temporary-folder';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { connectionsTo, connectionsToPath, workersOf } from '../../support/processes/worker-processes';
 import * as instance from './instance';
 
 let rules: RuleFolder;
-let own: string;
+let own: TemporaryFolder;
 let authority: Authority;
 beforeAll(async () => {
   rules = await RuleFolder.with({ 'shop.yaml': instance.ruleFile(1) });
-  own = await mkdtemp(join(tmpdir(), 'weir-workers-'));
+  own = new TemporaryFolder();
   authority = newAuthority();
 });
 afterAll(async () => {
   await rules[Symbol.asyncDispose]();
-  await rm(own, { recursive: true });
+  own[Symbol.dispose]();
   authority.dispose();
 });
 
@@ -57,20 +55,6 @@ describe('the connections of an instance with two workers', () => {
     await expect(opened).resolves.toHaveLength(8);
   });
 
-  it('go to the others while a worker does not answer', async () => {
-    await using weir = await start();
-    const [stopped, other] = workersOf(weir);
-    process.kill(stopped!.pid, 'SIGSTOP');
-    await weir.line(/level=warning msg="a worker does not answer; others get the new connections/);
-    expect(await weir.debug('/workers')).toMatch(/^worker 1: .*state=not answering/);
-    using clients = await instance.Clients.open(weir, 4);
-    expect(new Set(await clients.owners())).toEqual(new Set([other!.pid]));
-    process.kill(stopped!.pid, 'SIGCONT');
-    await weir.line(/level=warning msg="a worker answers again/);
-    for (let count = 0; count < 4; count += 1) await clients.add();
-    await instance.expectSpread(weir, [4, 4]);
-  });
-
   it('are bounded for all workers together', async () => {
     await using weir = await start({ GRPC_MAX_CONNECTIONS: '3' });
     using clients = await instance.Clients.open(weir, 3);
@@ -86,7 +70,7 @@ describe('the connections of an instance with two workers', () => {
   });
 
   it('are spread from a Unix socket too, which is removed at the end', async () => {
-    const path = join(own, 'grpc.sock');
+    const path = own.at('grpc.sock');
     await using weir = await start({ GRPC_UDS: path });
     await open(8, 'http://localhost', { createConnection: () => connectTo(path) });
     await instance.expectSpread(weir, [4, 4], (pid) => connectionsToPath(path, pid));
@@ -103,10 +87,10 @@ describe('the certificates of an instance with two workers', () => {
   function writeCertificate(): Readonly<Record<string, string>> {
     const { cert, key } = authority.issue('localhost');
     const files = { 'key.pem': key, 'cert.pem': cert };
-    for (const [name, text] of Object.entries(files)) writeFileSync(join(own, `${name}.new`), text);
-    for (const name of Object.keys(files)) renameSync(join(own, `${name}.new`), join(own, name));
-    const [certFile, keyFile] = [join(own, 'cert.pem'), join(own, 'key.pem')];
-    return { GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: certFile, GRPC_SERVER_TLS_KEY: keyFile };
+    for (const [name, text] of Object.entries(files)) own.write(`${name}.new`, text);
+    for (const name of Object.keys(files)) renameSync(own.at(`${name}.new`), own.at(name));
+    const paths = { GRPC_SERVER_TLS_CERT: own.at('cert.pem'), GRPC_SERVER_TLS_KEY: own.at('key.pem') };
+    return { GRPC_SERVER_USE_TLS: 'true', ...paths };
   }
 
   function servedCertificates(weir: WeirProcess): Promise<readonly string[]> {
@@ -154,8 +138,7 @@ describe('the certificates of an instance with two workers', () => {
   });
 
   it('are for clients with the right name only, and are renewed up to the size that is accepted', async () => {
-    const bundle = join(own, 'ca.pem');
-    writeFileSync(bundle, authority.ca);
+    const bundle = own.write('ca.pem', authority.ca);
     const client = { GRPC_CLIENT_TLS_CACERT: bundle, GRPC_CLIENT_TLS_SAN: 'proxy' };
     await using weir = await start({ ...writeCertificate(), ...client });
     async function callWith({ cert, key }: Certificate) {

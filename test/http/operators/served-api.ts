@@ -1,6 +1,7 @@
 import { EMPTY } from 'rxjs';
 import type { CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
+import type { Offender } from '../../../src/limiter/offenders/offender';
 import { LocalDecisions } from '../../../src/operators/decisions';
 import { LocalOperator, type LocalOperatorOptions } from '../../../src/operators/operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
@@ -31,6 +32,11 @@ export function always<T>(value: T): Latest<T> {
   return latest(EMPTY, value);
 }
 
+type ServedOptions = Partial<LocalOperatorOptions> & {
+  readonly ruleset?: Ruleset;
+  readonly offenders?: readonly Offender[];
+};
+
 /** The API on a debug listener, with the operator of this process. */
 export class ServedApi implements AsyncDisposable {
   private constructor(
@@ -40,19 +46,19 @@ export class ServedApi implements AsyncDisposable {
   ) {}
 
   static async start(
-    options: Partial<LocalOperatorOptions> = {},
+    { ruleset, offenders = [], ...options }: ServedOptions = {},
     currentToken: CurrentToken = () => undefined,
   ): Promise<ServedApi> {
     const log = new RecordedLog();
-    const service = new TestService(undefined);
-    const config$ = options.config$ ?? always(NO_CONFIG);
+    const service = new TestService(ruleset);
+    const config$ = options.config$ ?? always(ruleset === undefined ? NO_CONFIG : configOf(ruleset));
     const operator = new LocalOperator({
       decisions: new LocalDecisions({
         config$,
         limiter: service.limiter,
         administration: service.counters,
         apply: service.apply,
-        offenders: { top: () => Promise.resolve([]) },
+        offenders: { top: () => Promise.resolve(offenders) },
       }),
       config$,
       statistics: new Statistics(1_000),

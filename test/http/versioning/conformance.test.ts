@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Router } from '@koa/router';
 import type { Api, ApiOptions } from '../../../src/http/versioning';
 import { Project } from './project';
-import { ServedApp, acme, appOf, declareOn, serve } from './serve-api';
+import { acme, serve } from './serve-api';
 
 const README = readFileSync(join(__dirname, '../../../src/http/versioning/README.md'), 'utf8');
 
@@ -124,8 +123,7 @@ const TESTS: Readonly<Record<string, () => Promise<void>>> = {
     }
   },
   'Routes have the names of Rails': async () => {
-    const router = new Router();
-    declareOn(router, original);
+    await using app = await serve(original);
     const names = {
       api_foo_index: '/api/foo',
       new_api_foo: '/api/foo/new',
@@ -135,12 +133,11 @@ const TESTS: Readonly<Record<string, () => Promise<void>>> = {
       api_nests_nested_index: '/api/nests/nested',
       new_api_nests_nested: '/api/nests/nested/new',
     };
-    await using app = await ServedApp.start(appOf(router));
     for (const [name, path] of Object.entries(names)) {
-      expect(router.url(name, { id: 3 })).toBe(path);
+      expect(app.router.url(name, { id: 3 })).toBe(path);
       expect((await app.send('OPTIONS', path, { Accept: acme(3) })).status).toBe(200);
     }
-    expect(router.url('api_foo', { id: 3, format: 'json' })).toBe('/api/foo/3.json');
+    expect(app.router.url('api_foo', { id: 3, format: 'json' })).toBe('/api/foo/3.json');
   },
   'The next version extends the previous one, class by class': async () => {
     await using project = await Project.with({ 'v1/books-controller.mjs': true });

@@ -158,7 +158,10 @@ it('an action runs on a new instance that has the context; it may be inherited, 
   declareOn(router, (it) => it.version(4, () => it.resources('foo', { only: 'index' })), {
     controllers: () => Derived,
   });
-  await using app = await ServedApp.start(appOf(router).use((ctx) => void (ctx.body = { next: true })));
+  await using app = await ServedApp.start(
+    router,
+    appOf(router).use((ctx) => void (ctx.body = { next: true })),
+  );
   await app.get('/api/foo');
   expect((await app.get('/api/foo')).text).toBe('{"next":true,"path":"/api/foo","version":4}');
   expect(instances.size).toBe(2);
@@ -198,8 +201,7 @@ describe('a path', () => {
   });
 
   it('of a nested resource has the parameter of the enclosing one', async () => {
-    const router = new Router();
-    declareOn(router, (it) =>
+    await using app = await serve((it) =>
       it.version(1, () =>
         it.namespace('admin', () =>
           it.resources('posts', { only: 'show' }, () =>
@@ -208,22 +210,22 @@ describe('a path', () => {
         ),
       ),
     );
-    await using app = await ServedApp.start(appOf(router));
     await app.expectAnswers({
       'GET /api/admin/posts/7/replies/9': 'api/v1/admin/replies#show {"post_id":"7","id":"9"}',
       'GET /api/admin/posts/7/replies/9/meta/rate-limits':
         'api/v1/admin/meta/rate-limits#index {"post_id":"7","reply_id":"9"}',
     });
-    expect(router.url('edit_api_admin_post_reply', { post_id: 7, id: 9 })).toBe('/api/admin/posts/7/replies/9/edit');
-    expect(router.url('api_admin_post_reply_meta_rate_limits', { post_id: 7, reply_id: 9 })).toBe(
+    expect(app.router.url('edit_api_admin_post_reply', { post_id: 7, id: 9 })).toBe(
+      '/api/admin/posts/7/replies/9/edit',
+    );
+    expect(app.router.url('api_admin_post_reply_meta_rate_limits', { post_id: 7, reply_id: 9 })).toBe(
       '/api/admin/posts/7/replies/9/meta/rate-limits',
     );
   });
 });
 
 it('a resource of which there is one has the routes of Rails, without index and id, and is kept by a cache', async () => {
-  const router = new Router();
-  declareOn(router, (it) => {
+  await using app = await serve((it) => {
     it.version(1, () =>
       it.cache({ as: 'v1' }, () =>
         it.resource('user-profile', () => {
@@ -234,7 +236,6 @@ it('a resource of which there is one has the routes of Rails, without index and 
     );
     it.version(2, () => it.inherit({ from: 'v1' }));
   });
-  await using app = await ServedApp.start(appOf(router));
   await app.expectAnswers({
     'GET /api/user-profile': 'api/v1/user-profile#show {}',
     'GET /api/user-profile.json': 'api/v1/user-profile#show {"format":"json"}',
@@ -245,8 +246,8 @@ it('a resource of which there is one has the routes of Rails, without index and 
     'GET /api/user-profile/posts/7': 'api/v1/posts#show {"id":"7"}',
     'GET /api/user-profile/7': '404',
   });
-  expect(router.url('edit_api_user_profile', {})).toBe('/api/user-profile/edit');
-  expect(router.url('api_user_profile_post', { id: 7 })).toBe('/api/user-profile/posts/7');
+  expect(app.router.url('edit_api_user_profile', {})).toBe('/api/user-profile/edit');
+  expect(app.router.url('api_user_profile_post', { id: 7 })).toBe('/api/user-profile/posts/7');
 });
 
 it('a cache keeps the namespaces and resources inside it; a later one of the same name replaces it', async () => {
@@ -277,7 +278,7 @@ it('several blocks of different vendors may have the same paths', async () => {
       it.version(1, () => it.resources('foo', { only: ['index', vendorString === 'acme' ? 'show' : 'destroy'] }));
     });
   }
-  await using app = await ServedApp.start(appOf(router));
+  await using app = await ServedApp.start(router);
   await app.expectAnswers({
     'GET /api/foo': 'acme:api/v1/foo#index {}',
     'GET /api/foo application/vnd.other+json': 'other:api/v1/foo#index {}',

@@ -1,11 +1,11 @@
-import { Router, type RouterOptions } from '@koa/router';
+import { Router } from '@koa/router';
 import { type Next } from 'koa';
 import type { Api } from '../../../src/http/versioning';
-import { ServedApp, appOf, declareOn } from './serve-api';
+import { ServedApp, declareOn } from './serve-api';
 
 /** A router with a block, and its application. */
 function routed(declare: (it: Api) => void, router = new Router()) {
-  return { router, routes: declareOn(router, declare), start: () => ServedApp.start(appOf(router)) };
+  return { router, routes: declareOn(router, declare), start: () => ServedApp.start(router) };
 }
 
 function foo(it: Api): void {
@@ -34,7 +34,7 @@ describe('with other routes of the router', () => {
     await before.expectAnswers({ 'GET /inner/api/foo': 'api/v1/foo#index {}' });
     const outer = new Router({ prefix: '/outer' });
     outer.use('/:tenant', inner.routes());
-    await using app = await ServedApp.start(appOf(outer));
+    await using app = await ServedApp.start(outer);
     await app.expectAnswers({
       'GET /outer/t1/inner/api/foo/3': 'api/v1/foo#show {"tenant":"t1","id":"3"}',
       'GET /inner/api/foo/3': '404',
@@ -51,12 +51,15 @@ describe('with other routes of the router', () => {
       'GET /en/api/foo/3': 'api/v1/foo#show {"lang":"en","id":"3"}',
       'GET /en/us/api/foo/3': '404',
     });
-    const { router, values } = notingRouter({ prefix: '/orgs/:id' });
-    const { start } = routed((it) => {
-      it.version(1, () => it.resources('rules', { only: 'new' }));
-      it.version(2, () => it.resources('rules', { only: ['show', 'edit'] }));
-      it.version(3, () => it.resources('rules', { only: [] }, () => it.resources('edit', { only: 'index' })));
-    }, router);
+    const { values, note } = noting();
+    const { start } = routed(
+      (it) => {
+        it.version(1, () => it.resources('rules', { only: 'new' }));
+        it.version(2, () => it.resources('rules', { only: ['show', 'edit'] }));
+        it.version(3, () => it.resources('rules', { only: [] }, () => it.resources('edit', { only: 'index' })));
+      },
+      new Router({ prefix: '/orgs/:id' }).param('id', note),
+    );
     await using orgs = await start();
     await orgs.expectAnswers({
       'GET /orgs/7/api/rules/new': 'api/v1/rules#new {"id":"7"}',
@@ -75,12 +78,6 @@ function noting() {
     return next();
   }
   return { values, note };
-}
-
-/** A router with such a handler of the parameter `id`. */
-function notingRouter(options: RouterOptions = {}) {
-  const { values, note } = noting();
-  return { router: new Router(options).param('id', note), values };
 }
 
 /** Two blocks with the same paths: the vendor a has the format json, the vendor b has xml. */
@@ -105,7 +102,7 @@ describe('a handler of a parameter', () => {
     inner.param('id', after.note);
     outer.param('id', shared.note).use('/:tenant', inner.routes());
     outer.param('id', outermost.note);
-    await using app = await ServedApp.start(appOf(outer));
+    await using app = await ServedApp.start(outer);
     await app.expectAnswers({
       [`GET /outer/t/api/books/1.xml ${A}`]: 'api/v1/books#show {"tenant":"t","id":"1.xml"}',
       [`GET /outer/t/api/books/2.json ${A}`]: 'api/v1/books#show {"tenant":"t","id":"2","format":"json"}',
@@ -143,7 +140,7 @@ describe('an error of a handler of a parameter', () => {
     const after = routed(foo);
     after.router.param('id', refuse);
     await using app = await before.start();
-    await using nested = await ServedApp.start(appOf(new Router().use('/:tenant', after.router.routes())));
+    await using nested = await ServedApp.start(new Router().use('/:tenant', after.router.routes()));
     for (const answer of [
       await app.get('/api/foo/1'),
       await app.get('/api/foo/1', 'application/vnd.other+json'),

@@ -15,15 +15,19 @@ export interface Answer {
 export class ServedApp implements AsyncDisposable {
   readonly #server: Server;
 
-  private constructor(server: Server) {
+  private constructor(
+    server: Server,
+    readonly router: Router,
+  ) {
     this.#server = server;
   }
 
-  static async start(app: Koa): Promise<ServedApp> {
+  /** Serves the routes of a router, by default in an application with nothing else. */
+  static async start(router: Router, app = appOf(router)): Promise<ServedApp> {
     // Headers may be longer than usual, for the tests of long ones.
     const server = createServer({ maxHeaderSize: 4_000_000 }, app.callback()).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    return new ServedApp(server);
+    return new ServedApp(server, router);
   }
 
   /** @param accept undefined: the request has no header Accept */
@@ -84,7 +88,7 @@ export function declareOn(router: Router, declare: (api: Api) => void, options: 
 export function serve(declare: (api: Api) => void, options: Partial<ApiOptions> = {}): Promise<ServedApp> {
   const router = new Router();
   declareOn(router, declare, options);
-  return ServedApp.start(appOf(router));
+  return ServedApp.start(router);
 }
 
 /** A controller whose actions answer with its name, the action and the parameters: `api/v1/foo#show {"id":"3"}`. */

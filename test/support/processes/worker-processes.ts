@@ -29,6 +29,14 @@ export function connectionsTo(port: number, pid: number): number {
   return count(pid, new Set(rows.map((row) => row[9])));
 }
 
+/** The worker that serves a connection to the gRPC port, by the port of the client's end; undefined when there is none. */
+export function ownerOf(weir: WeirProcess, clientPort: number): number | undefined {
+  const [local, remote] = [hexPort(weir.ports.grpc), hexPort(clientPort)];
+  const row = tcpRows().find(([, here, there]) => here?.endsWith(local) === true && there?.endsWith(remote) === true);
+  const inode = row?.[9];
+  return inode === undefined ? undefined : workersOf(weir).find(({ pid }) => socketsOf(pid).includes(inode))?.pid;
+}
+
 /** How many connections of a Unix socket a process has. */
 export function connectionsToPath(path: string, pid: number): number {
   const rows = rowsOf('/proc/net/unix').filter((row) => row[7] === path && row[5] === CONNECTED);
@@ -40,7 +48,7 @@ function count(pid: number, inodes: ReadonlySet<string | undefined>): number {
 }
 
 /** The connections and listeners of the system, each as the fields of its row. */
-export function tcpRows(): readonly string[][] {
+function tcpRows(): readonly string[][] {
   return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap(rowsOf);
 }
 
@@ -51,12 +59,12 @@ function rowsOf(file: string): readonly string[][] {
 }
 
 /** The end of an address with this port in such a row. */
-export function hexPort(port: number): string {
+function hexPort(port: number): string {
   return `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
 /** The inodes of the sockets of a process; none when it has ended. */
-export function socketsOf(pid: number): readonly string[] {
+function socketsOf(pid: number): readonly string[] {
   const descriptors = orElse([], () => readdirSync(`/proc/${pid}/fd`));
   return descriptors.flatMap((fd) => {
     const target = orElse('', () => readlinkSync(`/proc/${pid}/fd/${fd}`));

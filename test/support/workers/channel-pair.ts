@@ -1,20 +1,14 @@
 import { Duplex } from 'node:stream';
 import { Channel } from '../../../src/workers/channel';
 
-/** The two ends of a channel in one process, as if a pipe were between them. */
-interface ChannelPair {
-  readonly primary: Channel;
-  readonly worker: Channel;
-}
-
-interface PairOptions {
-  /** Cuts what is written into the chunks that arrive; by default each write arrives as one. */
-  readonly cut?: (bytes: Buffer) => readonly Buffer[];
-}
-
-/** Both ends read from the next turn of the event loop on, when their topics have subscribers. */
-export function channelPair(options: PairOptions = {}): ChannelPair {
-  const [one, other] = duplexPair(options);
+/**
+ * The two ends of a channel in one process, as if a pipe were between them. Both read from the next turn of the event loop on, when their
+ * topics have subscribers.
+ *
+ * @param chunkBytes the length of the chunks in which what is written arrives; by default each write arrives as one
+ */
+export function channelPair(chunkBytes?: number) {
+  const [one, other] = duplexPair(chunkBytes);
   const pair = { primary: new Channel(one), worker: new Channel(other) };
   setImmediate(() => {
     pair.primary.start();
@@ -24,9 +18,8 @@ export function channelPair(options: PairOptions = {}): ChannelPair {
 }
 
 /** Two streams, each of which reads what is written to the other. */
-export function duplexPair(options: PairOptions = {}): readonly [Duplex, Duplex] {
-  const one = new PairedStream(options);
-  const other = new PairedStream(options);
+export function duplexPair(chunkBytes = Number.MAX_SAFE_INTEGER): readonly [Duplex, Duplex] {
+  const [one, other] = [new PairedStream(chunkBytes), new PairedStream(chunkBytes)];
   one.connect(other);
   other.connect(one);
   return [one, other];
@@ -34,13 +27,11 @@ export function duplexPair(options: PairOptions = {}): readonly [Duplex, Duplex]
 
 /** A write is accepted when the other end has taken it, so that an end that does not read holds the other up. */
 class PairedStream extends Duplex {
-  readonly #cut: (bytes: Buffer) => readonly Buffer[];
   #other: PairedStream | undefined;
   #resume: () => void = () => undefined;
 
-  constructor({ cut = (whole) => [whole] }: PairOptions) {
+  constructor(readonly chunkBytes: number) {
     super({ allowHalfOpen: false });
-    this.#cut = cut;
   }
 
   connect(other: PairedStream): void {
@@ -54,7 +45,10 @@ class PairedStream extends Duplex {
   }
 
   override _write(bytes: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    const chunks = this.#cut(Buffer.from(bytes));
+    const copy = Buffer.from(bytes);
+    const chunks = Array.from({ length: Math.ceil(copy.length / this.chunkBytes) }, (_, at) =>
+      copy.subarray(at * this.chunkBytes, (at + 1) * this.chunkBytes),
+    );
     setImmediate(() => this.#other?.receive(chunks, done));
   }
 
