@@ -55,6 +55,20 @@ describe('the connections of an instance with two workers', () => {
     await expect(opened).resolves.toHaveLength(8);
   });
 
+  it('go to the others while a worker does not answer', async () => {
+    await using weir = await start();
+    const [stopped, other] = workersOf(weir);
+    process.kill(stopped!.pid, 'SIGSTOP');
+    await weir.line(/level=warning msg="a worker does not answer; others get the new connections/);
+    expect(await weir.debug('/workers')).toMatch(/^worker 1: .*state=not answering/);
+    using clients = await instance.Clients.open(weir, 4);
+    expect(new Set(await clients.owners())).toEqual(new Set([other!.pid]));
+    process.kill(stopped!.pid, 'SIGCONT');
+    await weir.line(/level=warning msg="a worker answers again/);
+    for (let count = 0; count < 4; count += 1) await clients.add();
+    await instance.expectSpread(weir, [4, 4]);
+  });
+
   it('are bounded for all workers together', async () => {
     await using weir = await start({ GRPC_MAX_CONNECTIONS: '3' });
     using clients = await instance.Clients.open(weir, 3);

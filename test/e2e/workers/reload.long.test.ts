@@ -124,6 +124,28 @@ describe('a reload of an instance with two workers', () => {
     },
     2 * SLOW,
   );
+
+  it('replaces a worker that does not answer; the others get the new rules, and keep their connections', async () => {
+    await using rules = await RuleFolder.with({ 'shop.yaml': instance.ruleFile(1) });
+    await using weir = await start(rules);
+    using clients = await instance.Clients.open(weir, 6);
+    const [stopped, other] = workersOf(weir);
+    const owners = await clients.owners();
+    process.kill(stopped!.pid, 'SIGSTOP');
+    await rules.write('shop.yaml', instance.ruleFile(2));
+    await weir.line(/a worker does not answer and is killed/);
+    const replacement = await weir.until('another worker', () =>
+      workersOf(weir).find(({ pid }) => pid !== stopped!.pid && pid !== other!.pid),
+    );
+    await untilActive(weir, 2);
+    expect(clients.all.map(({ isClosed }) => isClosed)).toEqual(owners.map((pid) => pid === stopped!.pid));
+    using more = new instance.Clients(weir);
+    await more.addUntilServedBy(replacement.pid);
+    expect(new Set(await more.versions())).toEqual(new Set([2]));
+    await rules.write('shop.yaml', instance.ruleFile(3));
+    await untilActive(weir, 3);
+    expect(new Set(await more.versions())).toEqual(new Set([3]));
+  });
 });
 
 describe('an instance with three workers under constant load, of which five are killed while rules are reloaded,', () => {
