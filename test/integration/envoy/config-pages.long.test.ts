@@ -110,17 +110,13 @@ describe('the configuration of Envoy in deploy/compose', () => {
     const check = compose.toJS().services.envoy.healthcheck.test as readonly [string, string, ...string[]];
     const [, shell, ...args] = check;
     async function isLive(port: number): Promise<boolean> {
-      return (
-        await run(
-          shell,
-          args.map((text) => text.replace('/9901', `/${port}`)),
-        )
-      ).isOk;
+      const live = args.map((text) => text.replace('/9901', `/${port}`));
+      return (await run(shell, live)).isOk;
     }
     let adminPort: number;
     {
       await using envoy = await EnvoyProcess.start({ weirPort: weir.ports.grpc, config: COMPOSE, changes });
-      adminPort = envoy.admin.port;
+      adminPort = envoy.adminPort;
       await roomInMinute();
       const statuses: number[] = [];
       for (let call = 0; call < 4; call += 1) statuses.push((await envoy.get('/orders', { 'x-user': 'anna' })).status);
