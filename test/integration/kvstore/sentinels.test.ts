@@ -9,7 +9,7 @@ import { CommandServer, encode } from '../../support/servers/command-server';
 import { SilentPeer } from '../../support/servers/silent-peer';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { instance, openKvstore } from './options';
+import { GIVE_UP, connected, instance, openKvstore } from './options';
 
 type Master = { readonly port: number };
 
@@ -205,9 +205,8 @@ describe('a sentinel', () => {
 
 it('a start without a sentinel that knows the master fails with the reason of each', async () => {
   const [dead] = await freePorts(1);
-  const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 50 };
   const main = instance(`counters,127.0.0.1:${dead}`, { type: 'sentinel' });
-  await expect(firstValueFrom(openKvstore(main, { startup }).ready$)).rejects.toThrow(
+  await expect(connected(main, { startup: GIVE_UP })).rejects.toThrow(
     new RegExp(`no sentinel returned the address of the master counters \\(127.0.0.1:${dead}: .*ECONNREFUSED`),
   );
 });

@@ -42,8 +42,9 @@ function lanesOf(counters: PlaincacheCounters): ReadonlySet<CounterLane> {
 /** Recorded with Go: `crc32.ChecksumIEEE([]byte(key)) % n`, for n from 1 to 7. */
 const NODES = rows as unknown as readonly (readonly [key: string, ...nodes: number[]])[];
 
-describe('the server of a key', () => {
-  it.each([1, 2, 3, 4, 5, 6, 7])('is that of the Go service, for 200 keys and %i servers', (count) => {
+it.each([1, 2, 3, 4, 5, 6, 7])(
+  'the server of a key is that of the Go service, for 200 keys and %i servers',
+  (count) => {
     const addresses = Array.from({ length: count }, (_, index) => ({ address: `127.0.0.1:${index + 1}` }));
     const counters = open(addresses);
     const nodeOf = new Map<CounterLane, number>();
@@ -53,8 +54,8 @@ describe('the server of a key', () => {
       expect([key, nodeOf.get(lane)]).toEqual([key, nodes[count - 1]]);
     }
     expect([NODES.length, new Set(nodeOf.values()).size]).toEqual([200, count]);
-  });
-});
+  },
+);
 
 /** A name server: a look-up of its records, which fails while there are none. */
 class Records {
@@ -134,26 +135,24 @@ describe('memcached servers from a DNS record', () => {
   });
 });
 
-describe('the health of the store', () => {
-  it('is lost when no server answers, and kept while one of two does', async () => {
-    await using only = await MemcachedProcess.start();
-    const states: boolean[] = [];
-    const subscription = open([only]).connected$.subscribe((state) => states.push(state));
-    const ofBoth: boolean[] = [];
-    const other = new RecordedLog();
-    subscription.add(open([only, first], { log: other }).connected$.subscribe((state) => ofBoth.push(state)));
-    try {
-      expect(states).toEqual([true]);
-      await only.crash();
-      await until('the server is missed by both', () => states.length === 2 && other.lines.length > 0);
-      expect([states, ofBoth]).toEqual([[true, false], [true]]);
-      await only.run();
-      await until('the store is connected', () => states.length === 3);
-      expect(states).toEqual([true, false, true]);
-    } finally {
-      subscription.unsubscribe();
-    }
-  });
+it('the health of the store is lost when no server answers, and kept while one of two does', async () => {
+  await using only = await MemcachedProcess.start();
+  const states: boolean[] = [];
+  const subscription = open([only]).connected$.subscribe((state) => states.push(state));
+  const ofBoth: boolean[] = [];
+  const other = new RecordedLog();
+  subscription.add(open([only, first], { log: other }).connected$.subscribe((state) => ofBoth.push(state)));
+  try {
+    expect(states).toEqual([true]);
+    await only.crash();
+    await until('the server is missed by both', () => states.length === 2 && other.lines.length > 0);
+    expect([states, ofBoth]).toEqual([[true, false], [true]]);
+    await only.run();
+    await until('the store is connected', () => states.length === 3);
+    expect(states).toEqual([true, false, true]);
+  } finally {
+    subscription.unsubscribe();
+  }
 });
 
 describe('memcached over TLS', () => {

@@ -55,13 +55,11 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
   });
 });
 
-describe('standard settings of the OTLP exporter that are invalid', () => {
-  it('prevent the service from starting when there is no default', async () => {
-    await using weir = await WeirProcess.start({
-      env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },
-      awaitServing: false,
-    });
-    expect(await weir.exited).toBe(1);
-    expect(weir.output).toMatch(/OTEL_EXPORTER_OTLP_\*.*Invalid URL/);
+it('standard settings of the OTLP exporter that are invalid prevent the service from starting when there is no default', async () => {
+  await using weir = await WeirProcess.start({
+    env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },
+    awaitServing: false,
   });
+  expect(await weir.exited).toBe(1);
+  expect(weir.output).toMatch(/OTEL_EXPORTER_OTLP_\*.*Invalid URL/);
 });
