@@ -6,8 +6,7 @@ import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { type FaultTests, faultTests } from '../kvstore/fault-rows';
-import { openPlaincache } from './options';
-import { ScriptedServer } from './scripted-server';
+import { ScriptedServer, openPlaincache } from './options';
 
 let server: MemcachedProcess;
 let proxy: FaultProxy;

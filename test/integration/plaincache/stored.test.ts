@@ -7,8 +7,7 @@ import { LaneClient } from '../../support/clients/lane-client';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { openPlaincache } from './options';
-import { ScriptedServer } from './scripted-server';
+import { ScriptedServer, openPlaincache } from './options';
 
 let server: MemcachedProcess;
 let log: RecordedLog;

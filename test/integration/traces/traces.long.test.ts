@@ -1,14 +1,15 @@
 import { status } from '@grpc/grpc-js';
+import { freePorts } from '../../support/processes/free-ports';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
-import { CollectorProcess, freeCollectorPorts } from './collector-process';
-import { TracedService, newTraceId, traceparent } from './traced-service';
+import { CollectorProcess, TracedService, newTraceId, traceparent } from './traced-service';
 
 describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTER_PROTOCOL) => {
   const protocol = TRACING_EXPORTER_PROTOCOL;
   it('may start after the service and restart; each change is logged once', async () => {
-    const ports = await freeCollectorPorts();
+    const [http, grpc] = await freePorts(2);
+    const ports = { http, grpc };
     await using service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL,
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${ports[protocol]}`,
