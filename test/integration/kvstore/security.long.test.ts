@@ -13,12 +13,8 @@ import { GIVE_UP, NO_TLS_FILES, connected, instance, nextCount } from './options
 /** Enough keys to have some on every node of a cluster. */
 const KEYS = Array.from({ length: 60 }, (_, index) => `k${index}`);
 
-let tls: RedisTls;
-let strangers: RedisTls;
-beforeAll(() => {
-  tls = new RedisTls();
-  strangers = new RedisTls();
-});
+const tls = new RedisTls();
+const strangers = new RedisTls();
 afterAll(() => {
   tls[Symbol.dispose]();
   strangers[Symbol.dispose]();

@@ -123,18 +123,15 @@ describe('credentials', () => {
 });
 
 describe('TLS', () => {
-  let tls: RedisTls;
+  const tls = new RedisTls();
+  const files = tls.files({ withCertificate: true });
+  const folder = new TemporaryFolder();
   let server: RedisProcess;
-  let files: StoreTlsFiles;
-  let folder: TemporaryFolder;
   function textOf(path: string | undefined): string {
     return readFileSync(path ?? '', 'utf8');
   }
 
   beforeAll(async () => {
-    folder = new TemporaryFolder();
-    tls = new RedisTls();
-    files = tls.files({ withCertificate: true });
     // It accepts only TLS and requires a client certificate.
     server = await RedisProcess.start({ ...tls.server, directives: tls.directives('localhost') });
   });

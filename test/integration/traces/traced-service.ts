@@ -5,7 +5,6 @@ import { requestMessage } from '../../support/clients/grpc-client';
 import { Daemon } from '../../support/processes/daemon';
 import { freePorts } from '../../support/processes/free-ports';
 import { isListening } from '../../support/processes/is-listening';
-import type { WeirProcess } from '../../support/processes/weir-process';
 import { OtlpReceiver } from '../../support/servers/otlp-receiver';
 import type { Span } from '../../support/servers/read-spans';
 import { Shop } from '../../e2e/shop';
@@ -79,18 +78,14 @@ export class TracedService implements AsyncDisposable {
     return new TracedService(await Shop.start({ env: { ...tracing, ...env } }, RULES));
   }
 
-  get weir(): WeirProcess {
-    return this.shop.weir;
-  }
-
   /** Calls the service over gRPC with these headers. @returns the status of the response */
   call(headers: Headers = {}, message: Uint8Array = REQUEST): Promise<number> {
-    return callByHand(this.weir.grpcAddress, SHOULD_RATE_LIMIT, message, headers);
+    return callByHand(this.shop.weir.grpcAddress, SHOULD_RATE_LIMIT, message, headers);
   }
 
   /** Calls the service over HTTP. */
   json(headers: Headers, body = JSON_REQUEST): Promise<Response> {
-    return this.weir.http('/json', { method: 'POST', body, headers });
+    return this.shop.weir.http('/json', { method: 'POST', body, headers });
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -17,14 +17,14 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
     });
     /** The log messages about the collector, in order. */
     function messages() {
-      return service.weir.output.match(/(?:cannot export|resumed exporting) traces/g) ?? [];
+      return service.shop.weir.output.match(/(?:cannot export|resumed exporting) traces/g) ?? [];
     }
     for (let time = 1; time <= 2; time += 1) {
       for (let calls = 0; calls < 20; calls += 1) expect(await service.call()).toBe(status.OK);
-      await service.weir.until('the failure is logged', () => messages().at(-1) === 'cannot export traces');
+      await service.shop.weir.until('the failure is logged', () => messages().at(-1) === 'cannot export traces');
       await using collector = await CollectorProcess.start(ports);
       // Spans may be lost until an export has succeeded again.
-      await service.weir.until('the recovery is logged', async () => {
+      await service.shop.weir.until('the recovery is logged', async () => {
         await service.call();
         return messages().at(-1) === 'resumed exporting traces';
       });
@@ -52,7 +52,7 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
     await until('an export is tried', () => proxy.accepted > 0);
     proxy.fault = 'none';
     expect(await collector.trace(traceId, 2)).toHaveLength(2);
-    expect(service.weir.output).not.toContain('cannot export traces');
+    expect(service.shop.weir.output).not.toContain('cannot export traces');
   });
 });
 

@@ -93,10 +93,7 @@ export class RedisSentinels implements AsyncDisposable {
   async failOver(): Promise<void> {
     const before = await this.masterPort();
     await until('a failover begins', () =>
-      this.sentinels[0]?.control.call('SENTINEL', 'FAILOVER', MASTER_NAME).then(
-        () => true,
-        () => false,
-      ),
+      this.sentinels[0]?.control.call('SENTINEL', 'FAILOVER', MASTER_NAME).then(Boolean, () => false),
     );
     await until('the master has changed', async () => (await this.masterPort()) !== before);
   }
