@@ -93,7 +93,7 @@ describe('docs/proxies.md', () => {
   });
 });
 
-it('the configuration of Envoy in deploy/compose limits with the rules that compose.yaml mounts, and its health check sees a live Envoy only', async () => {
+it('deploy/compose limits with the rules that compose.yaml mounts, and its health check sees a live Envoy only', async () => {
   const env = { RUNTIME_ROOT: join(ROOT, 'examples/envoy'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
   await using weir = await WeirProcess.start({ env });
   const changes = [

@@ -56,7 +56,7 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
   });
 });
 
-it('standard settings of the OTLP exporter that are invalid prevent the service from starting when there is no default', async () => {
+it('invalid standard settings of the OTLP exporter prevent the start when there is no default', async () => {
   await using weir = await WeirProcess.start({
     env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },
     awaitServing: false,
