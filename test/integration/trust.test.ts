@@ -12,11 +12,9 @@ const authority = newAuthority();
 const { cert, key } = authority.issue('localhost');
 authority.dispose();
 const CA = folder.at('ca.pem');
-beforeAll(() => {
-  for (const [name, text] of Object.entries({ 'ca.pem': authority.ca, 'cert.pem': cert, 'key.pem': key })) {
-    folder.write(name, text);
-  }
-});
+for (const [name, text] of Object.entries({ 'ca.pem': authority.ca, 'cert.pem': cert, 'key.pem': key })) {
+  folder.write(name, text);
+}
 afterAll(() => folder[Symbol.dispose]());
 
 // What the variables of the operating system may contain is tested in net/trusted-roots.test.ts.

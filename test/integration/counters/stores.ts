@@ -1,20 +1,98 @@
 import { firstValueFrom } from 'rxjs';
+import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { plaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
+import type { CounterAdministration, CounterKey } from '../../../src/streams/ports/counter-administration';
+import type { Counters } from '../../../src/streams/ports/counters';
 import type { MemcachedProcess } from '../../support/processes/memcached-process';
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
-import { type AdministeredCounters, type AdministrationTraits, administrationScenarios } from './administration';
-import { type StoreTraits, countingScenarios } from './scenarios';
+import { type StoreTraits, apply, countingScenarios, operation } from './scenarios';
+
+type AdministeredCounters = Counters & CounterAdministration;
+
+let keys = 0;
+
+/** A counter that no other scenario uses. Half of them are in the store of per-second limits, if there is one. */
+function freshCounter(windowSeconds = 60): CounterKey {
+  keys += 1;
+  return { key: `administered_${keys}`, windowSeconds };
+}
+
+function hit({ key, windowSeconds }: CounterKey, hits: number) {
+  return operation(key, hits, { windowSeconds });
+}
+
+interface Traits extends StoreTraits {
+  /** Whether the lifetime of a key is at least the length of its window; in memory, it ends with the window. Default true. */
+  readonly livesForWindow?: boolean;
+}
+
+/** The administration that all counter stores have in common. @param store called when a scenario begins */
+function administrationScenarios(store: () => AdministeredCounters, { livesForWindow = true }: Traits): void {
+  /** Checks that a key lives about as long as its window: nothing that depends on how fast the test runs. */
+  function expectLifetime(timeToLive: number | null, windowSeconds: number): void {
+    expect(timeToLive).not.toBeNull();
+    expect(timeToLive).toBeGreaterThan(livesForWindow ? windowSeconds / 2 : 0);
+    expect(timeToLive).toBeLessThanOrEqual(windowSeconds + 2);
+  }
+
+  const NONE = { count: 0, timeToLive: null };
+
+  it.each([3600, 1])('reads a counter of %d seconds without changing it', async (windowSeconds) => {
+    const counter = freshCounter(windowSeconds);
+    for (let read = 0; read < 2; read += 1) expect(await store().readCounter(counter)).toEqual(NONE);
+    await apply(store(), hit(counter, 4));
+    const { count, timeToLive } = await store().readCounter(counter);
+    // A counter of a second may be gone.
+    expect(windowSeconds === 1 ? [4, 0] : [4]).toContain(count);
+    if (windowSeconds > 1) expectLifetime(timeToLive, windowSeconds);
+  });
+
+  it('sets a counter, to which later hits are added, and keeps its expiry, or creates it with one', async () => {
+    const counter = freshCounter(86_400);
+    await apply(store(), hit(counter, 4));
+    const before = await store().readCounter(counter);
+    expect(await store().setCounter(counter, 100)).toMatchObject({ count: 4 });
+    const after = await store().readCounter(counter);
+    expect(after.count).toBe(100);
+    expectLifetime(after.timeToLive, 86_400);
+    expect(after.timeToLive).toBeLessThanOrEqual(before.timeToLive!);
+    expect(await apply(store(), hit(counter, 2))).toEqual([102]);
+    const absent = freshCounter(7200);
+    expect(await store().setCounter(absent, 7)).toEqual(NONE);
+    expectLifetime((await store().readCounter(absent)).timeToLive, 7200);
+    expect(await apply(store(), hit(absent, 1))).toEqual([8]);
+  });
+
+  it('sets a counter to 0 and to the largest count', async () => {
+    const counter = freshCounter();
+    await store().setCounter(counter, LARGEST_COUNT);
+    expect(await apply(store(), hit(counter, 1))).toEqual([LARGEST_COUNT]);
+    expect(await store().setCounter(counter, 0)).toMatchObject({ count: LARGEST_COUNT });
+    expect(await apply(store(), hit(counter, -5), hit(counter, 3))).toEqual([0, 3]);
+  });
+
+  it('clears a counter and no other, so that the next hit is the first one and sets the expiry', async () => {
+    const [counter, other] = [freshCounter(3600), freshCounter(3600)];
+    expect(await store().clearCounter(counter)).toEqual(NONE);
+    await apply(store(), hit(counter, 9), hit(other, 2));
+    expect(await store().clearCounter(counter)).toMatchObject({ count: 9 });
+    expect(await store().readCounter(counter)).toEqual(NONE);
+    expect(await apply(store(), hit(counter, 1))).toEqual([1]);
+    expectLifetime((await store().readCounter(counter)).timeToLive, 3600);
+    expect(await store().readCounter(other)).toMatchObject({ count: 2 });
+  });
+}
 
 /** Waits for a server to start, which is then stopped after the tests of its store, also when they fail. */
-export type Use = <T extends AsyncDisposable>(starting: Promise<T>) => Promise<T>;
+type Use = <T extends AsyncDisposable>(starting: Promise<T>) => Promise<T>;
 
 type Open = (use: Use) => AdministeredCounters | Promise<AdministeredCounters>;
 
 /** Plays every scenario on a store, which is opened before the first of them and closed after the last. */
-export function storeTests(where: string, open: Open, traits: StoreTraits & AdministrationTraits = {}): void {
+export function storeTests(where: string, open: Open, traits: Traits = {}): void {
   describe(`counters ${where}`, () => {
     const started: AsyncDisposable[] = [];
     let counters: AdministeredCounters;

@@ -93,40 +93,34 @@ describe('docs/proxies.md', () => {
   });
 });
 
-describe('the configuration of Envoy in deploy/compose', () => {
-  it('limits with the rules that compose.yaml mounts, and its health check sees a live Envoy only', async () => {
-    const env = { RUNTIME_ROOT: join(ROOT, 'examples/envoy'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
-    await using weir = await WeirProcess.start({ env });
-    const changes = [
-      // The upstream of the test takes the place of this listener, which gets an address of its own.
-      [
-        'address: { socket_address: { address: 127.0.0.1, port_value: 9000 } }\n      filter_chains',
-        `address: { pipe: { path: ${folder.at('upstream.sock')} } }\n      filter_chains`,
-      ],
-      ['address: weir,', 'address: 127.0.0.1,'],
-      ['address: 0.0.0.0,', 'address: 127.0.0.1,'],
-    ] as const;
-    const compose = parseDocument(await readFile(join(ROOT, 'compose.yaml'), 'utf8'));
-    const check = compose.toJS().services.envoy.healthcheck.test as readonly [string, string, ...string[]];
-    const [, shell, ...args] = check;
-    async function isLive(port: number): Promise<boolean> {
-      return (
-        await run(
-          shell,
-          args.map((text) => text.replace('/9901', `/${port}`)),
-        )
-      ).isOk;
-    }
-    let adminPort: number;
-    {
-      await using envoy = await EnvoyProcess.start({ weirPort: weir.ports.grpc, config: COMPOSE, changes });
-      adminPort = envoy.admin.port;
-      await roomInMinute();
-      const statuses: number[] = [];
-      for (let call = 0; call < 4; call += 1) statuses.push((await envoy.get('/orders', { 'x-user': 'anna' })).status);
-      expect(statuses).toEqual([200, 200, 200, 429]);
-      expect(await isLive(adminPort)).toBe(true);
-    }
-    expect(await isLive(adminPort)).toBe(false);
-  });
+it('deploy/compose limits with the rules that compose.yaml mounts, and its health check sees a live Envoy only', async () => {
+  const env = { RUNTIME_ROOT: join(ROOT, 'examples/envoy'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
+  await using weir = await WeirProcess.start({ env });
+  const changes = [
+    // The upstream of the test takes the place of this listener, which gets an address of its own.
+    [
+      'address: { socket_address: { address: 127.0.0.1, port_value: 9000 } }\n      filter_chains',
+      `address: { pipe: { path: ${folder.at('upstream.sock')} } }\n      filter_chains`,
+    ],
+    ['address: weir,', 'address: 127.0.0.1,'],
+    ['address: 0.0.0.0,', 'address: 127.0.0.1,'],
+  ] as const;
+  const compose = parseDocument(await readFile(join(ROOT, 'compose.yaml'), 'utf8'));
+  const check = compose.toJS().services.envoy.healthcheck.test as readonly [string, string, ...string[]];
+  const [, shell, ...args] = check;
+  async function isLive(port: number): Promise<boolean> {
+    const live = args.map((text) => text.replace('/9901', `/${port}`));
+    return (await run(shell, live)).isOk;
+  }
+  let adminPort: number;
+  {
+    await using envoy = await EnvoyProcess.start({ weirPort: weir.ports.grpc, config: COMPOSE, changes });
+    adminPort = envoy.adminPort;
+    await roomInMinute();
+    const statuses: number[] = [];
+    for (let call = 0; call < 4; call += 1) statuses.push((await envoy.get('/orders', { 'x-user': 'anna' })).status);
+    expect(statuses).toEqual([200, 200, 200, 429]);
+    expect(await isLive(adminPort)).toBe(true);
+  }
+  expect(await isLive(adminPort)).toBe(false);
 });

@@ -3,19 +3,20 @@ import { mkdir, rmdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { keySlot } from '../../../src/sinks/counters/kvstore/stores/slots';
-import type { RedisCluster } from '../../support/processes/redis/redis-cluster';
-import type { RedisProcess } from '../../support/processes/redis/redis-process';
-import type { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
-import type { Fault, FaultProxy } from '../../support/servers/fault-proxy';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { type Fault, FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { CONNECTIONS, type Course, type Scene, expectFewLines, expectLinePerOutage } from './fault-play';
-import type { Load } from './load';
+import { CONNECTIONS, type Course, type Scene, expectFewLines, expectLinePerOutage, playFault } from './fault-play';
+import { type FaultTests, faultTests } from './fault-rows';
+import { type Load, storedCounts } from './load';
 
-export type Courses<D> = Readonly<Record<string, Course<D>>>;
+type Courses<D> = Readonly<Record<string, Course<D>>>;
 /** The parts of a single server behind a proxy, and of servers that take over from one another. */
-export type Single = { readonly proxy: FaultProxy };
-export type Several<S> = { readonly servers: S };
+type Single = { readonly proxy: FaultProxy };
+type Several<S> = { readonly servers: S };
 
 async function moreSucceed(load: Load, calls: number): Promise<void> {
   const before = load.count('OK');
@@ -43,7 +44,7 @@ function lossOf(fault: Fault): Course<Single> {
   };
 }
 
-export const CONNECTION_FAULTS: Courses<Single> = {
+const CONNECTION_FAULTS: Courses<Single> = {
   'the server crashes': {
     begin: ({ server }) => server.crash(),
     end: ({ server }) => server.run(),
@@ -76,7 +77,7 @@ async function save({ control }: RedisProcess, outcome: 'ok' | 'err'): Promise<v
   );
 }
 
-export const REPLY_FAULTS: Courses<Single> = {
+const REPLY_FAULTS: Courses<Single> = {
   'the server still loads its data': {
     directives: ['--key-load-delay', '10000', '--loading-process-events-interval-bytes', '1024'],
     begin: async ({ server }) => {
@@ -207,7 +208,7 @@ function masterFault(course: Course<Several<RedisSentinels>>): Course<Several<Re
   return sentinelFault({ losesData: true, repair: ({ servers }) => servers.rejoin(), ...course });
 }
 
-export const SENTINEL_FAULTS: Courses<Several<RedisSentinels>> = {
+const SENTINEL_FAULTS: Courses<Several<RedisSentinels>> = {
   'the master crashes': masterFault({
     begin: async ({ servers, server }) => {
       await servers.failOverWhenSilent();
@@ -275,7 +276,7 @@ function clusterFault(course: Course<Several<RedisCluster>>): Course<Several<Red
 }
 
 /** The server is a master that has a replica. */
-export const CLUSTER_FAULTS: Courses<Several<RedisCluster>> = {
+const CLUSTER_FAULTS: Courses<Several<RedisCluster>> = {
   'a master crashes and its replica takes over': clusterFault({
     begin: async ({ servers, server }) => {
       await servers.failOverWhenSilent();
@@ -325,3 +326,70 @@ export const CLUSTER_FAULTS: Courses<Several<RedisCluster>> = {
     },
   }),
 };
+
+/** Servers that are started by the first test that needs them, and stopped after the last one. */
+function shared<T extends AsyncDisposable>(start: () => Promise<T>): () => Promise<T> {
+  let started: Promise<T> | undefined;
+  afterAll(async () => (await started)?.[Symbol.asyncDispose]());
+  return () => (started ??= start());
+}
+
+/** A current master that has a replica to take over from it. */
+async function masterWithReplica(cluster: RedisCluster): Promise<RedisProcess> {
+  for (const server of cluster.servers) {
+    const [role, , replicas] = (await server.control.role()) as [string, number, unknown[]];
+    if (role === 'master' && replicas.length > 0) return server;
+  }
+  throw new Error('no master has a replica');
+}
+
+/** The tests of the rows about Redis that belong to a suite. */
+export function redisFaultTests(suite: FaultTests<unknown>['suite']): void {
+  function singleServer(heading: string, courses: Courses<Single>, timeout: number): void {
+    faultTests(heading, {
+      suite,
+      courses,
+      play: async (course, row) => {
+        await using server = await RedisProcess.start({ directives: course.directives ?? [] });
+        await using proxy = await FaultProxy.start(() => server);
+        const main = { url: proxy.address, timeout };
+        const parts = { server, proxy };
+        await playFault(course, row, { main, parts, stored: (keys) => storedCounts(server.control, keys) });
+      },
+    });
+  }
+
+  describe('counters in Redis under load', () => {
+    singleServer('Single server: connections', CONNECTION_FAULTS, 300);
+    // The server answers at once: on a busy machine, too, no call ends before its reply has been read.
+    singleServer('Single server: error replies', REPLY_FAULTS, 5_000);
+
+    const sentinels = shared(() => RedisSentinels.start());
+    faultTests('Sentinels', {
+      suite,
+      courses: SENTINEL_FAULTS,
+      play: async (course, row) => {
+        const servers = await sentinels();
+        await playFault(course, row, {
+          main: { type: 'sentinel', url: servers.url, timeout: 400 },
+          parts: { servers, server: await servers.currentMaster() },
+          stored: async (keys) => storedCounts((await servers.currentMaster()).control, keys),
+        });
+      },
+    });
+
+    const cluster = shared(() => RedisCluster.start({ replicas: 1 }));
+    faultTests('Cluster', {
+      suite,
+      courses: CLUSTER_FAULTS,
+      play: async (course, row) => {
+        const servers = await cluster();
+        await playFault(course, row, {
+          main: { type: 'cluster', url: servers.url, timeout: 500 },
+          parts: { servers, server: await masterWithReplica(servers) },
+          stored: (keys) => servers.storedCounts(keys),
+        });
+      },
+    });
+  });
+}

@@ -1,3 +1,3 @@
-import { redisFaultTests } from './fault-tests';
+import { redisFaultTests } from './fault-courses';
 
 redisFaultTests('long');

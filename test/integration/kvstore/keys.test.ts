@@ -1,12 +1,7 @@
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { KvstoreOptions } from '../../../src/sinks/counters/kvstore/connections/options';
-import { Statistics } from '../../../src/statistics/statistics';
 import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
-import { Limiter } from '../../../src/limiter/limiter';
-import { request } from '../../support/data/requests';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
-import { limit, rulesetOf } from '../../support/data/rules';
-import { DEFAULT_OPTIONS } from '../../support/data/service';
 import { apply, operation } from '../counters/scenarios';
 import { connected, instance } from './options';
 
@@ -52,15 +47,6 @@ async function callsOf(command: string): Promise<number> {
 }
 
 describe('keys in Redis', () => {
-  it('are the cache keys, with plain integers as values, as the Go service writes them', async () => {
-    const ruleset = rulesetOf('shop', { key: 'user', rateLimit: limit(10, 'MINUTE') });
-    const limiter = new Limiter({ ...DEFAULT_OPTIONS, cacheKeyPrefix: 'prod:' }, new Statistics(10));
-    const { operations } = limiter.begin(request('shop', ['user=ann'], 3), ruleset, 1_700_000_042_000);
-    await apply(await open(), ...operations);
-    expect(await server.control.keys('*')).toEqual(['prod:shop_user_ann_1700000040']);
-    expect(await server.control.get('prod:shop_user_ann_1700000040')).toBe('3');
-  });
-
   inBothWays('expire after their window plus a random time below the jitter', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 300 });
     const keys = Array.from({ length: 200 }, (_, index) => `k${index}`);
@@ -219,29 +205,24 @@ describe('keys in Redis', () => {
   });
 });
 
-describe('two instances', () => {
-  it('hold the limits per second and all others, decide a guard over both together, and fail independently', async () => {
-    // A key of the limit per second stays longer than the test takes, almost always.
-    const counters = await open({ perSecond: instance(second.address), expirationJitterMaxSeconds: 1_000_000 });
-    const perSecond = { windowSeconds: 1 };
-    const steps = [
-      operation('second', 1, perSecond),
-      operation('minute', 1),
-      operation('day', 2, { windowSeconds: 86_400 }),
-    ];
-    expect(await apply(counters, ...steps)).toEqual([1, 1, 2]);
-    expect((await server.control.keys('*')).toSorted()).toEqual(['day', 'minute']);
-    expect(await second.control.keys('*')).toEqual(['second']);
-    const guard = { operations: 2 };
-    const guarded = [
-      operation('second', 1, { ...perSecond, guard, limit: 1 }),
-      operation('new', 1, { guard, limit: 5 }),
-    ];
-    expect(await apply(counters, ...guarded)).toEqual([2, 0]);
-    expect(await server.control.exists('new')).toBe(0);
-    await second.control.config('SET', 'maxmemory', '1');
-    const failed = { code: 'store_failed', message: 'the counter store is out of memory' };
-    expect(await apply(counters, operation('second', 1, perSecond), operation('minute', 1))).toMatchObject([failed, 2]);
-    await second.control.config('SET', 'maxmemory', '0');
-  });
+it('two instances hold the limits per second and all others, decide a guard over both together, and fail independently', async () => {
+  // A key of the limit per second stays longer than the test takes, almost always.
+  const counters = await open({ perSecond: instance(second.address), expirationJitterMaxSeconds: 1_000_000 });
+  const perSecond = { windowSeconds: 1 };
+  const steps = [
+    operation('second', 1, perSecond),
+    operation('minute', 1),
+    operation('day', 2, { windowSeconds: 86_400 }),
+  ];
+  expect(await apply(counters, ...steps)).toEqual([1, 1, 2]);
+  expect((await server.control.keys('*')).toSorted()).toEqual(['day', 'minute']);
+  expect(await second.control.keys('*')).toEqual(['second']);
+  const guard = { operations: 2 };
+  const guarded = [operation('second', 1, { ...perSecond, guard, limit: 1 }), operation('new', 1, { guard, limit: 5 })];
+  expect(await apply(counters, ...guarded)).toEqual([2, 0]);
+  expect(await server.control.exists('new')).toBe(0);
+  await second.control.config('SET', 'maxmemory', '1');
+  const failed = { code: 'store_failed', message: 'the counter store is out of memory' };
+  expect(await apply(counters, operation('second', 1, perSecond), operation('minute', 1))).toMatchObject([failed, 2]);
+  await second.control.config('SET', 'maxmemory', '0');
 });

@@ -4,6 +4,8 @@ import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counte
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
+import { until } from '../../support/waiting/until';
+import { apply, operation } from '../counters/scenarios';
 
 export const NO_TLS_FILES: StoreTlsFiles = {
   cacert: undefined,
@@ -67,4 +69,15 @@ export async function connected(main: InstanceOptions, more: Partial<KvstoreOpti
   const counters = openKvstore(main, more);
   await firstValueFrom(counters.ready$);
   return counters;
+}
+
+/** For the start: counters that give up soon when they cannot connect. */
+export const GIVE_UP = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 200 };
+
+/** The count of the first call that succeeds: those of the time without a connection fail. */
+export function nextCount(counters: KvstoreCounters, key: string): Promise<number> {
+  return until('a call succeeds', async () => {
+    const [count] = await apply(counters, operation(key, 1)).catch(() => []);
+    return typeof count === 'number' && count;
+  });
 }

@@ -8,17 +8,13 @@ import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { NO_TLS_FILES, connected, instance } from './options';
+import { GIVE_UP, NO_TLS_FILES, connected, instance, nextCount } from './options';
 
 /** Enough keys to have some on every node of a cluster. */
 const KEYS = Array.from({ length: 60 }, (_, index) => `k${index}`);
 
-let tls: RedisTls;
-let strangers: RedisTls;
-beforeAll(() => {
-  tls = new RedisTls();
-  strangers = new RedisTls();
-});
+const tls = new RedisTls();
+const strangers = new RedisTls();
 afterAll(() => {
   tls[Symbol.dispose]();
   strangers[Symbol.dispose]();
@@ -30,15 +26,7 @@ function open(main: InstanceOptions, tlsFiles = NO_TLS_FILES): Promise<KvstoreCo
 
 /** Rejects with the reason why the store cannot be connected to. */
 function failToConnect(main: InstanceOptions, tlsFiles = NO_TLS_FILES): Promise<KvstoreCounters> {
-  return connected(main, { tlsFiles, startup: { initialInterval: 10, maxInterval: 20, maxElapsedTime: 200 } });
-}
-
-/** Adds a hit to the key, repeatedly until one is counted. */
-function countUntilSuccess(counters: KvstoreCounters, key: string): Promise<number> {
-  return until('a hit is counted', async () => {
-    const [count] = await apply(counters, operation(key, 1)).catch(() => []);
-    return typeof count === 'number' && count;
-  });
+  return connected(main, { tlsFiles, startup: GIVE_UP });
 }
 
 describe('sentinels and servers with TLS', () => {
@@ -69,7 +57,7 @@ describe('sentinels and servers with TLS', () => {
     await until('the replica has the key', async () => (await sentinels.replica.control.dbsize()) === 1);
     await sentinels.failOver();
     await until('the new master counts', async () => {
-      await countUntilSuccess(counters, 'k');
+      await nextCount(counters, 'k');
       return Number(await sentinels.replica.control.get('k')) > 1;
     });
   });
@@ -108,7 +96,7 @@ describe('a cluster with TLS that requires client certificates', () => {
   it('counts on every node with a client certificate', async () => {
     const files = { ...tls.files({ withCertificate: true }), skipHostnameVerification: true };
     const counters = await open(main(), files);
-    for (const key of KEYS) expect(await countUntilSuccess(counters, key)).toBe(1);
+    for (const key of KEYS) expect(await nextCount(counters, key)).toBe(1);
     expect(await cluster.storedCounts(KEYS)).toEqual(KEYS.map(() => 1));
     for (const { control } of cluster.masters) expect(await control.dbsize()).toBeGreaterThan(0);
   });
@@ -117,7 +105,7 @@ describe('a cluster with TLS that requires client certificates', () => {
     const counters = await open(main(), tls.files({ withCertificate: true }));
     const owners = await Promise.all(KEYS.map((key) => cluster.ownerOf(keySlot(key))));
     const [first, second, third] = cluster.masters.map((master) => KEYS[owners.indexOf(master)]!);
-    for (const key of [first, second]) expect(await countUntilSuccess(counters, key!)).toBeGreaterThan(0);
+    for (const key of [first, second]) expect(await nextCount(counters, key!)).toBeGreaterThan(0);
     const [failure] = await apply(counters, operation(third!, 1));
     expect(failure).toMatchObject({ code: 'store_failed', message: 'there is no connection to the counter store' });
     expect(String((failure as Error).cause)).toMatch(/altnames/);
@@ -175,7 +163,7 @@ describe('credentials of sentinels and clusters', () => {
     await rotate(sentinel, 'bob', 'second');
     await connects(sentinel, 'bob');
     await rotate(master, 'ann', 'second');
-    expect(await countUntilSuccess(counters, 'k')).toBeGreaterThan(0);
+    expect(await nextCount(counters, 'k')).toBeGreaterThan(0);
   });
 
   it('are used, as they are at the moment, for every node of a cluster', async () => {
@@ -183,9 +171,9 @@ describe('credentials of sentinels and clusters', () => {
     const main = instance(cluster.url, { type: 'cluster', auth: 'ann:first' });
     let { auth } = main;
     const counters = await open({ ...main, current: () => ({ ...main, auth }) });
-    for (const key of KEYS) expect(await countUntilSuccess(counters, key)).toBe(1);
+    for (const key of KEYS) expect(await nextCount(counters, key)).toBe(1);
     auth = 'ann:second';
     for (const node of cluster.masters) await rotate(node, 'ann', 'second');
-    for (const key of KEYS) expect(await countUntilSuccess(counters, key)).toBeGreaterThan(1);
+    for (const key of KEYS) expect(await nextCount(counters, key)).toBeGreaterThan(1);
   });
 });

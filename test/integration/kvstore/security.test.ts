@@ -9,10 +9,9 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { NO_TLS_FILES, connected, instance, openKvstore } from './options';
+import { GIVE_UP, NO_TLS_FILES, connected, instance, nextCount, openKvstore } from './options';
 
 const PASSWORD = 'hidden:pass word';
-const GIVE_UP = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 200 };
 
 /** Opens counters that give up soon when they cannot connect, and resolves when they are connected. */
 function open(main: InstanceOptions, tlsFiles = NO_TLS_FILES, log = new RecordedLog()): Promise<KvstoreCounters> {
@@ -21,14 +20,6 @@ function open(main: InstanceOptions, tlsFiles = NO_TLS_FILES, log = new Recorded
 
 async function counts(...given: Parameters<typeof open>): Promise<unknown> {
   return (await apply(await open(...given), operation(`k${Math.random()}`, 1)))[0];
-}
-
-/** The count of the first call that succeeds: those of the time without a connection fail. */
-function nextCount(counters: KvstoreCounters): Promise<number> {
-  return until('a call succeeds', async () => {
-    const [result] = await apply(counters, operation('again', 1)).catch(() => []);
-    return typeof result === 'number' && result;
-  });
 }
 
 describe('credentials', () => {
@@ -126,24 +117,21 @@ describe('credentials', () => {
     await server.control.call('CLIENT', 'KILL', 'USER', 'rotating');
     await until('the log has the reason', () => log.text.includes('WRONGPASS'));
     url = `redis://rotating:second@${server.address}`;
-    expect(await nextCount(counters)).toBeGreaterThan(0);
+    expect(await nextCount(counters, 'again')).toBeGreaterThan(0);
     expect(log.text).not.toContain('hidden-word');
   });
 });
 
 describe('TLS', () => {
-  let tls: RedisTls;
+  const tls = new RedisTls();
+  const files = tls.files({ withCertificate: true });
+  const folder = new TemporaryFolder();
   let server: RedisProcess;
-  let files: StoreTlsFiles;
-  let folder: TemporaryFolder;
   function textOf(path: string | undefined): string {
     return readFileSync(path ?? '', 'utf8');
   }
 
   beforeAll(async () => {
-    folder = new TemporaryFolder();
-    tls = new RedisTls();
-    files = tls.files({ withCertificate: true });
     // It accepts only TLS and requires a client certificate.
     server = await RedisProcess.start({ ...tls.server, directives: tls.directives('localhost') });
   });
@@ -216,7 +204,7 @@ describe('TLS', () => {
     const counters = await open(byName({ poolSize: 1 }), { ...files, clientCert, clientKey }, log);
     async function again(): Promise<void> {
       await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-      await nextCount(counters);
+      await nextCount(counters, 'again');
     }
     folder.write('rotated.pem', 'broken');
     await again();

@@ -1,14 +1,52 @@
+import type { Socket } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
-import { FakeSentinel, type SentinelView } from '../../support/servers/fake-sentinel';
+import { CommandServer, encode } from '../../support/servers/command-server';
 import { SilentPeer } from '../../support/servers/silent-peer';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { instance, openKvstore } from './options';
+import { GIVE_UP, connected, instance, openKvstore } from './options';
+
+type Master = { readonly port: number };
+
+/** A sentinel that names the master that the test says, however old this information is. */
+class FakeSentinel extends CommandServer {
+  readonly #subscribers = new Set<Socket>();
+  /** How often it was queried for the master. */
+  queries = 0;
+  /** Queries are answered, with the master at their arrival, when this has resolved. */
+  held: Promise<unknown> = Promise.resolve();
+
+  constructor(public master: Master) {
+    super((name, args, client) => {
+      if (name === 'subscribe') {
+        this.#subscribers.add(client);
+        client.once('close', () => this.#subscribers.delete(client));
+        return ['subscribe', args[0] ?? '', 1];
+      }
+      if (name !== 'sentinel') return 'PONG';
+      if (args[0]?.toLowerCase() !== 'get-master-addr-by-name') return [];
+      this.queries += 1;
+      const port = String(this.master.port);
+      return this.held.then(() => ['127.0.0.1', port]);
+    });
+  }
+
+  get subscribers(): number {
+    return this.#subscribers.size;
+  }
+
+  /** Names this master from now on, and sends `+switch-master`. */
+  announce(master: Master): void {
+    const message = `counters 127.0.0.1 ${this.master.port} 127.0.0.1 ${master.port}`;
+    this.master = master;
+    for (const client of this.#subscribers) client.write(encode(['message', '+switch-master', message]));
+  }
+}
 
 const disposed: AsyncDisposable[] = [];
 
@@ -27,15 +65,10 @@ afterEach(async () => {
 });
 afterAll(() => Promise.all([old[Symbol.asyncDispose](), current[Symbol.asyncDispose]()]));
 
-async function sentinelsOf(...views: readonly SentinelView[]): Promise<[FakeSentinel, FakeSentinel]> {
-  const started = await Promise.all(views.map((view) => FakeSentinel.start(view)));
+async function sentinelsOf(...masters: readonly Master[]): Promise<[FakeSentinel, FakeSentinel]> {
+  const started = await Promise.all(masters.map((master) => new FakeSentinel(master).listen()));
   disposed.push(...started);
   return started as [FakeSentinel, FakeSentinel];
-}
-
-/** A view that no test changes: an object of its own for each sentinel. */
-function twice(view: SentinelView): readonly [SentinelView, SentinelView] {
-  return [{ ...view }, { ...view }];
 }
 
 function countersFor(
@@ -79,11 +112,11 @@ async function clientsOf(server: RedisProcess): Promise<number> {
 
 describe('a failover that the first sentinel has not noticed', () => {
   it('is followed as soon as another sentinel announces it', async () => {
-    const [first, second] = await sentinelsOf(...twice({ master: old }));
+    const [first, second] = await sentinelsOf(old, old);
     const counters = await countersOf([first, second]);
     await apply(counters, operation('hits', 1));
     expect(await hitsOn(old)).toBe(1);
-    second.announce({ master: current });
+    second.announce(current);
     expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
     const late = await hitsOn(old);
     for (let hit = 0; hit < 20; hit += 1) await apply(counters, operation('hits', 1));
@@ -92,18 +125,17 @@ describe('a failover that the first sentinel has not noticed', () => {
   });
 
   it('is followed although no sentinel answers a query after the announcement', async () => {
-    const [first, second] = await sentinelsOf(...twice({ master: old }));
+    const [first, second] = await sentinelsOf(old, old);
     const counters = await countersOf([first, second]);
     for (const sentinel of [first, second]) sentinel.held = new Promise(() => undefined);
-    second.announce({ master: current });
+    second.announce(current);
     expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
     await until('the connections to the old master are closed', async () => (await clientsOf(old)) === 0);
   });
 
   it('is followed while the old master does not accept connections, also without an announcement', async () => {
     const [dead] = await freePorts(1);
-    const stale = { master: { port: dead } };
-    const sentinels = await sentinelsOf(...twice(stale), { master: current });
+    const sentinels = await sentinelsOf({ port: dead }, { port: dead }, current);
     // `ready$` waits for the master.
     expect(await hitsArrivingOn(current, await countersOf(sentinels))).toBeGreaterThan(0);
   });
@@ -111,17 +143,17 @@ describe('a failover that the first sentinel has not noticed', () => {
   it('is followed while the old master hangs, without waiting for its timeout', async () => {
     const hung = await SilentPeer.start();
     disposed.push(hung);
-    const sentinels = await sentinelsOf(...twice({ master: { port: Number(hung.address.split(':')[1]) } }));
+    const sentinels = await sentinelsOf(hung, hung);
     const counters = countersFor(sentinels, { timeout: 0 });
     await until('the subscription', () => sentinels[1].subscribers === 1);
-    sentinels[1].announce({ master: current });
+    sentinels[1].announce(current);
     expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
   });
 
   it('is followed when the old master replies that it is a read-only replica', async () => {
-    const sentinels = await sentinelsOf(...twice({ master: old }));
+    const sentinels = await sentinelsOf(old, old);
     const counters = await countersOf(sentinels);
-    sentinels[1].view = { master: current };
+    sentinels[1].master = current;
     await old.control.call('REPLICAOF', '127.0.0.1', '1');
     expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
   });
@@ -129,20 +161,20 @@ describe('a failover that the first sentinel has not noticed', () => {
 
 describe('a sentinel', () => {
   it('whose announcement may have been missed is queried when it is connected to again', async () => {
-    const [sentinel] = await sentinelsOf({ master: old });
+    const [sentinel] = await sentinelsOf(old);
     const counters = await countersOf([sentinel]);
-    sentinel.view = { master: current };
+    sentinel.master = current;
     sentinel.cut();
     expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
     expect(await clientsOf(old)).toBe(0);
   });
 
   it('that is back with an old view does not move the connections while the one that answered last does not', async () => {
-    const [second, wrong] = await sentinelsOf(...twice({ master: current }));
+    const [second, wrong] = await sentinelsOf(current, current);
     const counters = await countersOf([second, wrong]);
     await until('both connections are open', async () => (await clientsOf(current)) === 2);
     const before = await info(current, 'total_connections_received');
-    wrong.view = { master: old };
+    wrong.master = old;
     const { queries } = second;
     wrong.cut();
     await until('the other one is queried', () => wrong.subscribers === 1 && second.queries > queries);
@@ -152,9 +184,9 @@ describe('a sentinel', () => {
   });
 
   it('is not queried when one of several connections to the master cannot be opened', async () => {
-    const [stale, second] = await sentinelsOf({ master: old }, { master: old });
+    const [stale, second] = await sentinelsOf(old, old);
     const counters = await countersOf([stale, second]);
-    second.announce({ master: current });
+    second.announce(current);
     expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
     await until('both connections are open', async () => (await clientsOf(current)) === 2);
     const [before, rejected] = [await hitsOn(old), await info(current, 'rejected_connections')];
@@ -173,9 +205,8 @@ describe('a sentinel', () => {
 
 it('a start without a sentinel that knows the master fails with the reason of each', async () => {
   const [dead] = await freePorts(1);
-  const startup = { initialInterval: 10, maxInterval: 20, maxElapsedTime: 50 };
   const main = instance(`counters,127.0.0.1:${dead}`, { type: 'sentinel' });
-  await expect(firstValueFrom(openKvstore(main, { startup }).ready$)).rejects.toThrow(
+  await expect(connected(main, { startup: GIVE_UP })).rejects.toThrow(
     new RegExp(`no sentinel returned the address of the master counters \\(127.0.0.1:${dead}: .*ECONNREFUSED`),
   );
 });

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import type { PlaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
@@ -8,7 +6,7 @@ import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { type FaultTests, faultTests } from '../kvstore/fault-rows';
-import { openPlaincache } from './options';
+import { ScriptedServer, openPlaincache } from './options';
 
 let server: MemcachedProcess;
 let proxy: FaultProxy;
@@ -107,18 +105,12 @@ const COURSES: Readonly<Record<string, Course | (() => Promise<void>)>> = {
     }
   },
   'the server sends garbage': async () => {
-    const garbage = createServer((socket) =>
-      socket.on('data', () => socket.write('hello\r\n')).on('error', () => undefined),
-    );
-    garbage.listen(0, '127.0.0.1');
-    await once(garbage, 'listening');
-    const address = `127.0.0.1:${(garbage.address() as AddressInfo).port}`;
-    const own = openPlaincache([{ address }], { log });
+    await using garbage = await ScriptedServer.start(() => 'hello\r\n');
+    const own = openPlaincache([garbage], { log });
     for (let call = 0; call < 2; call += 1) expect(await apply(own, operation('k', 5))).toEqual([5]);
     const reasons = log.lines.map(({ fields }) => fields['reason']);
     expect(reasons).toContain('in reply to get, the server sent "hello"');
     await own.close();
-    garbage.close();
   },
   'the server is out of memory': async () => {
     await using full = await MemcachedProcess.start({ args: ['-M', '-m', '2'] });
@@ -147,14 +139,13 @@ export function memcachedFaultTests(suite: FaultTests<unknown>['suite']): void {
     statistics = new Statistics(100);
     counters = openPlaincache([proxy, healthy], { log, statistics });
   });
-  afterEach(async () => {
-    await Promise.all([server, proxy, healthy].map((each) => each[Symbol.asyncDispose]()));
-  });
+  afterEach(() => Promise.all([server, proxy, healthy].map((each) => each[Symbol.asyncDispose]())));
 
   describe('counters in memcached', () => {
-    function playCourse(course: (typeof COURSES)[string]): Promise<void> {
-      return typeof course === 'function' ? course() : play(course);
-    }
-    faultTests('memcached', { suite, courses: COURSES, play: playCourse });
+    faultTests('memcached', {
+      suite,
+      courses: COURSES,
+      play: (course) => (typeof course === 'function' ? course() : play(course)),
+    });
   });
 }

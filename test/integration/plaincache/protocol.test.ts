@@ -8,8 +8,7 @@ import { RecordedLog } from '../../support/data/recorded-log';
 import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { openPlaincache } from './options';
-import { ScriptedServer, replies } from './scripted-server';
+import { ScriptedServer, openPlaincache, replies } from './options';
 
 let log: RecordedLog;
 let statistics: Statistics;

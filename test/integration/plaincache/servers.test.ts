@@ -3,7 +3,7 @@ import type { PlaincacheCounters, PlaincacheOptions } from '../../../src/sinks/c
 import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/srv-records';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import type { CounterLane } from '../../../src/streams/ports/counters';
-import { type Authority, newAuthority } from '../../support/data/certificates';
+import { newAuthority } from '../../support/data/certificates';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
@@ -42,8 +42,9 @@ function lanesOf(counters: PlaincacheCounters): ReadonlySet<CounterLane> {
 /** Recorded with Go: `crc32.ChecksumIEEE([]byte(key)) % n`, for n from 1 to 7. */
 const NODES = rows as unknown as readonly (readonly [key: string, ...nodes: number[]])[];
 
-describe('the server of a key', () => {
-  it.each([1, 2, 3, 4, 5, 6, 7])('is that of the Go service, for 200 keys and %i servers', (count) => {
+it.each([1, 2, 3, 4, 5, 6, 7])(
+  'the server of a key is that of the Go service, for 200 keys and %i servers',
+  (count) => {
     const addresses = Array.from({ length: count }, (_, index) => ({ address: `127.0.0.1:${index + 1}` }));
     const counters = open(addresses);
     const nodeOf = new Map<CounterLane, number>();
@@ -53,25 +54,19 @@ describe('the server of a key', () => {
       expect([key, nodeOf.get(lane)]).toEqual([key, nodes[count - 1]]);
     }
     expect([NODES.length, new Set(nodeOf.values()).size]).toEqual([200, count]);
-  });
-});
-
-/** A name server: a look-up of its records, which fails while there are none. */
-class Records {
-  records: readonly { readonly name: string; readonly port: number }[] = [];
-  queries = 0;
-
-  readonly lookUp = async () => {
-    this.queries += 1;
-    if (this.records.length === 0) throw new Error('querySrv ENODATA');
-    return this.records;
-  };
-}
+  },
+);
 
 describe('memcached servers from a DNS record', () => {
   it('are looked up at start, as often as it takes, and replaced when the record changes, and only then', async () => {
-    const dns = new Records();
-    const counters = open([], { servers: { record: RECORD, refresh: 20 }, lookUp: dns.lookUp });
+    const dns = { records: [] as ReturnType<typeof recordOf>[], queries: 0 };
+    /** Fails while there are no records. */
+    async function lookUp() {
+      dns.queries += 1;
+      if (dns.records.length === 0) throw new Error('querySrv ENODATA');
+      return dns.records;
+    }
+    const counters = open([], { servers: { record: RECORD, refresh: 20 }, lookUp });
     await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({
       message: 'the memcached servers are not known yet',
     });
@@ -134,38 +129,33 @@ describe('memcached servers from a DNS record', () => {
   });
 });
 
-describe('the health of the store', () => {
-  it('is lost when no server answers, and kept while one of two does', async () => {
-    await using only = await MemcachedProcess.start();
-    const states: boolean[] = [];
-    const subscription = open([only]).connected$.subscribe((state) => states.push(state));
-    const ofBoth: boolean[] = [];
-    const other = new RecordedLog();
-    subscription.add(open([only, first], { log: other }).connected$.subscribe((state) => ofBoth.push(state)));
-    try {
-      expect(states).toEqual([true]);
-      await only.crash();
-      await until('the server is missed by both', () => states.length === 2 && other.lines.length > 0);
-      expect([states, ofBoth]).toEqual([[true, false], [true]]);
-      await only.run();
-      await until('the store is connected', () => states.length === 3);
-      expect(states).toEqual([true, false, true]);
-    } finally {
-      subscription.unsubscribe();
-    }
-  });
+it('the store is unhealthy when no server answers, but not while one of two does', async () => {
+  await using only = await MemcachedProcess.start();
+  const states: boolean[] = [];
+  const subscription = open([only]).connected$.subscribe((state) => states.push(state));
+  const ofBoth: boolean[] = [];
+  const other = new RecordedLog();
+  subscription.add(open([only, first], { log: other }).connected$.subscribe((state) => ofBoth.push(state)));
+  try {
+    expect(states).toEqual([true]);
+    await only.crash();
+    await until('the server is missed by both', () => states.length === 2 && other.lines.length > 0);
+    expect([states, ofBoth]).toEqual([[true, false], [true]]);
+    await only.run();
+    await until('the store is connected', () => states.length === 3);
+    expect(states).toEqual([true, false, true]);
+  } finally {
+    subscription.unsubscribe();
+  }
 });
 
 describe('memcached over TLS', () => {
-  let folder: TemporaryFolder;
-  let authority: Authority;
-  let other: Authority;
+  const folder = new TemporaryFolder();
+  const [authority, other] = [newAuthority(), newAuthority()];
   let server: MemcachedProcess;
   let misnamed: MemcachedProcess;
 
   beforeAll(async () => {
-    folder = new TemporaryFolder();
-    [authority, other] = [newAuthority(), newAuthority()];
     folder.write('ca.pem', authority.ca);
     folder.write('other-ca.pem', other.ca);
     for (const [name, host] of Object.entries({ server: '127.0.0.1', misnamed: 'elsewhere.test', client: 'c.test' })) {

@@ -37,9 +37,7 @@ export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'ut
 export function documentedKinds(placeholder: 'rejection' | 'refusal'): readonly string[] {
   const text = readFileSync(FILE, 'utf8');
   const [, list = ''] = new RegExp(`\\\`<${placeholder}>\\\` is one of(.*?)(?:\n## |$)`, 's').exec(text) ?? [];
-  return [...list.matchAll(placeholder === 'refusal' ? /^\| `(\w+)` \|/gm : /`(\w+)`/g)].map(
-    ([, kind]) => kind as string,
-  );
+  return Array.from(list.matchAll(placeholder === 'refusal' ? /^\| `(\w+)` \|/gm : /`(\w+)`/g), ([, kind]) => kind!);
 }
 
 function pattern(written: string, any: string): RegExp {

@@ -1,6 +1,6 @@
 import { type ChannelCredentials, credentials, status } from '@grpc/grpc-js';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { data, headers, hello, request } from '../../grpc/http2/frames';
 import { connectPlain } from '../../grpc/http2/raw-client';
@@ -16,7 +16,7 @@ import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
-import { RacingProxy } from '../../support/servers/racing-proxy';
+import { LocalServer } from '../../support/servers/local-server';
 import { TcpReceiver } from '../../support/servers/statsd-receivers';
 import { until } from '../../support/waiting/until';
 import { DOCUMENTED, type DocumentedStatistic } from './documented-statistics';
@@ -235,6 +235,28 @@ async function withXdsAndMemory(): Promise<void> {
   await service.end();
 }
 
+/** A TCP proxy in front of memcached that lets something happen between a reply NOT_FOUND and its arrival at the client. */
+class RacingProxy extends LocalServer {
+  /** Called before the reply is forwarded. */
+  onMiss: () => Promise<unknown> = () => Promise.resolve();
+
+  constructor(target: MemcachedProcess) {
+    super(
+      createServer((client) => {
+        const server = connect(Number(target.address.split(':')[1]), '127.0.0.1').on('error', () => undefined);
+        client.on('close', () => server.destroy()).pipe(server.on('close', () => client.destroy()));
+        let forwarded = Promise.resolve();
+        server.on('data', (reply: Buffer) => {
+          forwarded = forwarded.then(async () => {
+            if (reply.includes('NOT_FOUND')) await this.onMiss();
+            client.write(reply);
+          });
+        });
+      }),
+    );
+  }
+}
+
 /** Counters in a memcached with little memory, calls over TLS, and a decision log that is not accepted. */
 async function withMemcachedAndTls(): Promise<void> {
   const authority = newAuthority();
@@ -242,7 +264,7 @@ async function withMemcachedAndTls(): Promise<void> {
   authority.dispose();
   using files = new SecretMount({ cert, key });
   await using server = await MemcachedProcess.start({ args: ['-M', '-m', '2'] });
-  await using proxy = await RacingProxy.start(server.address);
+  await using proxy = await new RacingProxy(server).listen();
   await using folder = await RuleFolder.with({ 'shop.yaml': RULES });
   const env = {
     ...folder.env,

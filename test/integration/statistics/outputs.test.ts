@@ -11,8 +11,6 @@ import { freePorts } from '../../support/processes/free-ports';
 import { isListening } from '../../support/processes/is-listening';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
-import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
-import { SocketFolder } from '../../support/servers/unix-stream-receiver';
 import { Shop } from '../../e2e/shop';
 import { DOCUMENTED, documentedKinds } from './documented-statistics';
 
@@ -243,18 +241,6 @@ describe('statistics', () => {
     expect(JSON.parse(await weir.line(/global_shadow_mode/))).toMatchObject({ msg: 'flushing counter', json });
     await weir.line(/"name":"ratelimit_server.ShouldRateLimit.response_time","type":"timer"/);
     await weir.line(/"name":"ratelimit.statistics.runtime_keys","type":"gauge"/);
-  });
-
-  it('reach an agent on a Unix datagram socket, up to those since the last flush', async () => {
-    using socket = new SocketFolder();
-    await using receiver = await UnixDatagramReceiver.start(socket.path);
-    const env = { USE_DOG_STATSD: 'true', STATSD_HOST: `unix://${socket.path}`, EXTRA_TAGS: 'stage:prod' };
-    await using shop = await startShop(env);
-    await shop.client.shouldRateLimit('shop', ['plain'], 3);
-    shop.weir.signal('SIGTERM');
-    expect(await shop.weir.exited).toBe(0);
-    const hits = 'ratelimit.service.rate_limit.shop.plain.total_hits:3|c|#stage:prod';
-    await receiver.until('the hits', () => receiver.lines.includes(hits));
   });
 
   it('are on no output with DISABLE_STATS', async () => {

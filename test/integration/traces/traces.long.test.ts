@@ -1,14 +1,15 @@
 import { status } from '@grpc/grpc-js';
+import { freePorts } from '../../support/processes/free-ports';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
-import { CollectorProcess, freeCollectorPorts } from './collector-process';
-import { TracedService, newTraceId, traceparent } from './traced-service';
+import { CollectorProcess, TracedService, newTraceId, traceparent } from './traced-service';
 
 describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTER_PROTOCOL) => {
   const protocol = TRACING_EXPORTER_PROTOCOL;
   it('may start after the service and restart; each change is logged once', async () => {
-    const ports = await freeCollectorPorts();
+    const [http, grpc] = await freePorts(2);
+    const ports = { http, grpc };
     await using service = await TracedService.start({
       TRACING_EXPORTER_PROTOCOL,
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${ports[protocol]}`,
@@ -16,14 +17,14 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
     });
     /** The log messages about the collector, in order. */
     function messages() {
-      return service.weir.output.match(/(?:cannot export|resumed exporting) traces/g) ?? [];
+      return service.shop.weir.output.match(/(?:cannot export|resumed exporting) traces/g) ?? [];
     }
     for (let time = 1; time <= 2; time += 1) {
       for (let calls = 0; calls < 20; calls += 1) expect(await service.call()).toBe(status.OK);
-      await service.weir.until('the failure is logged', () => messages().at(-1) === 'cannot export traces');
+      await service.shop.weir.until('the failure is logged', () => messages().at(-1) === 'cannot export traces');
       await using collector = await CollectorProcess.start(ports);
       // Spans may be lost until an export has succeeded again.
-      await service.weir.until('the recovery is logged', async () => {
+      await service.shop.weir.until('the recovery is logged', async () => {
         await service.call();
         return messages().at(-1) === 'resumed exporting traces';
       });
@@ -51,17 +52,15 @@ describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTE
     await until('an export is tried', () => proxy.accepted > 0);
     proxy.fault = 'none';
     expect(await collector.trace(traceId, 2)).toHaveLength(2);
-    expect(service.weir.output).not.toContain('cannot export traces');
+    expect(service.shop.weir.output).not.toContain('cannot export traces');
   });
 });
 
-describe('standard settings of the OTLP exporter that are invalid', () => {
-  it('prevent the service from starting when there is no default', async () => {
-    await using weir = await WeirProcess.start({
-      env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },
-      awaitServing: false,
-    });
-    expect(await weir.exited).toBe(1);
-    expect(weir.output).toMatch(/OTEL_EXPORTER_OTLP_\*.*Invalid URL/);
+it('invalid standard settings of the OTLP exporter prevent the start when there is no default', async () => {
+  await using weir = await WeirProcess.start({
+    env: { TRACING_ENABLED: 'true', TRACING_EXPORTER_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: ':::' },
+    awaitServing: false,
   });
+  expect(await weir.exited).toBe(1);
+  expect(weir.output).toMatch(/OTEL_EXPORTER_OTLP_\*.*Invalid URL/);
 });

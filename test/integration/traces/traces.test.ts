@@ -1,8 +1,15 @@
 import { status } from '@grpc/grpc-js';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import type { Span } from '../../support/servers/read-spans';
-import { CollectorProcess } from './collector-process';
-import { CALLER, type Headers, TracedService, callAndWindow, newTraceId, traceparent } from './traced-service';
+import {
+  CALLER,
+  CollectorProcess,
+  type Headers,
+  TracedService,
+  callAndWindow,
+  newTraceId,
+  traceparent,
+} from './traced-service';
 
 const UUID_4 = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 

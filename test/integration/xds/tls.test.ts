@@ -1,22 +1,15 @@
 import { ServerCredentials } from '@grpc/grpc-js';
 import type { AdsTls } from '../../../src/sources/xds/connection/connect-ads';
-import { type Authority, type Certificate, newAuthority } from '../../support/data/certificates';
+import { type Certificate, newAuthority } from '../../support/data/certificates';
 import { simpleResource } from '../../support/data/rule-resources';
 import { RuleTree } from '../../support/data/rule-tree';
 import { XdsRules } from '../../support/data/xds-rules';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
 import { summary } from '../../sources/rule-files/watched-rules';
 
-let authority: Authority;
-let other: Authority;
-let server: Certificate;
-let client: Certificate;
-let folder: RuleTree;
-beforeAll(() => {
-  [authority, other] = [newAuthority(), newAuthority()];
-  [server, client] = [authority.issue('localhost', 'xds.example'), authority.issue('weir')];
-  folder = new RuleTree();
-});
+const [authority, other] = [newAuthority(), newAuthority()];
+const [server, client] = [authority.issue('localhost', 'xds.example'), authority.issue('weir')];
+const folder = new RuleTree();
 beforeEach(() => write(client));
 afterAll(() => {
   for (const each of [authority, other]) each.dispose();

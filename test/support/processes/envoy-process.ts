@@ -20,18 +20,21 @@ interface EnvoyOptions {
 export class EnvoyProcess extends Daemon {
   readonly #options: EnvoyOptions;
   readonly #port: number;
-  readonly #adminPort: number;
   readonly #upstream = new LocalServer(createServer((_request, response) => response.end('hello\n')));
 
-  private constructor(options: EnvoyOptions, [port, adminPort]: readonly [number, number]) {
+  /** @param adminPort that of the administration interface */
+  private constructor(
+    options: EnvoyOptions,
+    port: number,
+    readonly adminPort: number,
+  ) {
     super();
     this.#options = options;
     this.#port = port;
-    this.#adminPort = adminPort;
   }
 
   static async start(options: EnvoyOptions): Promise<EnvoyProcess> {
-    return new EnvoyProcess(options, await freePorts(2)).started();
+    return new EnvoyProcess(options, ...(await freePorts(2))).started();
   }
 
   async run(): Promise<void> {
@@ -40,7 +43,7 @@ export class EnvoyProcess extends Daemon {
     const config = replaceAll(await readFile(file, 'utf8'), [
       ...changes,
       ['port_value: 10000', `port_value: ${this.#port}`],
-      ['port_value: 9901', `port_value: ${this.#adminPort}`],
+      ['port_value: 9901', `port_value: ${this.adminPort}`],
       ['port_value: 9000', `port_value: ${this.#upstream.port}`],
       ['port_value: 8081', `port_value: ${weirPort}`],
       // Envoy lets a request pass when the answer is late; on a busy machine that must not happen.
@@ -50,24 +53,13 @@ export class EnvoyProcess extends Daemon {
     this.launch(ENVOY, ...'-c envoy.yaml --disable-hot-restart --concurrency 1 -l warning'.split(' '));
     await this.until('Envoy is ready', async () => {
       if (this.lines.some((line) => line.includes('[critical]'))) throw new Error('Envoy does not start');
-      const state = await fetch(`http://127.0.0.1:${this.#adminPort}/ready`).catch(() => undefined);
+      const state = await fetch(`http://127.0.0.1:${this.adminPort}/ready`).catch(() => undefined);
       return state?.status === 200;
     });
   }
 
-  /** The address of the administration interface. */
-  get admin(): { readonly port: number } {
-    return { port: this.#adminPort };
-  }
-
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
     return fetch(`http://127.0.0.1:${this.#port}${path}`, { headers });
-  }
-
-  /** Envoy's own counters, by name. */
-  async statistics(): Promise<ReadonlyMap<string, number>> {
-    const text = await (await fetch(`http://127.0.0.1:${this.#adminPort}/stats`)).text();
-    return new Map(text.split('\n').map((line) => [line.split(': ')[0] ?? '', Number(line.split(': ')[1])]));
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {

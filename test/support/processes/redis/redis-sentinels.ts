@@ -1,15 +1,13 @@
 import { until } from '../../waiting/until';
 import { RedisProcess, type RedisProcessOptions } from './redis-process';
 
-export const MASTER_NAME = 'counters';
+const MASTER_NAME = 'counters';
 /** Milliseconds without an answer after which sentinels consider the master down, for a failover that a test waits for. */
 const DOWN_AFTER = 500;
 /** Milliseconds that no master is silent for: one that waits for a busy machine is not taken for down. The default. */
 const NEVER = 600_000;
 
 interface RedisSentinelsOptions extends Omit<RedisProcessOptions, 'mode'> {
-  /** Directives of one server, not of the sentinels; index 0 is the master. */
-  readonly directivesOf?: (index: number) => readonly string[];
   /** Lines of the sentinels' configuration. */
   readonly sentinelLines?: readonly string[];
   readonly sentinelOptions?: Omit<RedisProcessOptions, 'mode' | 'configuration'>;
@@ -26,8 +24,7 @@ export class RedisSentinels implements AsyncDisposable {
   ) {}
 
   static async start(options: RedisSentinelsOptions = {}): Promise<RedisSentinels> {
-    const { directives = [], directivesOf = () => [], sentinelLines = [], ...rest } = options;
-    const { masterPort, sentinelOptions, ...server } = rest;
+    const { directives = [], sentinelLines = [], masterPort, sentinelOptions, ...server } = options;
     const started: RedisProcess[] = [];
     async function start(process: RedisProcessOptions): Promise<RedisProcess> {
       const running = await RedisProcess.start(process);
@@ -36,7 +33,7 @@ export class RedisSentinels implements AsyncDisposable {
     }
     try {
       const common = ['--repl-diskless-sync-delay', '0', ...directives];
-      const master = await start({ ...server, directives: [...common, ...directivesOf(0)] });
+      const master = await start({ ...server, directives: common });
       const monitoredPort = masterPort?.(master) ?? master.port;
       const follow = ['--replicaof', '127.0.0.1', String(monitoredPort)];
       function sentinel(): Promise<RedisProcess> {
@@ -51,7 +48,7 @@ export class RedisSentinels implements AsyncDisposable {
           ],
         });
       }
-      const replica = await start({ ...server, directives: [...common, ...follow, ...directivesOf(1)] });
+      const replica = await start({ ...server, directives: [...common, ...follow] });
       await until('the replica follows', () => isFollowed(master));
       // Sentinels look for replicas when they start and then every ten seconds, so the replica has to follow before.
       const sentinels = await Promise.all([sentinel(), sentinel(), sentinel()]);
@@ -96,10 +93,7 @@ export class RedisSentinels implements AsyncDisposable {
   async failOver(): Promise<void> {
     const before = await this.masterPort();
     await until('a failover begins', () =>
-      this.sentinels[0]?.control.call('SENTINEL', 'FAILOVER', MASTER_NAME).then(
-        () => true,
-        () => false,
-      ),
+      this.sentinels[0]?.control.call('SENTINEL', 'FAILOVER', MASTER_NAME).then(Boolean, () => false),
     );
     await until('the master has changed', async () => (await this.masterPort()) !== before);
   }
