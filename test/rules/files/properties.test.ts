@@ -7,9 +7,43 @@ import { SourceText } from '../../../src/rules/files/problems/source-text';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';
 import { parsePlainYaml } from '../../../src/rules/files/yaml/plain-yaml';
-import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
-import { arbitraryRules } from '../../support/data/arbitrary-rules';
+import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
+import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
 import { fixtures } from './fixtures';
+
+const UNITS = UNIT_NAMES.filter((name): name is UnitName => name !== 'UNKNOWN');
+const text = fc.string({ maxLength: 5, unit: fc.constantFrom('a', 'b', '*', 'é', '😀', '"', '\n') });
+const key = fc.constantFrom('a', 'b', '__proto__');
+
+const rateLimit = fc.record({
+  unit: fc.option(fc.constantFrom(...UNITS), { nil: undefined }),
+  requestsPerUnit: fc.integer({ min: 0, max: 4_294_967_295 }),
+  unlimited: fc.boolean(),
+  name: text,
+  replaces: fc.array(text, { maxLength: 3 }),
+});
+const metadata = fc
+  .dictionary(text, fc.oneof(fc.boolean(), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), text))
+  .map((members) => JSON.parse(JSON.stringify(members)) as JsonObject);
+
+/** Rules of one level, without two of the same key and value, with all that rules can have. */
+const arbitraryRules: fc.Arbitrary<readonly RuleConfig[]> = fc.letrec<{ rules: readonly RuleConfig[] }>((tie) => ({
+  rules: fc.uniqueArray(
+    fc.record({
+      key,
+      value: text,
+      rateLimit: fc.option(rateLimit, { nil: undefined }),
+      shadowMode: fc.boolean(),
+      quotaMode: fc.boolean(),
+      detailedMetric: fc.boolean(),
+      valueToMetric: fc.boolean(),
+      shareThreshold: fc.boolean(),
+      metadata: fc.option(metadata, { nil: undefined }),
+      descriptors: fc.oneof({ depthSize: 'xsmall', withCrossShrink: true }, fc.constant([]), tie('rules')),
+    }),
+    { maxLength: 12, selector: (rule) => `${rule.key}\u0000${rule.value}` },
+  ),
+})).rules;
 
 /** Pieces of text, written next to each other with a separator that none of them has. */
 function pieces(text: string): fc.Arbitrary<string> {
