@@ -4,21 +4,14 @@ import {
   type CertificateTiming,
   certificateSource,
 } from '../../src/sources/certificates/certificate-source';
-import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
+import { type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { Arrivals } from '../support/waiting/arrivals';
 import { Files } from './rule-files/watched-rules';
 
-let authority: Authority;
-let one: Certificate;
-let two: Certificate;
-let expired: Certificate;
-let future: Certificate;
-beforeAll(() => {
-  authority = newAuthority();
-  [one, two] = [authority.issue('one'), authority.issue('two')];
-  expired = selfSigned(new Date('2020-01-01'), new Date('2021-01-01'));
-  future = selfSigned(new Date('2100-01-01'), new Date('2101-01-01'));
-});
+const authority = newAuthority();
+const [one, two] = [authority.issue('one'), authority.issue('two')];
+const expired = selfSigned(new Date('2020-01-01'), new Date('2021-01-01'));
+const future = selfSigned(new Date('2100-01-01'), new Date('2101-01-01'));
 afterAll(() => authority.dispose());
 
 const QUICK: CertificateTiming = { poll: 50, recheck: 30 };
@@ -174,12 +167,12 @@ describe('the certificate source', () => {
   });
 
   it.each([
-    ['has expired', () => expired],
-    ['is not valid yet', () => future],
-  ])('emits the first certificate also when it %s, and keeps it with a new authority', async (_, pairOf) => {
-    using watched = new WatchedCertificates(pairOf());
-    expect(await watched.next()).toEqual(loaded(pairOf()));
+    ['has expired', expired],
+    ['is not valid yet', future],
+  ])('emits the first certificate also when it %s, and keeps it with a new authority', async (_, pair) => {
+    using watched = new WatchedCertificates(pair);
+    expect(await watched.next()).toEqual(loaded(pair));
     watched.put({ ca: two.cert });
-    expect(await watched.next()).toEqual(loaded(pairOf(), two.cert));
+    expect(await watched.next()).toEqual(loaded(pair, two.cert));
   });
 });

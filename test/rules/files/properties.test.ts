@@ -10,6 +10,7 @@ import { parsePlainYaml } from '../../../src/rules/files/yaml/plain-yaml';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
 import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
 import { fixtures } from './fixtures';
+import { written } from './written-rules';
 
 const UNITS = UNIT_NAMES.filter((name): name is UnitName => name !== 'UNKNOWN');
 const text = fc.string({ maxLength: 5, unit: fc.constantFrom('a', 'b', '*', 'é', '😀', '"', '\n') });
@@ -71,33 +72,6 @@ function validRule({ rateLimit: limit, ...rule }: RuleConfig): RuleConfig {
     shareThreshold: rule.shareThreshold && rule.value.includes('*'),
     descriptors: rule.descriptors.slice(0, 3).map(validRule),
   };
-}
-
-/** A configuration in its usual written form: fields with default values are omitted. */
-function written({ domain, descriptors }: DomainConfig): object {
-  return { domain, descriptors: descriptors.map(writtenRule) };
-}
-
-function writtenRule({ rateLimit: limit, descriptors, metadata, key, value, ...flags }: RuleConfig): object {
-  const requests = { unit: limit?.unit?.toLowerCase(), requests_per_unit: limit?.requestsPerUnit };
-  const names = { name: limit?.name, replaces: limit?.replaces.map((name) => ({ name })) };
-  return withoutDefaults({
-    ...{ key, value, metadata },
-    rate_limit: limit && { ...(limit.unlimited ? { unlimited: true } : requests), ...withoutDefaults(names) },
-    ...Object.fromEntries(Object.entries(flags).map(([name, is]) => [snakeCase(name), is])),
-    descriptors: descriptors.map(writtenRule),
-  });
-}
-
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-function withoutDefaults(fields: object): object {
-  function isDefault(value: unknown) {
-    return value === undefined || value === '' || value === false || (Array.isArray(value) && value.length === 0);
-  }
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isDefault(value)));
 }
 
 describe('reading rule files', () => {
