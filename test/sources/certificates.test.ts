@@ -66,16 +66,6 @@ async function noticeElsewhere(): Promise<void> {
   await witness.next();
 }
 
-/** A time that the test sets. */
-class SetClock implements SchedulerLike {
-  time = Date.now();
-  readonly schedule = asyncScheduler.schedule.bind(asyncScheduler);
-
-  now(): number {
-    return this.time;
-  }
-}
-
 describe('the certificate source', () => {
   it('emits the files and each replacement, also when the key comes later, and nothing for the same contents', async () => {
     // So late that the key is there, also on a slow machine.
@@ -144,14 +134,15 @@ describe('the certificate source', () => {
   });
 
   it('rejects a replacement that has expired or is not valid yet, and emits the latter as soon as it is', async () => {
-    const scheduler = new SetClock();
+    let time = Date.now();
+    const scheduler = { now: () => time, schedule: asyncScheduler.schedule.bind(asyncScheduler) };
     using watched = new WatchedCertificates(one, { scheduler });
     expect(await watched.next()).toEqual(loaded(one));
     watched.put(expired);
     expect(await watched.next()).toBe('CERT=crt has expired: it was valid until 2021-01-01T00:00:00.000Z');
     watched.put(future);
     expect(await watched.next()).toBe('CERT=crt is not valid before 2100-01-01T00:00:00.000Z');
-    scheduler.time = Date.parse('2100-01-02');
+    time = Date.parse('2100-01-02');
     expect(await watched.next()).toEqual(loaded(future));
   });
 
