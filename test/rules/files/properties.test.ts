@@ -13,26 +13,26 @@ import { fixtures } from './fixtures';
 import { written } from './written-rules';
 
 const UNITS = UNIT_NAMES.filter((name): name is UnitName => name !== 'UNKNOWN');
-const text = fc.string({ maxLength: 5, unit: fc.constantFrom('a', 'b', '*', 'é', '😀', '"', '\n') });
-const key = fc.constantFrom('a', 'b', '__proto__');
+const word = fc.string({ maxLength: 5, unit: fc.constantFrom('a', 'b', '*', 'é', '😀', '"', '\n') });
+const someKey = fc.constantFrom('a', 'b', '__proto__');
 
 const rateLimit = fc.record({
   unit: fc.option(fc.constantFrom(...UNITS), { nil: undefined }),
   requestsPerUnit: fc.integer({ min: 0, max: 4_294_967_295 }),
   unlimited: fc.boolean(),
-  name: text,
-  replaces: fc.array(text, { maxLength: 3 }),
+  name: word,
+  replaces: fc.array(word, { maxLength: 3 }),
 });
 const metadata = fc
-  .dictionary(text, fc.oneof(fc.boolean(), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), text))
+  .dictionary(word, fc.oneof(fc.boolean(), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), word))
   .map((members) => JSON.parse(JSON.stringify(members)) as JsonObject);
 
 /** Rules of one level, without two of the same key and value, with all that rules can have. */
 const arbitraryRules: fc.Arbitrary<readonly RuleConfig[]> = fc.letrec<{ rules: readonly RuleConfig[] }>((tie) => ({
   rules: fc.uniqueArray(
     fc.record({
-      key,
-      value: text,
+      key: someKey,
+      value: word,
       rateLimit: fc.option(rateLimit, { nil: undefined }),
       shadowMode: fc.boolean(),
       quotaMode: fc.boolean(),
