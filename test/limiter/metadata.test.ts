@@ -1,12 +1,12 @@
 import fc from 'fast-check';
-import type { Descriptor, RateLimitRequest } from '../../src/limiter/request';
+import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../src/limiter/request';
 import type { LimiterOptions } from '../../src/limiter/options';
 import { Code, type Verdict } from '../../src/limiter/verdict';
+import type { RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
-import { someOptions, someRequest, someRules } from '../support/data/explained-requests';
 import { descriptor, request } from '../support/data/requests';
-import { type RuleSketch, limit, unlimited } from '../support/data/rules';
+import { type RuleSketch, limit, ruleConfig, unlimited } from '../support/data/rules';
 import { TestService } from '../support/data/service';
 import { call, hits, perMinute, rule, serve } from './serve';
 
@@ -126,6 +126,74 @@ describe('the decisions in the dynamic metadata', () => {
   });
 });
 
+const NAMES = ['n1', 'n2', ''];
+/** No window of these ends while a test runs, except at the end of a year. */
+const UNIT = 'YEAR';
+
+const someLimit = fc.oneof(
+  { weight: 4, arbitrary: fc.nat(4).map((requests) => limit(requests, UNIT)) },
+  { weight: 1, arbitrary: fc.constant(unlimited()) },
+);
+
+function someRule(
+  key: string,
+  value: string,
+  descriptors: fc.Arbitrary<readonly RuleConfig[]>,
+): fc.Arbitrary<RuleConfig> {
+  return fc
+    .record({
+      policy: fc.option(someLimit, { freq: 5, nil: undefined }),
+      name: fc.constantFrom(...NAMES),
+      replaced: fc.subarray(NAMES.slice(0, 2)),
+      isShared: fc.boolean(),
+      flags: fc.record({ shadowMode: fc.boolean(), quotaMode: fc.boolean() }),
+      descriptors,
+    })
+    .map(({ policy, name, replaced, isShared, flags, descriptors: nestedRules }) => {
+      const replaces = replaced.filter((other) => other !== name);
+      const shareThreshold = isShared && value.includes('*');
+      const own = { key, value, shareThreshold, rateLimit: policy && { ...policy, name, replaces } };
+      return ruleConfig({ ...own, ...flags, descriptors: nestedRules });
+    });
+}
+
+const nested = fc.tuple(someRule('b', '', fc.constant([])), someRule('b', 'y', fc.constant([])));
+
+/** Rules of one domain. */
+const someRules: fc.Arbitrary<readonly RuleConfig[]> = fc.tuple(
+  someRule('a', 'x', nested),
+  someRule('a', 'x*', nested),
+  someRule('a', '', nested),
+  someRule('c', '', fc.constant([])),
+);
+
+const someEntry = fc.record({ key: fc.constantFrom('a', 'a', 'b', 'c'), value: fc.constantFrom('x', 'x1', 'y', '') });
+
+const someDescriptor: fc.Arbitrary<Descriptor> = fc.record({
+  entries: fc.array(someEntry, { minLength: 1, maxLength: 2 }),
+  limit: fc.option(
+    fc.nat(3).map((requestsPerUnit) => ({ requestsPerUnit, unit: unitByName(UNIT) })),
+    { freq: 5, nil: undefined },
+  ),
+  hitsAddend: fc.oneof(fc.constant(NO_HITS_ADDEND), fc.nat(3)),
+  isNegativeHits: fc.integer({ min: 0, max: 5 }).map((number) => number === 0),
+});
+
+/** Requests that often have the same counters. */
+const someRequest: fc.Arbitrary<RateLimitRequest> = fc.record({
+  domain: fc.constant('d'),
+  descriptors: fc.array(someDescriptor, { minLength: 1, maxLength: 4 }),
+  hitsAddend: fc.nat(2),
+});
+
+const someOptions: fc.Arbitrary<Partial<LimiterOptions>> = fc.record({
+  localCacheBytes: fc.constantFrom(0, 10_000),
+  stopIncrementWhenOverLimit: fc.boolean(),
+  shadowMode: fc.boolean(),
+  quotaMode: fc.boolean(),
+  responseHeaders: fc.constantFrom(undefined, { limit: 'l', remaining: 'm', reset: 'r' }),
+});
+
 describe('an explanation', () => {
   /** What a decision would answer, according to an explanation. */
   function explained(service: TestService, asked: RateLimitRequest): Verdict {
@@ -140,7 +208,7 @@ describe('an explanation', () => {
   }
 
   it('agrees with the decision that follows it, in windows and at once, and counts nothing', async () => {
-    const requests = fc.array(someRequest('d'), { minLength: 1, maxLength: 12 });
+    const requests = fc.array(someRequest, { minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(someRules, someOptions, requests, async (descriptors, options, all) => {
         const ruleset = buildRuleset([{ domain: 'd', descriptors }]);

@@ -129,10 +129,6 @@ describe('the trusted certificates', () => {
     other.dispose();
   });
 
-  function file(name: string, contents: string): string {
-    return folder.write(name, contents);
-  }
-
   const NONE = { SSL_CERT_FILE: folder.at('absent.pem'), SSL_CERT_DIR: folder.at('absent') };
 
   /** The certificates that are trusted in addition to those of Node. */
@@ -143,23 +139,23 @@ describe('the trusted certificates', () => {
 
   it('include those of Node once, and those of the files in SSL_CERT_FILE and NODE_EXTRA_CA_CERTS', () => {
     expect(readTrustedRoots(NONE)).toEqual(expect.arrayContaining([...rootCertificates]));
-    expect(added({ SSL_CERT_FILE: file('known.pem', rootCertificates.slice(0, 3).join('\n')) })).toEqual([]);
-    const bundle = file('bundle.pem', `# the first\n${first}\n\n# the second\n${second}\n`);
+    expect(added({ SSL_CERT_FILE: folder.write('known.pem', rootCertificates.slice(0, 3).join('\n')) })).toEqual([]);
+    const bundle = folder.write('bundle.pem', `# the first\n${first}\n\n# the second\n${second}\n`);
     expect(added({ SSL_CERT_FILE: bundle })).toEqual([first, second]);
-    expect(added({ NODE_EXTRA_CA_CERTS: file('extra.pem', second) })).toEqual([second]);
+    expect(added({ NODE_EXTRA_CA_CERTS: folder.write('extra.pem', second) })).toEqual([second]);
   });
 
   it('include those of the files and links in every folder of SSL_CERT_DIR, each once', () => {
-    file('a/one.crt', `${first}\n`);
-    file('b/any-name', `${second}\r\n`);
-    symlinkSync(file('elsewhere/own.crt', first), folder.at('b/linked.pem'));
+    folder.write('a/one.crt', `${first}\n`);
+    folder.write('b/any-name', `${second}\r\n`);
+    symlinkSync(folder.write('elsewhere/own.crt', first), folder.at('b/linked.pem'));
     symlinkSync('any-name', folder.at('b/1a2b3c4d.0'));
     expect(added({ SSL_CERT_DIR: `${folder.at('a')}:${folder.at('b')}` })).toEqual([first, second]);
   });
 
   it('do not include what is no certificate, which does not hide the certificates after it', () => {
     const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----';
-    expect(added({ SSL_CERT_FILE: file('broken.pem', `${broken}\n${first}\n`) })).toEqual([first]);
+    expect(added({ SSL_CERT_FILE: folder.write('broken.pem', `${broken}\n${first}\n`) })).toEqual([first]);
     expect(added({ SSL_CERT_FILE: folder.base })).toEqual([]);
   });
 

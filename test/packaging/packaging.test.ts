@@ -92,10 +92,7 @@ describe('compose.yaml', () => {
   it('sets weir up with valid settings, of which none is without effect', () => {
     const { settings, warnings } = readSettings(weir.environment ?? {});
     expect(warnings).toEqual([]);
-    const [, runtime] = [
-      settings.backendType,
-      join(mountsOf('weir').get(settings.runtimeRoot)!, settings.runtimeAppdirectory),
-    ];
+    const runtime = join(mountsOf('weir').get(settings.runtimeRoot)!, settings.runtimeAppdirectory);
     expect(settings.backendType).toBe('kvstore');
     expect(existsSync(join(ROOT, runtime, 'edge.yaml'))).toBe(true);
   });

@@ -3,13 +3,13 @@ import { DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/disc
 import type { Any } from '../../src/gen/google/protobuf/any';
 import type { RateLimitUnit } from '../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
 import { readRuleFiles } from '../../src/rules/files/read-rule-files';
-import { linesOf } from '../support/data/rules';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { checkResources } from '../../src/sources/xds/resources/check-resources';
 import { RULES_TYPE_URL } from '../../src/sources/xds/ads';
 import { resourceOf, ruleResource } from '../support/data/rule-resources';
-import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
+import { written } from '../rules/files/written-rules';
+import { type RuleSketch, domainConfig, limit, linesOf, ruleConfig, unlimited } from '../support/data/rules';
 
 /** The limit of the errors and warnings that are listed; the others are only counted. */
 const MOST_LINES = 50;
@@ -19,40 +19,17 @@ function response(resources: readonly Any[]): Uint8Array {
   return DiscoveryResponse.encode({ ...fields, resources: [...resources] }).finish();
 }
 
-/** Rules as the text of the equivalent rule file; JSON is YAML. */
-function ruleFile({ domain, descriptors }: DomainConfig): string {
-  return JSON.stringify({ domain, descriptors: descriptors.map(fileRule) });
-}
-
-function fileRule(rule: RuleConfig): object {
-  const { key, value, rateLimit, shadowMode, quotaMode, detailedMetric, metadata, descriptors } = rule;
-  return {
-    key,
-    ...(value !== '' && { value }),
-    ...(rateLimit !== undefined && { rate_limit: fileLimit(rateLimit) }),
-    ...(shadowMode && { shadow_mode: true }),
-    ...(quotaMode && { quota_mode: true }),
-    ...(detailedMetric && { detailed_metric: true }),
-    ...(metadata !== undefined && { metadata }),
-    ...(descriptors.length > 0 && { descriptors: descriptors.map(fileRule) }),
-  };
-}
-
-function fileLimit({ unit, requestsPerUnit, name, replaces, ...rest }: NonNullable<RuleConfig['rateLimit']>): object {
-  return {
-    ...(unit !== undefined && { unit: unit.toLowerCase() }),
-    ...((!rest.unlimited || requestsPerUnit !== 0) && { requests_per_unit: requestsPerUnit }),
-    ...(rest.unlimited && { unlimited: true }),
-    ...(name !== '' && { name }),
-    ...(replaces.length > 0 && { replaces: replaces.map((each) => ({ name: each })) }),
-  };
-}
-
-/** Checks the same rules in both forms. Positions are removed from the messages: a file has lines, a resource has fields. */
+/**
+ * Checks the same rules in both forms; JSON is YAML. Positions are removed from the messages: a file has lines, a resource has
+ * fields.
+ */
 function bothForms(configs: readonly DomainConfig[], mergeDomainConfigs = false) {
   const names = configs.map((_, index) => `part-${String(index).padStart(3, '0')}`);
   const files = readRuleFiles(
-    configs.map((config, index) => ({ path: names[index] ?? '', content: Buffer.from(ruleFile(config)) })),
+    configs.map((config, index) => ({
+      path: names[index] ?? '',
+      content: Buffer.from(JSON.stringify(written(config))),
+    })),
     { mergeDomainConfigs },
   );
   const resources = checkResources(

@@ -4,21 +4,14 @@ import {
   type CertificateTiming,
   certificateSource,
 } from '../../src/sources/certificates/certificate-source';
-import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
+import { type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { Arrivals } from '../support/waiting/arrivals';
 import { Files } from './rule-files/watched-rules';
 
-let authority: Authority;
-let one: Certificate;
-let two: Certificate;
-let expired: Certificate;
-let future: Certificate;
-beforeAll(() => {
-  authority = newAuthority();
-  [one, two] = [authority.issue('one'), authority.issue('two')];
-  expired = selfSigned(new Date('2020-01-01'), new Date('2021-01-01'));
-  future = selfSigned(new Date('2100-01-01'), new Date('2101-01-01'));
-});
+const authority = newAuthority();
+const [one, two] = [authority.issue('one'), authority.issue('two')];
+const expired = selfSigned(new Date('2020-01-01'), new Date('2021-01-01'));
+const future = selfSigned(new Date('2100-01-01'), new Date('2101-01-01'));
 afterAll(() => authority.dispose());
 
 const QUICK: CertificateTiming = { poll: 50, recheck: 30 };
@@ -71,16 +64,6 @@ async function noticeElsewhere(): Promise<void> {
   await witness.next();
   witness.put(two);
   await witness.next();
-}
-
-/** A time that the test sets. */
-class SetClock implements SchedulerLike {
-  time = Date.now();
-  readonly schedule = asyncScheduler.schedule.bind(asyncScheduler);
-
-  now(): number {
-    return this.time;
-  }
 }
 
 describe('the certificate source', () => {
@@ -151,14 +134,15 @@ describe('the certificate source', () => {
   });
 
   it('rejects a replacement that has expired or is not valid yet, and emits the latter as soon as it is', async () => {
-    const scheduler = new SetClock();
+    let time = Date.now();
+    const scheduler = { now: () => time, schedule: asyncScheduler.schedule.bind(asyncScheduler) };
     using watched = new WatchedCertificates(one, { scheduler });
     expect(await watched.next()).toEqual(loaded(one));
     watched.put(expired);
     expect(await watched.next()).toBe('CERT=crt has expired: it was valid until 2021-01-01T00:00:00.000Z');
     watched.put(future);
     expect(await watched.next()).toBe('CERT=crt is not valid before 2100-01-01T00:00:00.000Z');
-    scheduler.time = Date.parse('2100-01-02');
+    time = Date.parse('2100-01-02');
     expect(await watched.next()).toEqual(loaded(future));
   });
 
@@ -174,12 +158,12 @@ describe('the certificate source', () => {
   });
 
   it.each([
-    ['has expired', () => expired],
-    ['is not valid yet', () => future],
-  ])('emits the first certificate also when it %s, and keeps it with a new authority', async (_, pairOf) => {
-    using watched = new WatchedCertificates(pairOf());
-    expect(await watched.next()).toEqual(loaded(pairOf()));
+    ['has expired', expired],
+    ['is not valid yet', future],
+  ])('emits the first certificate also when it %s, and keeps it with a new authority', async (_, pair) => {
+    using watched = new WatchedCertificates(pair);
+    expect(await watched.next()).toEqual(loaded(pair));
     watched.put({ ca: two.cert });
-    expect(await watched.next()).toEqual(loaded(pairOf(), two.cert));
+    expect(await watched.next()).toEqual(loaded(pair, two.cert));
   });
 });

@@ -7,9 +7,44 @@ import { SourceText } from '../../../src/rules/files/problems/source-text';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';
 import { parsePlainYaml } from '../../../src/rules/files/yaml/plain-yaml';
-import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
-import { arbitraryRules } from '../../support/data/arbitrary-rules';
+import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
+import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
 import { fixtures } from './fixtures';
+import { written } from './written-rules';
+
+const UNITS = UNIT_NAMES.filter((name): name is UnitName => name !== 'UNKNOWN');
+const word = fc.string({ maxLength: 5, unit: fc.constantFrom('a', 'b', '*', 'é', '😀', '"', '\n') });
+const someKey = fc.constantFrom('a', 'b', '__proto__');
+
+const rateLimit = fc.record({
+  unit: fc.option(fc.constantFrom(...UNITS), { nil: undefined }),
+  requestsPerUnit: fc.integer({ min: 0, max: 4_294_967_295 }),
+  unlimited: fc.boolean(),
+  name: word,
+  replaces: fc.array(word, { maxLength: 3 }),
+});
+const metadata = fc
+  .dictionary(word, fc.oneof(fc.boolean(), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), word))
+  .map((members) => JSON.parse(JSON.stringify(members)) as JsonObject);
+
+/** Rules of one level, without two of the same key and value, with all that rules can have. */
+const arbitraryRules: fc.Arbitrary<readonly RuleConfig[]> = fc.letrec<{ rules: readonly RuleConfig[] }>((tie) => ({
+  rules: fc.uniqueArray(
+    fc.record({
+      key: someKey,
+      value: word,
+      rateLimit: fc.option(rateLimit, { nil: undefined }),
+      shadowMode: fc.boolean(),
+      quotaMode: fc.boolean(),
+      detailedMetric: fc.boolean(),
+      valueToMetric: fc.boolean(),
+      shareThreshold: fc.boolean(),
+      metadata: fc.option(metadata, { nil: undefined }),
+      descriptors: fc.oneof({ depthSize: 'xsmall', withCrossShrink: true }, fc.constant([]), tie('rules')),
+    }),
+    { maxLength: 12, selector: (rule) => `${rule.key}\u0000${rule.value}` },
+  ),
+})).rules;
 
 /** Pieces of text, written next to each other with a separator that none of them has. */
 function pieces(text: string): fc.Arbitrary<string> {
@@ -37,33 +72,6 @@ function validRule({ rateLimit: limit, ...rule }: RuleConfig): RuleConfig {
     shareThreshold: rule.shareThreshold && rule.value.includes('*'),
     descriptors: rule.descriptors.slice(0, 3).map(validRule),
   };
-}
-
-/** A configuration in its usual written form: fields with default values are omitted. */
-function written({ domain, descriptors }: DomainConfig): object {
-  return { domain, descriptors: descriptors.map(writtenRule) };
-}
-
-function writtenRule({ rateLimit: limit, descriptors, metadata, key, value, ...flags }: RuleConfig): object {
-  const requests = { unit: limit?.unit?.toLowerCase(), requests_per_unit: limit?.requestsPerUnit };
-  const names = { name: limit?.name, replaces: limit?.replaces.map((name) => ({ name })) };
-  return withoutDefaults({
-    ...{ key, value, metadata },
-    rate_limit: limit && { ...(limit.unlimited ? { unlimited: true } : requests), ...withoutDefaults(names) },
-    ...Object.fromEntries(Object.entries(flags).map(([name, is]) => [snakeCase(name), is])),
-    descriptors: descriptors.map(writtenRule),
-  });
-}
-
-function snakeCase(name: string): string {
-  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-function withoutDefaults(fields: object): object {
-  function isDefault(value: unknown) {
-    return value === undefined || value === '' || value === false || (Array.isArray(value) && value.length === 0);
-  }
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isDefault(value)));
 }
 
 describe('reading rule files', () => {

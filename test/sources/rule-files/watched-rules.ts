@@ -169,12 +169,12 @@ export type Step = readonly [change: Change, ...events: readonly (string | RegEx
 export interface Scenario {
   /** Completes the title of the test. */
   readonly when: string;
-  /** The files at the start. */
-  readonly given: Change;
+  /** The files at the start; `put config/a 1` by default. */
+  readonly given?: Change;
   /** The path of RUNTIME_ROOT; the rules are in its folder `config`. */
   readonly root?: string;
-  /** The first event. In expected texts, `~` is the path of all files. */
-  readonly first: string | RegExp;
+  /** The first event; `a=1` by default. In expected texts, `~` is the path of all files. */
+  readonly first?: string | RegExp;
   readonly steps: readonly Step[];
   /** A rule file, without `.yaml`, that is edited at last: only without RUNTIME_WATCH_ROOT, this is reported. */
   readonly edited?: string;
@@ -185,7 +185,7 @@ export async function expectEvents(
   scenario: Omit<Scenario, 'when'>,
   options: Partial<RuleFileOptions> = {},
 ): Promise<void> {
-  const { given, root = '.', first, steps, edited } = scenario;
+  const { given = 'put config/a 1', root = '.', first = 'a=1', steps, edited } = scenario;
   using files = new Files();
   files.change(given);
   using watched = new WatchedRules({ root: files.at(root), ...options });

@@ -1,0 +1,35 @@
+import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
+
+/** A configuration in its usual written form: fields with default values are omitted. */
+export function written({ domain, descriptors }: DomainConfig): object {
+  return { domain, descriptors: descriptors.map(writtenRule) };
+}
+
+function writtenRule({ key, value, rateLimit, descriptors, metadata, ...flags }: RuleConfig): object {
+  return {
+    key,
+    ...withoutDefaults({
+      ...{ value, metadata, rate_limit: rateLimit && writtenLimit(rateLimit) },
+      ...Object.fromEntries(Object.entries(flags).map(([name, is]) => [snakeCase(name), is])),
+      descriptors: descriptors.map(writtenRule),
+    }),
+  };
+}
+
+function writtenLimit({ unit, requestsPerUnit, replaces, ...rest }: NonNullable<RuleConfig['rateLimit']>): object {
+  return withoutDefaults({
+    ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
+    requests_per_unit: rest.unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
+  });
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function withoutDefaults(fields: object): object {
+  function isDefault(value: unknown) {
+    return value === undefined || value === '' || value === false || (Array.isArray(value) && value.length === 0);
+  }
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isDefault(value)));
+}
