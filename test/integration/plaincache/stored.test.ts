@@ -100,6 +100,15 @@ describe('a counter in memcached', () => {
     expect(await ttlOf('k')).toBeGreaterThan(900);
   });
 
+  it('that another process adds first is incremented, and one that is closed has written its hits', async () => {
+    const others = Array.from({ length: 4 }, () => open());
+    const keys = Array.from({ length: 20 }, (_, round) => `race_${round}`);
+    for (const key of keys)
+      await Promise.all(others.map((other) => apply(other, operation(key, 1), operation(key, 2))));
+    await Promise.all(others.map((other) => other.close()));
+    expect(await Promise.all(keys.map((key) => server.value(key)))).toEqual(keys.map(() => '12'));
+  });
+
   const BLANK = 'contains white space or a control character, which memcached does not allow';
   it.each([
     ['two words', 'a b', BLANK],
