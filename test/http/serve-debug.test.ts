@@ -46,20 +46,18 @@ const PATHS = ['/rlconfig', '/stats', '/healthcheck', '/readyz', '/livez', '/deb
 
 describe('the index of the debug listener', () => {
   it('lists every page with its description', async () => {
-    expect(await textOf('/')).toBe(
-      [
-        'weir 1.2.3: debug',
-        '',
-        '/rlconfig      the active rules, one per line, and their origin',
-        '/stats         the current value of every statistic, one per line',
-        '/healthcheck   whether the service can be called, from its start on',
-        '/readyz        the same for readiness probes; with ?verbose, one line for each check',
-        '/livez         whether the process responds, for liveness probes',
-        '/debug/pprof/  profiles of the running service',
-        "/api/rules     the active rules as a tree: one path of the operators' API",
-        '',
-      ].join('\n'),
-    );
+    expect((await textOf('/')).split('\n')).toEqual([
+      'weir 1.2.3: debug',
+      '',
+      '/rlconfig      the active rules, one per line, and their origin',
+      '/stats         the current value of every statistic, one per line',
+      '/healthcheck   whether the service can be called, from its start on',
+      '/readyz        the same for readiness probes; with ?verbose, one line for each check',
+      '/livez         whether the process responds, for liveness probes',
+      '/debug/pprof/  profiles of the running service',
+      "/api/rules     the active rules as a tree: one path of the operators' API",
+      '',
+    ]);
   });
 
   it('has links for browsers, all of which work', async () => {

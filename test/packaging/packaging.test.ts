@@ -26,11 +26,7 @@ function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
 
-function readYaml(path: string): unknown {
-  return parse(read(path));
-}
-
-const compose = readYaml('compose.yaml') as { readonly services: Readonly<Record<string, ServiceEntry>> };
+const compose = parse(read('compose.yaml')) as { readonly services: Readonly<Record<string, ServiceEntry>> };
 const services = new Map(Object.entries(compose.services));
 const weir = services.get('weir')!;
 const containerfile = read('Containerfile');

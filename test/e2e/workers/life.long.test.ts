@@ -47,11 +47,11 @@ async function callsInFlight(weir: WeirProcess, user: string, count = 2) {
   });
   // Until the servers have read the calls, clients may have to make them elsewhere.
   await weir.until('the calls to be received', async () => (await weir.statistics()).get(HITS) === count);
-  return { statuses: async () => (await outcomes).map(({ status }) => status).toSorted(byText), outcomes };
-}
-
-function byText(one: string, other: string): number {
-  return one.localeCompare(other);
+  return {
+    statuses: async () =>
+      (await outcomes).map(({ status }) => status).toSorted((one, other) => one.localeCompare(other)),
+    outcomes,
+  };
 }
 
 describe('the life of an instance with two workers', () => {

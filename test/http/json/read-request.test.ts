@@ -6,6 +6,7 @@ const UINT32 = '$.hitsAddend: expected an integer from 0 to 4294967295, got';
 const UINT64 = '$.descriptors[0].hitsAddend: expected an integer from 0 to 18446744073709551615, got';
 const MEMBER = 'expected a member name in double quotes, got';
 const REQUEST = '$: expected a RateLimitRequest (an object), got';
+const LIMIT = '$.descriptors[0].limit';
 const UNKNOWN = 'unknown field; allowed fields: domain, descriptors, hitsAddend';
 const SURROGATE = 'unpaired surrogate in a string: not valid Unicode';
 const END = 'the end of the body';
@@ -46,11 +47,9 @@ const INVALID: readonly (readonly [body: string, message: string])[] = [
     '$.descriptors[0].entries[0].key: expected a string, got 5 (line 2, column 8)',
   ],
   ['{"descriptors":[{"limit":5}]}', '$.descriptors[0].limit: expected a limit (an object), got 5 (line 1, column 26)'],
-  ['{"descriptors":[{"limit":{"unit":"3"}}]}', `$.descriptors[0].limit.unit: expected ${UNITS}, got "3"`],
-  [
-    '{"descriptors":[{"limit":{"unit":1.5}}]}',
-    `$.descriptors[0].limit.unit: expected ${UNITS}, or its number, got 1.5`,
-  ],
+  ['{"descriptors":[{"limit":{"x":3}}]}', `${LIMIT}.x: unknown field; allowed fields: requestsPerUnit, unit`],
+  ['{"descriptors":[{"limit":{"unit":"3"}}]}', `${LIMIT}.unit: expected ${UNITS}, got "3"`],
+  ['{"descriptors":[{"limit":{"unit":1.5}}]}', `${LIMIT}.unit: expected ${UNITS}, or its number, got 1.5`],
   [
     '{"descriptors":[{"isNegativeHits":"true"}]}',
     '$.descriptors[0].isNegativeHits: expected true or false, got a string (line 1, column 35)',
