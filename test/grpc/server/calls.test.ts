@@ -332,6 +332,9 @@ describe('a server with more work than time', () => {
     const message = 'long'.repeat(3_000);
     const [, , third] = [send(message), send(message), send(message)];
     expect(await statusOf(client, third)).toBe(RESOURCE_EXHAUSTED);
+    // This one is not a request of the method.
+    client.send(callHeaders(streamOf((sent += 1)), 'Hold'), data(streamOf(sent), Buffer.alloc(0), true));
+    expect(await statusOf(client, streamOf(sent))).toBe(GrpcStatus.INTERNAL);
     expect(statistic('Hold.total_requests')).toBe(handled + 1);
     expect(statistic('grpc.held_bytes')).toBe(heldBytes + 2 * message.length);
 

@@ -25,7 +25,7 @@ function fail(): never {
 }
 
 /**
- * `Echo` replies with the request, `Metadata` with metadata, `Fail` fails with the status and message in
+ * `Echo` replies with the request (and again, which has no effect), `Metadata` with metadata, `Fail` fails with the status and message in
  * the request (`5 not here`), `Throw` throws, `Hold` never replies, `Busy` neither and cannot be cancelled, `Count` sends n messages,
  * `Talk` replies to each message with its text in upper case.
  */
@@ -34,6 +34,7 @@ export function methods(seen: Seen) {
   const unary: Record<string, UnaryHandler> = {
     Echo: (message, call) => {
       seen.messages.push(text(message.subarray(0, 100)));
+      call.reply(message);
       call.reply(message);
     },
     Metadata: (_message, call) => {
