@@ -1,4 +1,4 @@
-import { type ExecFileException, execFile } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -120,7 +120,8 @@ class Workspace implements AsyncDisposable {
         ['-euo', 'pipefail', '-c', script],
         // Also ends commands that wait for something that does not happen.
         { cwd: this.#folder, env: this.#env, timeout: TIMEOUT, killSignal: 'SIGKILL' },
-        (error, stdout, stderr) => resolve({ code: error === null ? 0 : exitCodeOf(error), stdout, stderr }),
+        // 1 for commands that were ended.
+        (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code) || 1, stdout, stderr }),
       );
     });
   }
@@ -193,11 +194,6 @@ function replacingTheShell(commands: string): string {
   const lines = commands.trimEnd().split('\n');
   const last = lines.findLastIndex((line) => /^\S/.test(line));
   return lines.with(last, lines[last]!.replace(/^(?:\w+=\S* )*/, '$&exec ')).join('\n');
-}
-
-/** 1 for commands that were ended. */
-function exitCodeOf({ code }: ExecFileException): number {
-  return typeof code === 'number' ? code : 1;
 }
 
 /** What a page whose commands need a service has, when it starts none. */

@@ -6,9 +6,8 @@ import { TemporaryFolder } from '../support/data/temporary-folder';
 import { residentMemory } from '../support/processes/process-memory';
 import { WeirProcess } from '../support/processes/weir-process';
 
-const ROOT = join(__dirname, '../..');
 const LIST_LOADED = join(__dirname, '../integration/traces/list-loaded.cjs');
-const RULES = { RUNTIME_ROOT: join(ROOT, 'examples'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
+const RULES = { RUNTIME_ROOT: join(__dirname, '../../examples'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
 
 /** The resident memory in MiB of a Node process with an HTTP server, and nothing of weir. */
 async function memoryOfBareNode(): Promise<number> {

@@ -6,8 +6,6 @@ import { SecretMount } from '../support/data/secret-mount';
 import { freePorts } from '../support/processes/free-ports';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 
-const ROOT = join(__dirname, '../..');
-
 /** What `npm start` runs after the installation and the build. */
 async function start(env: Readonly<Record<string, string>>) {
   const [http, grpc, debug, metrics] = await freePorts(4);
@@ -16,7 +14,7 @@ async function start(env: Readonly<Record<string, string>>) {
     ...(env['USE_PULLMETRICS'] !== undefined && { PULLMETRICS_ADDR: `127.0.0.1:${metrics}` }),
   };
   const child = spawn('sh', ['-c', packageFile.scripts.start], {
-    cwd: ROOT,
+    cwd: join(__dirname, '../..'),
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'], ...own, ...env },
   });

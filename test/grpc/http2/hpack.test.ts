@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { encodeBlock } from '../../../src/grpc/http2/headers/hpack/encode';
 import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/headers/hpack/huffman-code-lengths';
 import { STATIC_TABLE } from '../../../src/grpc/http2/headers/hpack/static-table';
 import {
@@ -43,6 +44,11 @@ describe('a header block', () => {
     expect(new BlockDecoder().decode(block)).toEqual(STATIC_TABLE);
     const zero = Buffer.concat([indexed(0), string('name'), string('value')]);
     expect(() => new BlockDecoder().decode(zero)).toThrow('index 0');
+  });
+
+  it('is encoded so that it is read as it was, whatever the length of a text', () => {
+    const fields = Array.from({ length: 600 }, (_, at): SentField => ['x', 'v'.repeat(at)]);
+    expect(new BlockDecoder().decode(encodeBlock(fields))).toEqual(fields);
   });
 });
 

@@ -203,8 +203,8 @@ describe('requests_per_unit', () => {
 
 describe('a unit', () => {
   it.each([
-    ...(Object.entries({ second: 1, Minute: 60, HOUR: 3600, day: 86_400, '"day"': 86_400 }) as [string, number][]),
-    ...(Object.entries({ week: 604_800, month: 30 * 86_400, year: 365 * 86_400 }) as [string, number][]),
+    ...Object.entries({ second: 1, Minute: 60, HOUR: 3600, day: 86_400, '"day"': 86_400 }),
+    ...Object.entries({ week: 604_800, month: 30 * 86_400, year: 365 * 86_400 }),
   ])('may be %s, which is %i s', (written, seconds) => {
     const rule = ruleWith(`rate_limit: {unit: ${written}, requests_per_unit: 1}`);
     expect(rule?.rateLimit?.unit).toBe(written.replaceAll('"', '').toUpperCase());
