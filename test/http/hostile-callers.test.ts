@@ -237,7 +237,7 @@ describe('unfinished bodies that use all of the memory for them', () => {
     expect(response).toMatch(/^HTTP\/1\.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n/);
     const message = 'the unfinished bodies of all requests take too much memory';
     expect(jsonIn(response)).toEqual({ error: { code: 'out_of_memory', message } });
-    expect((await post({ port, ...limited }, REQUEST)).status).toBe(200);
+    expect((await post({ ...limited, port }, REQUEST)).status).toBe(200);
     small.send(POST_BYTES.slice(-1));
     expect(await small.until(/"code":"OK"\}\]\}/)).toMatch(/^HTTP\/1\.1 200 OK/);
   });

@@ -224,7 +224,7 @@ export function fieldsOf(bytes: Buffer): Record<string, string> {
 }
 
 /** The frames of a type, on all streams or one. */
-export function ofType(frames: readonly Frame[], wanted: FrameType, id?: number): Frame[] {
+export function ofType(frames: readonly Frame[], wanted: number, id?: number): Frame[] {
   return frames.filter(({ type, stream }) => type === wanted && (id === undefined || stream === id));
 }
 export function goawaysOf(frames: readonly Frame[]): { lastStream: number; code: number; debug: string }[] {
