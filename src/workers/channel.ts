@@ -4,8 +4,6 @@ import { AsyncSubject, type Observable, Subject } from 'rxjs';
 /** What a message is about; the file that sends it has its type. */
 export type Topic = 'control' | 'health' | 'rules' | 'counters' | 'statistics' | 'forget';
 
-/** A longer message goes in several lines, so that reading a chunk never takes long. */
-const LINE_BYTES = 64 * 1024;
 /** From this many unsent bytes on, a channel is congested. */
 const CONGESTED_BYTES = 1024 * 1024;
 /**
@@ -14,9 +12,7 @@ const CONGESTED_BYTES = 1024 * 1024;
  */
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
 
-/** The first byte of a line: whether the next line continues its message. */
-const [MORE, LAST] = [Buffer.from('+'), Buffer.from('.')] as const;
-const NEWLINE = Buffer.from('\n');
+const NEWLINE = 0x0a;
 
 /**
  * One end of the pipe between the primary and a worker: messages as lines of JSON, in order. The type of a message is the agreement of
@@ -63,12 +59,9 @@ export class Channel {
   /** Sends a message, which has to be JSON. After the other end is gone it does nothing. */
   send(topic: Topic, message: unknown): void {
     if (this.#isClosed) return;
-    const bytes = Buffer.from(JSON.stringify([topic, message]));
-    for (let at = 0; at < bytes.length; at += LINE_BYTES) {
-      const line = bytes.subarray(at, at + LINE_BYTES);
-      this.#unwritten.push(at + LINE_BYTES < bytes.length ? MORE : LAST, line, NEWLINE);
-      this.#unwrittenBytes += line.length + 2;
-    }
+    const line = Buffer.from(`${JSON.stringify([topic, message])}\n`);
+    this.#unwritten.push(line);
+    this.#unwrittenBytes += line.length;
     this.#writeSoon();
     if (this.#unsentBytes > MAX_UNSENT_BYTES) this.close();
   }
@@ -134,10 +127,8 @@ export class Channel {
 class MessageReader {
   readonly #onMessage: (message: readonly [Topic, unknown]) => void;
   /** The beginning of a line whose end has not arrived. */
-  #line: Buffer = Buffer.alloc(0);
-  /** The lines of a message whose last line has not arrived. */
-  #message: Buffer[] = [];
-  #messageBytes = 0;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
 
   constructor(onMessage: (message: readonly [Topic, unknown]) => void) {
     this.#onMessage = onMessage;
@@ -145,33 +136,22 @@ class MessageReader {
 
   /** @returns false when the bytes are no messages; what follows them cannot be read either */
   read(chunk: Buffer): boolean {
-    let bytes = this.#line.length === 0 ? chunk : Buffer.concat([this.#line, chunk]);
-    for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE)) {
-      if (!this.#readLine(bytes.subarray(0, end))) return false;
-      bytes = bytes.subarray(end + 1);
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      const line = Buffer.concat([...this.#pieces.splice(0), chunk.subarray(start, end)]);
+      this.#bytes = 0;
+      if (!this.#deliver(line)) return false;
+      start = end + 1;
     }
-    this.#line = bytes;
-    return bytes.length <= LINE_BYTES + 1;
+    if (start < chunk.length) this.#pieces.push(chunk.subarray(start));
+    this.#bytes += chunk.length - start;
+    return this.#bytes <= MAX_UNSENT_BYTES;
   }
 
-  #readLine(line: Buffer): boolean {
-    this.#messageBytes += line.length;
-    if (line.length > LINE_BYTES + 1 || this.#messageBytes > MAX_UNSENT_BYTES) return false;
-    const text = line.subarray(1);
-    if (line[0] === MORE[0]) {
-      this.#message.push(text);
-      return true;
-    }
-    const bytes = this.#message.length === 0 ? text : Buffer.concat([...this.#message, text]);
-    this.#message = [];
-    this.#messageBytes = 0;
-    return line[0] === LAST[0] && this.#deliver(bytes);
-  }
-
-  #deliver(bytes: Buffer): boolean {
+  #deliver(line: Buffer): boolean {
     let message: readonly [Topic, unknown];
     try {
-      message = JSON.parse(bytes.toString()) as readonly [Topic, unknown];
+      message = JSON.parse(line.toString()) as readonly [Topic, unknown];
     } catch {
       return false;
     }

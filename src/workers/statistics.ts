@@ -1,10 +1,11 @@
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { type Observable, type SchedulerLike, from } from 'rxjs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { BehaviorSubject, type Observable, type SchedulerLike, filter, firstValueFrom, from, race, timer } from 'rxjs';
 import type { Counter } from '../statistics/counter';
 import { RULE_STATS, type RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import type { Tags } from '../statistics/tags';
 import type { Timer } from '../statistics/timer';
+import { exhaustMapWithTrailing } from '../streams/exhaust-map-with-trailing';
 import { flushing } from '../streams/flushing';
 import type { Channel } from './channel';
 
@@ -28,18 +29,18 @@ interface Growth {
   readonly rules: RuleGrowth[];
 }
 
-/** From a worker; the primary sends `true`, which asks for a report. */
+/** From a worker. The primary sends a number, which asks for a report. */
 interface StatisticsMessage extends Partial<Growth> {
   readonly gauges?: readonly (readonly [name: string, value: number, tags: Tags])[];
   /** The values are doubles in Base64: as numbers in JSON, they would take 0.3 µs each instead of 0.03. */
   readonly durations?: readonly [timer: string, values: string];
-  /** The report is complete. */
-  readonly end?: true;
+  /** The report that was asked for by this number is complete. */
+  readonly end?: number;
 }
 
 /**
  * Reports the statistics of a worker to the primary: by how much each counter has grown since the last report, and the values of gauges. The
- * primary asks for each report, so that none pile up when it is slow. Durations are sent as they are recorded, each of them: only so are the
+ * primary asks for each report, so that none pile up when it is slow; of requests that arrive during a report, the last one is for all. Durations are sent as they are recorded, each of them: only so are the
  * buckets, quantiles and samples of all outputs those of a single process.
  */
 export class StatisticsReporter {
@@ -68,7 +69,10 @@ export class StatisticsReporter {
       });
     });
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
-    channel.messages('statistics').subscribe(() => void this.report().then(() => this.#send({ end: true })));
+    channel
+      .messages<number>('statistics')
+      .pipe(exhaustMapWithTrailing((number) => this.report().then(() => number)))
+      .subscribe((number) => this.#send({ end: number }));
   }
 
   /** Reports what has changed until now; resolves when it has been sent. Never rejects. */
@@ -129,7 +133,9 @@ function sizeOf(name: string, rollUp = ''): number {
 export class MergedStatistics {
   readonly #statistics: Statistics;
   readonly #gauges = new Map<string, MergedGauge | undefined>();
-  readonly #workers = new Set<ReportingWorker>();
+  /** The number of the last complete report of each worker that runs, by channel. */
+  readonly #reported = new BehaviorSubject<ReadonlyMap<Channel, number>>(new Map());
+  #asked = 0;
 
   constructor(statistics: Statistics) {
     this.#statistics = statistics;
@@ -137,26 +143,23 @@ export class MergedStatistics {
 
   /** Adds a worker, before its channel is read. It is removed when its channel closes. */
   add(channel: Channel): void {
-    const worker = new ReportingWorker(channel);
-    this.#workers.add(worker);
+    this.#reported.next(new Map(this.#reported.value).set(channel, this.#asked));
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
     channel.messages<StatisticsMessage>('statistics').subscribe({
-      next: (message) => this.#arrived(worker, message),
+      next: (message) => this.#arrived(channel, message),
       complete: () => {
-        this.#workers.delete(worker);
-        for (const gauge of this.#gauges.values()) gauge?.ended(worker);
-        worker.ended();
+        for (const gauge of this.#gauges.values()) gauge?.ended(channel);
+        this.#reported.next(new Map([...this.#reported.value].filter(([other]) => other !== channel)));
       },
     });
   }
 
-  /** Asks every worker for a report; resolves when all have reported, at the latest after `deadline` milliseconds. */
+  /** Asks every worker for a report; resolves when all that run have reported, at the latest after `deadline` milliseconds. */
   async collect(deadline = DEADLINE): Promise<void> {
-    const abort = new AbortController();
-    const reports = Promise.all([...this.#workers].map((worker) => worker.report()));
-    const late = pause(deadline, undefined, { signal: abort.signal }).catch(() => undefined);
-    await Promise.race([reports, late]);
-    abort.abort();
+    const number = (this.#asked += 1);
+    for (const channel of this.#reported.value.keys()) channel.send('statistics', number);
+    const complete$ = this.#reported.pipe(filter((reported) => [...reported.values()].every((last) => last >= number)));
+    await firstValueFrom(race(complete$, timer(deadline)));
   }
 
   /** Collects every second while there is a subscriber. */
@@ -164,7 +167,7 @@ export class MergedStatistics {
     return flushing(() => from(this.collect()), INTERVAL, scheduler);
   }
 
-  #arrived(worker: ReportingWorker, { counters, rules, gauges, durations, end }: StatisticsMessage): void {
+  #arrived(channel: Channel, { counters, rules, gauges, durations, end }: StatisticsMessage): void {
     const statistics = this.#statistics;
     for (const [fullName, delta, rollUp] of counters ?? [])
       statistics.adoptCounter(fullName, rollUp ?? undefined).add(delta);
@@ -174,12 +177,12 @@ export class MergedStatistics {
         rule[(RULE_STATS[stat] as (typeof RULE_STATS)[number])[1]] += deltas[stat] as number;
       }
     }
-    for (const [name, value, tags] of gauges ?? []) this.#gauge(name, tags)?.set(worker, value);
+    for (const [name, value, tags] of gauges ?? []) this.#gauge(name, tags)?.set(channel, value);
     if (durations !== undefined) {
       const values = new Float64Array(Uint8Array.from(Buffer.from(durations[1], 'base64')).buffer);
       statistics.timer(durations[0]).recordAll(values, values.length);
     }
-    if (end) worker.reported();
+    if (end !== undefined) this.#reported.next(new Map(this.#reported.value).set(channel, end));
   }
 
   /**
@@ -194,46 +197,6 @@ export class MergedStatistics {
     this.#gauges.set(name, merged);
     if (merged !== undefined) this.#statistics.gauge(name, () => merged.read(), tags);
     return merged;
-  }
-}
-
-/** A worker, one report of which is in progress at a time. */
-class ReportingWorker {
-  readonly #channel: Channel;
-  #report: Promise<void> | undefined;
-  #following: Promise<void> | undefined;
-  #reported: () => void = () => undefined;
-  #hasEnded = false;
-
-  constructor(channel: Channel) {
-    this.#channel = channel;
-  }
-
-  /** Resolves when a report that has begun since is complete, or the worker has ended. */
-  report(): Promise<void> {
-    if (this.#report === undefined) return this.#ask();
-    // The one in progress may have passed a counter that has changed since.
-    this.#following ??= this.#report.then(() => {
-      this.#following = undefined;
-      return this.#ask();
-    });
-    return this.#following;
-  }
-
-  reported(): void {
-    this.#report = undefined;
-    this.#reported();
-  }
-
-  ended(): void {
-    this.#hasEnded = true;
-    this.reported();
-  }
-
-  #ask(): Promise<void> {
-    if (this.#hasEnded) return Promise.resolve();
-    this.#channel.send('statistics', true);
-    return (this.#report = new Promise((resolve) => (this.#reported = resolve)));
   }
 }
 

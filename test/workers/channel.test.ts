@@ -30,21 +30,22 @@ describe('a channel', () => {
     primary.close();
   });
 
-  it.each(['?[]\n', '.{\n', '+'.repeat(65 * 1024), `${'.'.repeat(65 * 1024)}\n`])(
-    'closes, completes its topics, and then does nothing when what arrives is no message',
-    async (bytes) => {
-      const [stream, other] = duplexPair();
-      const channel = new Channel(stream);
-      let isCompleted = false;
-      channel.messages('rules').subscribe({ complete: () => (isCompleted = true) });
-      channel.start();
-      other.write(bytes);
-      await firstValueFrom(channel.closed$);
-      expect(isCompleted).toBe(true);
-      channel.send('control', 'x');
-      await channel.sent();
-    },
-  );
+  it.each([
+    ['is no message', '?[]\n'],
+    ['is half a message', '["rules",{\n'],
+    ['has no end', ' '.repeat(65 * MIB)],
+  ])('closes, completes its topics, and then does nothing when a line %s', async (_, bytes) => {
+    const [stream, other] = duplexPair();
+    const channel = new Channel(stream);
+    let isCompleted = false;
+    channel.messages('rules').subscribe({ complete: () => (isCompleted = true) });
+    channel.start();
+    other.write(bytes);
+    await firstValueFrom(channel.closed$);
+    expect(isCompleted).toBe(true);
+    channel.send('control', 'x');
+    await channel.sent();
+  });
 
   it('is congested while the other end does not read, and closes rather than keep any amount for it', async () => {
     const [stream, other] = duplexPair();
