@@ -79,7 +79,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
         grpc: await dispatch.listen('grpc', grpcAddress(app), GRPC_BACKLOG),
         debug: debug.address,
         metrics: outputs.metricsAddress,
-        store: pool.members.find(({ store }) => store !== undefined)?.store ?? '',
+        store: pool.workers.find(({ store }) => store !== undefined)?.store ?? '',
         rules: config$.value.loaded,
       }),
       // In the order of a single process; its steps up to the counter store are one here, in all workers at the same time.
@@ -114,7 +114,7 @@ async function instanceOf(app: App, pool: WorkerPool, signal$: Observable<unknow
     recordLoads(app),
   );
   return instance(
-    { rules$, members$: pool.members$, complete$: pool.complete$, termination$: signal$ },
+    { rules$, workers$: pool.workers$, complete$: pool.complete$, termination$: signal$ },
     {
       startsWithoutRules: forceStartWithoutInitialConfig,
       needsDomain: healthyWithAtLeastOneConfigLoaded,

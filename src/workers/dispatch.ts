@@ -2,8 +2,8 @@ import { type AddressInfo, type Server, type Socket, createServer } from 'node:n
 import { Subject, type Subscription, filter, firstValueFrom, merge, timer } from 'rxjs';
 import { type ListenAddress, type TcpAddress, listen } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
-import type { ListenerName } from './connections';
-import type { Member, WorkerPool } from './pool';
+import type { ListenerName, WorkerConnections } from './connections';
+import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
 
 /** Milliseconds that a gRPC connection waits for a worker when none is ready. */
@@ -12,7 +12,7 @@ const WAIT_FOR_WORKER = 1_000;
 const TAKEN_WITHIN = 1_000;
 
 export interface ConnectionDispatchOptions {
-  readonly pool: Pick<WorkerPool, 'members' | 'serving$'>;
+  readonly pool: Pick<WorkerPool, 'workers' | 'serving$'>;
   /** How many gRPC connections may be open. */
   readonly maxGrpcConnections: number;
   /** Called for each connection that is closed when it is accepted, before it is closed. */
@@ -60,7 +60,7 @@ export class ConnectionDispatch {
   /** The connections of a listener that are open or on their way to a worker. */
   count(listener: ListenerName): number {
     const waiting = listener === 'grpc' ? this.#waiting.size : 0;
-    return this.#options.pool.members.reduce((sum, { process }) => sum + process.connections.load[listener], waiting);
+    return this.#options.pool.workers.reduce((sum, { connections }) => sum + connections.load[listener], waiting);
   }
 
   /** A connection was accepted, and nothing was read from it. */
@@ -79,8 +79,7 @@ export class ConnectionDispatch {
   async stop(listener: ListenerName): Promise<void> {
     this.#servers.get(listener)?.close();
     if (listener === 'grpc') for (const socket of this.#waiting.keys()) socket.destroy();
-    const isSettled = () =>
-      this.#options.pool.members.every(({ process }) => !process.connections.isExpecting(listener));
+    const isSettled = () => this.#options.pool.workers.every(({ connections }) => !connections.isExpecting(listener));
     if (!isSettled()) await firstValueFrom(merge(this.#taken.pipe(filter(isSettled)), timer(TAKEN_WITHIN)));
   }
 
@@ -97,8 +96,8 @@ export class ConnectionDispatch {
   }
 
   #place(listener: ListenerName, socket: Socket): void {
-    const worker = leastLoaded(this.#options.pool.members, listener);
-    if (worker !== undefined) worker.process.connections.give(listener, socket);
+    const worker = leastLoaded(this.#options.pool.workers, listener);
+    if (worker !== undefined) worker.connections.give(listener, socket);
     else if (listener === 'http') this.#options.unavailable.adopt(socket);
     else this.#wait(socket);
   }
@@ -130,8 +129,8 @@ export class ConnectionDispatch {
   }
 }
 
-type LoadedWorker = Pick<Member, 'isServing' | 'isResponsive'> & {
-  readonly process: { readonly connections: { readonly load: Readonly<Record<ListenerName, number>> } };
+type LoadedWorker = Pick<WorkerProcess, 'isServing' | 'isResponsive'> & {
+  readonly connections: Pick<WorkerConnections, 'load'>;
 };
 
 /**
@@ -142,7 +141,7 @@ export function leastLoaded<W extends LoadedWorker>(workers: readonly W[], liste
   const [best] = workers
     .filter(({ isServing }) => isServing)
     .toSorted((one, other) => {
-      const [load, others] = [one.process.connections.load, other.process.connections.load];
+      const [load, others] = [one.connections.load, other.connections.load];
       return (
         Number(other.isResponsive) - Number(one.isResponsive) ||
         load[listener] - others[listener] ||

@@ -4,7 +4,7 @@ import { type Subscription, asyncScheduler } from 'rxjs';
 import type { Statistics } from '../statistics/statistics';
 import type { CounterLane } from '../streams/ports/counters';
 import { serveCounters } from './counters';
-import { type Member, type WorkerPool, isReady } from './pool';
+import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
 import { MergedStatistics } from './statistics';
 
@@ -28,7 +28,7 @@ export class Exchange {
     this.#statistics = statistics;
     this.#memory = memory;
     this.#merged = new MergedStatistics(statistics);
-    statistics.gauge('ratelimit.workers.ready', () => pool.members.filter(isReady).length);
+    statistics.gauge('ratelimit.workers.ready', () => pool.workers.filter(({ isReady }) => isReady).length);
     statistics.counter('ratelimit.workers.restarts');
   }
 
@@ -51,37 +51,30 @@ export class Exchange {
 
   /** How to ask each worker that runs. */
   get asked() {
-    return this.#pool.members.map((member) => {
-      const { requests, channel } = member.process;
-      return {
-        isReady: isReady(member),
-        call: (method: string, parameters: unknown, patience?: number) => requests.call(method, parameters, patience),
-        forget: (cacheKey: string) => channel.send('forget', cacheKey),
-      };
-    });
+    return this.#pool.workers.map(({ isReady, requests, channel }) => ({
+      isReady,
+      call: (method: string, parameters: unknown, patience?: number) => requests.call(method, parameters, patience),
+      forget: (cacheKey: string) => channel.send('forget', cacheKey),
+    }));
   }
 
   /** The workers that run, in the order of their numbers. */
   list() {
-    return this.#pool.members.map((member) => this.#describe(member)).sort((one, other) => one.worker - other.worker);
-  }
-
-  /** Forwards GET of a path with its query to a worker; undefined if it does not run. */
-  forward(worker: number, url: string): ClientHttp2Stream | undefined {
-    return this.#pool.members.find(({ process }) => process.number === worker)?.process.requests.get(url);
-  }
-
-  #describe({ process, isServing, isResponsive }: Member) {
-    const { number, pid, startedAt, connections } = process;
-    return {
+    const workers = this.#pool.workers.toSorted((one, other) => one.number - other.number);
+    return workers.map(({ number, pid, isServing, isResponsive, connections: { load }, startedAt }) => ({
       worker: number,
       pid,
       isServing,
       isResponsive,
-      connections: connections.load.grpc + connections.load.http,
+      connections: load.grpc + load.http,
       uptimeSeconds: (performance.now() - startedAt) / 1000,
       restarts: this.#pool.restartsOf(number),
-    };
+    }));
+  }
+
+  /** Forwards GET of a path with its query to a worker; undefined if it does not run. */
+  forward(worker: number, url: string): ClientHttp2Stream | undefined {
+    return this.#pool.workers.find(({ number }) => number === worker)?.requests.get(url);
   }
 
   #link(process: WorkerProcess): void {
@@ -94,8 +87,8 @@ export class Exchange {
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
     channel.messages<string>('forget').subscribe({
       next: (cacheKey) => {
-        for (const other of this.#pool.members) {
-          if (other.process !== process) other.process.channel.send('forget', cacheKey);
+        for (const other of this.#pool.workers) {
+          if (other !== process) other.channel.send('forget', cacheKey);
         }
       },
       complete: () => this.#metrics.delete(process),

@@ -13,13 +13,13 @@ import { type CurrentConfig, NO_CONFIG, currentConfig } from '../streams/current
 import { type Latest, latest } from '../streams/latest';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Awaited, type Health, type Phase, STARTING, health, phases } from '../streams/readiness';
-import { type Member, isReady } from './pool';
+import type { WorkerProcess } from './process';
 
 export interface InstanceSources {
   /** Loads of rules; the stream neither fails nor completes. */
   readonly rules$: Observable<RuleEvent>;
   /** The workers that run. */
-  readonly members$: Observable<readonly Pick<Member, 'state' | 'isServing' | 'isResponsive'>[]>;
+  readonly workers$: Observable<readonly Pick<WorkerProcess, 'state' | 'isReady'>[]>;
   /** Emits when all workers are serving for the first time; fails when the service cannot run. */
   readonly complete$: Observable<unknown>;
   /** The signals that end the process, shared. */
@@ -43,7 +43,7 @@ export interface Instance {
 
 /** Combines what the primary knows and what the workers report. Subscribes to nothing by itself. */
 export function instance(
-  { rules$, members$, complete$, termination$ }: InstanceSources,
+  { rules$, workers$, complete$, termination$ }: InstanceSources,
   { startsWithoutRules, needsDomain, scheduler }: InstanceOptions,
 ): Instance {
   const config$ = latest(rules$.pipe(currentConfig(scheduler)), NO_CONFIG);
@@ -51,10 +51,10 @@ export function instance(
     ...(needsDomain && {
       configuration: config$.pipe(map(({ loaded }) => loaded !== undefined && loaded.ruleset.domains.size > 0)),
     }),
-    'counter store': members$.pipe(
-      map((members) => members.filter(isReady).every(({ state }) => state?.isStoreConnected === true)),
+    'counter store': workers$.pipe(
+      map((workers) => workers.every(({ isReady, state }) => !isReady || state?.isStoreConnected === true)),
     ),
-    workers: members$.pipe(map((members) => members.some(isReady))),
+    workers: workers$.pipe(map((workers) => workers.some(({ isReady }) => isReady))),
     termination: concat(of(true), termination$.pipe(map(() => false))),
   });
   const isConfigured$ = config$.pipe(map(({ loaded }) => startsWithoutRules || loaded !== undefined));
@@ -63,10 +63,10 @@ export function instance(
     startWith(false),
   );
   const awaited$ = latest<readonly Awaited[]>(
-    combineLatest([isConfigured$, members$, isComplete$]).pipe(
-      map(([isConfigured, members, isComplete]): readonly Awaited[] => {
+    combineLatest([isConfigured$, workers$, isComplete$]).pipe(
+      map(([isConfigured, workers, isComplete]): readonly Awaited[] => {
         const items: Awaited[] = [];
-        if (members.some(({ state }) => state?.isStoreReady === false)) items.push('counter store');
+        if (workers.some(({ state }) => state?.isStoreReady === false)) items.push('counter store');
         if (!isConfigured) items.push('rules');
         // What the workers wait for says more than that they are not ready.
         return items.length > 0 || isComplete ? items : ['workers'];

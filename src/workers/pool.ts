@@ -2,7 +2,7 @@ import { BehaviorSubject, type Observable, Subject, filter, firstValueFrom, merg
 import { backoff } from '../streams/backoff';
 import type { Log } from '../streams/ports/log';
 import { asError } from '../text/thrown';
-import type { Order, Report, WorkerExit, WorkerProcess, WorkerState } from './process';
+import type { Order, Report, WorkerExit, WorkerProcess } from './process';
 
 /** Milliseconds between two questions to a worker whether it is alive. */
 const PING_INTERVAL = 1_000;
@@ -15,24 +15,6 @@ const STUCK_AFTER = 60_000;
 const delayAfter = backoff({ initial: 100, max: 10_000 });
 /** A worker that lived this long, in milliseconds, is not counted as one that keeps dying. */
 const STABLE = 60_000;
-
-/** A worker that runs. */
-export interface Member {
-  readonly process: WorkerProcess;
-  /** As last reported; undefined until its program runs. */
-  readonly state: WorkerState | undefined;
-  /** Whether it takes connections. */
-  readonly isServing: boolean;
-  /** False after ten seconds in which it did not answer. */
-  readonly isResponsive: boolean;
-  /** The description of its counter store; undefined before it is serving. */
-  readonly store?: string;
-}
-
-/** Whether a worker decides calls and answers the primary. */
-export function isReady({ isServing, isResponsive }: Pick<Member, 'isServing' | 'isResponsive'>): boolean {
-  return isServing && isResponsive;
-}
 
 export interface WorkerPoolOptions {
   readonly count: number;
@@ -49,18 +31,10 @@ interface Slot {
   failures: number;
 }
 
-interface End {
-  /** Milliseconds from the start of the worker. */
-  readonly lived: number;
-  readonly reason: string;
-  /** The reason as the worker itself has reported it. */
-  readonly failure?: string | undefined;
-}
-
 /** Keeps a number of workers running, from {@link start} until {@link drain}. */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
-  readonly #members = new BehaviorSubject<readonly Member[]>([]);
+  readonly #workers = new BehaviorSubject<readonly WorkerProcess[]>([]);
   readonly #started = new Subject<WorkerProcess>();
   readonly #serving = new Subject<WorkerProcess>();
   readonly #failed = new Subject<never>();
@@ -82,12 +56,12 @@ export class WorkerPool {
   }
 
   /** The workers that run, on subscription and at every change. */
-  get members$(): Observable<readonly Member[]> {
-    return this.#members.asObservable();
+  get workers$(): Observable<readonly WorkerProcess[]> {
+    return this.#workers.asObservable();
   }
 
-  get members(): readonly Member[] {
-    return this.#members.value;
+  get workers(): readonly WorkerProcess[] {
+    return this.#workers.value;
   }
 
   /** Emits each worker when it has been started, before anything it sends is read: the time to subscribe to its channel. */
@@ -102,7 +76,7 @@ export class WorkerPool {
 
   /** Emits when all workers are serving for the first time; fails when one of them ends before. */
   get complete$(): Observable<unknown> {
-    return merge(this.#failed, this.#members.pipe(filter(() => this.#isComplete))).pipe(take(1));
+    return merge(this.#failed, this.#workers.pipe(filter(() => this.#isComplete))).pipe(take(1));
   }
 
   /** Whether a worker has failed calls during the drain: it was killed, or its own drain was not complete. */
@@ -118,7 +92,7 @@ export class WorkerPool {
   /** Gives an order to all workers, and the last one of its kind to each that starts later. */
   announce(order: Order): void {
     this.#announced.set(order.kind, order);
-    for (const { process } of this.members) process.order(order);
+    for (const worker of this.workers) worker.order(order);
   }
 
   start(): void {
@@ -138,23 +112,22 @@ export class WorkerPool {
    */
   async drain(): Promise<void> {
     this.stopReplacing();
-    for (const { process, isServing } of this.members) {
-      if (isServing) continue;
-      this.#dismissed.add(process);
-      process.kill();
+    for (const worker of this.workers) {
+      if (worker.isServing) continue;
+      this.#dismissed.add(worker);
+      worker.kill();
     }
-    const drained = this.members.map(({ process }) => {
-      const drained$ = process.reports$.pipe(filter(({ kind }) => kind === 'drained'));
-      return firstValueFrom(merge(drained$, process.exited$));
-    });
-    for (const { process } of this.members) process.order({ kind: 'drain' });
+    const drained = this.workers.map(({ reports$, exited$ }) =>
+      firstValueFrom(merge(reports$.pipe(filter(({ kind }) => kind === 'drained')), exited$)),
+    );
+    for (const worker of this.workers) worker.order({ kind: 'drain' });
     await Promise.all(drained);
   }
 
   /** Orders the workers to exit. Resolves when all have. */
   async finish(): Promise<void> {
-    const exits = this.members.map(({ process }) => firstValueFrom(process.exited$));
-    for (const { process } of this.members) process.order({ kind: 'finish' });
+    const exits = this.workers.map(({ exited$ }) => firstValueFrom(exited$));
+    for (const worker of this.workers) worker.order({ kind: 'finish' });
     await Promise.all(exits);
   }
 
@@ -162,13 +135,13 @@ export class WorkerPool {
   kill(): void {
     this.#phase = 'over';
     clearInterval(this.#pings);
-    for (const { process } of this.members) process.kill();
+    for (const worker of this.workers) worker.kill();
   }
 
   /** Kills a worker that does not answer, and logs why. It is replaced. */
-  killSilent(process: WorkerProcess, reason: string): void {
-    this.#options.log.error('a worker does not answer and is killed', { worker: process.number, reason });
-    process.kill();
+  killSilent(worker: WorkerProcess, reason: string): void {
+    this.#options.log.error('a worker does not answer and is killed', { worker: worker.number, reason });
+    worker.kill();
   }
 
   #slot(number: number): Slot {
@@ -180,74 +153,77 @@ export class WorkerPool {
   #fork(number: number): void {
     const slot = this.#slot(number);
     slot.starts += 1;
-    let process: WorkerProcess;
+    let worker: WorkerProcess;
     try {
-      process = this.#options.fork(number);
+      worker = this.#options.fork(number);
     } catch (error) {
-      this.#ended(number, { lived: 0, reason: `it could not be started: ${asError(error).message}` });
+      this.#ended(number, 0, `it could not be started: ${asError(error).message}`);
       return;
     }
-    this.#members.next([...this.members, { process, state: undefined, isServing: false, isResponsive: true }]);
-    this.#unanswered.set(process, 0);
+    this.#workers.next([...this.workers, worker]);
+    this.#unanswered.set(worker, 0);
     let failure: string | undefined;
     // These complete with the process.
     // oxlint-disable-next-line house-style/kept-subscriptions
-    process.reports$.subscribe((report) => {
+    worker.reports$.subscribe((report) => {
       if (report.kind === 'failed') failure = report.reason;
-      this.#reported(process, report);
+      this.#reported(worker, report);
     });
     // oxlint-disable-next-line house-style/kept-subscriptions
-    process.exited$.subscribe((exit) => {
-      const member = this.#memberOf(process);
-      this.#members.next(this.members.filter((other) => other !== member));
-      this.#unanswered.delete(process);
+    worker.exited$.subscribe((exit) => {
+      this.#workers.next(this.workers.filter((other) => other !== worker));
+      this.#unanswered.delete(worker);
       const reason = failure ?? describeExit(exit);
-      if (this.#phase !== 'draining')
-        this.#ended(number, { lived: performance.now() - process.startedAt, reason, failure });
-      else if (member?.isServing === true) this.#endedWhileDraining(process, exit, reason);
+      if (this.#phase !== 'draining') this.#ended(number, performance.now() - worker.startedAt, reason, failure);
+      else if (worker.isServing) this.#endedWhileDraining(worker, exit, reason);
     });
-    this.#started.next(process);
-    for (const order of this.#announced.values()) process.order(order);
-    process.channel.start();
+    this.#started.next(worker);
+    for (const order of this.#announced.values()) worker.order(order);
+    worker.channel.start();
   }
 
-  #reported(process: WorkerProcess, report: Report): void {
+  #reported(worker: WorkerProcess, report: Report): void {
     // Whatever it reports, it lives.
-    this.#unanswered.set(process, 0);
-    this.#responded(process, true);
-    if (report.kind === 'state') this.#update(process, { state: report.state });
-    if (report.kind !== 'serving') return;
-    const { store } = report;
-    const serving = this.members.filter((member) => member.isServing || member.process === process);
-    this.#isComplete ||= serving.length === this.#options.count;
-    this.#update(process, { isServing: true, store });
-    this.#serving.next(process);
+    this.#unanswered.set(worker, 0);
+    this.#responded(worker, true);
+    if (report.kind === 'state') worker.state = report.state;
+    else if (report.kind === 'serving') {
+      worker.store = report.store;
+      worker.isServing = true;
+      this.#isComplete ||= this.workers.filter(({ isServing }) => isServing).length === this.#options.count;
+    } else return;
+    this.#changed();
+    if (report.kind === 'serving') this.#serving.next(worker);
   }
 
   #ping(): void {
-    for (const { process } of this.members) {
-      const unanswered = this.#unanswered.get(process) ?? 0;
+    for (const worker of this.workers) {
+      const unanswered = this.#unanswered.get(worker) ?? 0;
       const silence = unanswered * PING_INTERVAL;
       // Also before it serves, because a worker may stand still then.
-      if (silence === STUCK_AFTER) this.killSilent(process, `it has not answered for ${STUCK_AFTER} ms`);
-      else if (silence >= SILENT_AFTER) this.#responded(process, false);
-      this.#unanswered.set(process, unanswered + 1);
-      process.order({ kind: 'ping' });
+      if (silence === STUCK_AFTER) this.killSilent(worker, `it has not answered for ${STUCK_AFTER} ms`);
+      else if (silence >= SILENT_AFTER) this.#responded(worker, false);
+      this.#unanswered.set(worker, unanswered + 1);
+      worker.order({ kind: 'ping' });
     }
   }
 
-  #responded(process: WorkerProcess, isResponsive: boolean): void {
-    const { log } = this.#options;
-    const member = this.#memberOf(process);
+  #responded(worker: WorkerProcess, isResponsive: boolean): void {
     // Before it serves, a worker has no connections, and it may take long to load its program on a busy machine.
-    if (member?.isServing !== true || member.isResponsive === isResponsive) return;
-    const worker = process.number;
-    if (isResponsive) log.warn('a worker answers again', { worker });
-    else log.warn('a worker does not answer; others get the new connections', { worker });
-    this.#update(process, { isResponsive });
+    if (!worker.isServing || worker.isResponsive === isResponsive) return;
+    const { log } = this.#options;
+    const fields = { worker: worker.number };
+    if (isResponsive) log.warn('a worker answers again', fields);
+    else log.warn('a worker does not answer; others get the new connections', fields);
+    worker.isResponsive = isResponsive;
+    this.#changed();
   }
 
-  #ended(number: number, { lived, reason, failure }: End): void {
+  /**
+   * @param lived milliseconds from its start
+   * @param failure the reason as the worker itself has reported it
+   */
+  #ended(number: number, lived: number, reason: string, failure?: string): void {
     if (this.#phase === 'over') return;
     if (!this.#isComplete) {
       this.#phase = 'over';
@@ -257,13 +233,11 @@ export class WorkerPool {
     const slot = this.#slot(number);
     slot.failures = lived >= STABLE ? 1 : slot.failures + 1;
     const delay = delayAfter(slot.failures);
-    this.#options.log.error('a worker has ended; its calls have failed, and it is replaced', {
-      worker: number,
-      reason,
-      in: `${delay}ms`,
-    });
-    if (this.members.every(({ isServing }) => !isServing)) {
-      this.#options.log.error('no worker is ready; the service is unhealthy until one is');
+    const { log } = this.#options;
+    const fields = { worker: number, reason, in: `${delay}ms` };
+    log.error('a worker has ended; its calls have failed, and it is replaced', fields);
+    if (!this.workers.some(({ isServing }) => isServing)) {
+      log.error('no worker is ready; the service is unhealthy until one is');
     }
     // oxlint-disable-next-line house-style/kept-subscriptions -- ends by itself
     timer(delay).subscribe(() => {
@@ -271,21 +245,15 @@ export class WorkerPool {
     });
   }
 
-  #endedWhileDraining(process: WorkerProcess, exit: WorkerExit, reason: string): void {
-    if (exit.code === 0 || this.#dismissed.has(process)) return;
+  #endedWhileDraining(worker: WorkerProcess, exit: WorkerExit, reason: string): void {
+    if (exit.code === 0 || this.#dismissed.has(worker)) return;
     this.#hasLostCalls = true;
-    this.#options.log.error('a worker has ended while it drained; its calls have failed', {
-      worker: process.number,
-      reason,
-    });
+    const fields = { worker: worker.number, reason };
+    this.#options.log.error('a worker has ended while it drained; its calls have failed', fields);
   }
 
-  #memberOf(process: WorkerProcess): Member | undefined {
-    return this.members.find((member) => member.process === process);
-  }
-
-  #update(process: WorkerProcess, change: Partial<Member>): void {
-    this.#members.next(this.members.map((member) => (member.process === process ? { ...member, ...change } : member)));
+  #changed(): void {
+    this.#workers.next([...this.workers]);
   }
 }
 

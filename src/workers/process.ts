@@ -68,8 +68,16 @@ export interface ForkOptions {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** A worker, seen from the primary. */
+/** A worker that runs, seen from the primary. The pool changes what it knows of it, and emits its workers then. */
 export class WorkerProcess {
+  /** As last reported; undefined until its program runs. */
+  state: WorkerState | undefined;
+  /** Whether it takes connections. */
+  isServing = false;
+  /** False after ten seconds in which it did not answer. */
+  isResponsive = true;
+  /** The description of its counter store; undefined before it is serving. */
+  store: string | undefined;
   readonly channel: Channel;
   readonly requests: WorkerRequests;
   readonly connections: WorkerConnections;
@@ -105,6 +113,11 @@ export class WorkerProcess {
     this.requests = new WorkerRequests((child.stdio as readonly unknown[])[PIPES.requests] as Duplex);
     this.connections = new WorkerConnections(child);
     this.reports$ = this.channel.messages<Report>('control');
+  }
+
+  /** Whether it decides calls and answers the primary. */
+  get isReady(): boolean {
+    return this.isServing && this.isResponsive;
   }
 
   get pid(): number | undefined {

@@ -17,7 +17,7 @@ import type { Ruleset } from '../rules/ruleset';
 import { exhaustMapWithTrailing } from '../streams/exhaust-map-with-trailing';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import type { Channel } from './channel';
-import { type Member, SILENT_AFTER, type WorkerPool } from './pool';
+import { SILENT_AFTER, type WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
 
 /** What rules were loaded from: files, or an encoded `DiscoveryResponse` as the only one. A worker loads the same rules from it. */
@@ -41,7 +41,7 @@ type RuleAnswer = 'prepared' | 'committed';
 const PIECE_BYTES = 48 * 1024;
 
 export interface DistributionOptions {
-  readonly pool: Pick<WorkerPool, 'members' | 'members$' | 'killSilent'>;
+  readonly pool: Pick<WorkerPool, 'workers' | 'workers$' | 'killSilent'>;
   /** What a ruleset that the source has emitted was read from. */
   readonly rawOf: (ruleset: Ruleset) => RawRules;
   /** FORCE_START_WITHOUT_INITIAL_CONFIG: workers need not wait for the first rules. */
@@ -60,7 +60,7 @@ export function distributeRules(options: DistributionOptions): MonoTypeOperatorF
     defer(() => {
       const distribution = new Distribution(options);
       const received$ = events$.pipe(tap((event) => distribution.events.push(event)));
-      const joins$ = options.pool.members$.pipe(filter((members) => members.some(isStarted)));
+      const joins$ = options.pool.workers$.pipe(filter((workers) => workers.some(isStarted)));
       return merge(received$, joins$).pipe(
         exhaustMapWithTrailing(() => distribution.round()),
         mergeMap((events) => from(events)),
@@ -86,17 +86,13 @@ class Distribution {
     const events = this.events.splice(0);
     const ruleset = events.findLast((event) => event.kind === 'loaded')?.ruleset ?? this.#active;
     if (ruleset === undefined && !startsWithoutRules) return events;
-    const workers = pool.members
-      .filter(
-        (member) =>
-          isStarted(member) &&
-          !(this.#decidesBy.has(member.process) && this.#decidesBy.get(member.process) === ruleset),
-      )
-      .map(({ process }) => process);
-    const silence = pool.members$.subscribe((members) => {
-      for (const { process, isResponsive } of members) {
-        if (isResponsive || !workers.includes(process)) continue;
-        pool.killSilent(process, `it has not answered for ${SILENT_AFTER} ms while the rules are replaced`);
+    const workers = pool.workers.filter(
+      (worker) => isStarted(worker) && !(this.#decidesBy.has(worker) && this.#decidesBy.get(worker) === ruleset),
+    );
+    const silence = pool.workers$.subscribe((running) => {
+      for (const worker of running) {
+        if (worker.isResponsive || !workers.includes(worker)) continue;
+        pool.killSilent(worker, `it has not answered for ${SILENT_AFTER} ms while the rules are replaced`);
       }
     });
     // One after the other, because reading many rules takes much memory.
@@ -131,7 +127,7 @@ class Distribution {
 }
 
 /** Whether the program of a worker runs, so that it can be expected to answer. */
-function isStarted({ state }: Member): boolean {
+function isStarted({ state }: WorkerProcess): boolean {
   return state !== undefined;
 }
 

@@ -7,7 +7,7 @@ import { Channel } from '../../src/workers/channel';
 import { WorkerConnections } from '../../src/workers/connections';
 import { ConnectionDispatch, leastLoaded } from '../../src/workers/dispatch';
 import { instance } from '../../src/workers/instance';
-import { type Member, WorkerPool } from '../../src/workers/pool';
+import { WorkerPool } from '../../src/workers/pool';
 import { PrimaryLink } from '../../src/workers/primary-link';
 import { type Order, type Report, type WorkerExit, WorkerProcess, type WorkerState } from '../../src/workers/process';
 import { workerArguments, workerExecArguments, workerNumber } from '../../src/workers/role';
@@ -20,6 +20,8 @@ class FakeWorker {
   readonly reports$ = new Subject<Report>();
   readonly exited$ = new Subject<WorkerExit>();
   readonly startedAt = performance.now();
+  isServing = false;
+  isResponsive = true;
   readonly received: string[] = [];
   readonly sockets: Socket[] = [];
   readonly channel = { start: () => void this.received.push('start') };
@@ -90,7 +92,7 @@ describe('the pool of workers', () => {
     jest.useFakeTimers();
     const { pool, log, workers } = startPool({ areServing: true });
     function states() {
-      return pool.members.map(({ isResponsive }) => isResponsive);
+      return pool.workers.map(({ isResponsive }) => isResponsive);
     }
     function pass(seconds: number): void {
       for (let second = 0; second < seconds; second += 1) {
@@ -238,7 +240,7 @@ describe('a connection', () => {
   it('goes to the worker with the fewest of its listener, then of all, among those that answer, if one does', () => {
     function chosen(...workers: readonly (readonly [grpc: number, http: number, isResponsive?: false])[]) {
       const loaded = workers.map(([grpc, http, isResponsive = true]) => {
-        return { process: { connections: { load: { grpc, http } } }, isServing: true, isResponsive };
+        return { connections: { load: { grpc, http } }, isServing: true, isResponsive };
       });
       return loaded.findIndex((worker) => worker === leastLoaded(loaded, 'grpc'));
     }
@@ -249,7 +251,7 @@ describe('a connection', () => {
   it('waits for the first worker if it is of gRPC, passes to another one until it is taken, and is counted until its end', async () => {
     const serving$ = new Subject<WorkerProcess>();
     const unavailable: Socket[] = [];
-    const pool = { serving$, members: [] as Member[] };
+    const pool = { serving$, workers: [] as WorkerProcess[] };
     const dispatch = new ConnectionDispatch({
       pool,
       maxGrpcConnections: 2,
@@ -259,12 +261,11 @@ describe('a connection', () => {
     });
     const workers = [new FakeWorker(1), new FakeWorker(2)] as [FakeWorker, FakeWorker];
     const [one, other] = workers;
-    for (const worker of workers) worker.exited$.subscribe(() => pool.members.shift());
+    for (const worker of workers) worker.exited$.subscribe(() => pool.workers.shift());
     function serve(): void {
-      pool.members = workers.map((worker) => {
-        return { process: worker as unknown as WorkerProcess, state: undefined, isServing: true, isResponsive: true };
-      });
-      for (const { process } of pool.members) serving$.next(process);
+      for (const worker of workers) worker.isServing = true;
+      pool.workers = [...workers] as unknown as WorkerProcess[];
+      for (const worker of pool.workers) serving$.next(worker);
     }
     const sockets = Array.from({ length: 6 }, () => new Socket());
     const [first, second, third, fourth, http, late] = sockets as [Socket, Socket, Socket, Socket, Socket, Socket];
@@ -311,24 +312,24 @@ describe('an instance', () => {
   const STORE: WorkerState = { isStoreReady: true, isStoreConnected: true };
 
   function worker(isServing: boolean, state: Partial<WorkerState> = {}, isResponsive = true) {
-    return { isServing, isResponsive, state: { ...STORE, ...state } };
+    return { isReady: isServing && isResponsive, state: { ...STORE, ...state } };
   }
 
   function instanceOf(startsWithoutRules: boolean) {
-    const members$ = new BehaviorSubject([worker(true), worker(true)]);
+    const workers$ = new BehaviorSubject([worker(true), worker(true)]);
     const [termination$, complete$] = [new Subject<unknown>(), new Subject<unknown>()];
-    const sources = { rules$: startsWithoutRules ? EMPTY : NEVER, members$, complete$, termination$ };
+    const sources = { rules$: startsWithoutRules ? EMPTY : NEVER, workers$, complete$, termination$ };
     const scheduler = new TestScheduler(() => undefined);
     const streams = instance(sources, { startsWithoutRules, needsDomain: false, scheduler });
     streams.health$.subscribe().add(streams.awaited$.subscribe());
-    return { ...streams, members$, termination$, complete$ };
+    return { ...streams, workers$, termination$, complete$ };
   }
 
   it('has the health of the components of its workers that serve and answer, and is unhealthy without any, or when it ends', () => {
-    const { health$, members$, termination$ } = instanceOf(true);
+    const { health$, workers$, termination$ } = instanceOf(true);
     const bad = worker(true, { isStoreConnected: false });
-    function unhealthyWith(...members: (typeof members$)['value']) {
-      members$.next(members);
+    function unhealthyWith(...members: (typeof workers$)['value']) {
+      workers$.next(members);
       return health$.value.unhealthy;
     }
     expect(unhealthyWith(bad, worker(true), bad)).toEqual(['counter store']);
@@ -341,10 +342,10 @@ describe('an instance', () => {
   });
 
   it('waits for the store of its workers, for its workers, and for the rules', () => {
-    const { awaited$, members$, complete$ } = instanceOf(true);
-    members$.next([worker(false, { isStoreReady: false }), worker(false)]);
+    const { awaited$, workers$, complete$ } = instanceOf(true);
+    workers$.next([worker(false, { isStoreReady: false }), worker(false)]);
     expect(awaited$.value).toEqual(['counter store']);
-    members$.next([worker(false), worker(true)]);
+    workers$.next([worker(false), worker(true)]);
     expect(awaited$.value).toEqual(['workers']);
     complete$.next(undefined);
     expect([awaited$.value, instanceOf(false).awaited$.value]).toEqual([[], ['rules']]);

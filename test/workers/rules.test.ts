@@ -3,8 +3,7 @@ import { checkFiles } from '../../src/sources/rule-files/loading/check-files';
 import { buildRuleset, type Ruleset } from '../../src/rules/ruleset';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import type { Channel } from '../../src/workers/channel';
-import type { Member } from '../../src/workers/pool';
-import { type RawRules, distributeRules, receiveRules } from '../../src/workers/rules';
+import { type DistributionOptions, type RawRules, distributeRules, receiveRules } from '../../src/workers/rules';
 import { until } from '../support/waiting/until';
 import { channelPair } from '../support/workers/channel-pair';
 
@@ -33,6 +32,8 @@ class TestWorker {
   readonly log: string[] = [];
   readonly exited$ = new ReplaySubject<unknown>(1);
   readonly channel: Channel;
+  state: unknown = { isStoreReady: true, isStoreConnected: true };
+  isResponsive = true;
   readonly #worker: Channel;
   hasJoined = false;
 
@@ -60,31 +61,26 @@ class TestWorker {
   }
 }
 
-function instanceOf(workers: readonly TestWorker[], startsWithoutRules = false) {
-  const members$ = new BehaviorSubject<readonly Member[]>(workers.map((worker) => memberOf(worker)));
+function instanceOf(testWorkers: readonly TestWorker[], startsWithoutRules = false) {
+  const workers$ = new BehaviorSubject(testWorkers);
   const killed: string[] = [];
   const pool = {
-    members$,
-    get members() {
-      return members$.value;
+    workers$,
+    get workers() {
+      return workers$.value;
     },
-    killSilent: (process: Member['process'], reason: string) => {
+    killSilent: (worker: TestWorker, reason: string) => {
       killed.push(reason);
-      members$.next(members$.value.filter((member) => member.process !== process));
-      (process as unknown as TestWorker).ends();
+      workers$.next(workers$.value.filter((other) => other !== worker));
+      worker.ends();
     },
-  };
+  } as unknown as DistributionOptions['pool'];
   const source$ = new Subject<RuleEvent>();
   const emitted: string[] = [];
   source$
     .pipe(distributeRules({ pool, rawOf: (ruleset) => rawOf.get(ruleset)!, startsWithoutRules }))
     .subscribe((event) => emitted.push(event.kind === 'loaded' ? event.origin.version : event.reason));
-  return { source$, emitted, members$, killed };
-}
-
-function memberOf(worker: TestWorker, isResponsive = true): Member {
-  const state = { isStoreReady: true, isStoreConnected: true };
-  return { process: worker as unknown as Member['process'], state, isServing: true, isResponsive };
+  return { source$, emitted, workers$, killed };
 }
 
 describe('the distribution of rules', () => {
@@ -118,12 +114,15 @@ describe('the distribution of rules', () => {
 
   it('gives the active rules to a worker that starts later, or lets it decide without, and nothing to one whose program does not run', async () => {
     const early = new TestWorker();
-    const { source$, emitted, members$ } = instanceOf([early]);
+    const { source$, emitted, workers$ } = instanceOf([early]);
     source$.next(a!.event);
     await until('they are active', () => emitted.length === 1);
     const late = new TestWorker();
-    members$.next([memberOf(early), { ...memberOf(late), state: undefined }]);
-    members$.next([memberOf(early), memberOf(late)]);
+    const { state } = late;
+    late.state = undefined;
+    workers$.next([early, late]);
+    late.state = state;
+    workers$.next([early, late]);
     await until('it has joined', () => late.hasJoined);
     expect([early.log.length, late.log.at(-1)]).toEqual([2, 'decide by a']);
     const without = new TestWorker();
@@ -145,10 +144,11 @@ describe('the distribution of rules', () => {
 
   it('kills a worker that does not answer, and goes on without it', async () => {
     const [quick, stopped] = [new TestWorker(), new TestWorker('slow')];
-    const { source$, emitted, members$, killed } = instanceOf([quick, stopped]);
+    const { source$, emitted, workers$, killed } = instanceOf([quick, stopped]);
     source$.next(a!.event);
     await until('it has begun', () => stopped.log.length === 1);
-    members$.next([memberOf(quick), memberOf(stopped, false)]);
+    stopped.isResponsive = false;
+    workers$.next([quick, stopped]);
     await until('it goes on', () => emitted.length === 1);
     expect([killed, quick.log.at(-1)]).toEqual([
       ['it has not answered for 10000 ms while the rules are replaced'],
