@@ -31,6 +31,14 @@ interface Slot {
   failures: number;
 }
 
+interface WorkerEnd {
+  /** Milliseconds from its start. */
+  readonly lived: number;
+  readonly reason: string;
+  /** The reason as the worker itself has reported it. */
+  readonly failure?: string | undefined;
+}
+
 /** Keeps a number of workers running, from {@link start} until {@link drain}. */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
@@ -157,7 +165,7 @@ export class WorkerPool {
     try {
       worker = this.#options.fork(number);
     } catch (error) {
-      this.#ended(number, 0, `it could not be started: ${asError(error).message}`);
+      this.#ended(number, { lived: 0, reason: `it could not be started: ${asError(error).message}` });
       return;
     }
     this.#workers.next([...this.workers, worker]);
@@ -174,7 +182,8 @@ export class WorkerPool {
       this.#workers.next(this.workers.filter((other) => other !== worker));
       this.#unanswered.delete(worker);
       const reason = failure ?? describeExit(exit);
-      if (this.#phase !== 'draining') this.#ended(number, performance.now() - worker.startedAt, reason, failure);
+      const lived = performance.now() - worker.startedAt;
+      if (this.#phase !== 'draining') this.#ended(number, { lived, reason, failure });
       else if (worker.isServing) this.#endedWhileDraining(worker, exit, reason);
     });
     this.#started.next(worker);
@@ -219,11 +228,7 @@ export class WorkerPool {
     this.#changed();
   }
 
-  /**
-   * @param lived milliseconds from its start
-   * @param failure the reason as the worker itself has reported it
-   */
-  #ended(number: number, lived: number, reason: string, failure?: string): void {
+  #ended(number: number, { lived, reason, failure }: WorkerEnd): void {
     if (this.#phase === 'over') return;
     if (!this.#isComplete) {
       this.#phase = 'over';

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { BehaviorSubject, type Observable, type SchedulerLike, filter, firstValueFrom, from, race, timer } from 'rxjs';
+import { BehaviorSubject, type Observable, type SchedulerLike, filter, firstValueFrom, from, of, timeout } from 'rxjs';
 import type { Counter } from '../statistics/counter';
 import { RULE_STATS, type RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
@@ -159,7 +159,7 @@ export class MergedStatistics {
     const number = (this.#asked += 1);
     for (const channel of this.#reported.value.keys()) channel.send('statistics', number);
     const complete$ = this.#reported.pipe(filter((reported) => [...reported.values()].every((last) => last >= number)));
-    await firstValueFrom(race(complete$, timer(deadline)));
+    await firstValueFrom(complete$.pipe(timeout({ first: deadline, with: () => of(undefined) })));
   }
 
   /** Collects every second while there is a subscriber. */

@@ -219,8 +219,7 @@ describe('the process of a worker', () => {
   it.each([
     ['--require ./hook.cjs --max-old-space-size=200', ''],
     ['--inspect=0.0.0.0:9229', '--inspect-port=9231'],
-    ['--cpu-prof --cpu-prof-name=weir.cpuprofile', '--cpu-prof-name=weir.worker-2.cpuprofile'],
-  ])('has the arguments of the primary, with ports and files of its own: %s', (text, own) => {
+  ])('has the arguments of the primary, with a port of its own for the inspector: %s', (text, own) => {
     const [given, added] = [text.split(' '), own === '' ? [] : [own]];
     const ofPrimary = { execArgv: given, nodeOptions: undefined, debugPort: 9229 };
     expect(workerExecArguments(2, ofPrimary)).toEqual([...given, ...added]);
