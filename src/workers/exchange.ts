@@ -49,15 +49,6 @@ export class Exchange {
     return Promise.all([...this.#metrics.keys()].map((process) => this.#metricsOf(process)));
   }
 
-  /** How to ask each worker that runs. */
-  get asked() {
-    return this.#pool.workers.map(({ isReady, requests, channel }) => ({
-      isReady,
-      call: (method: string, parameters: unknown, patience?: number) => requests.call(method, parameters, patience),
-      forget: (cacheKey: string) => channel.send('forget', cacheKey),
-    }));
-  }
-
   /** The workers that run, in the order of their numbers. */
   list() {
     const workers = this.#pool.workers.toSorted((one, other) => one.number - other.number);
@@ -88,7 +79,7 @@ export class Exchange {
     channel.messages<string>('forget').subscribe({
       next: (cacheKey) => {
         for (const other of this.#pool.workers) {
-          if (other !== process) other.channel.send('forget', cacheKey);
+          if (other !== process) other.forget(cacheKey);
         }
       },
       complete: () => this.#metrics.delete(process),
@@ -98,7 +89,7 @@ export class Exchange {
   async #metricsOf(process: WorkerProcess): Promise<string> {
     const abort = new AbortController();
     const late = pause(METRICS_DEADLINE, undefined, { signal: abort.signal }).catch(() => undefined);
-    const answer = process.requests.call(PROCESS_METRICS, {}, METRICS_DEADLINE);
+    const answer = process.call(PROCESS_METRICS, {}, METRICS_DEADLINE);
     const [metrics] = (await Promise.race([answer, late])) ?? [];
     abort.abort();
     // After its end, it has none.

@@ -128,6 +128,16 @@ export class WorkerProcess {
     this.channel.send('control', order);
   }
 
+  /** Calls a method that it answers: see {@link WorkerRequests.call}. */
+  call(method: string, parameters: unknown, patience?: number): Promise<readonly unknown[]> {
+    return this.requests.call(method, parameters, patience);
+  }
+
+  /** Removes a key from its local cache. */
+  forget(cacheKey: string): void {
+    this.channel.send('forget', cacheKey);
+  }
+
   kill(): void {
     this.#child.kill('SIGKILL');
   }
