@@ -34,11 +34,11 @@ interface WorkerRequest<M extends keyof WorkerMethods> {
 /** A worker that runs, and how to ask it. */
 export interface AskedWorker {
   /** Calls one of its {@link operatorMethods}; resolves to the result, or nothing if it ends before it has answered, or stands still. */
-  readonly call: (method: string, parameters: unknown, patience?: number) => Promise<readonly unknown[]>;
+  call(method: string, parameters: unknown, patience?: number): Promise<readonly unknown[]>;
   /** Whether it decides calls and has answered the primary lately. */
   readonly isReady: boolean;
   /** Removes a key from its local cache, as soon as it does not stand still. */
-  readonly forget: (cacheKey: string) => void;
+  forget(cacheKey: string): void;
 }
 
 /** Milliseconds for which a page of metrics waits for a worker that stands still, as for its other metrics. */
@@ -86,7 +86,7 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     const change = await this.#askOne({ method: 'change_counter', parameters, patience: undefined });
     if (!('cacheKey' in change)) return change;
     const { cacheKey } = change;
-    for (const { forget } of this.#options.workers()) forget(cacheKey);
+    for (const worker of this.#options.workers()) worker.forget(cacheKey);
     // From the answer on, no worker that is ready uses the old count.
     await this.#askAll({ method: 'forget', parameters: { cacheKey }, patience: API_PATIENCE });
     return change;
@@ -129,10 +129,10 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
 }
 
 function ask<M extends keyof WorkerMethods>(
-  { call }: AskedWorker,
+  worker: AskedWorker,
   { method, parameters, patience }: WorkerRequest<M>,
 ): Promise<readonly WorkerMethods[M][1][]> {
-  return call(method, parameters, patience) as Promise<readonly WorkerMethods[M][1][]>;
+  return worker.call(method, parameters, patience) as Promise<readonly WorkerMethods[M][1][]>;
 }
 
 function noWorker(): DecisionError {
