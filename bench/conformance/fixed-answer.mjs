@@ -3,7 +3,7 @@ const TEXT = Buffer.from('weir\n');
 
 /** An `Application` for the HTTP/2 server of src/grpc/http2 that sends the same response to every request. `dist`: the build to load. */
 export async function fixedAnswer(dist) {
-  const { encodeBlock } = (await import(`${dist}/grpc/http2/headers/hpack/encode.js`)).default;
+  const { encodeBlock } = (await import(`${dist}/grpc/http2/hpack/static-table.js`)).default;
   const head = encodeBlock([
     [':status', '200'],
     ['content-type', 'text/plain'],

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Observable, type Subscription, defer, delay, takeUntil } from 'rxjs';
 import { VERSION } from '../cli/version';
-import type { ServerTls } from '../grpc/http2/tls/tls-options';
+import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
 import { unavailableHttp } from '../http/serve-unavailable';
 import { WorkerDecisions } from '../operators/worker-decisions';

@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import type { ServerTls } from '../grpc/http2/tls/tls-options';
+import type { ServerTls } from '../grpc/http2/tls';
 import { observedMethods } from '../grpc/observed-methods';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import {
@@ -8,8 +8,8 @@ import {
   type ListeningGrpcServer,
   serveGrpc,
 } from '../grpc/server/grpc-server';
-import { healthService } from '../grpc/server/health/health-service';
-import { reflectionService } from '../grpc/server/reflection/reflection-service';
+import { healthService } from '../grpc/server/health-service';
+import { reflectionService } from '../grpc/server/reflection-service';
 import { type HttpServerOptions, serveHttp } from '../http/serve-http';
 import type { ListeningHttpServer } from '../http/server/http-server';
 import type { ListenAddress, TcpAddress } from '../net/listen';

@@ -12,7 +12,7 @@ import {
   share,
   take,
 } from 'rxjs';
-import type { ServerTls } from '../grpc/http2/tls/tls-options';
+import type { ServerTls } from '../grpc/http2/tls';
 import { type GrpcServer, adoptingGrpcServer } from '../grpc/server/grpc-server';
 import { profileHandler } from '../http/debug/profiles/profile-handler';
 import { adoptingHttp } from '../http/serve-http';

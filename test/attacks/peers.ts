@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { type Socket, connect } from 'node:net';
-import { ErrorCode } from '../../src/grpc/http2/frames/protocol';
+import { ErrorCode } from '../../src/grpc/http2/protocol';
 import { GrpcStatus } from '../../src/grpc/method';
 import { RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { goawaysOf, hello } from '../grpc/http2/frames';

@@ -10,7 +10,7 @@ import {
   RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../src/gen/envoy/service/ratelimit/v3/rls';
-import type { ServerTls } from '../../src/grpc/http2/tls/tls-options';
+import type { ServerTls } from '../../src/grpc/http2/tls';
 import { type UnaryHandler, GrpcStatus } from '../../src/grpc/method';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { serveGrpc } from '../../src/grpc/server/grpc-server';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { Subject } from 'rxjs';
-import type { ServerTls } from '../../src/grpc/http2/tls/tls-options';
+import type { ServerTls } from '../../src/grpc/http2/tls';
 import { GrpcTls } from '../../src/sources/certificates/grpc-tls';
 import { currentSecret, maskingReader } from '../../src/sources/secret-files';
 import { readSettings } from '../../src/settings/read-settings';

@@ -1,6 +1,6 @@
 import net from 'node:net';
 import tls from 'node:tls';
-import { ErrorCode, FRAME_HEADER_BYTES, Flag, FrameType, Setting } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode, FRAME_HEADER_BYTES, Flag, FrameType, Setting } from '../../../src/grpc/http2/protocol';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { PROFILES, SETTINGS_ACK, frame, opening } from './frames.cjs';
 import { CallTable, NO_CODE } from './call-table';

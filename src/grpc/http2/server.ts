@@ -3,14 +3,14 @@ import { performance } from 'node:perf_hooks';
 import { Connection } from './connection/connection';
 import type { ConnectionContext } from './connection/connection-context';
 import { TurnQueue } from './connection/turn-queue';
-import { HeaderBlockReader } from './headers/header-blocks';
+import { HeaderBlockReader } from './header-reader';
 import { DEFAULT_LIMITS, type Limits } from './limits/limits';
 import type { OnRejected } from './limits/rejections';
 import type { Application } from './streams/application';
 import { HeldBytes } from './streams/held-bytes';
 import { WorkPacing } from './streams/work-pacing';
-import { TlsListener } from './tls/tls-listener';
-import type { ServerTls } from './tls/tls-options';
+import { TlsListener } from './tls';
+import type { ServerTls } from './tls';
 
 /** The interval at which deadlines are checked, and so their precision. */
 const TICK_MS = 50;

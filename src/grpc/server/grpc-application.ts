@@ -1,4 +1,4 @@
-import type { RequestHead } from '../http2/headers/request-head';
+import type { RequestHead } from '../http2/request-head';
 import type { Application } from '../http2/streams/application';
 import type { Stream } from '../http2/streams/stream';
 import { GrpcStatus, type StreamingMethods, type UnaryMethods } from '../method';
@@ -6,8 +6,8 @@ import { BidirectionalCall } from './calls/bidirectional-call';
 import type { Call, CallContext } from './calls/call';
 import { ServerStreamingCall } from './calls/server-streaming-call';
 import { UnaryServerCall } from './calls/unary-call';
-import { type CallHead, type InterpretedHead, RequestInterpreter } from './headers/request-interpreter';
-import { trailersOnly } from './headers/responses';
+import { type CallHead, type InterpretedHead, RequestInterpreter } from './requests';
+import { trailersOnly } from './responses';
 
 /** gRPC over HTTP/2 (PROTOCOL-HTTP2.md of the gRPC project), as an application of the HTTP/2 server. */
 export class GrpcApplication implements Application<InterpretedHead, Call> {

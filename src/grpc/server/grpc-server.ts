@@ -5,12 +5,12 @@ import { leavesFilesFree, openFilesLimit } from '../../net/open-files';
 import type { Limits } from '../http2/limits/limits';
 import type { OnRejected } from '../http2/limits/rejections';
 import { Http2Server } from '../http2/server';
-import type { ServerTls } from '../http2/tls/tls-options';
+import type { ServerTls } from '../http2/tls';
 import type { StreamingMethods, UnaryMethods } from '../method';
 import type { Call } from './calls/call';
 import { GrpcApplication } from './grpc-application';
-import type { InterpretedHead } from './headers/request-interpreter';
-import { FailureBlocks } from './headers/responses';
+import type { InterpretedHead } from './requests';
+import { FailureBlocks } from './responses';
 
 /** How many connections may wait to be accepted. */
 export const GRPC_BACKLOG = 4_096;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { FrameType } from '../../../src/grpc/http2/protocol';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import {
   block,

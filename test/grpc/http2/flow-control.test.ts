@@ -1,4 +1,4 @@
-import { ErrorCode, Flag, FrameType, Setting } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode, Flag, FrameType, Setting } from '../../../src/grpc/http2/protocol';
 import {
   bodiesOf,
   data,

@@ -1,8 +1,8 @@
-import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/headers/hpack/huffman-code-lengths';
-import { FieldNames } from '../../../src/grpc/http2/headers/hpack/field-names';
-import { FieldSectionDecoder } from '../../../src/grpc/http2/headers/hpack/field-section-decoder';
-import { DynamicTable } from '../../../src/grpc/http2/headers/hpack/dynamic-table';
-import { ErrorCode, Flag, FrameType, PREFACE } from '../../../src/grpc/http2/frames/protocol';
+import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/hpack/huffman';
+import { FieldNames } from '../../../src/grpc/http2/hpack/fields';
+import { FieldSectionDecoder } from '../../../src/grpc/http2/hpack/decoder';
+import { DynamicTable } from '../../../src/grpc/http2/hpack/dynamic-table';
+import { ErrorCode, Flag, FrameType, PREFACE } from '../../../src/grpc/http2/protocol';
 
 /** A frame as it is sent. */
 export interface Frame {

@@ -1,4 +1,4 @@
-import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../../../src/grpc/http2/protocol';
 import { data, endedOf, get, goaway, goawaysOf, headers, ping, request, resetsOf, streamOf } from './frames';
 import { type MemoryPeer, connected } from './memory-peer';
 

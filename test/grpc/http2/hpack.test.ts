@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { encodeBlock } from '../../../src/grpc/http2/headers/hpack/encode';
-import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/headers/hpack/huffman-code-lengths';
-import { STATIC_TABLE } from '../../../src/grpc/http2/headers/hpack/static-table';
+import { encodeBlock } from '../../../src/grpc/http2/hpack/static-table';
+import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/hpack/huffman';
+import { STATIC_TABLE } from '../../../src/grpc/http2/hpack/static-table';
 import {
   BlockDecoder,
   type SentField,

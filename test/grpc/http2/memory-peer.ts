@@ -1,7 +1,7 @@
 import { Connection } from '../../../src/grpc/http2/connection/connection';
 import type { ConnectionContext } from '../../../src/grpc/http2/connection/connection-context';
 import { TurnQueue } from '../../../src/grpc/http2/connection/turn-queue';
-import { HeaderBlockReader } from '../../../src/grpc/http2/headers/header-blocks';
+import { HeaderBlockReader } from '../../../src/grpc/http2/header-reader';
 import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits/limits';
 import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import type { Transport } from '../../../src/grpc/http2/streams/connection-control';

@@ -1,4 +1,4 @@
-import { FrameType, PREFACE, Setting } from '../../../src/grpc/http2/frames/protocol';
+import { FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
 import {
   REQUEST,
   type SentField,

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import net from 'node:net';
 import tls from 'node:tls';
-import { FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { FrameType } from '../../../src/grpc/http2/protocol';
 import { type Frame, parseFrames } from './frames';
 
 const TIMEOUT_MS = 60_000;

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { ErrorCode } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode } from '../../../src/grpc/http2/protocol';
 import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
 import { REJECTIONS } from '../../../src/grpc/http2/limits/rejections';
 import { endedOf, goawaysOf, ping, resetsOf } from './frames';

@@ -1,4 +1,4 @@
-import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
 import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
 import {
   REQUEST,

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ErrorCode } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode } from '../../../src/grpc/http2/protocol';
 import type { Limits } from '../../../src/grpc/http2/limits/limits';
 import { collectGarbage } from '../../support/processes/collect-garbage';
 import { data, endedOf, get, headers, request, resetsOf, rstStream, streamOf, times } from './frames';

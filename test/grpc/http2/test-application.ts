@@ -1,4 +1,4 @@
-import { encodeBlock } from '../../../src/grpc/http2/headers/hpack/encode';
+import { encodeBlock } from '../../../src/grpc/http2/hpack/static-table';
 import { Http2Server, type Http2ServerOptions } from '../../../src/grpc/http2/server';
 import type { Application } from '../../../src/grpc/http2/streams/application';
 import type { Stream } from '../../../src/grpc/http2/streams/stream';

@@ -1,4 +1,4 @@
-import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode, FrameType } from '../../../src/grpc/http2/protocol';
 import { until } from '../../support/waiting/until';
 import { data, endedOf, get, goawaysOf, headers, hello, ping, request, times, windowUpdate } from './frames';
 import { type RawClient, connectPlain } from './raw-client';

@@ -1,10 +1,10 @@
 import { Client, credentials, status } from '@grpc/grpc-js';
 import fc from 'fast-check';
-import { ErrorCode, FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { ErrorCode, FrameType } from '../../../src/grpc/http2/protocol';
 import { GrpcStatus } from '../../../src/grpc/method';
 import { observedMethods } from '../../../src/grpc/observed-methods';
-import { encodeStatusMessage } from '../../../src/grpc/server/headers/status-message';
-import { parseTimeout } from '../../../src/grpc/server/headers/timeout';
+import { encodeStatusMessage } from '../../../src/grpc/server/responses';
+import { parseTimeout } from '../../../src/grpc/server/requests';
 import { grpcGauges } from '../../../src/main/servers';
 import { Statistics } from '../../../src/statistics/statistics';
 import { prefixed } from '../../support/clients/http2-connection';

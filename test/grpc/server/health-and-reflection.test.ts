@@ -4,8 +4,8 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { BehaviorSubject } from 'rxjs';
 import { HealthCheckRequest, HealthCheckResponse, HealthListResponse } from '../../../src/gen/grpc/health/v1/health';
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../../src/gen/grpc/reflection/v1/reflection';
-import { healthService } from '../../../src/grpc/server/health/health-service';
-import { reflectionService } from '../../../src/grpc/server/reflection/reflection-service';
+import { healthService } from '../../../src/grpc/server/health-service';
+import { reflectionService } from '../../../src/grpc/server/reflection-service';
 import { until } from '../../support/waiting/until';
 import { type TestServer, pass, startServer, unaryCall } from './servers';
 

@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net';
-import { FrameType } from '../../../src/grpc/http2/frames/protocol';
+import { FrameType } from '../../../src/grpc/http2/protocol';
 import { prefixed } from '../../support/clients/http2-connection';
 import { BlockDecoder, block, data, endedOf, headers, hello, request, resetsOf, windowUpdate } from '../http2/frames';
 import { connectPlain } from '../http2/raw-client';

@@ -1,6 +1,6 @@
 import { FrameReader } from '../frames/frame-reader';
-import { PeerSettings } from '../frames/peer-settings';
-import { ErrorCode } from '../frames/protocol';
+import { PeerSettings } from '../protocol';
+import { ErrorCode } from '../protocol';
 import { AbuseLimits } from '../limits/abuse-limits';
 import type { Transport } from '../streams/connection-control';
 import { RunQueue, type RunQueueControl } from '../streams/run-queue';

@@ -1,6 +1,6 @@
-import { ConnectionError } from '../frames/errors';
+import { ConnectionError } from '../protocol';
 import type { FrameReader } from '../frames/frame-reader';
-import { ErrorCode } from '../frames/protocol';
+import { ErrorCode } from '../protocol';
 import type { Limits } from '../limits/limits';
 import type { Peer, Rejection } from '../limits/rejections';
 import type { Transport } from '../streams/connection-control';

@@ -1,6 +1,6 @@
-import { ConnectionError, protocolError } from '../frames/errors';
+import { ConnectionError, protocolError } from '../protocol';
 import type { FrameWriter } from '../frames/frame-writer';
-import { ErrorCode, Flag } from '../frames/protocol';
+import { ErrorCode, Flag } from '../protocol';
 import type { AbuseLimits } from '../limits/abuse-limits';
 import { Ending } from '../streams/closed-streams';
 import type { ConnectionControl, ServerContext } from '../streams/connection-control';

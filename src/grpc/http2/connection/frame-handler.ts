@@ -1,6 +1,6 @@
-import { ConnectionError, protocolError } from '../frames/errors';
+import { ConnectionError, protocolError } from '../protocol';
 import type { FrameConsumer, FrameHeader } from '../frames/frame-reader';
-import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../frames/protocol';
+import { ErrorCode, Flag, FrameType, MAX_31_BITS } from '../protocol';
 import { dependencyAt, validateFrame } from '../frames/validate-frame';
 import type { AbuseLimits } from '../limits/abuse-limits';
 import type { ConnectionControl } from '../streams/connection-control';

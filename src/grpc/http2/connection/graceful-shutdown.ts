@@ -1,5 +1,5 @@
 import type { FrameWriter } from '../frames/frame-writer';
-import { ErrorCode, MAX_31_BITS } from '../frames/protocol';
+import { ErrorCode, MAX_31_BITS } from '../protocol';
 import type { Limits } from '../limits/limits';
 import type { ConnectionControl } from '../streams/connection-control';
 import type { Streams } from '../streams/streams';

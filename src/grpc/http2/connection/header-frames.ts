@@ -1,8 +1,8 @@
-import { ConnectionError, protocolError } from '../frames/errors';
-import { ErrorCode, Flag } from '../frames/protocol';
+import { ConnectionError, protocolError } from '../protocol';
+import { ErrorCode, Flag } from '../protocol';
 import { dependencyAt } from '../frames/validate-frame';
-import { BlockAssembly } from '../headers/block-assembly';
-import { HeaderProblem, HeaderTables, type DecodedHead } from '../headers/header-blocks';
+import { BlockAssembly } from '../block-assembly';
+import { HeaderProblem, HeaderTables, type DecodedHead } from '../header-reader';
 import type { AbuseLimits } from '../limits/abuse-limits';
 import { Ending } from '../streams/closed-streams';
 import type { ConnectionControl, ServerContext } from '../streams/connection-control';

@@ -1,6 +1,6 @@
-import { ConnectionError } from '../frames/errors';
-import type { PeerSettings } from '../frames/peer-settings';
-import { DEFAULT_HEADER_TABLE_BYTES, DEFAULT_WINDOW_BYTES, ErrorCode, Setting } from '../frames/protocol';
+import { ConnectionError } from '../protocol';
+import type { PeerSettings } from '../protocol';
+import { DEFAULT_HEADER_TABLE_BYTES, DEFAULT_WINDOW_BYTES, ErrorCode, Setting } from '../protocol';
 import type { AbuseLimits } from '../limits/abuse-limits';
 import type { Limits } from '../limits/limits';
 import type { ConnectionControl } from '../streams/connection-control';

@@ -1,6 +1,6 @@
-import { roomToKeep } from './copy-buffer';
-import { protocolError } from './errors';
-import { FRAME_HEADER_BYTES, PREFACE } from './protocol';
+import { roomToKeep } from '../protocol';
+import { protocolError } from '../protocol';
+import { FRAME_HEADER_BYTES, PREFACE } from '../protocol';
 
 /** The header of a frame (RFC 9113, section 4.1). */
 export interface FrameHeader {

@@ -1,4 +1,4 @@
-import { type ErrorCode, FRAME_HEADER_BYTES, Flag, FrameType } from './protocol';
+import { type ErrorCode, FRAME_HEADER_BYTES, Flag, FrameType } from '../protocol';
 
 const FIRST_CAPACITY = 256;
 const EMPTY = Buffer.alloc(0);

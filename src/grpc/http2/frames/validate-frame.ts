@@ -1,6 +1,6 @@
-import { ConnectionError, protocolError } from './errors';
+import { ConnectionError, protocolError } from '../protocol';
 import type { FrameHeader } from './frame-reader';
-import { ErrorCode, Flag, FrameType, MAX_31_BITS, MAX_FRAME_BYTES } from './protocol';
+import { ErrorCode, Flag, FrameType, MAX_31_BITS, MAX_FRAME_BYTES } from '../protocol';
 
 const { DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION } =
   FrameType;

@@ -1,4 +1,4 @@
-import type { HeaderInterpreter } from '../headers/header-blocks';
+import type { HeaderInterpreter } from '../header-reader';
 import type { Stream } from './stream';
 
 /**

@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../frames/protocol';
-import type { HeaderBlockReader } from '../headers/header-blocks';
+import type { ErrorCode } from '../protocol';
+import type { HeaderBlockReader } from '../header-reader';
 import type { Limits } from '../limits/limits';
 import type { OnRejected, Peer, Rejection } from '../limits/rejections';
 import type { Application } from './application';

@@ -1,6 +1,6 @@
 import { FrameWriter } from '../frames/frame-writer';
-import type { PeerSettings } from '../frames/peer-settings';
-import { DEFAULT_WINDOW_BYTES, MAX_31_BITS, MAX_FRAME_BYTES } from '../frames/protocol';
+import type { PeerSettings } from '../protocol';
+import { DEFAULT_WINDOW_BYTES, MAX_31_BITS, MAX_FRAME_BYTES } from '../protocol';
 import type { AbuseLimits } from '../limits/abuse-limits';
 import type { Limits } from '../limits/limits';
 import type { Clock, ConnectionControl, Transport } from './connection-control';

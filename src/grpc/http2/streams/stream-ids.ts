@@ -1,4 +1,4 @@
-import { MAX_31_BITS } from '../frames/protocol';
+import { MAX_31_BITS } from '../protocol';
 import { ClosedStreams, type Ending } from './closed-streams';
 
 /** The state of the streams that are not open, derived from their identifiers (RFC 9113, section 5.1.1). */

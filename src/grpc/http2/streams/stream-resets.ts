@@ -1,4 +1,4 @@
-import { ErrorCode } from '../frames/protocol';
+import { ErrorCode } from '../protocol';
 import type { AbuseLimits } from '../limits/abuse-limits';
 import type { Rejection } from '../limits/rejections';
 import { Ending } from './closed-streams';

@@ -1,5 +1,5 @@
 import type { Peer, Rejection } from '../limits/rejections';
-import { DEFAULT_WINDOW_BYTES, type ErrorCode } from '../frames/protocol';
+import { DEFAULT_WINDOW_BYTES, type ErrorCode } from '../protocol';
 
 const EMPTY = new Uint8Array(0);
 

@@ -1,6 +1,6 @@
-import { ConnectionError } from '../frames/errors';
-import type { PeerSettings } from '../frames/peer-settings';
-import { DEFAULT_WINDOW_BYTES, ErrorCode } from '../frames/protocol';
+import { ConnectionError } from '../protocol';
+import type { PeerSettings } from '../protocol';
+import { DEFAULT_WINDOW_BYTES, ErrorCode } from '../protocol';
 import type { AbuseLimits } from '../limits/abuse-limits';
 import type { Peer, Rejection } from '../limits/rejections';
 import { Ending } from './closed-streams';

@@ -1,11 +1,11 @@
-import { copyToKeep } from '../../http2/frames/copy-buffer';
+import { copyToKeep } from '../../http2/protocol';
 import type { Stream } from '../../http2/streams/stream';
 import type { BidirectionalHandler, MessageListener } from '../../method';
-import type { CallHead } from '../headers/request-interpreter';
-import { STREAM_INPUT_BYTES, STREAM_OUTPUT_BYTES } from '../limits';
-import { MessageReader, type MessageReceiver, type ReadFailure } from '../messages/message-reader';
+import type { CallHead } from '../requests';
+import { STREAM_INPUT_BYTES, STREAM_OUTPUT_BYTES } from '../message-reader';
+import { MessageReader, type MessageReceiver, type ReadFailure } from '../message-reader';
 import type { Call, CallContext } from './call';
-import { DEADLINE, MESSAGE_FAILURES, TRUNCATED_MESSAGE, compressionFailure } from './call-failures';
+import { DEADLINE, MESSAGE_FAILURES, TRUNCATED_MESSAGE, compressionFailure } from '../responses';
 import { StreamingServerCall } from './streaming-call';
 
 /** What a queued message takes in addition to its bytes, at most: its objects, and its place in the queue. */

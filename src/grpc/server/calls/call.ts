@@ -1,5 +1,5 @@
 import type { CancelCause } from '../../../streams/ports/decide';
-import type { FailureBlocks } from '../headers/responses';
+import type { FailureBlocks } from '../responses';
 
 /** A call as the server drives it: the events of its stream. */
 export interface Call {

@@ -1,9 +1,9 @@
 import type { Stream } from '../../http2/streams/stream';
 import type { ServerStreamingHandler } from '../../method';
-import type { CallHead } from '../headers/request-interpreter';
-import { REQUEST_TIMEOUT_MS } from '../limits';
+import type { CallHead } from '../requests';
+import { REQUEST_TIMEOUT_MS } from '../message-reader';
 import type { Call, CallContext } from './call';
-import { DEADLINE, SLOW_REQUEST } from './call-failures';
+import { DEADLINE, SLOW_REQUEST } from '../responses';
 import { SingleMessage } from './single-message';
 import { StreamingServerCall } from './streaming-call';
 

@@ -1,9 +1,9 @@
-import { copyToKeep } from '../../http2/frames/copy-buffer';
+import { copyToKeep } from '../../http2/protocol';
 import type { Stream } from '../../http2/streams/stream';
-import type { CallFailure } from '../headers/responses';
-import { MAX_MESSAGE_BYTES } from '../limits';
-import { MessageReader, type MessageReceiver, PREFIX_BYTES, type ReadFailure } from '../messages/message-reader';
-import { MESSAGE_FAILURES, NO_MESSAGE, SECOND_MESSAGE, TRUNCATED_MESSAGE, compressionFailure } from './call-failures';
+import type { CallFailure } from '../responses';
+import { MAX_MESSAGE_BYTES } from '../message-reader';
+import { MessageReader, type MessageReceiver, PREFIX_BYTES, type ReadFailure } from '../message-reader';
+import { MESSAGE_FAILURES, NO_MESSAGE, SECOND_MESSAGE, TRUNCATED_MESSAGE, compressionFailure } from '../responses';
 
 /** Receives a request that must be exactly one message. */
 export class SingleMessage implements MessageReceiver {

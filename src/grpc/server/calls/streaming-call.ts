@@ -1,11 +1,11 @@
 import type { CancelCause } from '../../../streams/ports/decide';
 import type { Stream } from '../../http2/streams/stream';
 import type { Cancellable, GrpcStatus, StreamingCall } from '../../method';
-import type { CallHead } from '../headers/request-interpreter';
-import { type CallFailure, RESPONSE_HEADERS, TRAILERS_OK, TRAILERS_ONLY_OK } from '../headers/responses';
-import { messagePrefix } from '../messages/message-reader';
+import type { CallHead } from '../requests';
+import { type CallFailure, RESPONSE_HEADERS, TRAILERS_OK, TRAILERS_ONLY_OK } from '../responses';
+import { messagePrefix } from '../message-reader';
 import type { Call, CallContext } from './call';
-import { DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SHUTTING_DOWN } from './call-failures';
+import { DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SHUTTING_DOWN } from '../responses';
 
 /** The response side of a call whose response is a stream of messages. */
 export abstract class StreamingServerCall implements Call, StreamingCall {

@@ -1,12 +1,12 @@
 import type { CancelCause } from '../../../streams/ports/decide';
 import type { Stream } from '../../http2/streams/stream';
 import { type Cancellable, GrpcStatus, type UnaryCall, type UnaryHandler } from '../../method';
-import type { CallHead } from '../headers/request-interpreter';
-import { type CallFailure, RESPONSE_HEADERS, TRAILERS_OK } from '../headers/responses';
-import { REQUEST_TIMEOUT_MS } from '../limits';
-import { messagePrefix } from '../messages/message-reader';
+import type { CallHead } from '../requests';
+import { type CallFailure, RESPONSE_HEADERS, TRAILERS_OK } from '../responses';
+import { REQUEST_TIMEOUT_MS } from '../message-reader';
+import { messagePrefix } from '../message-reader';
 import type { Call, CallContext } from './call';
-import { DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SLOW_REQUEST } from './call-failures';
+import { DEADLINE, INTERNAL_ERROR, MESSAGE_FAILURES, SLOW_REQUEST } from '../responses';
 import { SingleMessage } from './single-message';
 
 /** A call of a unary method. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Flag, FrameType, MAX_31_BITS, PREFACE } from '../../../../src/grpc/http2/frames/protocol';
+import { Flag, FrameType, MAX_31_BITS, PREFACE } from '../../../../src/grpc/http2/protocol';
 import {
   BlockDecoder,
   type Frame,

@@ -1,6 +1,6 @@
 import { type DescFile, type FileRegistry, createFileRegistry, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
-import { DESCRIPTOR_SET } from '../../../gen/descriptor-set';
+import { DESCRIPTOR_SET } from '../../gen/descriptor-set';
 
 /** The files of the protocol and those that they import, by the keys of reflection requests. */
 export class DescriptorFiles {

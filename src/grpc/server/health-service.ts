@@ -4,8 +4,8 @@ import {
   HealthCheckResponse,
   HealthCheckResponse_ServingStatus as ServingStatus,
   HealthListResponse,
-} from '../../../gen/grpc/health/v1/health';
-import { GrpcStatus, type StreamingMethods, type UnaryCall, type UnaryMethods } from '../../method';
+} from '../../gen/grpc/health/v1/health';
+import { GrpcStatus, type StreamingMethods, type UnaryCall, type UnaryMethods } from '../method';
 
 const SERVICE = '/grpc.health.v1.Health';
 /** The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit service. */

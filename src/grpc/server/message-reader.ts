@@ -1,5 +1,18 @@
-import { roomToKeep } from '../../http2/frames/copy-buffer';
-import { MAX_MESSAGE_BYTES } from '../limits';
+import { roomToKeep } from '../http2/protocol';
+
+const SECOND = 1_000;
+const KIB = 1_024;
+
+/** The size of a request message. Larger messages fail with RESOURCE_EXHAUSTED. */
+export const MAX_MESSAGE_BYTES = 4 * KIB * KIB;
+/** The time to receive the only message of a call without a deadline, from the start of the call. */
+export const REQUEST_TIMEOUT_MS = 30 * SECOND;
+/** Responses of one call that the peer has not read: above this, the next message of the call is not handled. */
+export const STREAM_OUTPUT_BYTES = 64 * KIB;
+/** Received messages of one call that are not handled yet: above this, the caller gets no WINDOW_UPDATE. */
+export const STREAM_INPUT_BYTES = 64 * KIB;
+/** The length of an encoded status message. */
+export const MAX_STATUS_MESSAGE_BYTES = KIB;
 
 /** The length of the prefix of a message: one byte of flags, four bytes of length. */
 export const PREFIX_BYTES = 5;

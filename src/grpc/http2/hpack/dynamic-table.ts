@@ -1,5 +1,5 @@
-import { DEFAULT_HEADER_TABLE_BYTES } from '../../frames/protocol';
-import { FIELD_OVERHEAD, type Field } from './field';
+import { DEFAULT_HEADER_TABLE_BYTES } from '../protocol';
+import { FIELD_OVERHEAD, type Field } from './fields';
 
 /** The maximum number of entries, as each costs at least the overhead. A power of two, for the ring buffer. */
 const MAX_ENTRIES = DEFAULT_HEADER_TABLE_BYTES / FIELD_OVERHEAD;

@@ -1,5 +1,5 @@
-import { ServerReflectionRequest, ServerReflectionResponse } from '../../../gen/grpc/reflection/v1/reflection';
-import { GrpcStatus, type BidirectionalHandler, type StreamingMethods } from '../../method';
+import { ServerReflectionRequest, ServerReflectionResponse } from '../../gen/grpc/reflection/v1/reflection';
+import { GrpcStatus, type BidirectionalHandler, type StreamingMethods } from '../method';
 import type * as Descriptors from './descriptor-files';
 
 /** The two versions differ only in their name. */

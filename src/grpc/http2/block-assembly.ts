@@ -1,4 +1,4 @@
-import { copyToKeep, roomToKeep } from '../frames/copy-buffer';
+import { copyToKeep, roomToKeep } from './protocol';
 
 /** A header block that is split over HEADERS and CONTINUATION frames (RFC 9113, section 4.3), and incomplete. */
 export class BlockAssembly {

@@ -1,5 +1,5 @@
-import { type Field, FieldKind } from './hpack/field';
-import type { FieldSectionDecoder } from './hpack/field-section-decoder';
+import { type Field, FieldKind } from './hpack/fields';
+import type { FieldSectionDecoder } from './hpack/decoder';
 
 const NO_CONTENT_LENGTH = -1;
 

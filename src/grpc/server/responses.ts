@@ -1,0 +1,139 @@
+import { encodeBlock, type OutgoingField } from '../http2/hpack/static-table';
+import { FIELD_OVERHEAD } from '../http2/hpack/fields';
+import { GrpcStatus } from '../method';
+import { MAX_STATUS_MESSAGE_BYTES, MAX_MESSAGE_BYTES } from './message-reader';
+import type { ReadFailure } from './message-reader';
+
+const PERCENT = 0x25;
+const SPACE = 0x20;
+const TILDE = 0x7e;
+
+/**
+ * Encodes a status message for `grpc-message`: UTF-8, with `%` and every byte that is not visible ASCII as `%XX`. Spaces inside
+ * the message are kept; leading and trailing ones are encoded, because no field value may have them. A lone surrogate becomes
+ * U+FFFD. Truncated to 1 KiB, never inside a character.
+ */
+export function encodeStatusMessage(message: string): string {
+  let encoded = '';
+  let at = 0;
+  for (const character of message) {
+    const isOuter = at === 0 || at + character.length === message.length;
+    const piece = encodeCharacter(character, isOuter);
+    if (encoded.length + piece.length > MAX_STATUS_MESSAGE_BYTES) break;
+    encoded += piece;
+    at += character.length;
+  }
+  // Truncation may leave spaces at the end.
+  return encoded.trimEnd();
+}
+
+function encodeCharacter(character: string, isOuter: boolean): string {
+  const code = character.codePointAt(0)!;
+  if (code > SPACE && code <= TILDE && code !== PERCENT) return character;
+  if (code === SPACE && !isOuter) return character;
+  let encoded = '';
+  for (const byte of Buffer.from(character, 'utf8')) encoded += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  return encoded;
+}
+
+const HTTP_OK: OutgoingField = [':status', '200'];
+const CONTENT_TYPE: OutgoingField = ['content-type', 'application/grpc'];
+
+/** Begins every response that has messages. */
+export const RESPONSE_HEADERS = encodeBlock([HTTP_OK, CONTENT_TYPE]);
+/** Ends every response that has messages and status OK. */
+export const TRAILERS_OK = encodeBlock([['grpc-status', String(GrpcStatus.OK)]]);
+/** The Trailers-Only response of a stream that ends with OK and without messages. */
+export const TRAILERS_ONLY_OK = encodeBlock([HTTP_OK, CONTENT_TYPE, ['grpc-status', String(GrpcStatus.OK)]]);
+
+function statusFields(status: GrpcStatus, message: string): OutgoingField[] {
+  return [
+    ['grpc-status', String(status)],
+    ...(message === '' ? [] : [['grpc-message', encodeStatusMessage(message)] as const]),
+  ];
+}
+
+/** A Trailers-Only response that rejects a request, with an HTTP status for clients that do not speak gRPC. */
+export function trailersOnly(
+  httpStatus: number,
+  status: GrpcStatus,
+  message: string,
+  more: readonly OutgoingField[] = [],
+): Buffer {
+  return encodeBlock([[':status', String(httpStatus)], CONTENT_TYPE, ...statusFields(status, message), ...more]);
+}
+
+/** The status of a call that has failed. */
+export interface CallFailure {
+  readonly status: GrpcStatus;
+  readonly message: string;
+  /** Further fields of the response, which follow from the message. */
+  readonly fields?: readonly OutgoingField[];
+}
+
+/**
+ * The header blocks of failed calls. Failures come in series (a store that is down fails every call with the same message), so
+ * the last block is cached.
+ */
+export class FailureBlocks {
+  #latest:
+    { status: GrpcStatus; message: string; isTrailersOnly: boolean; maxListBytes: number; block: Buffer } | undefined;
+
+  /**
+   * @param isTrailersOnly whether the block is the whole response, nothing having been sent before
+   * @param maxListBytes the peer's SETTINGS_MAX_HEADER_LIST_SIZE: a message that exceeds it is left out
+   */
+  of({ status, message, fields = [] }: CallFailure, isTrailersOnly: boolean, maxListBytes: number): Buffer {
+    const latest = this.#latest;
+    if (
+      latest?.message === message &&
+      latest.status === status &&
+      latest.isTrailersOnly === isTrailersOnly &&
+      latest.maxListBytes === maxListBytes
+    ) {
+      return latest.block;
+    }
+    const head = [...(isTrailersOnly ? [HTTP_OK, CONTENT_TYPE] : []), ...fields];
+    const full = [...head, ...statusFields(status, message)];
+    const block = encodeBlock(listBytes(full) <= maxListBytes ? full : [...head, ...statusFields(status, '')]);
+    this.#latest = { status, message, isTrailersOnly, maxListBytes, block };
+    return block;
+  }
+}
+
+/** The size of a header list as SETTINGS_MAX_HEADER_LIST_SIZE counts it (RFC 9113, section 6.5.2). */
+function listBytes(fields: readonly OutgoingField[]): number {
+  return fields.reduce((sum, [name, value]) => sum + name.length + value.length + FIELD_OVERHEAD, 0);
+}
+
+function failure(status: GrpcStatus, message: string): CallFailure {
+  return { status, message };
+}
+
+/** The status for each problem of a request message, as the specification of gRPC requires. */
+export const MESSAGE_FAILURES = {
+  'too large': failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`),
+  'bad flag': failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1'),
+  'too much memory': failure(GrpcStatus.RESOURCE_EXHAUSTED, 'messages that wait to be handled use too much memory'),
+} as const satisfies Record<ReadFailure, CallFailure>;
+
+export const NO_MESSAGE = failure(GrpcStatus.INTERNAL, 'request without a message');
+export const SECOND_MESSAGE = failure(GrpcStatus.INTERNAL, 'more than one message in a unary request');
+export const TRUNCATED_MESSAGE = failure(GrpcStatus.INTERNAL, 'request ends inside a message');
+export const DEADLINE = failure(GrpcStatus.DEADLINE_EXCEEDED, 'deadline exceeded');
+export const SLOW_REQUEST = failure(GrpcStatus.DEADLINE_EXCEEDED, 'request not complete in time');
+/** The only text about an internal error that a caller receives. */
+export const INTERNAL_ERROR = failure(GrpcStatus.INTERNAL, 'internal error');
+export const SHUTTING_DOWN = failure(GrpcStatus.UNAVAILABLE, 'the server is shutting down');
+
+const COMPRESSED_AS_IDENTITY = failure(GrpcStatus.INTERNAL, 'compressed message without a grpc-encoding');
+/** As gRPC's document on compression requires, the response says what is supported. */
+const COMPRESSED: CallFailure = {
+  ...failure(GrpcStatus.UNIMPLEMENTED, 'compressed messages are not supported'),
+  fields: [['grpc-accept-encoding', 'identity']],
+};
+
+/** Why a message with the compressed flag is rejected. @param hasEncoding whether its call has a `grpc-encoding` other than identity */
+export function compressionFailure(hasEncoding: boolean): CallFailure {
+  return hasEncoding ? COMPRESSED : COMPRESSED_AS_IDENTITY;
+}
