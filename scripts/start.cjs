@@ -42,7 +42,7 @@ Try it in another terminal:
   curl -s -X POST http://localhost:${http}/json \\
     -d '{"domain": "shop", "descriptors": [{"entries": [{"key": "user", "value": "anna"}]}]}'
 
-  node dist/cli/weir-client.js -dial_string localhost:${grpc} -domain shop -descriptors path=/orders,user=anna
+  node dist/cli/weir-client.js -address localhost:${grpc} -domain shop -descriptors path=/orders,user=anna
 
 Open http://localhost:${debug}/ in a browser for the active rules, statistics and profiles.
 

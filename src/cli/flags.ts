@@ -6,9 +6,11 @@ export type Flag = StringFlag | StringsFlag | NumberFlag | BooleanFlag;
 export interface StringFlag {
   readonly kind: 'string';
   readonly default: string;
-  /** The name of the value in the help, for example `host:port`. */
+  /** The name of the value in the help, for example `host:port`. `file` and `PATH` are completed by the names of files. */
   readonly placeholder: string;
   readonly help: string;
+  /** Another name, which is in no help: that of the Go program. */
+  readonly alias?: string;
 }
 
 /** Can be repeated; the values are kept in order. */
@@ -71,7 +73,11 @@ export class FlagError extends Error {
  */
 export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[], spec: Spec): ParsedFlags<Spec> {
   const values: Record<string, string | string[] | number | boolean> = {};
-  for (const [name, flag] of Object.entries(spec)) values[name] = initialValue(flag);
+  const aliases = new Map<string, string>();
+  for (const [name, flag] of Object.entries(spec)) {
+    values[name] = initialValue(flag);
+    if (flag.kind === 'string' && flag.alias !== undefined) aliases.set(flag.alias, name);
+  }
   function parsed(information: Information | undefined, rest: readonly string[]): ParsedFlags<Spec> {
     return {
       information,
@@ -92,7 +98,8 @@ export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[],
       continue;
     }
 
-    const { name, value } = splitArgument(argument);
+    const { name: given, value } = splitArgument(argument);
+    const name = aliases.get(given) ?? given;
     const flag = Object.hasOwn(spec, name) ? spec[name] : undefined;
     if (flag === undefined) {
       const information = INFORMATION.get(name);

@@ -1,15 +1,5 @@
 #!/usr/bin/env node
-import { runClient } from './client/run-client';
-import { tolerateClosedPipes } from './closed-pipes';
+import { CLIENT } from './client/client';
+import { start } from './program';
 
-// Deprecation warnings of Node about a library do not help the user of the program.
-process.noDeprecation = true;
-tolerateClosedPipes(process.stdout, process.stderr);
-
-void runClient(process.argv.slice(2), {
-  stdout: process.stdout,
-  stderr: process.stderr,
-  environment: process.env,
-}).then((code) => {
-  process.exitCode = code;
-});
+start(CLIENT);

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { completion } from '../../src/cli/completion';
 import { FlagError, type FlagSpec, flagHelp, parseFlags } from '../../src/cli/flags';
 
 const SPEC = {
@@ -83,5 +85,53 @@ describe('flagHelp', () => {
       '  -version              print the version',
       '',
     ]);
+  });
+});
+
+describe('completion', () => {
+  const completed = { name: 'weir-x', flags: SPEC, commands: ['counter get', 'counter set'] };
+
+  it.each<[shell: string, script: string]>([
+    ['bash', "complete -o default -W 'counter get set -address -domain -descriptors -hits -json' weir-x\n"],
+    [
+      'zsh',
+      `#compdef weir-x
+_weir-x() {
+  _arguments '-address[address of the server]:host\\:port:' \\
+    '-domain[domain of the request]:name:' \\
+    '*-descriptors[one descriptor]:a=b,c=d:' \\
+    '-hits[hits to add]:n:' \\
+    '-json[print JSON]' \\
+    '*:command:(counter get set)'
+}
+compdef _weir-x weir-x
+`,
+    ],
+    [
+      'fish',
+      `complete -c weir-x -f -a 'counter get set'
+complete -c weir-x -o address -x -d 'address of the server'
+complete -c weir-x -o domain -x -d 'domain of the request'
+complete -c weir-x -o descriptors -x -d 'one descriptor'
+complete -c weir-x -o hits -x -d 'hits to add'
+complete -c weir-x -o json -d 'print JSON'
+`,
+    ],
+  ])('for %s has the flags and the commands', (shell, script) => {
+    expect(completion(shell, completed)).toBe(script);
+  });
+
+  it('is executed by bash', () => {
+    const help = "what's [this]: $HOME";
+    const flags = { odd: { kind: 'boolean', help } } as const satisfies FlagSpec;
+    const script = `${completion('bash', { name: 'weir-x', flags, commands: [] })}complete -p weir-x`;
+    expect(execFileSync('bash', ['-c', script], { encoding: 'utf8' })).toBe("complete -o default -W '-odd' weir-x\n");
+    expect(completion('fish', { name: 'weir-x', flags, commands: [] })).toContain(`-d 'what'\\''s [this]: $HOME'`);
+    expect(completion('zsh', { name: 'weir-x', flags, commands: [] })).toContain(`what'\\''s \\[this\\]\\: $HOME]'`);
+  });
+
+  it('is refused for another shell', () => {
+    const message = 'invalid value "csh" for flag -completion: expected bash, zsh, fish';
+    expect(() => completion('csh', completed)).toThrow(new FlagError(message));
   });
 });

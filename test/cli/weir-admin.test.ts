@@ -1,13 +1,13 @@
 import dns from 'node:dns';
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { runAdmin } from '../../src/cli/admin/run-admin';
-import { runClient } from '../../src/cli/client/run-client';
-import { callApi } from '../../src/cli/operators/call-api';
+import { ADMIN } from '../../src/cli/admin/admin';
+import { callApi } from '../../src/cli/api';
 import { SecretMount } from '../support/data/secret-mount';
 import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served-api';
 import { ApiStub, LOOPBACK_IPV6, withIpv6 } from './api-stub';
 import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
+import { runOf } from './run-program';
 
 const TOKEN = 'token-of-the-operators';
 const ANSWER = { healthy: true, unhealthy: [], answer: null, error: null, descriptors: [] };
@@ -26,7 +26,7 @@ async function recordingApi(at: { readonly host?: string; readonly port?: number
 }
 
 function admin({ address }: { readonly address: string }, ...argv: readonly string[]) {
-  return runAdmin([...argv, '-address', address], {});
+  return runOf(ADMIN, [...argv, '-address', address], {});
 }
 
 /** What weir-admin health prints about a server that sends some bytes after the request, and then waits or ends. */
@@ -60,8 +60,8 @@ describe('weir-admin rules', () => {
 });
 
 it.each([
-  ['helth', 'unexpected argument "helth"\nThe commands are rules, explain, counter get, '],
-  ['', 'a command is required\nThe commands are rules, '],
+  ['helth', 'unexpected argument "helth"; the commands are rules, explain, counter get, '],
+  ['', 'a command is required; the commands are rules, '],
   ['explain', 'flag -domain is required\n'],
   ['explain -domain d', 'flag -descriptors is required\n'],
   ['counter set -domain d -descriptors a=b', 'flag -count requires a whole number\n'],
@@ -69,17 +69,19 @@ it.each([
   ['counter get -domain d -descriptors a', 'invalid value "a" for flag -descriptors: '],
   ['health -token_file /nonexistent', 'cannot use the file of the operator token: it cannot be read (ENOENT)'],
 ])('weir-admin rejects the command line "%s"', async (line, message) => {
-  const { exitCode, stdout, stderr } = await runAdmin(line === '' ? [] : line.split(' '), {});
-  expect([exitCode, stdout]).toEqual([1, '']);
+  const { exitCode, stdout, stderr } = await runOf(ADMIN, line === '' ? [] : line.split(' '), {});
+  expect([exitCode, stdout, stderr.split('\n').slice(1)]).toEqual([2, '', ['Run weir-admin -h for its flags.', '']]);
   expect(stderr).toContain(`weir-admin: ${message}`);
 });
 
 it('weir-admin sends one request with its method, headers and body, and closes its connection', async () => {
   await using api = await recordingApi();
-  await runAdmin(['health', '-address', api.address], { OPERATOR_TOKEN: TOKEN });
+  await runOf(ADMIN, ['health', '-address', api.address], { OPERATOR_TOKEN: TOKEN });
   const headers = { host: api.address, connection: 'close', authorization: `Bearer ${TOKEN}` };
   expect(api.requests).toEqual([{ method: 'GET', url: '/api/health', headers: expect.objectContaining(headers) }]);
-  await runAdmin(['counter', 'set', ...DESCRIPTOR, '-count', '2', '-address', api.address], { OPERATOR_TOKEN: TOKEN });
+  await runOf(ADMIN, ['counter', 'set', ...DESCRIPTOR, '-count', '2', '-address', api.address], {
+    OPERATOR_TOKEN: TOKEN,
+  });
   const body = { 'content-type': 'application/json', 'content-length': expect.stringMatching(/^\d+$/) };
   expect(api.requests[1]).toMatchObject({ method: 'PUT', url: '/api/counters', headers: { ...headers, ...body } });
 });
@@ -124,20 +126,6 @@ describe('weir-admin prints what is wrong with an answer', () => {
   });
 });
 
-type Environment = Readonly<Record<string, string>>;
-/** What the standard error has, for each program with an address of the API. */
-type Call = (address: string, environment: Environment, flags?: readonly string[]) => Promise<string>;
-const PROGRAMS: Readonly<Record<string, Call>> = {
-  'weir-admin -address': async (address, environment, flags = []) =>
-    (await runAdmin(['health', '-address', address, ...flags], environment)).stderr,
-  'weir-client -explain -debug_address': async (address, environment) => {
-    let text = '';
-    const [stdout, stderr] = [{ write: () => true }, { write: (more: string) => (text += more) }];
-    await runClient(['-explain', ...DESCRIPTOR, '-debug_address', address], { stdout, stderr, environment });
-    return text;
-  },
-};
-
 /** Starts an API on a port to which `fetch` sends nothing; others may be in use. */
 async function onBlockedPort() {
   for (const port of [6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080]) {
@@ -147,7 +135,12 @@ async function onBlockedPort() {
   throw new Error('all of these ports are in use');
 }
 
-describe.each(Object.entries(PROGRAMS))('%s', (program, run) => {
+describe('weir-admin -address', () => {
+  /** What the standard error has. */
+  async function run(address: string, environment: NodeJS.ProcessEnv, flags: readonly string[] = []): Promise<string> {
+    return (await runOf(ADMIN, ['health', '-address', address, ...flags], environment)).stderr;
+  }
+
   it('rejects an address that is not host:port, and sends nothing', async () => {
     await using api = await recordingApi();
     const at = api.address;
@@ -175,6 +168,16 @@ describe.each(Object.entries(PROGRAMS))('%s', (program, run) => {
     expect(new Set(api.requests.map(({ headers }) => headers.host))).toEqual(new Set([api.address]));
   });
 
+  it('has the port of DEBUG_PORT by default, which must be one that can be connected to', async () => {
+    await using api = await recordingApi();
+    const DEBUG_PORT = api.address.split(':')[1]!;
+    expect((await runOf(ADMIN, ['health'], { DEBUG_PORT })).stderr).toBe('');
+    expect(api.requests).toHaveLength(1);
+    const message = 'DEBUG_PORT=0 is no port that can be connected to: set it, or give -address';
+    const stderr = `weir-admin: ${message}\nRun weir-admin -h for its flags.\n`;
+    expect(await runOf(ADMIN, ['health'], { DEBUG_PORT: '0' })).toEqual({ exitCode: 2, stdout: '', stderr });
+  });
+
   it('calls a port that fetch does not', async () => {
     await using api = await onBlockedPort();
     await expect(fetch(`http://${api.address}/`)).rejects.toThrow('fetch failed');
@@ -186,10 +189,8 @@ describe.each(Object.entries(PROGRAMS))('%s', (program, run) => {
     await using api = await recordingApi();
     const file = secrets.path('token');
     expect(await run(api.address, { OPERATOR_TOKEN_FILE: file })).toBe('');
-    if (program.startsWith('weir-admin')) {
-      expect(await run(api.address, { OPERATOR_TOKEN_FILE: `${file} ` })).toBe('');
-      expect(await run(api.address, {}, ['-token_file', file])).toBe('');
-    }
+    expect(await run(api.address, { OPERATOR_TOKEN_FILE: `${file} ` })).toBe('');
+    expect(await run(api.address, {}, ['-token_file', file])).toBe('');
     expect(new Set(api.requests.map(({ headers }) => headers.authorization))).toEqual(new Set([`Bearer ${TOKEN}`]));
   });
 
@@ -208,11 +209,11 @@ describe.each(Object.entries(PROGRAMS))('%s', (program, run) => {
 });
 
 it('an invalid OPERATOR_TOKEN is rejected without printing it', async () => {
-  expect(await runAdmin(['health', '-address', '127.0.0.1:1'], { OPERATOR_TOKEN: 'öffentlich' })).toMatchObject({
-    exitCode: 1,
+  expect(await runOf(ADMIN, ['health', '-address', '127.0.0.1:1'], { OPERATOR_TOKEN: 'öffentlich' })).toMatchObject({
+    exitCode: 2,
     stderr:
       'weir-admin: OPERATOR_TOKEN is invalid; allowed: 16 to 1024 visible ASCII characters, without blanks\n' +
-      'Run weir-admin -h for a list of the commands and flags.\n',
+      'Run weir-admin -h for its flags.\n',
   });
 });
 

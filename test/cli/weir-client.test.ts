@@ -2,7 +2,7 @@ import { type AddressInfo, type Server as NetServer, createServer } from 'node:n
 import { type SecureVersion, createServer as createTlsServer } from 'node:tls';
 import { status } from '@grpc/grpc-js';
 import { explainError } from '../../src/cli/client/explain-error';
-import { runClient } from '../../src/cli/client/run-client';
+import { CLIENT } from '../../src/cli/client/client';
 import {
   RateLimitRequest,
   RateLimitResponse,
@@ -17,6 +17,7 @@ import { serveGrpc } from '../../src/grpc/server/grpc-server';
 import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
 import { TemporaryFolder } from '../support/data/temporary-folder';
+import { runOf } from './run-program';
 
 const DAY = 24 * 60 * 60 * 1000;
 
@@ -62,16 +63,13 @@ async function listen(started: NetServer): Promise<string> {
   return `localhost:${(started.address() as AddressInfo).port}`;
 }
 
-async function run(argv: readonly string[], timeoutMs?: number) {
-  let [out, err] = ['', ''];
-  const stdout = { write: (text: string) => (out += text) };
-  const stderr = { write: (text: string) => (err += text) };
-  const code = await runClient(argv, { stdout, stderr, timeoutMs });
+async function run(argv: readonly string[], environment: NodeJS.ProcessEnv = {}, isTTY = false) {
+  const { exitCode: code, stdout: out, stderr: err } = await runOf(CLIENT, argv, environment, isTTY);
   return { code, out, err };
 }
 
 function call(at: string, ...more: string[]) {
-  return run(['-dial_string', at, '-domain', 'shop', '-descriptors', 'user=ann', ...more]);
+  return run(['-address', at, '-domain', 'shop', '-descriptors', 'user=ann', ...more]);
 }
 
 describe('weir-client', () => {
@@ -98,11 +96,71 @@ describe('weir-client', () => {
   it.each([
     [Code.OK, [], 0],
     [Code.OVER_LIMIT, [], 0],
-    [Code.OVER_LIMIT, ['-exit_code'], 2],
-    [Code.OVER_LIMIT, ['-exit_code', '-json'], 2],
+    [Code.OVER_LIMIT, ['-exit_code'], 3],
+    [Code.OVER_LIMIT, ['-exit_code', '-json'], 3],
   ])('ends for the response code %i with the flags %j with %i', async (overallCode, flags, code) => {
     answer({ overallCode });
     expect((await call(address, ...flags)).code).toBe(code);
+  });
+});
+
+describe('weir-client -n', () => {
+  it.each(['0', '500'])(
+    'counts the responses by code, and the calls without one by reason, at a rate of %s',
+    async (rate) => {
+      let calls = 0;
+      handler = (_message, received) => {
+        calls += 1;
+        if (calls % 3 === 0) return received.fail(GrpcStatus.UNAVAILABLE, 'shutting down');
+        const overallCode = calls % 3 === 1 ? Code.OK : Code.OVER_LIMIT;
+        return received.reply(RateLimitResponse.encode({ ...RateLimitResponse.decode(EMPTY), overallCode }).finish());
+      };
+      const { code, out, err } = await call(address, '-n', '30', '-rate', rate, '-json', '-exit_code');
+      expect([code, err, calls]).toEqual([1, '', 30]);
+      expect(JSON.parse(out)).toEqual({
+        calls: 30,
+        seconds: expect.any(Number),
+        codes: { OK: 10, OVER_LIMIT: 10 },
+        failures: { [`${address} responded with UNAVAILABLE: shutting down`]: 10 },
+        latency: { p50: expect.any(Number), p99: expect.any(Number), max: expect.any(Number) },
+      });
+      const failed = await call('localhost:1', '-n', '2');
+      const reason = 'cannot connect to localhost:1: connection refused; check that the server is running';
+      expect([failed.code, failed.out]).toEqual([1, expect.stringContaining(`\n  2 without response: ${reason}\n`)]);
+    },
+  );
+
+  it('shows its progress on a terminal, and prints what it has counted when it is interrupted', async () => {
+    let calls = 0;
+    handler = (_message, received) => {
+      calls += 1;
+      if (calls > 250) process.emit('SIGINT');
+      setTimeout(() => received.reply(EMPTY), 10);
+    };
+    const argv = ['-address', address, '-domain', 'd', '-descriptors', 'a=b', '-n', '10000000'];
+    const { code, out, err } = await run(argv, {}, true);
+    expect([code, out]).toEqual([0, expect.stringMatching(/^2\d\d calls in [\d.]+ s: 2\d\d UNKNOWN\n/)]);
+    expect(err).toMatch(/^\r\d+ of 10000000 calls: \d+ UNKNOWN/);
+  });
+});
+
+describe('the programs on a terminal', () => {
+  const [GREEN, RED, PLAIN] = ['\u001b[32m', '\u001b[31m', '\u001b[0m'];
+
+  it.each<[environment: NodeJS.ProcessEnv, flags: string[], line: string]>([
+    [{}, [], `${RED}OVER_LIMIT${PLAIN}`],
+    [{ NO_COLOR: '' }, [], `${RED}OVER_LIMIT${PLAIN}`],
+    [{ NO_COLOR: '1' }, [], 'OVER_LIMIT'],
+    [{ TERM: 'dumb' }, [], 'OVER_LIMIT'],
+    [{}, ['-json'], '{'],
+  ])('colour what went wrong with the environment %j and the flags %j', async (environment, flags, line) => {
+    answer({ overallCode: Code.OVER_LIMIT });
+    const argv = ['-address', address, '-domain', 'd', '-descriptors', 'error=OK,x=failed'];
+    const { out } = await run([...argv, ...flags], environment, true);
+    expect(out.split('\n')[0]).toBe(line);
+    // Not the texts of the request.
+    if (line.startsWith(RED)) expect(out.split('\n')[1]).toContain(`error=OK,x=failed  ${GREEN}OK${PLAIN}`);
+    expect((await run([...argv, ...flags], environment)).out).not.toContain('\u001b');
   });
 });
 
@@ -205,7 +263,7 @@ describe('the output of weir-client', () => {
   });
 });
 
-describe('weir-client prints one sentence and exits with 1', () => {
+describe('weir-client prints one sentence and exits', () => {
   const GIVEN = '-domain d -descriptors a=b';
 
   it.each([
@@ -214,16 +272,17 @@ describe('weir-client prints one sentence and exits with 1', () => {
     ['-domain d -descriptors a=b,', 'invalid value "a=b," for flag -descriptors: expected name=value instead of ""'],
     ['-domain d -descriptors =c', 'invalid value "=c" for flag -descriptors: expected name=value instead of "=c"'],
     [`${GIVEN} c=d`, 'unexpected argument "c=d"'],
-    [`${GIVEN} -dial_string=`, 'invalid value "" for flag -dial_string: expected host:port or unix:/path'],
+    [`${GIVEN} -address=`, 'invalid value "" for flag -address: expected host:port or unix:/path'],
+    [`${GIVEN} -n 0`, 'flag -n requires at least 1'],
     [`${GIVEN} -grpc-cert-file x`, 'flag -grpc-cert-file requires -grpc-use-tls'],
     [`${GIVEN} -grpc-use-tls -grpc-cert-file x`, 'flags -grpc-cert-file and -grpc-key-file must be used together'],
     [
       `${GIVEN} -grpc-use-tls -grpc-server-ca-file /nonexistent`,
       "cannot read the file of flag -grpc-server-ca-file: ENOENT: no such file or directory, open '/nonexistent'",
     ],
-  ])('for the command line "%s"', async (line, message) => {
-    const err = `weir-client: ${message}\nRun weir-client -h for a list of the flags.\n`;
-    expect(await run(line === '' ? [] : line.split(' '))).toEqual({ code: 1, out: '', err });
+  ])('with 2 for the command line "%s"', async (line, message) => {
+    const err = `weir-client: ${message}\nRun weir-client -h for its flags.\n`;
+    expect(await run(line === '' ? [] : line.split(' '))).toEqual({ code: 2, out: '', err });
   });
 
   it.each([
@@ -231,22 +290,22 @@ describe('weir-client prints one sentence and exits with 1', () => {
     // The password is hidden.
     ['http://ann:hush@localhost:1', 'cannot connect to http://***@localhost:1: the host name cannot be resolved'],
     ['unix:/nonexistent', 'cannot connect to unix:/nonexistent: the socket does not exist'],
-  ])('when nothing listens at %s', async (at, message) => {
+  ])('with 1 when nothing listens at %s', async (at, message) => {
     expect(await call(at)).toEqual({ code: 1, out: '', err: `weir-client: ${message}\n` });
   });
 
-  it('when the server responds with an error, or never', async () => {
+  it('with 1 when the server responds with an error, or never', async () => {
     handler = (_message, received) => received.fail(GrpcStatus.FAILED_PRECONDITION, 'no rules loaded');
     expect((await call(address)).err).toBe(
       `weir-client: ${address} responded with FAILED_PRECONDITION: no rules loaded\n`,
     );
     handler = () => undefined;
-    const argv = ['-domain', 'd', '-descriptors', 'a=b', '-dial_string'];
-    expect((await run([...argv, address], 500)).err).toBe(`weir-client: no response from ${address} within 0.5 s\n`);
+    const argv = ['-timeout', '1', '-domain', 'd', '-descriptors', 'a=b', '-dial_string'];
+    expect((await run([...argv, address])).err).toBe(`weir-client: no response from ${address} within 1 s\n`);
     const silent = await listen(
       createServer((socket) => void closings.push(() => socket.on('error', () => undefined).destroy())),
     );
-    expect((await run([...argv, silent], 200)).err).toBe(`weir-client: no response from ${silent} within 0.2 s\n`);
+    expect((await run([...argv, silent])).err).toBe(`weir-client: no response from ${silent} within 1 s\n`);
   });
 });
 

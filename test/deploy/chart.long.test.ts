@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Ajv2020 from 'ajv/dist/2020';
 import { parse, stringify } from 'yaml';
-import { runCheck } from '../../src/cli/check/run-check';
+import { CHECK } from '../../src/cli/check/check';
+import { runOf } from '../cli/run-program';
 import { DRAIN_DEADLINE } from '../../src/main/life';
 import { readSettings } from '../../src/settings/read-settings';
 import { parseNanoseconds } from '../../src/settings/values/duration';
@@ -87,7 +88,7 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
     const files = Object.entries(it_.ruleFiles ?? {});
     for (const [file, text] of files) folder.write(file, text);
     expect(files.length > 0).toBe(['memory', 'redis', 'tls-workers'].includes(name));
-    const { exitCode, stdout } = await runCheck([folder.base, '--strict']);
+    const { exitCode, stdout } = await runOf(CHECK, [folder.base, '--strict']);
     if (files.length > 0) expect([exitCode, stdout]).toEqual([0, expect.stringContaining('0 warnings')]);
   });
 

@@ -105,7 +105,7 @@ class Workspace implements AsyncDisposable {
     await cp(join(ROOT, 'examples'), join(folder, 'examples'), { recursive: true });
     await mkdir(join(folder, 'bin'));
     for (const [name, file] of Object.entries(PROGRAMS)) {
-      const script = `#!/bin/sh\nexec node "${folder}/dist/${file}" "$@"${workspace.#flagsOf(name)}\n`;
+      const script = `#!/bin/sh\nexec node "${folder}/dist/${file}" "$@"\n`;
       await writeFile(join(folder, 'bin', name), script, { mode: 0o755 });
     }
     return workspace;
@@ -156,12 +156,6 @@ class Workspace implements AsyncDisposable {
       CONFIG_GRPC_XDS_SERVER_URL: `127.0.0.1:${xds}`,
       OPERATOR_TOKEN: TOKEN,
     };
-  }
-
-  #flagsOf(program: string): string {
-    const { grpc, debug } = this.#ports;
-    if (program === 'weir-client') return ` -dial_string localhost:${grpc} -debug_address localhost:${debug}`;
-    return program === 'weir-admin' ? ` -address localhost:${debug}` : '';
   }
 
   /** The commands with the ports and the store of the workspace, and without installation and build. */

@@ -133,9 +133,9 @@ describe('the output contains no secret that is misplaced', () => {
 
   const everywhere = everySecret(secrets, { store: NOWHERE, perSecond: NOWHERE, xds: NOWHERE, otlp: NOWHERE });
   it.each([
-    ['weir-check', ['-config_dir', folder.base, '-format', 'json']],
-    ['weir-client', ['-dial_string', NOWHERE, '-grpc-use-tls', '-grpc-cert-file', key, '-grpc-key-file', broken]],
-    ['weir-client', ['-dial_string', `http://ann:${secrets.inUrl('dial')}@${NOWHERE}`]],
+    ['weir-check', ['-config_dir', folder.base, '-json']],
+    ['weir-client', ['-address', NOWHERE, '-grpc-use-tls', '-grpc-cert-file', key, '-grpc-key-file', broken]],
+    ['weir-client', ['-address', `http://ann:${secrets.inUrl('dial')}@${NOWHERE}`]],
   ])('in the arguments of %s: %j', (program, args) => {
     const request = program === 'weir-client' ? ['-domain', 'shop', '-descriptors', 'key=a'] : [];
     const path = join(__dirname, '../../dist/cli', `${program}.js`);

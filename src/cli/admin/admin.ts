@@ -1,15 +1,38 @@
-import { messageOf } from '../../text/thrown';
+import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
 import { parseDescriptor } from '../client/parse-descriptor';
-import { FlagError, type FlagValues, parseFlags } from '../flags';
-import { type ApiRequest, callApi } from '../operators/call-api';
+import { FlagError, type FlagSpec, type FlagValues } from '../flags';
 import { formatExplanation } from '../operators/format-explanation';
-import { tokenFrom } from '../operators/operator-token';
-import { VERSION } from '../version';
+import { Exit, JSON_FLAG, type Program } from '../program';
 import { visibleJson } from '../visible';
-import { ADMIN_FLAGS, ADMIN_HELP } from './admin-flags';
 import { formatCounter, formatHealth, formatOffenders, formatRules } from './format-answers';
 
 const TIMEOUT_MS = 10_000;
+
+/** The flags of weir-admin, those of requests as in weir-client. */
+const ADMIN_FLAGS = {
+  address: {
+    kind: 'string',
+    default: 'localhost:$DEBUG_PORT',
+    placeholder: 'host:port',
+    help: 'address of the debug listener; without DEBUG_PORT, its port is 6070',
+  },
+  token_file: {
+    kind: 'string',
+    default: '',
+    placeholder: 'file',
+    help: 'file with the operator token; otherwise OPERATOR_TOKEN or the file of OPERATOR_TOKEN_FILE',
+  },
+  domain: { kind: 'string', default: '', placeholder: 'name', help: 'domain' },
+  descriptors: {
+    kind: 'strings',
+    placeholder: 'name=value,…',
+    help: 'one descriptor: its entries, separated by commas',
+  },
+  hits_addend: { kind: 'number', default: 0, max: 0xffff_ffff, placeholder: 'n', help: 'hits to explain; 0 means 1' },
+  count: { kind: 'string', default: '', placeholder: 'n', help: 'count to set' },
+  top: { kind: 'number', default: 20, max: 1000, placeholder: 'n', help: 'how many callers to list' },
+  json: JSON_FLAG,
+} as const satisfies FlagSpec;
 
 type Values = FlagValues<typeof ADMIN_FLAGS>;
 
@@ -54,40 +77,44 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   health: { request: () => ({ path: 'health' }), format: formatHealth },
 };
 
-export interface AdminRun {
-  readonly exitCode: 0 | 1;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+/** The program weir-admin: calls the operators' API of a running service and prints the answer. */
+export const ADMIN: Program<typeof ADMIN_FLAGS> = {
+  name: 'weir-admin',
+  flags: ADMIN_FLAGS,
+  commands: Object.keys(COMMANDS),
+  help: [
+    `weir-admin shows and changes what a running service does, with the operators' API.
 
-/**
- * The program weir-admin: calls the operators' API of a running service and prints the answer.
- *
- * @param argv the command line without interpreter and program
- */
-export async function runAdmin(argv: readonly string[], environment: NodeJS.ProcessEnv): Promise<AdminRun> {
-  try {
-    const { information, values, rest } = parseFlags(argv, ADMIN_FLAGS);
-    if (information !== undefined) {
-      return { exitCode: 0, stdout: information === 'help' ? ADMIN_HELP : `weir-admin ${VERSION}\n`, stderr: '' };
-    }
+Usage: weir-admin COMMAND [flags]
+
+  rules [-domain name]                                     the active rules and what they counted
+  explain -domain name -descriptors name=value,…           what would be answered, and why; nothing is counted
+  counter get -domain name -descriptors name=value,…       the counter of a descriptor
+  counter set -domain name -descriptors name=value,… -count n
+  counter clear -domain name -descriptors name=value,…
+  top [-domain name] [-top n]                              the callers limited most
+  health                                                   whether the service is healthy
+`,
+    `Exit codes: 0 done, 1 no answer or an error, or the service is unhealthy, 2 wrong use.
+
+Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
+`,
+  ],
+  async run({ values, rest, environment }) {
     const name = rest.join(' ');
     const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     if (command === undefined) {
       const problem = name === '' ? 'a command is required' : `unexpected argument "${name}"`;
-      throw new FlagError(`${problem}\nThe commands are ${Object.keys(COMMANDS).join(', ')}`);
+      throw new FlagError(`${problem}; the commands are ${Object.keys(COMMANDS).join(', ')}`);
     }
-    const token = tokenFrom(values.token_file, environment);
-    const target = { address: values.address, token, timeoutMs: TIMEOUT_MS };
+    const address = withPort(values.address, environment, { DEBUG_PORT: 6070 });
+    const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
     const answer = await callApi(target, command.request(values));
     const text = values.json ? visibleJson(answer) : command.format(answer as never);
     const isUnhealthy = name === 'health' && !(answer as { readonly healthy: boolean }).healthy;
-    return { exitCode: isUnhealthy ? 1 : 0, stdout: `${text}\n`, stderr: '' };
-  } catch (error) {
-    const hint = error instanceof FlagError ? '\nRun weir-admin -h for a list of the commands and flags.' : '';
-    return { exitCode: 1, stdout: '', stderr: `weir-admin: ${messageOf(error)}${hint}\n` };
-  }
-}
+    return { exitCode: isUnhealthy ? Exit.FAILED : Exit.DONE, stdout: `${text}\n` };
+  },
+};
 
 /** With a format, so that the end of a domain such as `shop.json` is not read as one. */
 function rulesOf(domain: string): string {

@@ -1,0 +1,128 @@
+import { operatorToken } from '../settings/values/value-type';
+import { readSecretFile } from '../sources/secret-files';
+import { hideAddressCredentials } from '../text/hide-credentials';
+import { type HostPort, parseServerAddress } from '../text/host-port';
+import { messageOf } from '../text/thrown';
+import { callHttp } from './call-http';
+import { FlagError } from './flags';
+import { visible } from './visible';
+
+/** Where the API is, and with what it is called. */
+export interface ApiTarget {
+  /** `host:port` of the debug listener. */
+  readonly address: string;
+  /** Undefined: without a token. */
+  readonly token: string | undefined;
+  readonly timeoutMs: number;
+}
+
+export interface ApiRequest {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Below /api. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: object;
+}
+
+/**
+ * Calls the operators' API.
+ *
+ * @returns the JSON of the answer
+ * @throws {FlagError} for an invalid address, before anything is sent
+ * @throws Error with a message of one sentence when there is none, or it is an error
+ */
+export async function callApi({ address, token, timeoutMs }: ApiTarget, request: ApiRequest): Promise<unknown> {
+  const { method = 'GET', path, query = {}, body } = request;
+  const search = new URLSearchParams(query).toString();
+  const { status, text } = await callHttp({
+    ...serverAt(address),
+    method,
+    path: `/api/${path}${search === '' ? '' : `?${search}`}`,
+    headers: {
+      Accept: 'application/vnd.weir+json;version=1',
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+    },
+    body: body && JSON.stringify(body),
+    timeoutMs,
+  }).catch((error: unknown) => {
+    throw new Error(`cannot call the API at ${address}: ${messageOf(error)}`, { cause: error });
+  });
+  const answer = parse(text);
+  if (status >= 200 && status < 300 && answer !== undefined) return answer;
+  const { detail } = Object(answer) as { readonly detail?: unknown };
+  if (typeof detail === 'string') throw new Error(visible(detail));
+  throw new Error(`${address} is not the debug listener of weir: it answered with status ${status}`);
+}
+
+/** Nothing but a host and a port: the rest of a URL would send the token to another port or path. */
+function serverAt(address: string): HostPort {
+  const server = parseServerAddress(address);
+  if (server !== undefined) return server;
+  throw new FlagError(`invalid address "${visible(hideAddressCredentials(address))}": expected host:port`);
+}
+
+/** Undefined for a text that is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The operator token: that of a file, or the variable OPERATOR_TOKEN, or the file of OPERATOR_TOKEN_FILE. It is no flag, because other
+ * users of the machine can see command lines.
+ *
+ * @throws {FlagError} when the file cannot be read, or there is no token in it; the message does not quote it
+ */
+export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string | undefined {
+  // As for the service, blanks around a value are ignored, and an empty variable is not set.
+  const token = environment['OPERATOR_TOKEN']?.trim() || undefined;
+  const tokenFile = environment['OPERATOR_TOKEN_FILE']?.trim() || undefined;
+  const path = file === '' && token === undefined ? tokenFile : file;
+  if (path !== undefined && path !== '') return tokenIn(path);
+  if (token === undefined || isToken(token)) return token;
+  throw new FlagError(`OPERATOR_TOKEN is invalid; allowed: ${operatorToken.allowed}`);
+}
+
+function tokenIn(path: string): string {
+  try {
+    // As the service reads it.
+    const text = readSecretFile(path).trim();
+    if (isToken(text)) return text;
+  } catch (cause) {
+    throw unusable(messageOf(cause), { cause });
+  }
+  throw unusable(`it must contain ${operatorToken.allowed}`);
+}
+
+function unusable(reason: string, options?: ErrorOptions): FlagError {
+  return new FlagError(`cannot use the file of the operator token: ${reason}`, options);
+}
+
+/** The service has no other tokens. */
+function isToken(text: string): boolean {
+  return 'value' in operatorToken.parse(text);
+}
+
+/**
+ * An address in which `$NAME` stands for the port of a listener of the service with the same environment.
+ *
+ * @param ports the variables, and the ports without them
+ * @throws {FlagError} when the value of the variable is no port
+ */
+export function withPort(
+  address: string,
+  environment: NodeJS.ProcessEnv,
+  ports: Readonly<Record<string, number>>,
+): string {
+  return Object.entries(ports).reduce((text, [name, byDefault]) => {
+    const value = environment[name]?.trim() || String(byDefault);
+    if (!text.includes(`$${name}`) || (/^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= 65_535)) {
+      return text.replace(`$${name}`, value);
+    }
+    throw new FlagError(`${name}=${visible(value)} is no port that can be connected to: set it, or give -address`);
+  }, address);
+}

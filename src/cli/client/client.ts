@@ -1,0 +1,102 @@
+import {
+  type RateLimitResponse,
+  RateLimitResponse_Code as Code,
+  type RateLimitRequest,
+} from '../../gen/envoy/service/ratelimit/v3/rls';
+import { withPort } from '../api';
+import { FlagError, type FlagSpec, type FlagValues } from '../flags';
+import { Exit, JSON_FLAG, type Output, type Program } from '../program';
+import { visibleJson } from '../visible';
+import { parseDescriptor } from './parse-descriptor';
+import { formatRepetition, repeat } from './repeat';
+import { formatResponse, responseJson } from './response';
+import { RateLimitClient, TLS_FLAGS } from './rate-limit-client';
+
+const CLIENT_FLAGS = {
+  address: {
+    kind: 'string',
+    default: 'localhost:$GRPC_PORT',
+    placeholder: 'address',
+    help: 'address of the server: host:port, or unix:/path/to/socket; without GRPC_PORT, its port is 8081',
+    alias: 'dial_string',
+  },
+  domain: { kind: 'string', default: '', placeholder: 'name', help: 'domain of the request (required)' },
+  descriptors: {
+    kind: 'strings',
+    placeholder: 'name=value,…',
+    help: 'one descriptor (required): its entries, separated by commas',
+  },
+  hits_addend: {
+    kind: 'number',
+    default: 0,
+    max: 0xffff_ffff,
+    placeholder: 'n',
+    help: 'hits to count for each descriptor; 0 means 1',
+  },
+  n: { kind: 'number', default: 1, max: 10_000_000, placeholder: 'n', help: 'how often to send the request' },
+  rate: {
+    kind: 'number',
+    default: 0,
+    max: 100_000,
+    placeholder: 'n',
+    help: 'requests per second, with -n; 0: ten at a time, as fast as they are answered',
+  },
+  json: JSON_FLAG,
+  exit_code: { kind: 'boolean', help: 'exit with code 3 if a response is OVER_LIMIT' },
+  timeout: { kind: 'number', default: 10, max: 3600, placeholder: 'seconds', help: 'how long a call may take' },
+  ...TLS_FLAGS,
+} as const satisfies FlagSpec;
+
+type Values = FlagValues<typeof CLIENT_FLAGS>;
+
+/** The program weir-client: sends a request to a rate limit service, once or repeatedly, and prints the response or a summary. */
+export const CLIENT: Program<typeof CLIENT_FLAGS> = {
+  name: 'weir-client',
+  flags: CLIENT_FLAGS,
+  help: [
+    `weir-client sends a request to a rate limit service and prints the response, or of several responses a summary.
+
+Usage: weir-client -domain name -descriptors name=value,… [flags]
+`,
+    `Exit codes: 0 done, 1 no response, 2 wrong use, 3 OVER_LIMIT with -exit_code.
+
+Examples: weir-client -domain shop -descriptors user=ann,path=/buy -descriptors remote_address=10.0.0.1
+          weir-client -domain shop -descriptors user=ann -n 100 -rate 50
+`,
+  ],
+  async run({ values, rest, environment, stderr }) {
+    const request = requestOf(values, rest);
+    const address = withPort(values.address, environment, { GRPC_PORT: 8081 });
+    const client = new RateLimitClient(address, values, values.timeout * 1000);
+    try {
+      if (values.n > 1) return await sendRepeatedly(() => client.send(request), values, stderr);
+      const response = await client.send(request);
+      const text = values.json ? responseJson(response) : formatResponse(request.descriptors, response);
+      return { exitCode: exitCodeOf(values, response.overallCode === Code.OVER_LIMIT), stdout: `${text}\n` };
+    } finally {
+      client.close();
+    }
+  },
+};
+
+async function sendRepeatedly(send: () => Promise<RateLimitResponse>, values: Values, stderr: Output) {
+  const summary = await repeat(send, { count: values.n, rate: values.rate, progress: stderr });
+  const text = values.json ? visibleJson(summary) : formatRepetition(summary);
+  const hasFailed = Object.keys(summary.failures).length > 0;
+  const exitCode = hasFailed ? Exit.FAILED : exitCodeOf(values, summary.codes['OVER_LIMIT'] !== undefined);
+  return { exitCode, stdout: `${text}\n` };
+}
+
+function exitCodeOf({ exit_code: isAsked }: Values, isOverLimit: boolean) {
+  return isAsked && isOverLimit ? Exit.OVER_LIMIT : Exit.DONE;
+}
+
+function requestOf(values: Values, rest: readonly string[]): RateLimitRequest {
+  if (rest[0] !== undefined) throw new FlagError(`unexpected argument "${rest[0]}"`);
+  if (values.domain === '') throw new FlagError('flag -domain is required');
+  if (values.descriptors.length === 0) throw new FlagError('flag -descriptors is required');
+  if (values.n === 0) throw new FlagError('flag -n requires at least 1');
+  if (values.timeout === 0) throw new FlagError('flag -timeout requires at least 1');
+  const descriptors = values.descriptors.map(parseDescriptor);
+  return { domain: values.domain, descriptors, hitsAddend: values.hits_addend };
+}

@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs';
+import { type ChannelCredentials, Client, Metadata, type ServiceError, credentials } from '@grpc/grpc-js';
+import {
+  type RateLimitRequest,
+  RateLimitResponse,
+  RateLimitRequest as Request,
+} from '../../gen/envoy/service/ratelimit/v3/rls';
+import { speaksTls } from '../../net/speaks-tls';
+import { trustedRoots } from '../../net/trusted-roots';
+import { hideAddressCredentials } from '../../text/hide-credentials';
+import { messageOf } from '../../text/thrown';
+import { FlagError, type FlagSpec, type FlagValues } from '../flags';
+import { explainError } from './explain-error';
+
+const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
+
+const ADDRESS = /^(?:unix:(?<path>.+)|\[?(?<host>[^/]+?)\]?:(?<port>\d+))$/;
+const PROBE_TIMEOUT = 2000;
+
+/** The flags that configure TLS. They have the names that the client of the Go service gives them. */
+export const TLS_FLAGS = {
+  'grpc-use-tls': { kind: 'boolean', help: 'connect with TLS' },
+  'grpc-server-ca-file': {
+    kind: 'string',
+    default: '',
+    placeholder: 'file',
+    help: 'PEM file with the CA of the server, trusted instead of the CAs of the system',
+  },
+  'grpc-cert-file': { kind: 'string', default: '', placeholder: 'file', help: 'PEM file with the client certificate' },
+  'grpc-key-file': {
+    kind: 'string',
+    default: '',
+    placeholder: 'file',
+    help: 'PEM file with the private key of the client certificate',
+  },
+} as const satisfies FlagSpec;
+
+type TlsFlags = FlagValues<typeof TLS_FLAGS>;
+type FileFlag = Exclude<keyof TlsFlags, 'grpc-use-tls'>;
+const FILE_FLAGS: readonly FileFlag[] = ['grpc-server-ca-file', 'grpc-cert-file', 'grpc-key-file'];
+
+/** A connection to a rate limit service. */
+export class RateLimitClient {
+  readonly #address: string;
+  readonly #flags: TlsFlags;
+  readonly #timeoutMs: number;
+  readonly #client: Client;
+
+  /**
+   * @param timeoutMs of each call, including the time to connect
+   * @throws {FlagError} for an invalid address, for flags that contradict each other, and for invalid files
+   */
+  constructor(address: string, flags: TlsFlags, timeoutMs: number) {
+    this.#address = address;
+    this.#flags = flags;
+    this.#timeoutMs = timeoutMs;
+    const channel = channelCredentials(flags);
+    try {
+      this.#client = new Client(address, channel);
+    } catch (cause) {
+      const shown = hideAddressCredentials(address);
+      throw new FlagError(`invalid value "${shown}" for flag -address: expected host:port or unix:/path`, { cause });
+    }
+  }
+
+  /** @throws Error with a message of one sentence if there is no response */
+  async send(request: RateLimitRequest): Promise<RateLimitResponse> {
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#client.makeUnaryRequest(
+          METHOD,
+          (message: RateLimitRequest) => Buffer.from(Request.encode(message).finish()),
+          (bytes) => RateLimitResponse.decode(bytes),
+          request,
+          new Metadata(),
+          { deadline: Date.now() + this.#timeoutMs },
+          (error, response) => {
+            if (error === null) resolve(response!);
+            else reject(error);
+          },
+        );
+      });
+    } catch (cause) {
+      throw new Error(await this.#explained(cause as ServiceError), { cause });
+    }
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+
+  #explained(error: ServiceError): Promise<string> {
+    const call = {
+      address: hideAddressCredentials(this.#address),
+      timeoutMs: this.#timeoutMs,
+      isTls: this.#flags['grpc-use-tls'],
+      hasCertificate: this.#flags['grpc-cert-file'] !== '',
+      serverSpeaksTls: () => serverSpeaksTls(this.#address),
+    };
+    return explainError(call, error);
+  }
+}
+
+/** Undefined for an address that is neither `host:port` nor `unix:/path`. */
+async function serverSpeaksTls(address: string): Promise<boolean | undefined> {
+  const { path, host, port } = ADDRESS.exec(address)?.groups ?? {};
+  if (path !== undefined) return speaksTls({ path }, PROBE_TIMEOUT);
+  return host === undefined ? undefined : speaksTls({ host, port: Number(port) }, PROBE_TIMEOUT);
+}
+
+function channelCredentials(flags: TlsFlags): ChannelCredentials {
+  if (!flags['grpc-use-tls']) {
+    const given = FILE_FLAGS.find((name) => flags[name] !== '');
+    if (given !== undefined) throw new FlagError(`flag -${given} requires -grpc-use-tls`);
+    return credentials.createInsecure();
+  }
+  if ((flags['grpc-cert-file'] === '') !== (flags['grpc-key-file'] === '')) {
+    throw new FlagError('flags -grpc-cert-file and -grpc-key-file must be used together');
+  }
+  const [ca, certificate, key] = FILE_FLAGS.map((name) => read(name, flags[name]));
+  try {
+    return credentials.createSsl(ca ?? Buffer.from(trustedRoots().join('\n')), key, certificate);
+  } catch (cause) {
+    throw new FlagError(`invalid TLS files: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function read(flag: FileFlag, path: string): Buffer | null {
+  if (path === '') return null;
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    throw new FlagError(`cannot read the file of flag -${flag}: ${messageOf(cause)}`, { cause });
+  }
+}
