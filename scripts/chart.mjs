@@ -29,38 +29,42 @@ function complete(chart) {
 }
 
 /** A schema that accepts these keys and no others. Helm's message for it names the key, and not all that are permitted. */
-function onlyKeys(names, patterns, value) {
-  function entries(keys) {
-    return Object.fromEntries(keys.map((key) => [key, { $ref: `#/definitions/${value}` }]));
-  }
+function onlyKeys(schemas, patterns = []) {
+  const properties = Object.entries(schemas).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return {
     type: 'object',
     additionalProperties: false,
-    properties: entries(names.toSorted()),
-    ...(patterns.length > 0 && { patternProperties: entries(patterns) }),
+    properties: Object.fromEntries(properties),
+    ...(patterns.length > 0 && {
+      patternProperties: Object.fromEntries(patterns.map((pattern) => [pattern, SETTING_VALUE])),
+    }),
   };
 }
 
-/** The definitions that list names of settings: which ones `settings`, `secrets` and `extraEnv` accept. */
+const SETTING_VALUE = { $ref: '#/definitions/settingValue' };
+const SECRET = { $ref: '#/definitions/secret' };
+const TOKEN = { allOf: [SECRET, { properties: { value: { minLength: 16, maxLength: 1024, pattern: '^[!-~]+$' } } }] };
+
+/** The definitions that list names of settings: which ones `settings`, `secrets` and `extraEnv` accept, and their values. */
 function nameDefinitions() {
   const dist = join(ROOT, 'dist/settings');
   const { settingRows, settingsTable } = require(join(dist, 'table/settings-table.js'));
   const { fileNamesOf, namesOf } = require(join(dist, 'table/setting.js'));
-  const rows = settingRows.map((row) => ({ names: namesOf(row), files: fileNamesOf(row) }));
+  const rows = settingRows.map((row) => ({ names: namesOf(row), files: fileNamesOf(row), schema: row.type.schema }));
   // Names in capital letters in the template of the environment.
   const template = readFileSync(join(SOURCE, 'templates/_environment.tpl'), 'utf8');
   const determined = new Set(template.match(/\b[A-Z][A-Z0-9_]{3,}\b/g));
   const secrets = rows.filter(({ files }) => files.length > 0).flatMap(({ names }) => names);
   const free = rows
     .filter(({ names, files }) => files.length === 0 && !names.some((name) => determined.has(name)))
-    .flatMap(({ names }) => names);
+    .flatMap(({ names, schema = SETTING_VALUE }) => names.map((name) => [name, schema]));
   const patterns = settingsTable
     .flatMap(({ families = [] }) => families.flatMap(({ name, alias }) => [name, alias]))
     .map((name) => `^${name.replace('<NAME>', '[A-Z0-9_]+')}$`);
   const all = rows.flatMap(({ names, files }) => [...names, ...files]);
   return {
-    settings: onlyKeys(free, patterns, 'settingValue'),
-    secrets: onlyKeys(secrets, [], 'secret'),
+    settings: onlyKeys(Object.fromEntries(free), patterns),
+    secrets: onlyKeys({ ...Object.fromEntries(secrets.map((name) => [name, SECRET])), OPERATOR_TOKEN: TOKEN }),
     variableOfWeir: { anyOf: [{ enum: all.toSorted() }, ...patterns.map((pattern) => ({ pattern }))] },
   };
 }

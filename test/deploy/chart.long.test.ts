@@ -199,7 +199,7 @@ describe('the variant redis', () => {
     const { ingress } = redis.one('NetworkPolicy').spec as {
       ingress: readonly { ports: readonly { port: string }[] }[];
     };
-    expect(ingress.map((rule) => rule.ports.map(({ port }) => port))).toEqual([['grpc', 'http'], ['metrics']]);
+    expect(ingress.map((rule) => rule.ports.map(({ port }) => port))).toEqual([['grpc'], ['http'], ['metrics']]);
   });
 
   it('keeps passwords out of its variables', () => {
@@ -236,14 +236,15 @@ describe.each(['redis', 'everything'])('the monitoring of the variant %s', (name
   });
 });
 
-it('the Pod of helm test is admitted by the NetworkPolicy', () => {
+it('the NetworkPolicy admits to each port its own peers, and the Pod of helm test', () => {
   const rendering = renderingOf('everything');
   const { ingress } = rendering.one('NetworkPolicy').spec as {
     ingress: readonly { from?: readonly { podSelector?: Selector }[] }[];
   };
-  const selectors = ingress[0]!.from!.map(({ podSelector }) => podSelector!.matchLabels);
+  const selectors = ingress.slice(0, 2).map(({ from }) => from!.map(({ podSelector }) => podSelector!.matchLabels));
+  expect(selectors.map(([own]) => own)).toEqual([{ limited: 'true' }, { limited: 'over-http' }]);
   const { labels } = rendering.one('Pod').metadata;
-  expect(selectors.map((selector) => selects(selector, labels))).toEqual([false, true]);
+  for (const [own, ofTest] of selectors) expect([own, ofTest].map((it) => selects(it!, labels))).toEqual([false, true]);
 });
 
 describe('the protocol of the gRPC port', () => {

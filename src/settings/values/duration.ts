@@ -63,6 +63,12 @@ type Range = '0 or more' | 'above 0' | '0 to 1h';
 export function duration(range: Range): ValueType<number> {
   return {
     allowed: `duration, ${range}`,
+    schema: {
+      anyOf: [
+        { const: 0 },
+        { type: 'string', pattern: '^[+-]?(0|([0-9]*\\.?[0-9]*(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$' },
+      ],
+    },
     parse(text) {
       const nanoseconds = parseNanoseconds(text);
       if (nanoseconds === undefined) return rejected(hint(text));

@@ -21,6 +21,12 @@ export function wholeNumber({ min, max }: Range): ValueType<number> {
   const largest = max ?? Number.MAX_SAFE_INTEGER;
   return {
     allowed: max === undefined ? `whole number, ${min} or more` : `whole number, ${min} to ${max}`,
+    schema: {
+      anyOf: [
+        { type: 'integer', minimum: min, maximum: largest },
+        { type: 'string', pattern: '^[+-]?[0-9][0-9a-zA-Z_]*$' },
+      ],
+    },
     parse(text) {
       const number = parseWholeNumber(text);
       if (number === undefined) return rejected(/^[+-]?0\d+$/.test(text) ? 'a leading 0 means octal' : undefined);
@@ -56,6 +62,12 @@ function parseNumber(text: string): number | undefined {
 export function ratio({ min, max }: Range): ValueType<number> {
   return {
     allowed: max === undefined ? `number, ${min} or more` : `number, ${min} to ${max}`,
+    schema: {
+      anyOf: [
+        { type: 'number', minimum: min, maximum: max ?? Number.MAX_VALUE },
+        { type: 'string', pattern: '^[+-]?[.0-9][0-9a-zA-Z_.+-]*$' },
+      ],
+    },
     parse(text) {
       const number = parseNumber(text);
       const inRange = number !== undefined && number >= min && number <= (max ?? Number.MAX_VALUE);

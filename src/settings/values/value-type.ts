@@ -2,6 +2,8 @@
 export interface ValueType<Value> {
   /** The allowed values, as a phrase that completes "allowed: …". */
   readonly allowed: string;
+  /** A JSON schema that accepts the values as YAML has them; the chart rejects others. It may accept more than {@link parse}. */
+  readonly schema?: object;
   /** What messages must hide: the whole `value`, or the `credentials` in an address. */
   readonly secret?: 'value' | 'credentials';
   /** Whether blanks around a text in a file belong to the value, as they may to a password. */
@@ -101,6 +103,7 @@ export function choice<Word extends string>(words: Readonly<Record<Word, readonl
   }
   return {
     allowed: spellings.join(', '),
+    schema: { type: 'string', pattern: `^(?i:${[...byText.keys()].join('|')})$` },
     parse(given) {
       const value = byText.get(given.toLowerCase());
       return value === undefined ? rejected() : accepted(value);
@@ -113,9 +116,10 @@ export function choice<Word extends string>(words: Readonly<Record<Word, readonl
 export const boolean: ValueType<boolean> = {
   ...refined(choice({ true: ['t', '1'], false: ['f', '0'] }), (value) => accepted(value === 'true')),
   allowed: 'true or false',
+  schema: { anyOf: [{ type: 'boolean' }, { enum: [0, 1] }, { type: 'string', pattern: '^(?i:true|t|1|false|f|0)$' }] },
 };
 
-const knownFormat = choice({ text: [], json: [] });
+const { schema: _, ...knownFormat } = choice({ text: [], json: [] });
 
 /** As in the Go service, every value other than `json` means text. A value that is neither gets a notice. */
 export const logFormat: ValueType<'text' | 'json'> = {

@@ -65,6 +65,25 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ toString . }}{{ end }}
 {{- end }}
 
+{{/* A quantity of Kubernetes in bytes, such as 512Mi or 1.5G; empty for another text. */}}
+{{- define "weir.bytes" -}}
+{{- $units := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- $number := regexFind "^[0-9.]+" (toString .) }}
+{{- $unit := trimPrefix $number (toString .) }}
+{{- if and $number (hasKey $units $unit) }}{{ mulf (float64 $number) (float64 (get $units $unit)) | int64 }}{{ end }}
+{{- end }}
+
+{{/* Processes that decide: `auto` is the CPU limit, as weir reads it from the control group: whole cores, at least 1. */}}
+{{- define "weir.workers" -}}
+{{- $limit := dig "limits" "cpu" "" .Values.resources | toString }}
+{{- if ne (toString .Values.workers) "auto" }}{{ int .Values.workers }}
+{{- else if not $limit }}
+{{- fail "workers=auto needs resources.limits.cpu: without it, weir would start a process for each core of the node" }}
+{{- else if hasSuffix "m" $limit }}{{ max 1 (div (int (trimSuffix "m" $limit)) 1000) }}
+{{- else }}{{ max 1 (int (floor (float64 $limit))) }}
+{{- end }}
+{{- end }}
+
 {{/* Whether the chart creates a Secret. */}}
 {{- define "weir.createsSecret" -}}
 {{- range .Values.secrets }}{{ if .value }}true{{ end }}{{ end }}
@@ -95,8 +114,27 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) }}
 {{- fail "metrics.serviceMonitor.enabled needs metrics.enabled=true: there is nothing to scrape" }}
 {{- end }}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.service.metrics) }}
+{{- fail "metrics.serviceMonitor.enabled needs service.metrics=true: Prometheus scrapes the port of the Service" }}
+{{- end }}
 {{- if and (eq .Values.probes.port "debug") (has .Values.debug.host (list "127.0.0.1" "::1" "localhost")) }}
 {{- fail "probes.port=debug needs a debug.host that the kubelet reaches, such as 0.0.0.0: protect the port by networkPolicy.enabled" }}
+{{- end }}
+{{- with .Values.autoscaling }}
+{{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) }}
+{{- fail (printf "autoscaling.minReplicas is %d, more than autoscaling.maxReplicas, which is %d" (int .minReplicas) (int .maxReplicas)) }}
+{{- end }}
+{{- end }}
+{{- $workers := include "weir.workers" . | int }}
+{{- $limit := include "weir.bytes" (dig "limits" "memory" "" .Values.resources) }}
+{{- /* A primary takes 80 MB, and each worker 45 MB more: docs/sizing.md. */}}
+{{- if and $limit (gt $workers 1) (lt (int64 $limit) (int64 (mul (add 80 (mul 45 $workers)) 1000000))) }}
+{{- fail (printf "resources.limits.memory is %s, but %d workers take %d MB before they count anything: raise it, or use fewer workers" (dig "limits" "memory" "" .Values.resources) $workers (add 80 (mul 45 $workers))) }}
+{{- end }}
+{{- with .Values.networkPolicy }}
+{{- if and .enabled .egress.enabled (not .egress.rules) (ne $.Values.store.type "memory") }}
+{{- fail (printf "networkPolicy.egress.enabled with store.type=%s needs a rule for the store in networkPolicy.egress.rules: weir could not reach it" $.Values.store.type) }}
+{{- end }}
 {{- end }}
 {{- if and .Values.rules.files .Values.rules.existingConfigMap }}
 {{- fail "set rules.files or rules.existingConfigMap, not both: the files would not be mounted" }}
