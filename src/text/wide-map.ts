@@ -14,6 +14,10 @@ const REACH = 64;
  */
 export class WideMap<V> {
   readonly #parts = new Array<Map<string, V> | undefined>(PARTS).fill(undefined);
+  /** The keys of each part from the oldest on, where {@link removeOldest} has begun to remove them. */
+  readonly #oldest: (IterableIterator<string> | undefined)[] = [];
+  /** The part that lost its oldest key last. */
+  #turn = 0;
   #size = 0;
 
   get size(): number {
@@ -37,6 +41,21 @@ export class WideMap<V> {
     const isRemoved = this.#parts[partOf(key)]?.delete(key) ?? false;
     if (isRemoved) this.#size -= 1;
     return isRemoved;
+  }
+
+  /** Removes the oldest key of a part, of each part in turn, and returns it; undefined if there are no keys. */
+  removeOldest(): string | undefined {
+    while (this.#size > 0) {
+      this.#turn = (this.#turn + 1) % PARTS;
+      const part = this.#parts[this.#turn];
+      if (part === undefined || part.size === 0) continue;
+      // An iterator continues where it was; a new one would pass over all the gaps that the keys before have left. It never ends here:
+      // every key before it was removed.
+      const key = (this.#oldest[this.#turn] ??= part.keys()).next().value as string;
+      this.delete(key);
+      return key;
+    }
+    return undefined;
   }
 }
 

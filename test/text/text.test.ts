@@ -251,6 +251,28 @@ describe('a wide map', () => {
     );
   });
 
+  it('loses its oldest keys, of each part in turn, also after it has got others', () => {
+    const wide = new WideMap<number>();
+    function keyOf(index: number): string {
+      return `user_${index}_1700000000`;
+    }
+    for (let index = 0; index < 3000; index += 1) wide.set(keyOf(index), index);
+    const removed = Array.from({ length: 2000 }, (_, index) => {
+      wide.set(keyOf(3000 + index), index);
+      return wide.removeOldest()!;
+    });
+    while (wide.size > 0) removed.push(wide.removeOldest()!);
+    expect(new Set(removed).size).toBe(5000);
+    const oldestOfParts = Array.from({ length: PARTS }, (_, part) => removed.filter((key) => partOf(key) === part));
+    for (const keys of oldestOfParts) {
+      const numbers = keys.map((key) => Number(key.split('_')[1]));
+      expect(numbers).toEqual(numbers.toSorted((one, other) => one - other));
+    }
+    expect(wide.removeOldest()).toBeUndefined();
+    wide.set('new', 1);
+    expect(wide.removeOldest()).toBe('new');
+  });
+
   it.each([
     ['addresses', 1.5, (index: number) => `edge_remote_address_10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`],
     ['IPv6 networks', 1.5, (index: number) => `edge_remote_address_2001:db8:${index.toString(16)}::`],

@@ -6,7 +6,6 @@ import type { CounterAdministration, CounterKey, StoredCounter } from '../../../
 import type { CountedOperation, CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
 import { tableKey } from '../../../text/table-key';
 import { ExpiringCounts } from './expiring-counts';
-import { SettledClock } from './settled-clock';
 
 export interface MemoryCountersOptions {
   /** How many keys are held at most: MEMORY_MAX_KEYS. */
@@ -19,10 +18,12 @@ export interface MemoryCountersOptions {
   readonly now: () => number;
 }
 
-/** How often expired keys are removed when no operation does, in milliseconds. */
+/** How often expired keys are removed, in milliseconds. */
 const SWEEP_INTERVAL = 1000;
-/** Most keys of one sweep, so that a burst of expiries does not delay decisions. */
-const SWEEP_KEYS = 20_000;
+/** By how many milliseconds two sweeps may be closer or further apart by the clock: a late timer causes this, too. More is a jump. */
+const TOLERANCE = 10_000;
+/** How many sweeps without a jump confirm the clock. */
+const CONFIRMING_SWEEPS = 60;
 /** Milliseconds that keys are kept after their window: a hit may be counted a moment after its request was matched. */
 const GRACE = 1000;
 
@@ -31,8 +32,8 @@ const GRACE = 1000;
  * window has passed; beyond `maxKeys` and `maxBytes` the keys whose window ends first are evicted, and start again at 0.
  *
  * The clock may jump. A cache key contains its window, so the count of a key that is present is always right, and time only decides
- * which keys are removed: those of windows that have passed, and those of windows that have not begun because the clock went back,
- * both by the clock and by the {@link SettledClock}. So a clock that is wrong for a moment ends no window.
+ * which keys are removed: those of windows that have passed, and those of windows that have not begun because the clock went back.
+ * Nothing is removed in the minute after a jump, so a clock that is wrong for a moment ends no window.
  */
 export class MemoryCounters implements Counters, CounterLane, CounterAdministration {
   readonly connected$: Observable<boolean> = of(true);
@@ -43,16 +44,18 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   readonly countNow: ((operations: readonly CountedOperation[]) => void) | undefined;
   readonly #counts: ExpiringCounts;
   readonly #now: () => number;
-  readonly #settled: SettledClock;
   readonly #grace: number;
   readonly #sweeper: NodeJS.Timeout;
+  #lastSweep: number;
+  /** Since the clock jumped. */
+  #sweeps = CONFIRMING_SWEEPS;
 
   constructor({ maxKeys, maxBytes = Infinity, windowSpan = 0, now }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
     this.countNow = windowSpan === 0 ? (operations) => this.#countNow(operations) : undefined;
     this.#counts = new ExpiringCounts({ maxKeys, maxBytes });
     this.#now = now;
-    this.#settled = new SettledClock(SWEEP_INTERVAL, now());
+    this.#lastSweep = now();
     this.#grace = GRACE + windowSpan;
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_INTERVAL);
     this.#sweeper.unref();
@@ -87,15 +90,16 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   setCounter(counter: CounterKey, count: number): Promise<StoredCounter> {
+    const key = tableKey(counter.key);
     const before = this.#stored(counter);
-    this.#counts.set(tableKey(counter.key), count, this.#now(), counter.windowSeconds);
+    this.#counts.subtract(key, before.count);
+    this.#counts.add(key, count, this.#now(), counter.windowSeconds);
     return Promise.resolve(before);
   }
 
-  /** The key stays, with the count 0, until its window ends: removing it would require a search of its window. */
   clearCounter(counter: CounterKey): Promise<StoredCounter> {
     const before = this.#stored(counter);
-    this.#counts.subtract(tableKey(counter.key), before.count);
+    this.#counts.remove(tableKey(counter.key));
     return Promise.resolve(before);
   }
 
@@ -138,8 +142,10 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
 
   #sweep(): void {
     const now = this.#now();
-    const settled = this.#settled.read(now);
-    this.#counts.removePast(Math.min(now, settled) - this.#grace, Math.max(now, settled), SWEEP_KEYS);
+    const isJump = Math.abs(now - this.#lastSweep - SWEEP_INTERVAL) > TOLERANCE;
+    this.#lastSweep = now;
+    this.#sweeps = isJump ? 0 : this.#sweeps + 1;
+    if (this.#sweeps >= CONFIRMING_SWEEPS) this.#counts.removeOutside(now - this.#grace, now);
   }
 
   /** When any operation would exceed its limit, only those that do are counted, and the others are read. */
