@@ -31,7 +31,7 @@ function certificate() {
 async function conform(title, tls, flags) {
   const server = new Http2Server({
     tls,
-    application: await fixedAnswer(options.dist),
+    interpreter: await fixedAnswer(options.dist),
     onInternalError(error) {
       throw error;
     },

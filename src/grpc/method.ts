@@ -74,9 +74,6 @@ export interface StreamingCall {
   onCancel(work: Cancellable): void;
 }
 
-/** Handles the calls of a server streaming method. The message is valid only until the handler returns. */
-export type ServerStreamingHandler = (message: Uint8Array, call: StreamingCall) => void;
-
 /** Receives the messages of a client stream. */
 export interface MessageListener {
   /** The bytes are valid only until this returns. */
@@ -85,12 +82,13 @@ export interface MessageListener {
   ended(): void;
 }
 
-/** Begins a call of a bidirectional streaming method. */
-export type BidirectionalHandler = (call: StreamingCall) => MessageListener;
-
-export type StreamingMethod =
-  | { readonly kind: 'server streaming'; readonly handle: ServerStreamingHandler }
-  | { readonly kind: 'bidirectional'; readonly handle: BidirectionalHandler };
+/** A method whose response is a stream. */
+export interface StreamingMethod {
+  /** Whether its request is exactly one message (server streaming), and not a stream, too (bidirectional streaming). */
+  readonly takesOneMessage: boolean;
+  /** Begins a call; one that takes one message, when its request is complete. */
+  readonly begin: (call: StreamingCall) => MessageListener;
+}
 
 /** Streaming methods by their full path. */
 export type StreamingMethods = ReadonlyMap<string, StreamingMethod>;

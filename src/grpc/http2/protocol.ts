@@ -1,4 +1,4 @@
-import type { Rejection } from './limits/rejections';
+import type { Rejection } from './limits';
 
 /** The constants of RFC 9113. */
 

@@ -1,26 +1,22 @@
 import net from 'node:net';
 import { performance } from 'node:perf_hooks';
-import { Connection } from './connection/connection';
-import type { ConnectionContext } from './connection/connection-context';
-import { TurnQueue } from './connection/turn-queue';
-import { HeaderBlockReader } from './header-reader';
-import { DEFAULT_LIMITS, type Limits } from './limits/limits';
-import type { OnRejected } from './limits/rejections';
-import type { Application } from './streams/application';
-import { HeldBytes } from './streams/held-bytes';
-import { WorkPacing } from './streams/work-pacing';
-import { TlsListener } from './tls';
-import type { ServerTls } from './tls';
+import { Connection, type ConnectionContext } from './connection';
+import { HeaderReader, type RequestInterpreter } from './header-reader';
+import { HeldBytes } from './held-bytes';
+import { DEFAULT_LIMITS, LIMITS, type Limits, type OnRejected } from './limits';
+import { WorkPacing } from './run-queue';
+import { type ServerTls, TlsListener } from './tls';
+import { Turns } from './turns';
 
 /** The interval at which deadlines are checked, and so their precision. */
 const TICK_MS = 50;
 
-export interface Http2ServerOptions<M, S> {
+export interface Http2ServerOptions {
   /** If absent, the server speaks cleartext HTTP/2 with prior knowledge. */
   readonly tls?: ServerTls | undefined;
   /** The limits that differ from {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<Limits> | undefined;
-  readonly application: Application<M, S>;
+  readonly interpreter: RequestInterpreter;
   /** Whether an accepted socket leaves enough file descriptors free. If not, it is closed. */
   readonly leavesFilesFree?: ((socket: net.Socket) => boolean) | undefined;
   readonly onRejected?: OnRejected | undefined;
@@ -29,18 +25,18 @@ export interface Http2ServerOptions<M, S> {
 }
 
 /**
- * An HTTP/2 server (RFC 9113, RFC 7541) for one application. It does not listen by itself: the caller makes
+ * An HTTP/2 server (RFC 9113, RFC 7541) for the calls of one interpreter of requests. It does not listen by itself: the caller makes
  * {@link listener} listen, or passes connections to {@link adopt}.
  */
-export class Http2Server<M, S> {
+export class Http2Server {
   /** The server that accepts the sockets: a `tls.Server` if TLS is configured. */
   readonly listener: net.Server;
   readonly #limits: Limits;
   readonly #tls: TlsListener | undefined;
-  readonly #context: ConnectionContext<M, S>;
+  readonly #context: ConnectionContext;
   readonly #leavesFilesFree: (socket: net.Socket) => boolean;
   readonly #onRejected: OnRejected;
-  readonly #connections = new Set<Connection<M, S>>();
+  readonly #connections = new Set<Connection>();
   /** The sockets of all connections, and those whose TLS handshake has not finished. */
   readonly #sockets = new Set<net.Socket>();
   readonly #closed: Promise<void>;
@@ -51,22 +47,23 @@ export class Http2Server<M, S> {
   #isClosing = false;
 
   /** Throws if the TLS certificate, key or authority cannot be used. */
-  constructor(options: Http2ServerOptions<M, S>) {
-    const { application, onRejected = () => {}, onInternalError = () => {} } = options;
+  constructor(options: Http2ServerOptions) {
+    const { onRejected = () => {}, onInternalError = () => {} } = options;
     const limits: Limits = { ...DEFAULT_LIMITS, ...options.limits };
+    function now(): number {
+      return performance.now();
+    }
+    const turns = new Turns(now);
     this.#limits = limits;
     this.#leavesFilesFree = options.leavesFilesFree ?? (() => true);
     this.#onRejected = onRejected;
-    const clock = { now: () => performance.now() };
-    const turns = new TurnQueue(clock, limits.roundMs);
     this.#context = {
-      application,
       limits,
-      headerBlocks: new HeaderBlockReader(application, limits),
+      headers: new HeaderReader(options.interpreter),
       heldBytes: new HeldBytes(limits),
       openStreams: 0,
-      workPacing: new WorkPacing(limits, { idle: () => performance.eventLoopUtilization().idle }, clock.now()),
-      now: clock.now,
+      pacing: new WorkPacing(limits, { idle: () => performance.eventLoopUtilization().idle }, now()),
+      now,
       rejected: onRejected,
       internalError: onInternalError,
       flushLater: (connection) => turns.flushLater(connection),
@@ -124,12 +121,12 @@ export class Http2Server<M, S> {
   }
 
   /**
-   * Stops listening, sends GOAWAY on every connection, lets open streams finish, and aborts the remaining connections after
-   * `graceMs`. Resolves when all connections are closed.
+   * Stops listening, sends GOAWAY on every connection, ends the calls that stay open, lets the others finish, and ends the remaining
+   * connections after `graceMs`. Resolves when all connections are closed.
    */
   async drain(graceMs: number): Promise<void> {
     this.#stopListening();
-    for (const connection of this.#connections) connection.shutDown('');
+    for (const connection of this.#connections) connection.drain();
     const abort = setTimeout(() => {
       for (const connection of this.#connections) connection.abort('');
     }, graceMs);
@@ -156,18 +153,18 @@ export class Http2Server<M, S> {
 
   #cleartextListener(): net.Server {
     return net.createServer({ noDelay: true }, (socket) => {
-      if (this.#accept(socket)) this.#serve(socket, this.#limits.prefaceMs);
+      if (this.#accept(socket)) this.#serve(socket, LIMITS.prefaceMs);
     });
   }
 
   #secureListener(tls: ServerTls): TlsListener {
     // The handshake and the preface together have as much time as the preface alone has in cleartext.
-    const handshakeMs = this.#limits.prefaceMs / 2;
+    const handshakeMs = LIMITS.prefaceMs / 2;
     return new TlsListener({
       tls,
       handshakeMs,
       onSocket: (socket) => this.#accept(socket),
-      onSecureSocket: (socket) => this.#serve(socket, this.#limits.prefaceMs - handshakeMs),
+      onSecureSocket: (socket) => this.#serve(socket, LIMITS.prefaceMs - handshakeMs),
       onRejected: this.#onRejected,
     });
   }
@@ -209,7 +206,7 @@ export class Http2Server<M, S> {
       clearInterval(this.#ticker);
       this.#ticker = undefined;
     });
-    if (this.#isClosing) connection.shutDown('');
+    if (this.#isClosing) connection.drain();
   }
 
   /** The listener, when it closes, waits only for the connections that it has accepted itself. */
@@ -220,7 +217,7 @@ export class Http2Server<M, S> {
   #tick(): void {
     const now = performance.now();
     this.#context.heldBytes.check(now);
-    this.#context.workPacing.check(now);
+    this.#context.pacing.check(now);
     for (const connection of this.#connections) connection.tick(now);
   }
 

@@ -1,4 +1,4 @@
-import type { OnRejected, Peer } from './limits/rejections';
+import type { OnRejected, Peer } from './limits';
 import { constants, randomBytes } from 'node:crypto';
 import type net from 'node:net';
 import tls from 'node:tls';

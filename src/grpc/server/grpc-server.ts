@@ -2,15 +2,11 @@ import type { AddressInfo, Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { type ListenAddress, listen } from '../../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../../net/open-files';
-import type { Limits } from '../http2/limits/limits';
-import type { OnRejected } from '../http2/limits/rejections';
+import type { Limits, OnRejected } from '../http2/limits';
 import { Http2Server } from '../http2/server';
 import type { ServerTls } from '../http2/tls';
 import type { StreamingMethods, UnaryMethods } from '../method';
-import type { Call } from './calls/call';
-import { GrpcApplication } from './grpc-application';
-import type { InterpretedHead } from './requests';
-import { FailureBlocks } from './responses';
+import { GrpcRequests } from './requests';
 
 /** How many connections may wait to be accepted. */
 export const GRPC_BACKLOG = 4_096;
@@ -78,28 +74,14 @@ export function adoptingGrpcServer(options: GrpcServerOptions): GrpcServer {
   return createHttp2Server(options);
 }
 
-function createHttp2Server(options: GrpcServerOptions): Http2Server<InterpretedHead, Call> {
-  const { onRejected, onInternalError = () => {} } = options;
-  function now(): number {
-    return performance.now();
-  }
-  const application = new GrpcApplication(
-    {
-      failures: new FailureBlocks(),
-      now,
-      handlerFailed: onInternalError,
-    },
-    options.unary,
-    options.streaming ?? new Map(),
-    options.keepMetadata ?? [],
-  );
+function createHttp2Server({ unary, streaming, keepMetadata, ...options }: GrpcServerOptions): Http2Server {
+  const { onInternalError = () => {} } = options;
+  const context = { now: () => performance.now(), handlerFailed: onInternalError };
   const filesLimit = openFilesLimit();
-  return new Http2Server<InterpretedHead, Call>({
-    tls: options.tls,
-    limits: options.limits,
-    application,
+  return new Http2Server({
+    ...options,
+    interpreter: new GrpcRequests(context, unary, streaming, keepMetadata),
     leavesFilesFree: (socket) => leavesFilesFree(socket, filesLimit),
-    onRejected,
     onInternalError: (error) => onInternalError('', error),
   });
 }

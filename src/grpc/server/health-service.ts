@@ -5,7 +5,7 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
   HealthListResponse,
 } from '../../gen/grpc/health/v1/health';
-import { GrpcStatus, type StreamingMethods, type UnaryCall, type UnaryMethods } from '../method';
+import { GrpcStatus, type StreamingCall, type StreamingMethods, type UnaryCall, type UnaryMethods } from '../method';
 
 const SERVICE = '/grpc.health.v1.Health';
 /** The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit service. */
@@ -39,6 +39,20 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
     return status;
   }
 
+  function watch(message: Uint8Array, call: StreamingCall): void {
+    const name = readName(message, call);
+    if (name === undefined) return;
+    // The stream stays open: by the protocol, an unknown name may become known later.
+    if (!NAMES.includes(name)) return call.send(encode(ServingStatus.SERVICE_UNKNOWN));
+    let hasSent = false;
+    const subscription = status$.subscribe((status) => {
+      hasSent = true;
+      call.send(encode(status));
+    });
+    if (!hasSent) call.send(encode(ServingStatus.NOT_SERVING));
+    call.onCancel({ cancel: () => subscription.unsubscribe() });
+  }
+
   const unary: UnaryMethods = new Map([
     [
       `${SERVICE}/Check`,
@@ -63,20 +77,8 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
     [
       `${SERVICE}/Watch`,
       {
-        kind: 'server streaming',
-        handle(message, call) {
-          const name = readName(message, call);
-          if (name === undefined) return;
-          // The stream stays open: by the protocol, an unknown name may become known later.
-          if (!NAMES.includes(name)) return call.send(encode(ServingStatus.SERVICE_UNKNOWN));
-          let hasSent = false;
-          const subscription = status$.subscribe((status) => {
-            hasSent = true;
-            call.send(encode(status));
-          });
-          if (!hasSent) call.send(encode(ServingStatus.NOT_SERVING));
-          call.onCancel({ cancel: () => subscription.unsubscribe() });
-        },
+        takesOneMessage: true,
+        begin: (call) => ({ message: (message) => watch(message, call), ended() {} }),
       },
     ],
   ]);

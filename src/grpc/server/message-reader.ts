@@ -1,25 +1,12 @@
 import { roomToKeep } from '../http2/protocol';
-
-const SECOND = 1_000;
-const KIB = 1_024;
-
-/** The size of a request message. Larger messages fail with RESOURCE_EXHAUSTED. */
-export const MAX_MESSAGE_BYTES = 4 * KIB * KIB;
-/** The time to receive the only message of a call without a deadline, from the start of the call. */
-export const REQUEST_TIMEOUT_MS = 30 * SECOND;
-/** Responses of one call that the peer has not read: above this, the next message of the call is not handled. */
-export const STREAM_OUTPUT_BYTES = 64 * KIB;
-/** Received messages of one call that are not handled yet: above this, the caller gets no WINDOW_UPDATE. */
-export const STREAM_INPUT_BYTES = 64 * KIB;
-/** The length of an encoded status message. */
-export const MAX_STATUS_MESSAGE_BYTES = KIB;
+import type { Stream } from '../http2/stream';
+import type { Streams } from '../http2/streams';
+import { MAX_MESSAGE_BYTES } from './call';
+import { BAD_FLAG, type CallFailure, TOO_LARGE, TOO_MUCH_MEMORY } from './responses';
 
 /** The length of the prefix of a message: one byte of flags, four bytes of length. */
 export const PREFIX_BYTES = 5;
 const INITIAL_BODY_BYTES = 256;
-
-/** Why a sequence of messages cannot be read. */
-export type ReadFailure = 'too large' | 'bad flag' | 'too much memory';
 
 export interface MessageReceiver {
   /**
@@ -27,24 +14,25 @@ export interface MessageReceiver {
    * memory. Returns false to stop reading.
    */
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean;
-  failed(failure: ReadFailure): void;
-  /** Counts bytes of an incomplete message towards the memory limit. Returns false if that would exceed it. */
-  hold(bytes: number): boolean;
-  /** Undoes {@link hold}. */
-  releaseHeld(bytes: number): void;
+  /** The messages cannot be read. */
+  failed(failure: CallFailure): void;
 }
 
 /** Assembles length-prefixed messages from DATA frames, wherever the frames split them. */
 export class MessageReader {
   readonly #receiver: MessageReceiver;
+  readonly #streams: Streams;
+  readonly #stream: Stream;
   readonly #prefix = Buffer.alloc(PREFIX_BYTES);
   #prefixLength = 0;
   #body: Buffer | undefined;
   #bodyLength = 0;
   #isOver = false;
 
-  constructor(receiver: MessageReceiver) {
+  constructor(receiver: MessageReceiver, streams: Streams, stream: Stream) {
     this.#receiver = receiver;
+    this.#streams = streams;
+    this.#stream = stream;
   }
 
   /** A message has begun and is not complete. */
@@ -64,8 +52,8 @@ export class MessageReader {
       const flag = this.#prefix[0]!;
       const length = this.#prefix.readUInt32BE(1);
       // Checked as soon as the prefix is complete; memory is allocated only for bytes that have arrived.
-      if (flag > 1) return this.#fail('bad flag');
-      if (length > MAX_MESSAGE_BYTES) return this.#fail('too large');
+      if (flag > 1) return this.#fail(BAD_FLAG);
+      if (length > MAX_MESSAGE_BYTES) return this.#fail(TOO_LARGE);
       if (this.#body === undefined && end - at >= length) {
         this.#prefixLength = 0;
         this.#isOver = !this.#receiver.received(source, at, at + length, flag === 1);
@@ -73,12 +61,12 @@ export class MessageReader {
         continue;
       }
       const count = Math.min(length - this.#bodyLength, end - at);
-      if (count > 0 && !this.#receiver.hold(count)) return this.#fail('too much memory');
+      if (!this.#streams.hold(this.#stream, count)) return this.#fail(TOO_MUCH_MEMORY);
       this.#append(source, at, count, length);
       at += count;
       if (this.#bodyLength < length) return;
       const body = this.#body!;
-      this.#receiver.releaseHeld(length);
+      this.#streams.releaseHeld(this.#stream, length);
       this.#body = undefined;
       this.#bodyLength = 0;
       this.#prefixLength = 0;
@@ -97,7 +85,7 @@ export class MessageReader {
     this.#bodyLength = needed;
   }
 
-  #fail(failure: ReadFailure): void {
+  #fail(failure: CallFailure): void {
     this.#isOver = true;
     this.#receiver.failed(failure);
   }

@@ -1,5 +1,5 @@
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../gen/grpc/reflection/v1/reflection';
-import { GrpcStatus, type BidirectionalHandler, type StreamingMethods } from '../method';
+import { GrpcStatus, type StreamingMethod, type StreamingMethods } from '../method';
 import type * as Descriptors from './descriptor-files';
 
 /** The two versions differ only in their name. */
@@ -25,7 +25,7 @@ export function reflectionService(services: readonly string[]): StreamingMethods
     return resolve(request, files, names);
   }
 
-  const handle: BidirectionalHandler = (call) => ({
+  const begin: StreamingMethod['begin'] = (call) => ({
     message(bytes) {
       if (bytes.length > MAX_REQUEST_BYTES) return call.fail(GrpcStatus.RESOURCE_EXHAUSTED, TOO_LARGE);
       let request: ServerReflectionRequest;
@@ -45,7 +45,7 @@ export function reflectionService(services: readonly string[]): StreamingMethods
     },
     ended: () => call.end(),
   });
-  return new Map(SERVICES.map((service) => [`/${service}/ServerReflectionInfo`, { kind: 'bidirectional', handle }]));
+  return new Map(SERVICES.map((service) => [`/${service}/ServerReflectionInfo`, { takesOneMessage: false, begin }]));
 }
 
 /** Loaded on first use: most servers never receive a reflection request. */

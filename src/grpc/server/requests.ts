@@ -1,4 +1,7 @@
+import type { RequestInterpreter } from '../http2/header-reader';
 import type { RequestHead } from '../http2/request-head';
+import type { Stream } from '../http2/stream';
+import type { RequestMeaning, Streams } from '../http2/streams';
 import {
   GrpcStatus,
   type StreamingMethod,
@@ -6,7 +9,10 @@ import {
   type UnaryHandler,
   type UnaryMethods,
 } from '../method';
+import type { CallContext, CallHead } from './call';
 import { trailersOnly } from './responses';
+import { StreamServerCall } from './stream-call';
+import { UnaryServerCall } from './unary-call';
 
 const MAX_DIGITS = 8;
 
@@ -34,34 +40,63 @@ export function parseTimeout(text: string): number | undefined {
   return unit === undefined ? undefined : value * unit;
 }
 
-export type Route = { readonly kind: 'unary'; readonly handle: UnaryHandler } | StreamingMethod;
-
-/** A call, as its request headers describe it. */
-export interface CallHead {
-  readonly path: string;
-  readonly route: Route;
-  /** Milliseconds; Infinity when the caller set no deadline. */
-  readonly timeoutMs: number;
-  /** Whether messages may be compressed (`grpc-encoding`), which is rejected for those that have the compressed flag. */
-  readonly hasEncoding: boolean;
-  /** The metadata fields that the server keeps; undefined when the request has none of them. */
-  readonly metadata: ReadonlyMap<string, string> | undefined;
-}
-
-/** The interpretation of request headers: a call, or the header block of the response that rejects the request. */
-export type InterpretedHead = CallHead | Buffer;
-
 const CONTENT_TYPE = 1;
 const TIMEOUT = 2;
 const ENCODING = 3;
 const METADATA = 4;
 
 const GRPC = 'application/grpc';
-const UNSUPPORTED_MEDIA_TYPE = trailersOnly(415, GrpcStatus.INVALID_ARGUMENT, 'content-type is not application/grpc');
-const METHOD_NOT_ALLOWED = trailersOnly(405, GrpcStatus.INTERNAL, 'gRPC calls must use POST', [['allow', 'POST']]);
-const NO_AUTHORITY = trailersOnly(400, GrpcStatus.INTERNAL, ':authority is missing');
-const BAD_TIMEOUT = trailersOnly(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout');
-const UNIMPLEMENTED = trailersOnly(200, GrpcStatus.UNIMPLEMENTED, 'unknown service or method');
+const NOTHING = Buffer.alloc(0);
+
+/** A request that is rejected by its headers, with this header block as the response. */
+class RejectedRequest implements RequestMeaning {
+  constructor(readonly response: Buffer) {}
+
+  open(streams: Streams, stream: Stream): void {
+    streams.sendTrailers(stream, this.response);
+  }
+}
+
+const UNSUPPORTED_MEDIA_TYPE = new RejectedRequest(
+  trailersOnly(415, GrpcStatus.INVALID_ARGUMENT, 'content-type is not application/grpc'),
+);
+const METHOD_NOT_ALLOWED = new RejectedRequest(
+  trailersOnly(405, GrpcStatus.INTERNAL, 'gRPC calls must use POST', [['allow', 'POST']]),
+);
+const NO_AUTHORITY = new RejectedRequest(trailersOnly(400, GrpcStatus.INTERNAL, ':authority is missing'));
+const BAD_TIMEOUT = new RejectedRequest(trailersOnly(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout'));
+const UNIMPLEMENTED = new RejectedRequest(trailersOnly(200, GrpcStatus.UNIMPLEMENTED, 'unknown service or method'));
+
+/** A method: one of the two handlers. */
+interface Method {
+  readonly path: string;
+  readonly unary?: UnaryHandler;
+  readonly streaming?: StreamingMethod;
+}
+
+/** A request that is a call of a method. */
+class CallRequest implements CallHead, RequestMeaning {
+  constructor(
+    readonly context: CallContext,
+    readonly method: Method,
+    readonly timeoutMs: number,
+    readonly hasEncoding: boolean,
+    readonly metadata: ReadonlyMap<string, string> | undefined,
+  ) {}
+
+  get path(): string {
+    return this.method.path;
+  }
+
+  open(streams: Streams, stream: Stream, isEnded: boolean): void {
+    const { unary, streaming } = this.method;
+    stream.call =
+      unary === undefined
+        ? new StreamServerCall(this, streaming!, streams, stream)
+        : new UnaryServerCall(this, unary, streams, stream);
+    if (isEnded) stream.call.data(NOTHING, 0, 0, true);
+  }
+}
 
 /** `application/grpc`, alone or followed by `+format` or `;parameter`; `application/grpc-web` is another protocol. */
 function isGrpc(contentType: string): boolean {
@@ -70,15 +105,23 @@ function isGrpc(contentType: string): boolean {
   return contentType.length === GRPC.length || contentType[GRPC.length] === '+' || contentType[GRPC.length] === ';';
 }
 
-/** Interprets request headers as calls of the methods that the server has. */
-export class RequestInterpreter {
+/** gRPC over HTTP/2 (PROTOCOL-HTTP2.md of the gRPC project): interprets request headers as calls of the methods that the server has. */
+export class GrpcRequests implements RequestInterpreter {
+  readonly oversized = trailersOnly(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
   readonly tags: ReadonlyMap<string, number>;
-  readonly #routes = new Map<string, Route>();
+  readonly #context: CallContext;
+  readonly #methods = new Map<string, Method>();
 
   /** @param keepMetadata names of the metadata fields to keep, in lower case */
-  constructor(unary: UnaryMethods, streaming: StreamingMethods, keepMetadata: readonly string[]) {
-    for (const [path, handle] of unary) this.#routes.set(path, { kind: 'unary', handle });
-    for (const [path, method] of streaming) this.#routes.set(path, method);
+  constructor(
+    context: CallContext,
+    unary: UnaryMethods,
+    streaming: StreamingMethods = new Map(),
+    keepMetadata: readonly string[] = [],
+  ) {
+    this.#context = context;
+    for (const [path, handler] of unary) this.#methods.set(path, { path, unary: handler });
+    for (const [path, method] of streaming) this.#methods.set(path, { path, streaming: method });
     this.tags = new Map([
       ...keepMetadata.map((name) => [name, METADATA] as const),
       ['content-type', CONTENT_TYPE],
@@ -87,7 +130,7 @@ export class RequestInterpreter {
     ]);
   }
 
-  interpret(request: RequestHead): InterpretedHead {
+  interpret(request: RequestHead): RequestMeaning {
     let contentType = '';
     let timeout: string | undefined;
     let hasEncoding = false;
@@ -117,10 +160,10 @@ export class RequestInterpreter {
     if (!isGrpc(contentType)) return UNSUPPORTED_MEDIA_TYPE;
     if (request.authority === undefined) return NO_AUTHORITY;
     // The path is not normalised: if only weir did it, a caller could bypass the path rules of a proxy in front of it.
-    const route = this.#routes.get(request.path);
-    if (route === undefined) return UNIMPLEMENTED;
+    const method = this.#methods.get(request.path);
+    if (method === undefined) return UNIMPLEMENTED;
     const timeoutMs = timeout === undefined ? Infinity : parseTimeout(timeout);
     if (timeoutMs === undefined) return BAD_TIMEOUT;
-    return { path: request.path, route, timeoutMs, hasEncoding, metadata };
+    return new CallRequest(this.#context, method, timeoutMs, hasEncoding, metadata);
   }
 }

@@ -1,8 +1,8 @@
 import { encodeBlock, type OutgoingField } from '../http2/hpack/static-table';
 import { FIELD_OVERHEAD } from '../http2/hpack/fields';
 import { GrpcStatus } from '../method';
-import { MAX_STATUS_MESSAGE_BYTES, MAX_MESSAGE_BYTES } from './message-reader';
-import type { ReadFailure } from './message-reader';
+import type { StopReason } from '../http2/stream';
+import { MAX_MESSAGE_BYTES, MAX_STATUS_MESSAGE_BYTES } from './call';
 
 const PERCENT = 0x25;
 const SPACE = 0x20;
@@ -71,34 +71,34 @@ export interface CallFailure {
   readonly fields?: readonly OutgoingField[];
 }
 
-/**
- * The header blocks of failed calls. Failures come in series (a store that is down fails every call with the same message), so
- * the last block is cached.
- */
-export class FailureBlocks {
-  #latest:
-    { status: GrpcStatus; message: string; isTrailersOnly: boolean; maxListBytes: number; block: Buffer } | undefined;
+let latest:
+  { status: GrpcStatus; message: string; isTrailersOnly: boolean; maxListBytes: number; block: Buffer } | undefined;
 
-  /**
-   * @param isTrailersOnly whether the block is the whole response, nothing having been sent before
-   * @param maxListBytes the peer's SETTINGS_MAX_HEADER_LIST_SIZE: a message that exceeds it is left out
-   */
-  of({ status, message, fields = [] }: CallFailure, isTrailersOnly: boolean, maxListBytes: number): Buffer {
-    const latest = this.#latest;
-    if (
-      latest?.message === message &&
-      latest.status === status &&
-      latest.isTrailersOnly === isTrailersOnly &&
-      latest.maxListBytes === maxListBytes
-    ) {
-      return latest.block;
-    }
-    const head = [...(isTrailersOnly ? [HTTP_OK, CONTENT_TYPE] : []), ...fields];
-    const full = [...head, ...statusFields(status, message)];
-    const block = encodeBlock(listBytes(full) <= maxListBytes ? full : [...head, ...statusFields(status, '')]);
-    this.#latest = { status, message, isTrailersOnly, maxListBytes, block };
-    return block;
+/**
+ * The header block of a failed call. Failures come in series (a store that is down fails every call with the same message), so the
+ * last block is cached.
+ *
+ * @param isTrailersOnly whether the block is the whole response, nothing having been sent before
+ * @param maxListBytes the peer's SETTINGS_MAX_HEADER_LIST_SIZE: a message that exceeds it is left out
+ */
+export function failureBlock(
+  { status, message, fields = [] }: CallFailure,
+  isTrailersOnly: boolean,
+  maxListBytes: number,
+): Buffer {
+  if (
+    latest?.message === message &&
+    latest.status === status &&
+    latest.isTrailersOnly === isTrailersOnly &&
+    latest.maxListBytes === maxListBytes
+  ) {
+    return latest.block;
   }
+  const head = [...(isTrailersOnly ? [HTTP_OK, CONTENT_TYPE] : []), ...fields];
+  const full = [...head, ...statusFields(status, message)];
+  const block = encodeBlock(listBytes(full) <= maxListBytes ? full : [...head, ...statusFields(status, '')]);
+  latest = { status, message, isTrailersOnly, maxListBytes, block };
+  return block;
 }
 
 /** The size of a header list as SETTINGS_MAX_HEADER_LIST_SIZE counts it (RFC 9113, section 6.5.2). */
@@ -110,13 +110,13 @@ function failure(status: GrpcStatus, message: string): CallFailure {
   return { status, message };
 }
 
-/** The status for each problem of a request message, as the specification of gRPC requires. */
-export const MESSAGE_FAILURES = {
-  'too large': failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`),
-  'bad flag': failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1'),
-  'too much memory': failure(GrpcStatus.RESOURCE_EXHAUSTED, 'messages that wait to be handled use too much memory'),
-} as const satisfies Record<ReadFailure, CallFailure>;
-
+// The statuses for the problems of request messages, as the specification of gRPC requires.
+export const TOO_LARGE = failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`);
+export const BAD_FLAG = failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1');
+export const TOO_MUCH_MEMORY = failure(
+  GrpcStatus.RESOURCE_EXHAUSTED,
+  'messages that wait to be handled use too much memory',
+);
 export const NO_MESSAGE = failure(GrpcStatus.INTERNAL, 'request without a message');
 export const SECOND_MESSAGE = failure(GrpcStatus.INTERNAL, 'more than one message in a unary request');
 export const TRUNCATED_MESSAGE = failure(GrpcStatus.INTERNAL, 'request ends inside a message');
@@ -124,7 +124,13 @@ export const DEADLINE = failure(GrpcStatus.DEADLINE_EXCEEDED, 'deadline exceeded
 export const SLOW_REQUEST = failure(GrpcStatus.DEADLINE_EXCEEDED, 'request not complete in time');
 /** The only text about an internal error that a caller receives. */
 export const INTERNAL_ERROR = failure(GrpcStatus.INTERNAL, 'internal error');
-export const SHUTTING_DOWN = failure(GrpcStatus.UNAVAILABLE, 'the server is shutting down');
+
+/** The status of a call that the server ends, by the reason. Clients retry UNAVAILABLE. */
+export const STOPPED: Readonly<Record<StopReason, CallFailure>> = {
+  memory: TOO_MUCH_MEMORY,
+  drain: failure(GrpcStatus.UNAVAILABLE, 'the server is shutting down'),
+  grace: failure(GrpcStatus.UNAVAILABLE, 'the server has closed the connection'),
+};
 
 const COMPRESSED_AS_IDENTITY = failure(GrpcStatus.INTERNAL, 'compressed message without a grpc-encoding');
 /** As gRPC's document on compression requires, the response says what is supported. */

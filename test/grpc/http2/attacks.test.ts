@@ -1,6 +1,5 @@
 import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
-import { DEFAULT_LIMITS } from '../../../src/grpc/http2/limits/limits';
-import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
+import { DEFAULT_LIMITS, LIMITS, type Rejection } from '../../../src/grpc/http2/limits';
 import {
   REQUEST,
   block,
@@ -73,17 +72,19 @@ describe('a rapid reset (CVE-2023-44487)', () => {
   });
 
   it('is permitted once more for each response', () => {
-    const peer = connected({ resets: { burst: 1, perSecond: 0 } });
-    for (let at = 0; at < 100; at += 2) peer.send(openAndReset(at)).send(get(streamOf(at + 1)));
+    const peer = connected().send(times(9_999, openAndReset));
+    for (let at = 10_000; at < 10_100; at += 2) peer.send(openAndReset(at)).send(get(streamOf(at + 1)));
     expect(peer.rejections).toEqual([]);
-    expectCalm(peer.send(Buffer.concat([openAndReset(100), openAndReset(101)])), 'rapid_reset');
+    expectCalm(peer.send(Buffer.concat([openAndReset(10_100), openAndReset(10_101)])), 'rapid_reset');
   });
 
   it('is not detected in a proxy that resets every request that is answered late', () => {
     const peer = connected();
     // 5,000 calls a second for 5 seconds, each reset 20 ms after its request, each answered too late.
     for (let turn = 0; turn < 250; turn += 1) {
-      peer.send(Buffer.concat(peer.application.held.map(({ id }) => rstStream(id, ErrorCode.INTERNAL_ERROR))));
+      peer.send(
+        Buffer.concat(peer.application.held.map(({ stream }) => rstStream(stream.id, ErrorCode.INTERNAL_ERROR))),
+      );
       peer.finish(100, 'late');
       peer.send(times(100, (at) => get(streamOf(turn * 100 + at), '/hold'))).wait(20, 20);
     }
@@ -108,7 +109,7 @@ describe('frames that provoke RST_STREAM from the server (CVE-2025-8671)', () =>
   it.each(primitives)('end the connection when there are too many, and free no slot in use: %s', (_title, make) => {
     const peer = connected();
     for (let at = 0; at < 10_000 && !peer.transport.isEnded; at += 1) peer.send(Buffer.concat(make(streamOf(at))));
-    expect(resetsOf(peer.frames)).toHaveLength(DEFAULT_LIMITS.faults.burst + 1);
+    expect(resetsOf(peer.frames)).toHaveLength(LIMITS.faults.burst + 1);
     expectCalm(peer, 'faults');
 
     const busy = connected({ maxConcurrentStreams: 10 });
@@ -229,11 +230,11 @@ describe('a flood', () => {
       [times(1_000, (at) => get(streamOf(at), '/hold'))],
       times(1_000, (at) => settings([Setting.INITIAL_WINDOW_SIZE, at % 2 === 0 ? 0 : 2 ** 31 - 1])),
     ],
-    // 5, plus twice the sum of one for the stream and ten for each of its two DATA frames.
+    // 5, plus twice the sum of one for the stream and ten for its DATA frame.
     ...[0, 1].map((id): [string, Rejection, Buffer[], Buffer] => [
       `of WINDOW_UPDATEs on ${id === 0 ? 'the connection' : 'a closed stream'}`,
       'window_update_flood',
-      [get(1), times(47, () => windowUpdate(id, 1))],
+      [get(1), times(27, () => windowUpdate(id, 1))],
       windowUpdate(id, 1),
     ]),
     ['of empty DATA frames (CVE-2019-9518)', 'faults', [headers(1), times(200, () => data(1))], data(1, '', false, 3)],
@@ -335,7 +336,7 @@ describe('a peer that does not read our output', () => {
     expect(transport.isPaused).toBe(true);
     expect(application.runs).toBeLessThan(25);
     expect(application.waited).toBe(40 - application.runs);
-    expect(transport.writableLength).toBeLessThan(DEFAULT_LIMITS.softOutputBytes + 200_000);
+    expect(transport.writableLength).toBeLessThan(LIMITS.softOutputBytes + 200_000);
     peer.wait(9_900);
     expect(transport.isDestroyed).toBe(false);
     peer.wait(200);
@@ -378,7 +379,7 @@ describe('a peer that does not read our output', () => {
     while (peer.application.held.length > 0) peer.finish(1, 'x'.repeat(60_000));
 
     expect(peer.transport.isDestroyed).toBe(true);
-    expect(peer.transport.writableLength).toBeLessThan(DEFAULT_LIMITS.hardOutputBytes + 100_000);
+    expect(peer.transport.writableLength).toBeLessThan(LIMITS.hardOutputBytes + 100_000);
     expect(peer.rejections).toEqual(['slow_reader']);
   });
 
@@ -387,12 +388,6 @@ describe('a peer that does not read our output', () => {
     expectAlive(peer);
 
     expectCalm(peer.send(times(1_001, () => ping())), 'control_flood');
-
-    const strict = connected({ pingStrikes: 1e9, maxUnsentControlFrames: 0 });
-    strict.transport.isRead = false;
-    // While one answer waits, those that were counted before it have been accepted.
-    expect(strict.send(ping()).send(ping()).rejections).toEqual([]);
-    expectCalm(strict.send(ping()), 'control_flood');
   });
 
   it('is not disconnected because the socket accepts output in a later turn, as with TLS', () => {
@@ -423,7 +418,7 @@ describe('a peer that does not read our output', () => {
     expect(resetsOf(closed.wait(2_000).frames)).toEqual([[1, CANCEL]]);
 
     const slow = unread().send(get(1, '/hold')).wait(100_000);
-    slow.finish(1, 'x'.repeat(2 * DEFAULT_LIMITS.softOutputBytes)).wait(9_000);
+    slow.finish(1, 'x'.repeat(2 * LIMITS.softOutputBytes)).wait(9_000);
     expect(slow.transport.isDestroyed).toBe(false);
     slow.wait(2_000);
     expect([slow.transport.isDestroyed, slow.rejections]).toEqual([true, ['slow_reader']]);

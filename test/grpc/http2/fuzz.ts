@@ -27,7 +27,7 @@ function outcomeOf(chunks: readonly Buffer[], isBusy: boolean): Outcome {
   let outcome: Outcome = 'ended';
   if (!peer.hasEnded) {
     peer.send(ping('alive?!!')).send(get(LATER_STREAM, '/hold'));
-    const isServed = peer.application.held.some(({ id }) => id === LATER_STREAM);
+    const isServed = peer.application.held.some(({ stream: { id } }) => id === LATER_STREAM);
     outcome = isServed ? 'alive' : 'without room';
     // Its windows may be closed: an empty response needs none.
     peer.finish(Infinity, '');

@@ -4,6 +4,12 @@ import { type MemoryPeer, connected } from './memory-peer';
 
 const { NO_ERROR, CANCEL } = ErrorCode;
 
+/** A peer of a connection that has just reached its age. */
+function aged(graceMs = Infinity, ...sent: Buffer[]): MemoryPeer {
+  const peer = connected({ maxAgeMs: 10_000, maxAgeGraceMs: graceMs }).send(Buffer.concat(sent));
+  while (goawaysOf(peer.frames).length === 0) peer.wait(50);
+  return peer;
+}
 /** Acknowledges the last PING, as a client does with the one that follows the first GOAWAY. */
 function acknowledge(peer: MemoryPeer): MemoryPeer {
   const { payload } = peer.frames.findLast(({ type }) => type === FrameType.PING)!;
@@ -12,7 +18,7 @@ function acknowledge(peer: MemoryPeer): MemoryPeer {
 
 describe('a graceful shutdown', () => {
   it('is announced by a first GOAWAY, after which new streams are still served', () => {
-    const peer = connected().shutDown('max_age');
+    const peer = aged();
     expect(goawaysOf(peer.frames)).toEqual([{ lastStream: MAX_31_BITS, code: NO_ERROR, debug: 'max_age' }]);
     acknowledge(peer.send(get(1)).send(get(3, '/hold')));
 
@@ -22,7 +28,7 @@ describe('a graceful shutdown', () => {
   });
 
   it('ignores streams after the final GOAWAY, but maintains the windows, and ends with the last stream', () => {
-    const peer = acknowledge(connected().send(get(1, '/hold')).shutDown());
+    const peer = acknowledge(connected().send(get(1, '/hold')).drain());
     for (let at = 1; at <= 100; at += 1) {
       peer.send(Buffer.concat([headers(streamOf(at)), data(streamOf(at), Buffer.alloc(16_384), true)]));
     }
@@ -35,25 +41,37 @@ describe('a graceful shutdown', () => {
   });
 
   it('continues after five seconds if the peer does not answer the PING', () => {
-    const peer = connected().send(get(1, '/hold')).shutDown().wait(4_900);
+    const peer = connected().send(get(1, '/hold')).drain().wait(4_900);
     expect(goawaysOf(peer.frames)).toHaveLength(1);
     expect(goawaysOf(peer.wait(200).frames)).toHaveLength(2);
   });
 
   it('resets the remaining streams when the grace is over, counted from the final GOAWAY', () => {
-    const peer = connected().send(Buffer.concat([get(1, '/hold'), headers(3, request('/hold'))]));
-    acknowledge(peer.shutDown('', 10_000).wait(1_000)).wait(9_900);
-    expect(peer.transport.isEnded).toBe(false);
+    const peer = aged(10_000, get(1, '/hold'), headers(3, request('/hold')));
+    acknowledge(peer.wait(1_000)).wait(9_900);
+    expect([peer.transport.isEnded, peer.application.stopped]).toEqual([false, []]);
     expect(resetsOf(peer.wait(200).frames)).toEqual([1, 3].map((stream) => [stream, CANCEL]));
     expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 3, 3]);
     expect([peer.application.cancelled, peer.transport.isEnded]).toEqual([2, true]);
   });
 
-  it('begins only once, and notifies the application of each stream that is still open at its final GOAWAY', () => {
-    const peer = connected().send(get(1, '/hold')).shutDown().shutDown();
-    expect(peer.application.notifiedGoingAway).toBe(0);
-    acknowledge(acknowledge(peer)).shutDown();
-    expect([goawaysOf(peer.frames).length, peer.application.notifiedGoingAway]).toEqual([2, 1]);
+  it('begins only once, and stops calls that stay open at its final GOAWAY if the server stops', () => {
+    const peer = connected()
+      .send(Buffer.concat([get(1, '/hold'), get(3, '/open')]))
+      .drain()
+      .drain();
+    expect(peer.application.stopped).toEqual([]);
+    acknowledge(acknowledge(peer));
+    expect([goawaysOf(peer.frames).length, peer.application.stopped]).toEqual([2, ['drain']]);
+  });
+
+  it('that began because of the age stops calls that stay open once the server stops, before or after its final GOAWAY', () => {
+    const open = get(1, '/open');
+    const before = acknowledge(aged(Infinity, open).drain());
+    expect([goawaysOf(before.frames).length, before.application.stopped]).toEqual([2, ['drain']]);
+    const after = acknowledge(aged(Infinity, open));
+    expect(after.wait(60_000).application.stopped).toEqual([]);
+    expect([goawaysOf(after.drain().frames).length, after.application.stopped]).toEqual([2, ['drain']]);
   });
 });
 
@@ -72,11 +90,12 @@ describe('the age of a connection', () => {
     expect(new Set(ages).size).toBeGreaterThan(5);
   });
 
-  it('permits open streams to finish within their grace', () => {
-    const peer = connected({ maxAgeMs: 10_000, maxAgeGraceMs: 20_000 }).send(get(1, '/hold')).wait(11_100);
+  it('permits open streams to finish within their grace, also those that stay open', () => {
+    const peer = aged(20_000, get(1, '/hold'), get(3, '/open'));
     acknowledge(peer).wait(19_000);
     expect(resetsOf(peer.frames)).toEqual([]);
-    expect(resetsOf(peer.wait(1_100).frames)).toEqual([[1, CANCEL]]);
+    expect(resetsOf(peer.wait(1_100).frames)).toEqual([1, 3].map((stream) => [stream, CANCEL]));
+    expect(peer.application.stopped).toEqual(['grace', 'grace']);
   });
 });
 
@@ -93,23 +112,21 @@ describe('a GOAWAY from the client', () => {
     expect([peer.wait(200).transport.isDestroyed, peer.rejections]).toEqual([true, []]);
   });
 
-  it.each([
-    ['the server shuts down', (peer: MemoryPeer) => peer.shutDown('', 20_000)],
-    ['its age is reached', (peer: MemoryPeer) => void peer.wait(6_050)],
-  ])('leaves the open streams until %s, which notifies and then resets them', (_, begin) => {
-    const peer = connected({ maxAgeMs: 10_000, maxAgeGraceMs: 20_000 });
-    peer.send(heldThenGoaway).wait(5_000);
-    expect(peer.application.notifiedGoingAway).toBe(0);
-    begin(peer);
-    expect(peer.application.notifiedGoingAway).toBe(1);
-    expect(resetsOf(peer.wait(17_000).frames)).toEqual([]);
-    expect(resetsOf(peer.wait(4_100).frames)).toEqual([[1, CANCEL]]);
-    expect(goawaysOf(peer.frames)[0]).toEqual({ lastStream: 1, code: NO_ERROR, debug: '' });
+  it('leaves the open streams until the grace after the age of the connection is over, or the server stops', () => {
+    const old = connected({ maxAgeMs: 10_000, maxAgeGraceMs: 20_000 }).send(heldThenGoaway);
+    expect(resetsOf(old.wait(28_900).frames)).toEqual([]);
+    expect(resetsOf(old.wait(2_200).frames)).toEqual([[1, CANCEL]]);
+    const stopped = connected()
+      .send(Buffer.concat([get(1, '/open'), goaway()]))
+      .wait(5_000);
+    expect(stopped.application.stopped).toEqual([]);
+    expect(stopped.drain().application.stopped).toEqual(['drain']);
+    expect(goawaysOf(stopped.frames)).toEqual([{ lastStream: 1, code: NO_ERROR, debug: '' }]);
   });
 
   it('during our own shutdown makes it final', () => {
-    const peer = connected().send(get(1, '/hold')).shutDown().send(goaway());
+    const peer = connected().send(get(1, '/open')).drain().send(goaway());
     expect(goawaysOf(peer.frames).map(({ lastStream }) => lastStream)).toEqual([MAX_31_BITS, 1]);
-    expect(peer.application.notifiedGoingAway).toBe(1);
+    expect(peer.application.stopped).toEqual(['drain']);
   });
 });

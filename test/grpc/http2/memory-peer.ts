@@ -1,12 +1,10 @@
-import { Connection } from '../../../src/grpc/http2/connection/connection';
-import type { ConnectionContext } from '../../../src/grpc/http2/connection/connection-context';
-import { TurnQueue } from '../../../src/grpc/http2/connection/turn-queue';
-import { HeaderBlockReader } from '../../../src/grpc/http2/header-reader';
-import { DEFAULT_LIMITS, type Limits } from '../../../src/grpc/http2/limits/limits';
-import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
-import type { Transport } from '../../../src/grpc/http2/streams/connection-control';
-import { HeldBytes } from '../../../src/grpc/http2/streams/held-bytes';
-import { WorkPacing } from '../../../src/grpc/http2/streams/work-pacing';
+import { Connection, type ConnectionContext } from '../../../src/grpc/http2/connection';
+import { HeaderReader } from '../../../src/grpc/http2/header-reader';
+import { HeldBytes } from '../../../src/grpc/http2/held-bytes';
+import { DEFAULT_LIMITS, type Limits, type Rejection } from '../../../src/grpc/http2/limits';
+import type { Transport } from '../../../src/grpc/http2/output';
+import { WorkPacing } from '../../../src/grpc/http2/run-queue';
+import { Turns } from '../../../src/grpc/http2/turns';
 import { type Frame, hello, parseFrames } from './frames';
 import { TestApplication } from './test-application';
 
@@ -47,7 +45,7 @@ export class EventLoop {
   time = 1_000;
   /** How often the clock was read. */
   reads = 0;
-  readonly queue = new TurnQueue(this, DEFAULT_LIMITS.roundMs);
+  readonly turns = new Turns(() => this.now());
 
   now(): number {
     this.reads += 1;
@@ -76,8 +74,8 @@ export class MemoryPeer {
   /** Whether the process has more work than time. */
   isBusy = false;
   #idle = 0;
-  readonly #connection: Connection<string, never>;
-  readonly #context: ConnectionContext<string, never>;
+  readonly #connection: Connection;
+  readonly #context: ConnectionContext;
   #toFlush = false;
   #toRun = false;
 
@@ -87,22 +85,21 @@ export class MemoryPeer {
     const shared = beside && beside.#context;
     this.time = beside?.time ?? this.time;
     this.#context = {
-      application: this.application,
       limits: all,
-      headerBlocks: shared?.headerBlocks ?? new HeaderBlockReader(this.application, all),
+      headers: new HeaderReader(this.application),
       heldBytes: shared?.heldBytes ?? new HeldBytes(all),
       openStreams: 0,
-      workPacing: shared?.workPacing ?? new WorkPacing(all, { idle: () => this.#idle }, this.time),
+      pacing: shared?.pacing ?? new WorkPacing(all, { idle: () => this.#idle }, this.time),
       now: () => eventLoop?.now() ?? this.time,
       rejected: (kind) => this.rejections.push(kind),
       internalError: (error) => this.internalErrors.push(error),
       flushLater: (task) => {
         if (eventLoop === undefined) this.#toFlush = true;
-        else eventLoop.queue.flushLater(task);
+        else eventLoop.turns.flushLater(task);
       },
       runLater: (task) => {
         if (eventLoop === undefined) this.#toRun = true;
-        else eventLoop.queue.runLater(task);
+        else eventLoop.turns.runLater(task);
       },
     };
     this.#connection = new Connection(this.#context, this.transport);
@@ -142,7 +139,7 @@ export class MemoryPeer {
     while (this.time < until) {
       this.time = Math.min(until, this.time + step);
       if (!this.isBusy) this.#idle += step;
-      this.#context.workPacing.check(this.time);
+      this.#context.pacing.check(this.time);
       this.#context.heldBytes.check(this.time);
       this.#connection.tick(this.time);
       this.endTurns();
@@ -159,13 +156,19 @@ export class MemoryPeer {
 
   /** Answers the first `count` of the requests that are held. */
   finish(count = 1, text = 'done'): this {
-    for (const stream of this.application.held.splice(0, count)) this.application.finish(stream, text);
+    for (const call of this.application.held.splice(0, count)) this.application.finish(call, text);
     return this.endTurns();
   }
 
-  /** Begins a graceful shutdown. */
-  shutDown(reason = '', graceMs = Infinity): this {
-    this.#connection.shutDown(reason, graceMs);
+  /** Begins a graceful shutdown, as when the server stops. */
+  drain(): this {
+    this.#connection.drain();
+    return this.endTurns();
+  }
+
+  /** Ends the connection, with what a call gets that is cut. */
+  abort(): this {
+    this.#connection.abort('');
     return this.endTurns();
   }
 

@@ -1,5 +1,5 @@
 import { ErrorCode, Flag, FrameType, PREFACE, Setting } from '../../../src/grpc/http2/protocol';
-import type { Rejection } from '../../../src/grpc/http2/limits/rejections';
+import type { Rejection } from '../../../src/grpc/http2/limits';
 import {
   REQUEST,
   type SentField,

@@ -1,15 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ErrorCode } from '../../../src/grpc/http2/protocol';
-import type { Limits } from '../../../src/grpc/http2/limits/limits';
 import { collectGarbage } from '../../support/processes/collect-garbage';
 import { data, endedOf, get, headers, request, resetsOf, rstStream, streamOf, times } from './frames';
 import { EventLoop, type MemoryPeer, connected } from './memory-peer';
 import { seededRandom } from './seeded-random';
-import { TestApplication } from './test-application';
+import { TestApplication, type TestCall } from './test-application';
 
 const KIB = 1_024;
 const TICK = 50;
-const NO_LIMIT = { burst: 1e9, perSecond: 0 };
 
 /** Integers from 0 to below a bound. */
 function integersOf(seed: string): (bound: number) => number {
@@ -20,7 +18,7 @@ function integersOf(seed: string): (bound: number) => number {
 describe('the open streams of a connection', () => {
   it('are those that have begun and not ended, whatever their ids', () => {
     const below = integersOf('open streams');
-    const peer = connected({ resets: NO_LIMIT, faults: NO_LIMIT });
+    const peer = connected();
     const { application, transport } = peer;
     const open = new Set<number>();
     let id = 1;
@@ -37,7 +35,7 @@ describe('the open streams of a connection', () => {
       }
       const isReset = below(3) === 0;
       if (isReset) peer.send(rstStream(chosen));
-      const at = application.held.findIndex((stream) => stream.id === chosen);
+      const at = application.held.findIndex(({ stream }) => stream.id === chosen);
       application.finish(application.held.splice(at, 1)[0]!, 'done');
       peer.endTurns();
       open.delete(chosen);
@@ -56,23 +54,22 @@ describe('the open streams of a connection', () => {
     const application = new TestApplication();
     const opened: WeakRef<object>[] = [];
     const open = application.open.bind(application);
-    application.open = (...[stream, ...others]) => {
-      opened.push(new WeakRef(stream));
-      open(stream, ...others);
+    application.open = (call, isEnded) => {
+      opened.push(new WeakRef(call));
+      open(call, isEnded);
     };
-    const limits = { maxConcurrentStreams: 10, dispatchesPerTurn: 1, resets: NO_LIMIT };
-    const peer = connected(limits, { application });
-    // The second of these waits for the next turn, which does not come.
-    peer.receive(Buffer.concat([get(1, '/hold'), get(3, '/hold')]));
-    for (let at = 50; at < 2_050; at += 1) {
+    const peer = connected({ maxConcurrentStreams: 300 }, { application });
+    // The last of these waits for the next turn, which does not come.
+    peer.receive(times(257, (at) => get(streamOf(at), '/hold')));
+    for (let at = 300; at < 5_300; at += 1) {
       peer.receive(Buffer.concat([get(streamOf(at)), rstStream(streamOf(at))]));
     }
     // A weak reference keeps its target until the end of the turn in which it was created.
     await nextTurn();
     collectGarbage();
 
-    expect(opened).toHaveLength(2_002);
-    expect(opened.filter((stream) => stream.deref() !== undefined).length).toBeLessThanOrEqual(22);
+    expect(opened).toHaveLength(5_257);
+    expect(opened.filter((call) => call.deref() !== undefined).length).toBeLessThanOrEqual(257 + 2 * 300);
   });
 });
 
@@ -82,11 +79,11 @@ describe('the work of the connections of a server', () => {
     readonly #ran: string[] = [];
     readonly eventLoop = new EventLoop();
 
-    override run(stream: TestApplication['held'][number]): void {
-      const [, name, cost] = stream.state!.path.split('/');
+    override run(call: TestCall): void {
+      const [, name, cost] = call.path.split('/');
       this.#ran.push(name!);
       this.eventLoop.time += Number(cost);
-      super.run(stream);
+      super.run(call);
     }
 
     /** What ran since the last call. */
@@ -163,8 +160,8 @@ describe('a connection of a busy process', () => {
   const LIMIT = 3;
   const calls = times(CALLS, (at) => get(streamOf(at), '/hold'));
 
-  function busy(more: Partial<Limits> = {}): MemoryPeer {
-    const peer = connected({ pacedStreams: LIMIT, ...more });
+  function busy(): MemoryPeer {
+    const peer = connected({ pacedStreams: LIMIT });
     peer.isBusy = true;
     return peer.wait(TICK);
   }
@@ -189,18 +186,22 @@ describe('a connection of a busy process', () => {
   });
 
   it('does not count the resets of streams that wait as rapid ones, until it does not wait any more', () => {
-    const peer = busy({ resets: { burst: 3, perSecond: 0 } }).send(calls);
-    for (let at = LIMIT; at < CALLS; at += 1) peer.send(rstStream(streamOf(at)));
+    function openAndReset(at: number): Buffer {
+      return Buffer.concat([get(streamOf(at), '/hold'), rstStream(streamOf(at))]);
+    }
+    const peer = busy().send(calls);
+    peer.send(times(11_000, (at) => openAndReset(CALLS + at)));
     expect([peer.rejections, peer.transport.isEnded]).toEqual([[], false]);
-    peer.finish(LIMIT);
-    for (let id = 101; id <= 107; id += 2) peer.send(Buffer.concat([get(id, '/hold'), rstStream(id)]));
-    expect(peer.rejections).toEqual(['rapid_reset']);
+    peer.finish(LIMIT).finish(LIMIT).finish(LIMIT).finish(LIMIT);
+    peer.send(times(10_000, (at) => openAndReset(20_000 + at)));
+    expect([peer.rejections, peer.transport.isEnded]).toEqual([[], false]);
+    expect(peer.send(openAndReset(40_000)).rejections).toEqual(['rapid_reset']);
   });
 });
 
 describe('the memory for incomplete requests', () => {
   /** A pool of 1 MiB, of which a connection may use 128 KiB. */
-  const LIMITS = { maxHeldBytes: 1_024 * KIB, maxHeldBytesPerConnection: 128 * KIB, heldStallMs: 1_000 };
+  const LIMITS = { maxHeldBytes: 1_024 * KIB, maxHeldBytesPerConnection: 128 * KIB };
 
   /** Connections that share the memory and a clock. */
   class Pool {
@@ -268,7 +269,7 @@ describe('the memory for incomplete requests', () => {
     const pool = new Pool();
     const working = pool.connect(8);
     for (const peer of working) {
-      peer.application.run = (stream) => void peer.application.held.push(stream);
+      peer.application.run = (call) => void peer.application.held.push(call);
       pool.send(peer, 1, 127 * KIB);
       peer.send(data(1, Buffer.alloc(KIB), true));
     }
@@ -300,14 +301,14 @@ describe('the memory for incomplete requests', () => {
       if (below(50) === 0) pool.wait(below(400));
       pool.settle();
       if (peer.hasEnded) {
-        displaced += peer.application.timesDisplaced;
+        displaced += peer.application.stopped.length;
         pool.peers.splice(at, 1);
         pool.connect();
       }
       expect(pool.heldBytes).toBeLessThanOrEqual(LIMITS.maxHeldBytes);
       expect(pool.heldBytes).toBeGreaterThanOrEqual(0);
     }
-    for (const { application } of pool.peers) displaced += application.timesDisplaced;
+    for (const { application } of pool.peers) displaced += application.stopped.length;
     for (const peer of pool.peers) peer.close();
 
     expect(displaced).toBeGreaterThan(20);

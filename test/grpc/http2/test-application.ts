@@ -1,20 +1,77 @@
+import type { RequestInterpreter } from '../../../src/grpc/http2/header-reader';
 import { encodeBlock } from '../../../src/grpc/http2/hpack/static-table';
+import { ErrorCode } from '../../../src/grpc/http2/protocol';
 import { Http2Server, type Http2ServerOptions } from '../../../src/grpc/http2/server';
-import type { Application } from '../../../src/grpc/http2/streams/application';
-import type { Stream } from '../../../src/grpc/http2/streams/stream';
+import type { Call, StopReason, Stream } from '../../../src/grpc/http2/stream';
+import type { RequestMeaning, Streams } from '../../../src/grpc/http2/streams';
 import { type ListenAddress, listen } from '../../../src/net/listen';
 
 const HEAD = encodeBlock([[':status', '200']]);
+const END = encodeBlock([['x-end', '']]);
 
 /** A request and its body so far. */
-type TestState = { readonly path: string; readonly body: Buffer[] };
+export class TestCall implements Call {
+  readonly body: Buffer[] = [];
+  isWaiting = false;
+
+  constructor(
+    readonly application: TestApplication,
+    readonly path: string,
+    readonly streams: Streams,
+    readonly stream: Stream,
+  ) {}
+
+  data(source: Buffer, start: number, end: number, isEnded: boolean): void {
+    const { path, streams, stream } = this;
+    if (path === '/blocked') return;
+    this.body.push(Buffer.from(source.subarray(start, end)));
+    if (path === '/keep' && !streams.hold(stream, end - start)) {
+      return streams.reset(stream, ErrorCode.ENHANCE_YOUR_CALM);
+    }
+    if (path === '/messages') streams.messageEnded(stream);
+    streams.consumed(stream, end - start);
+    if (!isEnded) return;
+    streams.requestCompleted(stream);
+    streams.schedule(stream);
+  }
+
+  run(): void {
+    this.application.run(this);
+  }
+
+  waits(): void {
+    if (!this.isWaiting) this.application.waited += 1;
+    this.isWaiting = true;
+  }
+
+  cancel(): void {
+    this.application.cancelled += 1;
+  }
+
+  stop(reason: StopReason): void {
+    this.application.stopped.push(reason);
+    if (reason === 'memory') this.streams.stop(this.stream, encodeBlock([[':status', '503']]), reason);
+    else if (reason === 'grace') this.streams.reset(this.stream, ErrorCode.CANCEL);
+  }
+
+  expire(): void {}
+  drained(): void {}
+
+  answer(text: string): void {
+    const { streams, stream } = this;
+    streams.sendHeaders(stream, HEAD);
+    streams.sendData(stream, Buffer.from(text));
+    streams.sendTrailers(stream, END);
+  }
+}
 
 /**
  * An application controlled by the path of the request: `/` responds with a few bytes, `/big/n` with n bytes, `/hold` works
- * until {@link finish} and ignores cancellation, `/early` responds before the end of the request, `/keep` accounts for its body
- * as kept memory, `/messages` treats each DATA frame as a complete message, `/blocked` consumes nothing of its body.
+ * until {@link finish} and ignores cancellation, `/open` is a call that stays open, `/early` responds before the end of the request,
+ * `/keep` accounts for its body as kept memory, `/messages` treats each DATA frame as a complete message, `/blocked` consumes nothing
+ * of its body.
  */
-export class TestApplication implements Application<string, TestState> {
+export class TestApplication implements RequestInterpreter {
   readonly tags = new Map([['x-tag', 7]]);
   readonly oversized = encodeBlock([[':status', '431']]);
   /** The paths that were interpreted. A request whose interpretation was remembered is not among them. */
@@ -23,84 +80,52 @@ export class TestApplication implements Application<string, TestState> {
   running = 0;
   mostRunning = 0;
   runs = 0;
-  /** How often it was notified that a stream waits. */
+  /** How many calls were notified that they wait. */
   waited = 0;
   cancelled = 0;
-  notifiedGoingAway = 0;
-  timesDisplaced = 0;
+  /** Why calls had to end. */
+  readonly stopped: StopReason[] = [];
   bodies: string[] = [];
-  readonly held: Stream<TestState>[] = [];
+  readonly held: TestCall[] = [];
 
-  interpret({ path }: { path: string }): string {
+  interpret({ path }: { path: string }): RequestMeaning {
     this.interpreted.push(path);
-    return path;
+    return { open: (streams, stream, isEnded) => this.open(new TestCall(this, path, streams, stream), isEnded) };
   }
 
-  open(stream: Stream<TestState>, path: string, isEnded: boolean): void {
+  open(call: TestCall, isEnded: boolean): void {
     this.opened += 1;
-    stream.state = { path, body: [] };
-    if (path === '/early') this.#answer(stream, 'early');
-    else if (isEnded) stream.schedule();
+    call.stream.call = call;
+    call.stream.staysOpen = call.path === '/open';
+    if (call.path === '/early') call.answer('early');
+    else if (isEnded) call.streams.schedule(call.stream);
   }
 
-  data(stream: Stream<TestState>, source: Buffer, start: number, end: number, isEnded: boolean): void {
-    const { path, body } = stream.state!;
-    if (path === '/blocked') return;
-    body.push(Buffer.from(source.subarray(start, end)));
-    if (path === '/keep' && !stream.hold(end - start)) return stream.reset(11);
-    if (path === '/messages') stream.messageEnded();
-    stream.consumed(end - start);
-    if (!isEnded) return;
-    stream.requestCompleted();
-    stream.schedule();
-  }
-
-  run(stream: Stream<TestState>): void {
+  run(call: TestCall): void {
     this.runs += 1;
     this.running += 1;
     this.mostRunning = Math.max(this.mostRunning, this.running);
-    const { path, body } = stream.state!;
+    const { path, body } = call;
     this.bodies.push(Buffer.concat(body).toString('latin1'));
-    if (path === '/hold') this.held.push(stream);
-    else this.finish(stream, path.startsWith('/big/') ? 'x'.repeat(Number(path.slice(5))) : 'weir');
+    if (path === '/hold' || path === '/open') this.held.push(call);
+    else this.finish(call, path.startsWith('/big/') ? 'x'.repeat(Number(path.slice(5))) : 'weir');
   }
 
   /** Ends the work of a `/hold` request with a response. */
-  finish(stream: Stream<TestState>, text: string): void {
+  finish(call: TestCall, text: string): void {
     this.running -= 1;
-    stream.release();
-    this.#answer(stream, text);
-  }
-
-  waits(): void {
-    this.waited += 1;
-  }
-  cancel(): void {
-    this.cancelled += 1;
-  }
-  displaced(): void {
-    this.timesDisplaced += 1;
-  }
-  goingAway(): void {
-    this.notifiedGoingAway += 1;
-  }
-  expire(): void {}
-  drained(): void {}
-
-  #answer(stream: Stream<TestState>, text: string): void {
-    stream.sendHeaders(HEAD);
-    stream.sendData(Buffer.from(text));
-    stream.end();
+    call.streams.release(call.stream);
+    call.answer(text);
   }
 }
 
-export type TestServer = Http2Server<string, TestState>;
+export type TestServer = Http2Server;
 
-type Options = Partial<Http2ServerOptions<string, TestState>> & { readonly at?: ListenAddress | undefined };
+type Options = Partial<Http2ServerOptions> & { readonly at?: ListenAddress | undefined };
 
 /** An HTTP/2 server that listens, on a port that the system chooses, and serves a {@link TestApplication}, unless given. */
 export async function startServer({ at = { host: '127.0.0.1', port: 0 }, ...more }: Options = {}): Promise<TestServer> {
-  const server = new Http2Server({ application: new TestApplication(), ...more });
+  const server = new Http2Server({ interpreter: new TestApplication(), ...more });
   await listen(server.listener, at);
   return server;
 }

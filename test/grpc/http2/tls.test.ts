@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type tls from 'node:tls';
-import type { Peer, Rejection } from '../../../src/grpc/http2/limits/rejections';
+import type { Peer, Rejection } from '../../../src/grpc/http2/limits';
 import type { ServerTls } from '../../../src/grpc/http2/tls';
 import { newAuthority } from '../../support/data/certificates';
 import { until } from '../../support/waiting/until';

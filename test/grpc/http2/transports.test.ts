@@ -57,7 +57,7 @@ describe('an HTTP/2 server', () => {
 
   it('drain rejects new connections, lets open streams finish, and closes all connections', async () => {
     const application = new TestApplication();
-    server = await startServer({ application });
+    server = await startServer({ interpreter: application });
     const client = await clientWithHeldRequest(server);
     const drained = server.drain(600_000);
     await client.until('GOAWAY', () => goawaysOf(client.frames).length === 1);
@@ -74,7 +74,7 @@ describe('an HTTP/2 server', () => {
   });
 
   it('drain waits only for clients that have sent something, until they close their connections', async () => {
-    server = await startServer({ limits: { goawayMs: 3_600_000 } });
+    server = await startServer();
     const silent = connectPlain(server.address);
     const client = connectPlain(server.address).send(hello());
     await silent.until('SETTINGS', () => silent.frames.length > 0);

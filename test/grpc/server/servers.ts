@@ -55,17 +55,20 @@ export function methods(seen: Seen) {
   };
   const streaming: Record<string, StreamingMethod> = {
     Count: {
-      kind: 'server streaming',
-      handle(message, call) {
-        seen.opened.push(call);
-        const count = Number(text(message));
-        for (let at = 0; at < count; at += 1) call.send(Buffer.from(String(at)));
-        if (count >= 0) call.end();
-      },
+      takesOneMessage: true,
+      begin: (call) => ({
+        message(message) {
+          seen.opened.push(call);
+          const count = Number(text(message));
+          for (let at = 0; at < count; at += 1) call.send(Buffer.from(String(at)));
+          if (count >= 0) call.end();
+        },
+        ended() {},
+      }),
     },
     Talk: {
-      kind: 'bidirectional',
-      handle(call) {
+      takesOneMessage: false,
+      begin(call) {
         call.onCancel(cancellable);
         return {
           message(message) {

@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { REJECTIONS } from '../../../src/grpc/http2/limits/rejections';
+import { REJECTIONS } from '../../../src/grpc/http2/limits';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
 import { HTTP_REJECTIONS } from '../../../src/http/server/rejections';
 import { SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';

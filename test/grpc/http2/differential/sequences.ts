@@ -140,7 +140,8 @@ export class ReactionReader {
 
   read({ type, flags, stream, payload }: Frame): void {
     const events: string[] = [];
-    if (type === FrameType.HEADERS) events.push(new Map(this.#decoder.decode(payload)).get(':status') ?? 'trailers');
+    const status = type === FrameType.HEADERS ? new Map(this.#decoder.decode(payload)).get(':status') : undefined;
+    if (status !== undefined) events.push(status);
     const canEnd = type === FrameType.HEADERS || type === FrameType.DATA;
     if (canEnd && (flags & Flag.END_STREAM) !== 0) events.push('end');
     if (type === FrameType.RST_STREAM) events.push(`reset ${payload.readUInt32BE()}`);

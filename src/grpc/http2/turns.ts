@@ -1,12 +1,5 @@
-import type { Clock } from '../streams/connection-control';
-
-/** A connection, at the end of a turn of the event loop. */
-export interface TurnTask {
-  /** Writes the frames of the turn to the transport. */
-  flush(): void;
-  /** Runs the streams that earlier turns left. */
-  runScheduled(): void;
-}
+import type { Connection } from './connection';
+import { LIMITS } from './limits';
 
 /**
  * The connections that have output to write, or streams to run, once the current turn of the event loop is over. However
@@ -14,26 +7,24 @@ export interface TurnTask {
  * and those for which a turn has no time left are first in the next one. Between turns sockets are read, so that a connection
  * without such streams does not wait for these.
  */
-export class TurnQueue {
-  readonly #clock: Clock;
-  readonly #roundMs: number;
-  #toFlush: TurnTask[] = [];
-  #toRun: TurnTask[] = [];
+export class Turns {
+  /** Milliseconds, monotonic. */
+  readonly #now: () => number;
+  #toFlush: Connection[] = [];
+  #toRun: Connection[] = [];
   #isScheduled = false;
   readonly #onTurnEnd = (): void => this.#endTurn();
 
-  /** `roundMs`: see {@link Limits.roundMs}. */
-  constructor(clock: Clock, roundMs: number) {
-    this.#clock = clock;
-    this.#roundMs = roundMs;
+  constructor(now: () => number) {
+    this.#now = now;
   }
 
-  flushLater(connection: TurnTask): void {
+  flushLater(connection: Connection): void {
     this.#toFlush.push(connection);
     this.#schedule();
   }
 
-  runLater(connection: TurnTask): void {
+  runLater(connection: Connection): void {
     this.#toRun.push(connection);
     this.#schedule();
   }
@@ -56,14 +47,14 @@ export class TurnQueue {
     const toRun = this.#toRun;
     // Those that still have streams to run append themselves again.
     this.#toRun = [];
-    const until = this.#clock.now() + this.#roundMs;
+    const until = this.#now() + LIMITS.roundMs;
     let ran = 0;
     do {
       const connection = toRun[ran]!;
       ran += 1;
       connection.runScheduled();
       connection.flush();
-    } while (ran < toRun.length && this.#clock.now() < until);
+    } while (ran < toRun.length && this.#now() < until);
     if (ran === toRun.length) return;
     this.#toRun = [...toRun.slice(ran), ...this.#toRun];
     this.#schedule();

@@ -1,4 +1,4 @@
-import { type ErrorCode, FRAME_HEADER_BYTES, Flag, FrameType } from '../protocol';
+import { type ErrorCode, FRAME_HEADER_BYTES, Flag, FrameType } from './protocol';
 
 const FIRST_CAPACITY = 256;
 const EMPTY = Buffer.alloc(0);
@@ -58,11 +58,6 @@ export class FrameWriter {
     // For a few bytes a loop is faster than the call.
     if (second.length > 64) buffer.set(second, start);
     else for (let from = 0; from < second.length; from += 1) buffer[start + from] = second[from]!;
-  }
-
-  /** An empty DATA frame that ends the stream. */
-  endOfData(stream: number): void {
-    this.#frame(0, FrameType.DATA, END_STREAM, stream);
   }
 
   reset(stream: number, code: ErrorCode): void {
