@@ -1,8 +1,8 @@
 import type { LimiterOptions } from '../limiter/options';
 import type { LoadedSettings } from '../settings/read-settings';
 import { type InstancePrefix, type Settings, sectionOf } from '../settings/settings';
-import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/connections/options';
-import { replacementProblem } from '../sinks/counters/kvstore/connections/deployment';
+import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/options';
+import { replacementProblem } from '../sinks/counters/kvstore/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Log } from '../streams/ports/log';
 import { currentSecret } from '../sources/secret-files';

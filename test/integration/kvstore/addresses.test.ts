@@ -1,10 +1,10 @@
 import { isServer } from '../../../src/settings/values/addresses';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
 import {
   describeDeployment,
   readDeployment,
   replacementProblem,
-} from '../../../src/sinks/counters/kvstore/connections/deployment';
+} from '../../../src/sinks/counters/kvstore/deployment';
 import { nameOf, parseServer } from '../../../src/sinks/counters/server-address';
 import { instance } from './options';
 

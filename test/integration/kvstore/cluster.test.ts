@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import type { DecisionError } from '../../../src/limiter/decision-error';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/connections/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import { keySlot } from '../../../src/sinks/counters/kvstore/stores/slots';
+import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
 import { LaneClient } from '../../support/clients/lane-client';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';

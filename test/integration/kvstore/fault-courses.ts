@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { keySlot } from '../../../src/sinks/counters/kvstore/stores/slots';
+import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';

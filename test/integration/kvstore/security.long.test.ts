@@ -1,6 +1,6 @@
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions, InstanceSecrets } from '../../../src/sinks/counters/kvstore/connections/options';
-import { keySlot } from '../../../src/sinks/counters/kvstore/stores/slots';
+import type { InstanceOptions, InstanceSecrets } from '../../../src/sinks/counters/kvstore/options';
+import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';

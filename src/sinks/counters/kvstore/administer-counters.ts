@@ -1,8 +1,8 @@
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
-import type { Expiry } from '../expiry';
-import { isReply, replyCode } from './connections/store-error';
-import { type SendCommand, readResult } from './counting/plain-commands';
-import type { Store } from './stores/instance';
+import type { Expiry } from '../counting';
+import { isReply, replyCode } from './store-error';
+import { type SendCommand, readResult } from './commands';
+import type { Store } from './instance';
 
 /**
  * Administers counters with plain commands, which every server allows. They are not atomic: an addition between them is counted before

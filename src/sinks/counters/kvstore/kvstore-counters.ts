@@ -12,16 +12,16 @@ import {
 } from 'rxjs';
 import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { Counters } from '../../../streams/ports/counters';
-import { Expiry } from '../expiry';
+import { Expiry } from '../counting';
 import { nameOf } from '../server-address';
 import { TlsMaterial } from '../tls-material';
 import { counterAdministration } from './administer-counters';
-import type { KvstoreOptions } from './connections/options';
-import { ClusterStore } from './stores/cluster-store';
-import { describeDeployment, readDeployment } from './connections/deployment';
-import { Instance, type Store } from './stores/instance';
-import { Sentinels } from './stores/sentinels';
-import { ServerStore } from './stores/server-store';
+import type { KvstoreOptions } from './options';
+import { ClusterStore } from './cluster-store';
+import { describeDeployment, readDeployment } from './deployment';
+import { Instance, type Store } from './instance';
+import { Sentinels } from './sentinels';
+import { ServerStore } from './server-store';
 
 /** Limits with this window length in seconds are counted on the per-second instance. */
 const PER_SECOND = 1;

@@ -1,6 +1,6 @@
 import { DecisionError } from '../../../limiter/decision-error';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
-import type { Expiry } from '../expiry';
+import type { Expiry } from '../counting';
 import { type ReadCounter, type StoredValue, get, metaGet, remove, set } from './commands';
 import type { Connection, Request } from './connection';
 import { type WireKey, wireKey } from './keys';

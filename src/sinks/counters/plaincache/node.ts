@@ -5,7 +5,7 @@ import { ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
-import type { Expiry } from '../expiry';
+import type { Expiry } from '../counting';
 import { parseServer } from '../server-address';
 import { type StoredValue, VERSION, type WriteCommand, type WriteOutcome, get, write } from './commands';
 import { Connection, type ConnectionContext } from './connection';

@@ -20,7 +20,7 @@ import type { Statistics } from '../../../statistics/statistics';
 import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
-import { Expiry } from '../expiry';
+import { Expiry } from '../counting';
 import { ConditionLog } from '../../../streams/condition-log';
 import { type StoreTlsFiles, TlsMaterial } from '../tls-material';
 import { counterAdministration } from './administer-counters';

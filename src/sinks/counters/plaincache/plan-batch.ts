@@ -1,6 +1,6 @@
 import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
-import type { Expiry } from '../expiry';
-import { decideGuards } from '../guarded-batch';
+import type { Expiry } from '../counting';
+import { decideGuards } from '../counting';
 import type { StoredValue, WriteCommand } from './commands';
 import type { WireKey } from './keys';
 

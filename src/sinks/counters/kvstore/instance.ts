@@ -1,19 +1,19 @@
 import { NEVER, Observable, tap } from 'rxjs';
-import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
-import type { Backoff } from '../../../../streams/backoff';
-import { type ConditionLines, ConditionLog } from '../../../../streams/condition-log';
-import type { CounterInstance, CounterLane } from '../../../../streams/ports/counters';
-import { Expiry } from '../../expiry';
-import { type Server, nameOf } from '../../server-address';
-import type { TlsMaterial } from '../../tls-material';
-import { type Connection, type ConnectionOptions, connect } from '../connections/connection';
-import { Deadline } from '../connections/deadline';
-import { type Credentials, type Deployment, currentDeployment } from '../connections/deployment';
-import type { InstanceOptions, KvstoreOptions } from '../connections/options';
-import { Pool, PoolStatistics, RECONNECT, connectBackoff } from '../connections/pool';
-import { storeError } from '../connections/store-error';
-import { type Expiries, KnownExpiries } from '../counting/count';
-import type { SendCommand } from '../counting/plain-commands';
+import type { Count, CounterOperation } from '../../../limiter/counter-operation';
+import type { Backoff } from '../../../streams/backoff';
+import { type ConditionLines, ConditionLog } from '../../../streams/condition-log';
+import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
+import { Expiry } from '../counting';
+import { type Server, nameOf } from '../server-address';
+import type { TlsMaterial } from '../tls-material';
+import { type Connection, type ConnectionOptions, connect } from './connection';
+import { Deadline } from './deadline';
+import { type Credentials, type Deployment, currentDeployment } from './deployment';
+import type { InstanceOptions, KvstoreOptions } from './options';
+import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
+import { storeError } from './store-error';
+import { type Expiries, KnownExpiries } from './count';
+import type { SendCommand } from './commands';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
 export interface Store {

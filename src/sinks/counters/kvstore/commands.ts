@@ -1,8 +1,8 @@
-import { type CounterOperation, LARGEST_COUNT } from '../../../../limiter/counter-operation';
-import { type Expiry, secondsLeft } from '../../expiry';
-import { type Step, decideGuards, readsOf } from '../../guarded-batch';
-import type { Connection } from '../connections/connection';
-import { isReply, notAnInteger } from '../connections/store-error';
+import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
+import { type Expiry, secondsLeft } from '../counting';
+import { type Step, decideGuards, readsOf } from '../counting';
+import type { Connection } from './connection';
+import { isReply, notAnInteger } from './store-error';
 
 /** The result of one step: the count after it, or the error of its key alone, as the server reported it. */
 export type StepResult = number | Error;

@@ -19,13 +19,13 @@ import {
   tap,
   timer,
 } from 'rxjs';
-import type { ConditionLog } from '../../../../streams/condition-log';
-import { type Server, nameOf } from '../../server-address';
-import type { Connection } from '../connections/connection';
-import { firstAnswer, queryTimeout } from '../connections/first-answer';
-import { HEARTBEAT, RECONNECT } from '../connections/pool';
-import { isReply } from '../connections/store-error';
-import type { StoreServers } from '../connections/deployment';
+import type { ConditionLog } from '../../../streams/condition-log';
+import { type Server, nameOf } from '../server-address';
+import type { Connection } from './connection';
+import { firstAnswer, queryTimeout } from './first-answer';
+import { HEARTBEAT, RECONNECT } from './pool';
+import { isReply } from './store-error';
+import type { StoreServers } from './deployment';
 import type { Instance } from './instance';
 import type { CurrentServer } from './server-store';
 

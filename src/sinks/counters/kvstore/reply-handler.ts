@@ -1,9 +1,9 @@
-import type { Count } from '../../../../limiter/counter-operation';
-import type { DecisionError } from '../../../../limiter/decision-error';
-import type { Connection } from '../connections/connection';
-import type { ConditionLog } from '../../../../streams/condition-log';
-import { replyCode, storeError } from '../connections/store-error';
-import { type StepResult, areCounts } from '../counting/plain-commands';
+import type { Count } from '../../../limiter/counter-operation';
+import type { DecisionError } from '../../../limiter/decision-error';
+import type { Connection } from './connection';
+import type { ConditionLog } from '../../../streams/condition-log';
+import { replyCode, storeError } from './store-error';
+import { type StepResult, areCounts } from './commands';
 import type { Instance } from './instance';
 
 /** The time without an error reply after which a store counts as recovered. */

@@ -1,9 +1,9 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
 import { Observable } from 'rxjs';
-import { hideSecrets } from '../../../../text/hide-credentials';
-import { type Server, nameOf } from '../../server-address';
-import type { TlsMaterial } from '../../tls-material';
-import { COUNT } from '../counting/scripts';
+import { hideSecrets } from '../../../text/hide-credentials';
+import { type Server, nameOf } from '../server-address';
+import type { TlsMaterial } from '../tls-material';
+import { COUNT } from './scripts';
 import type { Credentials } from './deployment';
 import { Deadline } from './deadline';
 import { isReply, replyCode, withoutCommand } from './store-error';

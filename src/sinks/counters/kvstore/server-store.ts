@@ -1,13 +1,13 @@
 import type { Observable } from 'rxjs';
-import type { Count, CounterOperation } from '../../../../limiter/counter-operation';
-import type { DecisionError } from '../../../../limiter/decision-error';
-import type { CounterLane } from '../../../../streams/ports/counters';
-import type { Connection } from '../connections/connection';
-import { Deadline } from '../connections/deadline';
-import type { Pool } from '../connections/pool';
-import { isReply } from '../connections/store-error';
-import { callsOf, count } from '../counting/count';
-import { type GroupResult, type SendCommand, commandsOn } from '../counting/plain-commands';
+import type { Count, CounterOperation } from '../../../limiter/counter-operation';
+import type { DecisionError } from '../../../limiter/decision-error';
+import type { CounterLane } from '../../../streams/ports/counters';
+import type { Connection } from './connection';
+import { Deadline } from './deadline';
+import type { Pool } from './pool';
+import { isReply } from './store-error';
+import { callsOf, count } from './count';
+import { type GroupResult, type SendCommand, commandsOn } from './commands';
 import type { Instance, Store } from './instance';
 import { ReplyHandler } from './reply-handler';
 

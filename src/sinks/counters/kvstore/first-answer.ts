@@ -1,6 +1,6 @@
 import { EMPTY, Observable, catchError, concatMap, defer, from, map, merge, switchMap, take, throwIfEmpty } from 'rxjs';
-import { messageOf } from '../../../../text/thrown';
-import { type Server, nameOf } from '../../server-address';
+import { messageOf } from '../../../text/thrown';
+import { type Server, nameOf } from '../server-address';
 import { type Connection, noReply } from './connection';
 import { Deadline } from './deadline';
 

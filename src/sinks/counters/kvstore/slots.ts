@@ -1,9 +1,9 @@
 import { type Observable, Subject, combineLatest, defer, map, merge, repeat, retry, timer } from 'rxjs';
-import type { Backoff } from '../../../../streams/backoff';
-import { formatHostPort } from '../../../../text/host-port';
-import { type Server, nameOf, tcpServer } from '../../server-address';
-import type { Connection } from '../connections/connection';
-import { firstAnswer } from '../connections/first-answer';
+import type { Backoff } from '../../../streams/backoff';
+import { formatHostPort } from '../../../text/host-port';
+import { type Server, nameOf, tcpServer } from '../server-address';
+import type { Connection } from './connection';
+import { firstAnswer } from './first-answer';
 
 export const SLOTS = 16_384;
 /** How often the slots are read without a particular reason, in milliseconds. */

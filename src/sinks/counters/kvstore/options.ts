@@ -1,7 +1,7 @@
-import type { InstanceSettings, Section } from '../../../../settings/settings';
-import type { Statistics } from '../../../../statistics/statistics';
-import type { Log } from '../../../../streams/ports/log';
-import type { StoreTlsFiles } from '../../tls-material';
+import type { InstanceSettings, Section } from '../../../settings/settings';
+import type { Statistics } from '../../../statistics/statistics';
+import type { Log } from '../../../streams/ports/log';
+import type { StoreTlsFiles } from '../tls-material';
 
 /** How to connect to one instance of the store. */
 export interface InstanceOptions extends Omit<InstanceSettings, 'pipelineLimit' | 'socketType' | 'variables'> {

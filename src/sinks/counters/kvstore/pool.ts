@@ -1,9 +1,20 @@
-import { BehaviorSubject, type Observable, Subject, Subscription, defer, retry, tap, timer } from 'rxjs';
-import { DecisionError } from '../../../../limiter/decision-error';
-import type { Counter } from '../../../../statistics/counter';
-import type { Statistics } from '../../../../statistics/statistics';
-import { type Backoff, backoff } from '../../../../streams/backoff';
-import type { ConditionLog } from '../../../../streams/condition-log';
+import {
+  BehaviorSubject,
+  EMPTY,
+  type Observable,
+  Subject,
+  Subscription,
+  defer,
+  finalize,
+  retry,
+  tap,
+  timer,
+} from 'rxjs';
+import { DecisionError } from '../../../limiter/decision-error';
+import type { Counter } from '../../../statistics/counter';
+import type { Statistics } from '../../../statistics/statistics';
+import { type Backoff, backoff } from '../../../streams/backoff';
+import type { ConditionLog } from '../../../streams/condition-log';
 import type { Connection } from './connection';
 import type { Deadline } from './deadline';
 import { isReply, noConnection, storeError, timedOut } from './store-error';
@@ -52,15 +63,14 @@ export class Pool {
   readonly connected$ = this.#connected$.asObservable();
   /** Connections that were lost or could not be made. Completes when the pool is closed. */
   readonly failures$ = this.#failures$.asObservable();
-  readonly #alive = new Set<Connection>();
+  /** Each with what closes it. */
+  readonly #alive = new Map<Connection, () => void>();
   readonly #idle: Connection[] = [];
   /** Oldest first. */
   readonly #waiting = new Set<Waiting>();
-  /** Connections beyond the size of the pool, each closed when no window waits for it. */
-  readonly #extra = new Map<Connection, Subscription>();
   readonly #subscription = new Subscription();
-  /** Connections that are kept open, alive or not; at most the size of the pool. */
-  #kept = 0;
+  /** Connections that are alive or being opened; more than the size of the pool only while windows need them. */
+  #slots = 0;
   readonly #heartbeat: NodeJS.Timeout;
   /** Windows that use a connection or wait for one. */
   #inFlight = 0;
@@ -73,7 +83,7 @@ export class Pool {
     this.#heartbeat = setInterval(() => this.#checkIdle(), HEARTBEAT);
     this.#heartbeat.unref();
     // The others follow when this one is connected: only one connection retries while the server is unreachable.
-    this.#keepOneOpen();
+    this.#open();
   }
 
   get isConnected(): boolean {
@@ -116,8 +126,7 @@ export class Pool {
   close(): void {
     clearInterval(this.#heartbeat);
     this.#subscription.unsubscribe();
-    for (const _ of this.#alive) this.#options.statistics.closed();
-    this.#alive.clear();
+    for (const connection of this.#alive.keys()) this.#forget(connection);
     this.#lastFailure ??= new Error('the connections are closed');
     this.#failWaiting();
     this.#connected$.complete();
@@ -135,7 +144,8 @@ export class Pool {
         this.#waiting.delete(waiting);
         reject(timedOut());
       });
-      if (mayExceed && this.#inFlight > size) this.#openExtra();
+      // When it cannot be opened, the window waits for another one.
+      if (mayExceed && this.#inFlight > size) this.#open();
     });
   }
 
@@ -150,12 +160,11 @@ export class Pool {
       waiting.resolve(connection);
       return;
     }
-    const extra = this.#extra.get(connection);
-    if (extra === undefined) {
+    if (this.#alive.size <= this.#options.size) {
       this.#idle.push(connection);
       return;
     }
-    extra.unsubscribe();
+    this.#alive.get(connection)?.();
     this.#forget(connection);
   }
 
@@ -167,52 +176,38 @@ export class Pool {
     return connection;
   }
 
-  #keepOneOpen(): void {
-    this.#kept += 1;
-    const delay = (_: unknown, attempt: number) => timer(this.#options.retryDelay(attempt));
-    this.#subscription.add(
-      this.#open()
-        .pipe(retry({ delay, resetOnSuccess: true }))
-        .subscribe(),
-    );
-  }
-
-  #openExtra(): void {
-    const extra = new Subscription();
-    this.#subscription.add(extra);
-    // When it cannot be opened, its window waits for another one.
-    extra.add(this.#open(extra).subscribe({ error: () => extra.unsubscribe() }));
-  }
-
-  /**
-   * A connection that takes windows while it is open.
-   *
-   * @param extra closes a connection beyond the size of the pool
-   */
-  #open(extra?: Subscription): Observable<Connection> {
-    return defer(() => {
-      let own: Connection | undefined;
-      return this.#options.connect().pipe(
+  /** Opens a connection, again whenever it fails or is lost, unless there are more than the size of the pool. */
+  #open(): void {
+    const { connect, size, retryDelay } = this.#options;
+    let own: Connection | undefined;
+    this.#slots += 1;
+    const opened = defer(connect)
+      .pipe(
         tap({
-          next: (connection) => {
-            own = connection;
-            if (extra !== undefined) this.#extra.set(connection, extra);
-            this.#opened(connection);
+          next: (connection) => this.#opened((own = connection), () => opened.unsubscribe()),
+          error: (error: Error) => {
+            this.#lost(own, error);
+            own = undefined;
           },
-          error: (error: Error) => this.#lost(own, error),
         }),
-      );
-    });
+        retry({
+          delay: (_, attempt) => (this.#slots > size ? EMPTY : timer(retryDelay(attempt))),
+          resetOnSuccess: true,
+        }),
+        finalize(() => (this.#slots -= 1)),
+      )
+      .subscribe();
+    this.#subscription.add(opened);
   }
 
-  #opened(connection: Connection): void {
+  #opened(connection: Connection, close: () => void): void {
     const { size, statistics, outage } = this.#options;
-    this.#alive.add(connection);
+    this.#alive.set(connection, close);
     statistics.opened();
     this.#lastFailure = undefined;
     outage.ended();
     if (!this.isConnected) this.#connected$.next(true);
-    while (this.#kept < size) this.#keepOneOpen();
+    while (this.#slots < size) this.#open();
     this.#offer(connection);
   }
 
@@ -229,7 +224,6 @@ export class Pool {
   }
 
   #forget(connection: Connection): void {
-    this.#extra.delete(connection);
     if (this.#alive.delete(connection)) this.#options.statistics.closed();
     const index = this.#idle.indexOf(connection);
     if (index >= 0) this.#idle.splice(index, 1);

@@ -1,9 +1,9 @@
-import type { CounterOperation } from '../../../../limiter/counter-operation';
-import { type Expiry, secondsLeft } from '../../expiry';
-import { type Step, groupLength } from '../../guarded-batch';
-import type { Connection } from '../connections/connection';
-import { isReply } from '../connections/store-error';
-import { type GroupResult, areCounts, asking, countByCommands, stepResult } from './plain-commands';
+import type { CounterOperation } from '../../../limiter/counter-operation';
+import { type Expiry, secondsLeft } from '../counting';
+import { type Step, groupLength } from '../counting';
+import type { Connection } from './connection';
+import { isReply } from './store-error';
+import { type GroupResult, areCounts, asking, countByCommands, stepResult } from './commands';
 import { COUNT, GUARDED_COUNT, type Script } from './scripts';
 
 /**

@@ -1,4 +1,4 @@
-import { startReplyTimer } from '../../../../net/reply-timer';
+import { startReplyTimer } from '../../../net/reply-timer';
 
 /**
  * The time limit of a piece of work as a whole, however many steps it takes: a window (KVSTORE_TIMEOUT), a handshake, a check. Notifies

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
-import { messageOf } from '../../../../text/thrown';
-import { type Server, nameOf, parseServer } from '../../server-address';
+import { messageOf } from '../../../text/thrown';
+import { type Server, nameOf, parseServer } from '../server-address';
 import type { InstanceOptions } from './options';
 
 /** Credentials of a connection. Never logged, never part of an error. */

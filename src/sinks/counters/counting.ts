@@ -1,6 +1,39 @@
+import { windowStart } from '../../limiter/cache-key';
 import { type CounterOperation, LARGEST_COUNT } from '../../limiter/counter-operation';
 import { guardedHits } from '../../limiter/guards';
-import { tableKey } from '../../text/table-key';
+
+/** The time to live of new keys in seconds: the window's length plus a random part, so that keys do not all expire together. */
+export class Expiry {
+  readonly #jitterMaxSeconds: number;
+
+  /** @param jitterMaxSeconds exclusive upper bound of the random part: EXPIRATION_JITTER_MAX_SECONDS */
+  constructor(jitterMaxSeconds: number) {
+    this.#jitterMaxSeconds = jitterMaxSeconds;
+  }
+
+  of(windowSeconds: number): number {
+    return windowSeconds + this.randomPart();
+  }
+
+  /** The exclusive bound of random parts, at least 1. */
+  get bound(): number {
+    return Math.max(1, this.#jitterMaxSeconds);
+  }
+
+  /** A random part in seconds. */
+  randomPart(): number {
+    return Math.floor(Math.random() * this.#jitterMaxSeconds);
+  }
+}
+
+/**
+ * For how many seconds a key has to exist: up to the end of the present window of this length. Limits of different units can have one
+ * key, whose expiry is at first that of the unit that counted first.
+ */
+export function secondsLeft(windowSeconds: number): number {
+  const now = Math.floor(Date.now() / 1000);
+  return windowStart(now, windowSeconds) + windowSeconds - now;
+}
 
 /** An operation that is applied by itself: what remains of it once its guard, if any, is decided. */
 export type Step = Pick<CounterOperation, 'key' | 'hits' | 'windowSeconds'>;
@@ -30,26 +63,18 @@ export function decideGuards(
   batch: readonly CounterOperation[],
   stored: readonly (number | Error)[],
 ): readonly CounterOperation[] {
-  const counts = new Map<string, number>();
-  const keys = batch.map(({ key }) => tableKey(key));
-  keys.forEach((key, index) => {
-    const count = stored[index];
-    if (typeof count === 'number') counts.set(key, count);
-  });
+  const counts = new Map(batch.map(({ key }, index) => [key, Number(stored[index]) || 0]));
   const decided: CounterOperation[] = [];
-  for (let start = 0; start < batch.length;) {
+  while (decided.length < batch.length) {
+    const start = decided.length;
     const group = batch.slice(start, start + groupLength(batch, start));
-    const isGuarded = group[0]?.guard !== undefined;
-    const hits = isGuarded
-      ? guardedHits(group, (key) => counts.get(tableKey(key)) ?? 0)
-      : group.map((each) => each.hits);
-    group.forEach(({ key, windowSeconds, limit }, index) => {
+    // The hits of an operation without a guard are not changed.
+    const hits = guardedHits(group, (key) => counts.get(key) as number);
+    for (const [index, { key, windowSeconds, limit }] of group.entries()) {
       const own = hits[index] as number;
-      const known = keys[start + index] as string;
-      counts.set(known, Math.min(LARGEST_COUNT, Math.max(0, (counts.get(known) ?? 0) + own)));
+      counts.set(key, Math.min(LARGEST_COUNT, Math.max(0, (counts.get(key) as number) + own)));
       decided.push({ key, windowSeconds, limit, hits: own, guard: undefined });
-    });
-    start += group.length;
+    }
   }
   return decided;
 }

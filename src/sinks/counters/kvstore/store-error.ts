@@ -1,4 +1,4 @@
-import { type DecisionErrorCode, DecisionError } from '../../../../limiter/decision-error';
+import { type DecisionErrorCode, DecisionError } from '../../../limiter/decision-error';
 
 /** Messages for callers, by the error code of the server. */
 const MESSAGES: Readonly<Record<string, string>> = {
