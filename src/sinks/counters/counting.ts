@@ -1,6 +1,7 @@
 import { windowStart } from '../../limiter/cache-key';
 import { type CounterOperation, LARGEST_COUNT } from '../../limiter/counter-operation';
 import { guardedHits } from '../../limiter/guards';
+import { tableKey } from '../../text/table-key';
 
 /** The time to live of new keys in seconds: the window's length plus a random part, so that keys do not all expire together. */
 export class Expiry {
@@ -63,16 +64,17 @@ export function decideGuards(
   batch: readonly CounterOperation[],
   stored: readonly (number | Error)[],
 ): readonly CounterOperation[] {
-  const counts = new Map(batch.map(({ key }, index) => [key, Number(stored[index]) || 0]));
+  // Not by the keys themselves: V8 hashes very long texts by their length alone.
+  const keys = batch.map(({ key }) => tableKey(key));
+  const counts = new Map(keys.map((key, index) => [key, Number(stored[index]) || 0]));
   const decided: CounterOperation[] = [];
   while (decided.length < batch.length) {
-    const start = decided.length;
-    const group = batch.slice(start, start + groupLength(batch, start));
+    const group = batch.slice(decided.length, decided.length + groupLength(batch, decided.length));
     // The hits of an operation without a guard are not changed.
-    const hits = guardedHits(group, (key) => counts.get(key) as number);
+    const hits = guardedHits(group, (key) => counts.get(tableKey(key)) as number);
     for (const [index, { key, windowSeconds, limit }] of group.entries()) {
-      const own = hits[index] as number;
-      counts.set(key, Math.min(LARGEST_COUNT, Math.max(0, (counts.get(key) as number) + own)));
+      const [own, known] = [hits[index] as number, keys[decided.length] as string];
+      counts.set(known, Math.min(LARGEST_COUNT, Math.max(0, (counts.get(known) as number) + own)));
       decided.push({ key, windowSeconds, limit, hits: own, guard: undefined });
     }
   }

@@ -1,5 +1,5 @@
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { RemoteCounters, serveCounters } from '../../../src/workers/counters';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';

@@ -1,6 +1,6 @@
 import { firstValueFrom } from 'rxjs';
 import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { plaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import type { CounterAdministration, CounterKey } from '../../../src/streams/ports/counter-administration';

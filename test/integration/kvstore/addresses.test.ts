@@ -1,5 +1,5 @@
 import { isServer } from '../../../src/settings/values/addresses';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import {
   describeDeployment,
   readDeployment,

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import type { DecisionError } from '../../../src/limiter/decision-error';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
 import { LaneClient } from '../../support/clients/lane-client';

@@ -1,5 +1,5 @@
 import { firstValueFrom } from 'rxjs';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { RecordedLog } from '../../support/data/recorded-log';
 import type { RedisProcess } from '../../support/processes/redis/redis-process';

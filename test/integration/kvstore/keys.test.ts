@@ -1,5 +1,5 @@
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { KvstoreOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { apply, operation } from '../counters/scenarios';

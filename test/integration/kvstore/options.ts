@@ -1,5 +1,5 @@
 import { firstValueFrom } from 'rxjs';
-import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { Statistics } from '../../../src/statistics/statistics';

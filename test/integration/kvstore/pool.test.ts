@@ -5,7 +5,7 @@ import { firstValueFrom } from 'rxjs';
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import type { DecisionError } from '../../../src/limiter/decision-error';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { Statistics } from '../../../src/statistics/statistics';
 import { LaneClient } from '../../support/clients/lane-client';
 import { RecordedLog } from '../../support/data/recorded-log';

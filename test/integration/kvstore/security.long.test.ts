@@ -1,5 +1,5 @@
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions, InstanceSecrets } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions, InstanceSecrets } from '../../../src/sinks/counters/kvstore/deployment';
 import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { firstValueFrom } from 'rxjs';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { TemporaryFolder } from '../../support/data/temporary-folder';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { firstValueFrom } from 'rxjs';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/options';
+import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';
 import { RedisProcess } from '../../support/processes/redis/redis-process';

@@ -4,14 +4,12 @@ import type { DecisionError } from '../../../limiter/decision-error';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { decideGuards, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';
-import type { Connection } from './connection';
 import { Deadline } from './deadline';
 import type { Pool } from './pool';
-import { isReply, replyCode, slotUnassigned, storeError, timedOut } from './store-error';
+import { isReply, replyCode, slotUnassigned, timedOut } from './store-error';
 import { count } from './count';
-import { type SendCommand, type StepResult, areCounts, commandsOn } from './commands';
+import { type SendCommand, type StepResult, commandsOn } from './commands';
 import type { Instance, Store } from './instance';
-import { ReplyHandler } from './reply-handler';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
 /** How often an operation is redirected at most. */
@@ -65,7 +63,6 @@ export class ClusterStore implements Store {
   /** By slot; undefined: no node holds it. */
   readonly #owners: (ClusterNode | undefined)[] = Array.from({ length: SLOTS });
   readonly #nodes = new Map<string, ClusterNode>();
-  readonly #replies: ReplyHandler;
   /** How many nodes work for one decision at a time. */
   readonly #lanes: CounterInstance;
   /** For keys whose slot no node holds: their operations fail. */
@@ -74,24 +71,18 @@ export class ClusterStore implements Store {
 
   constructor(seeds: readonly Server[], instance: Instance) {
     this.#instance = instance;
-    const { clusterPipelineParallelism: parallelism, poolSize, timeout } = instance.options;
+    const { clusterPipelineParallelism: parallelism, poolSize } = instance.options;
     this.#lanes = { lanesAtOnce: parallelism === 0 ? poolSize : Math.min(parallelism, poolSize) };
     this.#unassigned = this.#lane();
     const unknown = instance.conditionLog({
       begins: 'cannot read the cluster topology; retrying',
       ends: 'the cluster topology is known again',
     });
-    this.#slots = new SlotReader({
-      seeds,
-      timeout,
-      connect: (server) => instance.connect(server, { counts: false }),
-      retryDelay: instance.retryDelay,
-      onFailure: (error) => {
-        unknown.because(error.message);
-        this.#failures$.next(error);
-      },
+    this.#slots = new SlotReader(seeds, instance, (error) => {
+      unknown.because(error.message);
+      this.#failures$.next(error);
     });
-    this.#replies = new ReplyHandler(instance, () => this.#slots.refresh());
+    instance.onReadonly = () => this.#slots.refresh();
     this.#subscription.add(
       this.#slots.slots$.subscribe((ranges) => {
         unknown.ended();
@@ -140,7 +131,7 @@ export class ClusterStore implements Store {
       } catch (error) {
         const redirected = isLast ? undefined : this.#redirect(error as Error, server, key);
         if (redirected !== undefined) return redirected;
-        throw isReply(error) ? this.#replies.failed(error, connection) : error;
+        throw isReply(error) ? this.#instance.failed(error, connection) : error;
       }
     });
   }
@@ -179,18 +170,14 @@ export class ClusterStore implements Store {
     try {
       return await this.#nodeAt(server).pool.use(deadline, async (connection) => {
         const groups = operations.map((operation) => [operation]);
-        const options = { expiries: this.#instance.expiries, isAsking };
-        const results = (await count(connection, groups, options)).map((result) =>
-          result instanceof Error ? result : (result[0] as StepResult),
-        );
-        if (connection.scriptRejection !== undefined) this.#replies.scriptsRejected(connection.scriptRejection);
-        if (areCounts(results)) this.#replies.succeeded();
-        return results.map((result, index) => {
+        const options = { ...this.#instance.expiries, isAsking };
+        const results = (await count(connection, groups, options)).map((group, index) => {
+          const result = group instanceof Error ? group : (group[0] as StepResult);
           if (typeof result === 'number') return result;
-          const { key } = operations[index] as CounterOperation;
-          const redirected = isLast ? undefined : this.#redirect(result, server, key);
-          return redirected ?? this.#failure(result, connection, deadline);
+          const redirected = isLast ? undefined : this.#redirect(result, server, operations[index]!.key);
+          return redirected ?? (deadline.hasPassed && !isReply(result) ? timedOut() : result);
         });
+        return this.#instance.outcomes(results, connection);
       });
     } catch (error) {
       this.#slots.refresh();
@@ -204,6 +191,7 @@ export class ClusterStore implements Store {
 
   /** The route that a MOVED or ASK error names, undefined for other errors. The node has not counted the key. */
   #redirect(error: Error, server: Server, key: string): Route | undefined {
+    if (replyCode(error) === 'CLUSTERDOWN') this.#slots.refresh();
     const redirect = isReply(error) ? readRedirect(error, server) : undefined;
     if (redirect === undefined) return undefined;
     const node = this.#nodeAt(redirect.server);
@@ -212,12 +200,6 @@ export class ClusterStore implements Store {
     this.#owners[keySlot(key)] = node;
     this.#slots.refresh();
     return node.route;
-  }
-
-  #failure(error: Error, connection: Connection, deadline: Deadline): DecisionError {
-    if (!isReply(error) || replyCode(error) === 'CLUSTERDOWN') this.#slots.refresh();
-    if (isReply(error)) return this.#replies.failed(error, connection);
-    return deadline.hasPassed ? timedOut() : storeError(error);
   }
 
   /** Drains the pools of nodes that hold no slots any more, and connects to new ones. */

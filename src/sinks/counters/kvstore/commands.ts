@@ -1,8 +1,8 @@
 import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
-import { type Expiry, secondsLeft } from '../counting';
-import { type Step, decideGuards, readsOf } from '../counting';
+import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
+import { type Expiry, type Step, decideGuards, readsOf, secondsLeft } from '../counting';
 import type { Connection } from './connection';
-import { isReply, notAnInteger } from './store-error';
+import { isReply, notAnInteger, replyCode } from './store-error';
 
 /** The result of one step: the count after it, or the error of its key alone, as the server reported it. */
 export type StepResult = number | Error;
@@ -51,6 +51,7 @@ export function areCounts(results: readonly unknown[]): results is readonly numb
 
 export interface CommandOptions {
   readonly expiry: Expiry;
+  /** The slots of the keys are being imported by this node (ASK redirect): each command is preceded by ASKING. */
   readonly isAsking: boolean;
 }
 
@@ -127,4 +128,72 @@ async function subtract(send: SendCommand, { key, hits, windowSeconds }: Step, e
   if (typeof left !== 'number' || left >= 0) return left;
   // Another process subtracted at the same time, or the key expired between the two commands: back to 0.
   return add(send, { key, hits: -left, windowSeconds }, expiry);
+}
+
+export interface CommandRunner {
+  /**
+   * Runs commands on one key, on the server that holds it. They are run again from the first one when the key has moved; an error
+   * reply that they throw is the error of this call alone.
+   *
+   * Rejects with a DecisionError.
+   */
+  run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T>;
+}
+
+/**
+ * Administers counters with plain commands, which every server allows. They are not atomic: an addition between them is counted before
+ * or after the change, never lost, except in the count that is returned.
+ *
+ * @param storeOf the instance that has a counter
+ */
+export function counterAdministration(
+  storeOf: (counter: CounterKey) => CommandRunner,
+  expiry: Expiry,
+): CounterAdministration {
+  /** @returns the counter before the change */
+  function change({ key, windowSeconds }: CounterKey, count: number | undefined): Promise<StoredCounter> {
+    return storeOf({ key, windowSeconds }).run(key, async (send) => {
+      const before = await read(send, key, MENDED);
+      if (count === undefined) checked(await send('DEL', key));
+      else await set(send, key, { count: String(count), expiry: String(expiry.of(windowSeconds)) });
+      return before;
+    });
+  }
+  return {
+    readCounter: (counter) => storeOf(counter).run(counter.key, (send) => read(send, counter.key)),
+    setCounter: (counter, count) => change(counter, count),
+    clearCounter: (counter) => change(counter, undefined),
+  };
+}
+
+/** A value that is no count counts as 0: an operator mends it by setting or clearing it. */
+const MENDED = true;
+
+async function read(send: SendCommand, key: string, isMended = false): Promise<StoredCounter> {
+  const [reply, timeToLive] = await Promise.all([send('GET', key), send('TTL', key)]);
+  const count = readResult(reply);
+  const isNoCount = count instanceof Error && (!isReply(count) || replyCode(count) === 'WRONGTYPE');
+  if (count instanceof Error && !(isMended && isNoCount)) throw count;
+  const seconds = Number(checked(timeToLive));
+  return { count: typeof count === 'number' ? Math.max(0, count) : 0, timeToLive: seconds >= 0 ? seconds : null };
+}
+
+async function set(
+  send: SendCommand,
+  key: string,
+  { count, expiry }: { readonly count: string; readonly expiry: string },
+): Promise<void> {
+  if (checked(await send('SET', key, count, 'XX', 'KEEPTTL')) !== null) {
+    if (checked(await send('TTL', key)) === -1) checked(await send('EXPIRE', key, expiry));
+    return;
+  }
+  const isCreated = checked(await send('SET', key, count, 'NX', 'EX', expiry)) !== null;
+  // Another process has created it in the meantime.
+  if (!isCreated) checked(await send('SET', key, count, 'XX', 'KEEPTTL'));
+}
+
+/** @throws the error that the server replied with */
+function checked(reply: unknown): unknown {
+  if (isReply(reply)) throw reply;
+  return reply;
 }

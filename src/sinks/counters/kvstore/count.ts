@@ -1,9 +1,8 @@
 import type { CounterOperation } from '../../../limiter/counter-operation';
-import { type Expiry, secondsLeft } from '../counting';
-import { type Step, groupLength } from '../counting';
+import { type Expiry, type Step, groupLength, secondsLeft } from '../counting';
 import type { Connection } from './connection';
 import { isReply } from './store-error';
-import { type GroupResult, areCounts, asking, countByCommands, stepResult } from './commands';
+import { type CommandOptions, type GroupResult, areCounts, asking, countByCommands, stepResult } from './commands';
 import { COUNT, GUARDED_COUNT, type Script } from './scripts';
 
 /**
@@ -18,11 +17,7 @@ export interface Expiries {
   readonly known: KnownExpiries;
 }
 
-export interface CountOptions {
-  readonly expiries: Expiries;
-  /** The slots of the keys are being imported by this node (ASK redirect): each command is preceded by ASKING. */
-  readonly isAsking: boolean;
-}
+export type CountOptions = CommandOptions & Expiries;
 
 /**
  * Counts groups of operations, each in one script call and therefore atomically, all in one write; with plain commands where the
@@ -33,46 +28,44 @@ export interface CountOptions {
 export async function count(
   connection: Connection,
   groups: readonly (readonly CounterOperation[])[],
-  { expiries, isAsking }: CountOptions,
+  options: CountOptions,
 ): Promise<readonly GroupResult[]> {
-  if (connection.scriptRejection !== undefined) return countWithoutScripts(groups);
-  let results = await callScripts('evalsha', groups);
+  if (connection.scriptRejection !== undefined) return countByCommands(connection, groups, options);
+  const results = await callScripts('evalsha', groups);
+  if (!results.some(isReply)) return results;
   // Neither NOSCRIPT nor a rejection has counted anything, so these groups, and no others, are sent again.
-  if (results.some(isUnknownScript)) {
-    results = await sendAgain(isUnknownScript, (unknown) => callScripts('eval', unknown));
-  }
+  await replace(isUnknownScript, (unknown) => callScripts('eval', unknown));
   connection.scriptRejection = results.find(isRejected);
-  return connection.scriptRejection === undefined ? results : sendAgain(isRejected, countWithoutScripts);
+  await replace(isRejected, (rejected) => countByCommands(connection, rejected, options));
+  return results;
 
   /** `evalsha`: by their hash, which fails with NOSCRIPT when the server has lost the script; `eval`: by its text, which also loads it. */
-  async function callScripts(command: Command, called: typeof groups): Promise<readonly GroupResult[]> {
+  async function callScripts(command: Command, called: typeof groups): Promise<GroupResult[]> {
     const [first] = called;
     // The usual case, without what holding back and joining several calls costs.
     if (called.length === 1 && first !== undefined) return [await callScript(command, first)];
     return Promise.all(connection.inOneWrite(() => called.map((group) => callScript(command, group))));
   }
   async function callScript(command: Command, group: readonly CounterOperation[]): Promise<GroupResult> {
-    const call = scriptCall(group, expiries);
-    if (isAsking) asking(connection);
+    const call = scriptCall(group, options);
+    if (options.isAsking) asking(connection);
     let reply: unknown;
     try {
       reply = await connection.sendEncoded(command, encode(command, call));
     } catch (error) {
       return error as Error;
     }
-    return resultsOf(reply, call, expiries);
+    return resultsOf(reply, call, options);
   }
-  function countWithoutScripts(rejected: typeof groups): Promise<readonly GroupResult[]> {
-    return countByCommands(connection, rejected, { expiry: expiries.expiry, isAsking });
-  }
-  async function sendAgain(
-    isUncounted: (result: GroupResult) => boolean,
-    send: (uncounted: typeof groups) => Promise<readonly GroupResult[]>,
-  ): Promise<readonly GroupResult[]> {
-    const repeated = (await send(groups.filter((_, index) => isUncounted(results[index] as GroupResult)))).values();
-    return results.map((result) => (isUncounted(result) ? (repeated.next().value as GroupResult) : result));
+  async function replace(isUncounted: (result: GroupResult) => boolean, send: SendGroups): Promise<void> {
+    const indices = results.flatMap((result, index) => (isUncounted(result) ? [index] : []));
+    if (indices.length === 0) return;
+    const sent = await send(indices.map((index) => groups[index] as readonly CounterOperation[]));
+    for (const [position, index] of indices.entries()) results[index] = sent[position] as GroupResult;
   }
 }
+
+type SendGroups = (groups: readonly (readonly CounterOperation[])[]) => Promise<readonly GroupResult[]>;
 
 /** Splits a window into groups of one script call each; the operations of a guard stay in one group. */
 export function callsOf(batch: readonly CounterOperation[]): readonly (readonly CounterOperation[])[] {

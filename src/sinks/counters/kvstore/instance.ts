@@ -1,5 +1,6 @@
 import { NEVER, Observable, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
+import type { DecisionError } from '../../../limiter/decision-error';
 import type { Backoff } from '../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
@@ -9,23 +10,16 @@ import type { TlsMaterial } from '../tls-material';
 import { type Connection, type ConnectionOptions, connect } from './connection';
 import { Deadline } from './deadline';
 import { type Credentials, type Deployment, currentDeployment } from './deployment';
-import type { InstanceOptions, KvstoreOptions } from './options';
+import type { InstanceOptions, KvstoreOptions } from './deployment';
 import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
-import { storeError } from './store-error';
+import { replyCode, storeError } from './store-error';
 import { type Expiries, KnownExpiries } from './count';
-import type { SendCommand } from './commands';
+import { type CommandRunner, type StepResult, areCounts } from './commands';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
-export interface Store {
+export interface Store extends CommandRunner {
   /** The lane of the server that holds the key of an operation. An operation that may have been counted is not sent again. */
   laneOf(operation: CounterOperation): CounterLane;
-  /**
-   * Runs commands on one key, on the server that holds it. They are run again from the first one when the key has moved; an error
-   * reply that they throw is the error of this call alone.
-   *
-   * Rejects with a DecisionError.
-   */
-  run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T>;
   /** Whether a connection is alive: the present state, then every change. */
   readonly connected$: Observable<boolean>;
   /** Connections that could not be made or were lost. */
@@ -47,33 +41,56 @@ export interface InstanceParts {
   readonly poolName: string;
 }
 
-/** What a store of any kind makes connections, pools, lanes and log lines with: the settings of its instance. */
+/** The time without an error reply after which a store counts as recovered. */
+const QUIET = { milliseconds: 1000, now: () => performance.now() };
+
+/** Codes of errors that concern one key and not the server. */
+const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);
+
+/** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
 export class Instance {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
   readonly expiries: Expiries;
-  readonly closeConnectionOnReadonlyError: boolean;
+  /** Called with the name of a server that has replied that it is a read-only replica. */
+  onReadonly: (server: string) => void = () => undefined;
   /** The delays of start-up until the first connection, then those after a loss. */
   readonly retryDelay: Backoff;
   readonly #parts: InstanceParts;
   readonly #statistics: PoolStatistics;
   readonly #unusedPassword: ConditionLog;
+  readonly #errors: ConditionLog;
+  readonly #keyErrors: ConditionLog;
+  readonly #scriptRejections: ConditionLog;
   readonly #current: () => Deployment;
   readonly #inFlight = new Set<Promise<void>>();
 
   constructor(parts: InstanceParts) {
     const { options, deployment, store, poolName } = parts;
-    const { startup, expirationJitterMaxSeconds, closeConnectionOnReadonlyError, statistics } = store;
+    const { startup, expirationJitterMaxSeconds, statistics } = store;
     this.#parts = parts;
     this.options = options;
     this.deployment = deployment;
     this.expiries = { expiry: new Expiry(expirationJitterMaxSeconds), known: new KnownExpiries() };
-    this.closeConnectionOnReadonlyError = closeConnectionOnReadonlyError;
     const atStart = connectBackoff(startup.initialInterval, Math.max(startup.initialInterval, startup.maxInterval));
     this.retryDelay = (attempt) => (this.#statistics.hasOpened ? RECONNECT : atStart)(attempt);
     this.#statistics = new PoolStatistics(statistics, poolName);
     this.#unusedPassword = this.conditionLog({
       begins: 'the counter store requires no password, but one is configured; continuing without authentication',
+    });
+    this.#errors = this.conditionLog({
+      begins: 'the counter store replies with errors; the calls fail',
+      ends: 'the counter store no longer replies with errors',
+      quiet: QUIET,
+    });
+    this.#keyErrors = this.conditionLog({
+      begins: 'cannot count on the key of a counter; its calls fail',
+      quiet: QUIET,
+    });
+    this.#scriptRejections = this.conditionLog({
+      begins: 'the counter store rejects scripts; counting with plain commands, not atomically',
+      ends: 'the counter store accepts scripts again on new connections',
+      quiet: QUIET,
     });
     this.#current = currentDeployment(options, deployment);
   }
@@ -146,6 +163,37 @@ export class Instance {
           this.#inFlight.add(done);
         }),
     };
+  }
+
+  /**
+   * Turns errors among the results of steps on a connection into those for callers. Returns the same list in the common case, in which
+   * no step failed.
+   */
+  outcomes<Other>(results: readonly (StepResult | Other)[], connection: Connection): readonly (Count | Other)[] {
+    if (connection.scriptRejection === undefined) this.#scriptRejections.ended();
+    else this.#scriptRejections.because(replyCode(connection.scriptRejection));
+    if (!areCounts(results)) {
+      return results.map((result) => (result instanceof Error ? this.failed(result, connection) : result));
+    }
+    this.#errors.ended();
+    return results;
+  }
+
+  /** @returns the error for the caller of an operation that got an error reply, or whose connection was lost */
+  failed(error: Error, connection: Connection): DecisionError {
+    const code = replyCode(error);
+    const failure = storeError(error);
+    if (code === '') return failure;
+    if (KEY_ERRORS.has(code)) {
+      this.#keyErrors.because(failure.message);
+      return failure;
+    }
+    this.#errors.because(`${code}: ${failure.message}`);
+    if (code === 'READONLY') {
+      if (this.#parts.store.closeConnectionOnReadonlyError) connection.cut(error);
+      this.onReadonly(connection.server);
+    }
+    return failure;
   }
 
   conditionLog(lines: ConditionLines): ConditionLog {

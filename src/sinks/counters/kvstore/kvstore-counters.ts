@@ -13,14 +13,12 @@ import {
 import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { Counters } from '../../../streams/ports/counters';
 import { Expiry } from '../counting';
-import { nameOf } from '../server-address';
 import { TlsMaterial } from '../tls-material';
-import { counterAdministration } from './administer-counters';
-import type { KvstoreOptions } from './options';
+import { counterAdministration } from './commands';
+import type { KvstoreOptions } from './deployment';
 import { ClusterStore } from './cluster-store';
 import { describeDeployment, readDeployment } from './deployment';
 import { Instance, type Store } from './instance';
-import { Sentinels } from './sentinels';
 import { ServerStore } from './server-store';
 
 /** Limits with this window length in seconds are counted on the per-second instance. */
@@ -84,15 +82,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
 /** Starts to connect to an instance. */
 function openStore(instance: Instance): Store {
   const { servers } = instance.deployment;
-  if (servers.kind === 'sentinel') return new ServerStore(instance, new Sentinels(servers, instance));
-  if (servers.kind === 'cluster') return new ClusterStore(servers.seeds, instance);
-  return new ServerStore(instance, {
-    name: nameOf(servers.server),
-    connect: () => instance.connect(servers.server),
-    // No other server is configured to connect to.
-    isReadonly: () => undefined,
-    close: () => undefined,
-  });
+  return servers.kind === 'cluster' ? new ClusterStore(servers.seeds, instance) : new ServerStore(servers, instance);
 }
 
 /**

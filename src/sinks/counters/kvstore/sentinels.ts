@@ -2,7 +2,6 @@ import {
   BehaviorSubject,
   EMPTY,
   type Observable,
-  Subject,
   Subscription,
   catchError,
   defer,
@@ -15,19 +14,17 @@ import {
   share,
   switchMap,
   take,
-  takeUntil,
   tap,
   timer,
 } from 'rxjs';
 import type { ConditionLog } from '../../../streams/condition-log';
 import { type Server, nameOf } from '../server-address';
 import type { Connection } from './connection';
-import { firstAnswer, queryTimeout } from './first-answer';
+import { firstAnswer, queryTimeout } from './connection';
 import { HEARTBEAT, RECONNECT } from './pool';
 import { isReply } from './store-error';
 import type { StoreServers } from './deployment';
 import type { Instance } from './instance';
-import type { CurrentServer } from './server-store';
 
 /** How soon a subscription that a sentinel has rejected is tried again, in milliseconds. */
 const RESUBSCRIBE = 5000;
@@ -46,65 +43,45 @@ interface Answer {
  * Without announcements, a master that was demoted while it was alive would be counted on until the sentinels make it a
  * replica, about ten seconds later, and everything counted there in the meantime would be lost.
  */
-export class Sentinels implements CurrentServer {
-  readonly name: string;
+export class Sentinels {
   readonly #instance: Instance;
   readonly #servers: Extract<StoreServers, { kind: 'sentinel' }>;
   /** Undefined: no sentinel was queried yet, or the master that was named last cannot be used. */
   readonly #master$ = new BehaviorSubject<Server | undefined>(undefined);
-  readonly #announced$ = new Subject<void>();
   /** In the order of queries: first the one that has answered or announced a master last, last those that did not answer. */
   #sentinels: readonly Server[];
-  /** Queries the sentinels for the master; concurrent subscribers share one query, which an announcement ends. */
-  readonly #queries$: Observable<Server>;
-  /** Open connections to the master. */
-  #connections = 0;
+  /** Queries the sentinels for the master; concurrent subscribers share one query. */
+  readonly #queries$: Observable<void>;
   readonly #subscription = new Subscription();
 
   constructor(servers: Extract<StoreServers, { kind: 'sentinel' }>, instance: Instance) {
-    this.name = servers.masterName;
     this.#instance = instance;
     this.#servers = servers;
     this.#sentinels = servers.sentinels;
-    this.#queries$ = defer(() => this.#query()).pipe(
-      takeUntil(this.#announced$),
-      tap((master) => this.#master$.next(master)),
-      share(),
-    );
+    this.#queries$ = defer(() => this.#query()).pipe(share());
+    instance.onReadonly = (server) => {
+      this.#reject(server);
+      this.#queryNow();
+    };
     for (const sentinel of servers.sentinels) this.#subscription.add(this.#watch(sentinel).subscribe());
   }
 
-  /** Opens a connection to the master, which fails when another server becomes it. */
-  connect(): Observable<Connection> {
+  /**
+   * Opens a connection to the master, which fails when another server becomes it.
+   *
+   * If it cannot be opened, another sentinel is queried next: the one that named this server may not know the new master. While other
+   * connections to it are open, the failure of one says nothing about the master.
+   */
+  connect(hasOthers: () => boolean): Observable<Connection> {
     return defer(() => {
       const answered$ = this.#master$.value === undefined ? this.#queries$.pipe(ignoreElements()) : EMPTY;
       const master$ = this.#master$.pipe(filter((master) => master !== undefined));
       return merge(answered$, master$).pipe(
         take(1),
-        switchMap((master) => merge(this.#open(master), this.#endOf(master))),
-      );
-    });
-  }
-
-  /**
-   * If the connection cannot be opened, another sentinel is queried next: the one that named this server may not know the new master.
-   * While other connections to it are open, the failure of one says nothing about the master.
-   */
-  #open(master: Server): Observable<Connection> {
-    return defer(() => {
-      let isOpen = false;
-      return this.#instance.connect(master, { mustBeMaster: true }).pipe(
-        tap({
-          next: () => {
-            isOpen = true;
-            this.#connections += 1;
-          },
-          error: () => {
-            if (!isOpen && this.#connections === 0) this.#reject(nameOf(master));
-          },
-          finalize: () => {
-            if (isOpen) this.#connections -= 1;
-          },
+        switchMap((master) => {
+          const connection$ = this.#instance.connect(master, { mustBeMaster: true });
+          const rejected$ = tap<Connection>({ error: () => hasOthers() || this.#reject(nameOf(master)) });
+          return merge(connection$.pipe(rejected$), this.#endOf(master));
         }),
       );
     });
@@ -121,11 +98,6 @@ export class Sentinels implements CurrentServer {
         throw new Error(`the master is now ${nameOf(current as Server)}`);
       }),
     );
-  }
-
-  isReadonly(server: string): void {
-    this.#reject(server);
-    this.#queryNow();
   }
 
   close(): void {
@@ -145,10 +117,11 @@ export class Sentinels implements CurrentServer {
     this.#subscription.add(this.#queries$.pipe(catchError(() => EMPTY)).subscribe());
   }
 
-  #query(): Observable<Server> {
+  #query(): Observable<void> {
     const { masterName, sentinels } = this.#servers;
+    const before = this.#master$.value;
     return firstAnswer(this.#sentinels, {
-      connect: (sentinel, limit) => this.#instance.connectToSentinel(sentinel, limit),
+      open: (sentinel, limit) => this.#instance.connectToSentinel(sentinel, limit),
       ask: (connection) => askFor(masterName, connection),
       timeout: this.#instance.options.timeout,
       problem: `no sentinel returned the address of the master ${masterName}`,
@@ -160,7 +133,9 @@ export class Sentinels implements CurrentServer {
         const known = new Map([...sentinels, ...answer.others, server].map((each) => [nameOf(each), each]));
         const kept = order.filter((each) => known.delete(nameOf(each)));
         this.#sentinels = [...kept, ...known.values()];
-        return answer.master;
+        const current = this.#master$.value;
+        // Otherwise another master was announced in the meantime.
+        if (current === before || current === undefined) this.#master$.next(answer.master);
       }),
     );
   }
@@ -207,7 +182,6 @@ export class Sentinels implements CurrentServer {
     if (name !== this.#servers.masterName || master === undefined) return;
     // The others may not know of it yet.
     this.#sentinels = [sentinel, ...this.#sentinels.filter((each) => nameOf(each) !== nameOf(sentinel))];
-    this.#announced$.next();
     this.#master$.next(master);
   }
 }

@@ -2,42 +2,37 @@ import type { Observable } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import type { DecisionError } from '../../../limiter/decision-error';
 import type { CounterLane } from '../../../streams/ports/counters';
-import type { Connection } from './connection';
-import { Deadline } from './deadline';
-import type { Pool } from './pool';
-import { isReply } from './store-error';
-import { callsOf, count } from './count';
+import { nameOf } from '../server-address';
 import { type GroupResult, type SendCommand, commandsOn } from './commands';
+import { callsOf, count } from './count';
+import { Deadline } from './deadline';
+import type { StoreServers } from './deployment';
 import type { Instance, Store } from './instance';
-import { ReplyHandler } from './reply-handler';
+import type { Pool } from './pool';
+import { Sentinels } from './sentinels';
+import { isReply } from './store-error';
 
-/** The server that counts at present. */
-export interface CurrentServer {
-  /** The server, or the name of the master, for the log. */
-  readonly name: string;
-  /** Opens a connection to it; fails when it is lost, or when another server has become the current one. */
-  connect(): Observable<Connection>;
-  /** A server, by its name, has replied that it is a read-only replica. */
-  isReadonly(server: string): void;
-  close(): void;
-}
-
-/** Counters on one server at a time: a window is one atomic script call on one connection of a pool. */
+/**
+ * Counters on one server at a time, which is the only one, or the master that sentinels name: a window is one atomic script call on one
+ * connection of a pool.
+ */
 export class ServerStore implements Store {
   readonly connected$: Observable<boolean>;
   readonly failures$: Observable<Error>;
   readonly #instance: Instance;
-  readonly #server: CurrentServer;
+  readonly #sentinels: Sentinels | undefined;
   readonly #pool: Pool;
-  readonly #replies: ReplyHandler;
   readonly #lane: CounterLane;
 
-  constructor(instance: Instance, server: CurrentServer) {
+  constructor(servers: Exclude<StoreServers, { kind: 'cluster' }>, instance: Instance) {
     this.#instance = instance;
-    this.#server = server;
-    this.#replies = new ReplyHandler(instance, (name) => server.isReadonly(name));
     this.#lane = instance.lane((batch, deadline) => this.#apply(batch, deadline), { lanesAtOnce: 1 });
-    this.#pool = instance.openPool(server.name, () => server.connect());
+    if (servers.kind === 'single') {
+      this.#pool = instance.openPool(nameOf(servers.server), () => instance.connect(servers.server));
+    } else {
+      const sentinels = (this.#sentinels = new Sentinels(servers, instance));
+      this.#pool = instance.openPool(servers.masterName, () => sentinels.connect(() => this.#pool.isConnected));
+    }
     this.connected$ = this.#pool.connected$;
     this.failures$ = this.#pool.failures$;
   }
@@ -50,14 +45,14 @@ export class ServerStore implements Store {
     return Deadline.within(this.#instance.options.timeout, (deadline) =>
       this.#pool.use(deadline, (connection) =>
         commands(commandsOn(connection, false)).catch((error: Error) => {
-          throw isReply(error) ? this.#replies.failed(error, connection) : error;
+          throw isReply(error) ? this.#instance.failed(error, connection) : error;
         }),
       ),
     );
   }
 
   close(): void {
-    this.#server.close();
+    this.#sentinels?.close();
     this.#pool.close();
   }
 
@@ -84,12 +79,13 @@ export class ServerStore implements Store {
 
   /** Rejects when the connection is lost; an error reply to the call is the error of each operation. */
   #call(operations: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
-    const { expiries } = this.#instance;
+    const instance = this.#instance;
     return this.#pool.use(deadline, async (connection) => {
-      const [result] = (await count(connection, [operations], { expiries, isAsking: false })) as [GroupResult];
-      if (!(result instanceof Error)) return this.#replies.counts(result, connection);
+      const options = { ...instance.expiries, isAsking: false };
+      const [result] = (await count(connection, [operations], options)) as [GroupResult];
+      if (!(result instanceof Error)) return instance.outcomes<never>(result, connection);
       if (!isReply(result)) throw result;
-      const failure = this.#replies.failed(result, connection);
+      const failure = instance.failed(result, connection);
       return operations.map(() => failure);
     });
   }

@@ -1,9 +1,8 @@
 import { type Observable, Subject, combineLatest, defer, map, merge, repeat, retry, timer } from 'rxjs';
-import type { Backoff } from '../../../streams/backoff';
 import { formatHostPort } from '../../../text/host-port';
 import { type Server, nameOf, tcpServer } from '../server-address';
-import type { Connection } from './connection';
-import { firstAnswer } from './first-answer';
+import { type Connection, firstAnswer } from './connection';
+import type { Instance } from './instance';
 
 export const SLOTS = 16_384;
 /** How often the slots are read without a particular reason, in milliseconds. */
@@ -18,16 +17,6 @@ export interface SlotRange {
   readonly master: Server;
 }
 
-export interface SlotReaderOptions {
-  readonly seeds: readonly Server[];
-  readonly connect: (server: Server) => Observable<Connection>;
-  /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
-  readonly timeout: number;
-  readonly retryDelay: Backoff;
-  /** Called for each read in which every node failed. It is retried. */
-  readonly onFailure: (error: Error) => void;
-}
-
 /**
  * Reads which node holds which slot. Each read queries a different node first, because a node that is cut off from the others
  * still returns the slots that it last knew; further nodes are queried when it fails.
@@ -35,20 +24,22 @@ export interface SlotReaderOptions {
 export class SlotReader {
   /** The slots: now, every few seconds, and after {@link refresh}. Never fails, never completes. */
   readonly slots$: Observable<readonly SlotRange[]>;
-  readonly #options: SlotReaderOptions;
+  readonly #instance: Instance;
+  readonly #seeds: readonly Server[];
   readonly #refresh$ = new Subject<void>();
   /** In the order of queries. */
   #nodes: readonly Server[];
 
-  constructor(options: SlotReaderOptions) {
-    const { seeds, retryDelay, onFailure } = options;
-    this.#options = options;
+  /** @param onFailure called for each read in which every node failed. It is retried. */
+  constructor(seeds: readonly Server[], instance: Instance, onFailure: (error: Error) => void) {
+    this.#instance = instance;
+    this.#seeds = seeds;
     this.#nodes = seeds;
     this.slots$ = defer(() => this.#read()).pipe(
       retry({
         delay: (error: Error, attempt) => {
           onFailure(error);
-          return timer(retryDelay(attempt));
+          return timer(instance.retryDelay(attempt));
         },
       }),
       repeat({ delay: () => merge(timer(REFRESH_INTERVAL), combineLatest([timer(MIN_INTERVAL), this.#refresh$])) }),
@@ -61,12 +52,11 @@ export class SlotReader {
   }
 
   #read(): Observable<readonly SlotRange[]> {
-    const { seeds, connect, timeout } = this.#options;
-    const servers = distinct([...this.#nodes, ...seeds]);
+    const servers = distinct([...this.#nodes, ...this.#seeds]);
     return firstAnswer(servers, {
-      connect,
+      open: (server) => this.#instance.connect(server, { counts: false }),
       ask: readSlots,
-      timeout,
+      timeout: this.#instance.options.timeout,
       problem: 'no cluster node returned the slots',
     }).pipe(
       map(({ server, answer }) => {
