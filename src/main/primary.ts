@@ -13,7 +13,7 @@ import { ruleSource } from '../sources/rule-source';
 import { terminationSignals } from '../sources/signals';
 import type { DrainStep } from '../streams/drain';
 import { Readiness } from '../streams/readiness';
-import { ConnectionDispatch } from '../workers/dispatch';
+import { type ConnectionBound, ConnectionDispatch } from '../workers/dispatch';
 import { Exchange } from '../workers/exchange';
 import { type Instance, instance } from '../workers/instance';
 import { WorkerPool } from '../workers/pool';
@@ -174,6 +174,12 @@ async function shareCertificates(app: App, pool: WorkerPool): Promise<GrpcTls | 
   return tls;
 }
 
+const HTTP_REASONS: Readonly<Record<ConnectionBound, string>> = {
+  connections: 'too many connections',
+  file_descriptors: 'few file descriptors are left',
+  hand_over: 'more connections arrive than the workers can be given',
+};
+
 /** What refuses connections, and what probes are answered while no worker is ready. */
 interface DispatchInputs {
   readonly readiness: Readiness;
@@ -186,14 +192,19 @@ function dispatchTo(pool: WorkerPool, app: App, inputs: DispatchInputs): Connect
   const { settings, statistics, log } = app;
   const { readiness, rejections, refusals } = inputs;
   const onRejected = rejections.of('HTTP');
+  const resets = statistics.counter('ratelimit.workers.reset_connections');
   const dispatch: ConnectionDispatch = new ConnectionDispatch({
     pool,
     maxGrpcConnections: settings.grpcMaxConnections,
     unavailable: unavailableHttp({ health: () => readiness.health, checks: () => readiness.checks, onRejected, log }),
     onError: (error) => log.error('a listener has failed', { error }),
+    onReset: (listener) => {
+      resets.add(1);
+      refusals.reset(listener === 'grpc' ? 'gRPC' : 'HTTP');
+    },
     onRefused: (listener, kind, socket) => {
-      if (listener === 'http') return onRejected('connections', socket, 'few file descriptors are left');
-      statistics.counter(`ratelimit_server.http2.${kind}`).add(1);
+      if (listener === 'http') return onRejected('connections', socket, HTTP_REASONS[kind]);
+      statistics.counter(`ratelimit_server.http2.${kind === 'hand_over' ? 'connections' : kind}`).add(1);
       refusals.grpcRefused(kind, dispatch.count('grpc'), settings);
       if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason: '', peer: nameOfPeer(socket) });
       return undefined;

@@ -4,46 +4,43 @@ import type { Settings } from '../settings/settings';
 import { PassingConditions } from '../streams/condition-log';
 import type { Log } from '../streams/ports/log';
 
-/** Why a listener closes a connection when it accepts it. */
-export interface Refusal {
-  /** As in the log lines: `gRPC`. */
-  readonly listener: string;
-  readonly bound: 'connections' | 'open files';
-  /** The setting that bounds the connections. */
-  readonly setting: string;
-  /** The connections that the listener has. */
-  readonly open: number;
-  /** The connections or open files that are permitted. */
-  readonly limit: number;
-}
+/** Why a gRPC connection is refused. `hand_over`: more arrive than can be given to the workers. */
+export type RefusedFor = 'connections' | 'file_descriptors' | 'hand_over';
+
+const LINES: Readonly<Record<RefusedFor, { readonly begins: string; readonly bound: string }>> = {
+  connections: { begins: 'gRPC connections are refused: GRPC_MAX_CONNECTIONS are open', bound: 'connections' },
+  file_descriptors: {
+    begins: 'gRPC connections are refused: the limit of open files (ulimit -n) is almost reached',
+    bound: 'open files',
+  },
+  hand_over: { begins: 'gRPC connections are refused: more arrive than the workers can be given', bound: 'hand-over' },
+};
 
 /** Logs that a listener refuses connections: one line when it begins and one when it ends, whatever the number of connections. */
 export class RefusedConnections {
   readonly #conditions = new PassingConditions();
   readonly #filesLimit = openFilesLimit();
 
-  refused({ listener, bound, setting, open, limit }: Refusal): void {
+  /** @param open the gRPC connections that are open */
+  grpcRefused(why: RefusedFor, open: number, { grpcMaxConnections }: Settings): void {
+    const { begins, bound } = LINES[why];
     this.#conditions.occurred({
-      condition: `${listener} ${bound}`,
-      begins:
-        bound === 'connections'
-          ? `${listener} connections are refused: ${setting} are open`
-          : `${listener} connections are refused: the limit of open files (ulimit -n) is almost reached`,
-      beginFields: { open, limit },
-      ends: `${listener} connections are accepted again`,
+      condition: bound,
+      begins,
+      beginFields: { open, limit: why === 'file_descriptors' ? this.#filesLimit : grpcMaxConnections },
+      ends: 'gRPC connections are accepted again',
       endFields: (count) => ({ refused: count, bound }),
     });
   }
 
-  /** @param open the gRPC connections that are open */
-  grpcRefused(bound: 'connections' | 'file_descriptors', open: number, { grpcMaxConnections }: Settings): void {
-    const isFull = bound === 'connections';
-    this.refused({
-      listener: 'gRPC',
-      bound: isFull ? 'connections' : 'open files',
-      setting: 'GRPC_MAX_CONNECTIONS',
-      open,
-      limit: isFull ? grpcMaxConnections : this.#filesLimit,
+  /** A peer has reset its connection before a worker had it. */
+  reset(listener: string): void {
+    this.#conditions.occurred({
+      condition: `${listener} reset`,
+      begins: 'connections are reset by their peers before a worker has them',
+      beginFields: { listener },
+      ends: 'connections are no longer reset before a worker has them',
+      endFields: (count) => ({ listener, reset: count }),
     });
   }
 

@@ -28,6 +28,8 @@ interface Connection {
 export class WorkerConnections {
   /** The connections that the worker has, or that are on their way to it. */
   readonly load: Record<ListenerName, number> = { grpc: 0, http: 0 };
+  /** Those that are on their way to it. */
+  readonly inTransit: Record<ListenerName, number> = { grpc: 0, http: 0 };
   readonly #child: Pick<ChildProcess, 'send'>;
   readonly #connections = new Map<number, Connection>();
   readonly #taken = new Subject<unknown>();
@@ -47,17 +49,10 @@ export class WorkerConnections {
     const id = (this.#lastId += 1);
     this.#connections.set(id, { listener, socket });
     this.load[listener] += 1;
+    this.inTransit[listener] += 1;
     const passed: Passed = { id, listener };
     // A failure is followed by the end of the worker.
     this.#child.send({ ...passed }, socket, { keepOpen: true }, () => undefined);
-  }
-
-  /** Whether connections of this listener are on their way to the worker. */
-  isExpecting(listener: ListenerName): boolean {
-    for (const connection of this.#connections.values()) {
-      if (connection.listener === listener && connection.socket !== undefined) return true;
-    }
-    return false;
   }
 
   /** The worker has ended: returns the connections that it has not taken, and forgets all. */
@@ -66,6 +61,7 @@ export class WorkerConnections {
       socket === undefined ? [] : [[listener, socket] as const],
     );
     this.#connections.clear();
+    Object.assign(this.inTransit, { grpc: 0, http: 0 });
     this.#taken.next(undefined);
     return untaken;
   }
@@ -74,6 +70,7 @@ export class WorkerConnections {
     const connection = this.#connections.get('taken' in notice ? notice.taken : notice.closed);
     if (connection === undefined) return;
     if ('taken' in notice) {
+      this.inTransit[connection.listener] -= 1;
       connection.socket?.destroy();
       connection.socket = undefined;
       this.#taken.next(undefined);

@@ -8,15 +8,27 @@ import type { WorkerProcess } from './process';
 
 /** Milliseconds that a gRPC connection waits for a worker when none is ready. */
 const WAIT_FOR_WORKER = 1_000;
+/**
+ * How many connections of a listener may be on their way to a worker. A hand-over takes the primary about half a millisecond, so that more
+ * would keep those of the other listener waiting.
+ */
+const MAX_IN_TRANSIT = 16;
+/** How many connections of a listener may wait for that: handing them over takes less than a second. */
+const MAX_QUEUED = 1_000;
 /** Milliseconds in which every worker that answers has taken the connections that are on their way to it. */
 const TAKEN_WITHIN = 1_000;
+
+/** What a connection is refused for. `hand_over`: more arrive than can be given to the workers. */
+export type ConnectionBound = 'connections' | 'file_descriptors' | 'hand_over';
 
 export interface ConnectionDispatchOptions {
   readonly pool: Pick<WorkerPool, 'workers' | 'serving$'>;
   /** How many gRPC connections may be open. */
   readonly maxGrpcConnections: number;
   /** Called for each connection that is closed when it is accepted, before it is closed. */
-  readonly onRefused: (listener: ListenerName, bound: 'connections' | 'file_descriptors', socket: Socket) => void;
+  readonly onRefused: (listener: ListenerName, bound: ConnectionBound, socket: Socket) => void;
+  /** Called for each connection that its peer has reset before a worker had it. */
+  readonly onReset: (listener: ListenerName) => void;
   /** Serves the HTTP connections while no worker is ready. */
   readonly unavailable: { adopt(socket: Socket): void; close(): Promise<void> };
   /** Called when a listener cannot accept a connection. */
@@ -33,6 +45,8 @@ export class ConnectionDispatch {
   readonly #subscription: Subscription;
   /** gRPC connections that wait for a worker, and what ends the wait of each. */
   readonly #waiting = new Map<Socket, NodeJS.Timeout>();
+  /** Connections for which no worker has room, by listener, so that a flood at one does not delay the other. */
+  readonly #queues: Readonly<Record<ListenerName, Socket[]>> = { grpc: [], http: [] };
   readonly #taken = new Subject<unknown>();
   readonly #servers = new Map<ListenerName, Server>();
 
@@ -59,7 +73,7 @@ export class ConnectionDispatch {
 
   /** The connections of a listener that are open or on their way to a worker. */
   count(listener: ListenerName): number {
-    const waiting = listener === 'grpc' ? this.#waiting.size : 0;
+    const waiting = this.#queues[listener].length + (listener === 'grpc' ? this.#waiting.size : 0);
     return this.#options.pool.workers.reduce((sum, { connections }) => sum + connections.load[listener], waiting);
   }
 
@@ -78,28 +92,52 @@ export class ConnectionDispatch {
    */
   async stop(listener: ListenerName): Promise<void> {
     this.#servers.get(listener)?.close();
-    if (listener === 'grpc') for (const socket of this.#waiting.keys()) socket.destroy();
-    const isSettled = () => this.#options.pool.workers.every(({ connections }) => !connections.isExpecting(listener));
+    const queue = this.#queues[listener];
+    if (listener === 'grpc') for (const socket of [...this.#waiting.keys(), ...queue.splice(0)]) socket.destroy();
+    const isSettled = () =>
+      queue.length === 0 &&
+      this.#options.pool.workers.every(({ connections }) => connections.inTransit[listener] === 0);
     if (!isSettled()) await firstValueFrom(merge(this.#taken.pipe(filter(isSettled)), timer(TAKEN_WITHIN)));
   }
 
   /** Ends what is left, when all workers have exited. */
   async close(): Promise<void> {
     this.#subscription.unsubscribe();
-    for (const socket of this.#waiting.keys()) socket.destroy();
+    const { grpc, http } = this.#queues;
+    for (const socket of [...this.#waiting.keys(), ...grpc, ...http]) socket.destroy();
     await this.#options.unavailable.close();
   }
 
-  #refuse(listener: ListenerName, bound: 'connections' | 'file_descriptors', socket: Socket): void {
+  #refuse(listener: ListenerName, bound: ConnectionBound, socket: Socket): void {
     this.#options.onRefused(listener, bound, socket);
     socket.destroy();
   }
 
   #place(listener: ListenerName, socket: Socket): void {
     const worker = leastLoaded(this.#options.pool.workers, listener);
-    if (worker !== undefined) worker.connections.give(listener, socket);
-    else if (listener === 'http') this.#options.unavailable.adopt(socket);
-    else this.#wait(socket);
+    if (worker === undefined && listener === 'http') this.#options.unavailable.adopt(socket);
+    else if (worker === undefined) this.#wait(socket);
+    else if (hasRoom(worker, listener)) this.#give(worker, listener, socket);
+    else if (this.#queues[listener].length < MAX_QUEUED) this.#queues[listener].push(socket);
+    else this.#refuse(listener, 'hand_over', socket);
+  }
+
+  #give({ connections }: WorkerProcess, listener: ListenerName, socket: Socket): void {
+    if (!isReset(socket)) return connections.give(listener, socket);
+    socket.destroy();
+    return this.#options.onReset(listener);
+  }
+
+  /** Places connections of the queues until no worker has room. */
+  #placeQueued(): void {
+    for (const listener of ['http', 'grpc'] as const) {
+      const queue = this.#queues[listener];
+      while (queue.length > 0) {
+        const worker = leastLoaded(this.#options.pool.workers, listener);
+        if (worker !== undefined && !hasRoom(worker, listener)) break;
+        this.#place(listener, queue.shift() as Socket);
+      }
+    }
   }
 
   #wait(socket: Socket): void {
@@ -117,7 +155,10 @@ export class ConnectionDispatch {
 
   #connect({ connections, exited$ }: WorkerProcess): void {
     // oxlint-disable-next-line house-style/kept-subscriptions -- it emits nothing after the end of the worker
-    connections.taken$.subscribe((taken) => this.#taken.next(taken));
+    connections.taken$.subscribe((taken) => {
+      this.#placeQueued();
+      this.#taken.next(taken);
+    });
     // oxlint-disable-next-line house-style/kept-subscriptions -- completes with the process
     exited$.subscribe(() => {
       for (const [listener, socket] of connections.ended()) this.#place(listener, socket);
@@ -129,13 +170,22 @@ export class ConnectionDispatch {
   }
 }
 
+/** Whether the peer has reset a TCP connection from which nothing was read: the system has no address of it any more. */
+function isReset(socket: Socket): boolean {
+  return socket.destroyed || (socket.localAddress !== undefined && socket.remoteAddress === undefined);
+}
+
 type LoadedWorker = Pick<WorkerProcess, 'isServing' | 'isResponsive'> & {
-  readonly connections: Pick<WorkerConnections, 'load'>;
+  readonly connections: Pick<WorkerConnections, 'load' | 'inTransit'>;
 };
 
+function hasRoom({ connections }: LoadedWorker, listener: ListenerName): boolean {
+  return connections.inTransit[listener] < MAX_IN_TRANSIT;
+}
+
 /**
- * The worker to give a connection to: of those that answer, or of all that serve when none does, the one with the fewest connections of
- * that listener, of several the one with the fewest in all, of several the first. Undefined when none serves.
+ * The worker to give a connection to: of those that answer, or of all that serve when none does, and then of those that have room, the one
+ * with the fewest connections of that listener, of several the one with the fewest in all, of several the first. Undefined when none serves.
  */
 export function leastLoaded<W extends LoadedWorker>(workers: readonly W[], listener: ListenerName): W | undefined {
   const [best] = workers
@@ -144,6 +194,7 @@ export function leastLoaded<W extends LoadedWorker>(workers: readonly W[], liste
       const [load, others] = [one.connections.load, other.connections.load];
       return (
         Number(other.isResponsive) - Number(one.isResponsive) ||
+        Number(hasRoom(other, listener)) - Number(hasRoom(one, listener)) ||
         load[listener] - others[listener] ||
         load.grpc + load.http - others.grpc - others.http
       );

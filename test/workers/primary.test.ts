@@ -237,24 +237,69 @@ describe('the process of a worker', () => {
 
 describe('a connection', () => {
   it('goes to the worker with the fewest of its listener, then of all, among those that answer, if one does', () => {
-    function chosen(...workers: readonly (readonly [grpc: number, http: number, isResponsive?: false])[]) {
-      const loaded = workers.map(([grpc, http, isResponsive = true]) => {
-        return { connections: { load: { grpc, http } }, isServing: true, isResponsive };
+    function chosen(
+      ...workers: readonly (readonly [
+        grpc: number,
+        http: number,
+        isResponsive?: false | undefined,
+        inTransit?: number,
+      ])[]
+    ) {
+      const loaded = workers.map(([grpc, http, isResponsive = true, moving = 0]) => {
+        const inTransit = { grpc: moving, http: 0 };
+        return { connections: { load: { grpc, http }, inTransit }, isServing: true, isResponsive };
       });
       return loaded.findIndex((worker) => worker === leastLoaded(loaded, 'grpc'));
     }
     expect([chosen([2, 0], [1, 9]), chosen([1, 5], [1, 2], [2, 0]), chosen([1, 1], [1, 1])]).toEqual([1, 1, 0]);
     expect([chosen([0, 0, false], [3, 0]), chosen([1, 0, false], [0, 0, false]), chosen()]).toEqual([1, 1, -1]);
+    // A worker has room for those on their way to it.
+    expect([chosen([20, 0, undefined, 16], [30, 0]), chosen([20, 0, undefined, 15], [30, 0])]).toEqual([1, 0]);
+  });
+
+  it('waits while 16 of its listener are on their way to the worker, is refused behind 1,000, and has a way for each listener', async () => {
+    const worker = new FakeWorker(1);
+    worker.isServing = true;
+    const refused: unknown[] = [];
+    const serving$ = new Subject<WorkerProcess>();
+    const dispatch = new ConnectionDispatch({
+      pool: { serving$, workers: [worker as unknown as WorkerProcess] },
+      maxGrpcConnections: 100_000,
+      onRefused: (...[listener, bound]) => void refused.push([listener, bound]),
+      onReset: () => undefined,
+      unavailable: { adopt: () => undefined, close: () => Promise.resolve() },
+      onError: () => undefined,
+    });
+    serving$.next(worker as unknown as WorkerProcess);
+    const sockets = Array.from({ length: 1018 }, () => new Socket());
+    const [http, ...grpc] = sockets;
+    for (const socket of grpc) dispatch.accepted('grpc', socket);
+    expect([worker.sockets, refused, dispatch.count('grpc')]).toEqual([
+      grpc.slice(0, 16),
+      [['grpc', 'hand_over']],
+      1016,
+    ]);
+    expect(grpc.map(({ destroyed }) => destroyed).lastIndexOf(false)).toBe(1015);
+    dispatch.accepted('http', http!);
+    worker.notice({ taken: 1 });
+    expect(worker.sockets.slice(16)).toEqual([http, grpc[16]]);
+    // Those that wait are not served any more when the listener is closed.
+    void dispatch.stop('grpc');
+    expect(grpc.filter(({ destroyed }) => !destroyed)).toEqual(grpc.slice(1, 17));
+    await dispatch.close();
+    for (const socket of sockets) socket.destroy();
   });
 
   it('waits for the first worker if it is of gRPC, passes to another one until it is taken, and is counted until its end', async () => {
     const serving$ = new Subject<WorkerProcess>();
     const unavailable: Socket[] = [];
+    const refused: string[] = [];
     const pool = { serving$, workers: [] as WorkerProcess[] };
     const dispatch = new ConnectionDispatch({
       pool,
       maxGrpcConnections: 2,
-      onRefused: () => undefined,
+      onRefused: (_listener, bound) => void refused.push(bound),
+      onReset: () => undefined,
       unavailable: { adopt: (socket) => unavailable.push(socket), close: () => Promise.resolve() },
       onError: () => undefined,
     });

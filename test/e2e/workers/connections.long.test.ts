@@ -69,6 +69,22 @@ describe('the connections of an instance with two workers', () => {
     await instance.expectSpread(weir, [4, 4]);
   });
 
+  it('are dropped and counted when they are reset before a worker has them, and do not delay others', async () => {
+    await using weir = await start();
+    const pid = weir.pid!;
+    process.kill(pid, 'SIGSTOP');
+    for (let count = 0; count < 400; count += 1) {
+      const socket = connectTo(weir.ports.grpc, '127.0.0.1');
+      await once(socket, 'connect');
+      socket.resetAndDestroy();
+    }
+    const opened = open(2, `http://${weir.grpcAddress}`);
+    process.kill(pid, 'SIGCONT');
+    await opened;
+    expect((await weir.statistics()).get('ratelimit.workers.reset_connections')).toBe(400);
+    await weir.line(/connections are no longer reset before a worker has them" listener=gRPC reset=400/);
+  });
+
   it('are bounded for all workers together', async () => {
     await using weir = await start({ GRPC_MAX_CONNECTIONS: '3' });
     using clients = await instance.Clients.open(weir, 3);
