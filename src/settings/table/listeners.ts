@@ -22,7 +22,7 @@ export const listenerSettings = group({
     setting('GRPC_MAX_CONNECTION_AGE', span, 24 * HOUR)`
       Age, plus or minus 10 %, at which the server asks a client to reconnect (GOAWAY); 0: never.`,
     setting('GRPC_MAX_CONNECTION_AGE_GRACE', span, HOUR, isNot('GRPC_MAX_CONNECTION_AGE', '0'))`
-      Time after that GOAWAY at which the connection is closed even if calls are in flight; 0: never.`,
+      Time after that GOAWAY at which the connection is closed; calls in flight and a Watch end with UNAVAILABLE. 0: never.`,
     setting('GRPC_MAX_CONNECTIONS', positive, 16_384)`
       Open gRPC connections; further ones are closed when they are accepted. Each needs a file descriptor.`,
     setting('DEBUG_HOST', hostName, '0.0.0.0')`

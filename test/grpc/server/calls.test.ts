@@ -1,8 +1,10 @@
 import { Client, credentials, status } from '@grpc/grpc-js';
 import fc from 'fast-check';
-import { ErrorCode, FrameType } from '../../../src/grpc/http2/protocol';
+import { BehaviorSubject } from 'rxjs';
+import { ErrorCode, Flag, FrameType } from '../../../src/grpc/http2/protocol';
 import { GrpcStatus } from '../../../src/grpc/method';
 import { observedMethods } from '../../../src/grpc/observed-methods';
+import { healthService } from '../../../src/grpc/server/health-service';
 import { encodeStatusMessage } from '../../../src/grpc/server/responses';
 import { parseTimeout } from '../../../src/grpc/server/requests';
 import { grpcGauges } from '../../../src/main/servers';
@@ -15,6 +17,7 @@ import {
   bodiesOf,
   data,
   fieldsOf,
+  goawaysOf,
   hello,
   ofType,
   ping,
@@ -31,12 +34,13 @@ import { Seen, type TestServer, methods, pass, startServer, unaryCall } from './
 
 const MIB = 2 ** 20;
 const HOUR = 3_600_000;
-const { RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED } = GrpcStatus;
+const { RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAVAILABLE } = GrpcStatus;
 
 const disposables: (() => unknown)[] = [];
 afterEach(async () => {
   for (const dispose of disposables.splice(0).toReversed()) await dispose();
   jest.restoreAllMocks();
+  passed = 0;
 });
 
 async function start(...options: Parameters<typeof startServer>): Promise<TestServer> {
@@ -76,10 +80,12 @@ async function settled(client: RawClient): Promise<void> {
   client.send(ping(opaque));
   await client.until('the end of the turn', () => client.isAcknowledged(opaque));
 }
+const realNow = performance.now.bind(performance);
+let passed = 0;
 /** Lets the server believe that time has passed. */
 function passTime(ms: number): void {
-  const now = performance.now.bind(performance);
-  jest.spyOn(performance, 'now').mockImplementation(() => now() + ms);
+  passed += ms;
+  jest.spyOn(performance, 'now').mockImplementation(() => realNow() + passed);
 }
 
 describe('a grpc-js client', () => {
@@ -352,6 +358,37 @@ describe('a server with more work than time', () => {
       return grpcServer.waitingStreams === 0 && seen.messages.filter((each) => each === message).length === 2;
     });
     expect(grpcServer.heldBytes).toBe(0);
+  });
+});
+
+describe('the calls of a connection that has reached its age', () => {
+  it('go on until the grace is over, a Watch too, and then end with UNAVAILABLE and are cancelled', async () => {
+    const seen = new Seen();
+    const health$ = new BehaviorSubject({ healthy: true });
+    const watch = healthService(health$).streaming.get('/grpc.health.v1.Health/Watch')!;
+    const limits = { maxAgeMs: HOUR, maxAgeGraceMs: HOUR };
+    const server = await start({ limits, streaming: new Map([['/test.Service/Watch', watch]]) }, seen);
+    const client = sending(server, hello(), callFrames(1, 'Hold'), callFrames(3, 'Hold'));
+    client.send(callHeaders(5, 'Watch'), data(5, prefixed(''), true));
+    function watched(): number {
+      return bodiesOf(client.frames, 5).length;
+    }
+    await client.until('the first status', () => watched() === 1);
+    passTime(2 * HOUR);
+    await client.until('GOAWAY', () => goawaysOf(client.frames).length === 1);
+    client.send(ping(ofType(client.frames, FrameType.PING).at(-1)!.payload.toString('latin1'), Flag.ACK));
+    await client.until('the final GOAWAY', () => goawaysOf(client.frames).length === 2);
+    health$.next({ healthy: false });
+    seen.held[0]!.reply(Buffer.from('answered'));
+    await client.until('the second status', () => watched() === 2);
+    expect(await statusOf(client, 1)).toBe(GrpcStatus.OK);
+    expect([health$.observed, seen.cancelled]).toEqual([true, []]);
+    passTime(HOUR);
+
+    expect([await statusOf(client, 3), await statusOf(client, 5)]).toEqual([UNAVAILABLE, UNAVAILABLE]);
+    await client.until('the end', () => client.isEnded);
+    expect(resetsOf(client.frames)).toEqual([]);
+    expect([health$.observed, seen.cancelled]).toEqual([false, ['cancelled']]);
   });
 });
 
