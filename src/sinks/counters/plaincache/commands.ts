@@ -1,7 +1,63 @@
+import { crc32 } from 'node:zlib';
 import { LARGEST_COUNT } from '../../../limiter/counter-operation';
+import { DecisionError } from '../../../limiter/decision-error';
 import { excerpt } from '../../../text/excerpt';
 import type { Request } from './connection';
-import type { WireKey } from './keys';
+
+const MAX_KEY_BYTES = 250;
+const FIRST_LEGAL = 0x21;
+const DELETE = 0x7f;
+
+/**
+ * A key as memcached receives it: its bytes in UTF-8, one character for each. This form is written as Latin-1, and the server returns
+ * it.
+ */
+export type WireKey = string;
+
+/**
+ * Converts a key, with the rules of the Go service's client: at most 250 bytes, without blanks and control characters. The server would
+ * take what follows a blank for another word of the command, and what follows a line end for another command.
+ *
+ * @throws DecisionError `invalid_request` for any other key
+ */
+export function wireKey(key: string): WireKey {
+  if (key.length <= MAX_KEY_BYTES && isPlain(key)) return key;
+  const wire = Buffer.from(key, 'utf8').toString('latin1');
+  if (wire.length > MAX_KEY_BYTES) {
+    throw illegalKey(`has ${wire.length} bytes, and memcached allows ${MAX_KEY_BYTES}`);
+  }
+  for (let index = 0; index < wire.length; index += 1) {
+    const byte = wire.charCodeAt(index);
+    if (byte < FIRST_LEGAL || byte === DELETE) {
+      throw illegalKey('contains white space or a control character, which memcached does not allow');
+    }
+  }
+  return wire;
+}
+
+/** Whether every character is a legal one of ASCII, as in most keys: they are their own wire form. */
+function isPlain(key: string): boolean {
+  for (let index = 0; index < key.length; index += 1) {
+    const code = key.charCodeAt(index);
+    if (code < FIRST_LEGAL || code >= DELETE) return false;
+  }
+  return true;
+}
+
+function illegalKey(problem: string): DecisionError {
+  return new DecisionError('invalid_request', `the key of a counter ${problem}`);
+}
+
+/**
+ * The node that holds a key: CRC-32 (IEEE) of its bytes, modulo the number of nodes in their given order. Equal to the client of the
+ * Go service, so that both can share the nodes. A node that is away keeps its keys.
+ *
+ * @param nodes at least one
+ */
+export function selectNode<T>(key: WireKey, nodes: readonly T[]): T {
+  const index = nodes.length === 1 ? 0 : crc32(Buffer.from(key, 'latin1')) % nodes.length;
+  return nodes[index]!;
+}
 
 /**
  * The most keys of one request. A server replies to a `get` only when it has read the whole line and looked up all of its keys, so in
@@ -51,8 +107,8 @@ export interface WriteCommand {
   readonly lifetime: number;
 }
 
-/** The outcome of one command: done, a condition that was not met, or the error line of the server. */
-export type WriteOutcome = 'done' | 'not stored' | 'not found' | Error;
+/** The outcome of one command, by its name in statistics: done, a condition that was not met, or the error line of the server. */
+export type WriteOutcome = 'success' | 'not_stored' | 'miss' | Error;
 
 /** Executes commands. @param outcomes receives one for each, in their order, each when it arrives */
 export function write(commands: readonly WriteCommand[], outcomes: WriteOutcome[]): readonly Request<true>[] {
@@ -80,9 +136,9 @@ const COMMAND_ERROR = /^(?:SERVER_ERROR |CLIENT_ERROR cannot increment or decrem
 
 /** Every line is compared with what its command allows: a reply too many would otherwise be assigned to the next command. */
 function outcomeOf({ kind }: WriteCommand, line: string): WriteOutcome {
-  if (kind === 'add' ? line === 'STORED' : NUMBER.test(line)) return 'done';
-  if (kind === 'add' && line === 'NOT_STORED') return 'not stored';
-  if (kind !== 'add' && line === 'NOT_FOUND') return 'not found';
+  if (kind === 'add' ? line === 'STORED' : NUMBER.test(line)) return 'success';
+  if (kind === 'add' && line === 'NOT_STORED') return 'not_stored';
+  if (kind !== 'add' && line === 'NOT_FOUND') return 'miss';
   if (COMMAND_ERROR.test(line)) return replied(line);
   throw unexpected(kind, line);
 }

@@ -1,17 +1,25 @@
 import { BehaviorSubject, Observable, Subject, type Subscriber } from 'rxjs';
-import type { Count, CounterOperation } from '../../../limiter/counter-operation';
+import { type Count, type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
 import { DecisionError } from '../../../limiter/decision-error';
+import type { Counter } from '../../../statistics/counter';
+import type { Statistics } from '../../../statistics/statistics';
 import { ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
-import type { Expiry } from '../counting';
+import { type Expiry, decideGuards } from '../counting';
 import { parseServer } from '../server-address';
-import { type StoredValue, VERSION, type WriteCommand, type WriteOutcome, get, write } from './commands';
+import {
+  type StoredValue,
+  VERSION,
+  type WireKey,
+  type WriteCommand,
+  type WriteOutcome,
+  get,
+  wireKey,
+  write,
+} from './commands';
 import { Connection, type ConnectionContext } from './connection';
-import { type WireKey, wireKey } from './keys';
-import type { PlaincacheStatistics } from './plaincache-statistics';
-import { planBatch } from './plan-batch';
 
 /** How often a node that is away is tried, in milliseconds. */
 const PROBE_INTERVAL = 250;
@@ -202,8 +210,8 @@ function commandsLeft(commands: readonly WriteCommand[], outcomes: readonly Writ
   const left: WriteCommand[] = [];
   commands.forEach((command, index) => {
     const outcome = outcomes[index];
-    if (outcome === 'not stored') left.push({ ...command, kind: 'incr' });
-    if (outcome !== 'not found') return;
+    if (outcome === 'not_stored') left.push({ ...command, kind: 'incr' });
+    if (outcome !== 'miss') return;
     if (created.has(command.key)) left.push(command);
     else if (command.kind !== 'decr') {
       created.add(command.key);
@@ -211,4 +219,109 @@ function commandsLeft(commands: readonly WriteCommand[], outcomes: readonly Writ
     }
   });
   return left;
+}
+
+interface BatchKeys {
+  /** The key of each operation. */
+  readonly wires: readonly WireKey[];
+  /** The values that were read. */
+  readonly stored: ReadonlyMap<WireKey, StoredValue>;
+}
+
+interface BatchPlan {
+  /** The count after each operation. */
+  readonly counts: readonly number[];
+  /** What changes the counters accordingly, in order. */
+  readonly commands: readonly WriteCommand[];
+}
+
+/** A key as the operations so far have left it. */
+interface KeyState {
+  /** Undefined while the key is absent. */
+  count: number | undefined;
+  /** The last command on the key, if it is an addition: further additions are joined with it. */
+  addition: { hits: number } | undefined;
+}
+
+/**
+ * Decides a batch on counts that were read, as if its operations were applied one after the other: the counts after them, and the
+ * commands that the server still has to execute. Subtracting creates no key; a counter saturates at 2^53 − 1.
+ */
+function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchKeys, expiry: Expiry): BatchPlan {
+  const operations = batch.some(({ guard }) => guard !== undefined)
+    ? decideGuards(
+        batch,
+        wires.map((wire) => stored.get(wire) ?? 0),
+      )
+    : batch;
+  const keys = new Map<WireKey, KeyState>();
+  const commands: WriteCommand[] = [];
+  const counts = operations.map(({ hits, windowSeconds }, index) => {
+    const wire = wires[index]!;
+    const state = keys.get(wire) ?? { count: stored.get(wire), addition: undefined };
+    keys.set(wire, state);
+    const before = state.count ?? 0;
+    if (hits === 0 || (hits < 0 && state.count === undefined)) return before;
+    state.count = Math.min(LARGEST_COUNT, Math.max(0, before + hits));
+    // Near the largest count, only the hits that fit are added: memcached would count on up to 2^64 and then from 0.
+    const added = state.count - before;
+    if (hits < 0) {
+      commands.push({ kind: 'decr', key: wire, hits: -hits, lifetime: 0 });
+      state.addition = undefined;
+    } else if (added > 0 && state.addition !== undefined) state.addition.hits += added;
+    else if (added > 0) {
+      const addition = { kind: 'incr', key: wire, hits: added, lifetime: expiry.of(windowSeconds) } as const;
+      commands.push((state.addition = addition));
+    }
+    return state.count;
+  });
+  return { counts, commands };
+}
+
+/** The statistics of the store, with the names of the Go service, and the hits that it could not count. */
+export class PlaincacheStatistics {
+  readonly #keysRequested: Counter;
+  readonly #keysFound: Counter;
+  readonly #droppedHits: Counter;
+  /** By command and outcome; the Go service does not count subtractions. */
+  readonly #outcomes: ReadonlyMap<string, ReadonlyMap<string, Counter>>;
+
+  constructor(statistics: Statistics) {
+    function counter(name: string): Counter {
+      return statistics.counter(`ratelimit.memcache.${name}`);
+    }
+    function outcomes(name: string, ...codes: readonly string[]): ReadonlyMap<string, Counter> {
+      return new Map(codes.map((code) => [code, counter(`${name}.__code=${code}`)]));
+    }
+    this.#keysRequested = counter('keys_requested');
+    this.#keysFound = counter('keys_found');
+    this.#droppedHits = counter('dropped_hits');
+    this.#outcomes = new Map([
+      ['get', outcomes('multiget', 'success', 'error')],
+      ['incr', outcomes('increment', 'success', 'miss', 'error')],
+      ['add', outcomes('add', 'success', 'not_stored', 'error')],
+    ]);
+  }
+
+  /** @param found the keys whose values have arrived, in a read that failed as well */
+  read(code: 'success' | 'error', { requested, found }: { readonly requested: number; readonly found: number }): void {
+    this.#keysRequested.add(requested);
+    this.#keysFound.add(found);
+    this.#outcomes.get('get')?.get(code)?.add(1);
+  }
+
+  /** @param outcome undefined: the connection failed before the reply */
+  wrote(command: WriteCommand, outcome: WriteOutcome | undefined): void {
+    const isError = outcome === undefined || outcome instanceof Error;
+    if (isError) this.dropped(command);
+    this.#outcomes
+      .get(command.kind)
+      ?.get(isError ? 'error' : outcome)
+      ?.add(1);
+  }
+
+  /** Hits that were not sent, or perhaps not counted. */
+  dropped({ kind, hits }: WriteCommand): void {
+    if (kind !== 'decr') this.#droppedHits.add(hits);
+  }
 }

@@ -17,17 +17,26 @@ import {
 import type { CounterOperation } from '../../../limiter/counter-operation';
 import { DecisionError } from '../../../limiter/decision-error';
 import type { Statistics } from '../../../statistics/statistics';
-import type { CounterAdministration } from '../../../streams/ports/counter-administration';
+import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { Expiry } from '../counting';
 import { ConditionLog } from '../../../streams/condition-log';
 import { type StoreTlsFiles, TlsMaterial } from '../tls-material';
-import { counterAdministration } from './administer-counters';
-import { selectNode, wireKey } from './keys';
-import { Node } from './node';
+import {
+  type ReadCounter,
+  type StoredValue,
+  type WireKey,
+  get,
+  metaGet,
+  remove,
+  selectNode,
+  set,
+  wireKey,
+} from './commands';
+import type { Connection } from './connection';
+import { Node, PlaincacheStatistics } from './node';
 import { lookUpSrv, srvServers } from './srv-records';
-import { PlaincacheStatistics } from './plaincache-statistics';
 
 /** The time that an exchange with a server may take, in milliseconds: that of the Go service's client, which has no setting. */
 const TIMEOUT = 500;
@@ -144,4 +153,51 @@ function anyIsUp(nodes: readonly Node[]): Observable<boolean> {
       finalize(() => checks.unsubscribe()),
     );
   });
+}
+
+/** An absent key, or one whose value is no number. */
+const NOTHING: StoredCounter = { count: 0, timeToLive: null };
+
+/** Administers counters between the batches of their servers. @param nodeOf undefined while the servers are not known */
+function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, expiry: Expiry): CounterAdministration {
+  async function administer<T>(
+    { key }: CounterKey,
+    run: (connection: Connection, wire: WireKey) => Promise<T>,
+  ): Promise<T> {
+    const wire = wireKey(key);
+    const node = nodeOf(wire);
+    if (node === undefined) throw new DecisionError('store_failed', 'the memcached servers are not known yet');
+    return node.administer((connection) => run(connection, wire));
+  }
+
+  function change(counter: CounterKey, count: number | undefined): Promise<StoredCounter> {
+    return administer(counter, async (connection, key) => {
+      const before = await read(connection, key);
+      const timeToLive = before?.timeToLive ?? null;
+      // The expiry is sent in whole seconds, and one is added to it.
+      const lifetime = timeToLive === null ? expiry.of(counter.windowSeconds) : Math.max(1, timeToLive - 1);
+      const cause = await connection.write(count === undefined ? remove(key) : set(key, count, lifetime));
+      if (cause === true) return counterOf(before);
+      throw new DecisionError('store_failed', 'a memcached server rejected the change', { cause });
+    });
+  }
+  return {
+    readCounter: (counter) => administer(counter, async (connection, key) => counterOf(await read(connection, key))),
+    setCounter: (counter, count) => change(counter, count),
+    clearCounter: (counter) => change(counter, undefined),
+  };
+}
+
+/** The key; undefined when it is absent. */
+async function read(connection: Connection, key: WireKey): Promise<ReadCounter | undefined> {
+  const reply = await connection.read(metaGet(key));
+  if (reply === 'absent') return undefined;
+  if (reply !== 'unsupported') return reply;
+  const values = new Map<WireKey, StoredValue>();
+  await Promise.all(get(new Set([key]), values).map((request) => connection.read(request)));
+  return values.has(key) ? { count: values.get(key), timeToLive: null } : undefined;
+}
+
+function counterOf(counter: ReadCounter | undefined): StoredCounter {
+  return counter === undefined ? NOTHING : { count: counter.count ?? 0, timeToLive: counter.timeToLive };
 }
