@@ -6,11 +6,9 @@ const started = new Date().toISOString();
 printStatus('generating TypeScript from proto/');
 rmSync(`${ROOT}/src/gen`, { recursive: true, force: true });
 run('node_modules/.bin/buf', ['generate']);
-// The descriptors for server reflection become a module, so that they are available wherever the program runs. Profiles are no
-// part of the gRPC services.
+// The descriptors for server reflection become a module, so that they are available wherever the program runs.
 const descriptorSet = `${ROOT}/src/gen/descriptor-set.binpb`;
-const onlyServices = ['--exclude-path', 'proto/perftools', '--exclude-source-info'];
-run('node_modules/.bin/buf', ['build', '--as-file-descriptor-set', ...onlyServices, '-o', descriptorSet]);
+run('node_modules/.bin/buf', ['build', '--as-file-descriptor-set', '--exclude-source-info', '-o', descriptorSet]);
 writeFileSync(
   `${ROOT}/src/gen/descriptor-set.ts`,
   `export const DESCRIPTOR_SET = '${readFileSync(descriptorSet, 'base64')}';\n`,

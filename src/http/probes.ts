@@ -1,27 +1,62 @@
-import type { Middleware } from 'koa';
-import type { Check } from '../streams/readiness';
+import type { Check, Health } from '../streams/readiness';
+import { GET, type Route } from './listener';
 
-/** `GET /livez`: 200 as long as the process can respond, whatever it waits for. */
-export const livez: Middleware = (ctx) => {
-  ctx.type = 'text/plain';
-  ctx.body = 'ok';
-};
+/** What probes are answered. */
+export interface ProbeInputs {
+  readonly health: () => Health;
+  /** What `/readyz` lists. */
+  readonly checks: () => readonly Check[];
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
 
 /**
- * `GET /readyz`: 200 `ok`, or 503 and one line for each check: `[+]store ok` or `[-]store failed: reason`. With `?verbose` the lines
- * are there in both cases.
+ * `/healthcheck`: 200 `OK`, or another status, usually 500, with the unhealthy components.
+ * `/readyz`: 200 `ok`, or 503 and one line for each check: `[+]store ok` or `[-]store failed: reason`. With `?verbose` the lines are
+ * there in both cases.
+ * `/livez`: 200 as long as the process can respond, whatever it waits for.
  */
-export function readyzRoute(checks: () => readonly Check[]): Middleware {
-  return (ctx) => {
-    const all = checks();
-    const isReady = all.every(({ failure }) => failure === undefined);
-    ctx.status = isReady ? 200 : 503;
-    ctx.type = 'text/plain';
-    const isBrief = isReady && ctx.query['verbose'] === undefined;
-    ctx.body = isBrief ? 'ok' : `${all.map(lineOf).join('\n')}\nreadyz check ${isReady ? 'passed' : 'failed'}\n`;
+export function probes({ health, checks }: ProbeInputs, unhealthyStatus = 500): readonly Route[] {
+  return [
+    probe('/healthcheck', 'whether the service can be called, from its start on', () =>
+      healthAnswer(health(), unhealthyStatus),
+    ),
+    probe('/readyz', 'the same for readiness probes; with ?verbose, one line for each check', (isVerbose) =>
+      readyAnswer(checks(), isVerbose),
+    ),
+    probe('/livez', 'whether the process responds, for liveness probes', () => ({ status: 200, text: 'ok' })),
+  ];
+}
+
+function probe(path: string, description: string, answer: (isVerbose: boolean) => Answer): Route {
+  return {
+    path,
+    description,
+    allow: GET,
+    handle: (ctx) => {
+      const { status, text } = answer(ctx.query['verbose'] !== undefined);
+      ctx.status = status;
+      ctx.type = 'text/plain';
+      ctx.body = text;
+    },
   };
 }
 
-function lineOf({ name, failure }: Check): string {
-  return failure === undefined ? `[+]${name} ok` : `[-]${name} failed: ${failure}`;
+function healthAnswer({ healthy, unhealthy }: Health, unhealthyStatus: number): Answer {
+  return healthy
+    ? { status: 200, text: 'OK' }
+    : { status: unhealthyStatus, text: `unhealthy: ${unhealthy.join(', ')}` };
+}
+
+function readyAnswer(checks: readonly Check[], isVerbose: boolean): Answer {
+  const isReady = checks.every(({ failure }) => failure === undefined);
+  if (isReady && !isVerbose) return { status: 200, text: 'ok' };
+  const lines = checks.map(({ name, failure }) =>
+    failure === undefined ? `[+]${name} ok` : `[-]${name} failed: ${failure}`,
+  );
+  const text = `${lines.join('\n')}\nreadyz check ${isReady ? 'passed' : 'failed'}\n`;
+  return { status: isReady ? 200 : 503, text };
 }

@@ -1,44 +1,18 @@
 import type { Socket } from 'node:net';
-import { Router } from '@koa/router';
-import Koa from 'koa';
-import type { Check, Health } from '../streams/readiness';
-import type { Decide } from '../streams/ports/decide';
-import type { Log } from '../streams/ports/log';
-import type { Tracer } from '../streams/ports/tracer';
-import { healthcheckRoute } from './healthcheck';
-import { livez, readyzRoute } from './probes';
-import { errorBoundary } from './server/error-boundary';
-import { type JsonLimits, type OnMalformed, jsonHandler } from './json/json-handler';
 import type { TcpAddress } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
-import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
-import {
-  type HttpServer,
-  type ListeningHttpServer,
-  type HttpServerOptions as ServerOptions,
-  adoptingHttpServer,
-  startHttpServer,
-} from './server/http-server';
-import { type HttpLimits, type HttpTimeouts, PUBLIC_LIMITS } from './server/limits';
-import type { OnHttpRejected } from './server/rejections';
-import type { RequestHandler } from './server/respond-json';
-import { traced } from './traced';
+import type { Log } from '../streams/ports/log';
+import type { BodyLimits } from './body';
+import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
+import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, type OnHttpRejected, PUBLIC_LIMITS } from './limits';
+import { HttpListener } from './listener';
+import { type ProbeInputs, probes } from './probes';
 
-export interface HttpServerOptions {
-  readonly decide: Decide;
-  readonly health: () => Health;
-  /** What `/readyz` lists. */
-  readonly checks: () => readonly Check[];
-  /** Called for each /json body that is not a RateLimitRequest, to be counted and logged. */
-  readonly onMalformed: OnMalformed;
-  readonly onRejected: OnHttpRejected;
-  readonly log: Log;
-  /** Chooses the requests of /json to trace. */
-  readonly tracer?: Tracer | undefined;
+export interface HttpServerOptions extends JsonHandlerOptions, ProbeInputs {
   /** The timeouts that differ from {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Partial<HttpTimeouts>;
   /** The limits that differ from the defaults. */
-  readonly limits?: Partial<HttpLimits & JsonLimits>;
+  readonly limits?: Partial<HttpLimits & BodyLimits>;
   /** Whether an accepted socket leaves enough file descriptors free; by default those that the process needs for itself. */
   readonly leavesFilesFree?: (socket: Socket) => boolean;
 }
@@ -57,54 +31,68 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
  *
  * @throws when it cannot listen, with a human-readable message
  */
-export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<ListeningHttpServer> {
-  const { host, port, inherited } = options;
-  const json = jsonHandler(options);
-  return startHttpServer(application(options, json), {
-    at: { host, port, inherited },
-    log: options.log,
-    ...serverOptions(options, json),
-  });
+export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<HttpListener> {
+  return adoptingHttp(options).listen(options);
 }
 
 /** The same for connections that are accepted elsewhere. */
-export function adoptingHttp(options: HttpServerOptions): HttpServer {
+export function adoptingHttp(options: HttpServerOptions): HttpListener {
+  const { timeouts, limits, onRejected, log } = options;
   const json = jsonHandler(options);
-  return adoptingHttpServer(application(options, json), serverOptions(options, json));
-}
-
-function application({ health, checks, log, tracer }: HttpServerOptions, json: RequestHandler): Koa {
-  const router = new Router({ sensitive: true, strict: true });
-  router.all('/json', methodNotAllowed('POST'));
-  const probes = { '/healthcheck': healthcheckRoute(health), '/livez': livez, '/readyz': readyzRoute(checks) };
-  for (const [path, get] of Object.entries(probes)) router.get(path, get).all(path, methodNotAllowed('GET, HEAD'));
-
-  const app = new Koa();
-  app.on('error', logConnectionErrors(log));
-  // Under other spellings of the target, such as one with a query; the usual one does not come here.
-  app.use((ctx, next) => {
-    if (ctx.path !== '/json' || ctx.method !== 'POST') return next();
-    ctx.respond = false;
-    return json(ctx.req, ctx.res);
-  });
-  if (tracer !== undefined) app.use(traced('/json', tracer));
-  app
-    .use(errorBoundary(log))
-    .use(router.routes())
-    .use(notFound(['POST /json', ...Object.keys(probes).map((path) => `GET ${path}`)]));
-  return app;
-}
-
-function serverOptions(
-  { timeouts, limits, onRejected, leavesFilesFree: leavesFree }: HttpServerOptions,
-  json: RequestHandler,
-): ServerOptions {
   const filesLimit = openFilesLimit();
-  return {
+  const answered = probes(options);
+  return new HttpListener({
+    direct: { method: 'POST', target: '/json', handle: json },
+    routes: [
+      ...answered,
+      // Other methods, and other spellings of the target, such as one with a query.
+      {
+        path: '/json',
+        handle: (ctx) => {
+          ctx.respond = false;
+          json(ctx.req, ctx.res);
+        },
+      },
+    ],
+    available: ['POST /json', ...answered.map(({ path }) => `GET ${path}`)],
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
     limits: { ...PUBLIC_LIMITS, ...limits },
+    leavesFilesFree: options.leavesFilesFree ?? ((socket) => leavesFilesFree(socket, filesLimit)),
     onRejected,
-    leavesFilesFree: leavesFree ?? ((socket) => leavesFilesFree(socket, filesLimit)),
-    direct: { method: 'POST', target: '/json', handle: json },
-  };
+    log,
+  });
+}
+
+export interface UnavailableOptions extends ProbeInputs {
+  readonly onRejected: OnHttpRejected;
+  readonly log: Log;
+}
+
+const UNAVAILABLE_TIMEOUTS: HttpTimeouts = {
+  headers: 5_000,
+  request: 5_000,
+  response: 5_000,
+  keepAlive: 1_000,
+  inactive: 5_000,
+  grace: 500,
+};
+
+/**
+ * Answers every request with status 503 in place of a process that could decide it, `/healthcheck` with what is unhealthy, and
+ * `/livez` with 200. Each connection ends after its first response, so that the next one can reach that process.
+ */
+export function unavailableHttp({ health, checks, onRejected, log }: UnavailableOptions): HttpListener {
+  const message = 'no worker of this instance is ready; try again later';
+  return new HttpListener({
+    routes: probes({ checks, health: () => ({ ...health(), healthy: false }) }, 503),
+    before: (ctx, next) => {
+      ctx.set('Connection', 'close');
+      return next();
+    },
+    otherwise: { status: 503, code: 'unavailable', message },
+    timeouts: UNAVAILABLE_TIMEOUTS,
+    limits: OPERATOR_LIMITS,
+    onRejected,
+    log,
+  });
 }

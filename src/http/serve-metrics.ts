@@ -1,13 +1,10 @@
 import { Readable, pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
-import Koa from 'koa';
-import type { Log } from '../streams/ports/log';
-import { errorBoundary } from './server/error-boundary';
+import type { Context } from 'koa';
 import type { TcpAddress } from '../net/listen';
-import { logConnectionErrors, methodNotAllowed, notFound } from './server/fallbacks';
-import { type ListeningHttpServer, startHttpServer } from './server/http-server';
-import { type HttpTimeouts, OPERATOR_LIMITS } from './server/limits';
-import type { OnHttpRejected } from './server/rejections';
+import type { Log } from '../streams/ports/log';
+import { type HttpTimeouts, OPERATOR_LIMITS, type OnHttpRejected } from './limits';
+import { GET, HttpListener } from './listener';
 
 export interface MetricsServerOptions extends TcpAddress {
   /** The path of the page (PULLMETRICS_PATH). */
@@ -33,39 +30,32 @@ const TIMEOUTS: HttpTimeouts = {
  *
  * @throws when it cannot listen, with a human-readable message
  */
-export function serveMetrics({
-  path,
-  page,
-  onRejected,
-  log,
-  ...at
-}: MetricsServerOptions): Promise<ListeningHttpServer> {
-  const reject = methodNotAllowed('GET, HEAD');
-  const app = new Koa();
-  app.on('error', logConnectionErrors(log));
-  app
-    .use(errorBoundary(log))
-    .use((ctx, next) => {
-      // Compared literally: the path is a setting, not a route pattern.
-      if (ctx.path !== path) return next();
-      if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return reject(ctx, next);
-      ctx.set('Content-Type', CONTENT_TYPE);
-      ctx.vary('Accept-Encoding');
-      ctx.status = 200;
-      if (ctx.method === 'HEAD') return undefined;
-      const text = Readable.from(page(), { objectMode: false });
-      if (ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') {
-        ctx.body = text;
-        return undefined;
-      }
-      ctx.set('Content-Encoding', 'gzip');
-      // A page consists of numbers and repeated names: even the fastest level makes it about fifteen times smaller.
-      ctx.body = pipeline(text, createGzip({ level: 1 }), (error) => {
-        // A premature close only means that the scraper disconnected; other errors are logged.
-        if (error && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') ctx.app.emit('error', error, ctx);
-      });
-      return undefined;
-    })
-    .use(notFound([path]));
-  return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected, log });
+export function serveMetrics(options: MetricsServerOptions): Promise<HttpListener> {
+  const { path, page, onRejected, log } = options;
+  return new HttpListener({
+    routes: [{ path, allow: GET, handle: (ctx) => respond(ctx, page) }],
+    available: [path],
+    timeouts: TIMEOUTS,
+    limits: OPERATOR_LIMITS,
+    onRejected,
+    log,
+  }).listen(options);
+}
+
+function respond(ctx: Context, page: () => AsyncIterable<string>): void {
+  ctx.set('Content-Type', CONTENT_TYPE);
+  ctx.vary('Accept-Encoding');
+  ctx.status = 200;
+  if (ctx.method === 'HEAD') return;
+  const text = Readable.from(page(), { objectMode: false });
+  if (ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') {
+    ctx.body = text;
+    return;
+  }
+  ctx.set('Content-Encoding', 'gzip');
+  // A page consists of numbers and repeated names: even the fastest level makes it about fifteen times smaller.
+  ctx.body = pipeline(text, createGzip({ level: 1 }), (error) => {
+    // A premature close only means that the scraper disconnected; other errors are logged.
+    if (error && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') ctx.app.emit('error', error, ctx);
+  });
 }

@@ -1,9 +1,9 @@
 import { VERSION } from '../cli/version';
 import { operatorsApi } from '../http/operators/operators-api';
-import type { RulesInfo } from '../http/debug/rlconfig';
+import type { RulesInfo } from '../http/debug/pages';
 import type { DebugWorkers } from '../http/debug/workers';
 import { serveDebug } from '../http/debug/serve-debug';
-import type { ListeningHttpServer } from '../http/server/http-server';
+import type { HttpListener } from '../http/listener';
 import { listRules } from '../rules/list-rules';
 import { listSettings } from '../settings/list-settings';
 import type { CurrentConfig } from '../streams/current-config';
@@ -33,7 +33,7 @@ export interface DebugInputs extends Pick<LocalOperatorOptions, 'decisions' | 'c
 export async function openDebugListener(
   app: App,
   { config$, readiness, workers, rejections, decisions }: DebugInputs,
-): Promise<ListeningHttpServer> {
+): Promise<HttpListener> {
   const { settings, statistics, log } = app;
   const operator = new LocalOperator({
     decisions,

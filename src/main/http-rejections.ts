@@ -1,5 +1,5 @@
 import { type Observable, asyncScheduler } from 'rxjs';
-import type { HttpRejection, OnHttpRejected } from '../http/server/rejections';
+import type { HttpRejection, OnHttpRejected } from '../http/limits';
 import type { Statistics } from '../statistics/statistics';
 import { PassingConditions } from '../streams/condition-log';
 import type { Log } from '../streams/ports/log';

@@ -1,5 +1,5 @@
 import { serveMetrics } from '../http/serve-metrics';
-import type { ListeningHttpServer } from '../http/server/http-server';
+import type { HttpListener } from '../http/listener';
 import { Exposition } from '../sinks/statistics/exposition/exposition';
 import { extraLabels } from '../sinks/statistics/exposition/label-text';
 import { mergeMetrics } from '../sinks/statistics/exposition/merge-metrics';
@@ -43,7 +43,7 @@ const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
 export async function openMetricsListener(
   app: App,
   { offenders, rejections, workers }: OutputInputs,
-): Promise<ListeningHttpServer> {
+): Promise<HttpListener> {
   const { settings, statistics, log } = app;
   const labels = extraLabels(settings.extraTags);
   const ofProcess = processMetrics(labels);

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { type Observable, Subscription, asyncScheduler, defer, finalize, merge, of, share } from 'rxjs';
-import type { ListeningHttpServer } from '../http/server/http-server';
+import type { HttpListener } from '../http/listener';
 import { pushOutputs } from '../sinks/statistics/push-outputs';
 import { flushing, lastFlush } from '../streams/flushing';
 import type { App } from './app';
@@ -46,7 +46,7 @@ export async function startStatisticsOutputs(app: App, inputs: OutputInputs): Pr
 }
 
 /** Loads what only a page of metrics needs. */
-async function metricsListener(app: App, inputs: OutputInputs): Promise<ListeningHttpServer> {
+async function metricsListener(app: App, inputs: OutputInputs): Promise<HttpListener> {
   // The extension is that of the compiled file, as in an ES module.
   const { openMetricsListener } = await import('./metrics-listener.js');
   return openMetricsListener(app, inputs);

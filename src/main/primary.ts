@@ -3,7 +3,7 @@ import { type Observable, type Subscription, defer, delay, takeUntil } from 'rxj
 import { VERSION } from '../cli/version';
 import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
-import { unavailableHttp } from '../http/serve-unavailable';
+import { unavailableHttp } from '../http/serve-http';
 import { WorkerDecisions } from '../operators/worker-decisions';
 import type { Ruleset } from '../rules/ruleset';
 import { recordLoads } from '../sinks/logs/rule-log';

@@ -11,7 +11,7 @@ import {
 import { healthService } from '../grpc/server/health-service';
 import { reflectionService } from '../grpc/server/reflection-service';
 import { type HttpServerOptions, serveHttp } from '../http/serve-http';
-import type { ListeningHttpServer } from '../http/server/http-server';
+import type { HttpListener } from '../http/listener';
 import type { ListenAddress, TcpAddress } from '../net/listen';
 import { PARENT_FIELDS } from '../sinks/traces/parent';
 import { turnClock } from '../sources/event-loop-turns';
@@ -137,7 +137,7 @@ export class Listeners {
   readonly #grpcOptions: Omit<GrpcServerOptions, 'tls'>;
   readonly #tls: GrpcTls | undefined;
   #grpc: ListeningGrpcServer | undefined;
-  #http: ListeningHttpServer | undefined;
+  #http: HttpListener | undefined;
 
   constructor(app: App, inputs: ServerInputs) {
     this.#app = app;

@@ -14,10 +14,10 @@ import {
 } from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls';
 import { type GrpcServer, adoptingGrpcServer } from '../grpc/server/grpc-server';
-import { profileHandler } from '../http/debug/profiles/profile-handler';
+import { profilesOfProcess } from '../http/debug/profiles';
+import { type HttpListener, application } from '../http/listener';
 import { adoptingHttp } from '../http/serve-http';
-import type { HttpServer } from '../http/server/http-server';
-import { PUBLIC_LIMITS } from '../http/server/limits';
+import { PUBLIC_LIMITS } from '../http/limits';
 import { operatorMethods } from '../operators/worker-decisions';
 import type { Settings } from '../settings/settings';
 import { secretsOf } from '../settings/secrets';
@@ -162,13 +162,14 @@ async function answerPrimary({ settings, log }: App, path: DecisionPath, worker:
     const metrics = processMetrics({ ...extraLabels(settings.extraTags), worker: String(worker) });
     methods[PROCESS_METRICS] = () => metrics.write();
   }
-  serveRequests(new Socket({ fd: PIPES.requests }), methods, profileHandler(log));
+  const profiles = application({ routes: profilesOfProcess(), log });
+  serveRequests(new Socket({ fd: PIPES.requests }), methods, profiles.callback());
 }
 
 /** The servers for decisions, whose connections the primary accepts. */
 interface Servers {
   readonly grpc: GrpcServer;
-  readonly http: HttpServer;
+  readonly http: HttpListener;
 }
 
 /** @throws when the certificate cannot be used */

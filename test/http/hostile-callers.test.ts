@@ -1,6 +1,6 @@
 import { operatorsApi } from '../../src/http/operators/operators-api';
 import { serveMetrics } from '../../src/http/serve-metrics';
-import type { OnHttpRejected } from '../../src/http/server/rejections';
+import type { OnHttpRejected } from '../../src/http/limits';
 import type { Verdict } from '../../src/limiter/verdict';
 import type { Log } from '../../src/streams/ports/log';
 import { RecordedLog } from '../support/data/recorded-log';

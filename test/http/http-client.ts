@@ -1,8 +1,8 @@
 import { type Socket, connect } from 'node:net';
 import { type DebugServerOptions, serveDebug } from '../../src/http/debug/serve-debug';
 import { type HttpServerOptions, serveHttp } from '../../src/http/serve-http';
-import type { ListeningHttpServer } from '../../src/http/server/http-server';
-import type { HttpRejection } from '../../src/http/server/rejections';
+import type { HttpListener } from '../../src/http/listener';
+import type { HttpRejection } from '../../src/http/limits';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import type { CancelCause, Decide, DecisionObserver } from '../../src/streams/ports/decide';
@@ -54,7 +54,7 @@ export async function closeAll(): Promise<void> {
   await Promise.all(opened.splice(0).map((close) => close()));
 }
 
-export interface TestHttpServer extends ListeningHttpServer {
+export interface TestHttpServer extends Pick<HttpListener, 'address' | 'close'> {
   readonly url: string;
   readonly port: number;
 }
@@ -72,8 +72,16 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
     ...options,
     timeouts: { grace: 200, ...options.timeouts },
   });
-  opened.push(() => server.close());
-  return { ...server, port: server.address.port, url: `http://127.0.0.1:${server.address.port}` };
+  return opening(server);
+}
+
+function opening(server: HttpListener): TestHttpServer {
+  const { address } = server;
+  function close() {
+    return server.close();
+  }
+  opened.push(close);
+  return { address, close, port: address.port, url: `http://127.0.0.1:${address.port}` };
 }
 
 /** Starts a debug listener of a service without rules. */
@@ -93,8 +101,7 @@ export async function startDebugServer(options: Partial<DebugServerOptions> = {}
     availableMemory: () => Infinity,
     ...options,
   });
-  opened.push(() => server.close());
-  return { ...server, port: server.address.port, url: `http://127.0.0.1:${server.address.port}` };
+  return opening(server);
 }
 
 /** The body of a request with one descriptor. */

@@ -2,8 +2,9 @@ import type { Profiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
 import type { ClientHttp2Stream } from 'node:http2';
 import { gunzipSync } from 'node:zlib';
-import { Profile } from '../../src/gen/perftools/profiles/profile';
-import { profileHandler } from '../../src/http/debug/profiles/profile-handler';
+import { Profile, type ValueType } from 'pprof-format';
+import { profilesOfProcess } from '../../src/http/debug/profiles';
+import { application } from '../../src/http/listener';
 import { WorkerRequests, serveRequests } from '../../src/workers/requests';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
@@ -25,7 +26,8 @@ const WORKER = { pid: 7, isServing: true, isResponsive: true, connections: 3, up
 
 beforeAll(async () => {
   const [own, others] = duplexPair();
-  serveRequests(others, {}, profileHandler(new RecordedLog()));
+  const profiles = application({ routes: profilesOfProcess(), log: new RecordedLog() });
+  serveRequests(others, {}, profiles.callback());
   const requests = new WorkerRequests(own);
   server = await startDebugServer({
     availableMemory: () => availableMemory,
@@ -92,8 +94,8 @@ function longRecording({ port, url }: TestHttpServer, path: string): Promise<Raw
 }
 
 /** The samples as stacks of names, the innermost function first, and their values. */
-function samplesOf({ sample, location, function: functions, stringTable }: Profile) {
-  const names = new Map(functions.map(({ id, name }) => [id, stringTable[Number(name)]!]));
+function samplesOf({ sample, location, function: functions, stringTable: { strings } }: Profile) {
+  const names = new Map(functions.map(({ id, name }) => [id, strings[Number(name)]!]));
   const frames = new Map(location.map(({ id, line }) => [id, names.get(line[0]!.functionId)!]));
   return sample.map(({ locationId, value }) => ({
     stack: locationId.map((id) => frames.get(id)!),
@@ -101,8 +103,8 @@ function samplesOf({ sample, location, function: functions, stringTable }: Profi
   }));
 }
 
-function nameOf({ stringTable }: Profile, { type, unit } = { type: 0n, unit: 0n }): string {
-  return `${stringTable[Number(type)]}/${stringTable[Number(unit)]}`;
+function nameOf({ stringTable: { strings } }: Profile, { type, unit }: ValueType): string {
+  return `${strings[Number(type)]}/${strings[Number(unit)]}`;
 }
 
 /** The profile, the types of its values, and the sum of the last value over the samples with a function. */
@@ -126,7 +128,7 @@ describe('/debug/pprof', () => {
       const found = await decoded('profile?seconds=0.3');
       return found.sumOf('burnCpu') > 1e6 && found;
     });
-    expect([...types, nameOf(profile, profile.periodType)]).toEqual([
+    expect([...types, nameOf(profile, profile.periodType!)]).toEqual([
       'samples/count',
       ...['cpu/nanoseconds', 'cpu/nanoseconds'],
     ]);
@@ -145,7 +147,7 @@ describe('/debug/pprof', () => {
     keepRunning(allocateAndKeep);
     keepRunning(allocateAndDrop);
     const heap = await decoded('heap?seconds=0.5');
-    expect([heap.types, heap.profile.period]).toEqual([['inuse_space/bytes'], 32_768n]);
+    expect([heap.types, heap.profile.period]).toEqual([['inuse_space/bytes'], 32_768]);
     expect(heap.sumOf('allocateAndKeep')).toBeGreaterThan(100_000);
     expect(heap.sumOf('allocateAndDrop')).toBeLessThan(heap.sumOf('allocateAndKeep'));
     const allocs = await decoded('allocs?seconds=0.5');

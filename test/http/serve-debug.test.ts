@@ -1,5 +1,5 @@
-import type { Statistic } from '../../src/http/debug/stats';
-import type { RulesInfo } from '../../src/http/debug/rlconfig';
+import type { Statistic } from '../../src/http/debug/pages';
+import type { RulesInfo } from '../../src/http/debug/pages';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import { type TestHttpServer, closeAll, partsOf, startDebugServer } from './http-client';

@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import { Server } from 'node:net';
-import { writeVerdict } from '../../src/http/json/write-verdict';
+import { writeVerdict } from '../../src/http/json/json-handler';
 import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import type { Check } from '../../src/streams/readiness';
@@ -291,6 +291,17 @@ describe('close', () => {
     expect((await response).headers.get('connection')).toBe('close');
     await ended;
     await closing.close();
+  });
+
+  it('resolves for each of its callers when the last connection is closed', async () => {
+    const { decide: pending, requested } = pendingDecisions();
+    const closing = await startServer({ decide: pending, timeouts: { grace: 60_000 } });
+    const response = post(closing, REQUEST);
+    await until('the request', () => requested.length === 1);
+    const closed = Promise.all([closing.close(), closing.close()]);
+    requested[0]!.observer.verdict(OK);
+    await Promise.all([response, closed]);
+    expect((await response).status).toBe(200);
   });
 
   it('closes idle connections and those without a complete request immediately', async () => {

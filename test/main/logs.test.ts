@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { VirtualTimeScheduler } from 'rxjs';
-import type { HttpRejection } from '../../src/http/server/rejections';
+import type { HttpRejection } from '../../src/http/limits';
 import { Limiter } from '../../src/limiter/limiter';
 import { HttpRejections } from '../../src/main/http-rejections';
 import type { Ruleset } from '../../src/rules/ruleset';

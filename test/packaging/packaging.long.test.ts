@@ -83,7 +83,14 @@ describe('the tarball of npm pack', () => {
     });
     expect(unexpected.map(({ path }) => path)).toEqual([]);
     expect([...new Set(tarball.files.map(({ path }) => placeOf(path)[0]))].toSorted()).toEqual(Object.keys(CONTENTS));
-    for (const path of ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'THIRD-PARTY-LICENCES.md'])
+    for (const path of [
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'SECURITY.md',
+      'THIRD-PARTY-LICENCES.md',
+      'schema/operators-api.json',
+    ])
       expect(tarball.files.map((file) => file.path)).toContain(path);
   });
 

@@ -122,6 +122,8 @@ describe('the Containerfile', () => {
     expect(last).toContain('\nUSER 65532:65532\n');
     expect(last).not.toMatch(/^RUN /m);
     expect(last).toContain('COPY --from=modules /src/node_modules');
+    // The program reads it when it starts.
+    expect(last).toContain('COPY --from=build /src/schema ./schema');
     expect(containerfile).toMatch(/AS modules\n[^]*npm ci --ignore-scripts --omit=dev/);
   });
 

@@ -1,30 +1,18 @@
-import { Router } from '@koa/router';
-import Koa, { type Middleware } from 'koa';
-import type { Check, Health } from '../../streams/readiness';
-import type { Log } from '../../streams/ports/log';
-import { healthcheckRoute } from '../healthcheck';
-import { livez, readyzRoute } from '../probes';
-import { errorBoundary } from '../server/error-boundary';
-import { logConnectionErrors, methodNotAllowed, notFound } from '../server/fallbacks';
-import { type ListeningHttpServer, startHttpServer } from '../server/http-server';
-import { type HttpTimeouts, OPERATOR_LIMITS } from '../server/limits';
-import type { OnHttpRejected } from '../server/rejections';
+import type { Middleware } from 'koa';
 import type { TcpAddress } from '../../net/listen';
-import { indexPage } from './index-page';
-import { profilesOfProcess, routeProfiles } from './profiles/profiles';
-import { type ReadRules, type RulesInfo, rlconfig } from './rlconfig';
-import { type ReadStatistics, stats } from './stats';
+import type { Log } from '../../streams/ports/log';
+import { type HttpTimeouts, OPERATOR_LIMITS, type OnHttpRejected } from '../limits';
+import { GET, HttpListener, type Route } from '../listener';
+import { type ProbeInputs, probes } from '../probes';
+import { type ReadRules, type ReadStatistics, type RulesInfo, indexPage, rlconfig, stats } from './pages';
+import { profilesOfProcess } from './profiles';
 import { type DebugWorkers, ofWorkers, workerList } from './workers';
 
-export interface DebugServerOptions extends TcpAddress {
+export interface DebugServerOptions extends TcpAddress, ProbeInputs {
   /** The version of weir, for the index. */
   readonly version: string;
   readonly rules: ReadRules;
   readonly rulesInfo: () => RulesInfo;
-  /** What `/healthcheck` answers. */
-  readonly health: () => Health;
-  /** What `/readyz` lists. */
-  readonly checks: () => readonly Check[];
   readonly statistics: ReadStatistics;
   /** The other processes of this instance, if there are any. */
   readonly workers?: DebugWorkers | undefined;
@@ -52,57 +40,38 @@ const TIMEOUTS: HttpTimeouts = {
  *
  * @throws when it cannot listen, with a human-readable message
  */
-export function serveDebug({
-  version,
-  rules,
-  rulesInfo,
-  health,
-  checks,
-  statistics,
-  workers,
-  operatorsApi,
-  availableMemory = () => process.availableMemory(),
-  onRejected,
-  log,
-  ...at
-}: DebugServerOptions): Promise<ListeningHttpServer> {
+export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
+  const { version, rules, rulesInfo, statistics, workers, availableMemory, operatorsApi, onRejected, log } = options;
   const own = profilesOfProcess(availableMemory);
   const profiles = workers === undefined ? own : own.map((profile) => ofWorkers(profile, workers));
-  const pprof = {
-    path: '/debug/pprof/',
-    description: 'profiles of the running service',
-    get: indexPage('weir: profiles', profiles),
-  };
-  const healthcheck = {
-    path: '/healthcheck',
-    description: 'whether the service can be called, from its start on',
-    get: healthcheckRoute(health),
-  };
-  const readyz = {
-    path: '/readyz',
-    description: 'the same for readiness probes; with ?verbose, one line for each check',
-    get: readyzRoute(checks),
-  };
-  const live = { path: '/livez', description: 'whether the process responds, for liveness probes', get: livez };
-  const pages = [rlconfig(rulesInfo, rules), stats(statistics), healthcheck, readyz, live, pprof];
-  if (workers !== undefined) pages.push(workerList(workers));
-  const listed = [
-    ...pages,
-    { path: '/api/rules', description: "the active rules as a tree: one path of the operators' API" },
+  const profileLines = profiles.flatMap((profile) => [profile, ...profile.variants]);
+  const pages: readonly Route[] = [
+    rlconfig(rulesInfo, rules),
+    stats(statistics),
+    ...probes(options),
+    {
+      ...indexPage('/debug/pprof/', 'weir: profiles', profileLines),
+      description: 'profiles of the running service',
+    },
+    ...(workers === undefined ? [] : [workerList(workers)]),
   ];
-  const index = { path: '/', description: 'this index', get: indexPage(`weir ${version}: debug`, listed) };
-
-  const router = new Router({ sensitive: true, strict: true });
-  for (const { path, get } of [index, ...pages]) router.get(path, get).all(path, methodNotAllowed('GET, HEAD'));
-  routeProfiles(router, profiles);
-  router.get('/debug/pprof', (ctx) => ctx.redirect(pprof.path));
-
-  const app = new Koa();
-  app.on('error', logConnectionErrors(log));
-  app
-    .use(errorBoundary(log))
-    .use(operatorsApi)
-    .use(router.routes())
-    .use(notFound([index, ...listed].map(({ path }) => path)));
-  return startHttpServer(app, { at, timeouts: TIMEOUTS, limits: OPERATOR_LIMITS, onRejected, log });
+  const rulesLine = {
+    path: '/api/rules',
+    description: "the active rules as a tree: one path of the operators' API",
+  };
+  const index = indexPage('/', `weir ${version}: debug`, [...pages, rulesLine]);
+  const redirect: Route = {
+    path: '/debug/pprof',
+    allow: GET,
+    handle: (ctx) => ctx.redirect('/debug/pprof/'),
+  };
+  return new HttpListener({
+    before: operatorsApi,
+    routes: [index, ...pages, redirect, ...profiles],
+    available: [index, ...pages, rulesLine].map(({ path }) => path),
+    timeouts: TIMEOUTS,
+    limits: OPERATOR_LIMITS,
+    onRejected,
+    log,
+  }).listen(options);
 }

@@ -1,8 +1,9 @@
 import { type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader, constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
-import { HttpError } from '../server/errors';
-import type { DebugEndpoint } from './endpoint';
+import { HttpError } from '../errors';
+import { GET, type Route } from '../listener';
+import type { ProfileRoute } from './profiles';
 
 /** A worker process, for the list. */
 export interface WorkerInfo {
@@ -35,16 +36,14 @@ type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 const FORWARDED = ['content-type', 'content-disposition', 'retry-after'];
 
 /** `/workers`: one line per worker process. */
-export function workerList(workers: DebugWorkers): DebugEndpoint {
+export function workerList(workers: DebugWorkers): Route {
   return {
     path: '/workers',
     description: 'the worker processes, one per line',
-    get: (ctx) => {
+    allow: GET,
+    handle: (ctx) => {
       ctx.type = 'text/plain';
-      ctx.body = workers
-        .list()
-        .map((worker) => `${lineOf(worker)}\n`)
-        .join('');
+      ctx.body = workers.list().map(lineOf).join('');
     },
   };
 }
@@ -52,26 +51,21 @@ export function workerList(workers: DebugWorkers): DebugEndpoint {
 function lineOf({ worker, pid, isServing, isResponsive, connections, uptimeSeconds, restarts }: WorkerInfo): string {
   const state = !isServing ? 'starting' : isResponsive ? 'serving' : 'not answering';
   const uptime = Math.floor(uptimeSeconds);
-  return `worker ${worker}: pid=${pid ?? 'none'} state=${state} connections=${connections} uptime=${uptime}s restarts=${restarts}`;
+  return `worker ${worker}: pid=${pid ?? 'none'} state=${state} connections=${connections} uptime=${uptime}s restarts=${restarts}\n`;
 }
 
-/** The same endpoint, with `?worker=` of another process. */
-export function ofWorkers(endpoint: DebugEndpoint, workers: DebugWorkers): DebugEndpoint {
+/** The same profile, with `?worker=` of another process. */
+export function ofWorkers(profile: ProfileRoute, workers: DebugWorkers): ProfileRoute {
   return {
-    ...endpoint,
-    description: `${endpoint.description}; of the primary process, or of ?worker=1, 2, …`,
-    get: async (ctx, next) => {
+    ...profile,
+    description: `${profile.description}; of the primary process, or of ?worker=1, 2, …`,
+    handle: (ctx, next) => {
       const { worker } = ctx.query;
-      if (worker === undefined) return endpoint.get(ctx, next);
+      if (worker === undefined) return profile.handle(ctx, next);
       const stream = /^[1-9]\d{0,3}$/.test(String(worker)) ? workers.forward(Number(worker), ctx.url) : undefined;
-      if (stream === undefined) {
-        throw new HttpError({
-          status: 404,
-          code: 'not_found',
-          message: 'no such worker runs; /workers has all of them',
-        });
-      }
-      return respond(ctx, stream);
+      if (stream !== undefined) return respond(ctx, stream);
+      const message = 'no such worker runs; /workers has all of them';
+      throw new HttpError({ status: 404, code: 'not_found', message });
     },
   };
 }

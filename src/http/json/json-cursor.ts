@@ -1,5 +1,5 @@
 import { excerpt } from '../../text/excerpt';
-import { MalformedBody } from '../server/errors';
+import { MalformedBody } from '../errors';
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WHITE_SPACE = /[ \t\n\r]*/y;

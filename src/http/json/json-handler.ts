@@ -1,57 +1,15 @@
-import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
-import { Code } from '../../limiter/verdict';
+import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
 import type { Decide } from '../../streams/ports/decide';
 import type { Log } from '../../streams/ports/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
-import { errorBody, responseTo } from '../server/error-boundary';
-import { MalformedBody } from '../server/errors';
-import type { OnHttpRejected } from '../server/rejections';
-import { type EarlyResponse, respondEarly } from '../server/respond-early';
-import { type RequestHandler, respondJson } from '../server/respond-json';
-import { beginTrace, endTrace, headersOf } from '../traced';
-import { BodyMemory } from './body-memory';
-import { type BodyLimits, type BodyProblem, receiveBody } from './read-body';
+import { type BodyLimits, BodyMemory, type BodyRejection, receiveBody, textOf } from '../body';
+import { MalformedBody, errorBody, methodNotAllowed, respondEarly, respondJson, responseTo } from '../errors';
+import type { OnHttpRejected } from '../limits';
 import { readRequest } from './read-request';
-import { writeVerdict } from './write-verdict';
-
-const KIB = 1024;
-const MIB = 1024 * KIB;
-
-/** Small pieces have the limits of small DATA frames on the gRPC listener. */
-const DEFAULT_LIMITS: JsonLimits = {
-  maxBytes: MIB,
-  smallPieceBytes: 256,
-  maxShortfallBytes: 256 * KIB,
-  maxUnfinishedBytes: 64 * MIB,
-};
-
-const RESPONSES: Readonly<Record<BodyProblem, EarlyResponse>> = {
-  too_large: { status: 413, code: 'body_too_large', message: 'the request body is larger than 1 MiB' },
-  // The rest of such a body is not worth receiving.
-  small_pieces: {
-    status: 400,
-    code: 'body_in_small_pieces',
-    message: 'the request body arrives in too many small pieces',
-    lingerMs: 0,
-  },
-  out_of_memory: {
-    status: 503,
-    code: 'out_of_memory',
-    message: 'the unfinished bodies of all requests take too much memory',
-    headers: { 'Retry-After': '1' },
-  },
-};
-
-const KINDS = { small_pieces: 'data_dribble', out_of_memory: 'request_memory' } as const;
-
-export interface JsonLimits extends BodyLimits {
-  /** Bytes of unfinished bodies of all connections. */
-  readonly maxUnfinishedBytes: number;
-}
 
 /** Called with what is wrong with a body, and with the socket of its caller. */
 export type OnMalformed = (reason: string, caller: Socket) => void;
@@ -65,46 +23,44 @@ export interface JsonHandlerOptions {
   /** Chooses the requests to trace. */
   readonly tracer?: Tracer | undefined;
   /** The limits that differ from the defaults. */
-  readonly limits?: Partial<JsonLimits> | undefined;
+  readonly limits?: Partial<BodyLimits> | undefined;
 }
 
-/** One exchange of `POST /json`. */
+/** One exchange of `/json`. */
 interface Exchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Undefined for a request that is not traced. */
   readonly trace: CallTrace | undefined;
 }
 
 /**
  * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when its overall code is
- * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its caller disconnects.
+ * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its caller disconnects. Other methods are
+ * rejected.
  *
  * Works on the request and response of Node: what Koa and Promises cost per request is more than the decision.
  */
-export function jsonHandler(options: JsonHandlerOptions): RequestHandler {
-  const { tracer, limits: given } = options;
-  const limits = { ...DEFAULT_LIMITS, ...given };
-  const bodies = { limits, memory: new BodyMemory(limits.maxUnfinishedBytes) };
-  return (request, response) => {
-    const exchange = { request, response, trace: tracer && beginTrace(request, '/json', tracer) };
-    receiveBody(exchange, bodies, {
+export function jsonHandler(options: JsonHandlerOptions): (req: IncomingMessage, res: ServerResponse) => void {
+  const { tracer, limits } = options;
+  const memory = new BodyMemory(limits);
+  return (req, res) => {
+    const exchange = { req, res, trace: tracer && beginTrace(req, tracer) };
+    if (req.method !== 'POST') return fail(methodNotAllowed(req.method!, 'POST'), exchange, options);
+    return receiveBody(exchange, memory, {
       complete: (body) => answer(body, exchange, options),
-      rejected: (problem) => reject(problem, exchange, options),
+      rejected: (rejection) => reject(rejection, exchange, options),
       // There is no response, and so no status.
       disconnected: () => exchange.trace?.ended({}, false),
     });
   };
 }
 
-function reject(
-  problem: BodyProblem,
-  { request, response, trace }: Exchange,
-  { onRejected }: JsonHandlerOptions,
-): void {
-  const early = RESPONSES[problem];
-  if (problem !== 'too_large') onRejected(KINDS[problem], request.socket, early.message);
-  respondEarly(request, response, early);
-  endTrace(trace, response);
+function reject(rejection: BodyRejection, exchange: Exchange, { onRejected }: JsonHandlerOptions): void {
+  const { kind, message } = rejection;
+  if (kind !== undefined) onRejected(kind, exchange.req.socket, message);
+  respondEarly(exchange, rejection);
+  endTrace(exchange);
 }
 
 /** Every error becomes a response, an unexpected one too. */
@@ -117,15 +73,15 @@ function answer(body: Buffer, exchange: Exchange, options: JsonHandlerOptions): 
 }
 
 function decide(request: RateLimitRequest, exchange: Exchange, options: JsonHandlerOptions): void {
-  const { response, trace } = exchange;
+  const { req, res, trace } = exchange;
   let isDecided = false;
   const pending = options.decide(request, {
     verdict: (verdict) => {
       isDecided = true;
       try {
         const status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
-        respondJson(response, { status, json: writeVerdict(verdict) });
-        endTrace(trace, response);
+        respondJson(res, { status, json: writeVerdict(verdict) });
+        endTrace(exchange);
       } catch (error) {
         fail(error, exchange, options);
       }
@@ -135,10 +91,10 @@ function decide(request: RateLimitRequest, exchange: Exchange, options: JsonHand
       fail(error, exchange, options);
     },
     trace,
-    caller: { peer: exchange.request.socket, metadata: headersOf(exchange.request) },
+    caller: { peer: req.socket, metadata: metadataOf(req) },
   });
   if (isDecided) return;
-  response.on('close', () => {
+  res.on('close', () => {
     if (isDecided) return;
     pending.cancel('cancelled');
     // There is no response, and so no status.
@@ -146,18 +102,67 @@ function decide(request: RateLimitRequest, exchange: Exchange, options: JsonHand
   });
 }
 
-function fail(error: unknown, { response, trace }: Exchange, { log }: JsonHandlerOptions): void {
-  const { status, code, message, headers } = responseTo(error, log);
-  respondJson(response, { status, json: errorBody(code, message), headers });
-  endTrace(trace, response);
+function fail(error: unknown, exchange: Exchange, { log }: JsonHandlerOptions): void {
+  const response = responseTo(error, log);
+  const { status, headers } = response;
+  respondJson(exchange.res, { status, json: errorBody(response), headers });
+  endTrace(exchange);
 }
 
-function requestOf(body: Buffer, { request }: Exchange, { onMalformed }: JsonHandlerOptions): RateLimitRequest {
+function requestOf(body: Buffer, { req }: Exchange, { onMalformed }: JsonHandlerOptions): RateLimitRequest {
   try {
-    if (!isUtf8(body)) throw new MalformedBody('$: the body is not valid UTF-8');
-    return readRequest(body.toString());
+    return readRequest(textOf(body));
   } catch (error) {
-    if (error instanceof MalformedBody || error instanceof DecisionError) onMalformed(error.message, request.socket);
+    if (error instanceof MalformedBody || error instanceof DecisionError) onMalformed(error.message, req.socket);
     throw error;
   }
+}
+
+/** Begins the span of a request, if the tracer chooses it. */
+function beginTrace(req: IncomingMessage, tracer: Tracer): CallTrace | undefined {
+  const method = req.method ?? '';
+  const attributes = { 'http.request.method': method, 'http.route': '/json' };
+  return tracer.begin(`${method} /json`, attributes, { metadata: metadataOf(req) });
+}
+
+/** Ends the span of a request with the status of its response. */
+function endTrace({ trace, res: { statusCode } }: Exchange): void {
+  trace?.ended({ 'http.response.status_code': statusCode }, statusCode >= 500);
+}
+
+/** Reads the headers of a request, by their names in lower case. */
+function metadataOf({ headers }: IncomingMessage): (name: string) => string | undefined {
+  return (name) => headers[name]?.toString() || undefined;
+}
+
+/** Writes a verdict as a RateLimitResponse in proto3 JSON: without default values, enums by name, durations as `"30s"`. */
+export function writeVerdict({ overallCode, statuses, responseHeaders, dynamicMetadata }: Verdict): string {
+  let json = `{"overallCode":${codeName(overallCode)}`;
+  if (statuses.length > 0) json += `,"statuses":[${statuses.map(writeStatus).join(',')}]`;
+  if (responseHeaders.length > 0) json += `,"responseHeadersToAdd":[${responseHeaders.map(writeHeader).join(',')}]`;
+  if (dynamicMetadata !== undefined) json += `,"dynamicMetadata":${JSON.stringify(dynamicMetadata)}`;
+  return `${json}}`;
+}
+
+function writeStatus({ code, currentLimit, limitRemaining, secondsUntilReset }: DescriptorStatus): string {
+  let json = `{"code":${codeName(code)}`;
+  if (currentLimit !== undefined) {
+    const { requestsPerUnit, unit, name } = currentLimit;
+    json += ',"currentLimit":{';
+    if (requestsPerUnit !== 0) json += `"requestsPerUnit":${requestsPerUnit},`;
+    json += `"unit":"${unit.name}"`;
+    if (name !== '') json += `,"name":${JSON.stringify(name)}`;
+    json += '}';
+  }
+  if (limitRemaining !== 0) json += `,"limitRemaining":${limitRemaining}`;
+  if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${secondsUntilReset}s"`;
+  return `${json}}`;
+}
+
+function writeHeader({ key, value }: HeaderValue): string {
+  return JSON.stringify({ ...(key !== '' && { key }), ...(value !== '' && { value }) });
+}
+
+function codeName(code: Code): string {
+  return code === Code.OVER_LIMIT ? '"OVER_LIMIT"' : '"OK"';
 }

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
 import type { Log } from '../../streams/ports/log';
-import { HttpError } from '../server/errors';
+import { HttpError } from '../errors';
 
 /** Returns the token of the operators as it is now; undefined when none is set. */
 export type CurrentToken = () => string | undefined;

@@ -2,20 +2,14 @@ import { Router } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
 import type { Operator } from '../../streams/ports/operator';
-import { type ControllerClass, type DeclaredRoute, api } from '../versioning';
-import { BodyMemory } from '../json/body-memory';
+import { BodyMemory } from '../body';
+import { type DeclaredRoute, api } from '../versioning';
 import { Authorization, type CurrentToken } from './authorization';
-import { CountersController } from './controllers/counters-controller';
-import { ExplanationsController } from './controllers/explanations-controller';
-import { HealthController } from './controllers/health-controller';
-import { OffendersController } from './controllers/offenders-controller';
-import { OpenapiController } from './controllers/openapi-controller';
-import { RulesController } from './controllers/rules-controller';
-import { SettingsController } from './controllers/settings-controller';
-import { StatisticsController } from './controllers/statistics-controller';
-import type { OperatorsState } from './operators-controller';
+import { CONTROLLERS, type OperatorsState } from './controllers';
 import { problems } from './problems';
-import { MAX_UNFINISHED_BYTES } from './read-json';
+
+/** Bytes of unfinished bodies of all connections. */
+const MAX_UNFINISHED_BYTES = 8 * 1024 * 1024;
 
 export interface OperatorsApiOptions {
   readonly operator: Operator;
@@ -28,17 +22,6 @@ export interface OperatorsApi {
   readonly middleware: Middleware;
   readonly routes: readonly DeclaredRoute[];
 }
-
-const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
-  'api/v1/counters': CountersController,
-  'api/v1/explanations': ExplanationsController,
-  'api/v1/health': HealthController,
-  'api/v1/offenders': OffendersController,
-  'api/v1/openapi': OpenapiController,
-  'api/v1/rules': RulesController,
-  'api/v1/settings': SettingsController,
-  'api/v1/statistics': StatisticsController,
-};
 
 /** The API with which operators see and change what the service does. It belongs on a listener that callers cannot reach. */
 export function operatorsApi({ operator, currentToken, log }: OperatorsApiOptions): OperatorsApi {
@@ -62,7 +45,7 @@ export function operatorsApi({ operator, currentToken, log }: OperatorsApiOption
   const state: OperatorsState = {
     operator,
     authorization: new Authorization(currentToken, log),
-    memory: new BodyMemory(MAX_UNFINISHED_BYTES),
+    memory: new BodyMemory({ maxUnfinishedBytes: MAX_UNFINISHED_BYTES }),
     log,
   };
   const boundary = problems(log);

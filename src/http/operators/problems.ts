@@ -1,71 +1,62 @@
 import { STATUS_CODES } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
-import { responseTo } from '../server/error-boundary';
-import { CallerDisconnected, type ErrorResponse, HttpError } from '../server/errors';
+import { type BodyMemory, receiveBody, textOf } from '../body';
+import { CallerDisconnected, type ErrorResponse, HttpError, errorBoundary, respondEarly } from '../errors';
 
-/** An error of the API (RFC 9457), in addition to the members of {@link ProblemDetails} with those of its kind. */
-export type Problem = ProblemDetails & Readonly<Record<string, unknown>>;
+/** The type of an error of the API (RFC 9457), which has the members `title`, `status`, `code`, `detail` and those of its kind. */
+const PROBLEM_TYPE = 'application/problem+json';
 
-export interface ProblemDetails {
-  /** The text of the status. */
-  readonly title: string;
-  readonly status: number;
-  /** Machine-readable: lower-case letters and `_`. */
-  readonly code: string;
-  /** Human-readable: one sentence. */
-  readonly detail: string;
-}
-
-export const PROBLEM_TYPE = 'application/problem+json';
-
-export function problem({ status, code, message }: ErrorResponse): Problem {
-  return { title: STATUS_CODES[status] ?? 'Error', status, code, detail: message };
-}
-
-/** An error with further members. */
-export class ProblemError extends HttpError {
-  readonly members: Readonly<Record<string, unknown>>;
-
-  constructor(response: ErrorResponse, members: Readonly<Record<string, unknown>>) {
-    super(response);
-    this.members = members;
-  }
+function problem({ status, code, message, members }: ErrorResponse): string {
+  return JSON.stringify({ title: STATUS_CODES[status] ?? 'Error', status, code, detail: message, ...members });
 }
 
 /** Answers every error of the inner middleware with a problem; an unexpected error is logged and answered without its message. */
 export function problems(log: Log): Middleware {
-  return async (ctx, next) => {
-    try {
+  const boundary = errorBoundary(log, respond);
+  return (ctx, next) =>
+    boundary(ctx, async () => {
       await next();
-    } catch (error) {
-      if (error instanceof CallerDisconnected) return;
-      const response = responseTo(error, log);
-      ctx.set(response.headers ?? {});
-      respond(ctx, { ...problem(response), ...(error instanceof ProblemError && error.members) });
-      return;
-    }
-    if (ctx.status >= 400 && ctx.respond !== false && ctx.type !== PROBLEM_TYPE) respond(ctx, fromRouting(ctx));
-  };
+      if (ctx.status >= 400 && ctx.respond !== false) throw new HttpError(fromRouting(ctx));
+    });
 }
 
-function respond(ctx: Context, body: Problem): void {
-  ctx.status = body.status;
+function respond(ctx: Context, response: ErrorResponse): void {
+  ctx.set(response.headers ?? {});
+  ctx.status = response.status;
   ctx.vary('Accept');
-  ctx.body = JSON.stringify(body);
+  ctx.body = problem(response);
   ctx.set('Content-Type', PROBLEM_TYPE);
 }
 
 /** What route versioning has answered. */
-function fromRouting(ctx: Context): Problem {
+function fromRouting(ctx: Context): ErrorResponse {
   const { status, method, path, response } = ctx;
   if (status === 406) {
     const { code, message, ...members } = Object(Object(ctx.body).error) as { code: string; message: string };
-    return { ...problem({ status, code, message }), ...members };
+    return { status, code, message, members };
   }
   if (status === 405) {
     const message = `${method} is not allowed here; allowed: ${response.get('Allow')}`;
-    return problem({ status, code: 'method_not_allowed', message });
+    return { status, code: 'method_not_allowed', message };
   }
-  return problem({ status, code: 'not_found', message: `the API has no ${path}; /api/openapi.json describes it` });
+  return { status, code: 'not_found', message: `the API has no ${path}; /api/openapi.json describes it` };
+}
+
+/**
+ * Reads the text of a JSON body. Rejects with an error that is answered as a problem; a body that exceeds a limit is answered here, before
+ * it is read.
+ */
+export function readJson(ctx: Context, memory: BodyMemory): Promise<string> {
+  return new Promise<Buffer>((resolve, reject) => {
+    receiveBody(ctx, memory, {
+      complete: resolve,
+      rejected: (rejection) => {
+        ctx.respond = false;
+        respondEarly(ctx, rejection, { type: PROBLEM_TYPE, text: problem(rejection) });
+        reject(new CallerDisconnected('the body was rejected'));
+      },
+      disconnected: () => reject(new CallerDisconnected('the body is incomplete')),
+    });
+  }).then(textOf);
 }

@@ -1,4 +1,4 @@
-import { MalformedBody } from '../../../src/http/server/errors';
+import { MalformedBody } from '../../../src/http/errors';
 import { readRequest } from '../../../src/http/json/read-request';
 
 const UNITS = 'one of UNKNOWN, SECOND, MINUTE, HOUR, DAY, MONTH, YEAR, WEEK';

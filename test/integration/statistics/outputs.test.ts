@@ -3,7 +3,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { REJECTIONS } from '../../../src/grpc/http2/limits';
 import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-service';
-import { HTTP_REJECTIONS } from '../../../src/http/server/rejections';
+import { HTTP_REJECTIONS } from '../../../src/http/limits';
 import { SERVICE_ERRORS, STORE_ERRORS } from '../../../src/statistics/statistics';
 import { callByHand } from '../../support/clients/call-by-hand';
 import { requestMessage } from '../../support/clients/grpc-client';

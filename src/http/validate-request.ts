@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
-import type { ErrorResponse } from './errors';
-import type { HttpLimits } from './limits';
-import type { HttpRejection } from './rejections';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { type ErrorResponse, errorBody } from './errors';
+import type { HttpLimits, HttpRejection } from './limits';
 
 /** A request that is not handled, and the kind under which it is counted. */
 export interface InvalidRequest {
@@ -23,8 +23,12 @@ export function validateRequest(request: IncomingMessage, limits: HttpLimits): I
   if (rawHeaders.length > 2 * limits.maxHeaders) return headersTooLarge(limits);
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && httpVersion !== '1.1') return malformed('Transfer-Encoding requires HTTP/1.1');
-  if (coding !== undefined && coding.toLowerCase() !== 'chunked') return unknownCoding();
-  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') return unknownExpectation();
+  if (coding !== undefined && coding.toLowerCase() !== 'chunked') {
+    return malformed('the only supported Transfer-Encoding is chunked', 501, 'unknown_transfer_encoding');
+  }
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
+    return malformed('the only supported Expect is 100-continue', 417, 'unknown_expectation');
+  }
   const reason = problemOfHost(request);
   return reason === undefined ? undefined : malformed(reason);
 }
@@ -76,24 +80,38 @@ function comparable(scheme: string, host: string): string {
   return host.toLowerCase().replace(DEFAULT_PORTS[scheme.toLowerCase()] ?? '', '');
 }
 
-function malformed(message: string): InvalidRequest {
-  return { kind: 'malformed', response: { status: 400, code: 'malformed_request', message } };
-}
-
-function unknownCoding(): InvalidRequest {
-  const message = 'the only supported Transfer-Encoding is chunked';
-  return { kind: 'malformed', response: { status: 501, code: 'unknown_transfer_encoding', message } };
-}
-
-function unknownExpectation(): InvalidRequest {
-  const message = 'the only supported Expect is 100-continue';
-  return { kind: 'malformed', response: { status: 417, code: 'unknown_expectation', message } };
+function malformed(message: string, status = 400, code = 'malformed_request'): InvalidRequest {
+  return { kind: 'malformed', response: { status, code, message } };
 }
 
 /**
  * The response to headers over a limit. Newer versions of Node report both limits in the same way, so the message names both.
  */
-export function headersTooLarge({ maxHeaders, maxHeaderBytes }: HttpLimits): InvalidRequest {
+function headersTooLarge({ maxHeaders, maxHeaderBytes }: HttpLimits): InvalidRequest {
   const message = `a request may have at most ${maxHeaders} headers, of ${maxHeaderBytes / 1024} KiB in all`;
   return { kind: 'header_list', response: { status: 431, code: 'headers_too_large', message } };
+}
+
+/** An error of Node's HTTP server that ends a connection before its request has reached the application. */
+export type ParseError = Error & { readonly code?: string };
+
+/** The response; undefined when the connection has failed and no response can be sent. */
+export function answerTo({ code = '' }: ParseError, limits: HttpLimits): InvalidRequest | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    const message = 'the request did not arrive in time';
+    return { kind: 'request_timeout', response: { status: 408, code: 'request_timeout', message } };
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge(limits);
+  if (!code.startsWith('HPE_') || code === 'HPE_INVALID_EOF_STATE') return undefined;
+  return malformed('the request is not valid HTTP');
+}
+
+/** Sends a response on a connection whose request has no response object, and closes the connection. */
+export function answerAndClose(socket: Socket, { response }: InvalidRequest): void {
+  const body = errorBody(response);
+  socket.write(
+    `HTTP/1.1 ${response.status} ${STATUS_CODES[response.status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  socket.destroySoon();
 }

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { HttpLimits, HttpTimeouts } from './limits';
-import type { OnHttpRejected } from './rejections';
+import type { HttpLimits, HttpTimeouts, OnHttpRejected } from './limits';
 
 /** How many connections are considered for closing when a new one arrives at the limit. */
 const MAX_CANDIDATES = 256;
@@ -31,7 +30,7 @@ export class Connections {
   /** The connection whose last request began the longest ago is the first. */
   readonly #bySocket = new Map<Socket, Connection>();
   readonly #timer: NodeJS.Timeout;
-  #onEmpty: (() => void) | undefined;
+  #onEmpty: () => void = () => undefined;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
@@ -54,7 +53,7 @@ export class Connections {
     this.#bySocket.set(socket, { socket, responses: [], sending: undefined, sendingSince: 0 });
     socket.once('close', () => {
       this.#bySocket.delete(socket);
-      if (this.#bySocket.size === 0) this.#onEmpty?.();
+      if (this.#bySocket.size === 0) this.#onEmpty();
     });
   }
 
@@ -83,17 +82,13 @@ export class Connections {
     return last?.writableFinished === true ? undefined : last;
   }
 
-  /** Calls back when no connection is open, at once if there is none. */
-  onceEmpty(callback: () => void): void {
-    if (this.#bySocket.size === 0) callback();
-    else this.#onEmpty = callback;
-  }
-
   get sockets(): Iterable<Socket> {
     return this.#bySocket.keys();
   }
 
-  close(): void {
+  /** Resolves when no connection is open; called once, when no further one will be. */
+  async ended(): Promise<void> {
+    if (this.#bySocket.size > 0) await new Promise<void>((resolve) => (this.#onEmpty = resolve));
     clearInterval(this.#timer);
   }
 

@@ -1,0 +1,141 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Context, Middleware } from 'koa';
+import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
+import type { Log } from '../streams/ports/log';
+import { asError } from '../text/thrown';
+
+/** A response to a request that is not answered. */
+export interface ErrorResponse {
+  readonly status: number;
+  /** Machine-readable: lower-case letters and `_`. */
+  readonly code: string;
+  /** Human-readable: one sentence. */
+  readonly message: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Further members of a problem, which only the operators' API answers. */
+  readonly members?: Readonly<Record<string, unknown>>;
+}
+
+/** An error that is sent to the caller. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+  readonly response: ErrorResponse;
+
+  constructor(response: ErrorResponse, options?: ErrorOptions) {
+    super(response.message, options);
+    this.response = response;
+  }
+}
+
+/** The caller has closed its connection, or was answered already: no response can be sent. */
+export class CallerDisconnected extends Error {
+  override readonly name = 'CallerDisconnected';
+}
+
+/** A body that is not a RateLimitRequest in proto3 JSON. The message, for the caller, states where and what is expected. */
+export class MalformedBody extends Error {
+  override readonly name = 'MalformedBody';
+}
+
+/** The HTTP status of a request without a verdict. */
+const DECISION_STATUS: Readonly<Record<DecisionErrorCode, number>> = {
+  invalid_request: 400,
+  no_configuration: 503,
+  too_much_work: 413,
+  store_failed: 503,
+  store_timeout: 503,
+  store_pool_empty: 503,
+  shutting_down: 503,
+};
+
+/** The response to an error; an unexpected one is logged, and answered with status 500 without its message. */
+export function responseTo(error: unknown, log: Log): ErrorResponse {
+  if (error instanceof HttpError) return error.response;
+  if (error instanceof DecisionError) {
+    return { status: DECISION_STATUS[error.code], code: error.code, message: error.message };
+  }
+  if (error instanceof MalformedBody) return { status: 400, code: 'invalid_request', message: error.message };
+  log.error('internal error in an HTTP request; answered with status 500', { error: asError(error) });
+  return { status: 500, code: 'internal_error', message: 'internal error; the log of the service has the details' };
+}
+
+/** @param allow the methods of the path, as in the Allow header */
+export function methodNotAllowed(method: string, allow: string): HttpError {
+  const message = `${method} is not allowed here; allowed: ${allow}`;
+  return new HttpError({ status: 405, code: 'method_not_allowed', message, headers: { Allow: allow } });
+}
+
+/** The body of an error of all listeners, except in the operators' API. */
+export function errorBody({ code, message }: ErrorResponse): string {
+  return JSON.stringify({ error: { code, message } });
+}
+
+/** Turns every error of the inner middleware into a response. */
+export function errorBoundary(log: Log, respond = respondWithError): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      if (!(error instanceof CallerDisconnected)) respond(ctx, responseTo(error, log));
+    }
+  };
+}
+
+function respondWithError(ctx: Context, response: ErrorResponse): void {
+  ctx.status = response.status;
+  ctx.set(response.headers ?? {});
+  ctx.set('Content-Type', 'application/json');
+  ctx.body = errorBody(response);
+}
+
+export interface JsonResponse {
+  readonly status: number;
+  readonly json: string;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Sends a response as JSON in one write, without Koa; nothing when the connection is closed. */
+export function respondJson(response: ServerResponse, { status, json, headers }: JsonResponse): void {
+  if (response.destroyed) return;
+  response.writeHead(status, {
+    ...headers,
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(json),
+  });
+  response.end(json);
+}
+
+const LINGER_MS = 2_000;
+
+export interface EarlyResponse extends ErrorResponse {
+  /** How long the rest of the body is received and discarded, in milliseconds. */
+  readonly lingerMs?: number;
+}
+
+/**
+ * Responds to a request whose body has not been read, and closes its connection. The rest of the body is discarded first, for a
+ * limited time: closing a socket with unread data resets the connection, and the response may be lost (RFC 9112, section 9.6).
+ *
+ * @param body the body and its type; by default that of an error
+ */
+export function respondEarly(
+  { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
+  early: EarlyResponse,
+  body = { type: 'application/json', text: errorBody(early) },
+): void {
+  const { status, headers, lingerMs = LINGER_MS } = early;
+  res.writeHead(status, {
+    ...headers,
+    Connection: 'close',
+    'Content-Type': body.type,
+    'Content-Length': Buffer.byteLength(body.text),
+  });
+  // Not ended yet, although complete for the caller: Node closes the connection when the response ends.
+  res.write(body.text);
+  function end() {
+    clearTimeout(timeout);
+    res.end();
+  }
+  const timeout = setTimeout(end, lingerMs);
+  req.once('end', end).once('close', end).resume();
+}

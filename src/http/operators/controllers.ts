@@ -1,0 +1,310 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import type { Context } from 'koa';
+import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
+import type { Log } from '../../streams/ports/log';
+import type {
+  CounterChange,
+  CounterQuery,
+  CounterState,
+  Explanation,
+  ListedDomain,
+  ListedRule,
+  NoCounter,
+  Operator,
+  RuleListing,
+} from '../../streams/ports/operator';
+import { excerpt } from '../../text/excerpt';
+import type { BodyMemory } from '../body';
+import { HttpError } from '../errors';
+import { readDescriptorText, readRequest } from '../json/read-request';
+import type { ControllerClass } from '../versioning';
+import type { Access, Authorization } from './authorization';
+import { readJson } from './problems';
+
+/** What the controllers of the API work with. */
+export interface OperatorsState {
+  readonly operator: Operator;
+  readonly authorization: Authorization;
+  /** Of the bodies of all requests. */
+  readonly memory: BodyMemory;
+  readonly log: Log;
+}
+
+class OperatorsController {
+  protected readonly ctx: Context;
+  protected readonly state: OperatorsState;
+  protected readonly operator: Operator;
+
+  constructor(ctx: Context) {
+    this.ctx = ctx;
+    this.state = ctx.state;
+    this.operator = this.state.operator;
+  }
+
+  /** @throws without the token, if it is needed */
+  protected authorize(access: Access): void {
+    this.state.authorization.check(this.ctx, access);
+  }
+
+  protected readJson(): Promise<string> {
+    return readJson(this.ctx, this.state.memory);
+  }
+
+  /** Answers with JSON that is written while it is generated, at the pace of the caller. */
+  protected stream(json: AsyncIterable<string>): void {
+    this.ctx.type = 'application/json';
+    this.ctx.body = Readable.from(json, { objectMode: false });
+  }
+}
+
+/** How much of a caller's text is logged, in characters. */
+const LONGEST_TEXT = 256;
+
+class CountersController extends OperatorsController {
+  async show(): Promise<CounterState> {
+    this.authorize('private');
+    return found(await this.operator.readCounter(queryOf(parametersOf(this.ctx, ['domain', 'descriptor']))));
+  }
+
+  async update(): Promise<CounterChange> {
+    this.authorize('write');
+    requireJson(this.ctx);
+    parametersOf(this.ctx, []);
+    const { count, ...members } = counterBody(await this.readJson());
+    return this.#change(queryOf(members), count);
+  }
+
+  async destroy(): Promise<CounterChange> {
+    this.authorize('write');
+    return this.#change(queryOf(parametersOf(this.ctx, ['domain', 'descriptor'])), null);
+  }
+
+  async #change(query: CounterQuery, count: number | null): Promise<CounterChange> {
+    const change = found(await this.operator.changeCounter(query, count));
+    this.state.log.notice(count === null ? 'counter cleared by an operator' : 'counter set by an operator', {
+      domain: excerpt(query.domain, LONGEST_TEXT),
+      descriptor: excerpt(query.descriptor.entries.map(({ key, value }) => `${key}=${value}`).join(','), LONGEST_TEXT),
+      before: change.countBefore,
+      after: count ?? 0,
+      peer: this.ctx.req.socket.remoteAddress,
+    });
+    return change;
+  }
+}
+
+class ExplanationsController extends OperatorsController {
+  async create(): Promise<Explanation> {
+    this.authorize('private');
+    // As for /json, the type of the body is not examined: nothing is changed.
+    return this.operator.explain(readRequest(await this.readJson()));
+  }
+}
+
+class HealthController extends OperatorsController {
+  show(): Promise<object> {
+    return this.operator.health();
+  }
+}
+
+const DEFAULT_TOP = 20;
+const MAX_TOP = 1_000;
+
+class OffendersController extends OperatorsController {
+  async index(): Promise<object> {
+    this.authorize('private');
+    const { domain, top = String(DEFAULT_TOP) } = parametersOf(this.ctx, ['domain', 'top']);
+    const limit = /^[1-9]\d{0,3}$/.test(top) ? Number(top) : Infinity;
+    if (limit > MAX_TOP) throw invalid(`top must be a whole number from 1 to ${MAX_TOP}`);
+    return { offenders: await this.operator.offenders({ domain, limit }) };
+  }
+}
+
+/** The description of the API. The compiled file and this one are equally deep below it. */
+const OPENAPI = readFileSync(join(__dirname, '../../../schema/operators-api.json'));
+
+class OpenapiController extends OperatorsController {
+  show(): void {
+    this.ctx.set('Content-Type', 'application/openapi+json; version=3.1');
+    this.ctx.body = OPENAPI;
+  }
+}
+
+class RulesController extends OperatorsController {
+  index(): Promise<void> {
+    return this.#answer(undefined);
+  }
+
+  show(): Promise<void> {
+    return this.#answer(this.ctx.params.id);
+  }
+
+  async #answer(domain: string | undefined): Promise<void> {
+    const listing = await this.operator.rules(domain);
+    if (listing === undefined) {
+      const message = 'the active rules have no such domain';
+      throw new HttpError({ status: 404, code: 'unknown_domain', message });
+    }
+    this.stream(writeRules(listing));
+  }
+}
+
+class SettingsController extends OperatorsController {
+  async show(): Promise<object> {
+    return { settings: await this.operator.settings() };
+  }
+}
+
+class StatisticsController extends OperatorsController {
+  show(): void {
+    this.stream(writeStatistics(this.operator.statistics()));
+  }
+}
+
+/** The controllers by their names for route versioning. */
+export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
+  'api/v1/counters': CountersController,
+  'api/v1/explanations': ExplanationsController,
+  'api/v1/health': HealthController,
+  'api/v1/offenders': OffendersController,
+  'api/v1/openapi': OpenapiController,
+  'api/v1/rules': RulesController,
+  'api/v1/settings': SettingsController,
+  'api/v1/statistics': StatisticsController,
+};
+
+/** An invalid request, of which the message says what is wrong. */
+function invalid(message: string, options?: ErrorOptions): HttpError {
+  return new HttpError({ status: 400, code: 'invalid_request', message }, options);
+}
+
+/** A form of a browser cannot send this type to another site without asking it first. */
+function requireJson(ctx: Context): void {
+  const [type = ''] = ctx.get('Content-Type').split(';');
+  if (/^application\/(?:json|[\w.-]+\+json)$/i.test(type.trim())) return;
+  const message = 'the request must have the header Content-Type: application/json';
+  const headers = { Accept: 'application/json' };
+  throw new HttpError({ status: 415, code: 'unsupported_media_type', message, headers });
+}
+
+/** The parameters of a query, each at most once. Rejects others. */
+function parametersOf<const Name extends string>(
+  ctx: Context,
+  names: readonly Name[],
+): Readonly<Partial<Record<Name, string>>> {
+  for (const [name, value] of Object.entries(ctx.query)) {
+    if (!(names as readonly string[]).includes(name)) {
+      const unknown = JSON.stringify(name.slice(0, 40));
+      throw invalid(`there is no parameter ${unknown}; the parameters are ${names.join(', ')}`);
+    }
+    if (typeof value !== 'string') throw invalid(`the parameter ${name} is repeated`);
+  }
+  return ctx.query as Readonly<Partial<Record<Name, string>>>;
+}
+
+function queryOf({ domain, descriptor }: { readonly domain?: string; readonly descriptor?: string }): CounterQuery {
+  if (domain === undefined) throw invalid('the parameter domain is missing');
+  if (descriptor === undefined) throw invalid('the parameter descriptor is missing');
+  return { domain, descriptor: readDescriptor(descriptor) };
+}
+
+/**
+ * A descriptor as `key=value,key2=value2`, or in JSON as in a request, which allows commas in values, and a limit.
+ *
+ * @throws HttpError or MalformedBody
+ */
+function readDescriptor(text: string): Descriptor {
+  if (text.startsWith('{')) return readDescriptorText(text);
+  const entries = text.split(',').map((pair) => {
+    const equals = pair.indexOf('=');
+    if (equals > 0) return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
+    const given = JSON.stringify(pair.slice(0, 40));
+    throw invalid(`the descriptor must be key=value,key2=value2, or JSON, but has ${given}`);
+  });
+  return { entries, limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
+}
+
+interface CounterBody {
+  readonly domain: string;
+  readonly descriptor: string;
+  readonly count: number;
+}
+
+const MEMBERS: readonly string[] = ['domain', 'descriptor', 'count'] satisfies (keyof CounterBody)[];
+
+/** @throws HttpError for anything but `{domain, descriptor, count}` */
+function counterBody(text: string): CounterBody {
+  const body = parsed(text);
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('the body must be a JSON object');
+  const unknown = Object.keys(body).find((name) => !MEMBERS.includes(name));
+  if (unknown !== undefined) {
+    throw invalid(`the body has the member ${JSON.stringify(unknown.slice(0, 40))}; allowed: ${MEMBERS.join(', ')}`);
+  }
+  const { domain, descriptor, count } = body as Readonly<Record<keyof CounterBody, unknown>>;
+  if (typeof domain !== 'string') throw invalid('domain must be a string');
+  if (typeof descriptor !== 'string' && (typeof descriptor !== 'object' || descriptor === null)) {
+    throw invalid('descriptor must be a string key=value,key2=value2 or an object');
+  }
+  if (!Number.isSafeInteger(count) || Number(count) < 0) {
+    throw invalid('count must be a whole number from 0 to 9007199254740991; DELETE clears the counter');
+  }
+  const written = typeof descriptor === 'string' ? descriptor : JSON.stringify(descriptor);
+  return { domain, descriptor: written, count: Number(count) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw invalid('the body is not valid JSON', { cause });
+  }
+}
+
+function found<T extends object>(result: T | NoCounter): T {
+  if (!('reason' in result)) return result;
+  const { reason, nearest } = result;
+  const message = `the descriptor has no counter: ${reason}`;
+  throw new HttpError({ status: 404, code: 'no_counter', message, members: { nearest } });
+}
+
+/** The depth of a domain, whose rules have the depth 0. */
+const DOMAIN = -1;
+
+/** Writes a listing as one JSON object, in which rules contain their nested rules. */
+async function* writeRules({ items, ...origin }: RuleListing): AsyncIterableIterator<string> {
+  yield `${JSON.stringify(origin).slice(0, -1)},"domains":[`;
+  // The depth of the item before; its list of descriptors is still open.
+  let last: number | undefined;
+  for await (const part of items) {
+    let text = '';
+    for (const item of part) {
+      const depth = 'domain' in item ? DOMAIN : item.depth;
+      if (last !== undefined && depth <= last) text += `${']}'.repeat(last - depth + 1)},`;
+      text += beginItem(item);
+      last = depth;
+    }
+    yield text;
+  }
+  yield `${last === undefined ? '' : ']}'.repeat(last - DOMAIN + 1)}]}\n`;
+}
+
+function beginItem(item: ListedDomain | ListedRule): string {
+  const { depth: _, ...members } = { depth: 0, ...item };
+  return `${JSON.stringify(members).slice(0, -1)},"descriptors":[`;
+}
+
+async function* writeStatistics(
+  parts: AsyncIterable<readonly (readonly [name: string, value: number])[]>,
+): AsyncIterableIterator<string> {
+  let separator = '{"statistics":{';
+  for await (const part of parts) {
+    let text = '';
+    for (const [name, value] of part) {
+      text += `${separator}${JSON.stringify(name)}:${JSON.stringify(value)}`;
+      separator = ',';
+    }
+    yield text;
+  }
+  yield `${separator === ',' ? '' : separator}}}\n`;
+}

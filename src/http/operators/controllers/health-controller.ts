@@ -1,8 +1,0 @@
-import { OperatorsController } from '../operators-controller';
-
-/** `/api/health` */
-export class HealthController extends OperatorsController {
-  show(): Promise<object> {
-    return this.operator.health();
-  }
-}
