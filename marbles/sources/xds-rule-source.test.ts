@@ -164,7 +164,7 @@ describe('xdsRuleSource', () => {
       expectSubscriptions(stream.subscriptions).toBe('^ 3599999ms !');
       flush();
       const silence = 'warn the xDS server has sent no rules for 30 s: it may not know this node';
-      const warnings = warns ? [silence, 'warn the xDS server has sent rules'] : [];
+      const warnings = warns ? [silence, 'notice the xDS server has sent rules'] : [];
       expect(log.short).toEqual(['info connected to the xDS server', ...warnings]);
     });
   });

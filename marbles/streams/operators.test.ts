@@ -126,11 +126,11 @@ describe('PassingConditions', () => {
   ])('%s', (_, events, expected) => {
     marbles(({ hot, flush }, scheduler) => {
       const lines: string[] = [];
-      function warn(message: string, fields: LogFields = {}) {
+      function write(message: string, fields: LogFields = {}) {
         lines.push([scheduler.now(), message, ...Object.values(fields)].join(' '));
       }
       const conditions = new PassingConditions();
-      conditions.logTo(Object.assign(new RecordedLog(), { warn }), scheduler).subscribe();
+      conditions.logTo(Object.assign(new RecordedLog(), { warn: write, notice: write }), scheduler).subscribe();
       hot(events).subscribe((condition) =>
         conditions.occurred({
           condition,

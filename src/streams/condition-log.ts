@@ -22,6 +22,7 @@ export interface ConditionLines {
   readonly ends?: string | undefined;
   /** Fields of both lines. */
   readonly fields?: LogFields;
+  /** That of the beginning. The end is a notice, so that an alert on warnings or errors stays silent when a fault ends. */
   readonly level?: 'warn' | 'error';
   /** Without an event for so many milliseconds of a clock the condition can end; undefined: at any time. */
   readonly quiet?: { readonly milliseconds: number; readonly now: () => number };
@@ -41,13 +42,13 @@ export class ConditionLog {
 
   /** An event of the condition: one line if it begins with it. */
   occurred(fields?: LogFields): void {
-    if (this.#reasons.size === 0) this.#write(this.#lines.begins, fields);
+    if (this.#reasons.size === 0) this.#begin(fields);
     this.#happened('');
   }
 
   /** An event with a reason: one line for each different one while the condition lasts. */
   because(reason: string): void {
-    if (!this.#reasons.has(reason) && this.#reasons.size < MAX_REASONS) this.#write(this.#lines.begins, { reason });
+    if (!this.#reasons.has(reason) && this.#reasons.size < MAX_REASONS) this.#begin({ reason });
     this.#happened(reason);
   }
 
@@ -58,7 +59,7 @@ export class ConditionLog {
     if (ends === undefined) return;
     if (quiet !== undefined && quiet.now() - this.#lastEvent < quiet.milliseconds) return;
     this.#reasons.clear();
-    this.#write(ends, fields);
+    this.#log.notice(ends, { ...this.#lines.fields, ...fields });
   }
 
   #happened(reason: string): void {
@@ -66,9 +67,9 @@ export class ConditionLog {
     this.#lastEvent = this.#lines.quiet?.now() ?? 0;
   }
 
-  #write(message: string, fields: LogFields = {}): void {
-    const { level = 'warn', fields: common } = this.#lines;
-    this.#log[level](message, { ...common, ...fields });
+  #begin(fields: LogFields = {}): void {
+    const { begins, level = 'warn', fields: common } = this.#lines;
+    this.#log[level](begins, { ...common, ...fields });
   }
 }
 
@@ -103,7 +104,7 @@ export class PassingConditions {
           map((event, index) => ({ event, count: index + 1 })),
           tap(({ event, count }) => count === 1 && log.warn(event.begins, event.beginFields)),
           takeLast(1),
-          tap(({ event, count }) => log.warn(event.ends, event.endFields(count))),
+          tap(({ event, count }) => log.notice(event.ends, event.endFields(count))),
         ),
       ),
     );

@@ -222,7 +222,7 @@ export class WorkerPool {
     if (!worker.isServing || worker.isResponsive === isResponsive) return;
     const { log } = this.#options;
     const fields = { worker: worker.number };
-    if (isResponsive) log.warn('a worker answers again', fields);
+    if (isResponsive) log.notice('a worker answers again', fields);
     else log.warn('a worker does not answer; others get the new connections', fields);
     worker.isResponsive = isResponsive;
     this.#changed();

@@ -104,7 +104,7 @@ describe('the gRPC listener with TLS', () => {
     expect(await call(authority.issue('proxy'))).toBe(1);
     expect(shop.weir.output.match(/keeping the current ones: .*tls.key/g)).toHaveLength(1);
     await replace('localhost', 'repaired');
-    expect(await shop.weir.line(/certificates of the gRPC listener are valid again/)).toContain('level=error');
+    expect(await shop.weir.line(/certificates of the gRPC listener are valid again/)).toContain('level=info');
   });
 
   it('has the expiry of its certificate as a statistic, warns within 30 days, and rejects one that has expired', async () => {

@@ -149,16 +149,16 @@ describe('the log of loads', () => {
     ]);
   });
 
-  it('has a line at the same level when a rejection has ended, and says whether rules are active meanwhile', async () => {
+  it('has a notice when a rejection has ended, and says whether rules are active meanwhile', async () => {
     const repeated: RulesRejected = { ...REJECTED, isRepeated: true };
     const rules = rulesWith('user');
     const lines = await linesOf([REJECTED, false], rules, [REJECTED, true], [repeated, true], rules);
     expect(lines.map((line) => line.join(' ').trim())).toEqual([
       'error rules rejected; none are active: shop.yaml:1:1: wrong',
-      'error the rules are valid again',
+      'notice the rules are valid again',
       'notice rules loaded',
       'error new rules rejected; keeping the active rules: shop.yaml:1:1: wrong',
-      'error the rules are valid again',
+      'notice the rules are valid again',
       'info rules loaded none',
     ]);
   });
@@ -188,7 +188,7 @@ test('rejections of the HTTP listeners are counted, and logged at level debug, o
   reject('connections', 'debug');
   expect(linesAt('warn')).toEqual([BEGINS, MEMORY, BEGINS]);
   time.flush();
-  expect(linesAt('warn').filter((message) => message === ENDS)).toHaveLength(2);
+  expect(linesAt('notice').filter((message) => message === ENDS)).toHaveLength(2);
   reject('connections');
   expect(linesAt('warn').at(-1)).toBe(BEGINS);
   const names = ['malformed', 'data_dribble', 'connections', 'request_memory'];

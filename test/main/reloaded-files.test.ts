@@ -110,7 +110,7 @@ describe('the current value of a secret', () => {
       ['warn', BAD, 'it cannot be read (ENOENT)'],
       ['warn', BAD, 'it is empty'],
       ['info', NEW, undefined],
-      ['warn', GOOD, undefined],
+      ['notice', GOOD, undefined],
     ]);
     expect(log.lines[0]?.fields['file']).toBe(`REDIS_AUTH_FILE=${mount.path('auth')}`);
     expect(mask.hide('first-password, second-password and third-password')).toBe('***, *** and ***');

@@ -66,7 +66,7 @@ export class RuleLog {
 
   loaded(event: RulesLoaded): void {
     for (const warning of event.warnings) this.#log.warn(warning);
-    if (this.#isRejected) this.#log.error('the rules are valid again');
+    if (this.#isRejected) this.#log.notice('the rules are valid again');
     this.#isRejected = false;
     this.#newest = event;
     if (!this.#isComparing) void this.#logLoads();

@@ -119,7 +119,7 @@ export class GrpcTls {
 
   /** The end of a warning; a replacement that expires soon, too, causes another one. */
   #logReplacement(): void {
-    if (this.#hasWarned) this.#log.warn('the certificate of the gRPC listener was replaced', this.#expiry());
+    if (this.#hasWarned) this.#log.notice('the certificate of the gRPC listener was replaced', this.#expiry());
     this.#hasWarned = false;
   }
 
@@ -156,7 +156,7 @@ export class GrpcTls {
     if (rejection !== undefined) {
       this.#log.error(`new certificates of the gRPC listener rejected; keeping the current ones: ${rejection}`);
     } else if (before.rejection === undefined) this.#log.info('new certificates of the gRPC listener loaded');
-    else this.#log.error('the certificates of the gRPC listener are valid again');
+    else this.#log.notice('the certificates of the gRPC listener are valid again');
   }
 }
 

@@ -68,7 +68,7 @@ export class ConnectionLog {
   /** At the level of the line that it ends. */
   #connected(fields: LogFields): void {
     const { log } = this.#options;
-    if (this.#isDown) log.warn('connected to the xDS server', fields);
+    if (this.#isDown) log.notice('connected to the xDS server', fields);
     else log.info('connected to the xDS server', fields);
     this.#isDown = false;
   }

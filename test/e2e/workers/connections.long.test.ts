@@ -64,7 +64,7 @@ describe('the connections of an instance with two workers', () => {
     using clients = await instance.Clients.open(weir, 4);
     expect(new Set(await clients.owners())).toEqual(new Set([other!.pid]));
     process.kill(stopped!.pid, 'SIGCONT');
-    await weir.line(/level=warning msg="a worker answers again/);
+    await weir.line(/level=info msg="a worker answers again/);
     for (let count = 0; count < 4; count += 1) await clients.add();
     await instance.expectSpread(weir, [4, 4]);
   });

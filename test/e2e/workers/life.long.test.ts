@@ -224,7 +224,7 @@ describe('the operators’ API of an instance with two workers', () => {
     } finally {
       process.kill(pid, 'SIGCONT');
     }
-    await weir.line(/level=warning msg="a worker answers again/);
+    await weir.line(/level=info msg="a worker answers again/);
     const counter = await instance.api(weir, 'GET /api/counters?domain=shop&descriptor=caller=stopped');
     expect(counter).toMatchObject({ count: 0, isInLocalCache: false });
   });

@@ -93,7 +93,7 @@ describe('credentials', () => {
     const lines = log.lines.filter(({ message }) => message.includes('scripts'));
     expect(lines.map(({ level, message }) => [level, message])).toEqual([
       ['warn', 'the counter store rejects scripts; counting with plain commands, not atomically'],
-      ['warn', 'the counter store accepts scripts again on new connections'],
+      ['notice', 'the counter store accepts scripts again on new connections'],
     ]);
   });
 
@@ -214,7 +214,7 @@ describe('TLS', () => {
     const lines = log.lines.filter(({ message }) => message.includes('TLS files'));
     expect(lines.map(({ level, message }) => [level, message])).toEqual([
       ['error', 'new TLS files of the counter store rejected; keeping the current ones'],
-      ['error', 'the TLS files of the counter store are valid again'],
+      ['notice', 'the TLS files of the counter store are valid again'],
     ]);
   });
 

@@ -103,5 +103,5 @@ test('renewed files are used from the next connection on, and invalid ones are i
   stream.end();
   await ads.nextStream();
   const lines = rules.log.short.filter((line) => line.includes('TLS files'));
-  expect(lines).toEqual([rejected, 'warn the TLS files for the xDS server are valid again']);
+  expect(lines).toEqual([rejected, 'notice the TLS files for the xDS server are valid again']);
 });

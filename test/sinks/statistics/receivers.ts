@@ -36,7 +36,7 @@ export class SentStatistics implements Disposable {
 export const HITS = 'ratelimit.service.rate_limit.d.k.total_hits';
 
 /** The log lines when a receiver becomes unavailable, and when it is back. */
-export const CHANGES = ['warn cannot send statistics; will retry', 'warn resumed sending statistics'] as const;
+export const CHANGES = ['warn cannot send statistics; will retry', 'notice resumed sending statistics'] as const;
 
 /** An address at which a receiver can start, end, and start again, and senders to it. */
 export interface Place extends Disposable {
