@@ -7,6 +7,7 @@ import { type Server, nameOf } from '../server-address';
 import { Deadline } from './deadline';
 import type { Pool } from './pool';
 import { isReply, replyCode, slotUnassigned, timedOut } from './store-error';
+import type { Connection } from './connection';
 import { count } from './count';
 import { type SendCommand, type StepResult, commandsOn } from './commands';
 import type { Instance, Store } from './instance';
@@ -16,40 +17,33 @@ import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slot
 const MAX_REDIRECTS = 5;
 
 /** Where an operation goes: to the owner of its slot or, while the slot moves, to the node that imports it (ASK redirect). */
-interface Route {
-  readonly server: Server;
-  readonly isAsking: boolean;
-}
-
-/** What became of an operation so far; a route: it is still to be sent. */
-type Outcome = Count | Route;
-
-interface RoundLimits {
-  readonly deadline: Deadline;
-  /** Redirects count as failures. */
-  readonly isLast: boolean;
+class Route {
+  constructor(
+    readonly server: Server,
+    readonly isAsking: boolean,
+  ) {}
 }
 
 /** A master of the cluster, its lane, and the connections to it. */
-class ClusterNode {
+interface ClusterNode {
   readonly pool: Pool;
   readonly lane: CounterLane;
   readonly route: Route;
   readonly askingRoute: Route;
-  readonly #retired$ = new Subject<void>();
+  /** Emits when the node holds no slots any more. */
+  readonly retired$: Subject<void>;
+}
 
-  constructor(server: Server, pool: Pool, laneOf: (retired$: Observable<unknown>) => CounterLane) {
-    this.route = { server, isAsking: false };
-    this.askingRoute = { server, isAsking: true };
-    this.pool = pool;
-    this.lane = laneOf(this.#retired$.asObservable());
-  }
-
-  /** The node holds no slots any more: closes its pool once its batches in flight have ended. */
-  retire(): void {
-    this.#retired$.next();
-    this.pool.drain();
-  }
+/** Operations, or whatever else concerns one key each, that are sent to the nodes of their keys. */
+interface Work<T> {
+  readonly keys: readonly string[];
+  readonly deadline: Deadline;
+  /** Sends those with these indices. Resolves with the result of each, or its error, which may be a redirect. */
+  readonly send: (
+    indices: readonly number[],
+    connection: Connection,
+    isAsking: boolean,
+  ) => Promise<readonly (T | Error)[]>;
 }
 
 /** Counters on the masters of a cluster: each key on the node that holds its slot, all operations of one node in one write. */
@@ -95,45 +89,30 @@ export class ClusterStore implements Store {
     return this.#owners[keySlot(key)]?.lane ?? this.#unassigned;
   }
 
-  run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
-    return Deadline.within(this.#instance.options.timeout, async (deadline) => {
-      try {
-        let route = this.#routeOf(key);
-        for (let round = 0; route !== undefined; round += 1) {
-          const limits = { deadline, isLast: round === MAX_REDIRECTS };
-          const outcome: { readonly value: T } | Route = await this.#runAt(route, { key, commands }, limits);
-          if ('value' in outcome) return outcome.value;
-          route = outcome;
-        }
-        throw slotUnassigned();
-      } catch (error) {
-        this.#slots.refresh();
-        throw error;
-      }
-    });
+  async run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
+    const [outcome] = await Deadline.within(this.#instance.options.timeout, (deadline) =>
+      this.#inRounds({
+        keys: [key],
+        deadline,
+        send: async (_, connection, isAsking) => {
+          const done = commands(commandsOn(connection, isAsking));
+          return [
+            await done.catch((error: Error) => {
+              if (isReply(error)) return error;
+              throw error;
+            }),
+          ];
+        },
+      }),
+    );
+    if (outcome instanceof Error) throw outcome;
+    return outcome as T;
   }
 
   close(): void {
     this.#subscription.unsubscribe();
     for (const { pool } of this.#nodes.values()) pool.close();
     this.#connected$.complete();
-  }
-
-  /** Resolves with what the commands return, or where they have to be run instead. */
-  #runAt<T>(
-    { server, isAsking }: Route,
-    { key, commands }: { readonly key: string; readonly commands: (send: SendCommand) => Promise<T> },
-    { deadline, isLast }: RoundLimits,
-  ): Promise<{ readonly value: T } | Route> {
-    return this.#nodeAt(server).pool.use(deadline, async (connection) => {
-      try {
-        return { value: await commands(commandsOn(connection, isAsking)) };
-      } catch (error) {
-        const redirected = isLast ? undefined : this.#redirect(error as Error, server, key);
-        if (redirected !== undefined) return redirected;
-        throw isReply(error) ? this.#instance.failed(error, connection) : error;
-      }
-    });
   }
 
   /** The operations of a batch go to the node of their lane, unless their slots have moved since. */
@@ -144,49 +123,59 @@ export class ClusterStore implements Store {
     return this.#count(decideGuards(batch, stored), deadline);
   }
 
-  /** Counts in rounds: each operation that is redirected is sent again in the next one. */
-  async #count(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
-    const outcomes = batch.map(({ key }): Outcome => this.#routeOf(key) ?? slotUnassigned());
+  #count(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+    return this.#inRounds({
+      keys: batch.map(({ key }) => key),
+      deadline,
+      send: async (indices, connection, isAsking) => {
+        const groups = indices.map((index) => [batch[index] as CounterOperation]);
+        const results = (await count(connection, groups, { ...this.#instance.expiries, isAsking })).map((group) =>
+          group instanceof Error ? group : (group[0] as StepResult),
+        );
+        this.#instance.counted(results, connection);
+        return results;
+      },
+    });
+  }
+
+  /** What is redirected is sent again in the next round. Resolves with the result for each key, or its error. */
+  async #inRounds<T>(work: Work<T>): Promise<readonly (T | DecisionError)[]> {
+    const outcomes = work.keys.map(
+      (key): T | DecisionError | Route => this.#owners[keySlot(key)]?.route ?? slotUnassigned(),
+    );
     if (outcomes.some((outcome) => outcome instanceof Error)) this.#slots.refresh();
     for (let round = 0; ; round += 1) {
       const groups = stillToSend(outcomes);
-      if (groups.size === 0) return outcomes as readonly Count[];
-      const isLast = round === MAX_REDIRECTS;
+      if (groups.size === 0) return outcomes as readonly (T | DecisionError)[];
       const sent = [...groups].map(async ([route, indices]) => {
-        const operations = indices.map((index) => batch[index] as CounterOperation);
-        const results = await this.#send(operations, route, { deadline, isLast });
-        for (const [position, index] of indices.entries()) outcomes[index] = results[position] as Outcome;
+        const results = await this.#send(work, indices, { route, mayRedirect: round < MAX_REDIRECTS });
+        for (const [position, index] of indices.entries()) outcomes[index] = results[position] as T;
       });
       await Promise.all(sent);
     }
   }
 
-  /** Sends operations to one node. Resolves with the count of each, its error, or where it has to be sent instead. */
-  async #send(
-    operations: readonly CounterOperation[],
-    { server, isAsking }: Route,
-    { deadline, isLast }: RoundLimits,
-  ): Promise<readonly Outcome[]> {
+  /** Sends work to one node. Resolves with the result for each key, its error, or where it has to be sent instead. */
+  async #send<T>(
+    { keys, deadline, send }: Work<T>,
+    indices: readonly number[],
+    { route: { server, isAsking }, mayRedirect }: { readonly route: Route; readonly mayRedirect: boolean },
+  ): Promise<readonly (T | DecisionError | Route)[]> {
     try {
       return await this.#nodeAt(server).pool.use(deadline, async (connection) => {
-        const groups = operations.map((operation) => [operation]);
-        const options = { ...this.#instance.expiries, isAsking };
-        const results = (await count(connection, groups, options)).map((group, index) => {
-          const result = group instanceof Error ? group : (group[0] as StepResult);
-          if (typeof result === 'number') return result;
-          const redirected = isLast ? undefined : this.#redirect(result, server, operations[index]!.key);
-          return redirected ?? (deadline.hasPassed && !isReply(result) ? timedOut() : result);
+        const results = await send(indices, connection, isAsking);
+        return results.map((result, position) => {
+          if (!(result instanceof Error)) return result;
+          const key = keys[indices[position] as number] as string;
+          const redirected = mayRedirect ? this.#redirect(result, server, key) : undefined;
+          if (redirected !== undefined) return redirected;
+          return deadline.hasPassed && !isReply(result) ? timedOut() : this.#instance.failed(result, connection);
         });
-        return this.#instance.outcomes(results, connection);
       });
     } catch (error) {
       this.#slots.refresh();
-      return operations.map(() => error as DecisionError);
+      return indices.map(() => error as DecisionError);
     }
-  }
-
-  #routeOf(key: string): Route | undefined {
-    return this.#owners[keySlot(key)]?.route;
   }
 
   /** The route that a MOVED or ASK error names, undefined for other errors. The node has not counted the key. */
@@ -214,7 +203,8 @@ export class ClusterStore implements Store {
     for (const [name, node] of this.#nodes) {
       if (owners.has(node)) continue;
       this.#nodes.delete(name);
-      node.retire();
+      node.retired$.next();
+      node.pool.drain();
     }
     this.#update();
   }
@@ -224,7 +214,9 @@ export class ClusterStore implements Store {
     const known = this.#nodes.get(name);
     if (known !== undefined) return known;
     const pool = this.#instance.openPool(name, () => this.#instance.connect(server));
-    const node = new ClusterNode(server, pool, (retired$) => this.#lane(retired$));
+    const retired$ = new Subject<void>();
+    const [route, askingRoute] = [new Route(server, false), new Route(server, true)];
+    const node = { pool, lane: this.#lane(retired$), route, askingRoute, retired$ };
     this.#nodes.set(name, node);
     const changes$ = merge(
       pool.connected$.pipe(tap(() => this.#update())),
@@ -250,11 +242,11 @@ export class ClusterStore implements Store {
   }
 }
 
-/** The indices of the operations that are still to be sent, by where they go. */
-function stillToSend(outcomes: readonly Outcome[]): ReadonlyMap<Route, readonly number[]> {
+/** The indices of what is still to be sent, by where it goes. */
+function stillToSend(outcomes: readonly unknown[]): ReadonlyMap<Route, readonly number[]> {
   const groups = new Map<Route, number[]>();
   for (const [index, outcome] of outcomes.entries()) {
-    if (typeof outcome === 'number' || outcome instanceof Error) continue;
+    if (!(outcome instanceof Route)) continue;
     const group = groups.get(outcome);
     if (group === undefined) groups.set(outcome, [index]);
     else group.push(index);

@@ -78,20 +78,15 @@ export class Instance {
     this.#unusedPassword = this.conditionLog({
       begins: 'the counter store requires no password, but one is configured; continuing without authentication',
     });
-    this.#errors = this.conditionLog({
-      begins: 'the counter store replies with errors; the calls fail',
-      ends: 'the counter store no longer replies with errors',
-      quiet: QUIET,
-    });
-    this.#keyErrors = this.conditionLog({
-      begins: 'cannot count on the key of a counter; its calls fail',
-      quiet: QUIET,
-    });
-    this.#scriptRejections = this.conditionLog({
-      begins: 'the counter store rejects scripts; counting with plain commands, not atomically',
-      ends: 'the counter store accepts scripts again on new connections',
-      quiet: QUIET,
-    });
+    this.#errors = this.#replyLog(
+      'the counter store replies with errors; the calls fail',
+      'the counter store no longer replies with errors',
+    );
+    this.#keyErrors = this.#replyLog('cannot count on the key of a counter; its calls fail');
+    this.#scriptRejections = this.#replyLog(
+      'the counter store rejects scripts; counting with plain commands, not atomically',
+      'the counter store accepts scripts again on new connections',
+    );
     this.#current = currentDeployment(options, deployment);
   }
 
@@ -165,18 +160,13 @@ export class Instance {
     };
   }
 
-  /**
-   * Turns errors among the results of steps on a connection into those for callers. Returns the same list in the common case, in which
-   * no step failed.
-   */
-  outcomes<Other>(results: readonly (StepResult | Other)[], connection: Connection): readonly (Count | Other)[] {
-    if (connection.scriptRejection === undefined) this.#scriptRejections.ended();
-    else this.#scriptRejections.because(replyCode(connection.scriptRejection));
-    if (!areCounts(results)) {
-      return results.map((result) => (result instanceof Error ? this.failed(result, connection) : result));
-    }
-    this.#errors.ended();
-    return results;
+  /** Whether all steps were counted. Logs when the server begins or stops to reply with errors, and to reject scripts. */
+  counted(results: readonly StepResult[], { scriptRejection }: Connection): results is readonly number[] {
+    if (scriptRejection === undefined) this.#scriptRejections.ended();
+    else this.#scriptRejections.because(replyCode(scriptRejection));
+    const areAllCounted = areCounts(results);
+    if (areAllCounted) this.#errors.ended();
+    return areAllCounted;
   }
 
   /** @returns the error for the caller of an operation that got an error reply, or whose connection was lost */
@@ -204,6 +194,10 @@ export class Instance {
   /** Resolves when no batch of a lane is in flight. */
   async settled(): Promise<void> {
     await Promise.all(this.#inFlight);
+  }
+
+  #replyLog(begins: string, ends?: string): ConditionLog {
+    return this.conditionLog({ begins, ends, quiet: QUIET });
   }
 
   #connect(

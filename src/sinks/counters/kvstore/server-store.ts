@@ -83,10 +83,13 @@ export class ServerStore implements Store {
     return this.#pool.use(deadline, async (connection) => {
       const options = { ...instance.expiries, isAsking: false };
       const [result] = (await count(connection, [operations], options)) as [GroupResult];
-      if (!(result instanceof Error)) return instance.outcomes<never>(result, connection);
-      if (!isReply(result)) throw result;
-      const failure = instance.failed(result, connection);
-      return operations.map(() => failure);
+      if (result instanceof Error) {
+        if (!isReply(result)) throw result;
+        const failure = instance.failed(result, connection);
+        return operations.map(() => failure);
+      }
+      if (instance.counted(result, connection)) return result;
+      return result.map((each) => (typeof each === 'number' ? each : instance.failed(each, connection)));
     });
   }
 }
