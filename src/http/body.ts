@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type EarlyResponse, MalformedBody } from './errors';
-import type { HttpRejection } from './limits';
+import { MalformedBody, type Rejection } from './errors';
 
 /** Limits of bodies, in bytes. */
 export interface BodyLimits {
@@ -28,17 +27,12 @@ export const BODY_LIMITS: BodyLimits = {
   maxUnfinishedBytes: 64 * MIB,
 };
 
-/** Why a body is not read to its end: what is responded, and the kind under which it is counted, if it is. */
-export interface BodyRejection extends EarlyResponse {
-  readonly kind?: HttpRejection;
-}
-
-const TOO_LARGE: BodyRejection = {
+const TOO_LARGE: Rejection = {
   status: 413,
   code: 'body_too_large',
   message: 'the request body is larger than 1 MiB',
 };
-const SMALL_PIECES: BodyRejection = {
+const SMALL_PIECES: Rejection = {
   kind: 'data_dribble',
   status: 400,
   code: 'body_in_small_pieces',
@@ -46,7 +40,7 @@ const SMALL_PIECES: BodyRejection = {
   // The rest of such a body is not worth receiving.
   lingerMs: 0,
 };
-const OUT_OF_MEMORY: BodyRejection = {
+const OUT_OF_MEMORY: Rejection = {
   kind: 'request_memory',
   status: 503,
   code: 'out_of_memory',
@@ -58,7 +52,7 @@ const OUT_OF_MEMORY: BodyRejection = {
 export interface BodyReader {
   complete(body: Buffer): void;
   /** The rest of the body is still to be received and discarded. */
-  rejected(rejection: BodyRejection): void;
+  rejected(rejection: Rejection): void;
   /** The connection was closed before the end of the body. */
   disconnected(): void;
 }
@@ -86,7 +80,7 @@ export function receiveBody(
 
   const body = new GrowingBody(memory, () => fail(OUT_OF_MEMORY));
   let isDone = false;
-  function fail(rejection: BodyRejection) {
+  function fail(rejection: Rejection) {
     isDone = true;
     req.off('data', onData).pause();
     body.discard();
@@ -195,7 +189,7 @@ class GrowingBody {
    *
    * @param isComplete whether the whole body has arrived, though perhaps not yet here; then no memory needs to be reserved
    */
-  add(piece: Buffer, isComplete: boolean): BodyRejection | undefined {
+  add(piece: Buffer, isComplete: boolean): Rejection | undefined {
     const { maxBytes, smallPieceBytes, maxShortfallBytes } = this.#memory.limits;
     const size = this.#size + piece.length;
     if (size > maxBytes) return TOO_LARGE;

@@ -3,6 +3,7 @@ import type { Context, Middleware } from 'koa';
 import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
 import type { Log } from '../streams/ports/log';
 import { asError } from '../text/thrown';
+import type { HttpRejection } from './limits';
 
 /** A response to a request that is not answered. */
 export interface ErrorResponse {
@@ -59,6 +60,11 @@ export function responseTo(error: unknown, log: Log): ErrorResponse {
   return { status: 500, code: 'internal_error', message: 'internal error; the log of the service has the details' };
 }
 
+/** @param message what is wrong with the request */
+export function invalidRequest(message: string, options?: ErrorOptions): HttpError {
+  return new HttpError({ status: 400, code: 'invalid_request', message }, options);
+}
+
 /** @param allow the methods of the path, as in the Allow header */
 export function methodNotAllowed(method: string, allow: string): HttpError {
   const message = `${method} is not allowed here; allowed: ${allow}`;
@@ -88,26 +94,23 @@ function respondWithError(ctx: Context, response: ErrorResponse): void {
   ctx.body = errorBody(response);
 }
 
-export interface JsonResponse {
-  readonly status: number;
-  readonly json: string;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-}
-
 /** Sends a response as JSON in one write, without Koa; nothing when the connection is closed. */
-export function respondJson(response: ServerResponse, { status, json, headers }: JsonResponse): void {
-  if (response.destroyed) return;
-  response.writeHead(status, {
-    ...headers,
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(json),
-  });
-  response.end(json);
+export function respondJson(
+  res: ServerResponse,
+  { status, headers }: Pick<ErrorResponse, 'status' | 'headers'>,
+  json: string,
+): void {
+  if (res.destroyed) return;
+  res.writeHead(status, { ...headers, 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(json) });
+  res.end(json);
 }
 
 const LINGER_MS = 2_000;
 
-export interface EarlyResponse extends ErrorResponse {
+/** The response to a request that is rejected before its body is read. */
+export interface Rejection extends ErrorResponse {
+  /** The kind under which it is counted; undefined: it is not. */
+  readonly kind?: HttpRejection;
   /** How long the rest of the body is received and discarded, in milliseconds. */
   readonly lingerMs?: number;
 }
@@ -120,10 +123,10 @@ export interface EarlyResponse extends ErrorResponse {
  */
 export function respondEarly(
   { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
-  early: EarlyResponse,
-  body = { type: 'application/json', text: errorBody(early) },
+  rejection: Rejection,
+  body = { type: 'application/json', text: errorBody(rejection) },
 ): void {
-  const { status, headers, lingerMs = LINGER_MS } = early;
+  const { status, headers, lingerMs = LINGER_MS } = rejection;
   res.writeHead(status, {
     ...headers,
     Connection: 'close',

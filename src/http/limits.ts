@@ -42,7 +42,17 @@ export const PUBLIC_LIMITS: HttpLimits = {
   maxUnreadBytes: 64 * MIB,
 };
 
-/** For the listeners that serve operators and their programs: a few connections, one request after the other. */
+/** For the listeners that serve operators and their programs. */
+export const OPERATOR_TIMEOUTS: HttpTimeouts = {
+  headers: 10_000,
+  request: 10_000,
+  response: 60_000,
+  keepAlive: 75_000,
+  inactive: 60_000,
+  grace: 500,
+};
+
+/** For the same listeners: a few connections, one request after the other. */
 export const OPERATOR_LIMITS: HttpLimits = {
   ...PUBLIC_LIMITS,
   maxConnections: 64,

@@ -1,6 +1,6 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import Koa, { type Middleware } from 'koa';
+import Koa, { type Context, type Middleware } from 'koa';
 import { type TcpAddress, listen } from '../net/listen';
 import type { Log } from '../streams/ports/log';
 import { asError } from '../text/thrown';
@@ -20,6 +20,19 @@ export interface Route {
   /** The methods, as in the Allow header; others are answered with 405. Undefined: the handler knows them. */
   readonly allow?: string;
   readonly handle: Middleware;
+}
+
+/** A page of text. @param text can also set the status */
+export function textPage(path: string, description: string, text: (ctx: Context) => string | Promise<string>): Route {
+  return {
+    path,
+    description,
+    allow: GET,
+    handle: async (ctx) => {
+      ctx.type = 'text/plain';
+      ctx.body = await text(ctx);
+    },
+  };
 }
 
 export interface ApplicationOptions {
@@ -168,8 +181,8 @@ export class HttpListener {
       void this.#handle(req, res);
       return;
     }
-    onRejected(rejection.kind, req.socket, rejection.response.message);
-    respondEarly({ req, res }, rejection.response);
+    onRejected(rejection.kind, req.socket, rejection.message);
+    respondEarly({ req, res }, rejection);
   }
 
   #isDirect({ url, method }: IncomingMessage): boolean {

@@ -1,16 +1,11 @@
 import type { Check, Health } from '../streams/readiness';
-import { GET, type Route } from './listener';
+import { type Route, textPage } from './listener';
 
 /** What probes are answered. */
 export interface ProbeInputs {
   readonly health: () => Health;
   /** What `/readyz` lists. */
   readonly checks: () => readonly Check[];
-}
-
-interface Answer {
-  readonly status: number;
-  readonly text: string;
 }
 
 /**
@@ -21,42 +16,22 @@ interface Answer {
  */
 export function probes({ health, checks }: ProbeInputs, unhealthyStatus = 500): readonly Route[] {
   return [
-    probe('/healthcheck', 'whether the service can be called, from its start on', () =>
-      healthAnswer(health(), unhealthyStatus),
-    ),
-    probe('/readyz', 'the same for readiness probes; with ?verbose, one line for each check', (isVerbose) =>
-      readyAnswer(checks(), isVerbose),
-    ),
-    probe('/livez', 'whether the process responds, for liveness probes', () => ({ status: 200, text: 'ok' })),
+    textPage('/healthcheck', 'whether the service can be called, from its start on', (ctx) => {
+      const { healthy, unhealthy } = health();
+      ctx.status = healthy ? 200 : unhealthyStatus;
+      return healthy ? 'OK' : `unhealthy: ${unhealthy.join(', ')}`;
+    }),
+    textPage('/readyz', 'the same for readiness probes; with ?verbose, one line for each check', (ctx) => {
+      const all = checks();
+      const isReady = all.every(({ failure }) => failure === undefined);
+      ctx.status = isReady ? 200 : 503;
+      if (isReady && ctx.query['verbose'] === undefined) return 'ok';
+      return `${all.map(lineOf).join('\n')}\nreadyz check ${isReady ? 'passed' : 'failed'}\n`;
+    }),
+    textPage('/livez', 'whether the process responds, for liveness probes', () => 'ok'),
   ];
 }
 
-function probe(path: string, description: string, answer: (isVerbose: boolean) => Answer): Route {
-  return {
-    path,
-    description,
-    allow: GET,
-    handle: (ctx) => {
-      const { status, text } = answer(ctx.query['verbose'] !== undefined);
-      ctx.status = status;
-      ctx.type = 'text/plain';
-      ctx.body = text;
-    },
-  };
-}
-
-function healthAnswer({ healthy, unhealthy }: Health, unhealthyStatus: number): Answer {
-  return healthy
-    ? { status: 200, text: 'OK' }
-    : { status: unhealthyStatus, text: `unhealthy: ${unhealthy.join(', ')}` };
-}
-
-function readyAnswer(checks: readonly Check[], isVerbose: boolean): Answer {
-  const isReady = checks.every(({ failure }) => failure === undefined);
-  if (isReady && !isVerbose) return { status: 200, text: 'ok' };
-  const lines = checks.map(({ name, failure }) =>
-    failure === undefined ? `[+]${name} ok` : `[-]${name} failed: ${failure}`,
-  );
-  const text = `${lines.join('\n')}\nreadyz check ${isReady ? 'passed' : 'failed'}\n`;
-  return { status: isReady ? 200 : 503, text };
+function lineOf({ name, failure }: Check): string {
+  return failure === undefined ? `[+]${name} ok` : `[-]${name} failed: ${failure}`;
 }

@@ -1,10 +1,9 @@
 import type { Socket } from 'node:net';
 import type { TcpAddress } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
-import type { Log } from '../streams/ports/log';
 import type { BodyLimits } from './body';
 import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
-import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, type OnHttpRejected, PUBLIC_LIMITS } from './limits';
+import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, PUBLIC_LIMITS } from './limits';
 import { HttpListener } from './listener';
 import { type ProbeInputs, probes } from './probes';
 
@@ -63,11 +62,6 @@ export function adoptingHttp(options: HttpServerOptions): HttpListener {
   });
 }
 
-export interface UnavailableOptions extends ProbeInputs {
-  readonly onRejected: OnHttpRejected;
-  readonly log: Log;
-}
-
 const UNAVAILABLE_TIMEOUTS: HttpTimeouts = {
   headers: 5_000,
   request: 5_000,
@@ -81,7 +75,12 @@ const UNAVAILABLE_TIMEOUTS: HttpTimeouts = {
  * Answers every request with status 503 in place of a process that could decide it, `/healthcheck` with what is unhealthy, and
  * `/livez` with 200. Each connection ends after its first response, so that the next one can reach that process.
  */
-export function unavailableHttp({ health, checks, onRejected, log }: UnavailableOptions): HttpListener {
+export function unavailableHttp({
+  health,
+  checks,
+  onRejected,
+  log,
+}: Pick<HttpServerOptions, 'health' | 'checks' | 'onRejected' | 'log'>): HttpListener {
   const message = 'no worker of this instance is ready; try again later';
   return new HttpListener({
     routes: probes({ checks, health: () => ({ ...health(), healthy: false }) }, 503),

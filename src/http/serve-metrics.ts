@@ -3,7 +3,7 @@ import { createGzip } from 'node:zlib';
 import type { Context } from 'koa';
 import type { TcpAddress } from '../net/listen';
 import type { Log } from '../streams/ports/log';
-import { type HttpTimeouts, OPERATOR_LIMITS, type OnHttpRejected } from './limits';
+import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from './limits';
 import { GET, HttpListener } from './listener';
 
 export interface MetricsServerOptions extends TcpAddress {
@@ -16,14 +16,6 @@ export interface MetricsServerOptions extends TcpAddress {
 }
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-const TIMEOUTS: HttpTimeouts = {
-  headers: 10_000,
-  request: 10_000,
-  response: 60_000,
-  keepAlive: 75_000,
-  inactive: 60_000,
-  grace: 500,
-};
 
 /**
  * Starts the HTTP server that Prometheus scrapes.
@@ -35,7 +27,7 @@ export function serveMetrics(options: MetricsServerOptions): Promise<HttpListene
   return new HttpListener({
     routes: [{ path, allow: GET, handle: (ctx) => respond(ctx, page) }],
     available: [path],
-    timeouts: TIMEOUTS,
+    timeouts: OPERATOR_TIMEOUTS,
     limits: OPERATOR_LIMITS,
     onRejected,
     log,

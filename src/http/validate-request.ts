@@ -1,13 +1,10 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorResponse, errorBody } from './errors';
+import { type Rejection, errorBody } from './errors';
 import type { HttpLimits, HttpRejection } from './limits';
 
-/** A request that is not handled, and the kind under which it is counted. */
-export interface InvalidRequest {
-  readonly kind: HttpRejection;
-  readonly response: ErrorResponse;
-}
+/** A request that is not handled. */
+export type InvalidRequest = Rejection & { readonly kind: HttpRejection };
 
 /** A host with a port, or nothing, in the characters of RFC 3986. */
 const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/i;
@@ -45,16 +42,13 @@ const PLAIN_TARGET = /^\/[^#\s]*$/;
 export function validateTarget({ url = '' }: IncomingMessage, parsePath: () => unknown): InvalidRequest | undefined {
   if (PLAIN_TARGET.test(url)) return undefined;
   try {
-    if (isPath(parsePath())) return undefined;
+    const path = parsePath();
+    // `*` is the target of a request about the whole server (RFC 9112, section 3.2.4).
+    if (path === '*' || (typeof path === 'string' && path.startsWith('/'))) return undefined;
   } catch {
     // As for a target without a path.
   }
   return malformed('the request target is not a valid URL');
-}
-
-/** `*` is the target of a request about the whole server (RFC 9112, section 3.2.4). */
-function isPath(path: unknown): boolean {
-  return typeof path === 'string' && (path.startsWith('/') || path === '*');
 }
 
 /** What is wrong with the host (RFC 9112, section 3.2). */
@@ -81,7 +75,7 @@ function comparable(scheme: string, host: string): string {
 }
 
 function malformed(message: string, status = 400, code = 'malformed_request'): InvalidRequest {
-  return { kind: 'malformed', response: { status, code, message } };
+  return { kind: 'malformed', status, code, message };
 }
 
 /**
@@ -89,7 +83,7 @@ function malformed(message: string, status = 400, code = 'malformed_request'): I
  */
 function headersTooLarge({ maxHeaders, maxHeaderBytes }: HttpLimits): InvalidRequest {
   const message = `a request may have at most ${maxHeaders} headers, of ${maxHeaderBytes / 1024} KiB in all`;
-  return { kind: 'header_list', response: { status: 431, code: 'headers_too_large', message } };
+  return { kind: 'header_list', status: 431, code: 'headers_too_large', message };
 }
 
 /** An error of Node's HTTP server that ends a connection before its request has reached the application. */
@@ -99,7 +93,7 @@ export type ParseError = Error & { readonly code?: string };
 export function answerTo({ code = '' }: ParseError, limits: HttpLimits): InvalidRequest | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     const message = 'the request did not arrive in time';
-    return { kind: 'request_timeout', response: { status: 408, code: 'request_timeout', message } };
+    return { kind: 'request_timeout', status: 408, code: 'request_timeout', message };
   }
   if (code === 'HPE_HEADER_OVERFLOW') return headersTooLarge(limits);
   if (!code.startsWith('HPE_') || code === 'HPE_INVALID_EOF_STATE') return undefined;
@@ -107,10 +101,10 @@ export function answerTo({ code = '' }: ParseError, limits: HttpLimits): Invalid
 }
 
 /** Sends a response on a connection whose request has no response object, and closes the connection. */
-export function answerAndClose(socket: Socket, { response }: InvalidRequest): void {
-  const body = errorBody(response);
+export function answerAndClose(socket: Socket, invalid: InvalidRequest): void {
+  const body = errorBody(invalid);
   socket.write(
-    `HTTP/1.1 ${response.status} ${STATUS_CODES[response.status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+    `HTTP/1.1 ${invalid.status} ${STATUS_CODES[invalid.status]}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   socket.destroySoon();

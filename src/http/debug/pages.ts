@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { plainNumber } from '../../text/plain-number';
-import { GET, type Route } from '../listener';
+import { GET, type Route, textPage } from '../listener';
 
 /** The lines of an index: what it says of a route, and of the same route with other query parameters. */
 export type IndexLine = Pick<Route, 'path' | 'description'>;
@@ -108,19 +108,13 @@ function longPage(path: string, description: string, generate: () => AsyncIterab
     for await (const part of generate()) parts.push(part.map((line) => `${line}\n`).join(''));
     return parts.join('');
   }
-  return {
-    path,
-    description,
-    allow: GET,
-    handle: async (ctx) => {
-      if (next === undefined) {
-        next = joined();
-        last = next.catch(() => undefined);
-      }
-      ctx.type = 'text/plain';
-      ctx.body = await next;
-    },
-  };
+  return textPage(path, description, () => {
+    if (next === undefined) {
+      next = joined();
+      last = next.catch(() => undefined);
+    }
+    return next;
+  });
 }
 
 /** Items that are merged, or yielded, in one turn of the event loop: less than a millisecond. */

@@ -2,11 +2,8 @@ import type { HeapProfiler, Profiler, Runtime } from 'node:inspector';
 import { fileURLToPath } from 'node:url';
 import { type FunctionInput, type LocationInput, Profile, StringTable } from 'pprof-format';
 
-/** What a profile measures, in the words of pprof, for example `cpu` in `nanoseconds`. */
-interface Measure {
-  readonly type: string;
-  readonly unit: string;
-}
+/** What a profile measures, in the words of pprof. */
+type Measure = readonly [type: string, unit: string];
 
 /** How often a stack was seen, for example. */
 interface Sample {
@@ -26,9 +23,9 @@ interface ProfileHead {
 }
 
 const NANOSECONDS = 1_000;
-const CPU: Measure = { type: 'cpu', unit: 'nanoseconds' };
-const SAMPLES: Measure = { type: 'samples', unit: 'count' };
-const SPACE: Measure = { type: 'space', unit: 'bytes' };
+const CPU: Measure = ['cpu', 'nanoseconds'];
+const SAMPLES: Measure = ['samples', 'count'];
+const SPACE: Measure = ['space', 'bytes'];
 
 /** Nodes that are no function: the root of all stacks, and the time in which the event loop waits, which is no CPU time. */
 const ROOT = '(root)';
@@ -97,7 +94,7 @@ export function heapToPprof(
       yield* below(node, stack);
     }
   }
-  const types = [{ type, unit: 'bytes' }];
+  const types: readonly Measure[] = [[type, 'bytes']];
   return encode(below(head, []), { types, periodType: SPACE, period, milliseconds: seconds * 1_000 });
 }
 
@@ -108,7 +105,7 @@ function encode(samples: Iterable<Sample>, { types, periodType, period, millisec
   const functions: FunctionInput[] = [];
   const locations: LocationInput[] = [];
   const mapping = { id: 1, filename: stringTable.dedup('weir') };
-  function measureOf({ type, unit }: Measure) {
+  function measureOf([type, unit]: Measure) {
     return { type: stringTable.dedup(type), unit: stringTable.dedup(unit) };
   }
   /** The location of a function, which is where it begins; the function gets the same id. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { getHeapSnapshot } from 'node:v8';
 import { gzip } from 'node:zlib';
 import type { Context } from 'koa';
-import { CallerDisconnected, HttpError } from '../errors';
+import { CallerDisconnected, HttpError, invalidRequest } from '../errors';
 import type { Route } from '../listener';
 import type { IndexLine } from './pages';
 import { cpuToPprof, heapToPprof } from './pprof';
@@ -21,7 +21,7 @@ const SAMPLING_INTERVAL = 32 * 1024;
 /** A profile of a process. */
 export interface ProfileRoute extends Route {
   /** The same profile with other query parameters. */
-  readonly variants: readonly IndexLine[];
+  readonly variants?: readonly IndexLine[];
 }
 
 /**
@@ -48,7 +48,7 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
       handle: async (ctx) => {
         const format = formatOf(ctx);
         const profile = await record(ctx, secondsOf(ctx, CPU_SECONDS), { slot: cpuSlot, ...CPU });
-        if (format === 'pprof') return respondWithPprof(ctx, cpuToPprof(profile));
+        if (format === 'pprof') return respondWithFile(ctx, 'pb.gz', await compress(cpuToPprof(profile)));
         return respondWithFile(ctx, 'cpuprofile', JSON.stringify(profile));
       },
     },
@@ -72,7 +72,6 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
       path: `${PATH}/allocs`,
       allow: 'GET',
       description: `memory that is allocated in the next ?seconds=${HEAP_SECONDS}, still in use or not, for go tool pprof`,
-      variants: [],
       handle: (ctx) => respondWithHeap(ctx, heapSlot, 'alloc_space'),
     },
   ];
@@ -82,17 +81,13 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
 function secondsOf({ query: { seconds: text } }: Context, byDefault: number): number {
   const seconds = text === undefined ? byDefault : /^\d+(\.\d+)?$/.test(String(text)) ? Number(text) : Number.NaN;
   if (seconds >= MIN_SECONDS && seconds <= MAX_SECONDS) return seconds;
-  throw invalid(`seconds must be a number from ${MIN_SECONDS} to ${MAX_SECONDS}`);
+  throw invalidRequest(`seconds must be a number from ${MIN_SECONDS} to ${MAX_SECONDS}`);
 }
 
 /** The query parameter `format`. `pprof`: for `go tool pprof`, the default. `v8`: for the developer tools of browsers. */
 function formatOf({ query: { format = 'pprof' } }: Context): 'pprof' | 'v8' {
   if (format === 'pprof' || format === 'v8') return format;
-  throw invalid('format must be pprof or v8');
-}
-
-function invalid(message: string): HttpError {
-  return new HttpError({ status: 400, code: 'invalid_request', message });
+  throw invalidRequest('format must be pprof or v8');
 }
 
 /** Lets one request at a time do what costs the whole process. */
@@ -187,15 +182,12 @@ async function respondWithHeap(ctx: Context, slot: Slot, type: 'inuse_space' | '
       }),
     stop: async (session) => (await session.post('HeapProfiler.stopSampling')).profile,
   });
-  return respondWithPprof(ctx, heapToPprof(profile, type, { period: SAMPLING_INTERVAL, seconds }));
+  const pprof = heapToPprof(profile, type, { period: SAMPLING_INTERVAL, seconds });
+  respondWithFile(ctx, 'pb.gz', await compress(pprof));
 }
 
+/** What pprof reads is compressed. */
 const compress = promisify(gzip);
-
-/** Responds with a profile as pprof reads it: a compressed protobuf message. */
-async function respondWithPprof(ctx: Context, profile: Uint8Array): Promise<void> {
-  respondWithFile(ctx, 'pb.gz', await compress(profile));
-}
 
 /** Responds with a file, with the time in its name. */
 function respondWithFile(

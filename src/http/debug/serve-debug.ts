@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import type { TcpAddress } from '../../net/listen';
 import type { Log } from '../../streams/ports/log';
-import { type HttpTimeouts, OPERATOR_LIMITS, type OnHttpRejected } from '../limits';
+import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from '../limits';
 import { GET, HttpListener, type Route } from '../listener';
 import { type ProbeInputs, probes } from '../probes';
 import { type ReadRules, type ReadStatistics, type RulesInfo, indexPage, rlconfig, stats } from './pages';
@@ -25,14 +25,7 @@ export interface DebugServerOptions extends TcpAddress, ProbeInputs {
 }
 
 /** While a profile is recorded, nothing is sent for up to five minutes. A shutdown does not wait for it. */
-const TIMEOUTS: HttpTimeouts = {
-  headers: 10_000,
-  request: 10_000,
-  response: 300_000,
-  keepAlive: 75_000,
-  inactive: 400_000,
-  grace: 500,
-};
+const TIMEOUTS = { ...OPERATOR_TIMEOUTS, response: 300_000, inactive: 400_000 };
 
 /**
  * Starts the debug server: an index, `/rlconfig`, `/stats`, `/healthcheck`, `/livez`, `/readyz`, `/debug/pprof/` and the
@@ -44,7 +37,7 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
   const { version, rules, rulesInfo, statistics, workers, availableMemory, operatorsApi, onRejected, log } = options;
   const own = profilesOfProcess(availableMemory);
   const profiles = workers === undefined ? own : own.map((profile) => ofWorkers(profile, workers));
-  const profileLines = profiles.flatMap((profile) => [profile, ...profile.variants]);
+  const profileLines = profiles.flatMap((profile) => [profile, ...(profile.variants ?? [])]);
   const pages: readonly Route[] = [
     rlconfig(rulesInfo, rules),
     stats(statistics),
@@ -55,16 +48,9 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
     },
     ...(workers === undefined ? [] : [workerList(workers)]),
   ];
-  const rulesLine = {
-    path: '/api/rules',
-    description: "the active rules as a tree: one path of the operators' API",
-  };
+  const rulesLine = { path: '/api/rules', description: "the active rules as a tree: one path of the operators' API" };
   const index = indexPage('/', `weir ${version}: debug`, [...pages, rulesLine]);
-  const redirect: Route = {
-    path: '/debug/pprof',
-    allow: GET,
-    handle: (ctx) => ctx.redirect('/debug/pprof/'),
-  };
+  const redirect: Route = { path: '/debug/pprof', allow: GET, handle: (ctx) => ctx.redirect('/debug/pprof/') };
   return new HttpListener({
     before: operatorsApi,
     routes: [index, ...pages, redirect, ...profiles],

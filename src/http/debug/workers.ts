@@ -2,7 +2,7 @@ import { type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStat
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import { HttpError } from '../errors';
-import { GET, type Route } from '../listener';
+import { type Route, textPage } from '../listener';
 import type { ProfileRoute } from './profiles';
 
 /** A worker process, for the list. */
@@ -37,15 +37,7 @@ const FORWARDED = ['content-type', 'content-disposition', 'retry-after'];
 
 /** `/workers`: one line per worker process. */
 export function workerList(workers: DebugWorkers): Route {
-  return {
-    path: '/workers',
-    description: 'the worker processes, one per line',
-    allow: GET,
-    handle: (ctx) => {
-      ctx.type = 'text/plain';
-      ctx.body = workers.list().map(lineOf).join('');
-    },
-  };
+  return textPage('/workers', 'the worker processes, one per line', () => workers.list().map(lineOf).join(''));
 }
 
 function lineOf({ worker, pid, isServing, isResponsive, connections, uptimeSeconds, restarts }: WorkerInfo): string {

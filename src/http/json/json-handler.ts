@@ -6,8 +6,16 @@ import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../
 import type { Decide } from '../../streams/ports/decide';
 import type { Log } from '../../streams/ports/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
-import { type BodyLimits, BodyMemory, type BodyRejection, receiveBody, textOf } from '../body';
-import { MalformedBody, errorBody, methodNotAllowed, respondEarly, respondJson, responseTo } from '../errors';
+import { type BodyLimits, BodyMemory, receiveBody, textOf } from '../body';
+import {
+  MalformedBody,
+  type Rejection,
+  errorBody,
+  methodNotAllowed,
+  respondEarly,
+  respondJson,
+  responseTo,
+} from '../errors';
 import type { OnHttpRejected } from '../limits';
 import { readRequest } from './read-request';
 
@@ -56,7 +64,7 @@ export function jsonHandler(options: JsonHandlerOptions): (req: IncomingMessage,
   };
 }
 
-function reject(rejection: BodyRejection, exchange: Exchange, { onRejected }: JsonHandlerOptions): void {
+function reject(rejection: Rejection, exchange: Exchange, { onRejected }: JsonHandlerOptions): void {
   const { kind, message } = rejection;
   if (kind !== undefined) onRejected(kind, exchange.req.socket, message);
   respondEarly(exchange, rejection);
@@ -80,7 +88,7 @@ function decide(request: RateLimitRequest, exchange: Exchange, options: JsonHand
       isDecided = true;
       try {
         const status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
-        respondJson(res, { status, json: writeVerdict(verdict) });
+        respondJson(res, { status }, writeVerdict(verdict));
         endTrace(exchange);
       } catch (error) {
         fail(error, exchange, options);
@@ -104,8 +112,7 @@ function decide(request: RateLimitRequest, exchange: Exchange, options: JsonHand
 
 function fail(error: unknown, exchange: Exchange, { log }: JsonHandlerOptions): void {
   const response = responseTo(error, log);
-  const { status, headers } = response;
-  respondJson(exchange.res, { status, json: errorBody(response), headers });
+  respondJson(exchange.res, response, errorBody(response));
   endTrace(exchange);
 }
 

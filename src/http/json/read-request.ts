@@ -52,7 +52,7 @@ function readMessage(cursor: JsonCursor): RateLimitRequest {
       case 'hitsAddend':
       case 'hits_addend':
         seen = once(cursor, seen, 4);
-        if (!cursor.skipNull()) hitsAddend = readUint32(cursor);
+        if (!cursor.skipNull()) hitsAddend = readInteger(cursor, UINT32);
         break;
       default:
         unknown(cursor, 'domain, descriptors, hitsAddend');
@@ -81,7 +81,7 @@ function readDescriptor(cursor: JsonCursor, number: number): Descriptor {
       case 'hitsAddend':
       case 'hits_addend':
         seen = once(cursor, seen, 4);
-        if (!cursor.skipNull()) hitsAddend = readUint64(cursor);
+        if (!cursor.skipNull()) hitsAddend = readInteger(cursor, UINT64);
         break;
       case 'isNegativeHits':
       case 'is_negative_hits':
@@ -127,7 +127,7 @@ function readLimit(cursor: JsonCursor): LimitOverride {
       case 'requestsPerUnit':
       case 'requests_per_unit':
         seen = once(cursor, seen, 1);
-        if (!cursor.skipNull()) requestsPerUnit = readUint32(cursor);
+        if (!cursor.skipNull()) requestsPerUnit = readInteger(cursor, UINT32);
         break;
       case 'unit':
         seen = once(cursor, seen, 2);
@@ -186,16 +186,6 @@ const MAX_INT32 = 0x7fff_ffff;
 const DECIMAL = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 const SHORT_INTEGER = /^(?:0|[1-9]\d{0,14})$/;
 
-/** Reads a `uint32` of proto3 JSON: a number or a string that holds one, in any notation (`1.0`, `1e2`). */
-function readUint32(cursor: JsonCursor): number {
-  return readInteger(cursor, UINT32);
-}
-
-/** Reads a `google.protobuf.UInt64Value`, in the same forms. A value above 2^53 - 1 becomes the nearest double. */
-function readUint64(cursor: JsonCursor): number {
-  return readInteger(cursor, UINT64);
-}
-
 /** Reads an enum of proto3 JSON: an upper-case name or a number, which need not be that of a name. */
 function readEnum(cursor: JsonCursor, names: readonly string[]): number {
   if (!cursor.isString()) {
@@ -211,6 +201,10 @@ function readEnum(cursor: JsonCursor, names: readonly string[]): number {
   return number;
 }
 
+/**
+ * Reads an integer of proto3 JSON: a number or a string that holds one, in any notation (`1.0`, `1e2`). A value above 2^53 - 1 becomes the
+ * nearest double.
+ */
 function readInteger(cursor: JsonCursor, { min, max, expected }: IntegerRange): number {
   const isQuoted = cursor.isString();
   const text = isQuoted ? cursor.string() : (cursor.numberText() ?? cursor.unexpected(expected));

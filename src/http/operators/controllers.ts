@@ -17,7 +17,7 @@ import type {
 } from '../../streams/ports/operator';
 import { excerpt } from '../../text/excerpt';
 import type { BodyMemory } from '../body';
-import { HttpError } from '../errors';
+import { HttpError, invalidRequest } from '../errors';
 import { readDescriptorText, readRequest } from '../json/read-request';
 import type { ControllerClass } from '../versioning';
 import type { Access, Authorization } from './authorization';
@@ -116,7 +116,7 @@ class OffendersController extends OperatorsController {
     this.authorize('private');
     const { domain, top = String(DEFAULT_TOP) } = parametersOf(this.ctx, ['domain', 'top']);
     const limit = /^[1-9]\d{0,3}$/.test(top) ? Number(top) : Infinity;
-    if (limit > MAX_TOP) throw invalid(`top must be a whole number from 1 to ${MAX_TOP}`);
+    if (limit > MAX_TOP) throw invalidRequest(`top must be a whole number from 1 to ${MAX_TOP}`);
     return { offenders: await this.operator.offenders({ domain, limit }) };
   }
 }
@@ -174,11 +174,6 @@ export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
   'api/v1/statistics': StatisticsController,
 };
 
-/** An invalid request, of which the message says what is wrong. */
-function invalid(message: string, options?: ErrorOptions): HttpError {
-  return new HttpError({ status: 400, code: 'invalid_request', message }, options);
-}
-
 /** A form of a browser cannot send this type to another site without asking it first. */
 function requireJson(ctx: Context): void {
   const [type = ''] = ctx.get('Content-Type').split(';');
@@ -196,16 +191,16 @@ function parametersOf<const Name extends string>(
   for (const [name, value] of Object.entries(ctx.query)) {
     if (!(names as readonly string[]).includes(name)) {
       const unknown = JSON.stringify(name.slice(0, 40));
-      throw invalid(`there is no parameter ${unknown}; the parameters are ${names.join(', ')}`);
+      throw invalidRequest(`there is no parameter ${unknown}; the parameters are ${names.join(', ')}`);
     }
-    if (typeof value !== 'string') throw invalid(`the parameter ${name} is repeated`);
+    if (typeof value !== 'string') throw invalidRequest(`the parameter ${name} is repeated`);
   }
   return ctx.query as Readonly<Partial<Record<Name, string>>>;
 }
 
 function queryOf({ domain, descriptor }: { readonly domain?: string; readonly descriptor?: string }): CounterQuery {
-  if (domain === undefined) throw invalid('the parameter domain is missing');
-  if (descriptor === undefined) throw invalid('the parameter descriptor is missing');
+  if (domain === undefined) throw invalidRequest('the parameter domain is missing');
+  if (descriptor === undefined) throw invalidRequest('the parameter descriptor is missing');
   return { domain, descriptor: readDescriptor(descriptor) };
 }
 
@@ -220,7 +215,7 @@ function readDescriptor(text: string): Descriptor {
     const equals = pair.indexOf('=');
     if (equals > 0) return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
     const given = JSON.stringify(pair.slice(0, 40));
-    throw invalid(`the descriptor must be key=value,key2=value2, or JSON, but has ${given}`);
+    throw invalidRequest(`the descriptor must be key=value,key2=value2, or JSON, but has ${given}`);
   });
   return { entries, limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
 }
@@ -236,18 +231,21 @@ const MEMBERS: readonly string[] = ['domain', 'descriptor', 'count'] satisfies (
 /** @throws HttpError for anything but `{domain, descriptor, count}` */
 function counterBody(text: string): CounterBody {
   const body = parsed(text);
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('the body must be a JSON object');
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalidRequest('the body must be a JSON object');
   const unknown = Object.keys(body).find((name) => !MEMBERS.includes(name));
   if (unknown !== undefined) {
-    throw invalid(`the body has the member ${JSON.stringify(unknown.slice(0, 40))}; allowed: ${MEMBERS.join(', ')}`);
+    throw invalidRequest(
+      `the body has the member ${JSON.stringify(unknown.slice(0, 40))}; allowed: ${MEMBERS.join(', ')}`,
+    );
   }
   const { domain, descriptor, count } = body as Readonly<Record<keyof CounterBody, unknown>>;
-  if (typeof domain !== 'string') throw invalid('domain must be a string');
+  if (typeof domain !== 'string') throw invalidRequest('domain must be a string');
   if (typeof descriptor !== 'string' && (typeof descriptor !== 'object' || descriptor === null)) {
-    throw invalid('descriptor must be a string key=value,key2=value2 or an object');
+    throw invalidRequest('descriptor must be a string key=value,key2=value2 or an object');
   }
   if (!Number.isSafeInteger(count) || Number(count) < 0) {
-    throw invalid('count must be a whole number from 0 to 9007199254740991; DELETE clears the counter');
+    throw invalidRequest('count must be a whole number from 0 to 9007199254740991; DELETE clears the counter');
   }
   const written = typeof descriptor === 'string' ? descriptor : JSON.stringify(descriptor);
   return { domain, descriptor: written, count: Number(count) };
@@ -257,7 +255,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw invalid('the body is not valid JSON', { cause });
+    throw invalidRequest('the body is not valid JSON', { cause });
   }
 }
 
