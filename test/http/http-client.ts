@@ -54,10 +54,7 @@ export async function closeAll(): Promise<void> {
   await Promise.all(opened.splice(0).map((close) => close()));
 }
 
-export interface TestHttpServer extends Pick<HttpListener, 'address' | 'close'> {
-  readonly url: string;
-  readonly port: number;
-}
+export type TestHttpServer = HttpListener & { readonly url: string; readonly port: number };
 
 export async function startServer(options: Partial<HttpServerOptions> = {}): Promise<TestHttpServer> {
   const server = await serveHttp({
@@ -76,12 +73,9 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
 }
 
 function opening(server: HttpListener): TestHttpServer {
-  const { address } = server;
-  function close() {
-    return server.close();
-  }
-  opened.push(close);
-  return { address, close, port: address.port, url: `http://127.0.0.1:${address.port}` };
+  opened.push(() => server.close());
+  const { port } = server.address;
+  return Object.assign(server, { port, url: `http://127.0.0.1:${port}` });
 }
 
 /** Starts a debug listener of a service without rules. */
@@ -112,7 +106,7 @@ export const POST_BYTES = `POST /json HTTP/1.1\r\nHost: x\r\nContent-Length: ${R
 export const HEALTH_BYTES = 'GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n';
 
 export function post(
-  server: TestHttpServer,
+  server: Pick<TestHttpServer, 'url'>,
   body: string | Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = {},
 ) {

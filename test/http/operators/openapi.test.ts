@@ -58,13 +58,6 @@ beforeAll(async () => {
 });
 afterAll(() => api[Symbol.asyncDispose]());
 
-/** All objects in a JSON value. */
-function objectsIn(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  if (typeof value !== 'object' || value === null) return [];
-  const inner = Object.values(value).flatMap(objectsIn);
-  return Array.isArray(value) ? inner : [value as Readonly<Record<string, unknown>>, ...inner];
-}
-
 /** Sends the request of an operation with its examples. */
 function sendExample({ method, path, parameters = [], requestBody, security }: Operation, token?: string) {
   const query = new URLSearchParams();
@@ -97,14 +90,14 @@ describe('/api/openapi.json', () => {
   });
 
   it('uses each of its schemas, and has no optional member where it allows no others', () => {
-    const schemas = Object.keys(Object(document.components).schemas).map((name) => `#/components/schemas/${name}`);
-    const objects = objectsIn(document);
-    expect(new Set(objects.flatMap(({ $ref }) => $ref ?? []))).toEqual(new Set(schemas));
-    const closed = objects.filter(({ additionalProperties }) => additionalProperties === false);
-    expect(closed.map(({ required }) => required)).toEqual(
-      closed.map(({ properties }) => Object.keys(Object(properties))),
-    );
-    expect(closed.length).toBeGreaterThan(20);
+    const used = new Set<unknown>();
+    JSON.parse(JSON.stringify(document), (key, value) => {
+      if (key === '$ref') used.add(value);
+      if (Object(value).additionalProperties === false) expect(value.required).toEqual(Object.keys(value.properties));
+      return value as unknown;
+    });
+    const schemas = Object.keys(Object(document.components).schemas);
+    expect(used).toEqual(new Set(schemas.map((name) => `#/components/schemas/${name}`)));
   });
 
   it('has every route of the API, and no other', () => {
