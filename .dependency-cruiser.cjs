@@ -63,13 +63,22 @@ const layers = [
     why: 'A server depends on streams/ and the pure folders; main/ passes settings on, and stores are behind their port.',
   },
   {
-    folder: 'src/http/versioning',
-    mayReach: ['src/http/versioning', 'node_modules', 'core'],
-    why: 'http/versioning/ can be used by itself: it imports nothing of weir.',
+    folder: 'packages/versioning',
+    mayReach: ['packages/versioning', 'node_modules', 'core'],
+    why: 'packages/versioning is a package of its own: it imports nothing of weir.',
   },
   {
     folder: 'src/http',
-    mayReach: ['src/http', 'src/net', 'src/streams', ...PURE, 'src/gen', 'node_modules', 'core'],
+    mayReach: [
+      'src/http',
+      'packages/versioning/src/index.ts',
+      'src/net',
+      'src/streams',
+      ...PURE,
+      'src/gen',
+      'node_modules',
+      'core',
+    ],
     why: 'A server depends on streams/ and the pure folders; main/ passes settings on, and stores are behind their port.',
   },
   {
@@ -87,7 +96,6 @@ const layers = [
       'src/settings',
       'src/gen',
       'src/sources',
-      'src/http/versioning',
       'node_modules',
       'core',
     ],
@@ -135,7 +143,7 @@ module.exports = {
     enhancedResolveOptions: {
       extensions: ['.ts', '.js', '.json'],
       exportsFields: ['exports'],
-      conditionNames: ['require', 'node', 'default', 'types'],
+      conditionNames: ['source', 'require', 'node', 'default', 'types'],
     },
   },
 };

@@ -6,6 +6,8 @@ module.exports = {
   // What is worth running before a release: jest.long.config.cjs.
   testPathIgnorePatterns: ['/node_modules/', '\\.long\\.test\\.ts$'],
   testEnvironment: 'node',
+  // From its source, so that no build is needed.
+  moduleNameMapper: { '^#versioning$': '<rootDir>/packages/versioning/src/index.ts' },
   // Only ends tests that hang: on a busy machine, servers start and files are written slowly.
   testTimeout: 120_000,
   // Tests wait for processes and timers as often as they compute: three workers use two cores well.

@@ -1,4 +1,4 @@
-// Builds dist/ from proto/ and src/: generates the protobuf code, compiles, and makes the programs executable.
+// Builds dist/ from proto/ and src/, and that of packages/versioning: generates the protobuf code, compiles, and makes the programs executable.
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { BUILD_STAMP, ROOT, run, printStatus } from './workspace.mjs';
 
@@ -15,8 +15,11 @@ writeFileSync(
 );
 rmSync(descriptorSet);
 
-printStatus('compiling src/ into dist/');
-rmSync(`${ROOT}/dist`, { recursive: true, force: true });
+printStatus('compiling packages/versioning and src/, each into its dist/');
+for (const folder of ['packages/versioning/dist', 'dist'])
+  rmSync(`${ROOT}/${folder}`, { recursive: true, force: true });
+// First, because src/ uses its types.
+run('node_modules/.bin/tsc', ['-p', 'packages/versioning']);
 run('node_modules/.bin/tsc', ['-p', 'tsconfig.json']);
 
 // tsc does not set the executable bit, and npm sets it only for an installed package.

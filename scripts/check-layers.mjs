@@ -1,11 +1,15 @@
-// Checks the imports of src/ against .dependency-cruiser.cjs and prints why each forbidden import is forbidden.
+// Checks the imports of src/ and packages/ against .dependency-cruiser.cjs and prints why each forbidden import is forbidden.
 import { createRequire } from 'node:module';
 import { cruise } from 'dependency-cruiser';
 import { ROOT, printStatus } from './workspace.mjs';
 
 const { forbidden, options } = createRequire(import.meta.url)('../.dependency-cruiser.cjs');
 process.chdir(ROOT);
-const { output } = await cruise(['src'], { ...options, validate: true, ruleSet: { forbidden } });
+const { output } = await cruise(['src', 'packages/versioning/src'], {
+  ...options,
+  validate: true,
+  ruleSet: { forbidden },
+});
 
 // Without TypeScript support dependency-cruiser finds no modules and reports no violations.
 if (output.summary.totalCruised < 10 || output.summary.totalDependenciesCruised < 10) {

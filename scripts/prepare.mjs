@@ -13,15 +13,16 @@ if (process.versions.node.localeCompare(oldestNode, 'en', { numeric: true }) < 0
 
 // npm does not update its own marker file if everything is installed already.
 const installStamp = join(ROOT, 'node_modules/.installed');
-if (isStale(installStamp, ['package.json', 'package-lock.json'])) {
+if (isStale(installStamp, ['package.json', 'packages/versioning/package.json', 'package-lock.json'])) {
   printStatus('installing dependencies (npm install)');
   timed('installing', () => run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']));
   writeFileSync(installStamp, '');
 }
 
-const buildSources = ['src', 'proto', 'buf.yaml', 'buf.gen.yaml', 'tsconfig.json', 'package.json'];
-// Regenerating src/gen is not a change of the sources.
-if (isStale(BUILD_STAMP, buildSources, ['src/gen'])) {
+const buildSources = ['src', 'packages', 'proto', 'buf.yaml', 'buf.gen.yaml', 'tsconfig.json', 'package.json'];
+// What is generated, built or installed is no change of the sources.
+const generated = ['src/gen', 'packages/versioning/dist', 'packages/versioning/node_modules'];
+if (isStale(BUILD_STAMP, buildSources, generated)) {
   timed('building', () => run(process.execPath, ['scripts/build.mjs']));
 }
 

@@ -15,7 +15,8 @@ import { ROOT } from './workspace.mjs';
 export function productionPackages(lockFile = join(ROOT, 'package-lock.json')) {
   const { packages } = JSON.parse(readFileSync(lockFile, 'utf8'));
   const rows = Object.entries(packages)
-    .filter(([path, { dev }]) => path !== '' && dev !== true)
+    // Without the project and its workspaces, which have no entry of their own or are links.
+    .filter(([path, { dev, link }]) => path.startsWith('node_modules/') && dev !== true && link !== true)
     .map(([path, entry]) => ({
       name: nameAt(path),
       version: entry.version,

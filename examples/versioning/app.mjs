@@ -5,7 +5,7 @@
 //   curl -i localhost:3000/api/admin/reports -H 'Accept: application/vnd.bookshop+json;version=2'
 import Router from '@koa/router';
 import Koa from 'koa';
-import { api } from 'weir-ratelimit/versioning';
+import { api } from 'koa-route-versions';
 
 const router = new Router();
 

@@ -1,7 +1,7 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, readFileSync, readdirSync } from 'node:fs';
-import { mkdir, mkdtemp, symlink } from 'node:fs/promises';
+import { cpSync, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { mkdir, symlink } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json';
@@ -34,6 +34,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   dist: ['.d.ts', '.js'],
   docs: ['.md'],
   examples: ['.env', '.json', '.md', '.mjs', '.yaml'],
+  packages: ['.d.ts', '.js', '.json', '.md'],
   proto: ['.proto'],
   schema: ['.json'],
   src: ['.md'],
@@ -94,10 +95,12 @@ describe('the tarball of npm pack', () => {
       expect(tarball.files.map((file) => file.path)).toContain(path);
   });
 
-  it('has each module of src/ once, as code', () => {
-    const modules = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-      .filter((path) => path.endsWith('.ts') && !path.startsWith('gen/'))
-      .map((path) => `dist/${path.replace(/\.ts$/, '.js')}`);
+  it('has each module of src/ and packages/ once, as code', () => {
+    const modules = ['', 'packages/versioning/'].flatMap((folder) =>
+      readdirSync(join(ROOT, folder, 'src'), { recursive: true, encoding: 'utf8' })
+        .filter((path) => path.endsWith('.ts') && !path.startsWith('gen/'))
+        .map((path) => `${folder}dist/${path.replace(/\.ts$/, '.js')}`),
+    );
     const generated = /^dist\/gen\//;
     const packed = tarball.files
       .map(({ path }) => path)
@@ -161,28 +164,101 @@ describe('the installed package', () => {
   });
 });
 
-describe('the package entry weir-ratelimit/versioning', () => {
-  it('has types for both kinds of modules, which accept the router of either', async () => {
-    // Inside the project, whose packages it uses.
-    using folder = new TemporaryFolder(await mkdtemp(join(ROOT, 'test/packaging/.types-')));
-    const text = `import Router from '@koa/router';
-import { api, type Api, type ApiOptions } from 'weir-ratelimit/versioning';
-class Foo { index(): string { return ''; } }
-const options: ApiOptions = { vendorString: 'acme', controllers: () => Foo };
-api(new Router(), options, (it: Api) => it.version(1, () => {
-  it.resources('foo', { only: 'index' }, () => it.resources('bar', { only: ['index', 'show'] }));
+/** An application of Koa in TypeScript, as ES module and as CommonJS. */
+const APPLICATION = `import Router from '@koa/router';
+import type { Context } from 'koa';
+import { api, type Api, type ApiOptions, type DeclaredRoute } from 'koa-route-versions';
+class Foo {
+  index(): string { return ''; }
+  show(ctx: { params: { id: string } }): string { return ctx.params.id; }
+  destroy(ctx: Context): void { ctx.body = ''; }
+}
+const options: ApiOptions = { vendorString: 'acme', controllers: () => Foo, updateMethods: ['PUT', 'PATCH'] };
+const routes: readonly DeclaredRoute[] = api(new Router(), options, (it: Api) => it.version(1, () => {
+  it.resources('foo', { only: 'index' }, () => it.resources('bar', { only: ['index', 'show'], shallow: true }));
   // @ts-expect-error -- there is no such action
   it.resources('foo', { only: 'list' });
 }));
+export { routes };
 `;
-    const tsc = join(ROOT, 'node_modules/.bin/tsc');
-    const flags = '--noEmit --strict --module node20 --target es2023 --types node --esModuleInterop'.split(' ');
-    const files = ['cts', 'mts'].map((extension) => folder.write(`app.${extension}`, text));
-    const { stdout } = await exec(tsc, [...flags, '--skipLibCheck', '--ignoreConfig', ...files]).catch(
-      (error: { stdout: string }) => error,
-    );
-    expect(stdout).toBe('');
+
+/** The oldest and the newest supported versions, and what has their types. */
+const PEERS = [
+  ['koa@2.16.0', '@koa/router@12.0.2', '@types/koa@2.15.0', '@types/koa__router@12.0.5'],
+  ['koa@3.3.0', '@koa/router@15.7.0', '@types/koa@3.0.3'],
+] as const;
+
+/** The size of all files in a folder, in bytes. */
+function sizeOf(folder: string): number {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries.reduce(
+    (sum, entry) => sum + (entry.isFile() ? statSync(join(entry.parentPath, entry.name)).size : 0),
+    0,
+  );
+}
+
+describe('the tarball of koa-route-versions', () => {
+  let packed: Tarball;
+  beforeAll(async () => {
+    const options = ['--json', '--loglevel=error', '--pack-destination', application.base];
+    const { stdout } = await exec('npm', ['pack', '-w', 'koa-route-versions', '--ignore-scripts', ...options], {
+      cwd: ROOT,
+    });
+    [packed] = JSON.parse(stdout) as readonly [Tarball];
   });
+
+  it('holds code, types, the licence and the README, and nothing else', () => {
+    const others = packed.files.filter(({ path }) => !/^dist\/.*\.(?:js|d\.ts)$/.test(path)).map(({ path }) => path);
+    expect(others.toSorted()).toEqual(['LICENSE', 'README.md', 'package.json']);
+  });
+
+  it.each(PEERS)(
+    'works in an empty project with %s and %s, and adds less than 0.5 MB',
+    async (koa, router, ...types) => {
+      using project = new TemporaryFolder();
+      function run(command: string, ...args: readonly string[]) {
+        return exec(command, args, { cwd: project.base });
+      }
+      function install(...names: readonly string[]) {
+        return run('npm', 'install', '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error', ...names);
+      }
+      project.write('package.json', '{"private":true}');
+      await install(koa, router);
+      const before = sizeOf(project.at('node_modules'));
+      await install(application.at(packed.filename));
+      expect(sizeOf(project.at('node_modules')) - before).toBeLessThan(500_000);
+
+      await install('--save-dev', ...types.filter((name) => name !== undefined));
+      const flags = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2023', '--esModuleInterop'];
+      const files = ['cts', 'mts'].map((extension) => project.write(`app.${extension}`, APPLICATION));
+      const checked = await run(
+        join(ROOT, 'node_modules/.bin/tsc'),
+        ...flags,
+        '--skipLibCheck',
+        'false',
+        ...files,
+      ).catch((error: { stdout: string }) => error);
+      expect(checked.stdout).toBe('');
+
+      project.write(
+        'controllers/api/v1/foo-controller.mjs',
+        "export default class Foo { index() { return 'answer'; } }",
+      );
+      expect((await run('npx', 'weir-bump')).stdout).toContain('created controllers/api/v2/foo-controller.mjs');
+      const program = `import Router from '@koa/router';
+import Koa from 'koa';
+import { api } from 'koa-route-versions';
+const router = new Router();
+api(router, { vendorString: 'acme', controllers: 'controllers', defaultVersion: 2 }, (it) => {
+  for (const n of [1, 2]) it.version(n, () => it.resources('foo', { only: 'index' }));
+});
+const server = new Koa().use(router.routes()).listen(0, '127.0.0.1', async () => {
+  console.log(await (await fetch('http://127.0.0.1:' + server.address().port + '/api/foo')).text());
+  process.exit();
+});`;
+      expect((await run(process.execPath, '--input-type=module', '-e', program)).stdout).toBe('answer\n');
+    },
+  );
 });
 
 describe('examples/versioning', () => {

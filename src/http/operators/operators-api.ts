@@ -1,9 +1,9 @@
+import { type DeclaredRoute, api } from '#versioning';
 import { Router } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
 import type { Operator } from '../../streams/ports/operator';
 import { BodyMemory } from '../body';
-import { type DeclaredRoute, api } from '../versioning';
 import { Authorization, type CurrentToken } from './authorization';
 import { CONTROLLERS, type OperatorsState } from './controllers';
 import { problems } from './problems';
@@ -28,7 +28,12 @@ export function operatorsApi({ operator, currentToken, log }: OperatorsApiOption
   const router = new Router();
   const routes = api(
     router,
-    { vendorString: 'weir', defaultVersion: 1, path: 'api', controllers: (name) => CONTROLLERS[name] },
+    {
+      vendorString: 'weir',
+      defaultVersion: 1,
+      updateMethods: ['PUT', 'PATCH'],
+      controllers: (name) => CONTROLLERS[name],
+    },
     (it) => {
       it.version(1, () => {
         it.resource('counters', { only: ['show', 'update', 'destroy'] });

@@ -1,0 +1,84 @@
+import type { Context, Middleware, Next } from 'koa';
+import { type Offer, choose } from './accept';
+import { answerMissed, keepVary, runAction } from './answers';
+import { type MatchOptions, PathTree, type VersionedPath } from './paths';
+import type { RoutedContext, RouterHandler, RouterLayer } from './router';
+
+/** What one `api` block declares. */
+export interface ApiBlock extends Offer {
+  /** The segments that all paths begin with. */
+  readonly prefix: readonly string[];
+  readonly paths: readonly VersionedPath[];
+  readonly sensitive: boolean;
+  readonly strict: boolean | undefined;
+}
+
+/** The parameter of the dispatcher's layer that takes what follows the prefix. */
+export const REST = 'versionedPath';
+
+/**
+ * The handler of all requests below the prefix of a block, which the router has compared. It passes on what the block does not
+ * answer. When nothing behind it answers either, the answer is 405 or 406.
+ *
+ * In the router, the layers of the block's paths follow that of the dispatcher, in the same order. That holds in an enclosing router,
+ * too, which has copies of all layers.
+ */
+export function dispatcher(block: ApiBlock, options: MatchOptions): Middleware {
+  const tree = new PathTree(block.paths, options);
+  return async function dispatch(context: Context, next: Next): Promise<unknown> {
+    const ctx = context as RoutedContext;
+    const own = ctx.matched.find(({ stack }) => stack.at(-1) === dispatch)!;
+    // Found by name, because an optional part of a router's prefix repeats the parameters before it.
+    const rest = ctx.captures.find((value, at) => value !== undefined && own.paramNames[at]?.name === REST) ?? '';
+    delete ctx.params[REST];
+    const matches = tree.find(rest.split('/'));
+    if (matches.length === 0) {
+      replaceOwn(ctx, own, []);
+      return next();
+    }
+    ctx.vary('Accept');
+    try {
+      const choice = choose(ctx.get('Accept'), block);
+      const match = choice && matches.find(({ path }) => path.target(choice.version, ctx.method) !== undefined);
+      if (choice !== undefined && match !== undefined) {
+        const layer = ctx.router.stack[ctx.router.stack.indexOf(own) + 1 + block.paths.indexOf(match.path)]!;
+        enterLayer(ctx, layer, match.params);
+        const handlers = layer.stack.filter(({ param }) => param !== undefined && Object.hasOwn(match.params, param));
+        const target = match.path.target(choice.version, ctx.method)!;
+        return await inTurn(ctx, handlers, () => runAction(ctx, next, { target, choice, offer: block }));
+      }
+      const methods = choice && matches.flatMap(({ path }) => path.methods(choice.version));
+      replaceOwn(ctx, own, methods ?? []);
+      return await answerMissed(ctx, next, { offer: block, methods });
+    } catch (error) {
+      keepVary(error);
+      throw error;
+    }
+  };
+}
+
+/** Lets `allowedMethods` see the methods of the chosen version instead of all. */
+function replaceOwn(ctx: RoutedContext, own: RouterLayer, methods: readonly string[]): void {
+  const replacement = methods.length === 0 ? [] : [{ ...own, stack: [], methods }];
+  ctx.matched = ctx.matched.flatMap((layer) => (layer === own ? replacement : [layer]));
+}
+
+/** Sets what the router sets for the layer of a route. */
+function enterLayer(ctx: RoutedContext, { path, name }: RouterLayer, params: Readonly<Record<string, string>>): void {
+  const all = { ...ctx.params, ...params };
+  Object.assign(ctx.request, { params: all });
+  Object.assign(ctx, {
+    params: all,
+    routerPath: path,
+    routerName: name,
+    _matchedRoute: path,
+    _matchedRouteName: name,
+    // Version 15 calls no handler twice; but this one may have had another value, for middleware or a prefix.
+    _matchedParams: undefined,
+  });
+}
+
+function inTurn(ctx: RoutedContext, handlers: readonly RouterHandler[], last: Next): Promise<unknown> {
+  const [handler, ...others] = handlers;
+  return handler === undefined ? last() : Promise.resolve(handler(ctx, () => inTurn(ctx, others, last)));
+}
