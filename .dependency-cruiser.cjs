@@ -10,7 +10,7 @@ const layers = [
   {
     folder: 'src/net',
     mayReach: ['src/net', 'src/text', 'core'],
-    why: 'net/ is for listeners and TLS with Node alone; of weir it imports only functions on text.',
+    why: 'net/ is for listeners, TLS and its files with Node alone; of weir it imports only functions on text.',
   },
   {
     folder: 'src/statistics',

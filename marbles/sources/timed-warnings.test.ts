@@ -1,5 +1,5 @@
 import { map } from 'rxjs';
-import { expiryWarnings } from '../../src/sources/certificates/expiry-warnings';
+import { expiryWarnings } from '../../src/sources/certificates';
 import { marbles } from '../support/marbles';
 
 const HOUR = 3_600_000;

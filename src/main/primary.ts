@@ -8,7 +8,7 @@ import { WorkerDecisions } from '../operators/worker-decisions';
 import type { Ruleset } from '../rules/ruleset';
 import { recordLoads } from '../sinks/logs/rule-log';
 import { turnScheduler } from '../sources/event-loop-turns';
-import { GrpcTls } from '../sources/certificates/grpc-tls';
+import { GrpcTls } from '../sources/certificates';
 import { ruleSource } from '../sources/rule-source';
 import { terminationSignals } from '../sources/signals';
 import type { DrainStep } from '../streams/drain';

@@ -22,7 +22,7 @@ import type { Readiness } from '../streams/readiness';
 import { asError } from '../text/thrown';
 import { nameOfPeer } from '../text/host-port';
 import type { App } from './app';
-import { GrpcTls } from '../sources/certificates/grpc-tls';
+import { GrpcTls } from '../sources/certificates';
 import type { HttpRejections } from './http-rejections';
 import type { RefusedConnections } from './refused-connections';
 

@@ -1,6 +1,7 @@
 import { lstatSync, unlinkSync } from 'node:fs';
 import net from 'node:net';
 import { formatHostPort } from '../text/host-port';
+import { codeOf } from '../text/thrown';
 
 /** A TCP address to listen on. */
 export interface TcpAddress {
@@ -105,10 +106,6 @@ function started(server: net.Server, start: () => void): Promise<void> {
     });
     start();
   });
-}
-
-function codeOf(error: unknown): string {
-  return String(Object(error).code);
 }
 
 function explained(at: ListenAddress, cause: unknown): Error {

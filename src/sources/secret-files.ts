@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { isUtf8 } from 'node:buffer';
 import { isDeepStrictEqual } from 'node:util';
+import { readSmallFile } from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Field, Settings } from '../settings/settings';
 import { secretsOfText } from '../settings/secrets';
@@ -8,7 +9,6 @@ import { ConditionLog } from '../streams/condition-log';
 import type { Log } from '../streams/ports/log';
 import type { SecretMask } from '../text/secret-mask';
 import { messageOf } from '../text/thrown';
-import { codeOf } from './file-system';
 
 /** Milliseconds between two reads of a file whose secret is not needed in the meantime. */
 const CHECK_INTERVAL = 10_000;
@@ -79,43 +79,7 @@ const MAX_FILE_BYTES = 64 * 1024;
  * @throws Error whose message says why there is no secret, and contains nothing of the file
  */
 export function readSecretFile(path: string): string {
-  const text = decode(readBytes(path)).replace(/\r?\n$/, '');
-  if (text.trim() === '') throw new Error('it is empty');
-  return text;
+  const bytes = readSmallFile(path, MAX_FILE_BYTES);
+  if (!isUtf8(bytes)) throw new Error('it is not text in UTF-8');
+  return new TextDecoder().decode(bytes).replace(/\r?\n$/, '');
 }
-
-function readBytes(path: string): Uint8Array {
-  let file: number | undefined;
-  try {
-    // Without O_NONBLOCK, opening a pipe would wait for a writer.
-    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    if (!fstatSync(file).isFile()) throw new NotReadable('it is not a regular file');
-    return readToEnd(file);
-  } catch (error) {
-    if (error instanceof NotReadable) throw error;
-    throw new Error(`it cannot be read (${codeOf(error)})`, { cause: error });
-  } finally {
-    if (file !== undefined) closeSync(file);
-  }
-}
-
-function readToEnd(file: number): Uint8Array {
-  const bytes = Buffer.alloc(MAX_FILE_BYTES + 1);
-  let length = 0;
-  for (let read = -1; read !== 0 && length < bytes.length; length += read) {
-    read = readSync(file, bytes, length, bytes.length - length, null);
-  }
-  if (length > MAX_FILE_BYTES) throw new NotReadable(`it has more than ${MAX_FILE_BYTES} bytes`);
-  return bytes.subarray(0, length);
-}
-
-function decode(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    throw new Error('it is not text in UTF-8');
-  }
-}
-
-/** A reason that is not an error of the file system. */
-class NotReadable extends Error {}

@@ -12,3 +12,9 @@ export function messageOf(thrown: unknown): string {
 function isError(thrown: unknown): thrown is Error {
   return thrown instanceof Error || Object.prototype.toString.call(thrown) === '[object Error]';
 }
+
+/** The code of an error of the operating system, for example `ENOENT`; `EIO` when it has none. */
+export function codeOf(error: unknown): string {
+  const code: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined;
+  return typeof code === 'string' ? code : 'EIO';
+}

@@ -1,10 +1,9 @@
 import { rmSync } from 'node:fs';
 import { Subject } from 'rxjs';
 import type { ServerTls } from '../../src/grpc/http2/tls';
-import { GrpcTls } from '../../src/sources/certificates/grpc-tls';
+import { type CertificateEvent, type Certificates, GrpcTls } from '../../src/sources/certificates';
 import { currentSecret, maskingReader } from '../../src/sources/secret-files';
 import { readSettings } from '../../src/settings/read-settings';
-import type { CertificateEvent } from '../../src/sources/certificates/certificate-source';
 import { Statistics } from '../../src/statistics/statistics';
 import { SecretMask } from '../../src/text/secret-mask';
 import { type Authority, newAuthority } from '../support/data/certificates';
@@ -12,23 +11,22 @@ import { RecordedLog } from '../support/data/recorded-log';
 import { SecretMount } from '../support/data/secret-mount';
 
 describe('the certificates of the gRPC listener', () => {
-  type Loaded = Extract<CertificateEvent, { kind: 'loaded' }>;
-
-  const BROKEN: CertificateEvent = { kind: 'rejected', reason: 'KEY=/tls.key is empty' };
-  const REJECTED = 'new certificates of the gRPC listener rejected; keeping the current ones: KEY=/tls.key is empty';
+  const BROKEN: CertificateEvent = { rejected: 'KEY=/tls.key: it is empty' };
+  const REJECTED = 'new certificates of the gRPC listener rejected; keeping the current ones';
+  const LOADED = 'new certificates of the gRPC listener loaded';
   const VALID_AGAIN = 'the certificates of the gRPC listener are valid again';
 
   let authority: Authority;
-  let one: Loaded;
-  let two: Loaded;
+  let one: Certificates;
+  let two: Certificates;
   beforeAll(() => {
     authority = newAuthority();
     [one, two] = [loaded('one'), loaded('two')];
   });
   afterAll(() => authority.dispose());
 
-  function loaded(name: string): Loaded {
-    return { kind: 'loaded', certificates: { ...authority.issue(name), clientCa: undefined } };
+  function loaded(name: string): Certificates {
+    return { ...authority.issue(name), clientCa: undefined };
   }
 
   /** Certificates whose events the test emits, and the server that they are applied to. */
@@ -54,12 +52,12 @@ describe('the certificates of the gRPC listener', () => {
   it('are at its opening those that were loaded last, when the files have become invalid since', async () => {
     using run = started();
     run.emit(one, BROKEN);
-    expect(await run.tls.first()).toMatchObject(one.certificates);
+    expect(await run.tls.first()).toMatchObject(one);
     run.follow();
     expect([run.applied, run.messages(), run.counts()]).toEqual([[], [REJECTED], [2, 1]]);
     run.emit(two, one);
-    expect(run.applied).toMatchObject([two.certificates, one.certificates]);
-    const messages = [REJECTED, VALID_AGAIN, 'new certificates of the gRPC listener loaded'];
+    expect(run.applied).toMatchObject([two, one]);
+    const messages = [REJECTED, VALID_AGAIN, LOADED, LOADED];
     expect([run.messages(), run.counts()]).toEqual([messages, [4, 1]]);
     run.tls.close();
     expect(run.isObserved()).toBe(false);
@@ -68,10 +66,10 @@ describe('the certificates of the gRPC listener', () => {
   it('are an error of the start when none has been loaded, but not if they have become valid since', async () => {
     using run = started();
     run.emit(BROKEN);
-    await expect(run.tls.first()).rejects.toThrow(new Error('TLS of the gRPC listener: KEY=/tls.key is empty'));
+    await expect(run.tls.first()).rejects.toThrow(new Error('TLS of the gRPC listener: KEY=/tls.key: it is empty'));
     expect([run.messages(), run.counts()]).toEqual([[], [1, 1]]);
     run.emit(one);
-    expect(await run.tls.first()).toMatchObject(one.certificates);
+    expect(await run.tls.first()).toMatchObject(one);
     expect(run.messages()).toEqual([]);
   });
 
@@ -81,7 +79,7 @@ describe('the certificates of the gRPC listener', () => {
     await run.tls.first();
     run.emit(two, ...events);
     run.follow();
-    expect(run.applied).toMatchObject([two.certificates]);
+    expect(run.applied).toMatchObject([two]);
   });
 });
 

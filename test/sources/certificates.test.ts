@@ -1,9 +1,5 @@
 import { type SchedulerLike, asyncScheduler } from 'rxjs';
-import {
-  type CertificateEvent,
-  type CertificateTiming,
-  certificateSource,
-} from '../../src/sources/certificates/certificate-source';
+import { type CertificateEvent, type CertificateTiming, certificateSource } from '../../src/sources/certificates';
 import { type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { Arrivals } from '../support/waiting/arrivals';
 import { Files } from './rule-files/watched-rules';
@@ -30,10 +26,12 @@ class WatchedCertificates implements Disposable {
 
   constructor(pair: Certificate, { scheduler, timing = QUICK, folder = '.' }: Options = {}) {
     this.put({ ...pair, ca: authority.ca });
-    const at = (name: string) => this.files.at(`${folder}/${name}`);
-    const variables = { cert: 'CERT', key: 'KEY', clientCa: 'CA' };
-    const paths = { cert: at('crt'), key: at('key'), clientCa: at('ca'), variables };
-    this.#subscription = certificateSource(paths, scheduler, timing).subscribe((event) => this.#arrivals.add(event));
+    const base = this.files.at(folder);
+    function file(variable: string, name: string) {
+      return { path: `${base}/${name}`, name: `${variable}=${base}/${name}` };
+    }
+    const files = { cert: file('CERT', 'crt'), key: file('KEY', 'key'), clientCa: file('CA', 'ca') };
+    this.#subscription = certificateSource(files, scheduler, timing).subscribe((event) => this.#arrivals.add(event));
   }
 
   /** At once: the source rejects a certificate and a key that do not belong together. */
@@ -45,7 +43,7 @@ class WatchedCertificates implements Disposable {
   /** The next event: the contents of the files, or the reason of a rejection. */
   async next(): Promise<unknown> {
     const event = await this.#arrivals.next();
-    return event.kind === 'loaded' ? event.certificates : event.reason.replaceAll(`${this.files.base}/`, '');
+    return 'rejected' in event ? event.rejected.replaceAll(`${this.files.base}/`, '') : event;
   }
 
   [Symbol.dispose](): void {
@@ -85,7 +83,7 @@ describe('the certificate source', () => {
 
   it('emits the new files when a mounted Kubernetes secret is switched', async () => {
     using watched = new WatchedCertificates(one, { folder: 'mount' });
-    expect(await watched.next()).toBe('CERT=mount/crt cannot be read: ENOENT');
+    expect(await watched.next()).toBe('CERT=mount/crt: it cannot be read (ENOENT)');
     watched.files.change('mkdir -p mount/..1; cp crt key ca mount/..1; cd mount; ln -s ..1 ..data; ln -s ..data/* .');
     expect(await watched.next()).toEqual(loaded(one));
     for (const [version, pair] of [two, one].entries()) {
@@ -100,7 +98,7 @@ describe('the certificate source', () => {
 
   const TOO_LARGE = /^CERT=crt and KEY=key and CA=ca have 60\d{4} bytes together, more than the limit of 524288$/;
   it.concurrent.each<[what: string, spoil: string, reason: string | RegExp]>([
-    ['a missing file', 'rm key', 'KEY=key cannot be read: ENOENT'],
+    ['a missing file', 'rm key', 'KEY=key: it cannot be read (ENOENT)'],
     ['a certificate file without one', 'echo hello >crt', 'CERT=crt is not a certificate in PEM format'],
     ['a key file without one', 'echo hello >key', 'KEY=key is not an unencrypted private key in PEM format'],
     [
@@ -113,15 +111,11 @@ describe('the certificate source', () => {
       'head -c 200 crt >half; cat half >>crt',
       /^CERT=crt cannot be used: \w+/,
     ],
-    ['an empty authority file', 'echo >ca', 'CA=ca is empty'],
-    [
-      'a file that is too large',
-      'truncate -s 1T crt',
-      'CERT=crt has 1099511627776 bytes, more than the limit of 524288',
-    ],
+    ['an empty authority file', 'echo >ca', 'CA=ca: it is empty'],
+    ['a file that is too large', 'truncate -s 1T crt', 'CERT=crt: it has more than 524288 bytes'],
     ['files that are too large together', 'seq -w 50000 | tee -a crt >>ca', TOO_LARGE],
     ['files that are too large as text', "head -c 200000 /dev/zero | tr '\\0' '\\377' >>crt", TOO_LARGE],
-    ['a pipe in place of a certificate', 'rm crt; mkfifo crt', 'CERT=crt cannot be read: EINVAL'],
+    ['a pipe in place of a certificate', 'rm crt; mkfifo crt', 'CERT=crt: it is not a regular file'],
   ])('rejects %s once and continues', async (_, spoil, reason) => {
     using watched = new WatchedCertificates(one);
     expect(await watched.next()).toEqual(loaded(one));
@@ -148,12 +142,12 @@ describe('the certificate source', () => {
 
   it('emits the same files again after a folder on the path to them could not be found for a while', async () => {
     using watched = new WatchedCertificates(one, { folder: 'link' });
-    expect(await watched.next()).toBe('CERT=link/crt cannot be read: ENOENT');
+    expect(await watched.next()).toBe('CERT=link/crt: it cannot be read (ENOENT)');
     for (const _ of [1, 2]) {
       watched.files.change('ln -s . link');
       expect(await watched.next()).toEqual(loaded(one));
       watched.files.change('rm link');
-      expect(await watched.next()).toBe('CERT=link/crt cannot be read: ENOENT');
+      expect(await watched.next()).toBe('CERT=link/crt: it cannot be read (ENOENT)');
     }
   });
 

@@ -2,7 +2,7 @@ import { watch as watchPath } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { watch as watchTree } from 'chokidar';
 import { Observable } from 'rxjs';
-import { codeOf } from '../file-system';
+import { codeOf } from '../../text/thrown';
 
 /**
  * Emits when the file system gives notice of a change in a folder or its subfolders. A hint, no more: there is none on file systems

@@ -3,7 +3,7 @@ import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { FOLDER_EXCESSES, type FolderExcess, MAX_ENTRIES, MAX_FILES, MAX_FOLDERS } from '../../rules/files/size-limits';
-import { codeOf, stampOf } from '../file-system';
+import { codeOf } from '../../text/thrown';
 
 export interface ListedFile {
   /** Relative to the rule folder, with `/`. */
@@ -132,4 +132,12 @@ export function folderWarnings(dir: string, { files, others, linkedFolders }: Ru
 function namesOf(paths: readonly string[]): string {
   const more = paths.length - MAX_NAMES;
   return paths.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+/**
+ * Identifies the state of a file without reading it. Includes the change time: it alone shows that contents were exchanged while
+ * size and modification time were kept.
+ */
+function stampOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }

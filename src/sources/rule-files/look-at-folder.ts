@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { RuleFile } from '../../rules/files/read-rule-files';
 import { FOLDER_EXCESSES, type FolderExcess, MAX_FILE_BYTES, MAX_TOTAL_BYTES } from '../../rules/files/size-limits';
 import { readBoundedFile } from '../bounded-file';
-import { codeOf } from '../file-system';
+import { codeOf } from '../../text/thrown';
 import { DATA_LINK, FolderTooLarge, type ListingOptions, type RuleFiles, listRuleFiles } from './list-rule-files';
 
 /** The state of a rule folder at one moment, without the contents of its files. */

@@ -3,7 +3,7 @@ import { EMPTY, Observable, catchError, concatMap, defer, from, map, merge, swit
 import { hideSecrets } from '../../../text/hide-credentials';
 import { messageOf } from '../../../text/thrown';
 import { type Server, nameOf } from '../server-address';
-import type { TlsMaterial } from '../tls-material';
+import type { StoreTls } from '../tls-material';
 import { COUNT } from './scripts';
 import type { Credentials } from './deployment';
 import { Deadline } from './deadline';
@@ -13,7 +13,7 @@ export interface ConnectionOptions {
   readonly server: Server;
   readonly credentials: Credentials | undefined;
   readonly db: number;
-  readonly tls: TlsMaterial | undefined;
+  readonly tls: StoreTls | undefined;
   /** Rejects a server that is not a master: a sentinel may name one that has just been demoted. */
   readonly mustBeMaster: boolean;
   /** Whether it is for counting: the handshake loads the script. */
@@ -172,7 +172,7 @@ function catchParserErrors(stream: Redis['stream'], fail: (error: Error) => void
 function clientOptions({ server, tls }: ConnectionOptions): RedisOptions {
   return {
     ...(server.kind === 'unix' ? { path: server.path } : server),
-    ...(tls !== undefined && { tls: tls.options() }),
+    ...(tls !== undefined && { tls: tls() }),
     lazyConnect: true,
     // No reconnect (see Connection), and no queue of commands to send later.
     retryStrategy: () => null,

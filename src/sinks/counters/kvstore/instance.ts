@@ -6,7 +6,7 @@ import { type ConditionLines, ConditionLog } from '../../../streams/condition-lo
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { Expiry } from '../counting';
 import { type Server, nameOf } from '../server-address';
-import type { TlsMaterial } from '../tls-material';
+import type { StoreTls } from '../tls-material';
 import { type Connection, type ConnectionOptions, connect } from './connection';
 import { Deadline } from './deadline';
 import { type Credentials, type Deployment, currentDeployment } from './deployment';
@@ -34,7 +34,7 @@ export interface InstanceParts {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
   readonly store: KvstoreOptions;
-  readonly tls: TlsMaterial | undefined;
+  readonly tls: StoreTls | undefined;
   /** `main` or `per second`, for log lines. */
   readonly name: string;
   /** For statistics. */

@@ -13,7 +13,7 @@ import {
 import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { Counters } from '../../../streams/ports/counters';
 import { Expiry } from '../counting';
-import { TlsMaterial } from '../tls-material';
+import { storeTls } from '../tls-material';
 import { counterAdministration } from './commands';
 import type { KvstoreOptions } from './deployment';
 import { ClusterStore } from './cluster-store';
@@ -54,7 +54,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     options,
     deployment: readDeployment(options),
   }));
-  const tls = read.some(({ deployment }) => deployment.tls) ? new TlsMaterial(tlsFiles, log) : undefined;
+  const tls = read.some(({ deployment }) => deployment.tls) ? storeTls(tlsFiles, log) : undefined;
   const instances = read.map((each) => new Instance({ ...each, store, tls }));
   const stores = instances.map(openStore);
   const [mainStore, perSecondStore = mainStore] = stores as [Store, Store?];

@@ -22,7 +22,7 @@ import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { Expiry } from '../counting';
 import { ConditionLog } from '../../../streams/condition-log';
-import { type StoreTlsFiles, TlsMaterial } from '../tls-material';
+import { type StoreTlsFiles, storeTls } from '../tls-material';
 import {
   type ReadCounter,
   type StoredValue,
@@ -76,10 +76,10 @@ export interface PlaincacheCounters extends Counters, CounterAdministration {
  */
 export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounters {
   const { servers, statistics, log, tlsFiles } = options;
-  const tls = tlsFiles && new TlsMaterial(tlsFiles, log);
+  const tls = tlsFiles && storeTls(tlsFiles, log);
   const rejections = new ConditionLog(log, { begins: 'a memcached server rejected a counter' });
   const context = {
-    tls: tls && (() => tls.options()),
+    tls,
     timeout: options.timeout ?? TIMEOUT,
     span: options.windowSpan,
     expiry: new Expiry(options.expirationJitterMaxSeconds),

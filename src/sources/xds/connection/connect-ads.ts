@@ -9,13 +9,15 @@ import {
 } from '@grpc/grpc-js';
 import { Observable } from 'rxjs';
 import { DiscoveryRequest } from '../../../gen/envoy/service/discovery/v3/discovery';
+import { clientTls, fileOf } from '../../../net/reloaded-files';
 import { startReplyTimer } from '../../../net/reply-timer';
+import type { Section } from '../../../settings/settings';
+import { ConditionLog } from '../../../streams/condition-log';
 import type { Log } from '../../../streams/ports/log';
 import { connectionFailure } from '../../../text/connection-failure';
 import { hideSecrets } from '../../../text/hide-credentials';
 import { messageOf } from '../../../text/thrown';
 import { type AdsEvent, AdsStreamError, type ConnectAds } from '../ads';
-import { TlsCredentials, type AdsTlsFiles } from './tls-credentials';
 import { TrackedCredentials } from './tracked-credentials';
 
 export interface AdsServer {
@@ -32,9 +34,12 @@ export interface AdsServer {
   readonly log: Log;
 }
 
-export interface AdsTls extends AdsTlsFiles {
-  /** The name that the server's certificate must have; the host name of the target when undefined. */
-  readonly serverTlsSan: string | undefined;
+type FileName = 'serverTlsCacert' | 'clientTlsCert' | 'clientTlsKey';
+
+/** Paths of PEM files, and the name that the server's certificate must have: the host name of the target when undefined. */
+export interface AdsTls extends Pick<Section<'configGrpcXds'>, FileName | 'serverTlsSan'> {
+  /** The names of the variables that hold the paths, for messages. */
+  readonly variables: Readonly<Record<FileName, string>>;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -53,7 +58,7 @@ const IMPLAUSIBLE_LENGTH = 2 ** 30;
  */
 export function connectAds(server: AdsServer): ConnectAds {
   const { log, tls, target } = server;
-  const tlsCredentials = tls && new TlsCredentials(tls, log);
+  const credentials = tls === undefined ? () => ChannelCredentials.createInsecure() : tlsCredentials(tls, log);
   if (tls === undefined && metadataOf(server.headers()).get('authorization').length > 0) {
     log.warn('the authorization header is sent to the xDS server unencrypted', { server: target });
   }
@@ -69,8 +74,7 @@ export function connectAds(server: AdsServer): ConnectAds {
       }
       let client: Client;
       try {
-        const credentials = tlsCredentials?.current() ?? ChannelCredentials.createInsecure();
-        const tracked = new TrackedCredentials(credentials, (socket) => connecting.add(socket));
+        const tracked = new TrackedCredentials(credentials(), (socket) => connecting.add(socket));
         client = new Client(target, tracked, channelOptions(server, keepalive));
       } catch (error) {
         return fail(new AdsStreamError(messageOf(error)));
@@ -108,6 +112,17 @@ export function connectAds(server: AdsServer): ConnectAds {
         for (const socket of connecting) socket.destroy();
       };
     });
+}
+
+function tlsCredentials(tls: AdsTls, log: Log): () => ChannelCredentials {
+  const context = clientTls(
+    { ca: fileOf(tls, 'serverTlsCacert'), cert: fileOf(tls, 'clientTlsCert'), key: fileOf(tls, 'clientTlsKey') },
+    new ConditionLog(log, {
+      begins: 'cannot use the new TLS files for the xDS server; keeping the previous ones',
+      ends: 'the TLS files for the xDS server are valid again',
+    }),
+  );
+  return () => ChannelCredentials.createFromSecureContext(context());
 }
 
 function channelOptions({ maxMessageBytes, tls }: AdsServer, keepalive: number): ChannelOptions {

@@ -1,0 +1,282 @@
+import { X509Certificate } from 'node:crypto';
+import {
+  BehaviorSubject,
+  type Observable,
+  ReplaySubject,
+  type SchedulerLike,
+  Subscription,
+  asyncScheduler,
+  distinctUntilChanged,
+  exhaustMap,
+  filter,
+  firstValueFrom,
+  map,
+  of,
+  share,
+  skipWhile,
+  tap,
+  throttleTime,
+  timer,
+} from 'rxjs';
+import { type Contents, MAX_TLS_FILE_BYTES, ReloadedFiles, checkedContext, fileOf } from '../net/reloaded-files';
+import type { LoadedSettings } from '../settings/read-settings';
+import { sectionOf } from '../settings/settings';
+import type { Statistics } from '../statistics/statistics';
+import { ConditionLog } from '../streams/condition-log';
+import type { Log, LogFields } from '../streams/ports/log';
+import { messageOf } from '../text/thrown';
+
+/** PEM texts: a certificate, its key, and the authority of the clients. */
+export interface Certificates {
+  readonly cert: string;
+  readonly key: string;
+  readonly clientCa: string | undefined;
+}
+
+/** The certificates in the files, or one sentence that says why they cannot be used, without any part of a key. */
+export type CertificateEvent = Certificates | { readonly rejected: string };
+
+type CertificateFiles = ConstructorParameters<typeof ReloadedFiles<FileName, Certificates>>[0];
+type FileName = 'cert' | 'key' | 'clientCa';
+
+/** In milliseconds. */
+export interface CertificateTiming {
+  /** Between two looks at the files. */
+  readonly poll: number;
+  /** Before files that were rejected are read again: a certificate and its key are written one after the other. */
+  readonly recheck: number;
+}
+
+const TIMING: CertificateTiming = { poll: 1_000, recheck: 500 };
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const LONGEST_LEAD = 30 * DAY;
+
+/**
+ * Emits the certificates in these files on subscribe, then on every change, which includes a link on the path being switched,
+ * as in a mounted Kubernetes secret. Each event differs from the previous one. Never fails and never completes.
+ *
+ * A certificate that has expired or is not valid yet is rejected as the replacement of another one; one that is not valid yet is
+ * emitted when it becomes valid. The first one is emitted whatever its validity, because there is none to keep.
+ */
+export function certificateSource(
+  files: CertificateFiles,
+  scheduler: SchedulerLike = asyncScheduler,
+  { poll, recheck } = TIMING,
+): Observable<CertificateEvent> {
+  const reloaded = new ReloadedFiles(files, (contents: Contents<FileName>, last?: Certificates) =>
+    checkedCertificates(contents, last, scheduler.now()),
+  );
+  function look(): CertificateEvent {
+    try {
+      return reloaded.read();
+    } catch (error) {
+      return { rejected: messageOf(error) };
+    }
+  }
+  return timer(0, poll, scheduler).pipe(
+    exhaustMap(() => {
+      const event = look();
+      return 'rejected' in event ? timer(recheck, scheduler).pipe(map(look)) : of(event);
+    }),
+    distinctUntilChanged((before, now) =>
+      'rejected' in before && 'rejected' in now ? before.rejected === now.rejected : before === now,
+    ),
+  );
+}
+
+/** @param now in milliseconds since 1970 */
+function checkedCertificates(
+  { cert, key, clientCa }: Contents<FileName>,
+  last: Certificates | undefined,
+  now: number,
+): Certificates {
+  const files = [cert, key, clientCa].filter((file) => file !== undefined);
+  // In base64, the texts fit into one frame to a worker. Of the decoded texts: a byte that is not UTF-8 becomes three.
+  const bytes = files.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+  if (bytes > MAX_TLS_FILE_BYTES) {
+    const names = files.map(({ name }) => name).join(' and ');
+    throw new Error(`${names} have ${bytes} bytes together, more than the limit of ${MAX_TLS_FILE_BYTES}`);
+  }
+  checkedContext({ cert, key, ca: clientCa });
+  // The one in use may have expired in the meantime.
+  if (last !== undefined && cert?.text !== last.cert) {
+    const { from, until } = validityOf(cert?.text ?? '');
+    if (until <= now) throw new Error(`${cert?.name} has expired: it was valid until ${timeOf(until)}`);
+    if (from > now) throw new Error(`${cert?.name} is not valid before ${timeOf(from)}`);
+  }
+  return { cert: cert?.text ?? '', key: key?.text ?? '', clientCa: clientCa?.text };
+}
+
+/** @param time in milliseconds since 1970 */
+function timeOf(time: number): string {
+  return new Date(time).toISOString();
+}
+
+/** When a certificate is valid, in milliseconds since 1970. */
+export interface Validity {
+  readonly from: number;
+  readonly until: number;
+}
+
+/** The validity of the first certificate of a chain in PEM format. */
+function validityOf(chain: string): Validity {
+  const { validFrom, validTo } = new X509Certificate(chain);
+  return { from: Date.parse(validFrom), until: Date.parse(validTo) };
+}
+
+/**
+ * Emits the milliseconds that are left, negative after the expiry, from 30 days before a certificate expires: on subscribe or when
+ * that time comes, then once a day. Certificates that are valid for less than 90 days are renewed later: for these it is a third of
+ * their validity. Never completes.
+ */
+export function expiryWarnings(
+  { from, until }: Validity,
+  scheduler: SchedulerLike = asyncScheduler,
+): Observable<number> {
+  const lead = Math.min(LONGEST_LEAD, (until - from) / 3);
+  return timer(0, HOUR, scheduler).pipe(
+    map(() => until - scheduler.now()),
+    filter((left) => left <= lead),
+    throttleTime(DAY, scheduler),
+  );
+}
+
+type CertificateParts = Pick<LoadedSettings, 'settings' | 'nameOf'> & {
+  readonly statistics: Statistics;
+  readonly log: Log;
+};
+
+/** What the listener is opened with. */
+export interface ListenerTls extends Certificates {
+  /** The name that the certificates of clients must contain, if any. */
+  readonly clientName: string | undefined;
+}
+
+/** The certificates of the gRPC listener, which can be replaced while it is open. */
+export class GrpcTls {
+  readonly #log: Log;
+  readonly #clientName: string | undefined;
+  readonly #rejected: ConditionLog;
+  readonly #events$: Observable<CertificateEvent>;
+  /** Those that were loaded last. */
+  readonly #loaded$ = new BehaviorSubject<Certificates | undefined>(undefined);
+  readonly #subscriptions = new Subscription();
+  #first: Certificates | undefined;
+  #validity: Validity | undefined;
+  #warnings = Subscription.EMPTY;
+  #hasWarned = false;
+
+  /** @param events$ default: those of the files in the settings */
+  constructor(parts: CertificateParts, events$: Observable<CertificateEvent> = certificateEvents(parts)) {
+    const { settings, statistics, log } = parts;
+    const attempts = statistics.counter('certs.load_attempts');
+    const failures = statistics.counter('certs.load_failures');
+    this.#log = log;
+    this.#clientName = settings.grpcClientTlsSan;
+    this.#rejected = new ConditionLog(log, {
+      begins: 'new certificates of the gRPC listener rejected; keeping the current ones',
+      ends: 'the certificates of the gRPC listener are valid again',
+      level: 'error',
+    });
+    this.#events$ = events$.pipe(
+      tap((event) => {
+        attempts.add(1);
+        if ('rejected' in event) failures.add(1);
+        this.#apply(event);
+      }),
+      share({ connector: () => new ReplaySubject(1) }),
+    );
+    // From now on, because the files can change long before the listener opens.
+    this.#subscriptions.add(this.#events$.subscribe());
+  }
+
+  /** When the certificate in use expires, in Unix seconds; 0 before it is loaded. */
+  get expiresAt(): number {
+    return Math.floor((this.#validity?.until ?? 0) / 1000);
+  }
+
+  /**
+   * The certificates that were loaded last, to open the listener with.
+   *
+   * @throws when none could be loaded since the start: the service does not start without them
+   */
+  async first(): Promise<ListenerTls> {
+    const event = await firstValueFrom(this.#events$);
+    this.#first = this.#loaded$.value;
+    if (this.#first !== undefined) return this.#serverTls(this.#first);
+    throw new Error(`TLS of the gRPC listener: ${'rejected' in event ? event.rejected : 'no certificate'}`);
+  }
+
+  /** Applies every change since {@link first} to the server, which keeps its certificates when new ones are rejected. */
+  follow(server: { replaceTls(tls: ListenerTls): void }): void {
+    this.#subscriptions.add(
+      this.#loaded$
+        .pipe(
+          filter((loaded) => loaded !== undefined),
+          skipWhile((loaded) => loaded === this.#first),
+        )
+        .subscribe((loaded) => server.replaceTls(this.#serverTls(loaded))),
+    );
+  }
+
+  close(): void {
+    this.#subscriptions.unsubscribe();
+  }
+
+  #apply(event: CertificateEvent): void {
+    const last = this.#loaded$.value;
+    if ('rejected' in event) {
+      // Rejected certificates at start are the error of `first`.
+      if (last !== undefined) this.#rejected.because(event.rejected);
+      return;
+    }
+    this.#rejected.ended();
+    if (event === last) return;
+    if (last !== undefined) this.#log.info('new certificates of the gRPC listener loaded');
+    this.#loaded$.next(event);
+    this.#warn(validityOf(event.cert));
+  }
+
+  #warn(validity: Validity): void {
+    this.#validity = validity;
+    // The end of a warning; a replacement that expires soon, too, causes another one.
+    if (this.#hasWarned) this.#log.warn('the certificate of the gRPC listener was replaced', this.#expiry());
+    this.#hasWarned = false;
+    // Only the certificate at start can be one that is not valid yet.
+    if (validity.from > Date.now()) {
+      this.#log.warn('the certificate of the gRPC listener is not valid yet', { valid_from: timeOf(validity.from) });
+    }
+    this.#warnings.unsubscribe();
+    this.#warnings = expiryWarnings(validity).subscribe((left) => this.#warnOfExpiry(left));
+    this.#subscriptions.add(this.#warnings);
+  }
+
+  #warnOfExpiry(left: number): void {
+    this.#hasWarned = true;
+    const days = Math.floor(left / DAY);
+    const message =
+      left <= 0
+        ? 'the certificate of the gRPC listener has expired'
+        : `the certificate of the gRPC listener expires in ${days} ${days === 1 ? 'day' : 'days'}`;
+    this.#log.warn(message, this.#expiry());
+  }
+
+  #expiry(): LogFields {
+    return { expires: timeOf(this.expiresAt * 1000) };
+  }
+
+  #serverTls(certificates: Certificates): ListenerTls {
+    return { ...certificates, clientName: this.#clientName };
+  }
+}
+
+function certificateEvents(parts: CertificateParts): Observable<CertificateEvent> {
+  // The check of the settings has required both of them with TLS.
+  const server = sectionOf(parts, 'grpcServerTls');
+  return certificateSource({
+    cert: fileOf(server, 'cert'),
+    key: fileOf(server, 'key'),
+    clientCa: fileOf(sectionOf(parts, 'grpcClientTls'), 'cacert'),
+  });
+}
