@@ -51,11 +51,7 @@ export interface UnaryCall {
  * Handles the calls of a unary method. The message is the transport's buffer, valid only until the handler returns: copy what
  * is needed longer.
  */
-export interface UnaryHandler {
-  (message: Uint8Array, call: UnaryCall): void;
-  /** Called instead for a complete request whose call ends before it is handled, with this status; not if its message is invalid. */
-  readonly unhandled?: (call: UnaryCall, status: GrpcStatus) => void;
-}
+export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
 
 /** Unary methods by their full path, for example `/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`. */
 export type UnaryMethods = ReadonlyMap<string, UnaryHandler>;

@@ -1,13 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import type { ServerTls } from '../grpc/http2/tls';
-import { observedMethods } from '../grpc/observed-methods';
+import { MethodObserver } from '../grpc/method-observer';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
-import {
-  type GrpcServer,
-  type GrpcServerOptions,
-  type ListeningGrpcServer,
-  serveGrpc,
-} from '../grpc/server/grpc-server';
+import { type GrpcServer, type GrpcServerOptions, serveGrpc } from '../grpc/server/grpc-server';
 import { healthService } from '../grpc/server/health-service';
 import { reflectionService } from '../grpc/server/reflection-service';
 import { type HttpServerOptions, serveHttp } from '../http/serve-http';
@@ -70,7 +65,7 @@ export function grpcServerOptions(
   server: () => GrpcServer | undefined,
 ): Omit<GrpcServerOptions, 'tls'> {
   const health = healthService(readiness.health$);
-  const methods = new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics, log)], ...health.unary]);
+  const now = turnClock();
   grpcGauges(statistics, server);
   return {
     limits: {
@@ -78,7 +73,8 @@ export function grpcServerOptions(
       maxAgeMs: neverWhenZero(settings.grpcMaxConnectionAge),
       maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
     },
-    unary: observedMethods(methods, { statistics, now: turnClock(), tracer }),
+    unary: new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics, log)], ...health.unary]),
+    observe: (path) => new MethodObserver(path, { statistics, now, tracer }),
     keepMetadata: tracer?.fields ?? (settings.decisionLog === 'off' ? undefined : PARENT_FIELDS),
     streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
     onRejected: (kind, peer, reason) => {
@@ -136,7 +132,7 @@ export class Listeners {
   readonly #inputs: ServerInputs;
   readonly #grpcOptions: Omit<GrpcServerOptions, 'tls'>;
   readonly #tls: GrpcTls | undefined;
-  #grpc: ListeningGrpcServer | undefined;
+  #grpc: GrpcServer | undefined;
   #http: HttpListener | undefined;
 
   constructor(app: App, inputs: ServerInputs) {

@@ -1,3 +1,6 @@
+import type { UnaryHandler } from '../method';
+import type { MethodObserver } from '../method-observer';
+
 const SECOND = 1_000;
 const KIB = 1_024;
 
@@ -18,6 +21,12 @@ export interface CallContext {
   now(): number;
   /** A handler threw: an internal error, to be logged. The caller receives no details. */
   handlerFailed(path: string, error: unknown): void;
+}
+
+/** A unary method. */
+export interface UnaryMethod {
+  readonly handle: UnaryHandler;
+  readonly observer: MethodObserver | undefined;
 }
 
 /** A call, as its request headers describe it. */

@@ -2,14 +2,9 @@ import type { RequestInterpreter } from '../http2/header-reader';
 import type { RequestHead } from '../http2/request-head';
 import type { Stream } from '../http2/stream';
 import type { RequestMeaning, Streams } from '../http2/streams';
-import {
-  GrpcStatus,
-  type StreamingMethod,
-  type StreamingMethods,
-  type UnaryHandler,
-  type UnaryMethods,
-} from '../method';
-import type { CallContext, CallHead } from './call';
+import { GrpcStatus, type StreamingMethod, type StreamingMethods, type UnaryMethods } from '../method';
+import type { MethodObserver } from '../method-observer';
+import type { CallContext, CallHead, UnaryMethod } from './call';
 import { trailersOnly } from './responses';
 import { StreamServerCall } from './stream-call';
 import { UnaryServerCall } from './unary-call';
@@ -70,7 +65,7 @@ const UNIMPLEMENTED = new RejectedRequest(trailersOnly(200, GrpcStatus.UNIMPLEME
 /** A method: one of the two handlers. */
 interface Method {
   readonly path: string;
-  readonly unary?: UnaryHandler;
+  readonly unary?: UnaryMethod;
   readonly streaming?: StreamingMethod;
 }
 
@@ -105,6 +100,16 @@ function isGrpc(contentType: string): boolean {
   return contentType.length === GRPC.length || contentType[GRPC.length] === '+' || contentType[GRPC.length] === ';';
 }
 
+/** The methods of a server. */
+export interface Methods {
+  readonly unary: UnaryMethods;
+  readonly streaming?: StreamingMethods | undefined;
+  /** Called once for each unary method, with its path. */
+  readonly observe?: ((path: string) => MethodObserver) | undefined;
+  /** The metadata fields to keep for handlers, in lower case; all others are dropped on arrival. */
+  readonly keepMetadata?: readonly string[] | undefined;
+}
+
 /** gRPC over HTTP/2 (PROTOCOL-HTTP2.md of the gRPC project): interprets request headers as calls of the methods that the server has. */
 export class GrpcRequests implements RequestInterpreter {
   readonly oversized = trailersOnly(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
@@ -112,16 +117,10 @@ export class GrpcRequests implements RequestInterpreter {
   readonly #context: CallContext;
   readonly #methods = new Map<string, Method>();
 
-  /** @param keepMetadata names of the metadata fields to keep, in lower case */
-  constructor(
-    context: CallContext,
-    unary: UnaryMethods,
-    streaming: StreamingMethods = new Map(),
-    keepMetadata: readonly string[] = [],
-  ) {
+  constructor(context: CallContext, { unary, streaming, observe, keepMetadata = [] }: Methods) {
     this.#context = context;
-    for (const [path, handler] of unary) this.#methods.set(path, { path, unary: handler });
-    for (const [path, method] of streaming) this.#methods.set(path, { path, streaming: method });
+    for (const [path, handle] of unary) this.#methods.set(path, { path, unary: { handle, observer: observe?.(path) } });
+    for (const [path, method] of streaming ?? []) this.#methods.set(path, { path, streaming: method });
     this.tags = new Map([
       ...keepMetadata.map((name) => [name, METADATA] as const),
       ['content-type', CONTENT_TYPE],

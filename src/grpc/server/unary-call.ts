@@ -2,8 +2,9 @@ import type { CancelCause } from '../../streams/ports/decide';
 import { copyToKeep } from '../http2/protocol';
 import type { Call, StopReason, Stream } from '../http2/stream';
 import type { Streams } from '../http2/streams';
-import { type Cancellable, GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
-import { type CallHead, MAX_MESSAGE_BYTES, REQUEST_TIMEOUT_MS } from './call';
+import type { CallTrace } from '../../streams/ports/tracer';
+import { type Cancellable, GrpcStatus, type UnaryCall } from '../method';
+import { type CallHead, MAX_MESSAGE_BYTES, REQUEST_TIMEOUT_MS, type UnaryMethod } from './call';
 import { MessageReader, type MessageReceiver, PREFIX_BYTES, messagePrefix } from './message-reader';
 import {
   type CallFailure,
@@ -24,7 +25,7 @@ import {
 /** A call of a unary method: a request of exactly one message, and its response. */
 export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
   readonly #head: CallHead;
-  readonly #handle: UnaryHandler;
+  readonly #method: UnaryMethod;
   readonly #streams: Streams;
   readonly #stream: Stream;
   readonly #deadline: number;
@@ -39,13 +40,16 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
   #reader: MessageReader | undefined;
   /** Why there is no message. */
   #failure: CallFailure | undefined;
+  trace: CallTrace | undefined;
+  /** Its observer knows that it has begun, and that it has not ended. */
+  #isObserved = false;
   #isAnswered = false;
   #isCancelled = false;
   #work: Cancellable | undefined;
 
-  constructor(head: CallHead, handle: UnaryHandler, streams: Streams, stream: Stream) {
+  constructor(head: CallHead, method: UnaryMethod, streams: Streams, stream: Stream) {
     this.#head = head;
-    this.#handle = handle;
+    this.#method = method;
     this.#streams = streams;
     this.#stream = stream;
     const { now } = streams;
@@ -134,8 +138,9 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
     this.#streams.releaseHeld(this.#stream, this.#stream.held);
     const message = this.#source!.subarray(this.#start, this.#end);
     this.#source = undefined;
+    this.#began();
     try {
-      this.#handle(message, this);
+      this.#method.handle(message, this);
     } catch (error) {
       this.#head.context.handlerFailed(this.#head.path, error);
       this.#failWith(INTERNAL_ERROR);
@@ -143,12 +148,15 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
   }
 
   reply(message: Uint8Array): void {
-    if (!this.#release() || this.#isCancelled) return;
-    const streams = this.#streams;
-    const stream = this.#stream;
-    streams.sendHeaders(stream, RESPONSE_HEADERS);
-    streams.sendData(stream, messagePrefix(message.length), message);
-    streams.sendTrailers(stream, TRAILERS_OK);
+    if (!this.#release()) return;
+    if (!this.#isCancelled) {
+      const streams = this.#streams;
+      const stream = this.#stream;
+      streams.sendHeaders(stream, RESPONSE_HEADERS);
+      streams.sendData(stream, messagePrefix(message.length), message);
+      streams.sendTrailers(stream, TRAILERS_OK);
+    }
+    this.#ended(GrpcStatus.OK);
   }
 
   fail(status: GrpcStatus, message: string): void {
@@ -198,11 +206,13 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
   #cancel(cause: CancelCause): void {
     this.#isCancelled = true;
     if (this.#isAnswered) return;
-    this.#endUnhandled(cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED);
+    const status = cause === 'cancelled' ? GrpcStatus.CANCELLED : GrpcStatus.DEADLINE_EXCEEDED;
+    this.#endUnhandled(status);
     this.#source = undefined;
     const work = this.#work;
     if (work === undefined) return;
     this.#release();
+    this.#ended(status);
     try {
       work.cancel(cause);
     } catch (error) {
@@ -212,16 +222,33 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
 
   /** The call ends: a complete request that waits to be handled will not be. */
   #endUnhandled(status: GrpcStatus): void {
-    if (this.#stream.isRequestComplete && this.#source !== undefined) this.#handle.unhandled?.(this, status);
+    if (!this.#stream.isRequestComplete || this.#source === undefined) return;
+    this.#began();
+    this.#ended(status);
   }
 
   /** There is no memory for the request, which is complete. */
   #refused(): void {
-    this.#handle.unhandled?.(this, GrpcStatus.RESOURCE_EXHAUSTED);
+    this.#began();
+    this.#ended(GrpcStatus.RESOURCE_EXHAUSTED);
+  }
+
+  #began(): void {
+    this.#isObserved = true;
+    this.trace = this.#method.observer?.began(this);
+  }
+
+  /** Only the first call has an effect: a handler may reply to a call that was cancelled meanwhile. */
+  #ended(status: GrpcStatus): void {
+    if (!this.#isObserved) return;
+    this.#isObserved = false;
+    this.#method.observer?.ended(this, status);
   }
 
   #failWith(failure: CallFailure): void {
-    if (this.#release() && !this.#isCancelled) this.#sendFailure(failure);
+    if (!this.#release()) return;
+    if (!this.#isCancelled) this.#sendFailure(failure);
+    this.#ended(failure.status);
   }
 
   #sendFailure(failure: CallFailure): void {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { BehaviorSubject } from 'rxjs';
 import { ErrorCode, Flag, FrameType } from '../../../src/grpc/http2/protocol';
 import { GrpcStatus } from '../../../src/grpc/method';
-import { observedMethods } from '../../../src/grpc/observed-methods';
+import { MethodObserver } from '../../../src/grpc/method-observer';
 import { healthService } from '../../../src/grpc/server/health-service';
 import { encodeStatusMessage } from '../../../src/grpc/server/responses';
 import { parseTimeout } from '../../../src/grpc/server/requests';
@@ -30,7 +30,7 @@ import {
 } from '../http2/frames';
 import { type RawClient, connectPlain } from '../http2/raw-client';
 import { callFrames, callHeaders, callRaw } from './raw-call';
-import { Seen, type TestServer, methods, pass, startServer, unaryCall } from './servers';
+import { Seen, type TestServer, pass, startServer, unaryCall } from './servers';
 
 const MIB = 2 ** 20;
 const HOUR = 3_600_000;
@@ -313,9 +313,12 @@ describe('a server with more work than time', () => {
     jest.spyOn(performance, 'eventLoopUtilization').mockReturnValue(busy);
     const seen = new Seen();
     const statistics = new Statistics(0);
-    const unary = observedMethods(methods(seen).unary, { statistics, now: () => performance.now() });
+    const options = { statistics, now: () => performance.now() };
     const limits = { pacedStreams: 1, maxHeldBytesPerConnection: 30_000, pingStrikes: Infinity };
-    const { grpcServer, ...server } = await start({ unary, limits }, seen);
+    const { grpcServer, ...server } = await start(
+      { observe: (path) => new MethodObserver(path, options), limits },
+      seen,
+    );
     grpcGauges(statistics, () => grpcServer);
     const client = sending(server, hello());
     let sent = 0;
