@@ -22,7 +22,8 @@ import { stopIncrements } from './stop-increments';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
-const UNKNOWN_DOMAIN_ROLL_UP = 'other.domain_not_found';
+/** The same of domains without rules. */
+const UNKNOWN_DOMAINS = 'other';
 
 /**
  * Turns requests into decisions: finds the limit of each descriptor and determines the operations for the store. Pure except for
@@ -105,8 +106,8 @@ export class Limiter {
   #unknownDomain(request: RateLimitRequest, ruleset: Ruleset | undefined, nowSeconds: number): Decision {
     this.#unknownDomains.add(1);
     this.#reportUnmatched(request, ruleset, nowSeconds);
-    const key = `${request.domain}.domain_not_found`;
-    this.#statistics.runtimeCounter(key, UNKNOWN_DOMAIN_ROLL_UP).add(request.descriptors.length);
+    const ofDomain = this.#statistics.runtimeRule(request.domain, UNKNOWN_DOMAINS);
+    ofDomain.domainNotFound += request.descriptors.length;
     const resolutions = request.descriptors.map(() => UNKNOWN_DOMAIN);
     return new Decision(this.#context, request, resolutions, [], nowSeconds);
   }

@@ -3,7 +3,7 @@ import { Limiter } from '../limiter/limiter';
 import { Offenders } from '../limiter/offenders/offenders';
 import { LocalDecisions } from '../operators/decisions';
 import { type LoadedSettings, readSettings } from '../settings/read-settings';
-import { type OpenDecisionLog, openDecisionLog } from '../sinks/decision-log/open-decision-log';
+import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
 import type { BoundedLines } from '../sinks/logs/bounded-lines';
 import { type Logger, createLogger } from '../sinks/logs/logger';
 import { unmatchedWarnings } from '../sinks/logs/unmatched-warnings';
@@ -101,7 +101,8 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const decisionLog = await openDecisionLog(app);
   const offenders = offendersOf(app);
   const tracing = await startTracing(app, log);
-  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log) : undefined;
+  const showsValues = settings.decisionLog !== 'off' || log.isDebug;
+  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues) : undefined;
   const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched, onForgotten }, statistics);
   const streams = service(
     {

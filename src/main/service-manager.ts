@@ -1,8 +1,7 @@
 import { AsyncSubject, type Observable, asyncScheduler, concatMap, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { ConditionLog } from '../streams/condition-log';
-import type { Notifier } from '../sinks/service-manager/notifier';
-import { programNotifier } from '../sinks/service-manager/program-notifier';
+import { type Notifier, datagramNotifier, programNotifier } from '../sinks/service-manager';
 import { STOPPING, notifications } from '../streams/notifications';
 import type { Log } from '../streams/ports/log';
 import { messageOf } from '../text/thrown';
@@ -27,7 +26,6 @@ export async function managerNotifier({ manager }: LoadedSettings): Promise<Mana
   if (socket === undefined) return undefined;
   try {
     if (!socket.startsWith('/')) throw new Error(`${socket} is not a path`);
-    const { datagramNotifier } = await import('../sinks/service-manager/datagram-notifier.js');
     return await datagramNotifier(socket);
   } catch (error) {
     if (watchdog === undefined) return programNotifier(socket);

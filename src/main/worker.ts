@@ -22,9 +22,9 @@ import { operatorMethods } from '../operators/worker-decisions';
 import type { Settings } from '../settings/settings';
 import { secretsOf } from '../settings/secrets';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
-import { describeError } from '../sinks/logs/describe-error';
-import { standardStream } from '../sinks/standard-stream';
-import { extraLabels } from '../sinks/statistics/exposition/label-text';
+import { describeError } from '../sinks/logs/logger';
+import { standardStream } from '../sinks/text-outputs';
+import { extraLabels } from '../sinks/statistics/series';
 import { loadRules } from '../sources/rule-files/loading/load-rules';
 import type { LoadedRules } from '../sources/rule-thread/load-in-thread';
 import { type DrainOutcome, drain } from '../streams/drain';
@@ -158,7 +158,7 @@ async function answerPrimary({ settings, log }: App, path: DecisionPath, worker:
   };
   if (settings.usePullmetrics && !settings.disableStats) {
     // Loaded only when it is used. The extension is that of the compiled file, as in an ES module.
-    const { processMetrics } = await import('../sinks/statistics/exposition/process-metrics.js');
+    const { processMetrics } = await import('../sinks/statistics/process-metrics.js');
     const metrics = processMetrics({ ...extraLabels(settings.extraTags), worker: String(worker) });
     methods[PROCESS_METRICS] = () => metrics.write();
   }

@@ -10,6 +10,8 @@ export interface NearestRule {
   readonly rule: Rule | undefined;
   /** Why it does not match: one sentence without a full stop. */
   readonly difference: string;
+  /** The same without the value that the caller has sent; undefined if it has none. */
+  readonly withoutValue?: string;
 }
 
 /** Longer texts, and further ones, are not compared: comparing two takes time in proportion to the product of their lengths. */
@@ -60,7 +62,9 @@ function nearestAt(level: Level, entries: readonly Entry[], index: number): Near
   const place = `entry ${index + 1}`;
   if (level.countOf(key) > 0) {
     const rule = ruleWithNearestValue(level, key, value);
-    return rule && { rule, difference: `${place} has the value ${quote(value)}, but the rule ${quote(rule.value)}` };
+    if (rule === undefined) return undefined;
+    const difference = `${place} has the value ${quote(value)}, but the rule ${quote(rule.value)}`;
+    return { rule, difference, withoutValue: `${place} has another value than the rule: ${quote(rule.value)}` };
   }
   const nearest = nearestText(key, level.keys());
   const later = entries.findIndex((entry, at) => at !== index && level.countOf(entry.key) > 0);

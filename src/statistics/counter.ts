@@ -6,11 +6,9 @@ export class Counter {
   /** The name followed by the tags. */
   readonly fullName: string;
 
-  /** @param rollUp for a key with request values: the key that counts instead when there are too many */
   constructor(
     readonly name: string,
     readonly tags: Tags = NO_TAGS,
-    readonly rollUp?: string,
   ) {
     this.fullName = joinTags(name, tags);
   }

@@ -1,5 +1,5 @@
 /**
- * The statistics of one key, in hits. Plain numbers instead of counters, because a decision adds to several of them.
+ * The statistics of one key of the rules, in hits. Plain numbers instead of counters, because a decision adds to several of them.
  */
 export class RuleStatistics {
   totalHits = 0;
@@ -9,6 +9,8 @@ export class RuleStatistics {
   overLimitWithLocalCache = 0;
   shadowMode = 0;
   totalNegativeHits = 0;
+  /** Descriptors of a domain without rules: the key is the domain. */
+  domainNotFound = 0;
 
   /**
    * @param name the full name of the key, escaped, without the name of the statistic
@@ -36,4 +38,5 @@ export const RULE_STATS = [
   ['over_limit_with_local_cache', 'overLimitWithLocalCache'],
   ['shadow_mode', 'shadowMode'],
   ['total_negative_hits', 'totalNegativeHits'],
+  ['domain_not_found', 'domainNotFound'],
 ] as const satisfies readonly (readonly [stat: string, field: keyof RuleStatistics])[];

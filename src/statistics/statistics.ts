@@ -44,10 +44,9 @@ export class Statistics {
   readonly #ruleList: RuleStatistics[] = [];
   /** By unescaped runtime key, so that a known key costs one look-up. */
   readonly #runtimeRules = new Map<string, RuleStatistics>();
-  readonly #runtimeCounters = new Map<string, Counter>();
   /** By the unescaped key that they are rolled up into: the statistics of the runtime keys. */
   readonly #byRollUp = new Map<string, Set<RuleStatistics>>();
-  /** The number of runtime keys of {@link adoptRule} and {@link adoptCounter}. */
+  /** The number of runtime keys of {@link adoptRule}. */
   #adoptedKeys = 0;
   /** The sum of the lengths of the runtime keys. */
   #runtimeCharacters = 0;
@@ -76,7 +75,12 @@ export class Statistics {
 
   /** The counter of this name, which may end in tags, `.__tag=value`; the same one for the same name. */
   counter(name: string): Counter {
-    return this.#counters.get(name) ?? this.#admit(name, new Counter(...splitTags(name)));
+    let counter = this.#counters.get(name);
+    if (counter === undefined) {
+      this.#counters.set(name, (counter = new Counter(...splitTags(name))));
+      this.#counterList.push(counter);
+    }
+    return counter;
   }
 
   /** Adds a gauge; it replaces an earlier one of the same name. */
@@ -124,7 +128,8 @@ export class Statistics {
     if (this.#rollsUp(key)) return this.rule(rollUp);
     const name = RULE_PREFIX + escapeStatisticsKey(key);
     const statistics = this.#rules.get(name) ?? this.#addRule(new RuleStatistics(ownText(name), rollUp));
-    this.#runtimeRules.set(this.#ownKey(key), statistics);
+    this.#runtimeRules.set(ownText(key), statistics);
+    this.#runtimeCharacters += key.length;
     return this.#rollUpInto(rollUp, statistics);
   }
 
@@ -140,18 +145,6 @@ export class Statistics {
     return this.#runtimeRules.has(key);
   }
 
-  /** A single counter under the prefix of the rules, whose key contains request values; limited like {@link runtimeRule}. */
-  runtimeCounter(key: string, rollUp: string): Counter {
-    const known = this.#runtimeCounters.get(key);
-    if (known !== undefined) return known;
-    if (this.#rollsUp(key)) return this.counter(RULE_PREFIX + rollUp);
-    const name = ownText(RULE_PREFIX + escapeStatisticsKey(key));
-    // Text in a request value that looks like a tag must not become one.
-    const counter = this.#counters.get(name) ?? this.#admit(name, new Counter(name, NO_TAGS, rollUp));
-    this.#runtimeCounters.set(this.#ownKey(key), counter);
-    return counter;
-  }
-
   /**
    * The statistics here that correspond to those of another registry, by their name and `rollUp`. Keys with request values are
    * limited as if they were first used here: beyond the maximum, those of the roll-up.
@@ -160,17 +153,11 @@ export class Statistics {
     const known = this.#rules.get(name);
     if (known !== undefined) return known;
     if (rollUp === undefined) return this.#addRule(new RuleStatistics(name));
-    if (!this.#adoptsKey(name)) return this.rule(rollUp);
+    const key = name.slice(RULE_PREFIX.length);
+    if (this.#rollsUp(key)) return this.rule(rollUp);
+    this.#runtimeCharacters += key.length;
+    this.#adoptedKeys += 1;
     return this.#rollUpInto(rollUp, this.#addRule(new RuleStatistics(name, rollUp)));
-  }
-
-  /** The counter here that corresponds to one of another registry, by its full name and `rollUp`; see {@link adoptRule}. */
-  adoptCounter(fullName: string, rollUp?: string): Counter {
-    if (rollUp === undefined) return this.counter(fullName);
-    const known = this.#counters.get(fullName);
-    if (known !== undefined) return known;
-    if (!this.#adoptsKey(fullName)) return this.counter(RULE_PREFIX + rollUp);
-    return this.#admit(fullName, new Counter(fullName, NO_TAGS, rollUp));
   }
 
   /** All counters and gauges, a summary of each timer, and what rules have counted, in no particular order. */
@@ -179,12 +166,6 @@ export class Statistics {
     for (const { name, tags, read } of this.#gauges.values()) yield [joinTags(name, tags), read()];
     for (const [timer, durations] of this.#durations) yield* timerEntries(timer, durations);
     for (const statistics of this.#ruleList) yield* statistics.entries();
-  }
-
-  #admit(name: string, counter: Counter): Counter {
-    this.#counters.set(name, counter);
-    this.#counterList.push(counter);
-    return counter;
   }
 
   #addRule(statistics: RuleStatistics): RuleStatistics {
@@ -201,15 +182,7 @@ export class Statistics {
   }
 
   #runtimeKeys(): number {
-    return this.#runtimeRules.size + this.#runtimeCounters.size + this.#adoptedKeys;
-  }
-
-  #adoptsKey(name: string): boolean {
-    const key = name.slice(RULE_PREFIX.length);
-    if (this.#rollsUp(key)) return false;
-    this.#runtimeCharacters += key.length;
-    this.#adoptedKeys += 1;
-    return true;
+    return this.#runtimeRules.size + this.#adoptedKeys;
   }
 
   #rollsUp(key: string): boolean {
@@ -219,11 +192,6 @@ export class Statistics {
       this.#runtimeCharacters + key.length <= this.#maxRuntimeKeys * MEAN_RUNTIME_KEY_LENGTH;
     if (!fits) this.#rolledUp += 1;
     return !fits;
-  }
-
-  #ownKey(key: string): string {
-    this.#runtimeCharacters += key.length;
-    return ownText(key);
   }
 }
 

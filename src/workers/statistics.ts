@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BehaviorSubject, type Observable, type SchedulerLike, filter, firstValueFrom, from, of, timeout } from 'rxjs';
-import type { Counter } from '../statistics/counter';
-import { RULE_STATS, type RuleStatistics } from '../statistics/rule-statistics';
+import { type Change, Cursor } from '../statistics/cursor';
+import { RULE_STATS } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
-import type { Tags } from '../statistics/tags';
+import { type Tags, joinTags } from '../statistics/tags';
 import type { Timer } from '../statistics/timer';
 import { exhaustMapWithTrailing } from '../streams/exhaust-map-with-trailing';
 import { flushing } from '../streams/flushing';
@@ -13,14 +13,14 @@ import type { Channel } from './channel';
 const INTERVAL = 1_000;
 /** Milliseconds that a reader of statistics waits for the workers; of those that take longer it gets the values of their last report. */
 const DEADLINE = 250;
-/** Counters or rules that are examined between two turns of the event loop. */
-const EXAMINED_PER_TURN = 4096;
-/** Characters of a message from which on it is sent. */
+/** Changes that are reported between two turns of the event loop. */
+const CHANGES_PER_TURN = 512;
+/** Characters of the names in a message from which on it is sent. */
 const MESSAGE_SIZE = 64 * 1024;
 
 /** By how much a counter has grown; the statistics of a rule in the order of `RULE_STATS`. */
-type CounterGrowth = readonly [fullName: string, delta: number, rollUp: string | null];
-type RuleGrowth = readonly [name: string, deltas: readonly number[], rollUp: string | null];
+type CounterGrowth = readonly [fullName: string, delta: number];
+type RuleGrowth = readonly [name: string, deltas: number[], rollUp: string | null];
 
 const NOTHING: readonly number[] = RULE_STATS.map(() => 0);
 
@@ -46,14 +46,13 @@ interface StatisticsMessage extends Partial<Growth> {
 export class StatisticsReporter {
   readonly #statistics: Statistics;
   readonly #channel: Channel;
-  /** The reported values, by index in the registry. */
-  readonly #counters: number[] = [];
-  readonly #rules: (readonly number[])[] = [];
+  readonly #cursor: Cursor;
   readonly #timers: Timer[] = [];
 
   constructor(statistics: Statistics, channel: Channel) {
     this.#statistics = statistics;
     this.#channel = channel;
+    this.#cursor = new Cursor(statistics);
     const dropped = statistics.counter('ratelimit.workers.dropped_durations');
     statistics.onTimer((timer) => {
       this.#timers.push(timer);
@@ -77,43 +76,17 @@ export class StatisticsReporter {
 
   /** Reports what has changed until now; resolves when it has been sent. Never rejects. */
   async report(): Promise<void> {
-    const { counters, rules, gauges } = this.#statistics;
-    const [ofCounters, ofRules] = [counters.length, rules.length];
-    let growth: Growth = { counters: [], rules: [] };
-    let size = 0;
-    for (let index = 0; index < ofCounters + ofRules; index += 1) {
-      size += index < ofCounters ? this.#addCounter(index, growth) : this.#addRule(index - ofCounters, growth);
-      if (size < MESSAGE_SIZE && (index + 1) % EXAMINED_PER_TURN !== 0) continue;
-      this.#send(growth);
-      growth = { counters: [], rules: [] };
-      size = 0;
-      await this.#channel.sent();
+    for (const changes of this.#cursor.changes(CHANGES_PER_TURN)) {
+      this.#cursor.take(changes);
+      for (const growth of growthsOf(changes)) {
+        this.#send(growth);
+        await this.#channel.sent();
+      }
       await nextTurn();
     }
     for (const timer of this.#timers) timer.flush();
-    this.#send({ ...growth, gauges: Array.from(gauges, ({ name, tags, read }) => [name, read(), tags] as const) });
-  }
-
-  /** @returns by how much it makes the message longer */
-  #addCounter(index: number, growth: Growth): number {
-    const { fullName, value, rollUp } = this.#statistics.counters[index] as Counter;
-    const before = this.#counters[index];
-    // Also when it is 0: the primary lists it.
-    if (value === before) return 0;
-    this.#counters[index] = value;
-    growth.counters.push([fullName, value - (before ?? 0), rollUp ?? null]);
-    return sizeOf(fullName, rollUp);
-  }
-
-  #addRule(index: number, growth: Growth): number {
-    const rule = this.#statistics.rules[index] as RuleStatistics;
-    const before = this.#rules[index] ?? NOTHING;
-    if (RULE_STATS.every(([, field], stat) => rule[field] === before[stat])) return 0;
-    const values = RULE_STATS.map(([, field]) => rule[field]);
-    this.#rules[index] = values;
-    const deltas = values.map((value, stat) => value - (before[stat] as number));
-    growth.rules.push([rule.name, deltas, rule.rollUp ?? null]);
-    return sizeOf(rule.name, rule.rollUp);
+    const { gauges } = this.#statistics;
+    this.#send({ gauges: Array.from(gauges, ({ name, tags, read }) => [name, read(), tags] as const) });
   }
 
   #send(message: StatisticsMessage): void {
@@ -121,9 +94,25 @@ export class StatisticsReporter {
   }
 }
 
-/** The characters of a change, about. */
-function sizeOf(name: string, rollUp = ''): number {
-  return name.length + rollUp.length + 32;
+/** The changes, in messages of bounded size. */
+function* growthsOf(changes: readonly Change[]): Generator<Growth, void, void> {
+  let growth: Growth = { counters: [], rules: [] };
+  let size = 0;
+  for (const { name, tags, delta, rule, position } of changes) {
+    if (size >= MESSAGE_SIZE) {
+      yield growth;
+      growth = { counters: [], rules: [] };
+      size = 0;
+    }
+    size += name.length;
+    if (rule === undefined) growth.counters.push([joinTags(name, tags), delta]);
+    else {
+      // The statistics of a rule follow one another.
+      if (growth.rules.at(-1)?.[0] !== rule.name) growth.rules.push([rule.name, NOTHING.slice(), rule.rollUp ?? null]);
+      (growth.rules.at(-1) as RuleGrowth)[1][position % RULE_STATS.length] = delta;
+    }
+  }
+  yield growth;
 }
 
 /**
@@ -169,8 +158,7 @@ export class MergedStatistics {
 
   #arrived(channel: Channel, { counters, rules, gauges, durations, end }: StatisticsMessage): void {
     const statistics = this.#statistics;
-    for (const [fullName, delta, rollUp] of counters ?? [])
-      statistics.adoptCounter(fullName, rollUp ?? undefined).add(delta);
+    for (const [fullName, delta] of counters ?? []) statistics.counter(fullName).add(delta);
     for (const [name, deltas, rollUp] of rules ?? []) {
       const rule = statistics.adoptRule(name, rollUp ?? undefined);
       for (let stat = 0; stat < RULE_STATS.length; stat += 1) {

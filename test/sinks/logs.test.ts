@@ -1,7 +1,6 @@
 import { DecisionError } from '../../src/limiter/decision-error';
 import { BoundedLines, type BoundedLinesOptions } from '../../src/sinks/logs/bounded-lines';
-import { describeError } from '../../src/sinks/logs/describe-error';
-import { LOG_LEVELS, type LoggerOptions, createLogger } from '../../src/sinks/logs/logger';
+import { LOG_LEVELS, type LoggerOptions, createLogger, describeError } from '../../src/sinks/logs/logger';
 
 const RFC_3339 = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
 
@@ -116,14 +115,14 @@ describe.each(['text', 'json'] as const)('a %s line', (format) => {
     expect(lines[0]).toContain('redis://***@host');
   });
 
-  it('has texts that are too long cut off, says so, and is complete', () => {
+  it('has texts that are too long cut off, shows it, and is complete', () => {
     const text = 'x'.repeat(1024 * 1024);
     const { lines, log } = recorded({ format });
     log.debug(text, { value: text, error: new Error(text), after: 'after' });
     expect(lines).toHaveLength(1);
     expect(lines[0]!.length).toBeLessThan(256 * 1024);
     const short = lines[0]!.replaceAll('x'.repeat(64 * 1024), 'X');
-    expect(short.match(/X… \(cut off; 1048576 characters in all\)"/g)).toHaveLength(3);
+    expect(short.match(/X…/g)).toHaveLength(3);
     if (format === 'text') expect(short).toMatch(/ after=after\n$/);
     else expect(JSON.parse(short)).toMatchObject({ after: 'after' });
   });
@@ -133,7 +132,7 @@ test('a text contains no part of a secret at the place where it is cut off', () 
   const { lines, log } = recorded({ mask: (masked) => masked.replaceAll('hunter2', '***') });
   const rest = 'x'.repeat(1024 * 1024);
   for (let before = 65_520; before <= 65_540; before += 1) log.error(`${'x'.repeat(before)}hunter2${rest}`);
-  const ends = lines.map((line) => /x([^x]*)… /.exec(line)?.[1]);
+  const ends = lines.map((line) => /x([^x]*)…/.exec(line)?.[1]);
   expect(new Set(ends)).toEqual(new Set(['', '*', '**', '***']));
 });
 

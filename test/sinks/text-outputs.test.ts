@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppendedFile } from '../../src/sinks/appended-file';
+import { AppendedFile } from '../../src/sinks/text-outputs';
 import { NamedPipe } from '../support/processes/named-pipe';
 import { until } from '../support/waiting/until';
 import { TemporaryFolder } from '../support/data/temporary-folder';
@@ -26,7 +26,7 @@ const LINES = 12_000;
  */
 function writingProgram({ stream = 2, before = '', after = '' } = {}): readonly [string, string[]] {
   const script = `
-    const { standardStream } = require(${JSON.stringify(join(SOURCES, 'standard-stream.ts'))});
+    const { standardStream } = require(${JSON.stringify(join(SOURCES, 'text-outputs.ts'))});
     const { BoundedLines } = require(${JSON.stringify(join(SOURCES, 'logs/bounded-lines.ts'))});
     ${before}
     const lines = new BoundedLines(standardStream(${stream}), { flushTimeout: Number(process.env.FLUSH_TIMEOUT ?? 600_000) });

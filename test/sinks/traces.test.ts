@@ -1,9 +1,8 @@
 import { type Span, type SpanOptions, type Tracer as SpanFactory, trace } from '@opentelemetry/api';
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
-import { OtlpTracer } from '../../src/sinks/traces/otlp-tracer';
+import { retryingExporter } from '../../src/sinks/traces/exporters';
+import { OtlpTracer, unixClock } from '../../src/sinks/traces/otlp-tracer';
 import { type Parent, readParent } from '../../src/sinks/traces/parent';
-import { retryingExporter } from '../../src/sinks/traces/retrying-exporter';
-import { unixClock } from '../../src/sinks/traces/unix-clock';
 import type { TraceCarrier } from '../../src/streams/ports/tracer';
 
 /** The start times of the spans of a tracer with this sampling rate, at time 1,000. */

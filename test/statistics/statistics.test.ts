@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { Changes } from '../../src/statistics/changes';
+import { EvenSamples } from '../../src/sinks/statistics/even-samples';
+import { Cursor } from '../../src/statistics/cursor';
 import { escapeStatisticsKey } from '../../src/statistics/escape';
-import { EvenSamples } from '../../src/statistics/even-samples';
 import { QuantileSketch } from '../../src/statistics/quantile-sketch';
 import { RULE_STATS } from '../../src/statistics/rule-statistics';
 import { Statistics } from '../../src/statistics/statistics';
@@ -44,9 +44,9 @@ describe('the statistics registry', () => {
   it('limits the number of runtime keys of rules and unknown domains together, keeps existing ones, counts every hit', () => {
     const statistics = new Statistics(1000);
     const unknown = 'other.domain_not_found';
-    statistics.runtimeCounter('x.domain_not_found', unknown).add(1);
+    statistics.runtimeRule('x', 'other').domainNotFound += 1;
     for (let value = 0; value < 10_000; value += 1) hit(statistics, `d.k_${value}`);
-    statistics.runtimeCounter('y.domain_not_found', unknown).add(1);
+    statistics.runtimeRule('y', 'other').domainNotFound += 1;
     hit(statistics, 'd.k_1');
     const names = ['d.k_1.total_hits', 'd.k_999.total_hits', 'd.k.total_hits', 'x.domain_not_found', unknown];
     expect(valuesOf(statistics, ...names, ...SIZES)).toEqual([2, undefined, 9001, 1, 1, 1000, 9002]);
@@ -58,29 +58,32 @@ describe('the statistics registry', () => {
     const statistics = new Statistics(100);
     hit(statistics, 'd.k_'.padEnd(1024, 'x'));
     hit(statistics, 'd.k_'.padEnd(1025, 'x'));
-    statistics.runtimeCounter('x'.repeat(1_000_000), 'other.domain_not_found').add(1);
+    statistics.runtimeRule('x'.repeat(1_000_000), 'other').domainNotFound += 1;
     expect(valuesOf(statistics, 'd.k.total_hits', 'other.domain_not_found', ...SIZES)).toEqual([1, 1, 1, 2]);
     for (let value = 0; value < 100; value += 1) hit(statistics, `d.k_${value}`.padEnd(1024, 'x'));
     expect(valuesOf(statistics, ...SIZES)).toEqual([25, 78]);
   });
 });
 
-it('changes add up to the counters for any sequence of counting, confirming and leaving the loop', () => {
+it('changes add up to the counters for any sequence of counting, taking and leaving the loop', () => {
   const step = fc.record({ counter: fc.nat(4), amount: fc.nat(100), takes: fc.nat(8) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const statistics = new Statistics(10);
-      const changes = new Changes(statistics);
+      const cursor = new Cursor(statistics);
       const received = new Map<string, number>();
       function receive(most: number) {
         let left = most;
-        for (const batch of changes.batches(2)) {
+        for (const batch of cursor.changes(2)) {
           if (left === 0) return;
           left -= 1;
-          for (const { name, tags, delta } of batch) {
-            expect([tags, delta === 0]).toEqual([name.startsWith('c') ? { code: 'x' } : {}, false]);
+          for (const { name, tags, delta, isNew, read } of batch) {
+            expect(tags).toEqual(name.startsWith('c') ? { code: 'x' } : {});
+            expect([isNew, delta === 0 && !name.startsWith('c')]).toEqual([!received.has(name), false]);
             received.set(name, (received.get(name) ?? 0) + delta);
+            expect(received.get(name)).toBe(read());
           }
+          cursor.take(batch);
         }
       }
       for (const { counter, amount, takes } of steps) {
@@ -90,10 +93,10 @@ it('changes add up to the counters for any sequence of counting, confirming and 
       }
       receive(Infinity);
       const counted = [...statistics.entries()]
-        .filter(([name, value]) => value !== 0 && !name.includes('.statistics.'))
+        .filter(([name, value]) => (value !== 0 || name.startsWith('c')) && !name.includes('.statistics.'))
         .map(([name, value]) => [name.replace('.__code=x', ''), value] as const);
       expect(new Map(counted)).toEqual(received);
-      expect([...changes.batches(2)].flat()).toEqual([]);
+      expect([...cursor.changes(2)].flat()).toEqual([]);
     }),
   );
 });

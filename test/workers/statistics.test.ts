@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { EvenSamples } from '../../src/statistics/even-samples';
+import { EvenSamples } from '../../src/sinks/statistics/even-samples';
 import { Statistics } from '../../src/statistics/statistics';
 import type { Channel } from '../../src/workers/channel';
 import { MergedStatistics, StatisticsReporter } from '../../src/workers/statistics';
@@ -23,7 +23,7 @@ describe('the merged statistics of workers', () => {
   const step: fc.Arbitrary<Step | undefined> = fc.oneof(
     fc.tuple(fc.boolean(), key, fc.nat(100)).map(([isRuntime, name, hits]): Step => (statistics) => {
       statistics.counter('c.__code=x').add(hits);
-      statistics.runtimeCounter(`${name}.none`, 'other.none').add(1);
+      statistics.runtimeRule(`${name}.none`, 'other').domainNotFound += 1;
       const rule = isRuntime ? statistics.runtimeRule(name, 'd.rest') : statistics.rule(name);
       rule.totalHits += hits;
     }),

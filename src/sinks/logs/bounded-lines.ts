@@ -1,4 +1,4 @@
-import type { TextOutput } from '../standard-stream';
+import type { TextOutput } from '../text-outputs';
 import type { LogStream } from './logger';
 
 /** Bytes of lines that wait for their output, in UTF-8. A log line has at least 40, so that this limits their number too. */
@@ -73,14 +73,10 @@ export class BoundedLines implements LogStream {
     if (!this.#isWriting) this.#writeNext();
   }
 
-  /** Whether there is space for at least one byte: where there is none, a line need not be built. */
-  get hasSpace(): boolean {
-    return this.#bytes < this.#maxWaiting;
-  }
-
-  /** Counts a line that was not built, because there is no space. */
-  dropLine(): void {
-    this.#drop(1);
+  /** Writes a line that is built only if there is space for at least one byte. */
+  writeBuilt(build: () => string): void {
+    if (this.#bytes < this.#maxWaiting) this.write(build());
+    else this.#drop(1);
   }
 
   /** Calls the listener with the number of lines dropped so far, if there are any, and then with each further number. */

@@ -1,6 +1,5 @@
-import pino from 'pino';
 import type { Log, LogFields, LogValue } from '../../streams/ports/log';
-import { describeError } from './describe-error';
+import { excerpt } from '../../text/excerpt';
 import { hideUrlCredentials } from '../../text/hide-credentials';
 
 /** The level names that appear in log lines, least severe first. */
@@ -33,38 +32,45 @@ export interface Logger extends Log {
 const MAX_TEXT = 64 * 1024;
 
 /** Fields that are masked because of their name. */
-const SECRET_FIELDS = ['password', 'auth', 'authorization', 'token', 'secret', 'credentials'];
+const SECRET_FIELDS = new Set(['password', 'auth', 'authorization', 'token', 'secret', 'credentials']);
+/** Members of every line; a field of the same name gets the suffix `_`. */
+const RESERVED = new Set(['@message', '@timestamp', 'level']);
 
-const PINO_METHODS = { debug: 'debug', info: 'info', warning: 'warn', error: 'error', fatal: 'fatal' } as const;
+/** What a line says besides its level and time. Fields that are undefined are left out. */
+interface LogRecord {
+  readonly message: string;
+  readonly fields: Readonly<Record<string, Exclude<LogValue, Error>>>;
+}
 
 /**
  * The logger of the service. Each line is written to the stream at once. Credentials in URLs, fields with the names of secrets and
  * the secrets known to `mask` are masked.
  */
 export function createLogger({ level, format, stream, mask = (text) => text, common }: LoggerOptions): Logger {
-  function masked(text: string) {
+  const lineOf = format === 'json' ? jsonLine : textLine;
+  function masked(text: string): string {
     // Not before it is masked: the beginning of a secret would remain.
-    return shortened(hideUrlCredentials(mask(text)));
+    return excerpt(hideUrlCredentials(mask(text)), MAX_TEXT);
   }
-  const logger = pino(
-    {
-      level: 'debug',
-      base: common ?? null,
-      messageKey: '@message',
-      timestamp: () => `,"@timestamp":"${new Date().toISOString()}"`,
-      formatters: { level: (label) => ({ level: label === 'warn' ? 'warning' : label }) },
-      redact: { paths: SECRET_FIELDS, censor: '***' },
-    },
-    { write: (line: string) => stream.write(escapeInvisible(format === 'json' ? line : toText(line))) },
-  );
+  function fieldsOf(given: LogFields): LogRecord['fields'] {
+    const fields: Record<string, Exclude<LogValue, Error>> = { ...common };
+    for (const [key, value] of Object.entries(given)) {
+      const text = value instanceof Error ? describeError(value) : value;
+      const shown = SECRET_FIELDS.has(key) ? '***' : typeof text === 'string' ? masked(text) : text;
+      fields[RESERVED.has(key) ? `${key}_` : key] = shown;
+    }
+    return fields;
+  }
   function isWritten(at: LogLevel): boolean {
     return LOG_LEVELS.indexOf(at) >= LOG_LEVELS.indexOf(level);
   }
   /** @param importance the level that decides whether lines of this kind are written */
   function write(at: LogLevel, importance = at) {
     if (!isWritten(importance)) return () => undefined;
-    const method = PINO_METHODS[at];
-    return (message: string, fields?: LogFields) => logger[method](toRecord(fields, masked), masked(message));
+    return (message: string, fields: LogFields = {}) => {
+      const record = { message: masked(message), fields: fieldsOf(fields) };
+      stream.write(`${escapeInvisible(lineOf(at, new Date().toISOString(), record))}\n`);
+    };
   }
   return {
     isDebug: isWritten('debug'),
@@ -77,21 +83,16 @@ export function createLogger({ level, format, stream, mask = (text) => text, com
   };
 }
 
-function shortened(text: string): string {
-  if (text.length <= MAX_TEXT) return text;
-  return `${text.slice(0, MAX_TEXT)}… (cut off; ${text.length} characters in all)`;
+function jsonLine(level: LogLevel, time: string, { message, fields }: LogRecord): string {
+  return JSON.stringify({ level, '@timestamp': time, ...fields, '@message': message });
 }
 
-/** Members of every line; a field of the same name gets the suffix `_`. */
-const RESERVED = new Set(['@message', '@timestamp', 'level']);
-
-function toRecord(fields: LogFields = {}, masked: (text: string) => string): Record<string, LogValue> {
-  const result: Record<string, LogValue> = {};
+function textLine(level: LogLevel, time: string, { message, fields }: LogRecord): string {
+  let text = `time="${time}" level=${level} msg=${JSON.stringify(message)}`;
   for (const [key, value] of Object.entries(fields)) {
-    const text = value instanceof Error ? describeError(value) : value;
-    result[RESERVED.has(key) ? `${key}_` : key] = typeof text === 'string' ? masked(text) : text;
+    if (value !== undefined) text += ` ${logfmtKey(key)}=${logfmtValue(value)}`;
   }
-  return result;
+  return text;
 }
 
 /** Line separators and control characters of terminals that JSON does not escape. They occur only in quoted strings. */
@@ -101,25 +102,51 @@ function escapeInvisible(line: string): string {
   return line.replace(INVISIBLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Converts the JSON line that pino writes to the text format. */
-function toText(line: string): string {
-  const record: unknown = JSON.parse(line);
-  const { '@timestamp': time, level, '@message': message, ...fields } = Object(record);
-  let text = `time="${time}" level=${level} msg=${JSON.stringify(message)}`;
-  for (const [key, value] of Object.entries(fields)) text += ` ${logfmtKey(key)}=${logfmtValue(value)}`;
-  return `${text}\n`;
-}
-
 const PLAIN = /^[\p{L}\p{N}\p{P}\p{S}]+$/u;
 const QUOTED = /["=\\]/;
 
 /** A value in logfmt: a single word as it is, anything else quoted and escaped as in JSON; never more than one line. */
-export function logfmtValue(value: unknown): string {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+function logfmtValue(value: string | number | boolean | null): string {
+  const text = String(value);
   return PLAIN.test(text) && !QUOTED.test(text) ? text : JSON.stringify(text);
 }
 
 /** A key in logfmt: characters that would end it become `_`. */
-export function logfmtKey(key: string): string {
+function logfmtKey(key: string): string {
   return key.replaceAll(/[^\p{L}\p{N}_.@-]/gu, '_') || '_';
+}
+
+const MAX_CAUSES = 5;
+
+/**
+ * An error as one text: its message, followed by those of its causes unless it quotes them. An internal error includes its stack.
+ */
+export function describeError(error: Error): string {
+  const messages: string[] = [];
+  let next: unknown = error;
+  for (let depth = 0; next instanceof Error && depth < MAX_CAUSES; depth += 1) {
+    const cause = next;
+    const message = isInternalError(cause) ? (cause.stack ?? String(cause)) : shortMessage(cause);
+    if (!messages.some((earlier) => quotes(earlier, message, cause))) messages.push(message);
+    next = cause.cause;
+  }
+  return messages.join(': ');
+}
+
+/** Whether a text contains the message of an error, or stands for it with its code in parentheses. */
+function quotes(text: string, message: string, error: Error): boolean {
+  return text.includes(message) || ('code' in error && text.includes(`(${String(error.code)})`));
+}
+
+function shortMessage(error: Error): string {
+  // A failed connection attempt to several addresses ends in an AggregateError without a message of its own.
+  if (error.message === '' && error instanceof AggregateError) return error.errors.map(String).join('; ');
+  // Node appends the files from which a module that it cannot find was required.
+  const [message = ''] = error.message.split('\nRequire stack:');
+  return message || error.name;
+}
+
+/** Errors that only a bug in the program throws. */
+function isInternalError(error: Error): boolean {
+  return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
 }

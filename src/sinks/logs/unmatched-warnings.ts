@@ -14,41 +14,49 @@ const MOST_LISTED = 5;
 /** How much of each text is logged, in characters. */
 const LONGEST_TEXT = 64;
 
-/** Warns about samples of the calls to which no rule applies, with the nearest rule. */
-export function unmatchedWarnings(log: Log): UnmatchedCalls {
+/**
+ * Warns about samples of the calls to which no rule applies, with the nearest rule.
+ *
+ * @param showsValues whether the values of the callers may be in the log; otherwise it has only their keys
+ */
+export function unmatchedWarnings(log: Log, showsValues: boolean): UnmatchedCalls {
   return new UnmatchedCalls((request, ruleset) => {
     const isKnown = ruleset.domain(request.domain) !== undefined;
     const message = isKnown
       ? 'calls are not limited: no rule matches their descriptors'
       : 'calls are not limited: no rule file has their domain';
-    log.warn(message, { ...describe(request), ...nearestOf(request, ruleset) });
+    log.warn(message, { ...describe(request, showsValues), ...nearestOf(request, ruleset, showsValues) });
   });
 }
 
-function describe({ domain, descriptors }: RateLimitRequest): LogFields {
-  const listed = descriptors.slice(0, MOST_LISTED).map(pairsOf);
+function describe({ domain, descriptors }: RateLimitRequest, showsValues: boolean): LogFields {
+  const listed = descriptors.slice(0, MOST_LISTED).map((descriptor) => entriesOf(descriptor, showsValues));
   if (descriptors.length > MOST_LISTED) listed.push(`${descriptors.length - MOST_LISTED} more`);
   return { domain: excerpt(domain, LONGEST_TEXT), descriptors: listed.join('; ') };
 }
 
-function pairsOf({ entries }: Descriptor): string {
-  const listed = entries
-    .slice(0, MOST_LISTED)
-    .map(({ key, value }) => `${excerpt(key, LONGEST_TEXT)}=${excerpt(value, LONGEST_TEXT)}`);
+function entriesOf({ entries }: Descriptor, showsValues: boolean): string {
+  const listed = entries.slice(0, MOST_LISTED).map(({ key, value }) => {
+    const shown = excerpt(key, LONGEST_TEXT);
+    return showsValues ? `${shown}=${excerpt(value, LONGEST_TEXT)}` : shown;
+  });
   if (entries.length > MOST_LISTED) listed.push(`${entries.length - MOST_LISTED} more`);
   return listed.join(',');
 }
 
 /** Of the first descriptor that has one. */
-function nearestOf({ domain, descriptors }: RateLimitRequest, ruleset: Ruleset): LogFields {
+function nearestOf({ domain, descriptors }: RateLimitRequest, ruleset: Ruleset, showsValues: boolean): LogFields {
   const budget = new WorkBudget(MAX_MATCHING_STEPS);
   const options = { budget, maxCandidates: () => MOST_LISTED, maxKeys: MOST_LISTED };
   for (const { entries } of descriptors.slice(0, MOST_LISTED)) {
     const path = { domain, entries };
     const nearest = nearestRule(ruleset, path, explainMatch(ruleset, path, options));
     if (nearest === undefined) continue;
-    const { rule, difference } = nearest;
-    return { ...(rule !== undefined && { nearest: excerpt(plainStatisticsKey(rule), LONGEST_TEXT) }), difference };
+    const { rule, difference, withoutValue = difference } = nearest;
+    return {
+      ...(rule !== undefined && { nearest: excerpt(plainStatisticsKey(rule), LONGEST_TEXT) }),
+      difference: showsValues ? difference : withoutValue,
+    };
   }
   return {};
 }

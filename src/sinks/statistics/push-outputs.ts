@@ -1,20 +1,19 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Settings } from '../../settings/settings';
-import { dogstatsdLines } from './lines/dogstatsd-lines';
-import { jsonLines } from './lines/json-lines';
-import { type LineFormat, nameTags } from './lines/line-format';
-import type { Mogrifier } from './lines/mogrify';
-import { statsdLines } from './lines/statsd-lines';
-import { TcpSender, UnixStreamSender } from './senders/connection-sender';
-import type { LineSender } from './senders/line-sender';
-import { SendingOutput } from './senders/sending-output';
-import { StreamSender } from './senders/stream-sender';
-import { UdpSender } from './senders/udp-sender';
-import { standardStream } from '../standard-stream';
+import { Cursor } from '../../statistics/cursor';
 import type { Statistics } from '../../statistics/statistics';
+import type { Timer } from '../../statistics/timer';
+import { ConditionLog } from '../../streams/condition-log';
 import type { Log } from '../../streams/ports/log';
 import type { StatisticsOutput } from '../../streams/ports/statistics-output';
-import { messageOf } from '../../text/thrown';
+import { excerpt } from '../../text/excerpt';
+import { asError, messageOf } from '../../text/thrown';
+import { standardStream } from '../text-outputs';
+import { EvenSamples, type SampleSet } from './even-samples';
+import { type LineFormat, type Mogrifier, dogstatsdLines, jsonLines, nameTags, statsdLines } from './lines';
+import { ConnectionSender, type LineSender, StreamSender } from './senders';
+import { UdpSender } from './udp-sender';
 
 export interface PushOutputParts extends Pick<LoadedSettings, 'settings' | 'nameOf'> {
   readonly statistics: Statistics;
@@ -31,7 +30,7 @@ export async function pushOutputs(parts: PushOutputParts): Promise<readonly Stat
   const extra = nameTags(settings.extraTags);
   const outputs: StatisticsOutput[] = [];
   function add(format: LineFormat, sender: LineSender): void {
-    outputs.push(new SendingOutput({ statistics, format, sender, log }));
+    outputs.push(new PushOutput({ statistics, format, sender, log }));
   }
   if (settings.usePushstats) {
     add(statsdLines(extra), await senderTo(parts, { framing: 'lines', protocol: settings.pushstatsProtocol }));
@@ -58,17 +57,18 @@ async function senderTo({ settings, nameOf }: PushOutputParts, { framing, protoc
   if ('socketPath' in to) {
     const { socketPath: path, socketType } = to;
     return socketType === 'stream'
-      ? new UnixStreamSender({ path, framing })
+      ? new ConnectionSender({ to: { path }, framing })
       : unixDatagramSender(path, nameOf('pushstatsHost'));
   }
-  return protocol === 'tcp' ? new TcpSender({ host: to.host, port }) : new UdpSender({ host: to.host, port });
+  const { host } = to;
+  return protocol === 'tcp' ? new ConnectionSender({ to: { host, port } }) : new UdpSender({ host, port });
 }
 
 /** @param variable the variable that contains the path */
 async function unixDatagramSender(path: string, variable: string): Promise<LineSender> {
   try {
     // Node has no Unix datagram sockets; the native package that provides them is optional, as it lacks builds for some platforms.
-    const { UnixDatagramSender } = await import('./senders/unix-datagram-sender.js');
+    const { UnixDatagramSender } = await import('./unix-datagram-sender.js');
     return new UnixDatagramSender({ path });
   } catch (error) {
     const [reason] = messageOf(error).split('\n');
@@ -83,7 +83,7 @@ async function unixDatagramSender(path: string, variable: string): Promise<LineS
 
 async function mogrifiersOf({ mogrifiers }: Settings): Promise<readonly Mogrifier[]> {
   if (mogrifiers.length === 0) return [];
-  const { compileRe2 } = await import('./mapping/re2.js');
+  const { compileRe2 } = await import('./re2.js');
   return mogrifiers.map(({ pattern, patternVariable, output, tags }) => {
     try {
       return { pattern: compileRe2(pattern), output, tags };
@@ -91,4 +91,136 @@ async function mogrifiersOf({ mogrifiers }: Settings): Promise<readonly Mogrifie
       throw new Error(`${patternVariable} is not a valid regular expression: ${messageOf(error)}`, { cause: error });
     }
   });
+}
+
+export interface PushOutputOptions {
+  readonly statistics: Statistics;
+  readonly format: LineFormat;
+  readonly sender: LineSender;
+  readonly log: Log;
+}
+
+/** Lines written and sent between two turns of the event loop. */
+const BATCH = 256;
+/** Characters of a line that the log shows. */
+const SHOWN_OF_LINE = 100;
+/** The maximum number of durations per timer in one flush. */
+const MAX_DURATIONS = 1_000;
+
+/** A timer with the durations that have not been sent. */
+interface SampledTimer {
+  readonly timer: Timer;
+  /** Durations since the last flush. */
+  readonly samples: EvenSamples;
+  /** Durations of a flush that has not completed. */
+  unsent: SampleSet;
+}
+
+/**
+ * Sends counters as deltas, gauges as values, and timers as individual durations. What the receiver does not accept is kept in
+ * bounded space: the delta of a counter grows, and durations are sampled evenly. An unreachable receiver therefore costs no
+ * memory, and no count is lost. The lines of a batch of which it is not known how many arrived are sent again.
+ */
+export class PushOutput implements StatisticsOutput {
+  readonly #options: PushOutputOptions;
+  readonly #cursor: Cursor;
+  readonly #timers: SampledTimer[] = [];
+  readonly #failing: ConditionLog;
+  #hasWarnedOfLength = false;
+
+  constructor(options: PushOutputOptions) {
+    this.#options = options;
+    const { statistics, log, sender } = options;
+    this.#failing = new ConditionLog(log, {
+      begins: 'cannot send statistics; will retry',
+      ends: 'resumed sending statistics',
+      fields: { to: sender.destination },
+    });
+    this.#cursor = new Cursor(statistics);
+    statistics.onTimer((timer) => {
+      const samples = new EvenSamples(MAX_DURATIONS);
+      timer.addRecorder(samples);
+      this.#timers.push({ timer, samples, unsent: { values: [], rate: 1 } });
+    });
+  }
+
+  async flush(): Promise<void> {
+    try {
+      await this.#options.sender.open();
+      // First, so that an unreachable receiver is detected before counters or durations are sent.
+      await this.#sendGauges();
+      await this.#sendCounters();
+      await this.#sendDurations();
+      this.#failing.ended();
+    } catch (error) {
+      this.#failing.occurred({ error: asError(error) });
+    }
+  }
+
+  close(): void {
+    this.#options.sender.close();
+  }
+
+  async #sendGauges(): Promise<void> {
+    const { statistics, format } = this.#options;
+    const lines: string[] = [];
+    for (const { name, tags, read } of statistics.gauges) {
+      const value = read();
+      if (Number.isFinite(value)) lines.push(format.gauge(name, tags, value));
+    }
+    await this.#send(lines);
+  }
+
+  async #sendCounters(): Promise<void> {
+    const { format } = this.#options;
+    for (const changes of this.#cursor.changes(BATCH)) {
+      const grown = changes.filter(({ delta }) => delta !== 0);
+      await this.#send(grown.map(({ name, tags, delta }) => format.counter(name, tags, delta)));
+      this.#cursor.take(changes);
+      await nextTurn();
+    }
+  }
+
+  /** The durations that an earlier flush could not send precede the newer ones. */
+  async #sendDurations(): Promise<void> {
+    for (const sampled of this.#timers) {
+      await this.#sendUnsent(sampled);
+      sampled.timer.flush();
+      sampled.unsent = sampled.samples.take();
+      await this.#sendUnsent(sampled);
+    }
+  }
+
+  async #sendUnsent(sampled: SampledTimer): Promise<void> {
+    const { format } = this.#options;
+    const { timer } = sampled;
+    while (sampled.unsent.values.length > 0) {
+      const { values, rate } = sampled.unsent;
+      await this.#send(values.slice(0, BATCH).map((milliseconds) => format.timer(timer.name, milliseconds, rate)));
+      sampled.unsent = { values: values.slice(BATCH), rate };
+      await nextTurn();
+    }
+  }
+
+  async #send(lines: readonly string[]): Promise<void> {
+    const { sender } = this.#options;
+    const { maxLineBytes = Infinity } = sender;
+    const fitting = maxLineBytes === Infinity ? lines : lines.filter((line) => this.#fits(line, maxLineBytes));
+    if (fitting.length > 0) await sender.send(fitting);
+  }
+
+  /** Warns once of lines that are left out. */
+  #fits(line: string, maxBytes: number): boolean {
+    // A character has at most three bytes.
+    if (line.length * 3 <= maxBytes || Buffer.byteLength(line) <= maxBytes) return true;
+    if (!this.#hasWarnedOfLength) {
+      this.#options.log.warn('a statistic is not sent, as its name is too long for a datagram', {
+        to: this.#options.sender.destination,
+        max_bytes: maxBytes,
+        name: excerpt(line, SHOWN_OF_LINE),
+      });
+    }
+    this.#hasWarnedOfLength = true;
+    return false;
+  }
 }

@@ -10,10 +10,8 @@ import {
 import type { Section } from '../../settings/settings';
 import type { Log } from '../../streams/ports/log';
 import type { Tracer } from '../../streams/ports/tracer';
-import { loggingExporter } from './logging-exporter';
-import { OtlpTracer } from './otlp-tracer';
-import { retryingExporter } from './retrying-exporter';
-import { unixClock } from './unix-clock';
+import { loggingExporter, retryingExporter } from './exporters';
+import { OtlpTracer, unixClock } from './otlp-tracer';
 
 /** Milliseconds that an export may take without OTEL_EXPORTER_OTLP_TIMEOUT: the default of the OpenTelemetry specification. */
 const EXPORTER_TIMEOUT = 10_000;

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { processMetrics } from '../../../src/sinks/statistics/exposition/process-metrics';
+import { processMetrics } from '../../../src/sinks/statistics/process-metrics';
 import { DOCUMENTED } from './documented-statistics';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
 

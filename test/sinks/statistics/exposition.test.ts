@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import type { Offender } from '../../../src/limiter/offenders/offender';
-import { builtInMapping } from '../../../src/sinks/statistics/mapping/built-in-mapping';
-import { Exposition, type ExpositionOptions } from '../../../src/sinks/statistics/exposition/exposition';
-import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping/mapping';
-import { readMappingFile } from '../../../src/sinks/statistics/mapping/mapping-file';
-import { mergeMetrics } from '../../../src/sinks/statistics/exposition/merge-metrics';
-import { offenderSeries } from '../../../src/sinks/statistics/exposition/offender-series';
-import { processMetrics } from '../../../src/sinks/statistics/exposition/process-metrics';
+import { builtInMapping } from '../../../src/sinks/statistics/built-in-mapping';
+import { Exposition, type ExpositionOptions } from '../../../src/sinks/statistics/exposition';
+import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping';
+import { readMappingFile } from '../../../src/sinks/statistics/mapping-file';
+import { mergeMetrics, processMetrics } from '../../../src/sinks/statistics/process-metrics';
+import { offenderSeries } from '../../../src/sinks/statistics/series';
 import { Statistics } from '../../../src/statistics/statistics';
 
 interface Setup extends Partial<Pick<ExpositionOptions, 'labels' | 'reserved' | 'now'>> {
@@ -82,8 +81,8 @@ describe('the metrics page', () => {
     statistics.rule('sh-op.k').overLimitWithLocalCache = 2;
     expect(await series()).toEqual([
       'ratelimit_service_global_shadow_mode 1',
-      '_9_of_them 0.5',
       `${RULE}_sh_op_k_over_limit_with_local_cache 2`,
+      '_9_of_them 0.5',
     ]);
   });
 

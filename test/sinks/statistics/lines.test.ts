@@ -1,8 +1,5 @@
-import { dogstatsdLines } from '../../../src/sinks/statistics/lines/dogstatsd-lines';
-import { jsonLines } from '../../../src/sinks/statistics/lines/json-lines';
-import { nameTags } from '../../../src/sinks/statistics/lines/line-format';
-import { statsdLines } from '../../../src/sinks/statistics/lines/statsd-lines';
-import { compileRe2 } from '../../../src/sinks/statistics/mapping/re2';
+import { dogstatsdLines, jsonLines, nameTags, statsdLines } from '../../../src/sinks/statistics/lines';
+import { compileRe2 } from '../../../src/sinks/statistics/re2';
 
 const NAME = 'ratelimit.service.rate_limit.shop.user_a_b.total_hits';
 const EXTRA = nameTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });

@@ -1,8 +1,7 @@
-import { builtInMapping } from '../../../src/sinks/statistics/mapping/built-in-mapping';
-import { Mapper, type StatisticType } from '../../../src/sinks/statistics/mapping/mapping';
-import { MappingFileError } from '../../../src/sinks/statistics/mapping/mapping-document';
-import { readMappingFile } from '../../../src/sinks/statistics/mapping/mapping-file';
-import { RegexSyntaxError, compileRe2 } from '../../../src/sinks/statistics/mapping/re2';
+import { builtInMapping } from '../../../src/sinks/statistics/built-in-mapping';
+import { Mapper, type StatisticType } from '../../../src/sinks/statistics/mapping';
+import { readMappingFile } from '../../../src/sinks/statistics/mapping-file';
+import { compileRe2 } from '../../../src/sinks/statistics/re2';
 
 /** What the mapper maps a name to: `metric{label=value,…}`, `dropped`, or undefined. */
 function mappedTo(mapper: Mapper, name: string, type: StatisticType = 'counter'): string | undefined {
@@ -116,28 +115,29 @@ mappings:
 
 describe('a mapping file', () => {
   it.each([
-    ['[', ''],
+    ['[', 'Flow sequence must end with a ] at line 1, column 2'],
+    ['a: 1', 'unknown key a'],
     ['mapping: []', 'unknown key mapping; known keys: defaults, mappings'],
     ['mappings: 3', 'mappings must be a list'],
-    ['mappings:\n- just text', 'each item of mappings must be a map'],
+    ['mappings:\n- just text', 'mappings[0]: it must be a map'],
+    ['mappings: [{match: a.b, name: m}, {name: n}]', 'mappings[1]: a mapping requires match'],
     [one('name: m'), 'a mapping requires match'],
     [one('match: a.b'), 'the mapping for a.b requires name'],
     [one('match: a.b, name: 5m'), '5m is not a valid metric name'],
     [one('match: a.*b, name: m'), 'a.*b is not a valid glob'],
     [one(regex('(?=a)', 'name: m')), '(?=a) is not a valid regular expression'],
-    [one('match: a, name: m, labels: {"5": x}'), '5 is not a valid label name'],
+    [one('match: a, name: m, labels: {"5": x}'), 'mappings[0].labels: 5 is not a valid label name'],
     [one('match: a, name: m, labels: {quantile: x}'), 'the label quantile is reserved: every summary has one'],
     [one('match: a, name: m, observer_type: histogram, labels: {le: x}'), 'le is reserved: every histogram has one'],
     [one('match: a, name: m, match_type: exact'), 'match_type must be one of glob, regex'],
     [one('match: a, name: m, scale: much'), 'scale must be a number'],
     [one('match: a, name: m, buckets: [1, 1]'), 'each bucket must be larger than the previous one'],
     [one('match: a, name: m, buckets: [much]'), 'buckets must be a list of numbers'],
-    [one('match: a, name: m, quantiles: [{quantile: 2}]'), '2 is not between 0 and 1'],
+    [one('match: a, name: m, quantiles: [{quantile: 2}]'), 'mappings[0].quantiles[0]: 2 is not between 0 and 1'],
     [one('match: a, name: m, summary_options: {max_age: soon}'), 'max_age must be a duration such as 10m'],
     [one('match: a, name: m, honor_labels: perhaps'), 'honor_labels must be true or false'],
     [one('match: [a], name: m'), 'match must be a scalar value'],
   ])('is rejected: %j', (text, message) => {
-    expect(() => readMappingFile(text)).toThrow(MappingFileError);
     expect(() => readMappingFile(text)).toThrow(message);
   });
 });
@@ -212,6 +212,6 @@ describe('a regular expression of RE2', () => {
     ['a\\', 'trailing backslash at end of expression'],
     ['a{1001}', 'invalid repeat count: {1001}'],
   ])('is rejected: %j', (source, message) => {
-    expect(() => compileRe2(source)).toThrow(expect.objectContaining({ name: RegexSyntaxError.name, message }));
+    expect(() => compileRe2(source)).toThrow(new Error(message));
   });
 });

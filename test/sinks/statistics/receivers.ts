@@ -1,9 +1,8 @@
-import { dogstatsdLines } from '../../../src/sinks/statistics/lines/dogstatsd-lines';
-import { TcpSender, UnixStreamSender } from '../../../src/sinks/statistics/senders/connection-sender';
-import type { LineSender } from '../../../src/sinks/statistics/senders/line-sender';
-import { SendingOutput } from '../../../src/sinks/statistics/senders/sending-output';
-import { UdpSender } from '../../../src/sinks/statistics/senders/udp-sender';
-import { UnixDatagramSender } from '../../../src/sinks/statistics/senders/unix-datagram-sender';
+import { dogstatsdLines } from '../../../src/sinks/statistics/lines';
+import { PushOutput } from '../../../src/sinks/statistics/push-outputs';
+import { ConnectionSender, type LineSender } from '../../../src/sinks/statistics/senders';
+import { UdpSender } from '../../../src/sinks/statistics/udp-sender';
+import { UnixDatagramSender } from '../../../src/sinks/statistics/unix-datagram-sender';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { type Lines, TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
@@ -14,11 +13,11 @@ import { SocketFolder, UnixReceiver } from '../../support/servers/unix-stream-re
 export class SentStatistics implements Disposable {
   readonly statistics = new Statistics(10_000);
   readonly log = new RecordedLog();
-  readonly output: SendingOutput;
+  readonly output: PushOutput;
 
   constructor(sender: LineSender) {
     const { statistics, log } = this;
-    this.output = new SendingOutput({ statistics, format: dogstatsdLines({}, []), sender, log });
+    this.output = new PushOutput({ statistics, format: dogstatsdLines({}, []), sender, log });
   }
 
   /** Counts hits on the rule `d.k` and flushes. */
@@ -65,7 +64,7 @@ export const TRANSPORTS = {
   tcp: async (): Promise<Place> =>
     atPort(await TcpReceiver.start(), (port) => ({
       start: (options) => TcpReceiver.start({ port, ...options }),
-      sender: (timeout = 20_000) => new TcpSender({ host, port, timeout }),
+      sender: (timeout = 20_000) => new ConnectionSender({ to: { host, port }, timeout }),
     })),
   udp: async (): Promise<Place> =>
     atPort(await UdpReceiver.start(), (port) => ({
@@ -75,7 +74,7 @@ export const TRANSPORTS = {
   'unix stream': (): Promise<Place> =>
     atSocket((path) => ({
       start: (options) => UnixReceiver.start(path, { framing: 'lines', ...options }),
-      sender: (timeout = 20_000) => new UnixStreamSender({ path, framing: 'lines', timeout }),
+      sender: (timeout = 20_000) => new ConnectionSender({ to: { path }, timeout }),
     })),
   'unix datagram': (): Promise<Place> =>
     atSocket((path) => ({

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { UnixDatagramSender } from '../../../src/sinks/statistics/senders/unix-datagram-sender';
+import { UnixDatagramSender } from '../../../src/sinks/statistics/unix-datagram-sender';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';
 import { UnixDatagramReceiver } from '../../support/servers/unix-datagram-receiver';
 import { SocketFolder } from '../../support/servers/unix-stream-receiver';

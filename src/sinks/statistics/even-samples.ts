@@ -1,4 +1,4 @@
-import type { SampleRecorder } from './timer';
+import type { SampleRecorder } from '../../statistics/timer';
 
 /** Samples to send, each of which represents `1 / rate` recorded samples. */
 export interface SampleSet {

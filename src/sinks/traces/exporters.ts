@@ -1,13 +1,15 @@
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
 import { backoff } from '../../streams/backoff';
+import { ConditionLog } from '../../streams/condition-log';
+import type { Log } from '../../streams/ports/log';
+
+type Export = SpanExporter['export'];
 
 /**
  * The gRPC statuses that the OTLP specification lists as retryable: CANCELLED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS.
  * DEADLINE_EXCEEDED is one as well, but leaves no time for a retry.
  */
 const RETRYABLE: ReadonlySet<unknown> = new Set([1, 10, 11, 14, 15]);
-
-type Export = SpanExporter['export'];
 
 interface Attempt {
   readonly spans: Parameters<Export>[0];
@@ -60,4 +62,27 @@ export function retryingExporter(exporter: SpanExporter, timeout: number): SpanE
 
 function isRetryable(error: Error | undefined): boolean {
   return error !== undefined && 'code' in error && RETRYABLE.has(error.code);
+}
+
+/** The exporters' result code of a successful export. */
+const SUCCESS = 0;
+
+/** Logs when exports begin to fail and when they succeed again: one line per change, not per failure. */
+export function loggingExporter(exporter: SpanExporter, log: Log): SpanExporter {
+  const failing = new ConditionLog(log, {
+    begins: 'cannot export traces; further spans are queued up to a limit, then dropped',
+    ends: 'resumed exporting traces',
+  });
+  const exportAndLog: Export = (spans, report) =>
+    exporter.export(spans, (result) => {
+      const code: number = result.code;
+      if (code === SUCCESS) failing.ended();
+      else failing.occurred({ error: result.error });
+      report(result);
+    });
+  return {
+    export: exportAndLog,
+    shutdown: () => exporter.shutdown(),
+    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+  };
 }

@@ -1,8 +1,7 @@
 import { DgramSocket } from 'node-unix-socket';
 import { setTimeout as wait } from 'node:timers/promises';
-import { backoff } from '../../../streams/backoff';
-import { MAX_AGENT_PACKET, MAX_DATAGRAM_LINE, packets } from './framing';
-import { type LineSender, PartialDeliveryError } from './line-sender';
+import { backoff } from '../../streams/backoff';
+import { type LineSender, MAX_AGENT_PACKET, MAX_DATAGRAM_LINE, packets } from './senders';
 
 export interface UnixDatagramSenderOptions {
   /** The path of the receiver's socket. */
@@ -37,15 +36,7 @@ export class UnixDatagramSender implements LineSender {
   }
 
   async send(lines: readonly string[]): Promise<void> {
-    let delivered = 0;
-    for (const packet of packets(lines, MAX_AGENT_PACKET, this.maxLineBytes)) {
-      try {
-        await this.#send(packet.bytes);
-      } catch (error) {
-        throw delivered > 0 && error instanceof Error ? new PartialDeliveryError(delivered, error) : error;
-      }
-      delivered += packet.lines;
-    }
+    for (const packet of packets(lines, MAX_AGENT_PACKET)) await this.#send(packet);
   }
 
   close(): void {

@@ -12,24 +12,19 @@ export interface Pattern {
   exec(text: string): PatternMatch | null;
 }
 
-/** A pattern is not valid; the message is a phrase to follow a colon. */
-export class RegexSyntaxError extends Error {
-  override readonly name = 'RegexSyntaxError';
-}
-
 /**
  * Compiles a regular expression in RE2 syntax, the syntax of the Go service's settings and mapping files. Matching takes time in
  * proportion to the text, whatever the pattern is.
  *
- * @throws {RegexSyntaxError}
+ * @throws when it is not valid; the message is a phrase to follow a colon
  */
 export function compileRe2(source: string): Pattern {
   try {
     return new Re2Pattern(source);
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
-    // Without the cause, which says the same in other words.
-    throw new RegexSyntaxError(descriptionOf(error));
+    // oxlint-disable-next-line eslint/preserve-caught-error -- it says the same in other words
+    throw new Error(descriptionOf(error));
   }
 }
 

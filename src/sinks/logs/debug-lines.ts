@@ -5,6 +5,7 @@ import type { Resolution } from '../../limiter/resolution';
 import { CODE_NAMES } from '../../limiter/verdict';
 import type { DecisionLog } from '../../streams/pending';
 import type { Log } from '../../streams/ports/log';
+import { excerpt } from '../../text/excerpt';
 
 /** How much of each text of a caller is logged, in characters. */
 const LONGEST_TEXT = 256;
@@ -28,11 +29,11 @@ export function debugLines(log: Log): DecisionLog | undefined {
         return `${pairsOf(descriptor)}: ${text}${status ? `, ${CODE_NAMES[status.code]}` : ''}`;
       });
       const answer = hasFailed ? outcome.code : CODE_NAMES[outcome.overallCode];
-      log.debug('decision', { domain: excerpt(request.domain), descriptors, answer });
+      log.debug('decision', { domain: excerpt(request.domain, LONGEST_TEXT), descriptors, answer });
     },
     rejected: ({ domain, descriptors }, { code, message }) =>
       log.debug('request rejected', {
-        domain: excerpt(domain),
+        domain: excerpt(domain, LONGEST_TEXT),
         descriptors: list(descriptors, '; ', pairsOf),
         code,
         reason: message,
@@ -41,7 +42,7 @@ export function debugLines(log: Log): DecisionLog | undefined {
 }
 
 function pairsOf({ entries }: Descriptor): string {
-  return list(entries, ',', ({ key, value }) => `${excerpt(key)}=${excerpt(value)}`);
+  return list(entries, ',', ({ key, value }) => `${excerpt(key, LONGEST_TEXT)}=${excerpt(value, LONGEST_TEXT)}`);
 }
 
 /** The first items in words, and how many follow. */
@@ -64,11 +65,6 @@ function list<Item>(
   return listed.join(separator);
 }
 
-/** The beginning of a text, and how many characters follow. */
-function excerpt(text: string): string {
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}… (${text.length} characters)`;
-}
-
 /** Why no limit applies, or what the limit allows. */
 const NOT_LIMITED: Readonly<Record<string, string>> = {
   unknown_domain: 'unknown domain',
@@ -82,10 +78,10 @@ function describe(resolution: Resolution, hasFailed: boolean): string {
   const { limited } = resolution;
   const { reason, rule, count, isShadow } = outcomeOf(resolution);
   if (limited === undefined) {
-    return `${rule === undefined ? '' : `rule ${excerpt(rule)}, `}${NOT_LIMITED[reason]}`;
+    return `${rule === undefined ? '' : `rule ${excerpt(rule, LONGEST_TEXT)}, `}${NOT_LIMITED[reason]}`;
   }
   const { applied, statistics, key } = limited;
-  const described = `rule ${excerpt(statistics.name.replace('ratelimit.service.rate_limit.', ''))}, key ${excerpt(key)}`;
+  const described = `rule ${excerpt(statistics.name.replace('ratelimit.service.rate_limit.', ''), LONGEST_TEXT)}, key ${excerpt(key, LONGEST_TEXT)}`;
   if (hasFailed) return described;
   const shadow = isShadow ? ', shadow mode' : '';
   return count === undefined

@@ -2,8 +2,7 @@ import { type Socket, createSocket } from 'node:dgram';
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import { MAX_DATAGRAM_LINE, packets } from './framing';
-import { type LineSender, PartialDeliveryError } from './line-sender';
+import { type LineSender, MAX_DATAGRAM_LINE, packets } from './senders';
 
 export interface UdpSenderOptions {
   readonly host: string;
@@ -20,11 +19,6 @@ export interface UdpSenderOptions {
 const MAX_DATAGRAM = 1432;
 const ICMP_WAIT = 50;
 const RESOLVE_INTERVAL = 30_000;
-/**
- * Errors with which the system rejects the datagram itself, so that the datagrams before it have been sent. Others, such as ECONNREFUSED,
- * EHOSTUNREACH and ENETUNREACH, may be the ICMP error for a datagram before it, which the system reports with the next one.
- */
-const REJECTED_LOCALLY: ReadonlySet<unknown> = new Set(['EPERM', 'ENETDOWN', 'ENOBUFS', 'ENOMEM']);
 
 /**
  * Sends lines over UDP, as many whole ones per datagram as fit. The only sign that no process listens on the port is an ICMP error
@@ -97,17 +91,7 @@ export class UdpSender implements LineSender {
   }
 
   async send(lines: readonly string[]): Promise<void> {
-    let sent = 0;
-    for (const packet of packets(lines, MAX_DATAGRAM, this.maxLineBytes)) {
-      try {
-        await this.#send(packet.bytes);
-      } catch (error) {
-        // Before the wait, it is not known whether a process receives the datagrams.
-        if (!(error instanceof LocalRejection)) throw error;
-        throw sent > 0 && this.#hasWaited ? new PartialDeliveryError(sent, error.cause) : error.cause;
-      }
-      sent += packet.lines;
-    }
+    for (const packet of packets(lines, MAX_DATAGRAM)) await this.#send(packet);
     if (!this.#hasWaited) {
       this.#hasWaited = true;
       await wait(this.#options.icmpWait, undefined, { ref: false });
@@ -133,7 +117,6 @@ export class UdpSender implements LineSender {
     }
   }
 
-  /** Rejects with a {@link LocalRejection} when all datagrams before have been sent. */
   #send(datagram: Buffer): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#socket === undefined) {
@@ -141,28 +124,12 @@ export class UdpSender implements LineSender {
         return;
       }
       this.#socket.send(datagram, (error) => {
-        if (error === null) {
-          resolve();
-          return;
-        }
-        // An ICMP error that has arrived meanwhile is about the datagrams before.
-        const isFirst = this.#error === undefined;
-        this.#error ??= error;
-        reject(isFirst && isRejectedLocally(error) ? new LocalRejection(error) : this.#error);
+        this.#error ??= error ?? undefined;
+        if (error === null) resolve();
+        else reject(error);
       });
     });
   }
-}
-
-/** The system has rejected the datagram itself. */
-class LocalRejection extends Error {
-  constructor(override readonly cause: Error) {
-    super(cause.message);
-  }
-}
-
-function isRejectedLocally(error: Error): boolean {
-  return 'code' in error && REJECTED_LOCALLY.has(error.code);
 }
 
 function systemAddresses(host: string): Promise<readonly LookupAddress[]> {

@@ -1,12 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { RULE_STATS } from '../../../statistics/rule-statistics';
-import type { Statistics } from '../../../statistics/statistics';
-import { NO_TAGS, type Tags } from '../../../statistics/tags';
-import type { Timer } from '../../../statistics/timer';
-import { Family, type FamilyType, NumberSeries } from './family';
-import { labelText, metricName } from './label-text';
-import type { Mapper, Mapping, StatisticType } from '../mapping/mapping';
-import { timerSeries } from './timer-series';
+import { Cursor } from '../../statistics/cursor';
+import type { Statistics } from '../../statistics/statistics';
+import { NO_TAGS, type Tags } from '../../statistics/tags';
+import type { Timer } from '../../statistics/timer';
+import type { Mapper, Mapping, StatisticType } from './mapping';
+import { Family, type FamilyType, NumberSeries, labelText, metricName, timerSeries } from './series';
 
 export interface ExpositionOptions {
   readonly statistics: Statistics;
@@ -58,20 +56,19 @@ export class Exposition {
   /** Every name that a family uses, with suffixes. */
   readonly #names = new Set<string>();
   readonly #conflicts = new Set<string>();
-  /** The number of counters that are mapped, in order of creation. */
-  #mappedCounters = 0;
+  /** The counters that are mapped. */
+  readonly #cursor: Cursor;
   readonly #mappedGauges = new Set<string>();
-  /** One bit for each statistic of a rule. */
-  readonly #mappedRules: number[] = [];
 
   constructor(options: ExpositionOptions) {
     this.#options = options;
+    this.#cursor = new Cursor(options.statistics);
     options.statistics.onTimer((timer) => this.#addTimer(timer));
   }
 
   /** The chunks of a page. */
   async *page(): AsyncGenerator<string, void, void> {
-    for (const _ of this.#mapNew()) await nextTurn();
+    await this.#mapNew();
     let chunk = '';
     let lines = 0;
     // Families and series that are added in the meantime are appended; whether this page includes them does not matter.
@@ -91,43 +88,21 @@ export class Exposition {
     if (chunk !== '') yield chunk;
   }
 
-  /** Maps the statistics that are shown for the first time; yields after every {@link BATCH} of them. */
-  *#mapNew(): Generator<void, void, void> {
-    const { counters, gauges, rules } = this.#options.statistics;
-    while (this.#mappedCounters < counters.length) {
-      const counter = counters[this.#mappedCounters] as (typeof counters)[number];
-      this.#mappedCounters += 1;
-      const { name, tags } = counter;
-      this.#addNumber({ type: 'counter', name, tags, read: () => counter.value });
-      if (this.#mappedCounters % BATCH === 0) yield;
+  /** Maps the statistics that are shown for the first time, with a turn of the event loop after every {@link BATCH} of them. */
+  async #mapNew(): Promise<void> {
+    const { statistics } = this.#options;
+    for (const changes of this.#cursor.changes(BATCH)) {
+      // Before the turn, because another page may begin in it.
+      this.#cursor.take(changes);
+      for (const { name, tags, isNew, read } of changes) {
+        if (isNew) this.#addNumber({ type: 'counter', name, tags, read });
+      }
+      await nextTurn();
     }
-    for (const { name, tags } of gauges) {
+    for (const { name, tags } of statistics.gauges) {
       if (this.#mappedGauges.has(name)) continue;
       this.#mappedGauges.add(name);
-      this.#addNumber({
-        type: 'gauge',
-        name,
-        tags,
-        read: () => this.#options.statistics.readGauge(name),
-      });
-    }
-    let visited = 0;
-    for (let index = 0; index < rules.length; index += 1) {
-      const rule = rules[index] as (typeof rules)[number];
-      const before = this.#mappedRules[index] ?? 0;
-      let mapped = before;
-      for (const [bit, [stat, field]] of RULE_STATS.entries()) {
-        if (rule[field] === 0 || (mapped & (1 << bit)) !== 0) continue;
-        mapped |= 1 << bit;
-        this.#addNumber({ type: 'counter', name: `${rule.name}.${stat}`, tags: NO_TAGS, read: () => rule[field] });
-        visited += 1;
-      }
-      this.#mappedRules[index] = mapped;
-      visited += 1;
-      if (visited >= BATCH) {
-        visited = 0;
-        yield;
-      }
+      this.#addNumber({ type: 'gauge', name, tags, read: () => statistics.readGauge(name) });
     }
   }
 

@@ -1,8 +1,8 @@
-import { type Stats, constants, fstatSync, openSync } from 'node:fs';
+import { type Stats, constants, fstatSync, openSync, write } from 'node:fs';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { isatty } from 'node:tty';
 import { asError } from '../text/thrown';
-import { writeAll } from './write-all';
 
 /** Accepts text without ever blocking the event loop. */
 export interface TextOutput {
@@ -14,7 +14,7 @@ export interface TextOutput {
   write(text: string, done: (error?: Error | null) => void): void;
 }
 
-/** Milliseconds after which a closed pipe is opened again. */
+/** Milliseconds after which a pipe that failed, or a file at a path, is opened again. */
 const RETRY_INTERVAL = 1_000;
 
 /**
@@ -99,5 +99,87 @@ class FileOutput implements TextOutput {
 
   write(text: string, done: (error?: Error | null) => void): void {
     writeAll(this.#descriptor, Buffer.from(text), done);
+  }
+}
+
+/** Milliseconds after which a descriptor that accepts nothing at present is tried again. */
+const FULL_INTERVAL = 50;
+
+/** Writes all bytes to a descriptor, without blocking the event loop. `done` is called once, later, with the error if there is one. */
+function writeAll(descriptor: number, bytes: Buffer, done: (error?: Error | null) => void): void {
+  write(descriptor, bytes, (error, written) => {
+    if (error?.code === 'EAGAIN') setTimeout(() => writeAll(descriptor, bytes, done), FULL_INTERVAL);
+    else if (error !== null || written === bytes.length) done(error);
+    else writeAll(descriptor, bytes.subarray(written), done);
+  });
+}
+
+/** Non-blocking, for a named pipe: without a reader it cannot be opened, instead of being waited for. */
+const FLAGS = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
+const MODE = 0o640;
+
+/**
+ * A file to which texts are appended. One that was renamed or removed, by log rotation, is created again within a second; a named pipe
+ * without a reader is opened when there is one.
+ */
+export class AppendedFile implements TextOutput {
+  readonly #path: string;
+  #file: FileHandle | undefined;
+  /** Why there is no file. */
+  #failure: Error | undefined;
+  /** When it was last checked whether the file is still the one at its path. */
+  #checkedAt = Number.NEGATIVE_INFINITY;
+
+  private constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** @throws when the file cannot be opened, unless it is a named pipe without a reader */
+  static async open(path: string): Promise<AppendedFile> {
+    const file = new AppendedFile(path);
+    try {
+      await file.#current();
+    } catch (error) {
+      if (!(Object(error).code === 'ENXIO' && (await stat(path)).isFIFO())) throw error;
+    }
+    return file;
+  }
+
+  write(text: string, done: (error?: Error | null) => void): void {
+    this.#current().then(
+      ({ fd }) => writeAll(fd, Buffer.from(text), done),
+      (error: unknown) => done(asError(error)),
+    );
+  }
+
+  /** To be called when no text is being written. */
+  async close(): Promise<void> {
+    await this.#file?.close();
+    this.#file = undefined;
+  }
+
+  async #current(): Promise<FileHandle> {
+    const now = performance.now();
+    if (now < this.#checkedAt + RETRY_INTERVAL) {
+      if (this.#file === undefined) throw this.#failure!;
+      return this.#file;
+    }
+    this.#checkedAt = now;
+    if (this.#file !== undefined && !(await isAt(this.#path, this.#file))) await this.close();
+    try {
+      return (this.#file ??= await open(this.#path, FLAGS, MODE));
+    } catch (error) {
+      this.#failure = asError(error);
+      throw error;
+    }
+  }
+}
+
+async function isAt(path: string, file: FileHandle): Promise<boolean> {
+  try {
+    const [there, opened] = await Promise.all([stat(path), file.stat()]);
+    return there.ino === opened.ino && there.dev === opened.dev;
+  } catch {
+    return false;
   }
 }

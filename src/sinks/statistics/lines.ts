@@ -1,0 +1,150 @@
+import { NO_TAGS, type Tags, joinTags } from '../../statistics/tags';
+import { fixedNumber, plainNumber } from '../../text/plain-number';
+import type { Pattern, PatternMatch } from './re2';
+
+/** A format of statistics, one per line, without the line terminator. */
+export interface LineFormat {
+  counter(name: string, tags: Tags, delta: number): string;
+  gauge(name: string, tags: Tags, value: number): string;
+  /** @param rate the sample rate: lines per measured duration, at most 1 */
+  timer(name: string, milliseconds: number, rate: number): string;
+}
+
+// oxlint-disable-next-line no-control-regex -- control characters are replaced like the delimiters
+const DELIMITERS = /[.:|\u0000-\u001f\u007f-\u009f]/g;
+
+/** Tags as they appear in names: delimiters and control characters become `_`, tags without a value are omitted. */
+export function nameTags(given: Tags): Tags {
+  const tags = Object.entries(given)
+    .filter(([, value]) => value !== '')
+    .map((pair) => pair.map((text) => text.replaceAll(DELIMITERS, '_')));
+  return tags.length === 0 ? NO_TAGS : (Object.fromEntries(tags) as Tags);
+}
+
+/** Plain statsd: tags are appended to the name as `.__tag=value`; durations are whole milliseconds, rounded down. */
+export function statsdLines(extra: Tags): LineFormat {
+  const suffix = joinTags('', extra);
+  return {
+    counter: (name, tags, delta) =>
+      `${hasTags(tags) ? joinTags(name, { ...extra, ...tags }) : name + suffix}:${plainNumber(delta)}|c`,
+    gauge: (name, tags, value) =>
+      `${hasTags(tags) ? joinTags(name, { ...extra, ...nameTags(tags) }) : name + suffix}:${plainNumber(value)}|g`,
+    timer: (name, milliseconds, rate) => `${name}${suffix}:${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`,
+  };
+}
+
+/** The sample rate at the end of a line, such as `|@0.5`; empty at a rate of 1. */
+function sampleRate(rate: number): string {
+  return rate < 1 ? `|@${rate}` : '';
+}
+
+function hasTags(tags: Tags): boolean {
+  for (const _ in tags) return true;
+  return false;
+}
+
+interface JsonStatistic {
+  readonly type: 'counter' | 'gauge' | 'timer';
+  readonly name: string;
+  readonly tags?: Tags;
+  readonly value: number;
+  /** The sample rate of a timer. */
+  readonly rate?: number;
+}
+
+/**
+ * One JSON object per line, with the members and messages of the Go service's output, for tools that parse it.
+ *
+ * @param now Unix time in milliseconds
+ */
+export function jsonLines(extra: Tags, now: () => number): LineFormat {
+  function line({ type, name, tags, value, rate = 1 }: JsonStatistic): string {
+    const json = { name: joinTags(name, { ...extra, ...tags }), type, value: fixedNumber(value, 6) };
+    return JSON.stringify({
+      level: 'debug',
+      ts: now() / 1000,
+      logger: 'gostats.loggingsink',
+      msg: `flushing ${type}`,
+      json: rate < 1 ? { ...json, rate: String(rate) } : json,
+    });
+  }
+  return {
+    counter: (name, tags, delta) => line({ type: 'counter', name, tags, value: delta }),
+    gauge: (name, tags, value) => line({ type: 'gauge', name, tags: nameTags(tags), value }),
+    timer: (name, milliseconds, rate) => line({ type: 'timer', name, value: milliseconds, rate }),
+  };
+}
+
+/** The characters that would end the name, a tag or the value of a tag in a DogStatsD line. */
+const NAME_DELIMITERS = /[:|\n\r]/g;
+const TAG_DELIMITERS = /[:|,#@\n\r]/g;
+const TAG_VALUE_DELIMITERS = /[|,\n\r]/g;
+
+/** A rule that renames the statistics whose names match a pattern and gives them tags. */
+export interface Mogrifier {
+  /** Matched against the name without tags; not anchored. */
+  readonly pattern: Pattern;
+  /** The new name. It and the values of the tags are templates, see {@link expand}. */
+  readonly output: string;
+  readonly tags: Tags;
+}
+
+/** The parts of a line that do not change between flushes. */
+interface NamedSeries {
+  readonly name: string;
+  /** Appended to the line; empty without tags. */
+  readonly tags: string;
+}
+
+/** DogStatsD: `name:value|type|#tag:value`, with the tags sorted. Mogrifiers turn parts of names into tags. */
+export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): LineFormat {
+  // Every flush repeats the names, so each is matched with the mogrifiers once. One entry per statistic.
+  const cache = new Map<string, NamedSeries>();
+  function make(name: string, tags: Tags): NamedSeries {
+    const mogrified = mogrify(mogrifiers, name);
+    const all = { ...extra, ...tags, ...mogrified?.tags };
+    return { name: (mogrified?.name ?? name).replaceAll(NAME_DELIMITERS, '_'), tags: dogstatsdTags(all) };
+  }
+  function line(name: string, tags: Tags, value: string): string {
+    const key = name + dogstatsdTags(tags);
+    let series = cache.get(key);
+    if (series === undefined) cache.set(key, (series = make(name, tags)));
+    return `${series.name}:${value}${series.tags}`;
+  }
+  return {
+    counter: (name, tags, delta) => line(name, tags, `${plainNumber(delta)}|c`),
+    gauge: (name, tags, value) => line(name, tags, `${plainNumber(value)}|g`),
+    timer: (name, milliseconds, rate) => line(name, NO_TAGS, `${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`),
+  };
+}
+
+function dogstatsdTags(tags: Tags): string {
+  const parts = Object.keys(tags)
+    .sort()
+    .map((tag) => `${tag.replaceAll(TAG_DELIMITERS, '_')}:${(tags[tag] ?? '').replaceAll(TAG_VALUE_DELIMITERS, '_')}`);
+  return parts.length === 0 ? '' : `|#${parts.join(',')}`;
+}
+
+/** The result of the first mogrifier that matches the name; undefined when none does. */
+function mogrify(mogrifiers: readonly Mogrifier[], name: string): { name: string; tags: Tags } | undefined {
+  for (const { pattern, output, tags } of mogrifiers) {
+    const match = pattern.exec(name);
+    if (match === null) continue;
+    const expanded = Object.entries(tags).map(([tag, value]) => [tag, expand(value, match)] as const);
+    return { name: expand(output, match), tags: Object.fromEntries(expanded) };
+  }
+  return undefined;
+}
+
+/**
+ * Expands the references of a template: `$1` or `${1}` is a numbered group, `$0` the whole match, `${name}` a named group. A
+ * reference to a number without a group is kept as written, as is a named reference when the pattern has no named groups; a
+ * group that did not participate in the match, or a name without a group, expands to an empty string.
+ */
+function expand(template: string, match: PatternMatch): string {
+  return template.replaceAll(/\$(?:(\d+)|\{(\w+)\})/g, (written, bare?: string, braced?: string) => {
+    const reference = bare ?? braced ?? '';
+    if (!/^\d+$/.test(reference)) return match.groups === undefined ? written : (match.groups[reference] ?? '');
+    return Number(reference) < match.length ? (match[Number(reference)] ?? '') : written;
+  });
+}

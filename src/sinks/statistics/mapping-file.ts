@@ -1,0 +1,286 @@
+import { parse } from 'yaml';
+import { messageOf } from '../../text/thrown';
+import { DEFAULT_BUCKETS, DEFAULT_SUMMARY } from './built-in-mapping';
+import { type Mapping, type MappingTable, type Observer, type StatisticType, undefinedReferences } from './mapping';
+import { type Pattern, compileRe2 } from './re2';
+
+export interface MappingFile extends MappingTable {
+  /** One sentence for each valid part of the file that has no effect. */
+  readonly warnings: readonly string[];
+}
+
+const TYPES: Readonly<Record<string, StatisticType>> = {
+  counter: 'counter',
+  gauge: 'gauge',
+  observer: 'observer',
+  timer: 'observer',
+};
+const METRIC_NAME = /^(?:[A-Za-z_:]|\$\{?\d+\}?)(?:[\w:]|\$\{?\d+\}?)*$/;
+const LABEL_NAME = /^[A-Za-z_]\w*$/;
+
+const OBSERVER_KEYS = ['observer_type', 'timer_type', 'buckets', 'quantiles', 'histogram_options', 'summary_options'];
+const DEFAULT_KEYS = [...OBSERVER_KEYS, 'match_type', 'glob_disable_ordering', 'ttl'];
+const MAPPING_KEYS = [
+  ...OBSERVER_KEYS,
+  ...['match', 'match_type', 'match_metric_type', 'name', 'labels', 'help', 'action', 'scale', 'honor_labels', 'ttl'],
+];
+
+/** The options of timers for both kinds of observer, since a mapping may inherit the one and change the other. */
+interface ObserverOptions {
+  readonly kind: Observer['kind'];
+  readonly buckets: readonly number[];
+  readonly quantiles: readonly number[];
+  readonly maxAge: number;
+}
+
+const DEFAULT_OBSERVER_OPTIONS: ObserverOptions = { ...DEFAULT_SUMMARY, buckets: DEFAULT_BUCKETS };
+
+/** What the mappings of a file inherit from its `defaults`. */
+interface Defaults {
+  readonly isRegex: boolean;
+  readonly observer: ObserverOptions;
+}
+
+/**
+ * Reads a mapping file in the statsd exporter's format, including its older forms (`timer_type`, and `buckets` and `quantiles`
+ * directly in a mapping).
+ *
+ * @throws when the file is invalid, with the place: `mappings[2].labels: …`
+ */
+export function readMappingFile(text: string): MappingFile {
+  const root = new FileMap(parseYaml(text), '');
+  root.allowOnly(['defaults', 'mappings']);
+  const map = root.map('defaults');
+  map.allowOnly(DEFAULT_KEYS);
+  const defaults = {
+    isRegex: map.choice('match_type', ['glob', 'regex']) === 'regex',
+    observer: readObserverOptions(map, DEFAULT_OBSERVER_OPTIONS),
+  };
+  const mappings = root.maps('mappings').map((each) => readMapping(each, defaults));
+  const warnings = mappings.filter(({ isDropped }) => !isDropped).flatMap(referenceWarnings);
+  if (text.includes('ttl:')) {
+    warnings.unshift('ttl has no effect: statistics are kept for the lifetime of the process.');
+  }
+  return {
+    mappings,
+    unmapped: observerOf(defaults.observer),
+    isMostSpecificFirst: map.boolean('glob_disable_ordering'),
+    warnings,
+  };
+}
+
+/** The statsd exporter expands such references to empty strings without a warning. */
+function referenceWarnings({ match, name, labels }: Mapping): readonly string[] {
+  const matched = 'exec' in match ? match.source : match.join('.');
+  return undefinedReferences(match, [name, ...Object.values(labels)]).map(
+    (reference) =>
+      `the mapping for ${matched} has no group for ${reference}, which expands to an empty string; a group followed by text is written \${1}.`,
+  );
+}
+
+/** Every scalar is a text, as it is written: as YAML reads them, `n` in a name would be a boolean and `010` eight. */
+function parseYaml(text: string): unknown {
+  try {
+    return parse(text, { schema: 'failsafe', merge: true, logLevel: 'error' });
+  } catch (error) {
+    const [message] = messageOf(error).split(':\n');
+    throw new Error(message, { cause: error });
+  }
+}
+
+function readMapping(map: FileMap, defaults: Defaults): Mapping {
+  map.allowOnly(MAPPING_KEYS);
+  const match = map.string('match') || map.fail('a mapping requires match');
+  const matchType = map.choice('match_type', ['glob', 'regex']);
+  const isRegex = matchType === undefined ? defaults.isRegex : matchType === 'regex';
+  const isDropped = map.choice('action', ['map', 'drop']) === 'drop';
+  const name = map.string('name') ?? '';
+  if (!isDropped && name === '') map.fail(`the mapping for ${match} requires name`);
+  if (name !== '' && !METRIC_NAME.test(name)) map.fail(`${name} is not a valid metric name`);
+  const observer = observerOf(readObserverOptions(map, defaults.observer));
+  const type = map.choice('match_metric_type', Object.keys(TYPES));
+  return {
+    match: isRegex ? readRegex(map, match) : readGlob(map, match),
+    type: type === undefined ? undefined : TYPES[type],
+    isDropped,
+    name,
+    help: map.string('help'),
+    labels: readLabels(map.map('labels'), observer),
+    honorLabels: map.boolean('honor_labels'),
+    observer,
+    scale: map.number('scale') ?? 1,
+  };
+}
+
+function readRegex(map: FileMap, match: string): Pattern {
+  try {
+    return compileRe2(match);
+  } catch (error) {
+    return map.fail(`${match} is not a valid regular expression: ${messageOf(error)}`);
+  }
+}
+
+function readGlob(map: FileMap, match: string): readonly string[] {
+  const components = match.split('.');
+  if (components.some((component) => component === '' || (component.includes('*') && component !== '*'))) {
+    map.fail(
+      `${match} is not a valid glob: * must be all of a component between two dots; for other patterns use match_type: regex`,
+    );
+  }
+  return components;
+}
+
+function readLabels(map: FileMap, observer: Observer): Readonly<Record<string, string>> {
+  const reserved = observer.kind === 'histogram' ? 'le' : 'quantile';
+  const labels: Record<string, string> = {};
+  for (const label of map.keys()) {
+    if (!LABEL_NAME.test(label)) map.fail(`${label} is not a valid label name`);
+    if (label === reserved) map.fail(`the label ${label} is reserved: every ${observer.kind} has one`);
+    labels[label] = map.string(label) ?? '';
+  }
+  return labels;
+}
+
+function observerOf({ kind, buckets, quantiles, maxAge }: ObserverOptions): Observer {
+  return kind === 'histogram' ? { kind, buckets } : { kind, quantiles, maxAge };
+}
+
+/** Reads the options in their present form, or in the older one directly in the map; what is absent is inherited. */
+function readObserverOptions(map: FileMap, inherited: ObserverOptions): ObserverOptions {
+  const kinds = ['histogram', 'summary'] as const;
+  const histogram = map.map('histogram_options');
+  histogram.allowOnly(['buckets', 'native_histogram_bucket_factor', 'native_histogram_max_buckets']);
+  const summary = map.map('summary_options');
+  summary.allowOnly(['quantiles', 'max_age', 'age_buckets', 'buf_cap']);
+  const kind = map.choice('observer_type', kinds) ?? map.choice('timer_type', kinds) ?? inherited.kind;
+  const buckets = readBuckets(histogram) ?? readBuckets(map) ?? inherited.buckets;
+  const quantiles = readQuantiles(summary) ?? readQuantiles(map) ?? inherited.quantiles;
+  return { kind, buckets, quantiles, maxAge: summary.duration('max_age') ?? inherited.maxAge };
+}
+
+function readBuckets(map: FileMap): readonly number[] | undefined {
+  const buckets = map.numbers('buckets');
+  if (buckets.length === 0) return undefined;
+  if (buckets.some((bound, index) => index > 0 && bound <= (buckets[index - 1] as number))) {
+    map.fail('each bucket must be larger than the previous one');
+  }
+  // The infinite bucket is always written.
+  return buckets.filter(Number.isFinite);
+}
+
+function readQuantiles(map: FileMap): readonly number[] | undefined {
+  const quantiles = map.maps('quantiles').map((item) => {
+    item.allowOnly(['quantile', 'error']);
+    const quantile = item.number('quantile') ?? item.fail('each item of quantiles requires quantile');
+    if (quantile < 0 || quantile > 1) item.fail(`${quantile} is not between 0 and 1`);
+    return quantile;
+  });
+  return quantiles.length === 0 ? undefined : quantiles;
+}
+
+const DURATION = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+$/;
+const MILLISECONDS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1e3,
+  m: 60e3,
+  h: 3600e3,
+};
+const TRUE = /^(?:true|yes|on|y)$/i;
+const FALSE = /^(?:false|no|off|n)$/i;
+
+/** A map of the file, with readers for its members by type. A map that is absent or null has no members. */
+class FileMap {
+  readonly #path: string;
+  readonly #members: ReadonlyMap<string, unknown>;
+
+  /** @param path where the map is in the file, for error messages; empty for the file itself */
+  constructor(value: unknown, path: string) {
+    this.#path = path;
+    if (!isNull(value) && (typeof value !== 'object' || Array.isArray(value))) this.fail('it must be a map');
+    this.#members = new Map(isNull(value) ? [] : Object.entries(Object(value)));
+  }
+
+  keys(): Iterable<string> {
+    return this.#members.keys();
+  }
+
+  /** Rejects any other key. */
+  allowOnly(keys: readonly string[]): void {
+    for (const key of this.#members.keys()) {
+      if (!keys.includes(key)) this.fail(`unknown key ${key}; known keys: ${keys.join(', ')}`);
+    }
+  }
+
+  string(key: string): string | undefined {
+    const value = this.#members.get(key);
+    return value === undefined || typeof value === 'string' ? value : this.fail(`${key} must be a scalar value`);
+  }
+
+  number(key: string): number | undefined {
+    const text = this.string(key);
+    if (isNull(text)) return undefined;
+    const value = Number(text);
+    return Number.isFinite(value) ? value : this.fail(`${key} must be a number`);
+  }
+
+  /** False when absent. */
+  boolean(key: string): boolean {
+    const text = this.string(key) ?? '';
+    return TRUE.test(text) || (!isNull(text) && !FALSE.test(text) && this.fail(`${key} must be true or false`));
+  }
+
+  choice<Choice extends string>(key: string, choices: readonly Choice[]): Choice | undefined {
+    const text = this.string(key);
+    if (isNull(text)) return undefined;
+    return choices.find((choice) => choice === text) ?? this.fail(`${key} must be one of ${choices.join(', ')}`);
+  }
+
+  /** In milliseconds. */
+  duration(key: string): number | undefined {
+    const text = this.string(key);
+    if (text === undefined) return undefined;
+    if (!DURATION.test(text)) return this.fail(`${key} must be a duration such as 10m`);
+    let sum = 0;
+    for (const [, amount = '', unit = ''] of text.matchAll(/([\d.]+)(\D+)/g))
+      sum += Number(amount) * (MILLISECONDS[unit] ?? 0);
+    return sum;
+  }
+
+  numbers(key: string): readonly number[] {
+    return this.#items(key).map((item) => {
+      const value = item === '.inf' || item === '+.inf' ? Infinity : Number(item === '' ? Number.NaN : item);
+      return Number.isNaN(value) ? this.fail(`${key} must be a list of numbers`) : value;
+    });
+  }
+
+  maps(key: string): readonly FileMap[] {
+    return this.#items(key).map((item, index) => new FileMap(item, `${this.#pathOf(key)}[${index}]`));
+  }
+
+  map(key: string): FileMap {
+    return new FileMap(this.#members.get(key), this.#pathOf(key));
+  }
+
+  /** @throws always */
+  fail(message: string): never {
+    throw new Error(this.#path === '' ? message : `${this.#path}: ${message}`);
+  }
+
+  #items(key: string): readonly unknown[] {
+    const value = this.#members.get(key);
+    if (isNull(value)) return [];
+    return Array.isArray(value) ? value : this.fail(`${key} must be a list`);
+  }
+
+  #pathOf(key: string): string {
+    return this.#path === '' ? key : `${this.#path}.${key}`;
+  }
+}
+
+/** Whether YAML reads a text as null, or a member is absent. */
+function isNull(value: unknown): boolean {
+  return value === undefined || value === null || value === '' || value === '~' || value === 'null';
+}

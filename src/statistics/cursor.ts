@@ -1,0 +1,84 @@
+import { RULE_STATS, type RuleStatistics } from './rule-statistics';
+import type { Statistics } from './statistics';
+import { NO_TAGS, type Tags } from './tags';
+
+/** How many counters and rules are examined for each change that a batch has room for. */
+const EXAMINED_PER_CHANGE = 8;
+
+/** A counter or a statistic of a rule that has grown since it was taken last; or a new counter, which may still be 0. */
+export interface Change {
+  /** Without tags; of a rule, with the name of the statistic. */
+  readonly name: string;
+  readonly tags: Tags;
+  readonly delta: number;
+  readonly value: number;
+  /** Whether it has not been taken before. */
+  readonly isNew: boolean;
+  /** The statistics of the rule that it is one of; undefined for a counter. */
+  readonly rule?: RuleStatistics;
+  /** The index in `Statistics.counters`; of a rule, that in `RULE_STATS`, after those of all rules before. */
+  readonly position: number;
+  /** The value at any later time. */
+  readonly read: () => number;
+}
+
+/**
+ * What one reader of the counters has taken of them: only the last value of each, so that the memory does not grow, and the next deltas
+ * become larger, while a reader cannot go on.
+ */
+export class Cursor {
+  readonly #statistics: Statistics;
+  readonly #counters: number[] = [];
+  readonly #rules: number[] = [];
+
+  constructor(statistics: Statistics) {
+    this.#statistics = statistics;
+  }
+
+  /**
+   * All changes since they were taken, slightly more than `size` at most per batch, so that other work can run in between; a batch may be
+   * empty. What is not passed to {@link take} is returned again the next time.
+   */
+  *changes(size: number): Generator<readonly Change[], void, void> {
+    const { counters, rules } = this.#statistics;
+    const [ofCounters, ofRules] = [counters.length, rules.length];
+    let batch: Change[] = [];
+    for (let index = 0; index < ofCounters + ofRules; index += 1) {
+      if (index < ofCounters) this.#examineCounter(index, batch);
+      else this.#examineRule(index - ofCounters, batch);
+      if (batch.length < size && (index + 1) % (size * EXAMINED_PER_CHANGE) !== 0) continue;
+      yield batch;
+      batch = [];
+    }
+    yield batch;
+  }
+
+  take(changes: readonly Change[]): void {
+    for (const { rule, position, value } of changes) {
+      (rule === undefined ? this.#counters : this.#rules)[position] = value;
+    }
+  }
+
+  #examineCounter(index: number, changes: Change[]): void {
+    const counter = this.#statistics.counters[index] as Statistics['counters'][number];
+    const { name, tags, value } = counter;
+    const before = this.#counters[index];
+    if (value === before) return;
+    const [delta, isNew] = [value - (before ?? 0), before === undefined];
+    changes.push({ name, tags, delta, value, isNew, position: index, read: () => counter.value });
+  }
+
+  #examineRule(index: number, changes: Change[]): void {
+    const rule = this.#statistics.rules[index] as RuleStatistics;
+    let position = index * RULE_STATS.length;
+    for (const [stat, field] of RULE_STATS) {
+      const before = (this.#rules[position] ??= 0);
+      const value = rule[field];
+      if (value !== before) {
+        const common = { name: `${rule.name}.${stat}`, tags: NO_TAGS, rule, position };
+        changes.push({ ...common, delta: value - before, value, isNew: before === 0, read: () => rule[field] });
+      }
+      position += 1;
+    }
+  }
+}
