@@ -1,24 +1,11 @@
 import { Ending } from './ending';
-import { type DecodedHead, type HeaderReader, HeaderProblem, HeaderTables } from './header-reader';
-import { Input, dependencyAt } from './input';
+import { Frames } from './frames';
+import type { HeaderReader } from './header-reader';
+import { Input } from './input';
 import { LIMITS, type Rejection } from './limits';
 import { Output, type Transport } from './output';
-import {
-  ConnectionError,
-  DEFAULT_HEADER_TABLE_BYTES,
-  DEFAULT_WINDOW_BYTES,
-  ErrorCode,
-  Flag,
-  FrameType,
-  MAX_31_BITS,
-  Setting,
-  protocolError,
-} from './protocol';
-import { Closing } from './stream-table';
+import { ConnectionError, DEFAULT_WINDOW_BYTES, ErrorCode, Setting } from './protocol';
 import { Streams, type StreamsContext } from './streams';
-
-const { END_STREAM, ACK } = Flag;
-const EMPTY = Buffer.alloc(0);
 
 /** What a connection uses of its server. */
 export interface ConnectionContext extends StreamsContext {
@@ -32,7 +19,7 @@ export interface ConnectionContext extends StreamsContext {
 }
 
 /**
- * The server side of one HTTP/2 connection (RFC 9113): what each frame means. It reads no clock and owns neither a timer nor a
+ * The server side of one HTTP/2 connection (RFC 9113): its turns and its end. It reads no clock and owns neither a timer nor a
  * socket: its input is {@link receive} and {@link tick}, its output goes to the {@link Transport}.
  */
 export class Connection {
@@ -42,13 +29,7 @@ export class Connection {
   readonly #input = new Input();
   readonly #output: Output;
   readonly #streams: Streams;
-  readonly #tables = new HeaderTables();
-  /** Bytes of DATA received that no WINDOW_UPDATE of the connection has returned to the peer. */
-  #unrefunded = 0;
-  /** The peer has acknowledged our SETTINGS. */
-  #isAcknowledged = false;
-  /** The server stops: calls that stay open end with the final GOAWAY. */
-  #isDraining = false;
+  readonly #frames: Frames;
   /** Streams to run wait until the chunk has been read. */
   #isReceiving = true;
   /** Output is written when the present call of a method ends, so that no other end of the turn has to be requested. */
@@ -63,6 +44,7 @@ export class Connection {
     this.#ending = new Ending(context.now(), context.limits, prefaceMs);
     this.#output = new Output(transport, context.limits, context.now, () => this.#outputBegan());
     this.#streams = new Streams(context, transport, this.#ending, this.#output, () => this.#runLater());
+    this.#frames = new Frames(context.headers, this.#input, this.#ending, this.#output, this.#streams);
 
     // Sent immediately: clients wait for our SETTINGS before they call.
     const { writer } = this.#output;
@@ -100,7 +82,7 @@ export class Connection {
     try {
       input.receive(chunk, ending.now);
       while (!ending.hasEnded && input.next()) {
-        this.#onFrame(input);
+        this.#frames.onFrame();
         this.#endIfExceeded();
       }
     } catch (error) {
@@ -161,7 +143,7 @@ export class Connection {
     }
     if (!ending.keepsAlive(this.#output.writer, this.#output.isPaused)) return this.#destroy('keepalive_timeout');
     if (now >= ending.age) this.#shutDown('max_age', this.#context.limits.maxAgeGraceMs);
-    if (now >= ending.final) this.#finalize();
+    if (now >= ending.final) this.#streams.finalize();
     this.#streams.pump(true);
     this.#streams.check();
   }
@@ -212,241 +194,13 @@ export class Connection {
     this.#ending.wakeAt(this.#ending.unread);
   }
 
-  // ---------------------------------------------------------------- frames
-
-  #onFrame(input: Input): void {
-    switch (input.type) {
-      case FrameType.DATA:
-        return this.#onData(input);
-      case FrameType.HEADERS:
-        return this.#onHeaders(input);
-      case FrameType.PRIORITY:
-        return this.#onPriority(input);
-      case FrameType.RST_STREAM:
-        return this.#onReset(input.stream);
-      case FrameType.SETTINGS:
-        return (input.flags & ACK) === 0 ? this.#onSettings(input) : this.#onSettingsAck();
-      case FrameType.PING:
-        return this.#onPing(input);
-      case FrameType.GOAWAY:
-        // The peer opens no more streams. The open ones finish, without a limit until a shutdown begins. Its last stream identifier
-        // concerns server push, which is not implemented.
-        return this.#finalize();
-      case FrameType.WINDOW_UPDATE:
-        return this.#onWindowUpdate(input);
-      default:
-        this.#output.abuse.chargeIdleFrame(this.#ending.now);
-    }
-  }
-
-  /** Section 6.1. */
-  #onData({ flags, stream: id, length: charged, source, start, end }: Input): void {
-    const streams = this.#streams;
-    this.#refund(charged);
-    const stream = streams.table.get(id);
-    if (stream === undefined) return this.#onLateData(id);
-    if (stream.isRemoteEnded) return streams.reset(stream, ErrorCode.STREAM_CLOSED, 'stream_error');
-    if (charged > stream.receiveWindow) {
-      return streams.reset(stream, ErrorCode.FLOW_CONTROL_ERROR, 'flow_control_error');
-    }
-    const length = end - start;
-    const endStream = (flags & END_STREAM) !== 0;
-    stream.receiveWindow -= charged;
-    stream.bodyBytes += length;
-    if (stream.contentLeft >= 0) {
-      stream.contentLeft -= length;
-      if (stream.contentLeft < 0 || (endStream && stream.contentLeft > 0)) {
-        return streams.reset(stream, ErrorCode.PROTOCOL_ERROR, 'malformed');
-      }
-    }
-    if (endStream) {
-      stream.isRemoteEnded = true;
-      streams.messageEnded(stream);
-    } else {
-      const { abuse } = this.#output;
-      if (charged > length) streams.consumed(stream, charged - length);
-      if (length === 0) abuse.chargeFault(this.#ending.now);
-      else if (length < LIMITS.smallDataBytes) {
-        stream.smallDataCharged += abuse.chargeSmallData(this.#ending.now, length);
-      }
-      if (abuse.exceeded !== undefined) return;
-    }
-    stream.call!.data(source, start, end, endStream);
-  }
-
-  #onLateData(id: number): void {
-    const { table } = this.#streams;
-    if (table.isIdle(id)) protocolError('DATA on an idle stream');
-    const closing = table.closingOf(id);
-    if (closing === Closing.ENDED || closing === Closing.RESET_BY_PEER) {
-      this.#streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
-    } else if (closing === Closing.UNKNOWN) {
-      // Never opened, or forgotten: the peer may have sent it before our reset arrived, so it is no fault.
-      this.#output.abuse.chargeIdleFrame(this.#ending.now);
-      this.#streams.writeReset(id, ErrorCode.STREAM_CLOSED, false);
-    }
-  }
-
-  /**
-   * Refunds the window of the connection, at once: what is kept of the bytes is limited by {@link Streams.hold} and by the windows of
-   * the streams, which are refunded as calls consume them.
-   */
-  #refund(bytes: number): void {
-    this.#unrefunded += bytes;
-    if (this.#unrefunded * 2 < LIMITS.connectionWindowBytes || !this.#output.mayControl()) return;
-    this.#output.writer.windowUpdate(0, this.#unrefunded);
-    this.#unrefunded = 0;
-  }
-
-  /** A whole header block: a request or trailers (sections 6.2 and 6.10). */
-  #onHeaders(input: Input): void {
-    const id = input.stream;
-    const streams = this.#streams;
-    const { table } = streams;
-    if (!table.isIdle(id)) return this.#onLaterHeaders(input);
-    const endStream = (input.flags & END_STREAM) !== 0;
-    table.opened(id);
-    // Decoded even if the stream is rejected: the dynamic table must stay in step with the peer's.
-    const { headers } = this.#context;
-    const head: DecodedHead | HeaderProblem = headers.request(this.#tables, input.source, input.start, input.end);
-    if (table.isAfterGoaway(id)) return table.closed(id, Closing.RESET_BY_US);
-    this.#output.abuse.streamOpened();
-    if (!streams.hasFreeSlot) {
-      // Before it has acknowledged our SETTINGS, the peer cannot know the limit: this is then no fault.
-      return streams.resetUnopened(id, ErrorCode.REFUSED_STREAM, 'streams', this.#isAcknowledged);
-    }
-    const isOversized = head === HeaderProblem.OVERSIZED;
-    if (
-      input.dependsOnItself ||
-      head === HeaderProblem.MALFORMED ||
-      (!isOversized && endStream && head.contentLength > 0)
-    ) {
-      return streams.resetUnopened(id, ErrorCode.PROTOCOL_ERROR, 'malformed', true);
-    }
-    const stream = streams.open(id, isOversized ? -1 : head.contentLength, endStream);
-    if (isOversized) {
-      streams.rejected('header_list');
-      streams.sendTrailers(stream, headers.oversized);
-    } else head.meaning.open(streams, stream, endStream);
-  }
-
-  /** A block on a stream that has been opened before: trailers, or a late frame. */
-  #onLaterHeaders({ stream: id, flags, source, start, end }: Input): void {
-    const streams = this.#streams;
-    const { headers } = this.#context;
-    const stream = streams.table.get(id);
-    if (stream === undefined) {
-      const closing = streams.table.closingOf(id);
-      if (closing === Closing.ENDED) {
-        throw new ConnectionError(ErrorCode.STREAM_CLOSED, 'protocol_error', 'HEADERS on a closed stream');
-      }
-      if (closing === Closing.UNKNOWN) protocolError('stream identifiers must increase');
-      headers.skip(this.#tables, source, start, end);
-      if (closing === Closing.RESET_BY_PEER) streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
-      return;
-    }
-    const problem = headers.trailers(this.#tables, source, start, end);
-    if (stream.isRemoteEnded) return streams.reset(stream, ErrorCode.STREAM_CLOSED, 'stream_error');
-    if (problem === HeaderProblem.OVERSIZED) {
-      return streams.reset(stream, ErrorCode.ENHANCE_YOUR_CALM, 'header_list');
-    }
-    if (problem === HeaderProblem.MALFORMED || (flags & END_STREAM) === 0 || stream.contentLeft > 0) {
-      return streams.reset(stream, ErrorCode.PROTOCOL_ERROR, 'malformed');
-    }
-    stream.isRemoteEnded = true;
-    streams.messageEnded(stream);
-    stream.call!.data(EMPTY, 0, 0, true);
-  }
-
-  /** RFC 7540's priorities have no effect; only their errors are handled. */
-  #onPriority({ stream: id, length, source, start }: Input): void {
-    const streams = this.#streams;
-    this.#output.abuse.chargeIdleFrame(this.#ending.now);
-    const hasWrongLength = length !== 5;
-    if (!hasWrongLength && dependencyAt(source, start) !== id) return;
-    const code = hasWrongLength ? ErrorCode.FRAME_SIZE_ERROR : ErrorCode.PROTOCOL_ERROR;
-    const stream = streams.table.get(id);
-    if (stream !== undefined) return streams.reset(stream, code, 'stream_error');
-    // An idle stream cannot be reset.
-    if (streams.table.isIdle(id))
-      throw new ConnectionError(code, 'protocol_error', 'invalid PRIORITY of an idle stream');
-    streams.resetClosed(id, code);
-  }
-
-  #onReset(id: number): void {
-    if (this.#streams.table.isIdle(id)) protocolError('RST_STREAM on an idle stream');
-    const stream = this.#streams.table.get(id);
-    if (stream !== undefined) this.#streams.resetByPeer(stream);
-  }
-
-  /** Section 6.5. */
-  #onSettings({ length, source, start, end }: Input): void {
-    const ending = this.#ending;
-    const output = this.#output;
-    const { abuse, peerSettings: peer } = output;
-    if (ending.preface !== Infinity) ending.settingsAck = ending.now + LIMITS.settingsAckMs;
-    ending.preface = Infinity;
-    if (length > LIMITS.settingsEntries * 6) {
-      throw new ConnectionError(ErrorCode.ENHANCE_YOUR_CALM, 'settings_flood', 'too many settings in one frame');
-    }
-    if (!abuse.chargeSettings(ending.now)) return;
-    const before = peer.initialWindowBytes;
-    const unknown = peer.apply(source, start, end);
-    for (let count = 0; count < unknown; count += 1) abuse.chargeIdleFrame(ending.now);
-    if (peer.initialWindowBytes !== before && !this.#streams.widenAll(peer.initialWindowBytes - before)) {
-      throw new ConnectionError(
-        ErrorCode.FLOW_CONTROL_ERROR,
-        'flow_control_error',
-        'SETTINGS_INITIAL_WINDOW_SIZE overflows a window',
-      );
-    }
-    if (peer.smallestHeaderTableBytes < DEFAULT_HEADER_TABLE_BYTES) output.sendTableSizeUpdate();
-    if (output.mayControl()) output.writer.settingsAck();
-  }
-
-  #onSettingsAck(): void {
-    if (this.#isAcknowledged) this.#output.abuse.chargeFault(this.#ending.now);
-    this.#isAcknowledged = true;
-    this.#ending.settingsAck = Infinity;
-  }
-
-  #onPing({ flags, source, start, end }: Input): void {
-    const output = this.#output;
-    const bytes = source.subarray(start, end);
-    if ((flags & ACK) !== 0) {
-      if (this.#ending.isAnnounced(bytes)) this.#finalize();
-    } else if (output.abuse.chargePing(this.#ending.now) && output.mayControl()) output.writer.ping(true, bytes);
-  }
-
-  /** Section 6.9. */
-  #onWindowUpdate({ stream: id, source, start }: Input): void {
-    const streams = this.#streams;
-    const output = this.#output;
-    if (!output.abuse.chargeWindowUpdate()) return;
-    const increment = source.readUInt32BE(start) & MAX_31_BITS;
-    if (id === 0) {
-      if (increment === 0) protocolError('WINDOW_UPDATE of 0');
-      if (!output.widen(increment)) {
-        throw new ConnectionError(ErrorCode.FLOW_CONTROL_ERROR, 'flow_control_error', 'connection window too large');
-      }
-      return;
-    }
-    if (streams.table.isIdle(id)) protocolError('WINDOW_UPDATE on an idle stream');
-    const stream = streams.table.get(id);
-    if (stream === undefined) return;
-    if (increment === 0) return streams.reset(stream, ErrorCode.PROTOCOL_ERROR, 'stream_error');
-    if (!output.widenStream(stream, increment)) {
-      streams.reset(stream, ErrorCode.FLOW_CONTROL_ERROR, 'flow_control_error');
-    }
-  }
-
   // ---------------------------------------------------------------- ending
 
   /** The server stops: shuts down gracefully. Calls that stay open end with the final GOAWAY. */
   drain(): void {
     if (this.hasEnded) return;
     this.#ending.now = this.#context.now();
-    this.#isDraining = true;
+    this.#ending.isDraining = true;
     if (this.#ending.isFinal) this.#streams.stopCalls('drain');
     this.#shutDown('', Infinity);
     this.flush();
@@ -455,12 +209,6 @@ export class Connection {
   /** Shuts down gracefully: see {@link Ending}. */
   #shutDown(reason: string, graceMs: number): void {
     if (!this.#ending.hasBegun) this.#ending.begin(this.#output.writer, reason, graceMs);
-  }
-
-  #finalize(): void {
-    if (this.#ending.isFinal) return;
-    this.#ending.finalize(this.#output.writer, this.#streams.table);
-    if (this.#isDraining) this.#streams.stopCalls('drain');
   }
 
   /** Ends now: calls that are open end without an answer. `reason` becomes the debug data of GOAWAY. */

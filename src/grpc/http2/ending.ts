@@ -57,6 +57,8 @@ export class Ending {
 
   /** The debug data of GOAWAY. */
   reason = '';
+  /** The server stops: calls that stay open are stopped at the final GOAWAY. */
+  isDraining = false;
   /** {@link begin} has been called. */
   hasBegun = false;
   #phase: Phase = Phase.OPEN;
@@ -142,14 +144,13 @@ export class Ending {
     this.wakeAt(this.final);
   }
 
-  /** Whether a PING that the peer acknowledges shows that it has received the first GOAWAY: {@link finalize} must then be called. */
+  /** Whether a PING that the peer acknowledges shows that it has received the first GOAWAY: {@link Streams.finalize} must then be called. */
   isAnnounced(acknowledged: Uint8Array): boolean {
     return this.#phase === Phase.ANNOUNCED && GOAWAY_PING.equals(acknowledged);
   }
 
-  /** Sends the final GOAWAY, unless it has been sent. */
+  /** Sends the final GOAWAY. */
   finalize(writer: FrameWriter, table: StreamTable): void {
-    if (this.isFinal) return;
     this.#phase = Phase.FINAL;
     table.stopAccepting();
     // The grace starts with the final GOAWAY, which is sent early if the peer answered the PING.

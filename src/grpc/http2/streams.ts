@@ -299,6 +299,13 @@ export class Streams {
     }
   }
 
+  /** Sends the final GOAWAY of a graceful shutdown, unless it has been sent. */
+  finalize(): void {
+    if (this.#ending.isFinal) return;
+    this.#ending.finalize(this.#output.writer, this.table);
+    if (this.#ending.isDraining) this.stopCalls('drain');
+  }
+
   /** Ends calls for this reason: with `drain`, those that stay open, otherwise all. */
   stopCalls(reason: StopReason): void {
     for (const stream of this.table.list()) {

@@ -25,13 +25,6 @@ import {
 /** What a queued message takes in addition to its bytes, at most: its objects, and its place in the queue. */
 const QUEUED_MESSAGE_BYTES = 256;
 
-/** A message that has been received and not handled yet. */
-interface QueuedMessage {
-  readonly bytes: Buffer;
-  /** The bytes that it counts towards the memory limit until it is handled. */
-  readonly held: number;
-}
-
 /**
  * A call whose response is a stream of messages. Its request is one message, which is handled when the request is complete, or a
  * stream, too. The next message is handled when most of the responses so far have been sent: a caller that does not read them gets no
@@ -45,7 +38,8 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
   readonly #deadline: number;
   readonly #reader: MessageReader;
   #listener: MessageListener | undefined;
-  readonly #inbox: QueuedMessage[] = [];
+  /** The messages that have been received and not handled yet, and what they count towards the memory limit. */
+  readonly #inbox: Buffer[] = [];
   #inboxBytes = 0;
   /** Bytes received that have not been returned to the caller's flow-control window yet. */
   #uncredited = 0;
@@ -100,7 +94,7 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
     else if (!this.#streams.hold(this.#stream, held)) this.#failWith(TOO_MUCH_MEMORY);
     // Making room may have ended the connection, and with it this call.
     if (this.#isOver) return false;
-    this.#inbox.push({ bytes: copyToKeep(source, start, end), held });
+    this.#inbox.push(copyToKeep(source, start, end));
     this.#inboxBytes += held;
     return true;
   }
@@ -147,12 +141,13 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
 
   /** Takes the next message that may be handled now. */
   #nextMessage(): Buffer | undefined {
-    const next = this.#inbox[0];
-    if (next === undefined || (this.#stream.waiting?.bytes ?? 0) >= STREAM_OUTPUT_BYTES) return undefined;
-    this.#inbox.shift();
-    this.#inboxBytes -= next.held;
-    this.#streams.releaseHeld(this.#stream, next.held);
-    return next.bytes;
+    if ((this.#stream.waiting?.bytes ?? 0) >= STREAM_OUTPUT_BYTES) return undefined;
+    const message = this.#inbox.shift();
+    if (message === undefined) return undefined;
+    const held = message.length + QUEUED_MESSAGE_BYTES;
+    this.#inboxBytes -= held;
+    this.#streams.releaseHeld(this.#stream, held);
+    return message;
   }
 
   drained(): void {

@@ -1,67 +1,19 @@
-/** The static table (RFC 7541, appendix A). Element n - 1 is entry n. */
-export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] = [
-  [':authority', ''],
-  [':method', 'GET'],
-  [':method', 'POST'],
-  [':path', '/'],
-  [':path', '/index.html'],
-  [':scheme', 'http'],
-  [':scheme', 'https'],
-  [':status', '200'],
-  [':status', '204'],
-  [':status', '206'],
-  [':status', '304'],
-  [':status', '400'],
-  [':status', '404'],
-  [':status', '500'],
-  ['accept-charset', ''],
-  ['accept-encoding', 'gzip, deflate'],
-  ['accept-language', ''],
-  ['accept-ranges', ''],
-  ['accept', ''],
-  ['access-control-allow-origin', ''],
-  ['age', ''],
-  ['allow', ''],
-  ['authorization', ''],
-  ['cache-control', ''],
-  ['content-disposition', ''],
-  ['content-encoding', ''],
-  ['content-language', ''],
-  ['content-length', ''],
-  ['content-location', ''],
-  ['content-range', ''],
-  ['content-type', ''],
-  ['cookie', ''],
-  ['date', ''],
-  ['etag', ''],
-  ['expect', ''],
-  ['expires', ''],
-  ['from', ''],
-  ['host', ''],
-  ['if-match', ''],
-  ['if-modified-since', ''],
-  ['if-none-match', ''],
-  ['if-range', ''],
-  ['if-unmodified-since', ''],
-  ['last-modified', ''],
-  ['link', ''],
-  ['location', ''],
-  ['max-forwards', ''],
-  ['proxy-authenticate', ''],
-  ['proxy-authorization', ''],
-  ['range', ''],
-  ['referer', ''],
-  ['refresh', ''],
-  ['retry-after', ''],
-  ['server', ''],
-  ['set-cookie', ''],
-  ['strict-transport-security', ''],
-  ['transfer-encoding', ''],
-  ['user-agent', ''],
-  ['vary', ''],
-  ['via', ''],
-  ['www-authenticate', ''],
-];
+/** The entries of the static table (RFC 7541, appendix A) in their order: the name, and the value if there is one. */
+const ENTRIES = `
+  :authority|:method=GET|:method=POST|:path=/|:path=/index.html|:scheme=http|:scheme=https|:status=200|
+  :status=204|:status=206|:status=304|:status=400|:status=404|:status=500|accept-charset|
+  accept-encoding=gzip, deflate|accept-language|accept-ranges|accept|access-control-allow-origin|age|allow|
+  authorization|cache-control|content-disposition|content-encoding|content-language|content-length|
+  content-location|content-range|content-type|cookie|date|etag|expect|expires|from|host|if-match|
+  if-modified-since|if-none-match|if-range|if-unmodified-since|last-modified|link|location|max-forwards|
+  proxy-authenticate|proxy-authorization|range|referer|refresh|retry-after|server|set-cookie|
+  strict-transport-security|transfer-encoding|user-agent|vary|via|www-authenticate`;
+
+/** The static table. Element n - 1 is entry n. */
+export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] = ENTRIES.split('|').map((entry) => {
+  const [name = '', value = ''] = entry.trim().split('=');
+  return [name, value];
+});
 
 /** A field to send: the name in lower case; the value of visible characters, each of which is one byte. */
 export type OutgoingField = readonly [name: string, value: string];
