@@ -39,9 +39,7 @@ export class Http2Server {
   readonly #connections = new Set<Connection>();
   /** The sockets of all connections, and those whose TLS handshake has not finished. */
   readonly #sockets = new Set<net.Socket>();
-  readonly #closed: Promise<void>;
-  #resolveClosed: () => void = () => undefined;
-  #hasClosedListener = false;
+  readonly #listenerClosed: Promise<unknown>;
   #address: net.AddressInfo | string | null = null;
   #ticker: NodeJS.Timeout | undefined;
   #isClosing = false;
@@ -75,12 +73,8 @@ export class Http2Server {
       this.#address = this.listener.address();
       this.listener.on('error', onInternalError);
     });
-    this.#closed = new Promise((resolve) => {
-      this.listener.once('close', () => {
-        this.#hasClosedListener = true;
-        this.#resolveIfClosed();
-      });
-      this.#resolveClosed = resolve;
+    this.#listenerClosed = new Promise((resolve) => {
+      this.listener.once('close', resolve);
     });
   }
 
@@ -130,7 +124,7 @@ export class Http2Server {
     const abort = setTimeout(() => {
       for (const connection of this.#connections) connection.abort('');
     }, graceMs);
-    await this.#closed;
+    await this.#allClosed();
     clearTimeout(abort);
   }
 
@@ -139,7 +133,7 @@ export class Http2Server {
     this.#stopListening();
     for (const connection of this.#connections) connection.abort('');
     for (const socket of this.#sockets) socket.destroy();
-    await this.#closed;
+    await this.#allClosed();
   }
 
   /**
@@ -175,10 +169,7 @@ export class Http2Server {
     if (this.#sockets.size >= this.#limits.maxConnections) return this.#refuse(socket, 'connections');
     if (!this.#leavesFilesFree(socket)) return this.#refuse(socket, 'file_descriptors');
     this.#sockets.add(socket);
-    socket.on('close', () => {
-      this.#sockets.delete(socket);
-      this.#resolveIfClosed();
-    });
+    socket.on('close', () => this.#sockets.delete(socket));
     return true;
   }
 
@@ -210,8 +201,9 @@ export class Http2Server {
   }
 
   /** The listener, when it closes, waits only for the connections that it has accepted itself. */
-  #resolveIfClosed(): void {
-    if (this.#hasClosedListener && this.#sockets.size === 0) this.#resolveClosed();
+  async #allClosed(): Promise<void> {
+    await this.#listenerClosed;
+    for (const socket of this.#sockets) await new Promise((resolve) => socket.once('close', resolve));
   }
 
   #tick(): void {

@@ -2,7 +2,7 @@ import { roomToKeep } from '../http2/protocol';
 import type { Stream } from '../http2/stream';
 import type { Streams } from '../http2/streams';
 import { MAX_MESSAGE_BYTES } from './call';
-import { BAD_FLAG, type CallFailure, TOO_LARGE, TOO_MUCH_MEMORY } from './responses';
+import { type CallFailure, Failure } from './responses';
 
 /** The length of the prefix of a message: one byte of flags, four bytes of length. */
 export const PREFIX_BYTES = 5;
@@ -52,8 +52,8 @@ export class MessageReader {
       const flag = this.#prefix[0]!;
       const length = this.#prefix.readUInt32BE(1);
       // Checked as soon as the prefix is complete; memory is allocated only for bytes that have arrived.
-      if (flag > 1) return this.#fail(BAD_FLAG);
-      if (length > MAX_MESSAGE_BYTES) return this.#fail(TOO_LARGE);
+      if (flag > 1) return this.#fail(Failure.BAD_FLAG);
+      if (length > MAX_MESSAGE_BYTES) return this.#fail(Failure.TOO_LARGE);
       if (this.#body === undefined && end - at >= length) {
         this.#prefixLength = 0;
         this.#isOver = !this.#receiver.received(source, at, at + length, flag === 1);
@@ -61,7 +61,7 @@ export class MessageReader {
         continue;
       }
       const count = Math.min(length - this.#bodyLength, end - at);
-      if (!this.#streams.hold(this.#stream, count)) return this.#fail(TOO_MUCH_MEMORY);
+      if (!this.#streams.hold(this.#stream, count)) return this.#fail(Failure.TOO_MUCH_MEMORY);
       this.#append(source, at, count, length);
       at += count;
       if (this.#bodyLength < length) return;

@@ -110,36 +110,34 @@ function failure(status: GrpcStatus, message: string): CallFailure {
   return { status, message };
 }
 
-// The statuses for the problems of request messages, as the specification of gRPC requires.
-export const TOO_LARGE = failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`);
-export const BAD_FLAG = failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1');
-export const TOO_MUCH_MEMORY = failure(
-  GrpcStatus.RESOURCE_EXHAUSTED,
-  'messages that wait to be handled use too much memory',
-);
-export const NO_MESSAGE = failure(GrpcStatus.INTERNAL, 'request without a message');
-export const SECOND_MESSAGE = failure(GrpcStatus.INTERNAL, 'more than one message in a unary request');
-export const TRUNCATED_MESSAGE = failure(GrpcStatus.INTERNAL, 'request ends inside a message');
-export const DEADLINE = failure(GrpcStatus.DEADLINE_EXCEEDED, 'deadline exceeded');
-export const SLOW_REQUEST = failure(GrpcStatus.DEADLINE_EXCEEDED, 'request not complete in time');
-/** The only text about an internal error that a caller receives. */
-export const INTERNAL_ERROR = failure(GrpcStatus.INTERNAL, 'internal error');
+/** The statuses with which the server itself ends calls, as the specification of gRPC requires them. */
+export const Failure = {
+  TOO_LARGE: failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`),
+  BAD_FLAG: failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1'),
+  TOO_MUCH_MEMORY: failure(GrpcStatus.RESOURCE_EXHAUSTED, 'messages that wait to be handled use too much memory'),
+  NO_MESSAGE: failure(GrpcStatus.INTERNAL, 'request without a message'),
+  SECOND_MESSAGE: failure(GrpcStatus.INTERNAL, 'more than one message in a unary request'),
+  TRUNCATED_MESSAGE: failure(GrpcStatus.INTERNAL, 'request ends inside a message'),
+  COMPRESSED_AS_IDENTITY: failure(GrpcStatus.INTERNAL, 'compressed message without a grpc-encoding'),
+  /** As gRPC's document on compression requires, the response says what is supported. */
+  COMPRESSED: {
+    ...failure(GrpcStatus.UNIMPLEMENTED, 'compressed messages are not supported'),
+    fields: [['grpc-accept-encoding', 'identity']],
+  },
+  DEADLINE: failure(GrpcStatus.DEADLINE_EXCEEDED, 'deadline exceeded'),
+  SLOW_REQUEST: failure(GrpcStatus.DEADLINE_EXCEEDED, 'request not complete in time'),
+  /** The only text about an internal error that a caller receives. */
+  INTERNAL_ERROR: failure(GrpcStatus.INTERNAL, 'internal error'),
+} as const satisfies Record<string, CallFailure>;
 
 /** The status of a call that the server ends, by the reason. Clients retry UNAVAILABLE. */
 export const STOPPED: Readonly<Record<StopReason, CallFailure>> = {
-  memory: TOO_MUCH_MEMORY,
+  memory: Failure.TOO_MUCH_MEMORY,
   drain: failure(GrpcStatus.UNAVAILABLE, 'the server is shutting down'),
   grace: failure(GrpcStatus.UNAVAILABLE, 'the server has closed the connection'),
 };
 
-const COMPRESSED_AS_IDENTITY = failure(GrpcStatus.INTERNAL, 'compressed message without a grpc-encoding');
-/** As gRPC's document on compression requires, the response says what is supported. */
-const COMPRESSED: CallFailure = {
-  ...failure(GrpcStatus.UNIMPLEMENTED, 'compressed messages are not supported'),
-  fields: [['grpc-accept-encoding', 'identity']],
-};
-
 /** Why a message with the compressed flag is rejected. @param hasEncoding whether its call has a `grpc-encoding` other than identity */
 export function compressionFailure(hasEncoding: boolean): CallFailure {
-  return hasEncoding ? COMPRESSED : COMPRESSED_AS_IDENTITY;
+  return hasEncoding ? Failure.COMPRESSED : Failure.COMPRESSED_AS_IDENTITY;
 }

@@ -7,17 +7,11 @@ import { type CallHead, REQUEST_TIMEOUT_MS, STREAM_INPUT_BYTES, STREAM_OUTPUT_BY
 import { MessageReader, type MessageReceiver, messagePrefix } from './message-reader';
 import {
   type CallFailure,
-  DEADLINE,
+  Failure,
   STOPPED,
-  INTERNAL_ERROR,
-  NO_MESSAGE,
   RESPONSE_HEADERS,
-  SECOND_MESSAGE,
-  SLOW_REQUEST,
-  TOO_MUCH_MEMORY,
   TRAILERS_OK,
   TRAILERS_ONLY_OK,
-  TRUNCATED_MESSAGE,
   compressionFailure,
   failureBlock,
 } from './responses';
@@ -72,7 +66,7 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
     this.#reader.read(source, start, end);
     if (this.#isOver) return;
     this.#isEnded = isEnded;
-    if (isEnded && this.#reader.isInside) return this.#failWith(TRUNCATED_MESSAGE);
+    if (isEnded && this.#reader.isInside) return this.#failWith(Failure.TRUNCATED_MESSAGE);
     this.#credit();
     if (!this.#method.takesOneMessage) this.#schedule();
     else if (isEnded) this.#completed();
@@ -80,7 +74,7 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
 
   /** The request, which had to be one message, is complete. */
   #completed(): void {
-    if (this.#inbox.length === 0) return this.#failWith(NO_MESSAGE);
+    if (this.#inbox.length === 0) return this.#failWith(Failure.NO_MESSAGE);
     this.#streams.expireAt(this.#stream, this.#deadline);
     this.#streams.requestCompleted(this.#stream);
     this.#schedule();
@@ -89,9 +83,9 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
     this.#streams.messageEnded(this.#stream);
     const held = end - start + QUEUED_MESSAGE_BYTES;
-    if (this.#method.takesOneMessage && this.#inbox.length > 0) this.#failWith(SECOND_MESSAGE);
+    if (this.#method.takesOneMessage && this.#inbox.length > 0) this.#failWith(Failure.SECOND_MESSAGE);
     else if (isCompressed) this.#failWith(compressionFailure(this.#head.hasEncoding));
-    else if (!this.#streams.hold(this.#stream, held)) this.#failWith(TOO_MUCH_MEMORY);
+    else if (!this.#streams.hold(this.#stream, held)) this.#failWith(Failure.TOO_MUCH_MEMORY);
     // Making room may have ended the connection, and with it this call.
     if (this.#isOver) return false;
     this.#inbox.push(copyToKeep(source, start, end));
@@ -120,7 +114,7 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
   run(): void {
     this.#isScheduled = false;
     if (this.#isOver) return this.#streams.release(this.#stream);
-    if (this.#head.context.now() >= this.#deadline) return this.#failWith(DEADLINE);
+    if (this.#head.context.now() >= this.#deadline) return this.#failWith(Failure.DEADLINE);
     this.#guard(() => this.#handleNext());
   }
 
@@ -189,10 +183,10 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
     if (this.#isOver) return;
     if (this.#method.takesOneMessage && !this.#stream.isRemoteEnded && this.#head.context.now() < this.#deadline) {
       this.#streams.rejected('request_timeout');
-      return this.#failWith(SLOW_REQUEST);
+      return this.#failWith(Failure.SLOW_REQUEST);
     }
     const work = this.#work;
-    this.#failWith(DEADLINE);
+    this.#failWith(Failure.DEADLINE);
     this.#cancelWork(work, 'deadline_exceeded');
   }
 
@@ -209,7 +203,7 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
       work();
     } catch (error) {
       this.#head.context.handlerFailed(this.#head.path, error);
-      this.#failWith(INTERNAL_ERROR);
+      this.#failWith(Failure.INTERNAL_ERROR);
     }
   }
 

@@ -8,16 +8,10 @@ import { type CallHead, MAX_MESSAGE_BYTES, REQUEST_TIMEOUT_MS, type UnaryMethod 
 import { MessageReader, type MessageReceiver, PREFIX_BYTES, messagePrefix } from './message-reader';
 import {
   type CallFailure,
-  DEADLINE,
+  Failure,
   STOPPED,
-  INTERNAL_ERROR,
-  NO_MESSAGE,
   RESPONSE_HEADERS,
-  SECOND_MESSAGE,
-  SLOW_REQUEST,
-  TOO_MUCH_MEMORY,
   TRAILERS_OK,
-  TRUNCATED_MESSAGE,
   compressionFailure,
   failureBlock,
 } from './responses';
@@ -73,7 +67,7 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
     streams.expireAt(stream, this.#deadline);
     streams.requestCompleted(stream);
     if (this.#failure === undefined) return streams.schedule(stream);
-    if (isEnded && this.#failure === TOO_MUCH_MEMORY) this.#refused();
+    if (isEnded && this.#failure === Failure.TOO_MUCH_MEMORY) this.#refused();
     this.#sendFailure(this.#failure);
   }
 
@@ -86,14 +80,14 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
       this.#streams.consumed(this.#stream, end - start);
       return false;
     }
-    if (this.#reader.isInside) this.#failure = TRUNCATED_MESSAGE;
-    else if (this.#source === undefined) this.#failure = NO_MESSAGE;
+    if (this.#reader.isInside) this.#failure = Failure.TRUNCATED_MESSAGE;
+    else if (this.#source === undefined) this.#failure = Failure.NO_MESSAGE;
     return true;
   }
 
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
     this.#streams.messageEnded(this.#stream);
-    if (this.#source !== undefined) this.#failure = SECOND_MESSAGE;
+    if (this.#source !== undefined) this.#failure = Failure.SECOND_MESSAGE;
     else if (isCompressed) this.#failure = compressionFailure(this.#head.hasEncoding);
     else this.#keep(source, start, end);
     return this.#failure === undefined;
@@ -108,7 +102,7 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
     this.#source = undefined;
     this.#isInChunk = false;
     if (!this.#streams.hold(this.#stream, end - start)) {
-      this.#failure = TOO_MUCH_MEMORY;
+      this.#failure = Failure.TOO_MUCH_MEMORY;
       return;
     }
     // Making room may have ended the whole connection, and with it this call.
@@ -131,7 +125,7 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
   run(): void {
     if (this.#deadline !== Infinity && this.#head.context.now() >= this.#deadline) {
       this.#endUnhandled(GrpcStatus.DEADLINE_EXCEEDED);
-      this.#failWith(DEADLINE);
+      this.#failWith(Failure.DEADLINE);
       return;
     }
     // Neither kept here nor counted any more: handlers use the message only until they return.
@@ -143,7 +137,7 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
       this.#method.handle(message, this);
     } catch (error) {
       this.#head.context.handlerFailed(this.#head.path, error);
-      this.#failWith(INTERNAL_ERROR);
+      this.#failWith(Failure.INTERNAL_ERROR);
     }
   }
 
@@ -185,11 +179,11 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
     if (this.#isAnswered) return;
     if (!this.#stream.isRemoteEnded && this.#head.context.now() < this.#deadline) {
       this.#streams.rejected('request_timeout');
-      this.#sendFailure(SLOW_REQUEST);
+      this.#sendFailure(Failure.SLOW_REQUEST);
       return;
     }
     this.#isCancelled = true;
-    this.#sendFailure(DEADLINE);
+    this.#sendFailure(Failure.DEADLINE);
     this.#cancel('deadline_exceeded');
   }
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
-import { encodeBlock } from '../../../src/grpc/http2/hpack/static-table';
+import { encodeBlock, STATIC_TABLE } from '../../../src/grpc/http2/hpack/static-table';
 import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/hpack/huffman';
-import { STATIC_TABLE } from '../../../src/grpc/http2/hpack/static-table';
 import {
   BlockDecoder,
   type SentField,

@@ -1,7 +1,12 @@
 import { type Client, Metadata } from '@grpc/grpc-js';
 import type { AddressInfo } from 'node:net';
-import { GrpcStatus, type StreamingCall, type StreamingMethod } from '../../../src/grpc/method';
-import type { UnaryCall, UnaryHandler } from '../../../src/grpc/method';
+import {
+  GrpcStatus,
+  type StreamingCall,
+  type StreamingMethod,
+  type UnaryCall,
+  type UnaryHandler,
+} from '../../../src/grpc/method';
 import { type GrpcServerOptions, serveGrpc } from '../../../src/grpc/server/grpc-server';
 import type { ListenAddress } from '../../../src/net/listen';
 

@@ -1,8 +1,6 @@
-import { ConnectionError } from '../protocol';
-import { DEFAULT_HEADER_TABLE_BYTES, ErrorCode } from '../protocol';
+import { ConnectionError, DEFAULT_HEADER_TABLE_BYTES, ErrorCode } from '../protocol';
 import type { DynamicTable } from './dynamic-table';
-import { FIELD_OVERHEAD, Field, type FieldName } from './fields';
-import type { FieldNames } from './fields';
+import { FIELD_OVERHEAD, Field, type FieldName, type FieldNames } from './fields';
 import { decodeHuffman, maxDecodedLength } from './huffman';
 
 /** The continuation bytes of an integer: enough for 2^31 - 1. Longer encodings are attacks (RFC 7541, section 7.4). */

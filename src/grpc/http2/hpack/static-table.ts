@@ -18,25 +18,6 @@ export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] =
 /** A field to send: the name in lower case; the value of visible characters, each of which is one byte. */
 export type OutgoingField = readonly [name: string, value: string];
 
-/** The entries of the static table (RFC 7541, appendix A) that responses use, by the value of `:status`. */
-const STATUS_FIELDS: ReadonlyMap<string, number> = new Map([
-  ['200', 8],
-  ['204', 9],
-  ['206', 10],
-  ['304', 11],
-  ['400', 12],
-  ['404', 13],
-  ['500', 14],
-]);
-const STATUS_NAME = 8;
-/** The entries of the static table whose names responses use. */
-const STATIC_NAMES: ReadonlyMap<string, number> = new Map([
-  [':status', STATUS_NAME],
-  ['allow', 22],
-  ['content-length', 28],
-  ['content-type', 31],
-]);
-
 /** An integer with a prefix (RFC 7541, section 5.1). */
 function integer(value: number, mask: number, flags: number): number[] {
   if (value < mask) return [flags | value];
@@ -57,10 +38,10 @@ function string(text: string): number[] {
 export function encodeBlock(fields: readonly OutgoingField[]): Buffer {
   return Buffer.from(
     fields.flatMap(([name, value]) => {
-      const indexed = name === ':status' ? STATUS_FIELDS.get(value) : undefined;
-      if (indexed !== undefined) return integer(indexed, 0x7f, 0x80);
-      const index = STATIC_NAMES.get(name);
-      return [...(index === undefined ? [0, ...string(name)] : integer(index, 0x0f, 0)), ...string(value)];
+      const entry = STATIC_TABLE.findIndex((each) => each[0] === name && each[1] === value) + 1;
+      if (entry > 0 && value !== '') return integer(entry, 0x7f, 0x80);
+      const named = STATIC_TABLE.findIndex((each) => each[0] === name) + 1;
+      return [...(named === 0 ? [0, ...string(name)] : integer(named, 0x0f, 0)), ...string(value)];
     }),
   );
 }
