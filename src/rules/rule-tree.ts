@@ -1,5 +1,5 @@
 import type { JsonObject, RuleConfig } from './rule-config';
-import type { RulePlace } from './rule-place';
+import type { RulePlace } from './rule-config';
 import { type Unit, unitByName } from './unit';
 import { UNLIMITED_WORK, Wildcard, WildcardRules, type WorkBudget } from './wildcards';
 

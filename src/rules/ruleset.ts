@@ -1,7 +1,7 @@
 import { Level, Rule } from './rule-tree';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import type { DomainConfig, RuleConfig } from './rule-config';
-import { NO_PLACES, type PlaceOf } from './rule-place';
+import { NO_PLACES, type PlaceOf } from './rule-config';
 
 /** One entry of a request's descriptor. */
 export interface Entry {

@@ -1,5 +1,5 @@
 import { readRuleFiles } from '../../src/rules/files/read-rule-files';
-import { formatProblem } from '../../src/rules/files/problems/format-problem';
+import { formatProblem } from '../../src/rules/files/problems/problem';
 import { type Ruleset, buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
 import type { LimiterOptions } from '../../src/limiter/options';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROBLEM_CODES } from '../../src/rules/files/problems/problem-codes';
+import { PROBLEM_CODES } from '../../src/rules/files/problems/problem';
 import { type CodeBlock, codeBlocksOf } from './code-blocks';
 import { ROOT, readMarkdown, relativeLinks } from './markdown-files';
 import { playDecisions, rulesetOf } from './play-decisions';

@@ -1,4 +1,4 @@
-import { formatProblem } from '../../rules/files/problems/format-problem';
+import { formatProblem } from '../../rules/files/problems/problem';
 import type { Problem } from '../../rules/files/problems/problem';
 import type { RuleConfig } from '../../rules/rule-config';
 import type { CheckedRules } from './read-rules';

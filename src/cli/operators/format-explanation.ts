@@ -1,4 +1,4 @@
-import type { RulePlace } from '../../rules/rule-place';
+import type { RulePlace } from '../../rules/rule-config';
 import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../../streams/ports/operator';
 import { visibleLines } from '../visible';
 

@@ -1,11 +1,12 @@
-import type { RuleConfig } from '../rule-config';
-import { checkEffect } from './checks/check-effect';
-import { FieldReader } from './fields/field-reader';
-import type { ReadContext, RuleLocation } from './fields/read-context';
+import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
+import type { RateLimitConfig, RuleConfig } from '../rule-config';
+import { UNIT_NAMES, unitByName, type UnitName } from '../unit';
+import { checkEffect } from './checks/check-rule';
+import { placeFrom, type SourceRange } from './problems/source-text';
+import { COUNT_ADVICE, Fields, type ReadContext, type RuleLocation } from './read-fields';
 import { readMetadata } from './read-metadata';
-import { readRateLimit, type ReadRateLimit } from './read-rate-limit';
-import { oneLine, showText } from './yaml/yaml-text';
-import type { YamlMap } from './yaml/yaml-tree';
+import type { FieldName } from './rule-fields';
+import { oneLine, showText, type YamlMap } from './yaml/yaml-tree';
 
 /** The level of a domain's tree that descriptors are read into. */
 export interface DescriptorLevel {
@@ -15,96 +16,200 @@ export interface DescriptorLevel {
   readonly siblings: Map<string, RuleLocation>;
 }
 
-/** The `descriptors` of a mapping as rules; adds them to the siblings of their level. */
-export function readDescriptors(parent: FieldReader, level: DescriptorLevel): RuleConfig[] {
-  return parent.list('descriptors', 'it contains no rules').map((item) => readDescriptor(parent.context, item, level));
-}
-
+/** Reads a descriptor and those nested in it as rules; adds it to the siblings of its level. */
 export function readDescriptor(context: ReadContext, map: YamlMap, level: DescriptorLevel): RuleConfig {
-  const fields = new FieldReader(context, 'descriptor', [map]);
+  const fields = new Fields(context, 'descriptor', [map]);
   const key = readKey(fields);
-  const value = readValue(fields);
+  const value = fields.text('value');
   const path = `${level.path}.${key}${value === '' ? '' : `_${value}`}`;
   const limit = readRateLimit(fields);
+  const nested: DescriptorLevel = { path, siblings: new Map() };
   const rule: RuleConfig = {
     key,
     value,
     rateLimit: limit?.config,
-    shadowMode: fields.boolean('shadow_mode'),
-    quotaMode: fields.boolean('quota_mode'),
-    detailedMetric: fields.boolean('detailed_metric'),
-    valueToMetric: fields.boolean('value_to_metric'),
-    shareThreshold: fields.boolean('share_threshold'),
+    shadowMode: fields.flag('shadow_mode'),
+    quotaMode: fields.flag('quota_mode'),
+    detailedMetric: fields.flag('detailed_metric'),
+    valueToMetric: fields.flag('value_to_metric'),
+    shareThreshold: fields.flag('share_threshold'),
     metadata: readMetadata(fields),
-    descriptors: readDescriptors(fields, { path, siblings: new Map() }),
+    descriptors: fields.maps('descriptors').map((item) => readDescriptor(context, item, nested)),
   };
-  const location = locationOf(fields, limit);
+  const keyRange = fields.get('key')?.value ?? fields.start;
+  const location: RuleLocation = {
+    source: context.source,
+    key: keyRange,
+    value: fields.get('value')?.value ?? keyRange,
+    requestsPerUnit: limit?.requestsPerUnit,
+    replaces: limit?.replaces ?? [],
+    detailedMetric: fields.get('detailed_metric')?.key,
+    valueToMetric: fields.get('value_to_metric')?.key,
+  };
   context.locations.set(rule, location);
-  if (key !== '' && !fields.hasWrongType('value')) {
-    const first = registerSibling(level, rule, location);
-    if (first !== undefined) reportDuplicate(context, location, { path, first });
-  }
+  if (key !== '' && !fields.isWrong('value')) checkDuplicate(context, { level, rule, location, path });
   checkEffect(fields, rule);
   return rule;
 }
 
-function readKey(fields: FieldReader): string {
-  const { context, start } = fields;
+function readKey(fields: Fields<'descriptor'>): string {
+  const { context } = fields;
   const key = fields.text('key');
-  const field = fields.get('key');
-  if (key === '' && !fields.hasWrongType('key')) {
+  if (key === '' && !fields.isWrong('key')) {
     const advice = 'Write `key: <key of a request entry>`.';
-    context.report(field?.key ?? start, { code: 'empty-key', message: 'descriptor has empty key', advice });
+    context.report(fields.keyOf('key'), { code: 'empty-key', message: 'descriptor has empty key', advice });
   }
-  if (field !== undefined && key.includes('*')) {
+  const value = fields.get('key')?.value;
+  if (value !== undefined && key.includes('*')) {
     const message = `the \`*\` in the key '${showText(key)}' is an ordinary character: only a \`value\` can have wildcards`;
-    context.report(field.value, { code: 'wildcard-in-key', message, advice: 'Write the key in full.' });
+    context.report(value, { code: 'wildcard-in-key', message, advice: 'Write the key in full.' });
   }
   return key;
 }
 
-function readValue(fields: FieldReader): string {
-  const value = fields.text('value');
-  if (value === '' && fields.get('value') !== undefined && !fields.hasWrongType('value'))
-    fields.reportEmpty('value', 'the rule matches any value');
-  return value;
+interface ReadRule {
+  readonly level: DescriptorLevel;
+  readonly rule: RuleConfig;
+  readonly location: RuleLocation;
+  readonly path: string;
 }
 
-/** Adds a rule to its level, unless the level has one of the same key and value: then returns where that rule is. */
-function registerSibling(
-  { siblings }: DescriptorLevel,
-  { key, value }: RuleConfig,
-  location: RuleLocation,
-): RuleLocation | undefined {
+/** Adds a rule to its level, unless the level has one of the same key and value, which is reported. */
+function checkDuplicate(context: ReadContext, { level, rule: { key, value }, location, path }: ReadRule): void {
   // The leading length of the key distinguishes key `a_b` with value `c` from key `a` with value `b_c`.
   const identity = `${key.length} ${key}${value}`;
-  const first = siblings.get(identity);
-  if (first === undefined) siblings.set(identity, location);
-  return first;
-}
-
-function reportDuplicate(
-  context: ReadContext,
-  { key }: RuleLocation,
-  { path, first }: { path: string; first: RuleLocation },
-): void {
-  const place = context.describe(first.key, first.source);
-  context.report(key, {
+  const first = level.siblings.get(identity);
+  if (first === undefined) {
+    level.siblings.set(identity, location);
+    return;
+  }
+  const place = placeFrom(context.source, first.source, first.key);
+  context.report(location.key, {
     code: 'duplicate-descriptor',
     message: `duplicate descriptor composite key '${oneLine(path)}'`,
     advice: `The same key and value are at ${place}; keep one of the two rules, and nest the rules of both in it.`,
   });
 }
 
-function locationOf(fields: FieldReader, limit: ReadRateLimit | undefined): RuleLocation {
-  const key = fields.get('key')?.value ?? fields.start;
+/** A `rate_limit` block, with the ranges that the checks need. */
+interface ReadRateLimit {
+  readonly config: RateLimitConfig;
+  readonly requestsPerUnit: SourceRange | undefined;
+  readonly replaces: readonly SourceRange[];
+}
+
+/** The fields of a `rate_limit` block, and what reading each of them depends on. */
+interface LimitFields {
+  readonly fields: Fields<'rate_limit'>;
+  /** The key `rate_limit`, to mark in a message about an absent field. */
+  readonly key: SourceRange;
+  readonly unlimited: boolean;
+}
+
+/** The `rate_limit` of a descriptor; undefined when it has none, or only an invalid one. */
+function readRateLimit(descriptor: Fields<'descriptor'>): ReadRateLimit | undefined {
+  const maps = descriptor.maps('rate_limit');
+  if (maps.length === 0) return undefined;
+  const fields = new Fields(descriptor.context, 'rate_limit', maps);
+  const unlimited = fields.flag('unlimited');
+  const name = fields.text('name');
+  const replaces = readReplaces(fields, name);
+  const limit = { fields, key: descriptor.keyOf('rate_limit'), unlimited };
   return {
-    source: fields.context.source,
-    key,
-    value: fields.get('value')?.value ?? key,
-    requestsPerUnit: limit?.requestsPerUnit,
-    replaces: limit?.replaces ?? [],
-    detailedMetric: fields.get('detailed_metric')?.key,
-    valueToMetric: fields.get('value_to_metric')?.key,
+    config: {
+      unit: readUnit(limit),
+      requestsPerUnit: readRequestsPerUnit(limit),
+      unlimited,
+      name,
+      replaces: replaces.map((entry) => entry.name),
+    },
+    requestsPerUnit: fields.get('requests_per_unit')?.value,
+    replaces: replaces.map((entry) => entry.range),
   };
+}
+
+const UNITS = UNIT_NAMES.filter((name) => name !== 'UNKNOWN').map((name) => name.toLowerCase());
+
+function readUnit({ fields, key, unlimited }: LimitFields): UnitName | undefined {
+  const value = fields.get('unit')?.value;
+  const text = fields.text('unit');
+  // An invalid unit would be a second message for the same mistake.
+  if (fields.isWrong('unit') || (text === '' && (unlimited || fields.isWrong('unlimited')))) return undefined;
+  const unit = unitByName(text);
+  if (unlimited) {
+    if (unit === undefined) reportIgnored(fields, 'unit');
+    else {
+      fields.context.report(value ?? key, {
+        code: 'unit-when-unlimited',
+        message: 'should not specify rate limit unit when unlimited',
+        advice: 'Remove `unit` or `unlimited`.',
+      });
+    }
+    return undefined;
+  }
+  if (unit !== undefined) return unit.name;
+  const nearest = nearestName(text, UNITS, KEY_TOLERANCE);
+  const choice = `The units are ${UNITS.join(', ')}.`;
+  fields.context.report(value ?? key, {
+    code: 'invalid-unit',
+    message: `invalid rate limit unit '${showText(text)}'`,
+    advice: nearest === undefined ? choice : `Did you mean \`${nearest}\`? ${choice}`,
+  });
+  return undefined;
+}
+
+function readRequestsPerUnit({ fields, key, unlimited }: LimitFields): number {
+  const requests = fields.count('requests_per_unit');
+  if (requests !== undefined) {
+    if (unlimited && fields.get('requests_per_unit')?.value.kind === 'scalar')
+      reportIgnored(fields, 'requests_per_unit');
+    return unlimited ? 0 : requests;
+  }
+  if (!unlimited && !fields.isWrong('unlimited')) {
+    fields.context.report(fields.get('requests_per_unit')?.key ?? key, {
+      code: 'missing-requests-per-unit',
+      message: '`rate_limit` has no requests_per_unit',
+      advice: `${COUNT_ADVICE} \`unlimited: true\` allows every request, 0 allows none.`,
+    });
+  }
+  return 0;
+}
+
+function reportIgnored(fields: Fields<'rate_limit'>, name: FieldName<'rate_limit'>): void {
+  fields.context.report(fields.keyOf(name), {
+    code: 'ignored-when-unlimited',
+    message: `\`${name}\` has no effect: the rule is unlimited`,
+    advice: `Remove \`${name}\` or \`unlimited\`.`,
+  });
+}
+
+interface ReplacesEntry {
+  readonly name: string;
+  readonly range: SourceRange;
+}
+
+function readReplaces(fields: Fields<'rate_limit'>, ownName: string): readonly ReplacesEntry[] {
+  const entries: ReplacesEntry[] = [];
+  for (const item of fields.maps('replaces')) {
+    const inner = new Fields(fields.context, 'replaces', [item]);
+    const name = inner.text('name');
+    const range = inner.get('name')?.value ?? item;
+    if (name === '') {
+      if (inner.isWrong('name')) continue;
+      fields.context.report(range, {
+        code: 'empty-replaces',
+        message: 'should not have an empty replaces entry',
+        advice: 'Write `- name: <name of the rule to replace>`.',
+      });
+    } else if (name === ownName) {
+      fields.context.report(range, {
+        code: 'replaces-itself',
+        message: 'replaces should not contain name of same descriptor',
+        advice: 'Name another rule here, or give this rule another name.',
+      });
+    } else {
+      entries.push({ name, range });
+    }
+  }
+  return entries;
 }

@@ -1,22 +1,28 @@
 import type { Json, JsonObject } from '../rule-config';
-import { isNull, type FieldReader } from './fields/field-reader';
-import { isMergeKey, mergeSources, repeatedKey } from './fields/merge-fields';
-import type { ReadContext } from './fields/read-context';
-import { printScalar } from './yaml/print-scalar';
-import { booleanOf, numberOf, scalarType } from './yaml/yaml-scalar';
-import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml/yaml-tree';
-import { describeNode, printNode, showText } from './yaml/yaml-text';
+import { type Fields, type ReadContext, isMergeKey, mergeSources, repeatedKey } from './read-fields';
+import {
+  type YamlEntry,
+  type YamlMap,
+  type YamlNode,
+  type YamlScalar,
+  booleanOf,
+  describeNode,
+  isNull,
+  numberOf,
+  printNode,
+  printScalar,
+  scalarType,
+  showText,
+} from './yaml/yaml-tree';
 
 /** `metadata`: any mapping that can be represented in JSON. It extends those under it, whose values it replaces key by key. */
-export function readMetadata(fields: FieldReader): JsonObject | undefined {
+export function readMetadata(fields: Fields<'descriptor'>): JsonObject | undefined {
   const field = fields.get('metadata');
-  if (field === undefined) return undefined;
+  if (field === undefined || isNull(field.value)) return undefined;
   const { value, under } = field;
   const reader = new MetadataReader(fields.context);
   if (value.kind === 'map') return reader.object([...under, value], writtenName);
-  if (isNull(value)) fields.reportEmpty('metadata', 'the rule has none');
-  else
-    reader.reject(value, `it must be a mapping, but is ${describeNode(value)}`, 'Write `key: value` lines below it.');
+  reader.reject(value, `it must be a mapping, but is ${describeNode(value)}`, 'Write `key: value` lines below it.');
   return undefined;
 }
 
@@ -65,7 +71,7 @@ class MetadataReader {
       if (name === undefined) continue;
       const before = own.get(name);
       if (before !== undefined && !merged)
-        this.#context.report(entry.key, repeatedKey(showText(name), this.#context.describe(before)));
+        this.#context.report(entry.key, repeatedKey(this.#context, showText(name), before));
       own.set(name, entry.key);
       members.values.set(name, this.#value(entry.value));
     }

@@ -3,8 +3,7 @@ import { parsePlainYaml } from './yaml/plain-yaml';
 import type * as ParseYaml from './yaml/parse-yaml';
 import type { YamlNode } from './yaml/yaml-tree';
 import type { Problem } from './problems/problem';
-import { ProblemReport } from './problems/problem-report';
-import { SourceText } from './problems/source-text';
+import { ProblemReport, SourceText } from './problems/source-text';
 import { type ReadTrees, type RuleTree, type RuleTreeOptions, readRuleTrees } from './read-rule-trees';
 import { MAX_FILE_BYTES, fileTooLarge } from './size-limits';
 

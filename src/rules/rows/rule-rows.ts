@@ -1,5 +1,5 @@
 import type { DomainConfig, RuleConfig } from '../rule-config';
-import { NO_PLACES, type PlaceOf } from '../rule-place';
+import { NO_PLACES, type PlaceOf } from '../rule-config';
 import type { Rule } from '../rule-tree';
 import { type Ruleset, RulesetBuilder } from '../ruleset';
 

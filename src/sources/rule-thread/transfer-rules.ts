@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { DomainConfig } from '../../rules/rule-config';
-import type { PlaceOf } from '../../rules/rule-place';
+import type { PlaceOf } from '../../rules/rule-config';
 import { type RuleRow, rowsOf } from '../../rules/rows/rule-rows';
 
 /** Rules, with their errors and warnings as human-readable lines. */

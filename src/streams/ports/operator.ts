@@ -1,7 +1,7 @@
 import type { Offender, OffenderQuery } from '../../limiter/offenders/offender';
 import type { Descriptor, RateLimitRequest } from '../../limiter/request';
 import type { Json } from '../../rules/rule-config';
-import type { RulePlace } from '../../rules/rule-place';
+import type { RulePlace } from '../../rules/rule-config';
 import type { UnitName } from '../../rules/unit';
 
 /**

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readRules } from '../../../src/cli/check/read-rules';
-import { formatProblem, summarizeProblem } from '../../../src/rules/files/problems/format-problem';
+import { formatProblem, summarizeProblem } from '../../../src/rules/files/problems/problem';
 import type { Problem } from '../../../src/rules/files/problems/problem';
-import { PROBLEM_CODES } from '../../../src/rules/files/problems/problem-codes';
+import { PROBLEM_CODES } from '../../../src/rules/files/problems/problem';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { FOLDER_EXCESSES, MAX_FILE_BYTES, folderTooLarge } from '../../../src/rules/files/size-limits';
 import { fixtures, problemsOf, withoutFolder } from './fixtures';

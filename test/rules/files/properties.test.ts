@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { stringify, type ToStringOptions } from 'yaml';
-import { formatProblem, summarizeProblem } from '../../../src/rules/files/problems/format-problem';
-import { ProblemReport } from '../../../src/rules/files/problems/problem-report';
+import { formatProblem, summarizeProblem } from '../../../src/rules/files/problems/problem';
+import { ProblemReport } from '../../../src/rules/files/problems/source-text';
 import { SourceText } from '../../../src/rules/files/problems/source-text';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';

@@ -1,4 +1,5 @@
 import type { Problem } from '../../../src/rules/files/problems/problem';
+import type * as Reading from '../../../src/rules/files/read-rule-files';
 import { type ReadResult, readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import type { RuleConfig } from '../../../src/rules/rule-config';
 import { unitByName } from '../../../src/rules/unit';
@@ -99,6 +100,45 @@ descriptors:
     ['a %YAML 1.1 line', `%YAML 1.1\n---\n${PLAIN}`],
   ])('may have %s', (_, text) => {
     expect(read(text)).toEqual({ configs: [domainConfig('d', { key: 'k' })], errors: [], warnings: [] });
+  });
+
+  it('in plain YAML is read without loading the YAML library, which takes 9 MB of memory', () => {
+    const load = jest.fn(() => jest.requireActual<object>('yaml'));
+    jest.isolateModules(() => {
+      jest.doMock('yaml', load);
+      const { readRuleFiles: readAlone } = require('../../../src/rules/files/read-rule-files') as typeof Reading;
+      function readText(text: string) {
+        return readAlone([{ path: 'a.yaml', content: new TextEncoder().encode(text) }], { mergeDomainConfigs: false });
+      }
+      expect([readText(PLAIN).errors, load.mock.calls.length]).toEqual([[], 0]);
+      expect([readText(`${PLAIN}  value: |-\n    v\n`).errors, load.mock.calls.length]).toEqual([[], 1]);
+    });
+    jest.dontMock('yaml');
+  });
+
+  it.each([
+    ['little', [0xff, 0xfe, 0x64, 0x00]],
+    ['big', [0xfe, 0xff, 0x00, 0x64]],
+  ])('is rejected in UTF-16, %s endian, with an error that says so', (_, bytes) => {
+    const file = { path: 'a.yaml', content: Uint8Array.from(bytes) };
+    const { errors } = readRuleFiles([file], { mergeDomainConfigs: false });
+    expect(errors.map(({ code, line, column, message }) => [code, line, column, message])).toEqual([
+      ['invalid-utf8', 1, 1, 'error loading config file: the file is UTF-16'],
+    ]);
+  });
+
+  it.each([
+    [[0x61, 0x0a, 0x62, 0xff], 3, '2:2'],
+    [[0xef, 0xbb, 0xbf, 0x61, 0xe9, 0x62], 4, '1:2'],
+    [[0xc3, 0xa9, 0xef, 0xbf], 2, '1:2'],
+    [[0xef, 0xbf, 0xbd, 0xef, 0xbf, 0x61], 3, '1:2'],
+    [[0xf0, 0x9f, 0x98, 0x80, 0xed, 0xa0, 0x80], 4, '1:2'],
+  ])('that is no UTF-8, %j, has the position of its first wrong byte: %i', (bytes, position, place) => {
+    const file = { path: 'a.yaml', content: Uint8Array.from(bytes) };
+    const [error] = readRuleFiles([file], { mergeDomainConfigs: false }).errors;
+    const byte = bytes[position]?.toString(16);
+    expect(error?.message).toMatch(new RegExp(`: unexpected byte 0x${byte} at position ${position}$`));
+    expect(`${error?.line}:${error?.column}`).toBe(place);
   });
 
   it.each(['\r', '\u0085', '\u2028', '\u2029'])('has problems on the lines that %j begins', (lineBreak) => {

@@ -4,9 +4,17 @@ import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { parseDocument } from 'yaml';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
+import { FIELDS } from '../../../src/rules/files/rule-fields';
 import { fixtures } from './fixtures';
 
-const schema: object = JSON.parse(readFileSync(join(__dirname, '../../../schema/rule-file.schema.json'), 'utf8'));
+interface SchemaNode {
+  readonly properties: Readonly<Record<string, { readonly items?: SchemaNode }>>;
+}
+interface FileSchema extends SchemaNode {
+  readonly definitions: Readonly<Record<'descriptor' | 'rateLimit', SchemaNode>>;
+}
+
+const schema: FileSchema = JSON.parse(readFileSync(join(__dirname, '../../../schema/rule-file.schema.json'), 'utf8'));
 const validate = new Ajv({ strict: true, allowUnionTypes: true, strictRequired: false }).compile(schema);
 
 /** The codes that a schema for one file can detect. `misplaced-key` is only a warning of the loader, but an error in an editor. */
@@ -47,6 +55,19 @@ describe('the schema of rule files', () => {
   });
   it.each(meaningful.map(({ name, path }) => [name, path]))('accepts what is not structural: %s', (_, path) => {
     expect(verdicts(readFileSync(path, 'utf8'))[0]).toBe(true);
+  });
+
+  it('has the same fields as the loader, in the same order', () => {
+    const { descriptor, rateLimit } = schema.definitions;
+    const sections = {
+      'top level': schema,
+      descriptor,
+      rate_limit: rateLimit,
+      replaces: rateLimit.properties['replaces']?.items,
+    };
+    for (const [section, fields] of Object.entries(FIELDS)) {
+      expect(Object.keys(sections[section as keyof typeof FIELDS]?.properties ?? {})).toEqual(Object.keys(fields));
+    }
   });
 
   it('agrees with the loader about any file composed of their keys and values', () => {

@@ -1,23 +1,25 @@
+import { KEY_TOLERANCE, nearestName } from '../../../text/nearest-name';
 import type { DomainConfig, RuleConfig } from '../../rule-config';
-import type { CheckContext } from './check-context';
-import { checkMetric, checkZeroLimit } from './check-metric';
-import { ReachCheck } from './check-reach';
-import { checkReplaces } from './check-replaces';
+import { Wildcard } from '../../wildcards';
+import type { ProblemDetails } from '../problems/problem';
+import { placeFrom } from '../problems/source-text';
+import { showText } from '../yaml/yaml-tree';
+import { type Checked, checkMetric, checkZeroLimit } from './check-rule';
 
 /**
  * Warns about rules that are valid by themselves, but have less effect than they seem to have because of other rules or of the
  * levels above them. To be called only for configurations without errors.
  */
-export function checkRules(configs: readonly DomainConfig[], context: CheckContext): void {
-  const reach = new ReachCheck(context);
+export function checkRules(configs: readonly DomainConfig[], checked: Checked): void {
+  const reach = new ReachCheck(checked);
   for (const { descriptors } of configs) {
     reach.check(descriptors);
     walk(descriptors, [], (rule, path) => {
       reach.check(rule.descriptors);
-      checkZeroLimit(rule, path, context);
-      checkMetric(rule, path, context);
+      checkZeroLimit(rule, path, checked);
+      checkMetric(rule, path, checked);
     });
-    checkReplaces(descriptors, context);
+    checkReplaces(descriptors, checked);
   }
 }
 
@@ -32,5 +34,132 @@ function walk(
     visit(rule, above);
     walk(rule.descriptors, above, visit);
     above.pop();
+  }
+}
+
+/** The wildcards of one key are compared in pairs; after this many comparisons in total, rules are assumed to be reachable. */
+const MAX_COMPARISONS = 1_000_000;
+/** Represents any text that a `*` matches. No rule file contains this character. */
+const ANYTHING = '\uffff';
+
+interface Pattern {
+  readonly rule: RuleConfig;
+  readonly wildcard: Wildcard;
+}
+
+/** Warns about rules that never match, because a rule that is tried earlier matches every value that they match. */
+class ReachCheck {
+  readonly #checked: Checked;
+  #comparisons = 0;
+
+  constructor(checked: Checked) {
+    this.#checked = checked;
+  }
+
+  /** @param rules all rules of one level, in the order in which they are tried */
+  check(rules: readonly RuleConfig[]): void {
+    const patterns = new Map<string, Pattern[]>();
+    for (const rule of rules) {
+      if (!rule.value.includes('*')) continue;
+      const earlier = patterns.get(rule.key) ?? [];
+      this.#compare(rule, earlier);
+      earlier.push({ rule, wildcard: new Wildcard(rule.value) });
+      patterns.set(rule.key, earlier);
+    }
+    if (patterns.size === 0) return;
+    // A rule without value is tried last, regardless of its position.
+    for (const rule of rules) {
+      if (rule.value === '') this.#compare(rule, patterns.get(rule.key) ?? []);
+    }
+  }
+
+  #compare(rule: RuleConfig, earlier: readonly Pattern[]): void {
+    // A pattern covers another pattern if and only if it matches that pattern with each `*` replaced by a character that
+    // occurs nowhere else. It covers every value if and only if it matches the empty one, because it consists of `*` only then.
+    const widest = rule.value.replaceAll(/\*+/g, ANYTHING);
+    this.#comparisons += earlier.length;
+    if (this.#comparisons > MAX_COMPARISONS) return;
+    const cover = earlier.find(({ wildcard }) => wildcard.matches(widest));
+    if (cover !== undefined) this.#warn(rule, cover.rule);
+  }
+
+  #warn(rule: RuleConfig, cover: RuleConfig): void {
+    const { locations, report } = this.#checked;
+    const location = locations.get(rule);
+    const coverLocation = locations.get(cover);
+    if (location === undefined || coverLocation === undefined) return;
+    const where = placeFrom(location.source, coverLocation.source, coverLocation.value);
+    const nested = rule.descriptors.length > 0 ? ', nor does any rule nested in it' : '';
+    report.add(location.source, rule.value === '' ? location.key : location.value, {
+      code: 'unreachable-rule',
+      message: `this rule never matches${nested}: '${showText(cover.value)}' at ${where} matches all of its values first`,
+      advice:
+        rule.value === ''
+          ? 'Remove one of the two: a rule without value is tried after the wildcards of its key.'
+          : 'Put it before the wildcard: the first wildcard that matches is used.',
+    });
+  }
+}
+
+/** After this many comparisons of names in total, no more names are suggested. */
+const MAX_NAME_COMPARISONS = 100_000;
+
+/**
+ * Warns about `replaces` entries that replace nothing. Only rules of the same domain count, because a request has one domain.
+ * @param rules the top level of a domain
+ */
+function checkReplaces(rules: readonly RuleConfig[], { locations, report }: Checked): void {
+  const names = new NamedRules();
+  names.add(rules);
+  for (const rule of names.replacing) {
+    const location = locations.get(rule);
+    for (const [index, name] of rule.rateLimit?.replaces.entries() ?? []) {
+      const range = location?.replaces[index];
+      if (location === undefined || range === undefined) continue;
+      const details = names.check(name);
+      if (details !== undefined) report.add(location.source, range, details);
+    }
+  }
+}
+
+/** The names of the rules of one domain. */
+class NamedRules {
+  /** The rules that replace others. */
+  readonly replacing: RuleConfig[] = [];
+  readonly #limited = new Set<string>();
+  readonly #unlimited = new Set<string>();
+  #comparisons = 0;
+
+  add(rules: readonly RuleConfig[]): void {
+    for (const rule of rules) {
+      const limit = rule.rateLimit;
+      if (limit !== undefined && limit.name !== '') (limit.unlimited ? this.#unlimited : this.#limited).add(limit.name);
+      if (limit !== undefined && limit.replaces.length > 0) this.replacing.push(rule);
+      this.add(rule.descriptors);
+    }
+  }
+
+  /** The problem with a name in `replaces`; undefined when it names a rule with a limit. */
+  check(name: string): ProblemDetails | undefined {
+    if (this.#limited.has(name)) return undefined;
+    const shown = showText(name);
+    if (this.#unlimited.has(name)) {
+      return {
+        code: 'replaces-unlimited',
+        message: `'${shown}' is the name of an unlimited rule, which is never replaced`,
+        advice: 'Remove this entry, or name a rule that has a limit.',
+      };
+    }
+    this.#comparisons += this.#limited.size;
+    const nearest =
+      this.#comparisons > MAX_NAME_COMPARISONS ? undefined : nearestName(name, this.#limited, KEY_TOLERANCE);
+    return {
+      code: 'replaces-unknown-name',
+      message: `no rule of the domain is named '${shown}', so nothing is replaced`,
+      advice:
+        nearest === undefined
+          ? 'Give the rule to be replaced this `name` in its `rate_limit`.'
+          : `Did you mean '${nearest}'?`,
+    };
   }
 }

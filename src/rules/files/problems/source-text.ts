@@ -1,4 +1,4 @@
-import type { Problem } from './problem';
+import { PROBLEM_CODES, type Problem, type ProblemDetails } from './problem';
 
 /** A part of a source, as UTF-16 offsets from its start; the end is excluded. */
 export interface SourceRange {
@@ -19,6 +19,12 @@ export interface SourceDocument {
   position(range: SourceRange): Pick<Problem, 'line' | 'column'>;
   /** A range in a few words, for a message that refers to a second place: `line 7`. */
   describe(range: SourceRange): string;
+}
+
+/** A second place, for a message about a first one: `line 7`, with the name of the file when it is another one. */
+export function placeFrom(first: SourceDocument, source: SourceDocument, range: SourceRange): string {
+  const name = source.describe(range);
+  return source === first ? name : `${source.file}, ${name}`;
 }
 
 /** Longer lines are shown in part: a rule file on one line is megabytes long. In UTF-16 code units. */
@@ -131,4 +137,37 @@ function lowSurrogates(text: string, from: number, to: number): number {
 
 function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/** Collects problems. A problem of one place is reported once, however many aliases lead to that place. */
+export class ProblemReport {
+  readonly #errors: Problem[] = [];
+  readonly #warnings: Problem[] = [];
+  readonly #reported = new Set<string>();
+
+  get errorCount(): number {
+    return this.#errors.length;
+  }
+
+  add(source: SourceDocument, range: SourceRange, details: ProblemDetails): void {
+    const { code, message, advice } = details;
+    const identity = `${code} ${range.offset} ${source.file} ${message}`;
+    if (this.#reported.has(identity)) return;
+    this.#reported.add(identity);
+    const severity = PROBLEM_CODES[code];
+    const problem: Problem = { code, severity, file: source.file, ...source.locate(range), message, advice };
+    (severity === 'error' ? this.#errors : this.#warnings).push(problem);
+  }
+
+  /**
+   * All problems, sorted by file, line and column.
+   * @param files paths in the order in which the files are sorted
+   */
+  finish(files: readonly string[]): { errors: Problem[]; warnings: Problem[] } {
+    const rank = new Map(files.map((file, index) => [file, index]));
+    function byPosition(a: Problem, b: Problem) {
+      return (rank.get(a.file) ?? 0) - (rank.get(b.file) ?? 0) || a.line - b.line || a.column - b.column;
+    }
+    return { errors: this.#errors.toSorted(byPosition), warnings: this.#warnings.toSorted(byPosition) };
+  }
 }

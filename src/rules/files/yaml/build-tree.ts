@@ -1,8 +1,6 @@
 import { isAlias, isCollection, isMap, isScalar, type ParsedNode, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { ProblemDetails } from '../problems/problem';
-import type { ProblemReport } from '../problems/problem-report';
-import type { SourceRange, SourceText } from '../problems/source-text';
-import { NEVER_CLOSED, isClosedQuote } from './unclosed-quote';
+import type { ProblemReport, SourceRange, SourceText } from '../problems/source-text';
 import type { YamlEntry, YamlNode } from './yaml-tree';
 
 /** The number of nodes to which all aliases of a file may expand: a few lines of aliases could expand to more than fits in memory. */
@@ -10,7 +8,7 @@ export const MAX_ALIASED_NODES = 1_000_000;
 /** The greatest depth of nested lists and mappings; each level of descriptors takes two. */
 export const MAX_DEPTH = 200;
 
-/** Tags of YAML 1.1 that `yaml-scalar.ts` supports. */
+/** Tags of YAML 1.1 that `yaml-tree.ts` supports. */
 const KNOWN_TAGS = new Set(
   ['str', 'int', 'bool', 'float', 'null', 'map', 'seq', 'merge'].map((name) => `tag:yaml.org,2002:${name}`),
 );
@@ -27,6 +25,22 @@ export function reportDepth(source: SourceText, range: SourceRange, report: Prob
     message: `error loading config file: lists and mappings are nested more than ${MAX_DEPTH} levels deep`,
     advice: 'Nest fewer levels: each level is one entry of a request descriptor.',
   });
+}
+
+export const NEVER_CLOSED: ProblemDetails = {
+  code: 'yaml-syntax',
+  message: 'error loading config file: the quote that opens here is never closed',
+  advice: 'Add the closing quote.',
+};
+
+/** The offset of the quote that closes the value that begins with a quote at `start`; undefined when there is none before `end`. */
+export function closingQuote(text: string, start: number, end = text.length): number | undefined {
+  const isDouble = text[start] === '"';
+  for (let at = start + 1; at < end; at += 1) {
+    if (isDouble ? text[at] === '\\' : text[at] === "'" && text[at + 1] === "'") at += 1;
+    else if (text[at] === text[start]) return at;
+  }
+  return undefined;
 }
 
 /** A placeholder for a node that cannot be built; its tree is not returned. */
@@ -84,7 +98,9 @@ class TreeBuilder {
       const plain = parsed.type === 'PLAIN';
       const [start, end] = parsed.range;
       const isQuoted = parsed.type === 'QUOTE_DOUBLE' || parsed.type === 'QUOTE_SINGLE';
-      if (isQuoted && !isClosedQuote(this.#source.text, start, end)) {
+      // The library reads a value without a closing quote up to the end of its line, and reports no error if that is an escaped quote:
+      // `"a\"` or `'a''`.
+      if (isQuoted && closingQuote(this.#source.text, start, end) !== end - 1) {
         return this.#fail({ offset: start, end: start + 1 }, NEVER_CLOSED);
       }
       const node: YamlNode = {

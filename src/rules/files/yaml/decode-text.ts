@@ -1,7 +1,5 @@
-import type { ProblemDetails } from '../problems/problem';
-import type { ProblemReport } from '../problems/problem-report';
-import { SourceText, type SourceRange } from '../problems/source-text';
-import { breakAtSeparators } from './separators';
+import type * as Yaml from 'yaml';
+import { type ProblemReport, SourceText } from '../problems/source-text';
 
 /** Characters that YAML does not allow, not even quoted: control characters other than tab, LF, CR and NEL. */
 // oxlint-disable-next-line no-control-regex -- the expression looks for control characters
@@ -13,27 +11,34 @@ const NOT_PRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u008
  */
 const OTHER_LINE_BREAK = /\r(?!\n)|\u0085/g;
 
-type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be';
+/** The line and paragraph separators: line breaks of YAML 1.1, each one code unit. */
+const SEPARATORS = /[\u2028\u2029]/g;
 
 /**
- * Decodes a file: UTF-8, or UTF-16 when it has a byte order mark of UTF-16. Every line break of the text is LF or CRLF, or in quotes a
- * separator. Undefined when it cannot be decoded; the report has the reason.
+ * Decodes a file, which must be UTF-8. Every line break of the text is LF or CRLF, or in quotes a separator. Undefined when it cannot be
+ * decoded; the report has the reason.
  */
 export function decodeText(file: string, content: Uint8Array, report: ProblemReport): SourceText | undefined {
-  const encoding = encodingOf(content);
   let text: string;
   try {
-    text = new TextDecoder(encoding, { fatal: true }).decode(content);
+    text = new TextDecoder('utf-8', { fatal: true }).decode(content);
   } catch {
-    const source = sourceOf(file, new TextDecoder(encoding).decode(content));
-    const { range, position } = firstInvalidByte(content, encoding);
-    report.add(source, range, invalidByte(encoding, position, content[position] ?? 0));
+    reportEncoding(sourceOf(file, new TextDecoder('utf-8').decode(content)), content, report);
     return undefined;
   }
   const source = sourceOf(file, text);
   const wrong = NOT_PRINTABLE.exec(text);
   if (wrong === null) return source;
-  report.add(source, { offset: wrong.index, end: wrong.index + 1 }, controlCharacter(wrong[0]));
+  const code = wrong[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0');
+  report.add(
+    source,
+    { offset: wrong.index, end: wrong.index + 1 },
+    {
+      code: 'control-character',
+      message: `error loading config file: control characters are not allowed, but the file contains U+${code}`,
+      advice: 'Remove it; inside double quotes it can be written as an escape such as "\\x07".',
+    },
+  );
   return undefined;
 }
 
@@ -42,62 +47,52 @@ function sourceOf(file: string, text: string): SourceText {
   return new SourceText(file, breakAtSeparators(text.replaceAll(OTHER_LINE_BREAK, '\n')));
 }
 
-function encodingOf(content: Uint8Array): Encoding {
-  if (content[0] === 0xff && content[1] === 0xfe) return 'utf-16le';
-  if (content[0] === 0xfe && content[1] === 0xff) return 'utf-16be';
-  return 'utf-8';
+/** @param source the text with U+FFFD for what is not valid */
+function reportEncoding(source: SourceText, content: Uint8Array, report: ProblemReport): void {
+  const isUtf16 = (content[0] === 0xff && content[1] === 0xfe) || (content[0] === 0xfe && content[1] === 0xff);
+  const position = firstInvalidByte(content);
+  const offset = new TextDecoder('utf-8').decode(content.subarray(0, position)).length;
+  const shown = (content[position] ?? 0).toString(16).padStart(2, '0');
+  const reason = isUtf16
+    ? 'the file is UTF-16'
+    : `the file is not valid UTF-8: unexpected byte 0x${shown} at position ${position}`;
+  report.add(
+    source,
+    { offset, end: offset + 1 },
+    {
+      code: 'invalid-utf8',
+      message: `error loading config file: ${reason}`,
+      advice: 'Save the file as UTF-8.',
+    },
+  );
 }
 
-/** The first byte that cannot be decoded: its position in the file, and its range in the decoded text. */
-function firstInvalidByte(
-  content: Uint8Array,
-  encoding: Encoding,
-): { readonly range: SourceRange; readonly position: number } {
-  // A binary search for the longest prefix that decodes; `stream` allows a prefix to end within a character.
-  let good = 0;
-  let bad = content.length;
-  while (bad - good > 1) {
-    const middle = (good + bad) >> 1;
-    if (decodes(content.subarray(0, middle), encoding)) good = middle;
-    else bad = middle;
+/** The position of the first byte of the first character that is not valid. */
+function firstInvalidByte(content: Uint8Array): number {
+  const decoded = new TextEncoder().encode(new TextDecoder('utf-8', { ignoreBOM: true }).decode(content));
+  let position = 0;
+  while (position < content.length && decoded[position] === content[position]) position += 1;
+  // The first bytes of the character may be those of U+FFFD too.
+  while (((decoded[position] ?? 0) & 0xc0) === 0x80) position -= 1;
+  return position;
+}
+
+/**
+ * Replaces the line and paragraph separators outside of quoted values by LF. The Go service breaks lines at them, and keeps those of a
+ * quoted value; the YAML library reads all of them as text. Offsets stay as they are.
+ */
+function breakAtSeparators(text: string): string {
+  if (text.search(SEPARATORS) === -1) return text;
+  // Loaded only here: see `parseAnyYaml`.
+  const { Lexer } = require('yaml') as typeof Yaml;
+  let broken = '';
+  for (const lexeme of new Lexer().lex(text)) {
+    if (LEXER_MARKS.has(lexeme)) continue;
+    const isQuoted = lexeme.startsWith('"') || lexeme.startsWith("'");
+    broken += isQuoted ? lexeme : lexeme.replaceAll(SEPARATORS, '\n');
   }
-  const before = new TextDecoder(encoding).decode(content.subarray(0, good), { stream: true });
-  // If the prefix ends within a character, the invalid byte is the first byte of that character.
-  const bytesBefore = encoding === 'utf-8' ? new TextEncoder().encode(before).length : 2 * before.length;
-  return {
-    range: { offset: before.length, end: before.length + 1 },
-    position: bomLength(content, encoding) + bytesBefore,
-  };
+  return broken;
 }
 
-function bomLength(content: Uint8Array, encoding: Encoding): number {
-  if (encoding !== 'utf-8') return 2;
-  return content[0] === 0xef && content[1] === 0xbb && content[2] === 0xbf ? 3 : 0;
-}
-
-function decodes(content: Uint8Array, encoding: Encoding): boolean {
-  try {
-    new TextDecoder(encoding, { fatal: true }).decode(content, { stream: true });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function invalidByte(encoding: Encoding, position: number, byte: number): ProblemDetails {
-  const shown = byte.toString(16).padStart(2, '0');
-  return {
-    code: 'invalid-utf8',
-    message: `error loading config file: the file is not valid ${encoding.toUpperCase()}: unexpected byte 0x${shown} at position ${position}`,
-    advice: 'Save the file as UTF-8.',
-  };
-}
-
-function controlCharacter(character: string): ProblemDetails {
-  const code = character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0');
-  return {
-    code: 'control-character',
-    message: `error loading config file: control characters are not allowed, but the file contains U+${code}`,
-    advice: 'Remove it; inside double quotes it can be written as an escape such as "\\x07".',
-  };
-}
+/** What the lexer inserts: the start of a document, a missing end of a flow collection, and the mark of a scalar without quotes. */
+const LEXER_MARKS: ReadonlySet<string> = new Set(['\u0002', '\u0018', '\u001f']);

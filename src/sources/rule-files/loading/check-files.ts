@@ -1,4 +1,4 @@
-import { summarizeProblem } from '../../../rules/files/problems/format-problem';
+import { summarizeProblem } from '../../../rules/files/problems/problem';
 import type { Problem } from '../../../rules/files/problems/problem';
 import { type RuleFile, readRuleFiles } from '../../../rules/files/read-rule-files';
 import type { CheckedRules } from '../../rule-thread/transfer-rules';

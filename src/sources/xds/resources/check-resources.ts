@@ -1,11 +1,11 @@
 import type { Any } from '../../../gen/google/protobuf/any';
 import { DiscoveryResponse } from '../../../gen/envoy/service/discovery/v3/discovery';
 import { RateLimitConfig } from '../../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import { NO_PLACES } from '../../../rules/rule-place';
+import { NO_PLACES } from '../../../rules/rule-config';
 import type { Problem } from '../../../rules/files/problems/problem';
-import { ProblemReport } from '../../../rules/files/problems/problem-report';
+import { ProblemReport } from '../../../rules/files/problems/source-text';
 import { readRuleTrees } from '../../../rules/files/read-rule-trees';
-import { showText } from '../../../rules/files/yaml/yaml-text';
+import { showText } from '../../../rules/files/yaml/yaml-tree';
 import { messageOf } from '../../../text/thrown';
 import type { CheckedRules } from '../../rule-thread/transfer-rules';
 import { RULES_TYPE_URL } from '../ads';

@@ -5,7 +5,7 @@ import type {
 } from '../../../gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { RuleTree } from '../../../rules/files/read-rule-trees';
 import type { ProblemLocation, SourceDocument, SourceRange } from '../../../rules/files/problems/source-text';
-import { showText } from '../../../rules/files/yaml/yaml-text';
+import { showText } from '../../../rules/files/yaml/yaml-tree';
 import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../../rules/files/yaml/yaml-tree';
 import type { Json } from '../../../rules/rule-config';
 import { UNIT_NAMES } from '../../../rules/unit';

@@ -1,0 +1,118 @@
+import type { RuleConfig } from '../../rule-config';
+import type { ProblemDetails } from '../problems/problem';
+import type { ProblemReport } from '../problems/source-text';
+import type { Fields, RuleLocation } from '../read-fields';
+import type { FieldName } from '../rule-fields';
+import { showText } from '../yaml/yaml-tree';
+
+/** Reports fields of a rule that are invalid or have no effect because of another field of the same rule. */
+export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): void {
+  function report(name: FieldName<'descriptor'>, details: ProblemDetails) {
+    fields.context.report(fields.keyOf(name), details);
+  }
+  if (rule.shareThreshold && !rule.value.includes('*') && !fields.isWrong('value')) {
+    report('share_threshold', {
+      code: 'share-threshold-without-wildcard',
+      message: `share_threshold can only be used with wildcard values (containing '*'), but found key '${showText(rule.key)}'`,
+      advice: 'Write a `value` with a `*`, or remove share_threshold.',
+    });
+  }
+  if (rule.detailedMetric && rule.valueToMetric && !isReadBelow(rule)) {
+    report('value_to_metric', {
+      code: 'ignored-value-to-metric',
+      message: '`value_to_metric` has no effect: detailed_metric already includes the values of all levels',
+      advice: 'Remove one of the two.',
+    });
+  }
+  if (rule.rateLimit === undefined) {
+    if (fields.isWrong('rate_limit')) return;
+    const names = limitFieldsOf(rule);
+    if (rule.detailedMetric) names.push('detailed_metric');
+    for (const name of names) {
+      report(name, {
+        code: 'ignored-without-limit',
+        message: `\`${name}\` has no effect: the rule has no limit`,
+        advice: `Give the rule a \`rate_limit\`, or move \`${name}\` to the rule that has one.`,
+      });
+    }
+  } else if (rule.rateLimit.unlimited) {
+    for (const name of limitFieldsOf(rule)) {
+      report(name, {
+        code: 'ignored-when-unlimited',
+        message: `\`${name}\` has no effect: the rule is unlimited`,
+        advice: `Remove \`${name}\` or \`unlimited\`.`,
+      });
+    }
+  }
+}
+
+/** Whether the `value_to_metric` of a rule has an effect in rules nested in it: those with a limit and without `detailed_metric`. */
+function isReadBelow({ descriptors }: RuleConfig): boolean {
+  return descriptors.some((nested) => (nested.rateLimit && !nested.detailedMetric) || isReadBelow(nested));
+}
+
+/** The fields set in a rule that have an effect only with a limit that counts. */
+function limitFieldsOf(rule: RuleConfig): FieldName<'descriptor'>[] {
+  const names: FieldName<'descriptor'>[] = [];
+  if (rule.shadowMode) names.push('shadow_mode');
+  if (rule.quotaMode) names.push('quota_mode');
+  if (rule.metadata !== undefined) names.push('metadata');
+  return names;
+}
+
+/** What the checks share: where the rules are, and the report. */
+export interface Checked {
+  readonly locations: ReadonlyMap<RuleConfig, RuleLocation>;
+  readonly report: ProblemReport;
+}
+
+/** Keys whose values are addresses of the proxy's clients: there are as many values as clients. */
+const UNBOUNDED_KEYS = new Set(['remote_address', 'masked_remote_address']);
+
+/**
+ * Warns about rules that put an unbounded set of values into statistics keys. Only keys that the proxy itself fills in are
+ * checked: how many values another key has is not known.
+ * @param path the rule, preceded by the rules that contain it
+ */
+export function checkMetric(rule: RuleConfig, path: readonly RuleConfig[], { locations, report }: Checked): void {
+  if (rule.rateLimit === undefined) return;
+  // `detailed_metric` of the rule with the limit writes the values of all levels; `value_to_metric` that of its own level.
+  for (const level of path) {
+    if (!isUnbounded(level)) continue;
+    if (rule.detailedMetric) warn(level, 'detailed_metric', rule);
+    else if (level.valueToMetric) warn(level, 'value_to_metric', level);
+  }
+
+  function warn(level: RuleConfig, field: 'detailed_metric' | 'value_to_metric', owner: RuleConfig) {
+    const location = locations.get(owner);
+    const range = field === 'detailed_metric' ? location?.detailedMetric : location?.valueToMetric;
+    if (location === undefined || range === undefined) return;
+    report.add(location.source, range, {
+      code: 'unbounded-metric',
+      message: `\`${field}\` creates separate statistics for every ${level.key}`,
+      advice: `Remove ${field}; above a maximum, such statistics are counted under the rule's plain key anyway.`,
+    });
+  }
+}
+
+function isUnbounded({ key, value, shareThreshold }: RuleConfig): boolean {
+  return UNBOUNDED_KEYS.has(key) && !shareThreshold && (value === '' || value.includes('*'));
+}
+
+/**
+ * Warns about a limit of 0, which rejects every request that matches, where no level of the path has a `value`: elsewhere 0
+ * often means "no limit". A `value` on any level, even `*`, shows that the ban is intended.
+ * @param path the rule, preceded by the rules that contain it
+ */
+export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], { locations, report }: Checked): void {
+  const limit = rule.rateLimit;
+  if (limit === undefined || limit.unlimited || limit.requestsPerUnit !== 0 || rule.shadowMode) return;
+  if (path.some(({ value }) => value !== '')) return;
+  const location = locations.get(rule);
+  if (location?.requestsPerUnit === undefined) return;
+  report.add(location.source, location.requestsPerUnit, {
+    code: 'zero-limit-for-all',
+    message: 'a limit of 0 rejects every request with this key, for every value',
+    advice: 'To allow them all, write `unlimited: true`; if the ban is intended, add `value: "*"` to make it explicit.',
+  });
+}

@@ -1,0 +1,108 @@
+import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
+import type { ProblemCode } from './problems/problem';
+
+/**
+ * A kind of value. `text`: a scalar of any type, as it is written. `flag`: a boolean. `count`: a whole number from 0 to 2^32 - 1. `list`:
+ * mappings. `section`: a mapping. `data`: any mapping, of which its reader makes JSON.
+ */
+export type FieldKind = 'text' | 'flag' | 'count' | 'list' | 'section' | 'data';
+
+/** What the value of a field must be. */
+export interface FieldType {
+  readonly kind: FieldKind;
+  /** What it means that the field has no value, for a warning; absent when that is no problem, or a problem of its own. */
+  readonly empty?: string;
+  /** How to write the value, where the kind alone does not say it. */
+  readonly advice?: string;
+  /** Of a number that is not valid. */
+  readonly code?: ProblemCode;
+  /** Whether a mapping that is assigned again extends the one before it, key by key; otherwise it replaces it. */
+  readonly isJoined?: true;
+}
+
+const FLAG = { kind: 'flag', empty: 'it is read as false' } as const;
+const RULES = { kind: 'list', empty: 'it contains no rules' } as const;
+
+/** The keys that have a meaning, by the mapping that they stand in. The JSON schema of rule files has the same ones. */
+export const FIELDS = {
+  'top level': { domain: { kind: 'text' }, descriptors: RULES },
+  descriptor: {
+    key: { kind: 'text' },
+    value: { kind: 'text', empty: 'the rule matches any value' },
+    rate_limit: {
+      kind: 'section',
+      empty: 'the rule has no limit',
+      advice: 'Write `unit` and `requests_per_unit` below it.',
+      isJoined: true,
+    },
+    descriptors: RULES,
+    shadow_mode: FLAG,
+    quota_mode: FLAG,
+    detailed_metric: FLAG,
+    value_to_metric: FLAG,
+    share_threshold: FLAG,
+    metadata: { kind: 'data', empty: 'the rule has none', isJoined: true },
+  },
+  rate_limit: {
+    unit: { kind: 'text' },
+    requests_per_unit: { kind: 'count', code: 'invalid-requests-per-unit' },
+    unlimited: FLAG,
+    name: { kind: 'text' },
+    replaces: { kind: 'list', empty: 'the rule replaces nothing' },
+  },
+  replaces: { name: { kind: 'text' } },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, FieldType>>>>;
+
+export type Section = keyof typeof FIELDS;
+
+/** The names of the fields of a section, or of those of one kind. */
+export type FieldName<S extends Section, K extends FieldKind = FieldKind> = {
+  [Name in keyof (typeof FIELDS)[S]]: (typeof FIELDS)[S][Name] extends { readonly kind: K } ? Name : never;
+}[keyof (typeof FIELDS)[S]] &
+  string;
+
+const PLACES: Readonly<Record<Section, string>> = {
+  'top level': 'at the top level of the file',
+  descriptor: 'in a descriptor',
+  rate_limit: 'in `rate_limit`',
+  replaces: 'in an entry of `replaces`',
+};
+
+const sections = new Map(
+  Object.entries(FIELDS).map(([section, fields]) => [section, new Map(Object.entries<FieldType>(fields))]),
+);
+const everywhere = new Set(Object.values(FIELDS).flatMap((fields) => Object.keys(fields)));
+
+/** The type of a field; undefined when the key has no meaning in this section. */
+export function fieldType(section: Section, key: string): FieldType | undefined {
+  return sections.get(section)?.get(key);
+}
+
+/** The problem of a key that has no meaning in a section, as the rest of a sentence if it has one elsewhere: the Go service accepts it. */
+export function misplacement(section: Section, key: string): { message: string; advice: string } | undefined {
+  if (!everywhere.has(key)) return undefined;
+  return {
+    message: `\`${key}\` has no effect ${PLACES[section]}`,
+    advice: `It has an effect only ${placesOf(key)}; move it there, or remove it.`,
+  };
+}
+
+/** The advice for a key that is unknown: the known key that was probably meant. */
+export function suggestKey(section: Section, key: string): string {
+  const here = nearestName(key, Object.keys(FIELDS[section]), KEY_TOLERANCE);
+  if (here !== undefined) return `Did you mean \`${here}\`?`;
+  const elsewhere = nearestName(key, everywhere, KEY_TOLERANCE);
+  if (elsewhere === undefined) return listKeys(section);
+  return `Did you mean \`${elsewhere}\`? It belongs ${placesOf(elsewhere)}.`;
+}
+
+export function listKeys(section: Section): string {
+  const names = Object.keys(FIELDS[section]).map((name) => `\`${name}\``);
+  return `The keys allowed here are ${names.join(', ')}.`;
+}
+
+function placesOf(key: string): string {
+  return Object.entries(PLACES)
+    .flatMap(([section, place]) => (sections.get(section)?.has(key) === true ? [place] : []))
+    .join(' or ');
+}
