@@ -52,6 +52,11 @@ describe('requests and bytes that are rejected', () => {
   });
 });
 
+it('a warning about calls that nothing limits has their values at level debug, as other lines do', async () => {
+  await shop.client.shouldRateLimit('shop', ['plan=free']);
+  await shop.weir.line(/level=warning msg="calls are not limited: .* descriptors="plan=free"/);
+});
+
 describe('a heap snapshot', () => {
   /** The response to a request for a snapshot, whose body has not been read. */
   function request(): Promise<IncomingMessage> {

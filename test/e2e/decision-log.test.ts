@@ -50,6 +50,11 @@ describe('the decision log', () => {
     });
     expect(second).toMatchObject({ traceId: TRACE, descriptors: [{ count: 3 }] });
     expect(others).toEqual([]);
+    // Whoever reads it knows the values of the callers anyway.
+    await shop.weir.until('the warning', async () => {
+      await shop.client.shouldRateLimit('shop', ['plan=free']);
+      return /msg="calls are not limited: .* descriptors="plan=free"/.test(shop.weir.output);
+    });
   });
 
   it('has every decision and rejection in a file with all, continues after a rename, and is complete at the end', async () => {

@@ -1,3 +1,4 @@
+import { closeSync, constants, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { NamedPipe } from '../support/processes/named-pipe';
 import { WeirProcess } from '../support/processes/weir-process';
@@ -32,6 +33,28 @@ it('decisions continue while standard output is not read, and the lines of their
   await shop.weir.line(/level=info msg="lines of the decision log are written again" dropped=\d+/);
   await shop.drain();
   expect(pipe.text.split('\n').filter((line) => line.startsWith('{')).length).toBeGreaterThan(100);
+});
+
+describe('the log and the decision log, on an output that accepts nothing', () => {
+  it.each<[kind: string, make: (pipe: NamedPipe) => string | undefined]>([
+    ['a pipe that is not read', (pipe) => void pipe.fill()],
+    ['a full disk', () => '/dev/full'],
+    ['a named pipe without a reader', (pipe) => void pipe.closeReader()],
+  ])('keep the service from nothing, and count what they drop: %s', async (_, make) => {
+    using pipe = new NamedPipe();
+    const device = make(pipe);
+    const stderr = device === undefined ? pipe.writer : openSync(device, constants.O_WRONLY);
+    const env = {
+      LOG_LEVEL: 'debug',
+      DECISION_LOG: 'all',
+      DECISION_LOG_OUTPUT: device ?? pipe.path,
+      DISABLE_STATS: 'true',
+    };
+    await using shop = await Shop.start({ env, outputs: { stderr } });
+    if (device !== undefined) closeSync(stderr);
+    for (const name of ['log', 'decision_log']) await shop.dropLines(`ratelimit.${name}.dropped`);
+    await shop.drain();
+  });
 });
 
 describe('an exception that nothing catches', () => {

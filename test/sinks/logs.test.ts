@@ -1,5 +1,9 @@
 import { DecisionError } from '../../src/limiter/decision-error';
 import { BoundedLines, type BoundedLinesOptions } from '../../src/sinks/logs/bounded-lines';
+import { unmatchedWarnings } from '../../src/sinks/logs/unmatched-warnings';
+import { RecordedLog } from '../support/data/recorded-log';
+import { request } from '../support/data/requests';
+import { limit, rulesetOf } from '../support/data/rules';
 import { LOG_LEVELS, type LoggerOptions, createLogger, describeError } from '../../src/sinks/logs/logger';
 
 const RFC_3339 = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
@@ -134,6 +138,28 @@ test('a text contains no part of a secret at the place where it is cut off', () 
   for (let before = 65_520; before <= 65_540; before += 1) log.error(`${'x'.repeat(before)}hunter2${rest}`);
   const ends = lines.map((line) => /x([^x]*)…/.exec(line)?.[1]);
   expect(new Set(ends)).toEqual(new Set(['', '*', '**', '***']));
+});
+
+describe('the warning about calls that nothing limits', () => {
+  const ruleset = rulesetOf('shop', { key: 'user', value: 'anna', rateLimit: limit(1, 'DAY') });
+
+  it.each([
+    [true, 'user=anne,plan=free', "entry 1 has the value 'anne', but the rule 'anna'"],
+    [false, 'user,plan', "entry 1 has another value than the rule: 'anna'"],
+  ])(
+    'has the nearest rule, and values of the call only if they may be shown: %s',
+    (showsValues, descriptors, difference) => {
+      const log = new RecordedLog();
+      unmatchedWarnings(log, showsValues).found(request('shop', ['user=anne,plan=free']), ruleset, 0);
+      expect(log.lines).toEqual([
+        {
+          level: 'warn',
+          message: 'calls are not limited: no rule matches their descriptors',
+          fields: { domain: 'shop', descriptors, nearest: 'shop.user_anna', difference },
+        },
+      ]);
+    },
+  );
 });
 
 /** Lines whose output accepts a text when the test does. */

@@ -1,10 +1,11 @@
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs';
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppendedFile } from '../../src/sinks/text-outputs';
 import { NamedPipe } from '../support/processes/named-pipe';
+import { SocketFolder, UnixReceiver } from '../support/servers/unix-stream-receiver';
 import { until } from '../support/waiting/until';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 
@@ -212,8 +213,25 @@ describe('a file to which texts are appended', () => {
     expect(pipe.text).toBe('one\n');
   });
 
+  it('may be a named pipe that gets its reader later: what is written before that fails', async () => {
+    using pipe = new NamedPipe();
+    pipe.closeReader();
+    const file = await open(pipe.path);
+    expect(await write(file, 'lost\n')).toBe('ENXIO');
+    const reader = openSync(pipe.path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      await until('a write', async () => (await write(file, 'kept\n')) === undefined);
+      expect(readSync(reader, Buffer.alloc(100))).toBe(5);
+    } finally {
+      closeSync(reader);
+    }
+  });
+
   it('is rejected when it cannot be opened', async () => {
     await writeFile(path, '');
     await expect(AppendedFile.open(join(path, 'below-a-file'))).rejects.toThrow('ENOTDIR');
+    using sockets = new SocketFolder();
+    await using _ = await UnixReceiver.start(sockets.path);
+    await expect(AppendedFile.open(sockets.path)).rejects.toThrow('ENXIO');
   });
 });
