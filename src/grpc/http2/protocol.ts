@@ -104,7 +104,6 @@ const SETTING_BYTES = 6;
 
 /** The settings of the peer that affect what the server sends (RFC 9113, section 6.5.2). */
 export class PeerSettings {
-  headerTableBytes = DEFAULT_HEADER_TABLE_BYTES;
   initialWindowBytes = DEFAULT_WINDOW_BYTES;
   /** Advisory: the server may exceed it. */
   maxHeaderListBytes = Infinity;
@@ -121,7 +120,6 @@ export class PeerSettings {
       const value = source.readUInt32BE(at + 2);
       switch (source.readUInt16BE(at)) {
         case Setting.HEADER_TABLE_SIZE:
-          this.headerTableBytes = value;
           this.smallestHeaderTableBytes = Math.min(this.smallestHeaderTableBytes, value);
           break;
         case Setting.INITIAL_WINDOW_SIZE:

@@ -9,7 +9,6 @@ const NO_CONTENT_LENGTH = -1;
  */
 export class RequestHead {
   method = '';
-  scheme = '';
   path = '';
   /** `:authority`, or `host` if there is no `:authority`; undefined if there is neither. */
   authority: string | undefined;
@@ -67,7 +66,6 @@ export class RequestHead {
     } else if (method === undefined || scheme === undefined || path === undefined) return false;
 
     this.method = method;
-    this.scheme = scheme ?? '';
     this.path = path ?? '';
     this.authority = authority ?? host;
     this.contentLength = contentLength === undefined ? NO_CONTENT_LENGTH : Number(contentLength);

@@ -2,10 +2,10 @@ import { DecisionError } from '../../limiter/decision-error';
 import { MAX_TEXT } from '../../limiter/request-bounds';
 
 /** Bytes of the longest text for which {@link shortAscii} is the fastest way. */
-export const SHORT_TEXT = 24;
+const SHORT_TEXT = 24;
 
 /** Reads a short text faster than a call of the decoder; undefined when it is not all ASCII. */
-export function shortAscii(bytes: Uint8Array, start: number, end: number): string | undefined {
+function shortAscii(bytes: Uint8Array, start: number, end: number): string | undefined {
   let text = '';
   for (let index = start; index < end; index += 1) {
     const byte = bytes[index] as number;
@@ -22,7 +22,7 @@ const SLOTS = 512;
  * string, keeps its hash: looking it up in a map is cheaper, too. The bytes select one of a fixed number of slots, and all of them
  * are compared. Not for values: with many different ones, replacing the names costs more than is gained.
  */
-export class NameMemo {
+class NameMemo {
   readonly #slots: (string | undefined)[] = Array.from({ length: SLOTS });
 
   /** Reads `bytes[start, end)`, as {@link shortAscii}. */
@@ -53,8 +53,8 @@ export class ProtobufError extends Error {
 export const WireType = { VARINT: 0, I64: 1, LEN: 2, GROUP_START: 3, GROUP_END: 4, I32: 5 } as const;
 
 /**
- * Fields of a message, those of nested messages and unknown ones included. It bounds the time that a message can take however
- * it is compressed; a request with as many descriptors and entries as are accepted has fewer than 40,000.
+ * Fields of a message, those of nested messages and unknown ones included. It bounds the time that a message can take; a
+ * request with as many descriptors and entries as are accepted has fewer than 40,000.
  */
 const MAX_FIELDS = 65_536;
 /**

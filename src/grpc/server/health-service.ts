@@ -11,7 +11,7 @@ const SERVICE = '/grpc.health.v1.Health';
 /** The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit service. */
 const NAMES: readonly string[] = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
 
-/** The names are short. What a large message consists of would take long to skip, and a few bytes can decompress to one. */
+/** The names are short, and what a large message consists of would take long to skip. */
 const MAX_REQUEST_BYTES = 1_024;
 
 /**

@@ -43,24 +43,30 @@ const METADATA = 4;
 const GRPC = 'application/grpc';
 const NOTHING = Buffer.alloc(0);
 
-/** A request that is rejected by its headers, with this header block as the response. */
+/** A request that is rejected by its headers. */
 class RejectedRequest implements RequestMeaning {
-  constructor(readonly response: Buffer) {}
+  readonly #response: Buffer;
+
+  constructor(...response: Parameters<typeof trailersOnly>) {
+    this.#response = trailersOnly(...response);
+  }
 
   open(streams: Streams, stream: Stream): void {
-    streams.sendTrailers(stream, this.response);
+    streams.sendTrailers(stream, this.#response);
   }
 }
 
 const UNSUPPORTED_MEDIA_TYPE = new RejectedRequest(
-  trailersOnly(415, GrpcStatus.INVALID_ARGUMENT, 'content-type is not application/grpc'),
+  415,
+  GrpcStatus.INVALID_ARGUMENT,
+  'content-type is not application/grpc',
 );
-const METHOD_NOT_ALLOWED = new RejectedRequest(
-  trailersOnly(405, GrpcStatus.INTERNAL, 'gRPC calls must use POST', [['allow', 'POST']]),
-);
-const NO_AUTHORITY = new RejectedRequest(trailersOnly(400, GrpcStatus.INTERNAL, ':authority is missing'));
-const BAD_TIMEOUT = new RejectedRequest(trailersOnly(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout'));
-const UNIMPLEMENTED = new RejectedRequest(trailersOnly(200, GrpcStatus.UNIMPLEMENTED, 'unknown service or method'));
+const METHOD_NOT_ALLOWED = new RejectedRequest(405, GrpcStatus.INTERNAL, 'gRPC calls must use POST', [
+  ['allow', 'POST'],
+]);
+const NO_AUTHORITY = new RejectedRequest(400, GrpcStatus.INTERNAL, ':authority is missing');
+const BAD_TIMEOUT = new RejectedRequest(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout');
+const UNIMPLEMENTED = new RejectedRequest(200, GrpcStatus.UNIMPLEMENTED, 'unknown service or method');
 
 /** A method: one of the two handlers. */
 interface Method {

@@ -21,7 +21,7 @@ export const HUFFMAN_CODE_LENGTHS: readonly number[] = [
   20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
   26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
 ];
-export const EOS_CODE_LENGTH = 30;
+const EOS_CODE_LENGTH = 30;
 
 const EOS = 256;
 /** The decoder reads 4 bits per step. No code is shorter than 5 bits, so a step yields at most one byte. */
