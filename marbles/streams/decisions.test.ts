@@ -3,7 +3,7 @@ import type { RunHelpers, TestScheduler } from 'rxjs/testing';
 import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
-import type { LimiterOptions } from '../../src/limiter/options';
+import type { LimiterOptions } from '../../src/limiter/decision';
 import { Code } from '../../src/limiter/verdict';
 import { SERVICE_ERRORS, Statistics } from '../../src/statistics/statistics';
 import { type Decisions, decisions } from '../../src/streams/decisions';

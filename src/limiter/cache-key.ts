@@ -19,14 +19,17 @@ export function cacheKeyBody(
   entries: readonly Entry[],
   rule: Rule | undefined,
 ): string {
-  const path = rule?.path;
   let body = `${prefix}${domain}_`;
   for (let level = 0; level < entries.length; level += 1) {
-    const { key, value } = entries[level] as Entry;
-    const step = path?.[level];
-    body += `${key}_${step?.shareThreshold ? step.value : value}_`;
+    body += `${(entries[level] as Entry).key}_${countedValue(entries, level, rule)}_`;
   }
   return body;
+}
+
+/** The value of an entry as the cache key contains it. */
+export function countedValue(entries: readonly Entry[], level: number, rule: Rule | undefined): string {
+  const step = rule?.path[level];
+  return step?.shareThreshold ? step.value : (entries[level] as Entry).value;
 }
 
 /** The indices of the levels whose request values are part of the rule's cache keys. */

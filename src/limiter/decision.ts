@@ -1,17 +1,51 @@
 import type { JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
+import type { RuleStatistics } from '../statistics/rule-statistics';
+import type { AppliedLimit, LimitOptions } from './applied-limit';
 import { windowStart } from './cache-key';
-import { decisionsMetadata } from './decisions-metadata';
-import { dynamicMetadata } from './dynamic-metadata';
-import type { LimitedDescriptor } from './limited-descriptor';
-import { countOverByLocalCache, judge } from './judge';
-import type { LimiterOptions } from './options';
+import { decisionsMetadata, dynamicMetadata } from './metadata';
+import type { Offenders } from './offenders';
 import type { OverLimitCache } from './over-limit-cache';
-import { OverallCode } from './overall-code';
 import type { Descriptor, RateLimitRequest } from './request';
-import type { Resolution } from './resolution';
-import { responseHeaders } from './response-headers';
-import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from './verdict';
+import type { LimitedDescriptor, Resolution } from './resolution';
+import type { UnmatchedCalls } from './unmatched-calls';
+import {
+  Code,
+  type DescriptorStatus,
+  type HeaderValue,
+  OverallCode,
+  type ResponseHeaderNames,
+  type Verdict,
+  responseHeaders,
+} from './verdict';
+
+/** The settings of decisions. */
+export interface LimiterOptions extends LimitOptions {
+  /** CACHE_KEY_PREFIX */
+  readonly cacheKeyPrefix: string;
+  /** LocalCacheSizeInBytes; 0 disables the cache */
+  readonly localCacheBytes: number;
+  /** LOCAL_CACHE_MAX_AGE in whole seconds; Infinity: until the window ends */
+  readonly localCacheMaxAge: number;
+  /** STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT */
+  readonly stopIncrementWhenOverLimit: boolean;
+  /** SHADOW_MODE: the overall code is never OVER_LIMIT */
+  readonly shadowMode: boolean;
+  /** QUOTA_MODE: every descriptor is a quota descriptor */
+  readonly quotaMode: boolean;
+  /** Undefined unless LIMIT_RESPONSE_HEADERS_ENABLED */
+  readonly responseHeaders: ResponseHeaderNames | undefined;
+  /** RESPONSE_DYNAMIC_METADATA */
+  readonly dynamicMetadata: boolean;
+  /** RESPONSE_DYNAMIC_METADATA_DECISIONS: whether the dynamic metadata also contains how each code came about */
+  readonly metadataDecisions?: boolean;
+  /** Where calls are reported to which no rule applies; undefined: nowhere (UNMATCHED_WARNINGS) */
+  readonly unmatched?: UnmatchedCalls | undefined;
+  /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
+  readonly offenders?: Offenders | undefined;
+  /** Called with the key of each counter whose hits the store has subtracted: other processes may have it in their local caches */
+  readonly onForgotten?: ((cacheKey: string) => void) | undefined;
+}
 
 const MAX_UINT32 = 4294967295;
 const NO_HEADERS: readonly HeaderValue[] = [];
@@ -177,4 +211,50 @@ function metadataOfAllowed(resolutions: readonly Resolution[], statuses: readonl
     if (resolution.rule?.metadata !== undefined) allowed.push(resolution.rule.metadata);
   });
   return allowed;
+}
+
+/**
+ * Compares a count with a limit and updates the statistics, which are all in hits, not in calls.
+ *
+ * @param hits the call's hits, whether they were added or not
+ * @param after the count after the call's own hits, or the stored count if they were not added. If it is less than `hits`,
+ *   which is possible only when they were not added, the count before is above every threshold, as in the Go service's unsigned
+ *   arithmetic.
+ * @returns whether the count is over the limit, regardless of shadow mode
+ */
+export function judge(limit: AppliedLimit, hits: number, after: number, statistics: RuleStatistics): boolean {
+  const before = after >= hits ? after - hits : Infinity;
+  if (after > limit.requestsPerUnit) {
+    countOver(limit, hits, before, after, statistics);
+    return true;
+  }
+  statistics.withinLimit += hits;
+  if (after > limit.nearThreshold) {
+    statistics.nearLimit += before >= limit.nearThreshold ? hits : after - limit.nearThreshold;
+  }
+  return false;
+}
+
+/** Updates the statistics of a call whose key is over its limit according to the local cache: all its hits are over. */
+export function countOverByLocalCache(limit: AppliedLimit, hits: number, statistics: RuleStatistics): void {
+  statistics.overLimit += hits;
+  statistics.overLimitWithLocalCache += hits;
+  if (limit.shadowMode) statistics.shadowMode += hits;
+}
+
+function countOver(
+  { requestsPerUnit, nearThreshold, shadowMode }: AppliedLimit,
+  hits: number,
+  before: number,
+  after: number,
+  statistics: RuleStatistics,
+): void {
+  let over = hits;
+  if (before < requestsPerUnit) {
+    // The call itself crossed the limit: of the hits up to the limit, those above the threshold were near it.
+    over = after - requestsPerUnit;
+    statistics.nearLimit += requestsPerUnit - Math.max(nearThreshold, before);
+  }
+  statistics.overLimit += over;
+  if (shadowMode) statistics.shadowMode += over;
 }

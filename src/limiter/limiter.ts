@@ -2,23 +2,16 @@ import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { WorkBudget } from '../rules/wildcards';
 import type { Counter } from '../statistics/counter';
-import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
+import { SERVICE_ERRORS, Statistics } from '../statistics/statistics';
 import { limitOfOverride } from './applied-limit';
 import { BoundRule } from './bound-rule';
 import { cacheKeyBody, windowStart } from './cache-key';
-import { Decision, type DecisionContext } from './decision';
-import { LimitedDescriptor } from './limited-descriptor';
-import { explainRequest } from './explanations/explain-request';
-import type { ExplainedRequest } from './explanations/explained-request';
-import type { LimiterOptions } from './options';
-import { OverLimitCache } from './over-limit-cache';
-import { type Matches, isAnyDecided, matchRequest } from './match-request';
-import { hitsOf } from './hits';
-import { isReplaced } from './replaces';
-import { NO_MATCH, type Resolution, UNKNOWN_DOMAIN } from './resolution';
-import type { Descriptor, LimitOverride, RateLimitRequest } from './request';
-import { MAX_MATCHING_STEPS } from './request-bounds';
-import { stopIncrements } from './stop-increments';
+import { Decision, type DecisionContext, type LimiterOptions } from './decision';
+import { ExplainedRequest } from './explained-request';
+import { type Matches, isAnyDecided, isReplaced, matchRequest } from './match-request';
+import { OverLimitCache, TrialCache } from './over-limit-cache';
+import { type Descriptor, type LimitOverride, MAX_MATCHING_STEPS, type RateLimitRequest, hitsOf } from './request';
+import { LimitedDescriptor, NO_MATCH, type Resolution, UNKNOWN_DOMAIN } from './resolution';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
@@ -32,6 +25,7 @@ const UNKNOWN_DOMAINS = 'other';
 export class Limiter {
   readonly #options: LimiterOptions;
   readonly #statistics: Statistics;
+  readonly #isTrial: boolean;
   readonly #context: DecisionContext;
   readonly #serviceErrors: Counter;
   readonly #unknownDomains: Counter;
@@ -39,18 +33,20 @@ export class Limiter {
   /** Renewed for each request. */
   readonly #budget = new WorkBudget(MAX_MATCHING_STEPS);
 
-  constructor(options: LimiterOptions, statistics: Statistics) {
+  /** @param trialCache the local cache of a trial, which keeps nothing with the rules; see {@link explain} */
+  constructor(options: LimiterOptions, statistics: Statistics, trialCache?: TrialCache) {
     this.#options = options;
     this.#statistics = statistics;
+    this.#isTrial = trialCache !== undefined;
     this.#context = {
       options,
-      overLimitCache: new OverLimitCache(options.localCacheBytes, options.localCacheMaxAge),
+      overLimitCache: trialCache ?? new OverLimitCache(options.localCacheBytes, options.localCacheMaxAge),
       globalShadowMode: statistics.counter('ratelimit.service.global_shadow_mode'),
     };
     this.#serviceErrors = statistics.counter(SERVICE_ERRORS);
     this.#unknownDomains = statistics.counter('ratelimit.service.unknown_domain');
     this.#noMatch = statistics.counter('ratelimit.service.no_match');
-    if (options.localCacheBytes > 0) publishCacheStatistics(this.#context.overLimitCache, statistics);
+    if (options.localCacheBytes > 0) this.#context.overLimitCache.publish(statistics);
   }
 
   /**
@@ -73,13 +69,15 @@ export class Limiter {
   }
 
   /**
-   * What {@link begin} would do with a request, without counting anything.
+   * What {@link begin} would do with a request: a decision with statistics of its own and a local cache that is only read, so that
+   * nothing is counted.
    *
    * @throws DecisionError as {@link begin}
    */
   explain(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): ExplainedRequest {
-    const { overLimitCache } = this.#context;
-    return explainRequest(request, { options: this.#options, overLimitCache, ruleset, now });
+    const options = { ...this.#options, offenders: undefined, unmatched: undefined, onForgotten: undefined };
+    const trial = new Limiter(options, new Statistics(0), new TrialCache(this.#context.overLimitCache));
+    return new ExplainedRequest(trial.begin(request, ruleset, now), options, Math.floor(now / 1000));
   }
 
   /** Removes a counter that an operator has changed from the local cache. */
@@ -193,6 +191,7 @@ export class Limiter {
   }
 
   #bind(rule: Rule): BoundRule {
+    if (this.#isTrial) return new BoundRule(rule, this.#options, this.#statistics);
     const { bound } = rule;
     if (bound instanceof BoundRule && bound.statistics === this.#statistics) return bound;
     const created = new BoundRule(rule, this.#options, this.#statistics);
@@ -201,16 +200,18 @@ export class Limiter {
   }
 }
 
-function publishCacheStatistics(cache: OverLimitCache, statistics: Statistics): void {
-  const gauges = {
-    entryCount: () => cache.size,
-    hitCount: () => cache.hits,
-    missCount: () => cache.misses,
-    lookupCount: () => cache.hits + cache.misses,
-    expiredCount: () => cache.expired,
-    evacuateCount: () => cache.evicted,
-    overwriteCount: () => cache.overwritten,
-    averageAccessTime: () => cache.averageAccessTime,
-  };
-  for (const [name, read] of Object.entries(gauges)) statistics.gauge(`ratelimit.localcache.${name}`, read);
+/**
+ * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: if the local cache reports a key as over, no hits are added; otherwise the store
+ * decides in one step. Negative hits are not affected.
+ */
+function stopIncrements(operations: readonly LimitedDescriptor[], isAnyOver: boolean): readonly LimitedDescriptor[] {
+  const additions = operations.filter(({ isNegative }) => !isNegative);
+  if (isAnyOver) {
+    for (const addition of additions) addition.hits = 0;
+  } else if (additions.length > 1) {
+    // Negative hits are part of the step, because they lower the count on which later additions are judged.
+    const guard = { operations: operations.length };
+    for (const operation of operations) operation.guard = guard;
+  }
+  return operations;
 }

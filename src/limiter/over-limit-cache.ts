@@ -1,6 +1,6 @@
-import { KeyRemovals } from './key-removals';
+import type { Statistics } from '../statistics/statistics';
 import { ownText, tableKey, textBytes } from '../text/table-key';
-import { WideMap } from '../text/wide-map';
+import { WideMap, hashOf } from '../text/wide-map';
 
 /** The estimated memory of an entry in addition to its key: the map's slot, the object and its numbers. */
 const ENTRY_OVERHEAD_BYTES = 120;
@@ -141,6 +141,21 @@ export class OverLimitCache {
     this.#now = nowSeconds;
   }
 
+  /** Makes the numbers of the cache statistics. */
+  publish(statistics: Statistics): void {
+    const gauges = {
+      entryCount: () => this.size,
+      hitCount: () => this.hits,
+      missCount: () => this.misses,
+      lookupCount: () => this.hits + this.misses,
+      expiredCount: () => this.expired,
+      evacuateCount: () => this.evicted,
+      overwriteCount: () => this.overwritten,
+      averageAccessTime: () => this.averageAccessTime,
+    };
+    for (const [name, read] of Object.entries(gauges)) statistics.gauge(`ratelimit.localcache.${name}`, read);
+  }
+
   #append(entry: OverLimit): void {
     this.#entries.set(entry.key, entry);
     if (entry.older === undefined) this.#oldest = entry;
@@ -164,6 +179,52 @@ export class OverLimitCache {
   }
 }
 
+/** The cache of a decision that is only tried: it reads another cache, and changes nothing in it. */
+export class TrialCache extends OverLimitCache {
+  readonly #cache: OverLimitCache;
+  readonly #removed = new Set<string>();
+
+  constructor(cache: OverLimitCache) {
+    super(0);
+    this.#cache = cache;
+  }
+
+  override isOver(cacheKey: string, limit: number, nowSeconds: number): boolean {
+    return !this.#removed.has(cacheKey) && this.#cache.holds(cacheKey, limit, nowSeconds);
+  }
+
+  override remove(cacheKey: string): void {
+    this.#removed.add(cacheKey);
+  }
+}
+
 function costOf(key: string): number {
   return ENTRY_OVERHEAD_BYTES + textBytes(key);
+}
+
+const GROUP_BITS = 10;
+
+/**
+ * When keys were removed, in a bounded amount of memory: the last removal of each of 1,024 groups of keys. Of a key that was not
+ * removed it may say so because of another one of its group.
+ */
+class KeyRemovals {
+  /** The number of the last removal of each group; 0 if there was none. */
+  readonly #last = new Float64Array(2 ** GROUP_BITS);
+  /** How many there were. */
+  count = 0;
+
+  add(key: string): void {
+    this.count += 1;
+    this.#last[groupOf(key)] = this.count;
+  }
+
+  /** Whether a key was removed after the first `count` removals. */
+  hasSince(key: string, count: number): boolean {
+    return (this.#last[groupOf(key)] as number) > count;
+  }
+}
+
+function groupOf(key: string): number {
+  return hashOf(key) >>> (32 - GROUP_BITS);
 }

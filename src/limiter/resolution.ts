@@ -1,5 +1,42 @@
 import type { Rule } from '../rules/rule-tree';
-import type { LimitedDescriptor } from './limited-descriptor';
+import { plainStatisticsKey } from '../rules/statistics-key';
+import type { RuleStatistics } from '../statistics/rule-statistics';
+import type { AppliedLimit } from './applied-limit';
+import { type CounterOperation, type Guard, LARGEST_COUNT } from './counter-operation';
+
+/**
+ * A descriptor with the limit that applies to it, during a decision. It is also its counter operation, so that the common case
+ * needs no further allocation.
+ */
+export class LimitedDescriptor implements CounterOperation {
+  /** The operation for the store: the call's hits, negative to subtract, 0 only to read. */
+  hits: number;
+  guard: Guard | undefined = undefined;
+  /** The count after the operation, set when it is known. */
+  after = 0;
+  /** The key is over its limit according to the local cache, so the store is not called. */
+  overByLocalCache = false;
+
+  constructor(
+    readonly applied: AppliedLimit,
+    readonly key: string,
+    readonly statistics: RuleStatistics,
+    /** The hits of the call, which the statistics count whether they are added or not. */
+    readonly callHits: number,
+    readonly isNegative: boolean,
+  ) {
+    this.hits = isNegative ? -callHits : callHits;
+  }
+
+  get windowSeconds(): number {
+    return this.applied.windowSeconds;
+  }
+
+  /** Hits that are subtracted have none, also when there are 0 of them. */
+  get limit(): number {
+    return this.isNegative ? LARGEST_COUNT : this.applied.requestsPerUnit;
+  }
+}
 
 /** What applies to a descriptor, or why nothing does. */
 export type ResolutionKind =
@@ -27,3 +64,48 @@ export interface Resolution {
 
 export const NO_MATCH: Resolution = { kind: 'no_match', limited: undefined, rule: undefined };
 export const UNKNOWN_DOMAIN: Resolution = { kind: 'unknown_domain', limited: undefined, rule: undefined };
+
+/** Why a descriptor has its code. */
+export type OutcomeReason =
+  | Exclude<ResolutionKind, 'limited'>
+  | 'within_limit'
+  /** In shadow mode, the code is OK nevertheless. */
+  | 'over_limit'
+  /** The local cache knows the counter to be over its limit, so that it was not counted. */
+  | 'over_limit_in_local_cache'
+  /** Negative hits were subtracted, which is always OK. */
+  | 'negative_hits';
+
+/** How the code of a descriptor came about, for what reports it: logs, metadata, the operators' API. */
+export interface DescriptorOutcome {
+  readonly reason: OutcomeReason;
+  /**
+   * The path of the rule that matches, as `/rlconfig` shows it: `domain.key_value.key2`. Undefined without one, and for a limit
+   * that was sent with the request.
+   */
+  readonly rule: string | undefined;
+  /** The count after the call; undefined when nothing was counted. */
+  readonly count: number | undefined;
+  /** The rule that limits the descriptor is in shadow mode. */
+  readonly isShadow: boolean;
+}
+
+/** The outcome of a descriptor of a decision that has its verdict. */
+export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcome {
+  if (limited === undefined || kind !== 'limited') {
+    return { reason: kind as OutcomeReason, rule: rule && plainStatisticsKey(rule), count: undefined, isShadow: false };
+  }
+  const { applied, overByLocalCache, isNegative, after } = limited;
+  return {
+    reason: overByLocalCache
+      ? 'over_limit_in_local_cache'
+      : isNegative
+        ? 'negative_hits'
+        : after > applied.requestsPerUnit
+          ? 'over_limit'
+          : 'within_limit',
+    rule: rule && applied.path,
+    count: overByLocalCache ? undefined : after,
+    isShadow: applied.shadowMode,
+  };
+}

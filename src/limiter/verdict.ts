@@ -43,3 +43,66 @@ export interface HeaderValue {
   readonly key: string;
   readonly value: string;
 }
+
+/**
+ * Combines the statuses into the overall code: OVER_LIMIT if any descriptor that is not a quota is over its limit, or if there are
+ * quota descriptors and all of them are over their limits.
+ */
+export class OverallCode {
+  #isOver = false;
+  #quotas = 0;
+  #quotasAllowed = 0;
+
+  add(code: Code, isQuota: boolean): void {
+    if (!isQuota) {
+      if (code === Code.OVER_LIMIT) this.#isOver = true;
+      return;
+    }
+    this.#quotas += 1;
+    if (code === Code.OK) this.#quotasAllowed += 1;
+  }
+
+  get code(): Code {
+    return this.#isOver || (this.#quotas > 0 && this.#quotasAllowed === 0) ? Code.OVER_LIMIT : Code.OK;
+  }
+}
+
+/** The names of the three response headers, as they are sent. */
+export interface ResponseHeaderNames {
+  readonly limit: string;
+  readonly remaining: string;
+  readonly reset: string;
+}
+
+/**
+ * The limit, remaining and reset headers of one selected status: the last one that is over its limit and not of a quota
+ * descriptor, otherwise the first of those with the fewest remaining requests. Empty if no status has a limit.
+ *
+ * @param quotas for each status, whether it is that of a quota descriptor
+ */
+export function responseHeaders(
+  names: ResponseHeaderNames,
+  statuses: readonly DescriptorStatus[],
+  quotas: readonly boolean[],
+): readonly HeaderValue[] {
+  const selected = select(statuses, quotas);
+  if (selected?.currentLimit === undefined) return [];
+  return [
+    { key: names.limit, value: String(selected.currentLimit.requestsPerUnit) },
+    { key: names.remaining, value: String(selected.limitRemaining) },
+    { key: names.reset, value: String(selected.secondsUntilReset) },
+  ];
+}
+
+function select(statuses: readonly DescriptorStatus[], quotas: readonly boolean[]): DescriptorStatus | undefined {
+  let selected: DescriptorStatus | undefined;
+  let fewest = Infinity;
+  statuses.forEach((status, index) => {
+    if (status.currentLimit === undefined) return;
+    const isOver = status.code === Code.OVER_LIMIT && !quotas[index];
+    if (!isOver && status.limitRemaining >= fewest) return;
+    selected = status;
+    fewest = status.limitRemaining;
+  });
+  return selected;
+}

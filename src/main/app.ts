@@ -1,6 +1,6 @@
 import { type Observable, Subscription, defer, of } from 'rxjs';
 import { Limiter } from '../limiter/limiter';
-import { Offenders } from '../limiter/offenders/offenders';
+import { Offenders } from '../limiter/offenders';
 import { LocalDecisions } from '../operators/decisions';
 import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
@@ -152,9 +152,9 @@ export function offenderSource(offenders: Offenders | undefined): OffenderSource
   return { top: async (query) => offenders?.top(query, Math.floor(Date.now() / 1000)) ?? [] };
 }
 
-function offendersOf({ settings: { offendersSize, offendersWindow, cacheKeyPrefix } }: App): Offenders | undefined {
+function offendersOf({ settings: { offendersSize, offendersWindow } }: App): Offenders | undefined {
   if (offendersSize === 0) return undefined;
-  return new Offenders({ capacity: offendersSize, windowSeconds: offendersWindow / 1000, cacheKeyPrefix });
+  return new Offenders({ capacity: offendersSize, windowSeconds: offendersWindow / 1000 });
 }
 
 /** How the decisions of a process end when its servers take no more calls: those in flight first, then what carries them. */

@@ -1,8 +1,7 @@
-import type { LimiterOptions } from '../limiter/options';
+import type { LimiterOptions } from '../limiter/decision';
 import type { LoadedSettings } from '../settings/read-settings';
 import { type InstancePrefix, type Settings, sectionOf } from '../settings/settings';
-import type { InstanceOptions, KvstoreOptions } from '../sinks/counters/kvstore/deployment';
-import { replacementProblem } from '../sinks/counters/kvstore/deployment';
+import { type InstanceOptions, type KvstoreOptions, replacementProblem } from '../sinks/counters/kvstore/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Log } from '../streams/ports/log';
 import { currentSecret } from '../sources/secret-files';

@@ -1,6 +1,6 @@
 import type { DecisionError } from '../limiter/decision-error';
 import { windowStart } from '../limiter/cache-key';
-import type { LimitedDescriptor } from '../limiter/limited-descriptor';
+import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Rule } from '../rules/rule-tree';

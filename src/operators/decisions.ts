@@ -1,5 +1,5 @@
-import type { ExplainedRequest } from '../limiter/explanations/explained-request';
-import type { Offender, OffenderQuery } from '../limiter/offenders/offender';
+import type { ExplainedRequest } from '../limiter/explained-request';
+import type { Offender, OffenderQuery } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Ruleset } from '../rules/ruleset';
 import type { CurrentConfig } from '../streams/current-config';

@@ -1,10 +1,9 @@
 import type { DecisionError } from '../limiter/decision-error';
 import { isQuota } from '../limiter/decision';
-import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explanations/explained-request';
+import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explained-request';
 import { windowStart } from '../limiter/cache-key';
-import type { LimitedDescriptor } from '../limiter/limited-descriptor';
-import { OverallCode } from '../limiter/overall-code';
-import { Code, type DescriptorStatus, type Verdict } from '../limiter/verdict';
+import type { LimitedDescriptor } from '../limiter/resolution';
+import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
 import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from '../streams/ports/operator';
 import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 

@@ -1,13 +1,11 @@
-import type { Explanation as Match, Candidate, ExplainedLevel } from '../rules/explain';
-import { explainMatch } from '../rules/explain';
+import { type Candidate, type ExplainedLevel, type Explanation as Match, explainMatch } from '../rules/explain';
 import { nearestRule } from '../rules/nearest-rule';
 import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { listedStatisticsKey } from '../rules/statistics-key';
 import { WorkBudget } from '../rules/wildcards';
 import { escapeStatisticsKey } from '../statistics/escape';
-import { MAX_MATCHING_STEPS } from '../limiter/request-bounds';
-import type { Descriptor, RateLimitRequest } from '../limiter/request';
+import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest } from '../limiter/request';
 import type { ExplainedStep, RuleReference } from '../streams/ports/operator';
 import { excerpt } from '../text/excerpt';
 

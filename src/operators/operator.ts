@@ -1,4 +1,4 @@
-import type { Offender, OffenderQuery } from '../limiter/offenders/offender';
+import type { Offender, OffenderQuery } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/current-config';

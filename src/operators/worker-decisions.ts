@@ -1,8 +1,7 @@
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
-import { mergeOffenders } from '../limiter/offenders/merge-offenders';
-import type { Offender, OffenderQuery, OffenderSummary } from '../limiter/offenders/offender';
-import { type Offenders, topOf } from '../limiter/offenders/offenders';
+import { type Offender, type OffenderQuery, type OffenderSummary, mergeOffenders, topOf } from '../limiter/offender';
+import type { Offenders } from '../limiter/offenders';
 import type { RateLimitRequest } from '../limiter/request';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type {

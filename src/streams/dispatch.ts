@@ -1,5 +1,5 @@
 import { DecisionError } from '../limiter/decision-error';
-import { guardedHits } from '../limiter/guards';
+import { guardedHits } from '../limiter/counter-operation';
 import type { Lanes } from './lanes';
 import type { CounterInstance, CounterLane, Counters } from './ports/counters';
 import type { CallTrace } from './ports/tracer';

@@ -2,7 +2,7 @@ import { readRuleFiles } from '../../src/rules/files/read-rule-files';
 import { formatProblem } from '../../src/rules/files/problems/problem';
 import { type Ruleset, buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
-import type { LimiterOptions } from '../../src/limiter/options';
+import type { LimiterOptions } from '../../src/limiter/decision';
 import type { Descriptor } from '../../src/limiter/request';
 import { CODE_NAMES, Code, type DescriptorStatus, type Verdict } from '../../src/limiter/verdict';
 import { descriptor } from '../support/data/requests';

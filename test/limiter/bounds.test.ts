@@ -1,6 +1,5 @@
 import type { DecisionError } from '../../src/limiter/decision-error';
-import type { RateLimitRequest } from '../../src/limiter/request';
-import { MAX_MATCHING_STEPS, MAX_TEXT } from '../../src/limiter/request-bounds';
+import { MAX_MATCHING_STEPS, MAX_TEXT, type RateLimitRequest } from '../../src/limiter/request';
 import { Code } from '../../src/limiter/verdict';
 import { UnmatchedCalls } from '../../src/limiter/unmatched-calls';
 import { unitByName } from '../../src/rules/unit';

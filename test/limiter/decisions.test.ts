@@ -1,5 +1,5 @@
 import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
-import type { LimiterOptions } from '../../src/limiter/options';
+import type { LimiterOptions } from '../../src/limiter/decision';
 import { Code } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../src/limiter/request';
-import type { LimiterOptions } from '../../src/limiter/options';
+import type { LimiterOptions } from '../../src/limiter/decision';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';

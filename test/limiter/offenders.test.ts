@@ -1,8 +1,7 @@
 import fc from 'fast-check';
-import { mergeOffenders } from '../../src/limiter/offenders/merge-offenders';
-import type { Offender, OffenderSummary } from '../../src/limiter/offenders/offender';
-import { Offenders } from '../../src/limiter/offenders/offenders';
-import type { LimiterOptions } from '../../src/limiter/options';
+import { type Offender, type OffenderSummary, mergeOffenders } from '../../src/limiter/offender';
+import { Offenders } from '../../src/limiter/offenders';
+import type { LimiterOptions } from '../../src/limiter/decision';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
@@ -15,8 +14,7 @@ const PERIOD = 600;
 const BANNED: RuleSketch = { key: 'user', rateLimit: limit(0, 'SECOND') };
 
 function watch(rules: readonly RuleSketch[] = [BANNED], options: Partial<LimiterOptions> = {}, capacity = 10) {
-  const { cacheKeyPrefix = '' } = options;
-  const offenders = new Offenders({ capacity, windowSeconds: PERIOD, cacheKeyPrefix });
+  const offenders = new Offenders({ capacity, windowSeconds: PERIOD });
   const service = serve(rules, { ...options, offenders }, START);
   function top(more: { domain?: string; limit?: number } = {}) {
     return offenders.top({ limit: 100, ...more }, Math.floor(service.now / 1000));

@@ -1,4 +1,4 @@
-import type { LimiterOptions } from '../../src/limiter/options';
+import type { LimiterOptions } from '../../src/limiter/decision';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RateLimitConfig } from '../../src/rules/rule-config';

@@ -1,4 +1,4 @@
-import type { ExplainedRequest } from '../../src/limiter/explanations/explained-request';
+import type { ExplainedRequest } from '../../src/limiter/explained-request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import { reasonOf, reasonOfAnswer } from '../../src/operators/explanation';
 import { WorkerDecisions } from '../../src/operators/worker-decisions';

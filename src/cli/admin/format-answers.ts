@@ -1,4 +1,4 @@
-import type { Offender } from '../../limiter/offenders/offender';
+import type { Offender } from '../../limiter/offender';
 import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
 import { placeOf } from '../operators/format-explanation';
 import { visible, visibleLines } from '../visible';

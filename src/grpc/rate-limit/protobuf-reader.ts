@@ -1,5 +1,5 @@
 import { DecisionError } from '../../limiter/decision-error';
-import { MAX_TEXT } from '../../limiter/request-bounds';
+import { MAX_TEXT } from '../../limiter/request';
 
 /** Bytes of the longest text for which {@link shortAscii} is the fastest way. */
 const SHORT_TEXT = 24;

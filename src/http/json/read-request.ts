@@ -2,10 +2,13 @@ import {
   type Descriptor,
   type Entry,
   type LimitOverride,
+  MAX_DESCRIPTORS,
+  MAX_ENTRIES_PER_DESCRIPTOR,
   NO_HITS_ADDEND,
   type RateLimitRequest,
+  countDescriptor,
+  countEntry,
 } from '../../limiter/request';
-import { MAX_DESCRIPTORS, MAX_ENTRIES_PER_DESCRIPTOR, countDescriptor, countEntry } from '../../limiter/request-bounds';
 import { UNIT_NAMES, unitByNumber } from '../../rules/unit';
 import { JsonCursor, quoted } from './json-cursor';
 

@@ -1,6 +1,5 @@
 import { windowStart } from '../../limiter/cache-key';
-import { type CounterOperation, LARGEST_COUNT } from '../../limiter/counter-operation';
-import { guardedHits } from '../../limiter/guards';
+import { type CounterOperation, LARGEST_COUNT, guardedHits } from '../../limiter/counter-operation';
 import { tableKey } from '../../text/table-key';
 
 /** The time to live of new keys in seconds: the window's length plus a random part, so that keys do not all expire together. */

@@ -1,7 +1,6 @@
 import { DecisionError } from '../../limiter/decision-error';
-import { type DescriptorOutcome, outcomeOf } from '../../limiter/descriptor-outcome';
+import { type DescriptorOutcome, type Resolution, outcomeOf } from '../../limiter/resolution';
 import type { Descriptor } from '../../limiter/request';
-import type { Resolution } from '../../limiter/resolution';
 import { CODE_NAMES } from '../../limiter/verdict';
 import type { DecisionLog } from '../../streams/pending';
 import type { Log } from '../../streams/ports/log';

@@ -1,8 +1,7 @@
 import type { Decision } from '../../limiter/decision';
 import { DecisionError } from '../../limiter/decision-error';
-import { outcomeOf } from '../../limiter/descriptor-outcome';
+import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import type { Descriptor, Entry, RateLimitRequest } from '../../limiter/request';
-import type { Resolution } from '../../limiter/resolution';
 import { CODE_NAMES, Code, type CurrentLimit, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
 import { excerpt } from '../../text/excerpt';
 

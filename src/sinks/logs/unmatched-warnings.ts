@@ -1,5 +1,4 @@
-import type { Descriptor, RateLimitRequest } from '../../limiter/request';
-import { MAX_MATCHING_STEPS } from '../../limiter/request-bounds';
+import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest } from '../../limiter/request';
 import { UnmatchedCalls } from '../../limiter/unmatched-calls';
 import { explainMatch } from '../../rules/explain';
 import { nearestRule } from '../../rules/nearest-rule';

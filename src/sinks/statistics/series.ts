@@ -1,4 +1,4 @@
-import type { Offender } from '../../limiter/offenders/offender';
+import type { Offender } from '../../limiter/offender';
 import { QuantileSketch } from '../../statistics/quantile-sketch';
 import type { Tags } from '../../statistics/tags';
 import type { SampleRecorder, Timer } from '../../statistics/timer';

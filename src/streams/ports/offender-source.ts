@@ -1,4 +1,4 @@
-import type { Offender, OffenderQuery } from '../../limiter/offenders/offender';
+import type { Offender, OffenderQuery } from '../../limiter/offender';
 
 /** Where the operators' API finds the callers that are limited most. */
 export interface OffenderSource {

@@ -1,4 +1,4 @@
-import type { Offender, OffenderQuery } from '../../limiter/offenders/offender';
+import type { Offender, OffenderQuery } from '../../limiter/offender';
 import type { Descriptor, RateLimitRequest } from '../../limiter/request';
 import type { Json } from '../../rules/rule-config';
 import type { RulePlace } from '../../rules/rule-config';

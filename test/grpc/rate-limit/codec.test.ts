@@ -4,7 +4,7 @@ import { RateLimitResponse as GeneratedResponse } from '../../../src/gen/envoy/s
 import { decodeRequest } from '../../../src/grpc/rate-limit/decode-request';
 import { encodeResponse } from '../../../src/grpc/rate-limit/encode-response';
 import { ProtobufError } from '../../../src/grpc/rate-limit/protobuf-reader';
-import { MAX_TEXT } from '../../../src/limiter/request-bounds';
+import { MAX_TEXT } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { unitByNumber } from '../../../src/rules/unit';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';

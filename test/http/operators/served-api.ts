@@ -1,7 +1,7 @@
 import { EMPTY } from 'rxjs';
 import type { CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
-import type { Offender } from '../../../src/limiter/offenders/offender';
+import type { Offender } from '../../../src/limiter/offender';
 import { LocalDecisions } from '../../../src/operators/decisions';
 import { LocalOperator, type LocalOperatorOptions } from '../../../src/operators/operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import type { Offender } from '../../../src/limiter/offenders/offender';
+import type { Offender } from '../../../src/limiter/offender';
 import { builtInMapping } from '../../../src/sinks/statistics/built-in-mapping';
 import { Exposition, type ExpositionOptions } from '../../../src/sinks/statistics/exposition';
 import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping';

@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { Limiter } from '../../../src/limiter/limiter';
-import type { LimiterOptions } from '../../../src/limiter/options';
+import type { LimiterOptions } from '../../../src/limiter/decision';
 import type { RateLimitRequest } from '../../../src/limiter/request';
 import type { Verdict } from '../../../src/limiter/verdict';
 import type { Ruleset } from '../../../src/rules/ruleset';

@@ -1,6 +1,5 @@
 import { NEVER, type Observable, of } from 'rxjs';
-import type { CounterOperation } from '../../../limiter/counter-operation';
-import { guardedHits } from '../../../limiter/guards';
+import { type CounterOperation, guardedHits } from '../../../limiter/counter-operation';
 import { windowStart } from '../../../limiter/cache-key';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CountedOperation, CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';

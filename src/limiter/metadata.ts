@@ -1,6 +1,8 @@
 import type { Json, JsonObject } from '../rules/rule-config';
 import { UNIT_NAMES } from '../rules/unit';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from './request';
+import { type Resolution, outcomeOf } from './resolution';
+import { CODE_NAMES, type CurrentLimit, type DescriptorStatus } from './verdict';
 
 /**
  * The `dynamic_metadata` of a response (RESPONSE_DYNAMIC_METADATA): the decoded request, and the metadata of the rules that
@@ -58,4 +60,35 @@ function define(object: MutableObject, name: string, value: Json): void {
 
 function isObject(value: Json): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The member `decisions` of the dynamic metadata: for each descriptor how its code came about. Fields that the protocol also has are
+ * written as in its JSON.
+ */
+export function decisionsMetadata(
+  resolutions: readonly Resolution[],
+  statuses: readonly DescriptorStatus[],
+): readonly JsonObject[] {
+  return resolutions.map((resolution, index) => describeDecision(resolution, statuses[index] as DescriptorStatus));
+}
+
+function describeDecision(
+  resolution: Resolution,
+  { code, currentLimit, secondsUntilReset }: DescriptorStatus,
+): JsonObject {
+  const { reason, rule, count, isShadow } = outcomeOf(resolution);
+  return {
+    code: CODE_NAMES[code],
+    reason,
+    ...(rule !== undefined && { rule }),
+    ...(currentLimit !== undefined && { currentLimit: describeLimit(currentLimit) }),
+    ...(count !== undefined && { count }),
+    ...(secondsUntilReset !== undefined && { durationUntilReset: `${secondsUntilReset}s` }),
+    ...(isShadow && { shadowMode: true }),
+  };
+}
+
+function describeLimit({ requestsPerUnit, unit, name }: CurrentLimit): JsonObject {
+  return { requestsPerUnit, unit: unit.name, ...(name !== '' && { name }) };
 }

@@ -1,0 +1,84 @@
+import type { Rule } from '../rules/rule-tree';
+import { LARGEST_COUNT, guardedHits } from './counter-operation';
+import type { Decision, LimiterOptions } from './decision';
+import type { RateLimitRequest } from './request';
+import type { LimitedDescriptor, Resolution } from './resolution';
+import type { Verdict } from './verdict';
+
+/** What a decision would do with a descriptor. */
+export interface ExplainedDescriptor {
+  readonly resolution: Resolution;
+  /** The rule because of which that one is not applied; of several, the first. */
+  readonly replacedBy: Rule | undefined;
+}
+
+/** A request up to the store, with nothing counted: the counts that a decision needs, and what it would answer with them. */
+export class ExplainedRequest {
+  /** In the order of the request. */
+  readonly descriptors: readonly ExplainedDescriptor[];
+  readonly #trial: Decision;
+
+  /** @param trial a decision whose statistics and local cache are not those of the service */
+  constructor(
+    trial: Decision,
+    readonly options: LimiterOptions,
+    /** The time of the explanation, in Unix seconds. */
+    readonly nowSeconds: number,
+  ) {
+    this.#trial = trial;
+    const replacers = replacersIn(trial.resolutions);
+    this.descriptors = trial.resolutions.map((resolution) => ({
+      resolution,
+      replacedBy: resolution.kind === 'replaced' ? replacers.get(resolution.rule?.limit?.name ?? '') : undefined,
+    }));
+  }
+
+  get request(): RateLimitRequest {
+    return this.#trial.request;
+  }
+
+  /** What a decision would send to the store. */
+  get operations(): readonly LimitedDescriptor[] {
+    return this.#trial.operations;
+  }
+
+  /**
+   * The verdict of a decision that finds these counts.
+   *
+   * @param stored by key; to be called once
+   */
+  verdict(stored: ReadonlyMap<string, number>): Verdict {
+    simulateCounts(this.operations, stored);
+    return this.#trial.verdict();
+  }
+}
+
+/** By the names that they replace: the first of the matched rules. The number of names is limited as in a decision. */
+function replacersIn(resolutions: readonly Resolution[]): ReadonlyMap<string, Rule> {
+  const replacers = new Map<string, Rule>();
+  if (!resolutions.some(({ kind }) => kind === 'replaced')) return replacers;
+  for (const rule of new Set(resolutions.map(({ rule: matched }) => matched))) {
+    if (rule === undefined) continue;
+    for (const name of rule.limit?.replaces ?? []) if (!replacers.has(name)) replacers.set(name, rule);
+  }
+  return replacers;
+}
+
+/**
+ * Sets the hits that each operation of a request would add, and the count that it would have after it, as the stores count.
+ *
+ * @param stored the present count of each key
+ */
+function simulateCounts(operations: readonly LimitedDescriptor[], stored: ReadonlyMap<string, number>): void {
+  const counts = new Map(stored);
+  const isGuarded = operations[0]?.guard !== undefined;
+  const hits = isGuarded
+    ? guardedHits(operations, (key) => counts.get(key) ?? 0)
+    : operations.map((operation) => operation.hits);
+  operations.forEach((operation, index) => {
+    const before = counts.get(operation.key) ?? 0;
+    operation.hits = hits[index] as number;
+    operation.after = Math.min(LARGEST_COUNT, Math.max(0, before + operation.hits));
+    counts.set(operation.key, operation.after);
+  });
+}
