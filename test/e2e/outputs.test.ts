@@ -36,13 +36,13 @@ it('decisions continue while standard output is not read, and the lines of their
 });
 
 describe('the log and the decision log, on an output that accepts nothing', () => {
-  it.each<[kind: string, make: (pipe: NamedPipe) => string | undefined]>([
-    ['a pipe that is not read', (pipe) => void pipe.fill()],
-    ['a full disk', () => '/dev/full'],
-    ['a named pipe without a reader', (pipe) => void pipe.closeReader()],
-  ])('keep the service from nothing, and count what they drop: %s', async (_, make) => {
+  it.each<[kind: string, method: 'fill' | 'closeReader' | undefined, device: string | undefined]>([
+    ['a pipe that is not read', 'fill', undefined],
+    ['a named pipe without a reader', 'closeReader', undefined],
+    ['a full disk', undefined, '/dev/full'],
+  ])('keep the service from nothing, and count what they drop: %s', async (_, method, device) => {
     using pipe = new NamedPipe();
-    const device = make(pipe);
+    if (method !== undefined) pipe[method]();
     const stderr = device === undefined ? pipe.writer : openSync(device, constants.O_WRONLY);
     const env = {
       LOG_LEVEL: 'debug',
@@ -52,7 +52,10 @@ describe('the log and the decision log, on an output that accepts nothing', () =
     };
     await using shop = await Shop.start({ env, outputs: { stderr } });
     if (device !== undefined) closeSync(stderr);
-    for (const name of ['log', 'decision_log']) await shop.dropLines(`ratelimit.${name}.dropped`);
+    const dropped = ['ratelimit.log.dropped', 'ratelimit.decision_log.dropped'];
+    for (const name of dropped) await shop.dropLines(name);
+    const statistics = await shop.weir.statistics();
+    for (const name of dropped) expect(statistics.get(name)).toBeGreaterThan(0);
     await shop.drain();
   });
 });

@@ -5,7 +5,7 @@ import {
   RateLimitResponse,
   RateLimitRequest as Request,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
-import { speaksTls } from '../../net/speaks-tls';
+import { speaksTls } from './speaks-tls';
 import { trustedRoots } from '../../net/trusted-roots';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';

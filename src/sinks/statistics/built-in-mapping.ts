@@ -13,8 +13,8 @@ export const DEFAULT_SUMMARY: SummaryObserver = {
 /** From 50 µs, since a decision takes microseconds; includes the buckets that the Go service's dashboards use. */
 const RESPONSE_TIME_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, ...DEFAULT_BUCKETS];
 
-const RULE_STATS = ['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'];
-const RULE_HELP: Readonly<Record<string, string>> = {
+/** The statistics of rules that have labels, with their help texts. */
+const RULE_STATS = {
   near_limit: 'Hits above the near limit ratio, but within the limit.',
   over_limit: 'Hits over the limit.',
   total_hits: 'All hits.',
@@ -30,53 +30,55 @@ const RULE_HELP: Readonly<Record<string, string>> = {
  */
 export function builtInMapping(asMilliseconds: boolean): MappingTable {
   return {
-    mappings: [...RULE_STATS.flatMap(ruleMappings), ...serviceMappings(asMilliseconds)],
+    mappings: [...Object.entries(RULE_STATS).flatMap(ruleMappings), ...serviceMappings(asMilliseconds)],
     unmapped: DEFAULT_SUMMARY,
     isMostSpecificFirst: false,
   };
 }
 
-function ruleMappings(stat: string): readonly Mapping[] {
+function ruleMappings([stat, help]: readonly [string, string]): readonly Mapping[] {
   const name = `ratelimit_service_rate_limit_${stat}`;
-  const help = RULE_HELP[stat];
   return [
-    counter({
-      match: `ratelimit.service.rate_limit.*.*.${stat}`,
+    {
+      ...COUNTER,
+      match: glob(`ratelimit.service.rate_limit.*.*.${stat}`),
       name,
       help,
       labels: { domain: '$1', key1: '$2' },
-    }),
-    counter({
+    },
+    {
+      ...COUNTER,
       // With the flag `s`, since the text of a request may contain the line separators U+2028 and U+2029.
       match: new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.(.+)\\.${stat}$`, 'su'),
       name,
       help,
       labels: { domain: '$1', key1: '$2', key2: '$3' },
-    }),
+    },
   ];
 }
 
 function serviceMappings(asMilliseconds: boolean): readonly Mapping[] {
   return [
-    counter({
-      match: 'ratelimit.service.call.should_rate_limit.*',
+    {
+      ...COUNTER,
+      match: glob('ratelimit.service.call.should_rate_limit.*'),
       name: 'ratelimit_service_should_rate_limit_error',
       help: 'Calls that failed, by the kind of error.',
       labels: { err_type: '$1' },
-    }),
-    counter({
-      match: 'ratelimit_server.*.total_requests',
+    },
+    {
+      ...COUNTER,
+      match: glob('ratelimit_server.*.total_requests'),
       name: 'ratelimit_service_total_requests',
       help: 'Calls of a gRPC method.',
       labels: { grpc_method: '$1' },
-    }),
+    },
     {
-      ...counter({
-        match: 'ratelimit_server.*.response_time',
-        name: 'ratelimit_service_response_time_seconds',
-        help: `Time from a call to its answer, in ${asMilliseconds ? 'milliseconds' : 'seconds'}.`,
-        labels: { grpc_method: '$1' },
-      }),
+      ...COUNTER,
+      match: glob('ratelimit_server.*.response_time'),
+      name: 'ratelimit_service_response_time_seconds',
+      help: `Time from a call to its answer, in ${asMilliseconds ? 'milliseconds' : 'seconds'}.`,
+      labels: { grpc_method: '$1' },
       type: 'observer',
       observer: {
         kind: 'histogram',
@@ -84,37 +86,31 @@ function serviceMappings(asMilliseconds: boolean): readonly Mapping[] {
       },
       scale: asMilliseconds ? 1 : 0.001,
     },
-    counter({
-      match: 'ratelimit.service.config_load_success',
+    {
+      ...COUNTER,
+      match: glob('ratelimit.service.config_load_success'),
       name: 'ratelimit_service_config_load_success',
       help: 'Loads of rules that are good.',
-    }),
-    counter({
-      match: 'ratelimit.service.config_load_error',
+    },
+    {
+      ...COUNTER,
+      match: glob('ratelimit.service.config_load_error'),
       name: 'ratelimit_service_config_load_error',
       help: 'Loads of rules that were refused.',
-    }),
+    },
   ];
 }
 
-interface CounterMapping {
-  /** A glob, or a regular expression. */
-  readonly match: string | RegExp;
-  readonly name: string;
-  readonly help: string | undefined;
-  readonly labels?: Mapping['labels'];
-}
+/** What a mapping is when it says nothing else. */
+const COUNTER = {
+  type: 'counter',
+  isDropped: false,
+  labels: {},
+  honorLabels: false,
+  observer: DEFAULT_SUMMARY,
+  scale: 1,
+} as const;
 
-function counter({ match, name, help, labels = {} }: CounterMapping): Mapping {
-  return {
-    match: typeof match === 'string' ? match.split('.') : match,
-    type: 'counter',
-    isDropped: false,
-    name,
-    help,
-    labels,
-    honorLabels: false,
-    observer: DEFAULT_SUMMARY,
-    scale: 1,
-  };
+function glob(text: string): readonly string[] {
+  return text.split('.');
 }

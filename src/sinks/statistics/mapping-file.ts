@@ -1,4 +1,5 @@
 import { parse } from 'yaml';
+import { parseNanoseconds } from '../../settings/values/duration';
 import { messageOf } from '../../text/thrown';
 import { DEFAULT_BUCKETS, DEFAULT_SUMMARY } from './built-in-mapping';
 import { type Mapping, type MappingTable, type Observer, type StatisticType, undefinedReferences } from './mapping';
@@ -178,16 +179,6 @@ function readQuantiles(map: FileMap): readonly number[] | undefined {
   return quantiles.length === 0 ? undefined : quantiles;
 }
 
-const DURATION = /^(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+$/;
-const MILLISECONDS: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  ms: 1,
-  s: 1e3,
-  m: 60e3,
-  h: 3600e3,
-};
 const TRUE = /^(?:true|yes|on|y)$/i;
 const FALSE = /^(?:false|no|off|n)$/i;
 
@@ -241,12 +232,9 @@ class FileMap {
   /** In milliseconds. */
   duration(key: string): number | undefined {
     const text = this.string(key);
-    if (text === undefined) return undefined;
-    if (!DURATION.test(text)) return this.fail(`${key} must be a duration such as 10m`);
-    let sum = 0;
-    for (const [, amount = '', unit = ''] of text.matchAll(/([\d.]+)(\D+)/g))
-      sum += Number(amount) * (MILLISECONDS[unit] ?? 0);
-    return sum;
+    if (isNull(text)) return undefined;
+    const nanoseconds = parseNanoseconds(text) ?? 0n;
+    return nanoseconds > 0n ? Number(nanoseconds) / 1e6 : this.fail(`${key} must be a duration such as 10m`);
   }
 
   numbers(key: string): readonly number[] {
@@ -281,6 +269,6 @@ class FileMap {
 }
 
 /** Whether YAML reads a text as null, or a member is absent. */
-function isNull(value: unknown): boolean {
+function isNull(value: unknown): value is undefined | null | '' {
   return value === undefined || value === null || value === '' || value === '~' || value === 'null';
 }

@@ -10,7 +10,7 @@ import type { StatisticsOutput } from '../../streams/ports/statistics-output';
 import { excerpt } from '../../text/excerpt';
 import { asError, messageOf } from '../../text/thrown';
 import { standardStream } from '../text-outputs';
-import { EvenSamples, type SampleSet } from './even-samples';
+import { EvenSamples } from './even-samples';
 import { type LineFormat, type Mogrifier, dogstatsdLines, jsonLines, nameTags, statsdLines } from './lines';
 import { ConnectionSender, type LineSender, StreamSender } from './senders';
 import { UdpSender } from './udp-sender';
@@ -107,24 +107,16 @@ const SHOWN_OF_LINE = 100;
 /** The maximum number of durations per timer in one flush. */
 const MAX_DURATIONS = 1_000;
 
-/** A timer with the durations that have not been sent. */
-interface SampledTimer {
-  readonly timer: Timer;
-  /** Durations since the last flush. */
-  readonly samples: EvenSamples;
-  /** Durations of a flush that has not completed. */
-  unsent: SampleSet;
-}
-
 /**
  * Sends counters as deltas, gauges as values, and timers as individual durations. What the receiver does not accept is kept in
  * bounded space: the delta of a counter grows, and durations are sampled evenly. An unreachable receiver therefore costs no
- * memory, and no count is lost. The lines of a batch of which it is not known how many arrived are sent again.
+ * memory, and no count is lost. Of a batch of which it is not known how many lines arrived, counters are sent again, durations are not.
  */
 export class PushOutput implements StatisticsOutput {
   readonly #options: PushOutputOptions;
   readonly #cursor: Cursor;
-  readonly #timers: SampledTimer[] = [];
+  /** The durations since the last flush. */
+  readonly #durations = new Map<Timer, EvenSamples>();
   readonly #failing: ConditionLog;
   #hasWarnedOfLength = false;
 
@@ -140,7 +132,7 @@ export class PushOutput implements StatisticsOutput {
     statistics.onTimer((timer) => {
       const samples = new EvenSamples(MAX_DURATIONS);
       timer.addRecorder(samples);
-      this.#timers.push({ timer, samples, unsent: { values: [], rate: 1 } });
+      this.#durations.set(timer, samples);
     });
   }
 
@@ -181,24 +173,15 @@ export class PushOutput implements StatisticsOutput {
     }
   }
 
-  /** The durations that an earlier flush could not send precede the newer ones. */
   async #sendDurations(): Promise<void> {
-    for (const sampled of this.#timers) {
-      await this.#sendUnsent(sampled);
-      sampled.timer.flush();
-      sampled.unsent = sampled.samples.take();
-      await this.#sendUnsent(sampled);
-    }
-  }
-
-  async #sendUnsent(sampled: SampledTimer): Promise<void> {
     const { format } = this.#options;
-    const { timer } = sampled;
-    while (sampled.unsent.values.length > 0) {
-      const { values, rate } = sampled.unsent;
-      await this.#send(values.slice(0, BATCH).map((milliseconds) => format.timer(timer.name, milliseconds, rate)));
-      sampled.unsent = { values: values.slice(BATCH), rate };
-      await nextTurn();
+    for (const [timer, samples] of this.#durations) {
+      timer.flush();
+      const { values, rate } = samples.take();
+      for (let at = 0; at < values.length; at += BATCH) {
+        await this.#send(values.slice(at, at + BATCH).map((value) => format.timer(timer.name, value, rate)));
+        await nextTurn();
+      }
     }
   }
 

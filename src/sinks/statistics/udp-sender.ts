@@ -36,8 +36,6 @@ export class UdpSender implements LineSender {
   /** The address of the last attempt to connect. */
   #address = '';
   #resolvedAt = 0;
-  /** Whether the address of the socket is no longer one of the host. */
-  #hasMoved = false;
 
   constructor(options: UdpSenderOptions) {
     this.#options = { icmpWait: ICMP_WAIT, resolveInterval: RESOLVE_INTERVAL, resolve: systemAddresses, ...options };
@@ -45,22 +43,29 @@ export class UdpSender implements LineSender {
   }
 
   async open(): Promise<void> {
+    const { host, port, resolve: addressesOf, resolveInterval } = this.#options;
     this.#hasWaited = false;
-    if (this.#socket !== undefined && this.#error === undefined && !this.#hasMoved) {
-      if (performance.now() - this.#resolvedAt >= this.#options.resolveInterval) void this.#checkAddress();
-      return;
+    const isUsable = this.#socket !== undefined && this.#error === undefined;
+    if (isUsable && performance.now() < this.#resolvedAt + resolveInterval) return;
+    let addresses: readonly LookupAddress[];
+    try {
+      addresses = await addressesOf(host);
+    } catch (error) {
+      if (!isUsable) throw error;
+      // The last known address stays in use.
+      addresses = [];
     }
-    this.close();
-    this.#hasMoved = false;
-    await this.#connect();
+    this.#resolvedAt = performance.now();
+    if (isUsable && (addresses.length === 0 || addresses.some(({ address }) => address === this.#address))) return;
+    const next = this.#nextOf(addresses);
+    if (next === undefined) throw new Error(`${host} has no address`);
+    await this.#connect(next, port);
   }
 
-  async #connect(): Promise<void> {
-    const { port } = this.#options;
-    const { address, family } = await this.#nextAddress();
+  async #connect({ address, family }: LookupAddress, port: number): Promise<void> {
+    this.close();
     this.#error = undefined;
     this.#address = address;
-    this.#resolvedAt = performance.now();
     const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
     socket.unref();
     this.#socket = socket;
@@ -74,20 +79,12 @@ export class UdpSender implements LineSender {
     });
   }
 
-  /**
-   * The last address while it works, else the one after it: of `localhost`, a daemon often has only one of the two addresses. The
-   * first one if the last address is no longer one of the host.
-   */
-  async #nextAddress(): Promise<LookupAddress> {
-    const { host, resolve: addressesOf } = this.#options;
-    const all = await addressesOf(host);
+  /** The first address; after a failure, the one after the last address: of `localhost`, a daemon often has only one of the two. */
+  #nextOf(all: readonly LookupAddress[]): LookupAddress | undefined {
     // The system may list an address twice: the one after it must be another one.
     const addresses = all.filter(({ address }, index) => all.findIndex((other) => other.address === address) === index);
     const last = addresses.findIndex(({ address }) => address === this.#address);
-    const index = this.#error === undefined ? Math.max(last, 0) : (last + 1) % addresses.length;
-    const next = addresses[index];
-    if (next === undefined) throw new Error(`${host} has no address`);
-    return next;
+    return addresses[this.#error === undefined ? 0 : (last + 1) % addresses.length];
   }
 
   async send(lines: readonly string[]): Promise<void> {
@@ -103,18 +100,6 @@ export class UdpSender implements LineSender {
     const socket = this.#socket;
     this.#socket = undefined;
     socket?.close();
-  }
-
-  /** Runs beside the flush, so that a slow name server delays none; the next {@link open} connects to the new address. */
-  async #checkAddress(): Promise<void> {
-    const socket = this.#socket;
-    this.#resolvedAt = performance.now();
-    try {
-      const addresses = await this.#options.resolve(this.#options.host);
-      if (this.#socket === socket) this.#hasMoved = !addresses.some(({ address }) => address === this.#address);
-    } catch {
-      // The last known address stays in use.
-    }
   }
 
   #send(datagram: Buffer): Promise<void> {

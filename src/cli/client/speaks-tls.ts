@@ -1,6 +1,6 @@
 import type { NetConnectOpts } from 'node:net';
 import { connect } from 'node:tls';
-import { startReplyTimer } from './reply-timer';
+import { startReplyTimer } from '../../net/reply-timer';
 
 /**
  * Whether a server answers a TLS handshake within some milliseconds, if only with an alert. Its certificate does not matter, because
