@@ -12,14 +12,12 @@ export interface Change {
   readonly tags: Tags;
   readonly delta: number;
   readonly value: number;
-  /** Whether it has not been taken before. */
-  readonly isNew: boolean;
   /** The statistics of the rule that it is one of; undefined for a counter. */
-  readonly rule?: RuleStatistics;
+  readonly rule: RuleStatistics | undefined;
   /** The index in `Statistics.counters`; of a rule, that in `RULE_STATS`, after those of all rules before. */
   readonly position: number;
-  /** The value at any later time. */
-  readonly read: () => number;
+  /** If it has not been taken before: reads the value at any later time. */
+  readonly readNew: (() => number) | undefined;
 }
 
 /**
@@ -64,8 +62,8 @@ export class Cursor {
     const { name, tags, value } = counter;
     const before = this.#counters[index];
     if (value === before) return;
-    const [delta, isNew] = [value - (before ?? 0), before === undefined];
-    changes.push({ name, tags, delta, value, isNew, position: index, read: () => counter.value });
+    const readNew = before === undefined ? () => counter.value : undefined;
+    changes.push({ name, tags, delta: value - (before ?? 0), value, rule: undefined, position: index, readNew });
   }
 
   #examineRule(index: number, changes: Change[]): void {
@@ -75,8 +73,9 @@ export class Cursor {
       const before = (this.#rules[position] ??= 0);
       const value = rule[field];
       if (value !== before) {
-        const common = { name: `${rule.name}.${stat}`, tags: NO_TAGS, rule, position };
-        changes.push({ ...common, delta: value - before, value, isNew: before === 0, read: () => rule[field] });
+        const readNew = before === 0 ? () => rule[field] : undefined;
+        const [name, delta] = [`${rule.name}.${stat}`, value - before];
+        changes.push({ name, tags: NO_TAGS, delta, value, rule, position, readNew });
       }
       position += 1;
     }

@@ -77,11 +77,11 @@ it('changes add up to the counters for any sequence of counting, taking and leav
         for (const batch of cursor.changes(2)) {
           if (left === 0) return;
           left -= 1;
-          for (const { name, tags, delta, isNew, read } of batch) {
+          for (const { name, tags, delta, value, readNew } of batch) {
             expect(tags).toEqual(name.startsWith('c') ? { code: 'x' } : {});
-            expect([isNew, delta === 0 && !name.startsWith('c')]).toEqual([!received.has(name), false]);
+            expect([readNew !== undefined, delta === 0 && !name.startsWith('c')]).toEqual([!received.has(name), false]);
             received.set(name, (received.get(name) ?? 0) + delta);
-            expect(received.get(name)).toBe(read());
+            expect([value, readNew?.() ?? value]).toEqual([received.get(name), value]);
           }
           cursor.take(batch);
         }

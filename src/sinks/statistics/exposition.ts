@@ -94,8 +94,8 @@ export class Exposition {
     for (const changes of this.#cursor.changes(BATCH)) {
       // Before the turn, because another page may begin in it.
       this.#cursor.take(changes);
-      for (const { name, tags, isNew, read } of changes) {
-        if (isNew) this.#addNumber({ type: 'counter', name, tags, read });
+      for (const { name, tags, readNew } of changes) {
+        if (readNew !== undefined) this.#addNumber({ type: 'counter', name, tags, read: readNew });
       }
       await nextTurn();
     }
