@@ -129,7 +129,7 @@ export class ClusterStore implements Store {
       deadline,
       send: async (indices, connection, isAsking) => {
         const groups = indices.map((index) => [batch[index] as CounterOperation]);
-        const results = (await count(connection, groups, { ...this.#instance.expiries, isAsking })).map((group) =>
+        const results = (await count(connection, groups, { ...this.#instance.countOptions, isAsking })).map((group) =>
           group instanceof Error ? group : (group[0] as StepResult),
         );
         this.#instance.counted(results, connection);

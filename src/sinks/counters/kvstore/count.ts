@@ -11,13 +11,9 @@ import { COUNT, GUARDED_COUNT, type Script } from './scripts';
  */
 const KEYS_PER_CALL = 256;
 
-/** What the expiries of keys are set by. */
-export interface Expiries {
-  readonly expiry: Expiry;
+export interface CountOptions extends CommandOptions {
   readonly known: KnownExpiries;
 }
-
-export type CountOptions = CommandOptions & Expiries;
 
 /**
  * Counts groups of operations, each in one script call and therefore atomically, all in one write; with plain commands where the
@@ -96,7 +92,7 @@ interface ScriptCall {
   readonly examined: readonly Step[];
 }
 
-function scriptCall(group: readonly CounterOperation[], { expiry, known }: Expiries): ScriptCall {
+function scriptCall(group: readonly CounterOperation[], { expiry, known }: CountOptions): ScriptCall {
   if (group.some(({ guard }) => guard !== undefined)) {
     return { script: GUARDED_COUNT, steps: group, argument: guardedCountArgument(group, expiry), examined: [] };
   }
@@ -126,7 +122,7 @@ function guardedCountArgument(operations: readonly CounterOperation[], expiry: E
 }
 
 /** @throws Error when the reply does not match the call */
-function resultsOf(reply: unknown, { steps, examined }: ScriptCall, { known }: Expiries): GroupResult {
+function resultsOf(reply: unknown, { steps, examined }: ScriptCall, { known }: CountOptions): GroupResult {
   if (!Array.isArray(reply) || reply.length !== steps.length)
     throw new Error('the reply does not match the script call');
   const list: readonly unknown[] = reply;

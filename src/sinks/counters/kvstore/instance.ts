@@ -13,7 +13,7 @@ import { type Credentials, type Deployment, currentDeployment } from './deployme
 import type { InstanceOptions, KvstoreOptions } from './deployment';
 import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
 import { replyCode, storeError } from './store-error';
-import { type Expiries, KnownExpiries } from './count';
+import { type CountOptions, KnownExpiries } from './count';
 import { type CommandRunner, type StepResult, areCounts } from './commands';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
@@ -51,7 +51,8 @@ const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);
 export class Instance {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
-  readonly expiries: Expiries;
+  /** For the nodes that hold the slots of their keys. */
+  readonly countOptions: CountOptions;
   /** Called with the name of a server that has replied that it is a read-only replica. */
   onReadonly: (server: string) => void = () => undefined;
   /** The delays of start-up until the first connection, then those after a loss. */
@@ -71,7 +72,11 @@ export class Instance {
     this.#parts = parts;
     this.options = options;
     this.deployment = deployment;
-    this.expiries = { expiry: new Expiry(expirationJitterMaxSeconds), known: new KnownExpiries() };
+    this.countOptions = {
+      expiry: new Expiry(expirationJitterMaxSeconds),
+      known: new KnownExpiries(),
+      isAsking: false,
+    };
     const atStart = connectBackoff(startup.initialInterval, Math.max(startup.initialInterval, startup.maxInterval));
     this.retryDelay = (attempt) => (this.#statistics.hasOpened ? RECONNECT : atStart)(attempt);
     this.#statistics = new PoolStatistics(statistics, poolName);

@@ -81,8 +81,7 @@ export class ServerStore implements Store {
   #call(operations: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
     const instance = this.#instance;
     return this.#pool.use(deadline, async (connection) => {
-      const options = { ...instance.expiries, isAsking: false };
-      const [result] = (await count(connection, [operations], options)) as [GroupResult];
+      const [result] = (await count(connection, [operations], instance.countOptions)) as [GroupResult];
       if (result instanceof Error) {
         if (!isReply(result)) throw result;
         const failure = instance.failed(result, connection);
