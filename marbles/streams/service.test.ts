@@ -86,10 +86,10 @@ describe('the service opens its listeners', () => {
     marbles(({ cold, hot, expectObservable, expectSubscriptions }, scheduler) => {
       const rules$ = cold(rules.trim(), RULES);
       const termination$ = hot(termination);
-      const { config$, phase$ } = serviceWith(scheduler, { rules$, termination$, startsWithoutRules });
+      const { config$, readiness } = serviceWith(scheduler, { rules$, termination$, startsWithoutRules });
       const completes = termination.includes('t') ? expected.replace('d', '(d|)') : expected;
       expectObservable(config$.pipe(ignoreElements()), '^-------!').toBe('--------');
-      expectObservable(phase$, ' ^-------!').toBe(completes, PHASES);
+      expectObservable(readiness.phase$, ' ^-------!').toBe(completes, PHASES);
       expectSubscriptions(rules$.subscriptions).toBe('^-------!');
     });
   });
@@ -105,7 +105,7 @@ describe('the service opens its listeners', () => {
       marbles(({ cold, expectObservable, expectSubscriptions }, scheduler) => {
         const rules$ = cold(rules.trim(), RULES);
         const storeReady$ = cold(store.trim());
-        const { awaited$, phase$ } = serviceWith(scheduler, { rules$, storeReady$ });
+        const { awaited$, phase$ } = serviceWith(scheduler, { rules$, storeReady$ }).readiness;
         const LISTS = { a: ['rules', 'counter store'], r: ['rules'], s: ['counter store'], n: [] };
         expectObservable(awaited$, '^--------!').toBe(list.trim(), LISTS);
         expectObservable(phase$, '  ^--------!').toBe(phases.trim(), PHASES);
@@ -152,7 +152,7 @@ describe('the health of the service', () => {
       const rules$ = cold(rules.trim(), RULES);
       const storeConnected$ = cold(store, CONNECTED);
       const sources = { rules$, storeConnected$, termination$: hot(termination) };
-      const { health$ } = serviceWith(scheduler, { ...sources, needsDomain });
+      const { health$ } = serviceWith(scheduler, { ...sources, needsDomain }).readiness;
       const before = health$.value;
       expectObservable(health$, '-------!').toBe(expected, HEALTH);
       expectSubscriptions(rules$.subscriptions).toBe(needsDomain ? '^------!' : []);
@@ -179,7 +179,12 @@ describe('the health of the service', () => {
     ['good', HEALTHY, { awaited: ['workers'], hasWorkers: true }, { workers: 'waiting for the workers' }],
     ['not known', STARTING, { hasWorkers: false }, UNREPORTED],
   ])('that is %s, %j with %j, fails the checks %j', (_, health, { awaited = [], hasWorkers }, failures) => {
-    const readiness = new Readiness({ health$: latest(NEVER, health), awaited$: latest(NEVER, awaited), hasWorkers });
+    const readiness = new Readiness({
+      health$: latest(NEVER, health),
+      awaited$: latest(NEVER, awaited),
+      termination$: NEVER,
+      hasWorkers,
+    });
     if (awaited.length === 0) readiness.opened();
     const all = readiness.checks;
     const names = hasWorkers ? ['configuration', 'store', 'workers', 'draining'] : ALL;

@@ -129,9 +129,9 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
 }
 
 /** The streams flow until the process has drained, whether or not a server needs them at the moment. */
-export function subscribeTo({ config$, health$, windows$ }: Service): Subscription {
+export function subscribeTo({ config$, readiness, windows$ }: Service): Subscription {
   const subscriptions = new Subscription();
-  const streams: readonly Observable<unknown>[] = [config$, health$, windows$];
+  const streams: readonly Observable<unknown>[] = [config$, readiness.health$, windows$];
   for (const stream$ of streams) subscriptions.add(stream$.subscribe());
   return subscriptions;
 }

@@ -6,7 +6,7 @@ import { serveDebug } from '../http/debug/serve-debug';
 import type { HttpListener } from '../http/listener';
 import { listRules } from '../rules/list-rules';
 import { listSettings } from '../settings/list-settings';
-import type { CurrentConfig } from '../streams/current-config';
+import type { CurrentConfig } from '../streams/config';
 import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
 import type { HttpRejections } from './http-rejections';

@@ -19,7 +19,7 @@ import {
 } from 'rxjs';
 import { VERSION } from '../cli/version';
 import { signals } from '../sources/signals';
-import type { LoadedConfig } from '../streams/current-config';
+import type { LoadedConfig } from '../streams/config';
 import { type DrainOutcome, type DrainStep, abortReasons, drain } from '../streams/drain';
 import type { Log } from '../streams/ports/log';
 import type { Phase, Readiness } from '../streams/readiness';
@@ -56,7 +56,6 @@ export interface RunOptions {
 }
 
 export interface LifeOptions extends RunOptions {
-  readonly phase$: Observable<Phase>;
   /** The signals that end the process, also those before a subscription, shared. */
   readonly signal$: Observable<NodeJS.Signals>;
   readonly readiness: Readiness;
@@ -81,7 +80,7 @@ export async function lifeOf(
     manager: { watchdog },
     log,
   }: Pick<App, 'settings' | 'manager'> & { readonly log: Log },
-  { phase$, signal$, readiness, open, onServing, notifier, drainSteps, hasLostCalls = () => false }: LifeOptions,
+  { signal$, readiness, open, onServing, notifier, drainSteps, hasLostCalls = () => false }: LifeOptions,
 ): Promise<0 | 1> {
   const life = new LifeLog(log);
   const subscriptions = new Subscription();
@@ -116,7 +115,7 @@ export async function lifeOf(
     });
   });
   const outcome$ = merge(
-    outcomeOf(phase$, serving$, drained$),
+    outcomeOf(readiness.phase$, serving$, drained$),
     neverOpened(signal$).pipe(takeUntil(drainBegins$)),
   ).pipe(
     take(1),

@@ -12,7 +12,7 @@ import { GrpcTls } from '../sources/certificates';
 import { ruleSource } from '../sources/rule-source';
 import { terminationSignals } from '../sources/signals';
 import type { DrainStep } from '../streams/drain';
-import { Readiness } from '../streams/readiness';
+import type { Readiness } from '../streams/readiness';
 import { type ConnectionBound, ConnectionDispatch } from '../workers/dispatch';
 import { Exchange } from '../workers/exchange';
 import { type Instance, instance } from '../workers/instance';
@@ -56,8 +56,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
   const signal$ = terminationSignals();
   const streams = await instanceOf(app, pool, signal$);
   const tls = await shareCertificates(app, pool);
-  const readiness = new Readiness({ ...streams, hasWorkers: true });
-  const { config$, phase$ } = streams;
+  const { config$, readiness } = streams;
   // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
   const debug = await openDebugListener(app, { config$, readiness, rejections, workers: exchange, decisions });
   // First: the distribution of rules ends with the signal, and must not be its only subscriber when it was recorded before.
@@ -71,7 +70,6 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
     pool.start();
     return await lifeOf(app, {
       ...options,
-      phase$,
       signal$,
       readiness,
       open: async () => ({
@@ -124,11 +122,11 @@ async function instanceOf(app: App, pool: WorkerPool, signal$: Observable<unknow
 }
 
 /** The streams flow until the service has drained; each worker receives every change of the health. */
-function subscribeTo({ config$, health$, awaited$ }: Instance, pool: WorkerPool): Subscription {
+function subscribeTo({ config$, readiness }: Instance, pool: WorkerPool): Subscription {
   const subscriptions = config$.subscribe();
   // Why the service cannot start, `phase$` reports.
-  subscriptions.add(awaited$.subscribe({ error: () => undefined }));
-  subscriptions.add(health$.subscribe((health) => pool.announce({ kind: 'health', health })));
+  subscriptions.add(readiness.awaited$.subscribe({ error: () => undefined }));
+  subscriptions.add(readiness.health$.subscribe((health) => pool.announce({ kind: 'health', health })));
   return subscriptions;
 }
 

@@ -2,7 +2,6 @@ import { defer } from 'rxjs';
 import { VERSION } from '../cli/version';
 import { recordLoads } from '../sinks/logs/rule-log';
 import { terminationSignals } from '../sources/signals';
-import { Readiness } from '../streams/readiness';
 import {
   type App,
   decisionPath,
@@ -40,9 +39,8 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
     store: await counterStore(app, statistics, log),
     termination$: signal$,
   });
-  const { config$, phase$, decide, tracing, store } = path;
+  const { config$, readiness, decide, tracing, store } = path;
   const outputs = await startStatisticsOutputs(app, { offenders: offenderSource(path.offenders), rejections });
-  const readiness = new Readiness({ ...path, hasWorkers: false });
   // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
   const debug = await openDebugListener(app, { config$, readiness, rejections, decisions: localDecisions(path) });
   const subscriptions = subscribeTo(path);
@@ -52,7 +50,6 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
   try {
     return await lifeOf(app, {
       ...options,
-      phase$,
       signal$,
       readiness,
       open: async () => ({

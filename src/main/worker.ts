@@ -99,7 +99,8 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
     termination$: drain$,
     onForgotten: (cacheKey) => channel.send('forget', cacheKey),
   });
-  const { phase$, health$, awaited$, decide, limiter, tracing, store } = path;
+  const { decide, limiter, tracing, store } = path;
+  const { phase$, health$, awaited$ } = path.readiness;
   const reporter = new StatisticsReporter(statistics, channel);
   await answerPrimary(app, path, worker);
   const rejections = new HttpRejections(statistics, log);
@@ -120,7 +121,12 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
     }),
   );
   // That of the instance: callers do not see which of its workers they have reached.
-  const readiness = new Readiness({ health$: link.health$, awaited$: latest(NEVER, []), hasWorkers: true });
+  const readiness = new Readiness({
+    health$: link.health$,
+    awaited$: latest(NEVER, []),
+    termination$: drain$,
+    hasWorkers: true,
+  });
   let servers: Servers | undefined;
   const serving$ = defer(async () => {
     await firstValueFrom(merge(rules.joined$, drain$));

@@ -2,7 +2,7 @@ import type { ExplainedRequest } from '../limiter/explained-request';
 import type { Offender, OffenderQuery } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Ruleset } from '../rules/ruleset';
-import type { CurrentConfig } from '../streams/current-config';
+import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
 import type { ApplyOperations } from '../streams/ports/decide';
 import type { OffenderSource } from '../streams/ports/offender-source';

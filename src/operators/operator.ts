@@ -1,7 +1,7 @@
 import type { Offender, OffenderQuery } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Statistics } from '../statistics/statistics';
-import type { CurrentConfig } from '../streams/current-config';
+import type { CurrentConfig } from '../streams/config';
 import type { Health } from '../streams/readiness';
 import type { Latest } from '../streams/latest';
 import type {

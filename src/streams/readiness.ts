@@ -17,7 +17,7 @@ import {
   tap,
   timer,
 } from 'rxjs';
-import type { Latest } from './latest';
+import { type Latest, latest } from './latest';
 import type { Log } from './ports/log';
 
 /** What the service waits for before it opens its listeners for decisions. */
@@ -78,19 +78,24 @@ const AWAITED: Readonly<Record<Awaited, Failure & { readonly line: string }>> = 
 const LOG_AFTER = 1_000;
 
 /**
- * Combines the states of components into one health: healthy only while every component is. Emits when every component has
- * reported its state, then at each change.
+ * Combines the states of components into one health: healthy only while every component is, and never after the first termination.
+ * Emits when every component has reported its state, then at each change.
  *
  * @param components by name; a component that is switched off is left out
  */
-export function health(components: Readonly<Record<string, Observable<boolean>>>): Observable<Health> {
-  return combineLatest(components).pipe(
-    map((states) => {
-      const unhealthy = Object.keys(states).filter((name) => !states[name]);
+export function health(
+  components: Readonly<Record<string, Observable<boolean>>>,
+  termination$: Observable<unknown>,
+): Latest<Health> {
+  const isRunning$ = concat(of(true), termination$.pipe(map(() => false)));
+  const health$ = combineLatest({ ...components, termination: isRunning$ }).pipe(
+    map((states: Readonly<Record<string, boolean>>) => {
+      const unhealthy = Object.keys(states).filter((name) => states[name] !== true);
       return { healthy: unhealthy.length === 0, unhealthy };
     }),
     distinctUntilChanged((one, other) => one.unhealthy.join() === other.unhealthy.join()),
   );
+  return latest(health$, STARTING);
 }
 
 /**
@@ -108,33 +113,12 @@ export function awaited(done: Readonly<Partial<Record<Awaited, Observable<unknow
   return combineLatest(items).pipe(map((all) => all.filter((item) => item !== undefined)));
 }
 
-export interface PhaseInputs {
-  /** Emits when the service may open its listeners: the store was reached, and the first rules are there or not required. */
-  readonly ready$: Observable<unknown>;
-  /** The signals that end the process. */
-  readonly termination$: Observable<unknown>;
-}
-
-/**
- * The phases of the process: `starting` at once, `serving` at the first value of `ready$`, `draining` at the first termination,
- * which may come in either phase; then it completes. An error of an input is passed on.
- */
-export function phases({ ready$, termination$ }: PhaseInputs): Observable<Phase> {
-  const draining$ = termination$.pipe(
-    take(1),
-    map((): Phase => 'draining'),
-  );
-  const serving$ = ready$.pipe(
-    take(1),
-    map((): Phase => 'serving'),
-    takeUntil(termination$),
-  );
-  return concat(of<Phase>('starting'), merge(serving$, draining$));
-}
-
 export interface ReadinessOptions {
   readonly health$: Latest<Health>;
+  /** What is still awaited: the present list on subscribing, then every change; an error ends the service. */
   readonly awaited$: Latest<readonly Awaited[]>;
+  /** The signals that end the process. */
+  readonly termination$: Observable<unknown>;
   /** Whether the instance has workers. */
   readonly hasWorkers: boolean;
 }
@@ -143,13 +127,29 @@ export interface ReadinessOptions {
 export class Readiness {
   readonly health$: Latest<Health>;
   readonly awaited$: Latest<readonly Awaited[]>;
+  /**
+   * `starting` at once, `serving` when nothing is awaited any more, `draining` at the first termination, which may come in either
+   * phase; then it completes. An error of what is awaited is passed on.
+   */
+  readonly phase$: Observable<Phase>;
   readonly #hasWorkers: boolean;
   readonly #hasOpened = new BehaviorSubject(false);
 
-  constructor({ health$, awaited$, hasWorkers }: ReadinessOptions) {
+  constructor({ health$, awaited$, termination$, hasWorkers }: ReadinessOptions) {
     this.health$ = health$;
     this.awaited$ = awaited$;
     this.#hasWorkers = hasWorkers;
+    const serving$ = awaited$.pipe(
+      filter((items) => items.length === 0),
+      map((): Phase => 'serving'),
+      take(1),
+      takeUntil(termination$),
+    );
+    const draining$ = termination$.pipe(
+      map((): Phase => 'draining'),
+      take(1),
+    );
+    this.phase$ = concat(of<Phase>('starting'), merge(serving$, draining$));
   }
 
   /** The listeners for decisions are open. */

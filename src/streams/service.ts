@@ -1,10 +1,10 @@
-import { type Observable, concat, filter, map, of, share } from 'rxjs';
-import { type CurrentConfig, NO_CONFIG, currentConfig } from './current-config';
+import { type Observable, filter, map, of, share } from 'rxjs';
+import { type CurrentConfig, NO_CONFIG, currentConfig, hasDomain } from './config';
 import { type DecisionsOptions, decisions } from './decisions';
 import { type Latest, latest } from './latest';
 import type { ApplyOperations, Decide } from './ports/decide';
 import type { RuleEvent } from './ports/rule-source';
-import { type Awaited, type Health, type Phase, STARTING, awaited, health, phases } from './readiness';
+import { Readiness, awaited, health } from './readiness';
 import type { Window } from './window';
 
 /** What changes by itself. The streams are subscribed to while those of the service are. */
@@ -36,11 +36,8 @@ export interface Service {
   readonly apply: ApplyOperations;
   /** The active rules and the last rejection. */
   readonly config$: Latest<CurrentConfig>;
-  readonly health$: Latest<Health>;
-  /** What the service waits for before it serves. */
-  readonly awaited$: Latest<readonly Awaited[]>;
-  /** `starting`, `serving` once store and rules are there, `draining` from the first signal on; then completes. */
-  readonly phase$: Observable<Phase>;
+  /** Whether the service can be called. It serves when store and rules are there, and drains from the first signal on. */
+  readonly readiness: Readiness;
   /** Each pipeline window when it has settled; shared. Completes after {@link complete}, when no window is in flight. */
   readonly windows$: Observable<Window>;
   /** Rejects further decisions with `shutting_down`; those in flight are still answered. */
@@ -54,14 +51,10 @@ export function service(
   { startsWithoutRules, needsDomain }: ServiceOptions,
 ): Service {
   const config$ = latest(rules$.pipe(currentConfig(dependencies.scheduler)), NO_CONFIG);
-  const health$ = latest(
-    health({
-      'counter store': storeConnected$,
-      ...(needsDomain && { configuration: config$.pipe(map(hasDomain)) }),
-      termination: concat(of(true), termination$.pipe(map(() => false))),
-    }),
-    STARTING,
-  );
+  const components = {
+    'counter store': storeConnected$,
+    ...(needsDomain && { configuration: config$.pipe(map(hasDomain)) }),
+  };
   const configured$ = startsWithoutRules ? of(true) : config$.pipe(filter(({ loaded }) => loaded !== undefined));
   const awaited$ = latest(awaited({ rules: configured$, 'counter store': storeReady$ }), ['rules', 'counter store']);
   const path = decisions({
@@ -72,14 +65,8 @@ export function service(
     decide: path.decide,
     apply: path.apply,
     config$,
-    health$,
-    awaited$,
-    phase$: phases({ ready$: awaited$.pipe(filter(({ length }) => length === 0)), termination$ }),
+    readiness: new Readiness({ health$: health(components, termination$), awaited$, termination$, hasWorkers: false }),
     windows$: path.windows$.pipe(share()),
     complete: () => path.complete(),
   };
-}
-
-function hasDomain({ loaded }: CurrentConfig): boolean {
-  return loaded !== undefined && loaded.ruleset.domains.size > 0;
 }

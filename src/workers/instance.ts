@@ -1,18 +1,8 @@
-import {
-  type Observable,
-  type SchedulerLike,
-  combineLatest,
-  concat,
-  distinctUntilChanged,
-  filter,
-  map,
-  of,
-  startWith,
-} from 'rxjs';
-import { type CurrentConfig, NO_CONFIG, currentConfig } from '../streams/current-config';
+import { type Observable, type SchedulerLike, combineLatest, distinctUntilChanged, map, startWith } from 'rxjs';
+import { type CurrentConfig, NO_CONFIG, currentConfig, hasDomain } from '../streams/config';
 import { type Latest, latest } from '../streams/latest';
 import type { RuleEvent } from '../streams/ports/rule-source';
-import { type Awaited, type Health, type Phase, STARTING, health, phases } from '../streams/readiness';
+import { type Awaited, Readiness, health } from '../streams/readiness';
 import type { WorkerProcess } from './process';
 
 export interface InstanceSources {
@@ -36,9 +26,7 @@ export interface InstanceOptions {
 /** What concerns all processes of an instance, and is the same as `Service` has for a single process. */
 export interface Instance {
   readonly config$: Latest<CurrentConfig>;
-  readonly health$: Latest<Health>;
-  readonly awaited$: Latest<readonly Awaited[]>;
-  readonly phase$: Observable<Phase>;
+  readonly readiness: Readiness;
 }
 
 /** Combines what the primary knows and what the workers report. Subscribes to nothing by itself. */
@@ -47,16 +35,13 @@ export function instance(
   { startsWithoutRules, needsDomain, scheduler }: InstanceOptions,
 ): Instance {
   const config$ = latest(rules$.pipe(currentConfig(scheduler)), NO_CONFIG);
-  const health$ = health({
-    ...(needsDomain && {
-      configuration: config$.pipe(map(({ loaded }) => loaded !== undefined && loaded.ruleset.domains.size > 0)),
-    }),
+  const components = {
+    ...(needsDomain && { configuration: config$.pipe(map(hasDomain)) }),
     'counter store': workers$.pipe(
       map((workers) => workers.every(({ isReady, state }) => !isReady || state?.isStoreConnected === true)),
     ),
     workers: workers$.pipe(map((workers) => workers.some(({ isReady }) => isReady))),
-    termination: concat(of(true), termination$.pipe(map(() => false))),
-  });
+  };
   const isConfigured$ = config$.pipe(map(({ loaded }) => startsWithoutRules || loaded !== undefined));
   const isComplete$ = complete$.pipe(
     map(() => true),
@@ -75,6 +60,6 @@ export function instance(
     ),
     ['workers'],
   );
-  const ready$ = awaited$.pipe(filter((items) => items.length === 0));
-  return { config$, health$: latest(health$, STARTING), awaited$, phase$: phases({ ready$, termination$ }) };
+  const health$ = health(components, termination$);
+  return { config$, readiness: new Readiness({ health$, awaited$, termination$, hasWorkers: true }) };
 }

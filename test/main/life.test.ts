@@ -3,7 +3,7 @@ import { DRAIN_DEADLINE, type Serving, lifeOf } from '../../src/main/life';
 import { managerReports } from '../../src/main/service-manager';
 import { readSettings } from '../../src/settings/read-settings';
 import { latest } from '../../src/streams/latest';
-import { type Awaited, type Health, Readiness, STARTING, phases } from '../../src/streams/readiness';
+import { type Awaited, type Health, Readiness, STARTING } from '../../src/streams/readiness';
 import { RecordedLog } from '../support/data/recorded-log';
 
 const SERVING: Serving = {
@@ -17,14 +17,18 @@ afterEach(() => void jest.useRealTimers());
 function started(opened: Promise<Serving>) {
   const log = new RecordedLog();
   const signal$ = new ReplaySubject<NodeJS.Signals>(2);
-  const awaited$ = latest<readonly Awaited[]>(NEVER, []);
+  const awaited$ = latest(of<readonly Awaited[]>([]), []);
   const calls$ = new Subject<never>();
   const exitCode = lifeOf(
     { ...readSettings({}), log },
     {
-      phase$: phases({ ready$: of(undefined), termination$: signal$ }),
       signal$,
-      readiness: new Readiness({ health$: latest(EMPTY, STARTING), awaited$, hasWorkers: false }),
+      readiness: new Readiness({
+        health$: latest(EMPTY, STARTING),
+        awaited$,
+        termination$: signal$,
+        hasWorkers: false,
+      }),
       open: () => opened,
       onServing: () => undefined,
       notifier: undefined,
@@ -70,6 +74,7 @@ describe('the life of a service', () => {
     const readiness = new Readiness({
       awaited$: latest(awaited$, []),
       health$: latest(of<Health>({ healthy: true, unhealthy: [] }), STARTING),
+      termination$: NEVER,
       hasWorkers: false,
     });
     const seen: string[] = [];

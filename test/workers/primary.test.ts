@@ -364,9 +364,10 @@ describe('an instance', () => {
     const [termination$, complete$] = [new Subject<unknown>(), new Subject<unknown>()];
     const sources = { rules$: startsWithoutRules ? EMPTY : NEVER, workers$, complete$, termination$ };
     const scheduler = new TestScheduler(() => undefined);
-    const streams = instance(sources, { startsWithoutRules, needsDomain: false, scheduler });
-    streams.health$.subscribe().add(streams.awaited$.subscribe());
-    return { ...streams, workers$, termination$, complete$ };
+    const { readiness } = instance(sources, { startsWithoutRules, needsDomain: false, scheduler });
+    const { health$, awaited$ } = readiness;
+    health$.subscribe().add(awaited$.subscribe());
+    return { health$, awaited$, workers$, termination$, complete$ };
   }
 
   it('has the health of the components of its workers that serve and answer, and is unhealthy without any, or when it ends', () => {

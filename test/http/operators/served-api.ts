@@ -7,7 +7,7 @@ import { LocalOperator, type LocalOperatorOptions } from '../../../src/operators
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
-import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/current-config';
+import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/config';
 import { type Latest, latest } from '../../../src/streams/latest';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { TestService } from '../../support/data/service';

@@ -26,6 +26,11 @@ export interface RejectedConfig {
 /** The configuration before the first load. */
 export const NO_CONFIG: CurrentConfig = { loaded: undefined, rejected: undefined };
 
+/** Whether rules of at least one domain are active. */
+export function hasDomain({ loaded }: CurrentConfig): boolean {
+  return loaded !== undefined && loaded.ruleset.domains.size > 0;
+}
+
 /**
  * Folds the events of a rule source into the current configuration: loaded rules replace the active ones as a whole, rejected
  * rules change nothing but the rejection, a repeated load or rejection changes nothing. Emits {@link NO_CONFIG} at once, then once
