@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { runBump } from '../../packages/versioning/src/bump/run-bump';
+import { runBump } from '../../packages/versioning/src/bump/run';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 
 let folder: TemporaryFolder;
@@ -136,7 +136,7 @@ describe('weir-bump', () => {
   });
 
   it('explains a folder without controllers, and rejects an invalid command line with its usage', () => {
-    expect(bump().stderr).toContain(`cannot read the folder ${dir}/api`);
+    expect(bump().stderr).toContain(`scandir '${dir}/api'`);
     write({ 'api/v1/readme.md': '' });
     const stderr = `weir-bump: there are no controllers in ${dir}/api/v<n>: no file is named like foo-controller.js\n`;
     expect(bump()).toEqual({ exitCode: 1, stdout: '', stderr });

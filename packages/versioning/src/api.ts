@@ -5,7 +5,7 @@ import { DeclarationError, quoted } from './errors';
 import type { DeclaredRoute } from './paths';
 import { checkRouter, registerBlock } from './register';
 import { isName } from './resources';
-import type { VersionedRouter } from './router';
+import { type VersionedRouter, routerOption } from './router';
 
 export interface ApiOptions {
   /** The vendor in the media type `application/vnd.<vendorString>+json`. */
@@ -45,34 +45,23 @@ export function api(
   declare: (api: Api) => void,
 ): readonly DeclaredRoute[] {
   checkRouter(router);
-  const block = new Declaration(readOptions(options)).run(declare);
-  registerBlock(router, block);
-  return block.paths.flatMap((path) => [...path.routes()]);
+  const { sensitive = true, strict = routerOption(router, 'strict') } = options;
+  // A router that has the option keeps it for all routes.
+  const matching = { sensitive: sensitive || routerOption(router, 'sensitive'), strict };
+  const block = new Declaration({ ...readOptions(options), ...matching }).run(declare);
+  registerBlock(router, block, matching);
+  return block.tree.paths.flatMap((path) => path.routes());
 }
-
-const KNOWN_OPTIONS: ReadonlySet<string> = new Set([
-  'vendorString',
-  'defaultVersion',
-  'path',
-  'namespace',
-  'controllers',
-  'formats',
-  'updateMethods',
-  'sensitive',
-  'strict',
-] satisfies (keyof ApiOptions)[]);
 
 /** A restricted name of RFC 6838, section 4.2, without `+`, which begins the suffix. */
 const VENDOR = /^[a-z0-9][a-z0-9!#$&^_.-]{0,100}$/i;
 
 /** @throws {DeclarationError} */
-function readOptions(options: ApiOptions): BlockOptions {
-  const unknown = Object.keys(options).find((name) => !KNOWN_OPTIONS.has(name));
-  if (unknown !== undefined) {
-    throw invalid(`unknown option '${unknown}'; the options are ${[...KNOWN_OPTIONS].join(', ')}`);
-  }
-  const { vendorString, defaultVersion, namespace = 'api', path = namespace, sensitive = true, strict } = options;
-  const { formats = ['json'], updateMethods = ['PUT'] } = options;
+function readOptions(options: ApiOptions): Omit<BlockOptions, 'sensitive' | 'strict'> {
+  const { vendorString, defaultVersion, namespace = 'api', path = namespace, controllers, ...others } = options;
+  const { formats = ['json'], updateMethods = ['PUT'], sensitive: _, strict: __, ...unknown } = others;
+  const [unknownName] = Object.keys(unknown);
+  if (unknownName !== undefined) throw invalid(`unknown option '${unknownName}'`);
   if (typeof vendorString !== 'string' || !VENDOR.test(vendorString)) {
     throw invalid(
       `vendorString must be the vendor part of a media type, for example 'myvendor', not ${quoted(vendorString)}`,
@@ -81,10 +70,10 @@ function readOptions(options: ApiOptions): BlockOptions {
   if (defaultVersion !== undefined && !isVersion(defaultVersion)) {
     throw invalid(`defaultVersion must be a positive whole number, not ${quoted(defaultVersion)}`);
   }
-  if (!Array.isArray(formats) || !formats.every((format) => isName(format) && !format.includes('.'))) {
+  if (!isListOf(formats, (format) => isName(format) && !format.includes('.'))) {
     throw invalid(`formats must be a list of file extensions without a dot, not ${quoted(formats)}`);
   }
-  if (!Array.isArray(updateMethods) || !updateMethods.every((method) => method === 'PUT' || method === 'PATCH')) {
+  if (!isListOf(updateMethods, (method) => method === 'PUT' || method === 'PATCH')) {
     throw invalid(`updateMethods must be a list of PUT and PATCH, not ${quoted(updateMethods)}`);
   }
   return {
@@ -92,12 +81,14 @@ function readOptions(options: ApiOptions): BlockOptions {
     defaultVersion,
     namespace: segments('namespace', namespace),
     prefix: segments('path', path),
-    controllers: controllersOf(options),
+    controllers: sourceOf(controllers),
     formats: new Set(formats),
     updateMethods,
-    sensitive,
-    strict,
   };
+}
+
+function isListOf(value: unknown, accepts: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(accepts);
 }
 
 /** Splits at slashes; those at the beginning and the end mean nothing. */
@@ -111,8 +102,8 @@ function segments(option: string, value: unknown): readonly string[] {
   );
 }
 
-function controllersOf({ controllers }: ApiOptions): ControllerSource {
-  if (typeof controllers === 'function') return controllers;
+function sourceOf(controllers: unknown): ControllerSource {
+  if (typeof controllers === 'function') return controllers as ControllerSource;
   if (controllers instanceof URL && controllers.protocol === 'file:') return fileURLToPath(controllers);
   if (typeof controllers === 'string' && controllers !== '') return controllers;
   throw invalid(`controllers must be a folder or a function that returns a class, not ${quoted(controllers)}`);

@@ -16,13 +16,6 @@ export type ControllerSource = string | ((name: string) => ControllerClass | und
 const JAVASCRIPT = ['.js', '.cjs', '.mjs'];
 const TYPESCRIPT = ['.ts', '.cts', '.mts'];
 
-/** Why a module cannot be loaded with `require`, by error code. */
-const LOAD_HINTS: Readonly<Record<string, string>> = {
-  ERR_REQUIRE_ASYNC_MODULE: 'it uses await outside of functions, so it cannot be loaded when routes are declared',
-  ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX:
-    'Node only removes types: compile the file, or run the application with a loader such as tsx',
-};
-
 /**
  * The class of a controller.
  *
@@ -33,8 +26,12 @@ const LOAD_HINTS: Readonly<Record<string, string>> = {
  */
 export function loadController(source: ControllerSource, name: string, actions: readonly string[]): ControllerClass {
   const controller = typeof source === 'string' ? fromFile(source, name) : fromFunction(source, name);
-  for (const action of actions) checkAction(controller, action, name);
-  return controller;
+  const lacking = actions.find((action) => typeof Reflect.get(controller.prototype as object, action) !== 'function');
+  if (lacking === undefined) return controller;
+  throw new Error(
+    `the controller ${name} (class ${controller.name || 'without a name'}) lacks the action '${lacking}'; ` +
+      `add the method, or leave the action out with 'only' (a field such as \`${lacking} = () => …\` is not a method)`,
+  );
 }
 
 function fromFunction(find: (name: string) => unknown, name: string): ControllerClass {
@@ -50,7 +47,7 @@ function fromFile(folder: string, name: string): ControllerClass {
   try {
     return exportedClass(createRequire(file)(file));
   } catch (cause) {
-    const reason = LOAD_HINTS[String(Object(cause).code)] ?? (cause instanceof Error ? cause.message : String(cause));
+    const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`cannot load the controller ${file}: ${reason}`, { cause });
   }
 }
@@ -102,26 +99,4 @@ function exportedClass(module: unknown): ControllerClass {
  */
 function isClass(value: unknown): value is ControllerClass {
   return typeof value === 'function' && Object.getOwnPropertyDescriptor(value, 'prototype')?.writable === false;
-}
-
-function checkAction(controller: ControllerClass, action: string, name: string): void {
-  const descriptor = inheritedDescriptor(controller.prototype, action);
-  if (typeof descriptor?.value === 'function') return;
-  const hint =
-    descriptor === undefined
-      ? `add the method, or leave the action out with 'only' (a field such as \`${action} = () => …\` is not a method)`
-      : 'it must be a method, not a getter or a value';
-  throw new Error(
-    `the controller ${name} (class ${controller.name || 'without a name'}) lacks the action '${action}'; ${hint}`,
-  );
-}
-
-function inheritedDescriptor(prototype: object, name: string): PropertyDescriptor | undefined {
-  let at: object | null = prototype;
-  while (at !== null && at !== Object.prototype) {
-    const descriptor = Object.getOwnPropertyDescriptor(at, name);
-    if (descriptor !== undefined) return descriptor;
-    at = Object.getPrototypeOf(at) as object | null;
-  }
-  return undefined;
 }

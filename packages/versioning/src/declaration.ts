@@ -1,7 +1,7 @@
 import { type ControllerSource, loadController } from './controllers';
 import type { ApiBlock } from './dispatch';
 import { DeclarationError, quoted } from './errors';
-import { PathTable } from './paths';
+import { type MatchOptions, PathTree } from './paths';
 import {
   ACTIONS,
   type Action,
@@ -42,7 +42,7 @@ export interface Api {
 }
 
 /** The options of an `api` block, checked and completed. */
-export interface BlockOptions extends Pick<ApiBlock, 'vendor' | 'formats' | 'prefix' | 'sensitive' | 'strict'> {
+export interface BlockOptions extends MatchOptions, Pick<ApiBlock, 'vendor' | 'prefix'> {
   /** Undefined: the version that is declared first. */
   readonly defaultVersion: number | undefined;
   readonly namespace: readonly string[];
@@ -59,7 +59,7 @@ interface OpenCache {
 /** The state of an `api` block while it is declared. */
 export class Declaration implements Api {
   readonly #options: BlockOptions;
-  readonly #table = new PathTable();
+  readonly #tree: PathTree;
   readonly #versions: number[] = [];
   readonly #caches = new Map<string, readonly Resource[]>();
   #openCaches: readonly OpenCache[] = [];
@@ -71,6 +71,7 @@ export class Declaration implements Api {
 
   constructor(options: BlockOptions) {
     this.#options = options;
+    this.#tree = new PathTree(options);
   }
 
   /** @throws {DeclarationError} */
@@ -84,7 +85,7 @@ export class Declaration implements Api {
     }
     this.#hasEnded = true;
     const versions = this.#versions.toSorted((one, other) => one - other);
-    return { ...this.#options, defaultVersion, versions, paths: this.#table.paths };
+    return { ...this.#options, defaultVersion, versions, tree: this.#tree };
   }
 
   version(version: number, declare: () => void): void {
@@ -182,7 +183,7 @@ export class Declaration implements Api {
     try {
       const controller = loadController(controllers, controllerName, actions);
       for (const route of routesOf(resource, { path: prefix, names: namespace.map(identifier), updateMethods })) {
-        this.#table.add(route, version, { controller, action: route.action });
+        this.#tree.add(route, version, { controller, action: route.action });
       }
     } catch (error) {
       if (!(error instanceof Error)) throw error;

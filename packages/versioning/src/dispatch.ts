@@ -1,16 +1,14 @@
 import type { Context, Middleware, Next } from 'koa';
 import { type Offer, choose } from './accept';
 import { answerMissed, keepVary, runAction } from './answers';
-import { type MatchOptions, PathTree, type VersionedPath } from './paths';
-import type { RoutedContext, RouterHandler, RouterLayer } from './router';
+import type { Match, PathTree } from './paths';
+import type { RoutedContext, RouterLayer } from './router';
 
 /** What one `api` block declares. */
 export interface ApiBlock extends Offer {
   /** The segments that all paths begin with. */
   readonly prefix: readonly string[];
-  readonly paths: readonly VersionedPath[];
-  readonly sensitive: boolean;
-  readonly strict: boolean | undefined;
+  readonly tree: PathTree;
 }
 
 /** The parameter of the dispatcher's layer that takes what follows the prefix. */
@@ -23,15 +21,14 @@ export const REST = 'versionedPath';
  * In the router, the layers of the block's paths follow that of the dispatcher, in the same order. That holds in an enclosing router,
  * too, which has copies of all layers.
  */
-export function dispatcher(block: ApiBlock, options: MatchOptions): Middleware {
-  const tree = new PathTree(block.paths, options);
+export function dispatcher(block: ApiBlock): Middleware {
   return async function dispatch(context: Context, next: Next): Promise<unknown> {
     const ctx = context as RoutedContext;
     const own = ctx.matched.find(({ stack }) => stack.at(-1) === dispatch)!;
     // Found by name, because an optional part of a router's prefix repeats the parameters before it.
     const rest = ctx.captures.find((value, at) => value !== undefined && own.paramNames[at]?.name === REST) ?? '';
     delete ctx.params[REST];
-    const matches = tree.find(rest.split('/'));
+    const matches = block.tree.find([...block.prefix, ...rest.split('/')]);
     if (matches.length === 0) {
       replaceOwn(ctx, own, []);
       return next();
@@ -41,11 +38,9 @@ export function dispatcher(block: ApiBlock, options: MatchOptions): Middleware {
       const choice = choose(ctx.get('Accept'), block);
       const match = choice && matches.find(({ path }) => path.target(choice.version, ctx.method) !== undefined);
       if (choice !== undefined && match !== undefined) {
-        const layer = ctx.router.stack[ctx.router.stack.indexOf(own) + 1 + block.paths.indexOf(match.path)]!;
-        enterLayer(ctx, layer, match.params);
-        const handlers = layer.stack.filter(({ param }) => param !== undefined && Object.hasOwn(match.params, param));
         const target = match.path.target(choice.version, ctx.method)!;
-        return await inTurn(ctx, handlers, () => runAction(ctx, next, { target, choice, offer: block }));
+        const layer = ctx.router.stack[ctx.router.stack.indexOf(own) + 1 + block.tree.paths.indexOf(match.path)]!;
+        return await runLayer(ctx, layer, match, () => runAction(ctx, next, { target, choice, offer: block }));
       }
       const methods = choice && matches.flatMap(({ path }) => path.methods(choice.version));
       replaceOwn(ctx, own, methods ?? []);
@@ -63,8 +58,8 @@ function replaceOwn(ctx: RoutedContext, own: RouterLayer, methods: readonly stri
   ctx.matched = ctx.matched.flatMap((layer) => (layer === own ? replacement : [layer]));
 }
 
-/** Sets what the router sets for the layer of a route. */
-function enterLayer(ctx: RoutedContext, { path, name }: RouterLayer, params: Readonly<Record<string, string>>): void {
+/** Does for the layer of a path what the router does for that of a route: sets the context and runs the handlers of its parameters. */
+function runLayer(ctx: RoutedContext, { path, name, stack }: RouterLayer, { params }: Match, action: Next) {
   const all = { ...ctx.params, ...params };
   Object.assign(ctx.request, { params: all });
   Object.assign(ctx, {
@@ -76,9 +71,8 @@ function enterLayer(ctx: RoutedContext, { path, name }: RouterLayer, params: Rea
     // Version 15 calls no handler twice; but this one may have had another value, for middleware or a prefix.
     _matchedParams: undefined,
   });
-}
-
-function inTurn(ctx: RoutedContext, handlers: readonly RouterHandler[], last: Next): Promise<unknown> {
-  const [handler, ...others] = handlers;
-  return handler === undefined ? last() : Promise.resolve(handler(ctx, () => inTurn(ctx, others, last)));
+  const handlers = stack.filter(({ param }) => param !== undefined && Object.hasOwn(params, param));
+  // oxlint-disable-next-line unicorn/no-array-reduce -- from the last to the first, each with the next one
+  const first = handlers.reduceRight<Next>((next, handler) => () => Promise.resolve(handler(ctx, next)), action);
+  return first();
 }

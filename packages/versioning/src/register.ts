@@ -12,7 +12,7 @@ export function checkRouter(router: VersionedRouter): void {
   if (typeof router?.register !== 'function' || !Array.isArray(router.stack)) {
     throw new DeclarationError([], 'the first argument must be an @koa/router instance');
   }
-  if (Reflect.get(router, 'exclusive')) {
+  if (routerOption(router, 'exclusive')) {
     throw new DeclarationError(
       [],
       'the router has the option exclusive, with which it runs the last matching route, whatever the version; ' +
@@ -25,36 +25,27 @@ export function checkRouter(router: VersionedRouter): void {
  * Registers one layer that dispatches all requests of a block, and behind it one for each path. Those match no request, because the
  * router compares a request with every layer: they have the names for `router.url` and the handlers of `router.param()`.
  *
+ * @param options for the router
  * @throws {DeclarationError} when a path collides with one of another block on the same router; then nothing is registered
  */
-export function registerBlock(router: VersionedRouter, block: ApiBlock): void {
-  for (const path of block.paths) checkOtherBlocks(router, block, path);
-  const { prefix, formats, sensitive, strict } = block;
-  const dispatch = dispatcher(block, {
-    isSensitive: sensitive || routerOption(router, 'sensitive'),
-    isStrict: strict ?? routerOption(router, 'strict'),
-    formats,
-    skip: prefix.length,
-  });
-  const options = { sensitive, ...(strict !== undefined && { strict }) };
-  const head = ['', ...prefix, ''].join('/');
+export function registerBlock(router: VersionedRouter, block: ApiBlock, options: object): void {
+  for (const layer of router.stack as readonly RouterLayer[]) checkCollision(layer, block);
+  const head = ['', ...block.prefix, ''].join('/');
   // The router adds HEAD to GET.
   const methods = router.methods.filter((method) => method !== 'HEAD');
   let optionalFormat = '{.:format}';
   try {
-    router.register(`${head}*${REST}`, methods, dispatch, options);
+    router.register(`${head}*${REST}`, methods, dispatcher(block), options);
   } catch {
     // Versions 12 and 13 have another syntax of paths, and throw before they add anything.
-    router.register(`${head}:${REST}(.*)`, methods, dispatch, options);
+    router.register(`${head}:${REST}(.*)`, methods, dispatcher(block), options);
     optionalFormat = '{.:format}?';
   }
-  for (const path of block.paths) {
-    const layer = router.register(path.pattern + optionalFormat, [], markerOf(block, path), {
-      ...options,
-      name: path.name,
-    });
+  for (const path of block.tree.paths) {
+    const named = { ...options, name: path.name };
+    const layer = router.register(path.pattern + optionalFormat, [], markerOf(block, path), named);
     // Its own property: the copy of the layer in an enclosing router has it, too.
-    (layer as RouterLayer).match = () => false;
+    Object.assign(layer as RouterLayer, { match: () => false });
   }
 }
 
@@ -67,23 +58,21 @@ function markerOf(block: ApiBlock, path: VersionedPath): Middleware {
   return marker;
 }
 
-function checkOtherBlocks(router: VersionedRouter, block: ApiBlock, path: VersionedPath): void {
-  for (const { name, path: layerPath, stack } of router.stack as readonly RouterLayer[]) {
-    const other = registered.get(stack.at(-1)!);
-    if (path.name !== '' && name === path.name && other?.path.pattern !== path.pattern) {
-      throw new DeclarationError(
-        [],
-        `the router already has a route named '${name}', with the path ${String(layerPath)}; ` +
-          'give this API another namespace',
-      );
-    }
-    if (other === undefined || other.block.vendor !== block.vendor || other.path.shape !== path.shape) continue;
-    for (const { version, method } of path.routes()) {
-      if (other.path.target(version, method) === undefined) continue;
-      throw new DeclarationError(
-        [`version ${version}`],
-        `another api block of the vendor '${block.vendor}' already has ${method} ${other.path.pattern} in version ${version}`,
-      );
-    }
+function checkCollision({ name, path, stack }: RouterLayer, { vendor, tree }: ApiBlock): void {
+  const other = registered.get(stack.at(-1)!);
+  const own = tree.paths.find((each) => each.name !== '' && each.name === name);
+  if (own !== undefined && own.pattern !== other?.path.pattern) {
+    throw new DeclarationError(
+      [],
+      `the router already has a route named '${name}', with the path ${String(path)}; give this API another namespace`,
+    );
+  }
+  if (other === undefined || other.block.vendor !== vendor) return;
+  for (const { version, method, path: taken } of other.path.routes()) {
+    if (tree.rival(other.path.segments, version, method) === undefined) continue;
+    throw new DeclarationError(
+      [`version ${version}`],
+      `another api block of the vendor '${vendor}' already has ${method} ${taken} in version ${version}`,
+    );
   }
 }

@@ -18,13 +18,9 @@ export interface RouterLayer {
   readonly methods: readonly string[];
   /** The parameters of the path, those of prefixes included. */
   readonly paramNames: readonly { readonly name: string | number }[];
-  /** The handlers of `router.param()`, and then that of the path. */
-  readonly stack: readonly RouterHandler[];
-  match: (path: string) => boolean;
+  /** The handlers of `router.param()`, which have a parameter, and then that of the path. */
+  readonly stack: readonly (Middleware & { readonly param?: string })[];
 }
-
-/** A handler in a layer; with `param`, one of `router.param()`. */
-export type RouterHandler = Middleware & { readonly param?: string };
 
 /** What a router adds to a context. */
 export interface RoutedContext extends Context {
@@ -37,5 +33,5 @@ export interface RoutedContext extends Context {
 
 /** An option of a router, which the types of some versions do not declare. */
 export function routerOption(router: VersionedRouter, name: 'sensitive' | 'strict' | 'exclusive'): boolean {
-  return Object(Reflect.get(router, 'opts'))[name] === true;
+  return Boolean(Object(Reflect.get(router, 'opts'))[name]);
 }

@@ -1,22 +1,12 @@
-import { type Dirent, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative, sep } from 'node:path';
+import { readFileSync, readdirSync } from 'node:fs';
+import { basename, join, relative, sep } from 'node:path';
 import { readControllerSource, subclassText } from './source';
 
 /** The controllers of the next version, not yet written. */
 export interface Bump {
-  readonly from: number;
-  readonly to: number;
-  readonly files: readonly NewFile[];
-}
-
-export interface NewFile {
-  readonly path: string;
-  readonly text: string;
-}
-
-/** Controllers that cannot be bumped, or not written; the message has one line for each problem. */
-export class BumpError extends Error {
-  override readonly name = 'BumpError';
+  /** The one that is extended. */
+  readonly version: number;
+  readonly files: readonly { readonly path: string; readonly text: string }[];
 }
 
 const VERSION_FOLDER = /^v([1-9]\d*)$/;
@@ -28,13 +18,13 @@ const DECLARATION = /\.d\.[cm]?ts$/;
  * previous one, in the language and module format of that file.
  *
  * @param folder the folder with the folders `v1`, `v2`, …
- * @throws {BumpError} when there are no controllers, or when one cannot be extended; then none should be
+ * @throws Error when there are no controllers, or when some cannot be extended, with one line for each
  */
 export function planBump(folder: string): Bump {
-  const { version: from, controllers } = highestVersion(folder);
+  const { version, controllers } = highestVersion(folder);
   const problems: string[] = [];
   const sources = controllers.flatMap((path) => {
-    const file = join(folder, `v${from}`, path);
+    const file = join(folder, `v${version}`, path);
     try {
       return [{ path, source: readControllerSource(readFileSync(file, 'utf8'), className(path)) }];
     } catch (error) {
@@ -42,66 +32,31 @@ export function planBump(folder: string): Bump {
       return [];
     }
   });
-  if (problems.length > 0) throw new BumpError(problems.join('\n'));
-  const siblingImports = sources.flatMap(({ source }) => source.relativeImports);
+  if (problems.length > 0) throw new Error(problems.join('\n'));
+  const allImports = sources.flatMap(({ source }) => source.relativeImports);
   const files = sources.map(({ path, source }) => {
-    const extended = `${'../'.repeat(path.split('/').length)}v${from}/${path}`;
+    const extended = `${'../'.repeat(path.split('/').length)}v${version}/${path}`;
     return {
-      path: join(folder, `v${from + 1}`, path),
-      text: subclassText({ source, version: from, path: extended, siblingImports }),
+      path: join(folder, `v${version + 1}`, path),
+      text: subclassText(source, { version, extended, allImports }),
     };
   });
-  return { from, to: from + 1, files };
-}
-
-/**
- * Writes a new file; an existing one is never overwritten.
- *
- * @returns false when the file exists
- * @throws {BumpError} when the file cannot be written
- */
-export function writeNewFile({ path, text }: NewFile): boolean {
-  try {
-    mkdirSync(dirname(path), { recursive: true });
-  } catch (error) {
-    throw cannotWrite(path, error);
-  }
-  try {
-    writeFileSync(path, text, { flag: 'wx' });
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-    throw cannotWrite(path, error);
-  }
-}
-
-function cannotWrite(path: string, cause: unknown): BumpError {
-  return new BumpError(`cannot write ${path}: ${(cause as Error).message}`, { cause });
+  return { version, files };
 }
 
 /** The highest version that has controllers, compared as numbers, and their paths in its folder with `/`. */
 function highestVersion(folder: string): { readonly version: number; readonly controllers: readonly string[] } {
-  const versions = entriesOf(folder)
-    .flatMap((entry) => (entry.isDirectory() ? (VERSION_FOLDER.exec(entry.name)?.[1] ?? []) : []))
-    .map(Number)
-    .toSorted((one, other) => other - one);
-  for (const version of versions) {
+  const folders = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const versions = folders.flatMap(({ name }) => VERSION_FOLDER.exec(name)?.[1] ?? []).map(Number);
+  for (const version of versions.toSorted((one, other) => other - one)) {
     const controllers = controllersIn(join(folder, `v${version}`));
     if (controllers.length > 0) return { version, controllers };
   }
-  throw new BumpError(`there are no controllers in ${join(folder, 'v<n>')}: no file is named like foo-controller.js`);
-}
-
-function entriesOf(folder: string, options: { readonly recursive?: boolean } = {}): readonly Dirent[] {
-  try {
-    return readdirSync(folder, { ...options, withFileTypes: true });
-  } catch (cause) {
-    throw new BumpError(`cannot read the folder ${folder}: ${(cause as Error).message}`, { cause });
-  }
+  throw new Error(`there are no controllers in ${join(folder, 'v<n>')}: no file is named like foo-controller.js`);
 }
 
 function controllersIn(folder: string): readonly string[] {
-  return entriesOf(folder, { recursive: true })
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && CONTROLLER.test(entry.name) && !DECLARATION.test(entry.name))
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'))
     .toSorted();

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Creates the controllers of the next API version.
-import { runBump } from './run-bump';
+import { runBump } from './run';
 
 for (const stream of [process.stdout, process.stderr]) {
   // The reader may have closed the pipe: `weir-bump --help | head -1`.
