@@ -39,7 +39,7 @@ describe('what prevents the service from starting', () => {
       { ...MEMORY, DISABLE_STATS: 'false', USE_PROMETHEUS: 'true', PROMETHEUS_MAPPER_YAML: FILE },
     ],
     [
-      `TLS of the gRPC listener: GRPC_SERVER_TLS_CERT=${FILE} cannot be read: ENOENT`,
+      `TLS of the gRPC listener: GRPC_SERVER_TLS_CERT=${FILE}: it cannot be read (ENOENT)`,
       { ...MEMORY, GRPC_SERVER_USE_TLS: 'true', GRPC_SERVER_TLS_CERT: FILE, GRPC_SERVER_TLS_KEY: FILE },
     ],
     [
