@@ -1,8 +1,9 @@
 import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, using } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../src/gen/google/protobuf/any';
-import { type AdsEvent, AdsStreamError, RULES_TYPE_URL } from '../../src/sources/xds/ads';
-import type { ReconnectWaits } from '../../src/sources/xds/stream/reconnect';
+import type { ReconnectWaits } from '../../src/sources/xds/ads-stream';
+import { RULES_TYPE_URL } from '../../src/sources/xds/check-resources';
+import { type AdsEvent, AdsStreamError } from '../../src/sources/xds/connect-ads';
 import { xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { ruleResource, simpleResource } from '../../test/support/data/rule-resources';

@@ -19,14 +19,12 @@ import { type HttpListener, application } from '../http/listener';
 import { adoptingHttp } from '../http/serve-http';
 import { PUBLIC_LIMITS } from '../http/limits';
 import { operatorMethods } from '../operators/worker-decisions';
-import type { Settings } from '../settings/settings';
 import { secretsOf } from '../settings/secrets';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
 import { describeError } from '../sinks/logs/logger';
 import { standardStream } from '../sinks/text-outputs';
 import { extraLabels } from '../sinks/statistics/series';
-import { loadRules } from '../sources/rule-files/loading/load-rules';
-import type { LoadedRules } from '../sources/rule-thread/load-in-thread';
+import { loadRules } from '../sources/loading/load-rules';
 import { type DrainOutcome, drain } from '../streams/drain';
 import { latest } from '../streams/latest';
 import { Readiness } from '../streams/readiness';
@@ -37,7 +35,7 @@ import { PROCESS_METRICS } from '../workers/exchange';
 import { PrimaryLink } from '../workers/primary-link';
 import { PIPES, type TlsTexts } from '../workers/process';
 import { type Methods, serveRequests } from '../workers/requests';
-import { type RawRules, receiveRules } from '../workers/rules';
+import { receiveRules } from '../workers/rules';
 import { StatisticsReporter } from '../workers/statistics';
 import {
   type App,
@@ -92,7 +90,9 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
   const { settings, statistics, log } = app;
   const { channel } = link;
   const drain$ = link.orders('drain').pipe(take(1), share());
-  const rules = receiveRules(channel, await loaderOf(settings));
+  const form = settings.configType === 'FILE' ? 'files' : 'response';
+  const { mergeDomainConfig: mergeDomainConfigs } = settings;
+  const rules = receiveRules(channel, (raw) => loadRules(raw, { form, mergeDomainConfigs }));
   const path = await decisionPath(app, {
     rules$: rules.events$,
     store: countsInMemory(settings) ? remoteStore(settings, channel) : await counterStore(app, statistics, log),
@@ -143,17 +143,6 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
   channel.start();
   const outcome$ = outcomeOf(phase$, serving$, drained$).pipe(finalize(() => subscriptions.unsubscribe()));
   return (await firstValueFrom(merge(outcome$, rules.failed$))).kind === 'drained' ? 0 : 1;
-}
-
-/** Loads rules as their source does in the primary. The client of management servers is loaded only for its resources. */
-async function loaderOf({
-  configType,
-  mergeDomainConfig: mergeDomainConfigs,
-}: Settings): Promise<(raw: RawRules) => Observable<LoadedRules>> {
-  if (configType === 'FILE') return (files) => loadRules(files, { mergeDomainConfigs });
-  // The extension is that of the compiled file, as in an ES module.
-  const { loadResources } = await import('../sources/xds/resources/load-resources.js');
-  return ([response]) => loadResources(response!.content, { mergeDomainConfigs });
 }
 
 /** Answers what the primary asks of this process: for operators, its profiles, and its metrics if there is a page for them. */

@@ -1,8 +1,7 @@
 import { tap } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { ruleFileSource } from './rule-files/rule-file-source';
-import type { RuleFile } from '../rules/files/read-rule-files';
-import type { Ruleset } from '../rules/ruleset';
+import type { LoadOptions } from './loading/load-rules';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
@@ -10,8 +9,8 @@ import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
 export interface RuleSourceParts extends LoadedSettings {
   readonly statistics: Statistics;
   readonly log: Log;
-  /** Called with valid rules before they are emitted, and with what they were loaded from: files, or an encoded response as the only one. */
-  readonly onLoaded?: (ruleset: Ruleset, files: readonly RuleFile[]) => void;
+  /** Called with valid rules before they are emitted, and with what they were loaded from. */
+  readonly onLoaded?: LoadOptions['onLoaded'];
 }
 
 /**
@@ -20,14 +19,10 @@ export interface RuleSourceParts extends LoadedSettings {
  * @throws Error that names the setting or the TLS file that cannot be used
  */
 export async function ruleSource(parts: RuleSourceParts): Promise<RuleSource> {
-  const { settings, onLoaded } = parts;
-  if (settings.configType === 'FILE') return fileSource(parts);
+  if (parts.settings.configType === 'FILE') return fileSource(parts);
   // The extension is that of the compiled file, as in an ES module.
-  const { xdsSource } = await import('./xds/xds-source.js');
-  return xdsSource({
-    ...parts,
-    onLoaded: onLoaded && ((ruleset, content) => onLoaded(ruleset, [{ path: '', content }])),
-  });
+  const { xdsSource } = await import('./xds/xds-rule-source.js');
+  return xdsSource(parts);
 }
 
 function fileSource({ settings, statistics, log, onLoaded }: RuleSourceParts): RuleSource {

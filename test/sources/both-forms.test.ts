@@ -5,8 +5,7 @@ import type { RateLimitUnit } from '../../src/gen/ratelimit/config/ratelimit/v3/
 import { readRuleFiles } from '../../src/rules/files/read-rule-files';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
-import { checkResources } from '../../src/sources/xds/resources/check-resources';
-import { RULES_TYPE_URL } from '../../src/sources/xds/ads';
+import { RULES_TYPE_URL, checkResources } from '../../src/sources/xds/check-resources';
 import { resourceOf, ruleResource } from '../support/data/rule-resources';
 import { written } from '../rules/files/written-rules';
 import { type RuleSketch, domainConfig, limit, linesOf, ruleConfig, unlimited } from '../support/data/rules';

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { firstValueFrom, lastValueFrom, toArray } from 'rxjs';
-import { LoadRetries } from '../../src/sources/rule-files/loading/load-retries';
-import { type LoadOptions, loadRules } from '../../src/sources/rule-files/loading/load-rules';
-import { loadInThread } from '../../src/sources/rule-thread/load-in-thread';
+import { LoadRetries } from '../../src/sources/rule-files/load-retries';
+import { type LoadOptions, loadInThread, loadRules } from '../../src/sources/loading/load-rules';
 import { RuleTree, rules } from '../support/data/rule-tree';
 import { linesOf } from '../support/data/rules';
 import { until } from '../support/waiting/until';
@@ -25,7 +24,7 @@ function load(
   const files = Object.entries(texts).map(([path, text]) => ({ path, content: new TextEncoder().encode(text) }));
   const none = new Uint8Array();
   const all = [...files, ...tooLarge.map((path) => ({ path, content: none, tooLarge: 40_000_000 }))];
-  const loaded$ = loadRules(all, { mergeDomainConfigs: false, workerFile: WORKER_FILE, ...options });
+  const loaded$ = loadRules(all, { form: 'files', mergeDomainConfigs: false, workerFile: WORKER_FILE, ...options });
   return lastValueFrom(loaded$.pipe(toArray()));
 }
 

@@ -1,5 +1,5 @@
 import { BehaviorSubject, NEVER, ReplaySubject, Subject, of } from 'rxjs';
-import { checkFiles } from '../../src/sources/rule-files/loading/check-files';
+import { checkFiles } from '../../src/sources/loading/check-files';
 import { buildRuleset, type Ruleset } from '../../src/rules/ruleset';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import type { Channel } from '../../src/workers/channel';

@@ -3,11 +3,11 @@ import type { Ruleset } from '../../rules/ruleset';
 import type { RuleEvent } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
 import { type ListingOptions, folderWarnings } from './list-rule-files';
-import { LoadRetries } from './loading/load-retries';
-import { type LoadOptions, loadRules } from './loading/load-rules';
+import { LoadRetries } from './load-retries';
+import { type LoadOptions, loadRules } from '../loading/load-rules';
 import { type FolderLook, type Look, type Snapshot, lookAtFolder, readFiles } from './look-at-folder';
 
-export interface RuleReaderOptions extends LoadOptions, ListingOptions {
+export interface RuleReaderOptions extends Omit<LoadOptions, 'form'>, ListingOptions {
   /**
    * RUNTIME_WATCH_ROOT. True: the rules are read again only when a link or a folder on the path to them is switched, which
    * includes the `..data` link of a Kubernetes ConfigMap mount. False: also when files are changed in place.
@@ -140,7 +140,7 @@ export class RuleReader {
       };
     };
     if (digest === this.#valid?.digest) return of(loaded(this.#valid));
-    return loadRules(files, this.#options).pipe(
+    return loadRules(files, { ...this.#options, form: 'files' }).pipe(
       map((result) => {
         if (result.ruleset !== undefined) return loaded({ digest, ...result });
         if (result.isUnchecked !== true) {

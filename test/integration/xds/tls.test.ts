@@ -1,5 +1,5 @@
 import { ServerCredentials } from '@grpc/grpc-js';
-import type { AdsTls } from '../../../src/sources/xds/connection/connect-ads';
+import type { AdsTls } from '../../../src/sources/xds/connect-ads';
 import { type Certificate, newAuthority } from '../../support/data/certificates';
 import { simpleResource } from '../../support/data/rule-resources';
 import { RuleTree } from '../../support/data/rule-tree';

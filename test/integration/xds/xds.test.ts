@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type ServerHttp2Session, createServer as createHttp2Server } from 'node:http2';
-import { type AddressInfo, type Server, createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { status as Code } from '@grpc/grpc-js';
-import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
+import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
 import { ruleResource, simpleResource } from '../../support/data/rule-resources';
 import { domainConfig, limit } from '../../support/data/rules';
 import { type XdsRulesOptions, XdsRules } from '../../support/data/xds-rules';
@@ -263,8 +263,23 @@ describe('the xDS source', () => {
     await peer.closed.next();
   });
 
-  test.each<[peer: string, server: () => Server | ReturnType<typeof createHttp2Server>, warning: RegExp]>([
-    ['a peer that closes the connection', () => createServer((socket) => socket.destroy()), /UNAVAILABLE/],
+  test('connects once for each wait that it announces to a peer that accepts connections and closes them', async () => {
+    let connections = 0;
+    const peer = createServer((socket) => {
+      connections += 1;
+      socket.destroy();
+    }).listen(0, '127.0.0.1');
+    using _ = { [Symbol.dispose]: () => void peer.close() };
+    await once(peer, 'listening');
+    // Longer together than the first back-off of grpc-js, after which its channels would connect by themselves.
+    const backoff = { retryInterval: 400, initialInterval: 400, maxInterval: 400, randomFactor: 0, jitter: false };
+    using rules = new XdsRules({ target: `127.0.0.1:${(peer.address() as AddressInfo).port}`, backoff });
+    expect(await rules.log.line(/no stream/)).toMatch(/^warn no stream from the xDS server.*: UNAVAILABLE: /);
+    for (let line = 2; line <= 5; line += 1) await rules.log.line(/^debug still no stream/);
+    expect(connections).toBe(5);
+  });
+
+  test.each<[peer: string, server: () => ReturnType<typeof createHttp2Server>, warning: RegExp]>([
     ['a web server', () => webServer(200), /: the peer does not speak gRPC$/],
     ['a web server that does not find the page', () => webServer(404), /: UNIMPLEMENTED: /],
   ])('warns about %s', async (_, create, warning) => {

@@ -29,7 +29,7 @@ export const MODES = [
   { watchRoot: true, mode: 'RUNTIME_WATCH_ROOT=true' },
   { watchRoot: false, mode: 'RUNTIME_WATCH_ROOT=false' },
 ];
-export const WORKER_FILE = join(__dirname, 'rules-worker-entry.cjs');
+export const WORKER_FILE = join(__dirname, '../../support/data/rule-thread-entry.cjs');
 const DEFAULTS = { subdirectory: '', appDirectory: 'config', ignoreDotFiles: false, mergeDomainConfigs: false };
 
 /** The options of a source for tests. */

@@ -5,7 +5,7 @@ import {
   RateLimitUnit,
 } from '../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
-import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
+import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
 import { domainConfig, limit } from './rules';
 
 /** The resource that is equivalent to these rules. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Subscription } from 'rxjs';
-import { type AdsServer as Server, connectAds } from '../../../src/sources/xds/connection/connect-ads';
+import { type AdsServer as Server, connectAds } from '../../../src/sources/xds/connect-ads';
 import { type XdsRuleOptions, xdsRuleSource } from '../../../src/sources/xds/xds-rule-source';
 import type { RuleEvent, RuleSource } from '../../../src/streams/ports/rule-source';
 import { Arrivals } from '../waiting/arrivals';
@@ -22,7 +22,7 @@ export function xdsSource({ target, headers = () => ({}), tls, ...more }: XdsRul
     node: { id: 'test-node', metadata: { zone: 'a' } },
     backoff: SHORT_BACKOFF,
     mergeDomainConfigs: false,
-    workerFile: join(__dirname, 'resources-worker-entry.cjs'),
+    workerFile: join(__dirname, 'rule-thread-entry.cjs'),
     ...more,
     log,
   });

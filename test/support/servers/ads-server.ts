@@ -1,7 +1,7 @@
 import { Server, ServerCredentials, type ServerDuplexStream, type StatusObject, status as Code } from '@grpc/grpc-js';
 import { DiscoveryRequest, DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../../src/gen/google/protobuf/any';
-import { RULES_TYPE_URL } from '../../../src/sources/xds/ads';
+import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
 import { Arrivals } from '../waiting/arrivals';
 
 interface AdsServerOptions {

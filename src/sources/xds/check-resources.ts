@@ -1,18 +1,19 @@
-import type { Any } from '../../../gen/google/protobuf/any';
-import { DiscoveryResponse } from '../../../gen/envoy/service/discovery/v3/discovery';
-import { RateLimitConfig } from '../../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import { NO_PLACES } from '../../../rules/rule-config';
-import type { Problem } from '../../../rules/files/problems/problem';
-import { ProblemReport } from '../../../rules/files/problems/source-text';
-import { readRuleTrees } from '../../../rules/files/read-rule-trees';
-import { showText } from '../../../rules/files/yaml/yaml-tree';
-import { messageOf } from '../../../text/thrown';
-import type { CheckedRules } from '../../rule-thread/transfer-rules';
-import { RULES_TYPE_URL } from '../ads';
+import type { Any } from '../../gen/google/protobuf/any';
+import { DiscoveryResponse } from '../../gen/envoy/service/discovery/v3/discovery';
+import { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
+import { NO_PLACES } from '../../rules/rule-config';
+import type { Problem } from '../../rules/files/problems/problem';
+import { ProblemReport } from '../../rules/files/problems/source-text';
+import { readRuleTrees } from '../../rules/files/read-rule-trees';
+import { showText } from '../../rules/files/yaml/yaml-tree';
+import { messageOf } from '../../text/thrown';
+import { type CheckedRules, firstOf } from '../loading/check-files';
 import { resourceTree } from './resource-tree';
 
-/** The errors, and the warnings, that a rejection (NACK) and a log show at most. */
-const MAX_LINES = 50;
+/** The type of the resources that contain rules. */
+export const RULES_TYPE_URL = 'type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig';
+
+const NO_RULES = 'the server has no rules for this node: nothing is limited';
 
 /** Decodes the rules of a response and checks them like rule files. The resources are applied in the order of their names. */
 export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean): CheckedRules {
@@ -32,13 +33,11 @@ export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean)
   const trees = decoded.sort(byName).map(resourceTree);
   const { configs, placeOf } = readRuleTrees(trees, { mergeDomainConfigs }, report);
   const problems = report.finish([]);
-  const warnings = problems.warnings.map(lineOf);
-  if (resources.length === 0) warnings.push('the server has no rules for this node: nothing is limited');
   return {
     configs,
     placeOf,
-    errors: firstOf(problems.errors.map(lineOf), 'errors'),
-    warnings: firstOf(warnings, 'warnings'),
+    errors: firstOf(problems.errors, lineOf, 'errors'),
+    warnings: resources.length === 0 ? [NO_RULES] : firstOf(problems.warnings, lineOf, 'warnings'),
   };
 }
 
@@ -72,10 +71,5 @@ function lineOf({ file, sourceLine: path, message, advice }: Problem): string {
 }
 
 function rejected(errors: readonly string[]): CheckedRules {
-  return { configs: [], placeOf: NO_PLACES, errors: firstOf(errors, 'errors'), warnings: [] };
-}
-
-function firstOf(lines: readonly string[], what: string): readonly string[] {
-  const more = lines.length - MAX_LINES;
-  return more > 0 ? [...lines.slice(0, MAX_LINES), `and ${more} more ${what}`] : lines;
+  return { configs: [], placeOf: NO_PLACES, errors: firstOf(errors, String, 'errors'), warnings: [] };
 }

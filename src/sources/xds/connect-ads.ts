@@ -3,22 +3,57 @@ import {
   type ChannelOptions,
   ChannelCredentials,
   Client,
+  connectivityState as ConnectivityState,
   Metadata,
   type StatusObject,
   status as Code,
 } from '@grpc/grpc-js';
 import { Observable } from 'rxjs';
-import { DiscoveryRequest } from '../../../gen/envoy/service/discovery/v3/discovery';
-import { clientTls, fileOf } from '../../../net/reloaded-files';
-import { startReplyTimer } from '../../../net/reply-timer';
-import type { Section } from '../../../settings/settings';
-import { ConditionLog } from '../../../streams/condition-log';
-import type { Log } from '../../../streams/ports/log';
-import { connectionFailure } from '../../../text/connection-failure';
-import { hideSecrets } from '../../../text/hide-credentials';
-import { messageOf } from '../../../text/thrown';
-import { type AdsEvent, AdsStreamError, type ConnectAds } from '../ads';
-import { TrackedCredentials } from './tracked-credentials';
+import { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
+import { clientTls, fileOf } from '../../net/reloaded-files';
+import { startReplyTimer } from '../../net/reply-timer';
+import type { Section } from '../../settings/settings';
+import { ConditionLog } from '../../streams/condition-log';
+import type { Log } from '../../streams/ports/log';
+import { connectionFailure } from '../../text/connection-failure';
+import { hideSecrets } from '../../text/hide-credentials';
+import { messageOf } from '../../text/thrown';
+
+/** An event of one stream of the aggregated discovery service (ADS). */
+export type AdsEvent = AdsConnected | AdsResponse;
+
+/** The connection is established. A server may stay silent on it for as long as it has nothing new. */
+export interface AdsConnected {
+  readonly kind: 'connected';
+}
+
+export interface AdsResponse {
+  readonly kind: 'response';
+  /** An encoded `DiscoveryResponse`. */
+  readonly message: Uint8Array;
+}
+
+/**
+ * Opens a stream on subscribe and sends the requests on it as they are emitted. Completes when the server ends the stream with
+ * status OK; otherwise fails with an {@link AdsStreamError}. Unsubscribing closes the stream and its connection.
+ */
+export type ConnectAds = (requests$: Observable<DiscoveryRequest>) => Observable<AdsEvent>;
+
+/** The error that a stream ended with. */
+export class AdsStreamError extends Error {
+  override readonly name = 'AdsStreamError';
+
+  /**
+   * @param message what happened, on one line
+   * @param hasLostResponse whether the server sent a response that could not be received, so that it cannot be answered either
+   */
+  constructor(
+    message: string,
+    readonly hasLostResponse = false,
+  ) {
+    super(message);
+  }
+}
 
 export interface AdsServer {
   /** A gRPC target: `host:port`, `dns:///…`, `unix:…`. */
@@ -67,15 +102,15 @@ export function connectAds(server: AdsServer): ConnectAds {
   return (requests$) =>
     new Observable<AdsEvent>((subscriber) => {
       const headers = server.headers();
-      const connecting = new Set<Socket>();
       let isOver = false;
       function fail(error: AdsStreamError) {
         if (!isOver) subscriber.error(error);
       }
+      let attempt: AttemptCredentials;
       let client: Client;
       try {
-        const tracked = new TrackedCredentials(credentials(), (socket) => connecting.add(socket));
-        client = new Client(target, tracked, channelOptions(server, keepalive));
+        attempt = new AttemptCredentials(credentials());
+        client = new Client(target, attempt, channelOptions(server, keepalive));
       } catch (error) {
         return fail(new AdsStreamError(messageOf(error)));
       }
@@ -83,10 +118,10 @@ export function connectAds(server: AdsServer): ConnectAds {
       const stopTimer = startReplyTimer(connectTimeout, () =>
         fail(new AdsStreamError(`no response within ${connectTimeout / 1000} s`)),
       );
-      client.waitForReady(Infinity, (error) => {
-        if (isOver || error !== undefined) return;
+      whenReady(client.getChannel(), () => {
+        if (isOver) return;
         stopTimer();
-        connecting.clear();
+        attempt.isConnected = true;
         subscriber.next({ kind: 'connected' });
       });
       const call = client.makeBidiStreamRequest(METHOD, encode, identity, metadataOf(headers));
@@ -106,10 +141,10 @@ export function connectAds(server: AdsServer): ConnectAds {
         isOver = true;
         stopTimer();
         requests.unsubscribe();
-        // Closing the channel ends neither the stream nor half-open connections.
+        // Closing the channel ends neither the stream, nor half-open connections, nor its reconnecting.
         call.cancel();
         client.close();
-        for (const socket of connecting) socket.destroy();
+        attempt.close();
       };
     });
 }
@@ -123,6 +158,18 @@ function tlsCredentials(tls: AdsTls, log: Log): () => ChannelCredentials {
     }),
   );
   return () => ChannelCredentials.createFromSecureContext(context());
+}
+
+/**
+ * Calls back when the channel is connected. `waitForReady` of grpc-js would make a channel connect again, for as long as the process
+ * lives, when it is closed.
+ */
+function whenReady(channel: ReturnType<Client['getChannel']>, onReady: () => void): void {
+  const state = channel.getConnectivityState(false);
+  if (state === ConnectivityState.READY) onReady();
+  else if (state !== ConnectivityState.SHUTDOWN) {
+    channel.watchConnectivityState(state, Infinity, () => whenReady(channel, onReady));
+  }
 }
 
 function channelOptions({ maxMessageBytes, tls }: AdsServer, keepalive: number): ChannelOptions {
@@ -178,4 +225,55 @@ function errorOf({ code, details }: StatusObject, headers: Headers, { maxMessage
 
 function isTooManyPings({ code, details }: StatusObject): boolean {
   return code === Code.RESOURCE_EXHAUSTED && /too many pings|bandwidth exhausted/i.test(details);
+}
+
+type SecureConnector = ReturnType<ChannelCredentials['_createSecureConnector']>;
+
+/**
+ * Credentials of one attempt, which ends for good when they are closed. A peer that accepts a connection and then sends nothing keeps
+ * grpc-js waiting forever, and closing the channel leaves the socket open; after a failure, a closed channel connects once more when
+ * its own back-off is over. The wrapped method is internal to grpc-js; the tests that count connections fail when it changes.
+ */
+class AttemptCredentials extends ChannelCredentials {
+  /** Whether the channel uses a connection, which ends with the channel. */
+  isConnected = false;
+  readonly #inner: ChannelCredentials;
+  readonly #sockets = new Set<Socket>();
+  #isClosed = false;
+
+  constructor(inner: ChannelCredentials) {
+    super();
+    this.#inner = inner;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    if (this.isConnected) return;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  override _isSecure(): boolean {
+    // oxlint-disable-next-line no-underscore-dangle -- the name is that of grpc-js
+    return this.#inner._isSecure();
+  }
+
+  override _equals(other: ChannelCredentials): boolean {
+    return this === other;
+  }
+
+  override _createSecureConnector(...args: Parameters<ChannelCredentials['_createSecureConnector']>): SecureConnector {
+    // oxlint-disable-next-line no-underscore-dangle -- the name is that of grpc-js
+    const connector = this.#inner._createSecureConnector(...args);
+    return {
+      connect: (socket) => {
+        this.#sockets.add(socket);
+        if (this.#isClosed) socket.destroy();
+        return connector.connect(socket);
+      },
+      // Called before each connection.
+      waitForReady: () => (this.#isClosed ? Promise.reject(new Error('closed')) : connector.waitForReady()),
+      getCallCredentials: () => connector.getCallCredentials(),
+      destroy: () => connector.destroy(),
+    };
+  }
 }

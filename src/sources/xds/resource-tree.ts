@@ -2,13 +2,13 @@ import type {
   RateLimitConfig,
   RateLimitDescriptor,
   RateLimitPolicy,
-} from '../../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import type { RuleTree } from '../../../rules/files/read-rule-trees';
-import type { ProblemLocation, SourceDocument, SourceRange } from '../../../rules/files/problems/source-text';
-import { showText } from '../../../rules/files/yaml/yaml-tree';
-import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../../rules/files/yaml/yaml-tree';
-import type { Json } from '../../../rules/rule-config';
-import { UNIT_NAMES } from '../../../rules/unit';
+} from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
+import type { RuleTree } from '../../rules/files/read-rule-trees';
+import type { ProblemLocation, SourceDocument, SourceRange } from '../../rules/files/problems/source-text';
+import { showText } from '../../rules/files/yaml/yaml-tree';
+import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../rules/files/yaml/yaml-tree';
+import type { Json } from '../../rules/rule-config';
+import { UNIT_NAMES } from '../../rules/unit';
 
 /**
  * Converts a resource to the tree of the equivalent rule file, so that both forms pass the same checks. A field with its default

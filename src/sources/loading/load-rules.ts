@@ -1,0 +1,133 @@
+import { join } from 'node:path';
+import { getHeapStatistics } from 'node:v8';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { Observable, defer, of, tap } from 'rxjs';
+import type { RuleFile } from '../../rules/files/read-rule-files';
+import { type RuleRow, RowsBuilder } from '../../rules/rows/rule-rows';
+import { type Ruleset, buildRuleset } from '../../rules/ruleset';
+import type * as CheckResources from '../xds/check-resources';
+import { type CheckedRules, checkFiles } from './check-files';
+
+/** What rules are loaded from: files, or an encoded response of a management server as the only one. */
+export type RawRules = readonly RuleFile[];
+
+export interface CheckOptions {
+  readonly form: 'files' | 'response';
+  /** MERGE_DOMAIN_CONFIG */
+  readonly mergeDomainConfigs: boolean;
+}
+
+export interface LoadOptions extends CheckOptions {
+  /** The compiled module of the worker thread. */
+  readonly workerFile?: string | undefined;
+  /** Bytes up to which rules are loaded without a worker thread. */
+  readonly smallSet?: number | undefined;
+  /** Called with valid rules and what they were loaded from, for another process that has to load the same ones. */
+  readonly onLoaded?: ((ruleset: Ruleset, raw: RawRules) => void) | undefined;
+}
+
+/** What the thread checks. */
+export interface ThreadInput extends CheckOptions {
+  readonly raw: RawRules;
+}
+
+/** From the thread: first whether the rules are valid. Only then do chunks follow; an empty one is the last. */
+export type RulesMessage =
+  | { readonly kind: 'checked'; readonly errors: readonly string[]; readonly warnings: readonly string[] }
+  | { readonly kind: 'chunk'; readonly rows: readonly RuleRow[] };
+
+/** The outcome of loading rules: a ruleset, or lines that describe the errors. */
+export type LoadedRules =
+  | { readonly ruleset: Ruleset; readonly warnings: readonly string[] }
+  | {
+      readonly ruleset: undefined;
+      readonly errors: readonly string[];
+      /** Whether the thread failed instead of the rules, which may therefore be valid: they are to be loaded again. */
+      readonly isUnchecked?: boolean;
+    };
+
+const WORKER_FILE = join(__dirname, 'rule-thread.js');
+/** Checking this many bytes blocks this thread for less time than starting a worker thread does. */
+const SMALL_SET = { files: 32 * 1024, response: 16 * 1024 };
+const MIB = 1024 * 1024;
+/**
+ * The memory of the thread's heap, in MiB: enough for the largest rule files, and never more than this process may use. V8 ends the thread
+ * when many small objects exceed it, as those of a document do; a single large one that exceeds it can end the process.
+ */
+const MAX_HEAP = Math.min(2048, Math.floor(getHeapStatistics().heap_size_limit / MIB));
+
+const OUT_OF_MEMORY = 'they need too much memory: write fewer rules, or smaller files';
+
+/**
+ * Checks rules and builds the ruleset. A small set is loaded synchronously, a large one in a worker thread so that decisions
+ * continue meanwhile. Emits once and completes; never fails. Unsubscribing terminates the thread.
+ */
+export function loadRules(raw: RawRules, options: LoadOptions): Observable<LoadedRules> {
+  const { form, mergeDomainConfigs, workerFile = WORKER_FILE, smallSet = SMALL_SET[form], onLoaded } = options;
+  const bytes = raw.reduce((sum, { content }) => sum + content.length, 0);
+  const workerData: ThreadInput = { raw, form, mergeDomainConfigs };
+  const loaded$ = bytes > smallSet ? loadInThread(workerFile, { workerData }) : defer(() => of(loadHere(workerData)));
+  return loaded$.pipe(tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)));
+}
+
+function loadHere(input: ThreadInput): LoadedRules {
+  const { configs, placeOf, errors, warnings } = checkRules(input);
+  return errors.length > 0 ? { ruleset: undefined, errors } : { ruleset: buildRuleset(configs, placeOf), warnings };
+}
+
+export function checkRules({ raw, form, mergeDomainConfigs }: ThreadInput): CheckedRules {
+  if (form === 'files') return checkFiles(raw, mergeDomainConfigs);
+  // Only then is the code of the protocol loaded.
+  const { checkResources } = require('../xds/check-resources') as typeof CheckResources;
+  return checkResources(raw[0]?.content ?? new Uint8Array(), mergeDomainConfigs);
+}
+
+/**
+ * Parses and checks rules in a worker thread, so that decisions continue meanwhile, and builds the ruleset from the chunks that
+ * the thread transfers. Emits once and completes; never fails. Unsubscribing terminates the thread.
+ *
+ * @param module the path of the thread's compiled module; it sends a {@link RulesMessage} first, and then one for each message
+ */
+export function loadInThread(module: string, options: WorkerOptions): Observable<LoadedRules> {
+  return new Observable((subscriber) => {
+    const builder = new RowsBuilder();
+    let warnings: readonly string[] = [];
+    const worker = new Worker(module, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP }, ...options });
+    function finish(result: LoadedRules) {
+      subscriber.next(result);
+      subscriber.complete();
+    }
+    function fail(reason: string, isUnchecked: boolean) {
+      finish({
+        ruleset: undefined,
+        errors: [`cannot check the rules: ${reason}`],
+        ...(isUnchecked && { isUnchecked }),
+      });
+    }
+    worker.on('message', (message: RulesMessage) => {
+      if (message.kind === 'checked') {
+        if (message.errors.length > 0) return finish({ ruleset: undefined, errors: message.errors });
+        warnings = message.warnings;
+      } else if (message.rows.length === 0) {
+        return finish({ ruleset: builder.done(), warnings });
+      } else {
+        builder.add(message.rows);
+      }
+      worker.postMessage('next');
+    });
+    worker.on('error', (error) => fail(isOutOfMemory(error) ? OUT_OF_MEMORY : error.message, isThreadFailure(error)));
+    worker.on('exit', (code) => fail(`the worker thread exited with code ${code}`, true));
+    return () => void worker.terminate();
+  });
+}
+
+type WorkerError = Error & { readonly code?: unknown };
+
+function isOutOfMemory({ code }: WorkerError): boolean {
+  return code === 'ERR_WORKER_OUT_OF_MEMORY';
+}
+
+/** Other errors were thrown by the check, which would throw them again for the same rules. */
+function isThreadFailure({ code }: WorkerError): boolean {
+  return typeof code === 'string' && code.startsWith('ERR_WORKER_');
+}

@@ -1,0 +1,51 @@
+// The entry of a worker thread: checks rules, and transfers them to the main thread.
+import { setPriority } from 'node:os';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { rowsOf } from '../../rules/rows/rule-rows';
+import type { CheckedRules } from './check-files';
+import { type RulesMessage, type ThreadInput, checkRules } from './load-rules';
+
+/** A nice value: next to a main thread that needs a whole core, the thread still gets a quarter of it, and so it finishes. */
+const PRIORITY = 5;
+/** Receiving one chunk takes the main thread about 2 ms. */
+const ROWS_PER_CHUNK = 200;
+
+if (parentPort !== null) {
+  lowerPriority();
+  const input: ThreadInput = workerData;
+  transferRules(checkRules(input), parentPort);
+}
+
+/**
+ * Lowers the priority of this thread, so that the main thread, which decides requests, is scheduled first when both need the same
+ * core. Only Linux has priorities of single threads; elsewhere this does nothing.
+ */
+function lowerPriority(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    setPriority(PRIORITY);
+  } catch {
+    // Without the permission both threads have the same priority.
+  }
+}
+
+/**
+ * Sends the rules in chunks, each when the main thread requests it, so that the main thread processes one chunk per turn of its
+ * event loop.
+ */
+function transferRules({ configs, placeOf, errors, warnings }: CheckedRules, port: MessagePort): void {
+  const rows = rowsOf(configs, placeOf);
+  function send(message: RulesMessage) {
+    return port.postMessage(message);
+  }
+  port.on('message', () => send({ kind: 'chunk', rows: take(rows, ROWS_PER_CHUNK) }));
+  send({ kind: 'checked', errors, warnings });
+}
+
+function take<T>(items: IterableIterator<T>, limit: number): T[] {
+  const result: T[] = [];
+  for (let next = items.next(); !next.done; next = items.next()) {
+    if (result.push(next.value) === limit) break;
+  }
+  return result;
+}

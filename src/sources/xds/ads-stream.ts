@@ -1,0 +1,182 @@
+import {
+  EMPTY,
+  type MonoTypeOperatorFunction,
+  type Observable,
+  type SchedulerLike,
+  Subject,
+  catchError,
+  concat,
+  connect,
+  defer,
+  endWith,
+  filter,
+  ignoreElements,
+  map,
+  merge,
+  mergeMap,
+  of,
+  repeat,
+  startWith,
+  switchMap,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
+import type { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
+import { type Backoff, backoff } from '../../streams/backoff';
+import type { RuleEvent } from '../../streams/ports/rule-source';
+import { messageOf } from '../../text/thrown';
+import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
+import { type AdsEvent, type AdsResponse, AdsStreamError, type ConnectAds } from './connect-ads';
+import { type HandledResponse, type ReceivedResponse, type SotwState, readResponse } from './sotw-state';
+
+/** What happened on a stream. */
+export type AdsStreamEvent =
+  | { readonly kind: 'connected' }
+  /** The connection has lasted for {@link STABLE_AFTER}, with or without a response. */
+  | { readonly kind: 'stable' }
+  /** A response was accepted or rejected; `event` is undefined when it brings nothing new. */
+  | { readonly kind: 'handled'; readonly event: RuleEvent | undefined };
+
+/** Milliseconds after which a connection counts as working even if the server has sent nothing. */
+export const STABLE_AFTER = 30_000;
+
+/**
+ * One stream: requests the rules, and answers each response when its rules are active or rejected. Of the responses that arrive
+ * while another one is handled only the newest is kept: each contains all rules, and the server waits for the answer to the
+ * newest one only.
+ *
+ * Completes when the server ends the stream, after the response in progress has been handled. Fails with an
+ * {@link AdsStreamError}, which drops that response. Unsubscribing closes the stream.
+ */
+export function adsStream(open: ConnectAds, state: SotwState, scheduler: SchedulerLike): Observable<AdsStreamEvent> {
+  return defer(() => {
+    const replies$ = new Subject<DiscoveryRequest>();
+    return open(replies$.pipe(startWith(state.begin()))).pipe(
+      connect((events$) => {
+        const end$ = events$.pipe(ignoreElements(), endWith(undefined));
+        const responses$ = events$.pipe(filter((event): event is AdsResponse => event.kind === 'response'));
+        /** Sends the reply after its delay, unless a newer response has made its nonce obsolete. */
+        function send({ reply, delay }: HandledResponse): Observable<never> {
+          return (delay === 0 ? of(0) : timer(delay, scheduler)).pipe(
+            takeUntil(merge(responses$, end$)),
+            tap(() => replies$.next(reply)),
+            ignoreElements(),
+          );
+        }
+        return merge(
+          connectionEvents(events$, end$, scheduler),
+          responses$.pipe(
+            map(({ message }) => decode(message)),
+            exhaustMapWithTrailing((response) => state.handle(response)),
+            mergeMap((handled) => concat(of<AdsStreamEvent>({ kind: 'handled', event: handled.event }), send(handled))),
+          ),
+        );
+      }),
+    );
+  });
+}
+
+function connectionEvents(
+  events$: Observable<AdsEvent>,
+  end$: Observable<unknown>,
+  scheduler: SchedulerLike,
+): Observable<AdsStreamEvent> {
+  const connected$ = events$.pipe(filter(({ kind }) => kind === 'connected'));
+  return merge(
+    connected$.pipe(map((): AdsStreamEvent => ({ kind: 'connected' }))),
+    connected$.pipe(
+      switchMap(() => timer(STABLE_AFTER, scheduler)),
+      takeUntil(end$),
+      map((): AdsStreamEvent => ({ kind: 'stable' })),
+    ),
+  );
+}
+
+function decode(message: Uint8Array): ReceivedResponse {
+  try {
+    return readResponse(message);
+  } catch (error) {
+    throw new AdsStreamError(`cannot decode a response: ${messageOf(error)}`, true);
+  }
+}
+
+/** The waits before a stream is opened again, in milliseconds. */
+export interface ReconnectWaits {
+  /** The wait after a stream that worked (CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL). */
+  readonly retryInterval: number;
+  /** The wait after the first of consecutive failures (XDS_CLIENT_BACKOFF_INITIAL_INTERVAL). */
+  readonly initialInterval: number;
+  /** The longest wait (XDS_CLIENT_BACKOFF_MAX_INTERVAL). */
+  readonly maxInterval: number;
+  /** XDS_CLIENT_BACKOFF_RANDOM_FACTOR: each wait is the previous one times (1 + this), or times this when it is above 1. */
+  readonly randomFactor: number;
+  /** XDS_CLIENT_BACKOFF_JITTER: each wait is uniformly random between the initial one and the calculated one. */
+  readonly jitter: boolean;
+}
+
+/** How an attempt ended, and when the next one starts. */
+export interface AttemptEnd {
+  /** Undefined when it completed. */
+  readonly error: unknown;
+  /** Consecutive attempts that failed, including this one; 0 when it worked. */
+  readonly failures: number;
+  /** Milliseconds until the next attempt. */
+  readonly wait: number;
+}
+
+export interface ReconnectOptions<T> {
+  readonly waits: ReconnectWaits;
+  /** Whether this value shows that the attempt works. */
+  readonly works: (value: T) => boolean;
+  /** Whether an attempt that ends with this error counts as failed even though it worked before. */
+  readonly fails: (error: unknown) => boolean;
+  readonly onEnd: (end: AttemptEnd) => void;
+  /** Returns a number from 0 to 1. */
+  readonly random: () => number;
+  readonly scheduler: SchedulerLike;
+}
+
+/**
+ * Subscribes to the source again whenever it completes or fails: after `retryInterval` when it worked, otherwise after a wait
+ * that grows with each consecutive failure. Neither completes nor fails. Unsubscribing ends the attempt or the wait.
+ */
+export function reconnect<T>(options: ReconnectOptions<T>): MonoTypeOperatorFunction<T> {
+  const { waits, works, fails, onEnd, random, scheduler } = options;
+  const waitAfter = failureBackoff(waits, random);
+  return (attempt$) =>
+    defer(() => {
+      let failures = 0;
+      let worked = false;
+      let error: unknown;
+      return defer(() => {
+        worked = false;
+        error = undefined;
+        return attempt$;
+      }).pipe(
+        tap((value) => {
+          worked ||= works(value);
+        }),
+        catchError((thrown: unknown) => {
+          error = thrown;
+          if (fails(thrown)) worked = false;
+          return EMPTY;
+        }),
+        repeat({
+          delay: () => {
+            failures = worked ? 0 : failures + 1;
+            const wait = failures === 0 ? waits.retryInterval : waitAfter(failures);
+            onEnd({ error, failures, wait });
+            return timer(wait, scheduler);
+          },
+        }),
+      );
+    });
+}
+
+function failureBackoff(waits: ReconnectWaits, random: () => number): Backoff {
+  const { initialInterval, maxInterval: max, randomFactor, jitter } = waits;
+  const initial = Math.min(initialInterval, max);
+  const factor = randomFactor > 1 ? randomFactor : 1 + randomFactor;
+  return backoff({ initial, max, factor, ...(jitter && { drawn: (wait) => [initial, wait] }), random });
+}
