@@ -8,9 +8,12 @@ const SCARCE = 1 / 2;
 /** The part of {@link LIMITS.heldStallMs} that a request has while the pool is full. */
 const STALL_WHEN_FULL = 1 / 4;
 
+/** How many requests are examined for one that gives way, so that this takes constant time. */
+const MAX_EXAMINED = 16;
+
 /**
  * The memory for requests that are kept beyond a turn, shared by all connections. While it is full, a request that needs more
- * displaces the incomplete request that has made no progress for the longest time, if there is one that makes none.
+ * displaces an incomplete one that makes no progress or holds more: of those whose progress is the least recent, the first.
  */
 export class HeldBytes {
   /** The bytes that all connections hold. */
@@ -26,7 +29,7 @@ export class HeldBytes {
   /** Returns false, and changes nothing, if the bytes must not be kept. The stream may be closed afterwards. */
   hold(stream: Stream, bytes: number, now: number): boolean {
     while (this.total + bytes > this.#max) {
-      if (!this.#displaceStalled(now - LIMITS.heldStallMs * STALL_WHEN_FULL, stream)) return false;
+      if (!this.#displaceFor(stream, stream.held + bytes, now - LIMITS.heldStallMs * STALL_WHEN_FULL)) return false;
       // The connection may have ended together with the displaced request.
       if (stream.isClosed) return true;
     }
@@ -50,18 +53,28 @@ export class HeldBytes {
 
   /** Ends the requests that make no progress while memory is scarce. Must be called several times a second. */
   check(now: number): void {
-    while (this.total > this.#max * SCARCE && this.#displaceStalled(now - LIMITS.heldStallMs));
+    for (const stream of this.#incomplete) {
+      if (this.total <= this.#max * SCARCE || stream.progressAt > now - LIMITS.heldStallMs) return;
+      this.#displace(stream);
+    }
   }
 
-  /** Ends the request without progress for the longest time. Returns false if all made progress since `time`. */
-  #displaceStalled(time: number, except?: Stream): boolean {
-    for (const stream of this.#incomplete) {
-      if (stream.progressAt > time || stream === except) return false;
-      this.#incomplete.delete(stream);
-      stream.call?.stop('memory');
-      return true;
+  /** Ends a request that has made no progress since `time` or holds more than `wanted` bytes. Returns false if there is none. */
+  #displaceFor(stream: Stream, wanted: number, time: number): boolean {
+    let examined = 0;
+    for (const other of this.#incomplete) {
+      if (other !== stream && (other.progressAt <= time || other.held > wanted)) {
+        this.#displace(other);
+        return true;
+      }
+      if ((examined += 1) === MAX_EXAMINED) return false;
     }
     return false;
+  }
+
+  #displace(stream: Stream): void {
+    this.#incomplete.delete(stream);
+    stream.call?.stop('memory');
   }
 
   #noteProgress(stream: Stream, bytes: number, now: number): void {
