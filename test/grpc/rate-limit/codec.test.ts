@@ -168,15 +168,21 @@ describe('encodeResponse', () => {
     function keptBytes(): number {
       return heapAfterCollection() + process.memoryUsage().arrayBuffers;
     }
-    const before = keptBytes();
     const minute = { unit: unitByNumber(2)!, name: '' };
-    const limitsOfRules = Array.from({ length: 10_000 }, (_, requestsPerUnit) => ({ ...minute, requestsPerUnit }));
-    for (const currentLimit of limitsOfRules) {
-      const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 1, secondsUntilReset: 60 }];
-      encodeResponse({ overallCode: Code.OK, statuses, responseHeaders: [], dynamicMetadata: undefined });
+    function encodeLimits(count: number) {
+      const limits = Array.from({ length: count }, (_, requestsPerUnit) => ({ ...minute, requestsPerUnit }));
+      for (const currentLimit of limits) {
+        const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 1, secondsUntilReset: 60 }];
+        encodeResponse({ overallCode: Code.OK, statuses, responseHeaders: [], dynamicMetadata: undefined });
+      }
+      return limits;
     }
+    // What is compiled and grown once is not counted.
+    encodeLimits(1_000);
+    const before = keptBytes();
+    const limitsOfRules = encodeLimits(50_000);
     expect((keptBytes() - before) / limitsOfRules.length).toBeLessThan(500);
     // They are in use until here.
-    expect(limitsOfRules).toHaveLength(10_000);
+    expect(limitsOfRules).toHaveLength(50_000);
   });
 });
