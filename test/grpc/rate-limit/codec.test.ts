@@ -180,9 +180,10 @@ describe('encodeResponse', () => {
     // What is compiled and grown once is not counted.
     encodeLimits(1_000);
     const before = keptBytes();
-    const limitsOfRules = encodeLimits(50_000);
-    expect((keptBytes() - before) / limitsOfRules.length).toBeLessThan(500);
+    const limitsOfRules = encodeLimits(10_000);
+    // About 500 of V8 itself, with the limit; the buffer of the writer would be a kilobyte more.
+    expect((keptBytes() - before) / limitsOfRules.length).toBeLessThan(700);
     // They are in use until here.
-    expect(limitsOfRules).toHaveLength(50_000);
+    expect(limitsOfRules).toHaveLength(10_000);
   });
 });
