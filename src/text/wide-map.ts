@@ -28,6 +28,11 @@ export class WideMap<V> {
     return this.#parts[partOf(key)]?.get(key);
   }
 
+  /** The part in which a key is, or would be, to read its value and to replace it with one search for the part. */
+  part(key: string): Pick<Map<string, V>, 'get' | 'set'> | undefined {
+    return this.#parts[partOf(key)];
+  }
+
   /** Adds a key, or replaces its value. */
   set(key: string, value: V): void {
     const part = (this.#parts[partOf(key)] ??= new Map());

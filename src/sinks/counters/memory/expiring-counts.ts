@@ -65,16 +65,21 @@ export class ExpiringCounts {
   add(key: string, amount: number, now: number, windowSeconds: number): number {
     const start = windowStart(Math.floor(now / 1000), windowSeconds) * 1000;
     const end = start + windowSeconds * 1000;
-    let window = this.#windowAt(start, end);
-    let before = window?.counts.get(key);
-    if (before === undefined) {
-      window = this.#windowOf(key);
-      before = window?.counts.get(key) ?? 0;
-      if (window !== undefined && window.end - window.start < end - start) this.remove(key);
-      if (window === undefined || window.end - window.start < end - start) window = this.#create(key, now, start, end);
-    }
+    const part = this.#windowAt(start, end)?.counts.part(key);
+    const before = part?.get(key);
+    if (part === undefined || before === undefined) return this.#addElsewhere(key, amount, { now, start, end });
     const count = Math.min(LARGEST_COUNT, before + amount);
-    (window as ClockWindow).counts.set(key, count);
+    part.set(key, count);
+    return count;
+  }
+
+  /** Adds to a key that is not in the window from `start` to `end`. */
+  #addElsewhere(key: string, amount: number, { now, start, end }: { now: number; start: number; end: number }): number {
+    let window = this.#windowOf(key);
+    const count = Math.min(LARGEST_COUNT, (window?.counts.get(key) ?? 0) + amount);
+    if (window !== undefined && window.end - window.start < end - start) this.remove(key);
+    if (window === undefined || window.end - window.start < end - start) window = this.#create(key, now, start, end);
+    window.counts.set(key, count);
     return count;
   }
 
