@@ -1,10 +1,6 @@
 import { isServer } from '../../../src/settings/values/addresses';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
-import {
-  describeDeployment,
-  readDeployment,
-  replacementProblem,
-} from '../../../src/sinks/counters/kvstore/deployment';
+import { describeDeployment, readDeployment, replacementProblem } from '../../../src/sinks/counters/kvstore/deployment';
 import { nameOf, parseServer } from '../../../src/sinks/counters/server-address';
 import { instance } from './options';
 
