@@ -109,7 +109,7 @@ export class HttpListener {
   }
 
   /**
-   * Accepts connections. When it cannot accept one, that is logged, and it goes on.
+   * Accepts connections. When it cannot accept one, that is logged, and it continues to accept others.
    *
    * @throws when it cannot listen, with a human-readable message
    */

@@ -71,7 +71,7 @@ export class Input {
     return false;
   }
 
-  /** Lets go of the chunk. */
+  /** Releases the chunk. */
   release(): void {
     this.#chunk = EMPTY;
     this.source = EMPTY;

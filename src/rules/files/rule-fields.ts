@@ -23,7 +23,7 @@ export interface FieldType {
 const FLAG = { kind: 'flag', empty: 'it is read as false' } as const;
 const RULES = { kind: 'list', empty: 'it contains no rules' } as const;
 
-/** The keys that have a meaning, by the mapping that they stand in. The JSON schema of rule files has the same ones. */
+/** The keys that have a meaning, by the mapping that contains them. The JSON schema of rule files has the same ones. */
 export const FIELDS = {
   'top level': { domain: { kind: 'text' }, descriptors: RULES },
   descriptor: {
