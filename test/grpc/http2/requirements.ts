@@ -153,6 +153,8 @@ after(
   ['6.8: GOAWAY of 7 bytes', frame(GOAWAY, 0, 0, Buffer.alloc(7))],
   ['6.3: PRIORITY of 4 bytes on an idle stream, which cannot be reset,', frame(PRIORITY, 0, 1, Buffer.alloc(4))],
 );
+const onlyPriority = headers(1, Buffer.alloc(0), { endStream: true, endHeaders: false, dependency: 3 });
+after(answers(1), ['6.2: HEADERS with only its priority', onlyPriority, continuation(1, request(), true)]);
 after(answers(1), ['4.2: DATA of exactly MAX_FRAME_SIZE', headers(1), data(1, long.subarray(1), true)]);
 after(resets(1, FRAME_SIZE_ERROR), ['6.3: PRIORITY of 4 bytes', headers(1), frame(PRIORITY, 0, 1, Buffer.alloc(4))]);
 
@@ -373,7 +375,7 @@ function without(name: string): Buffer {
 function preceded(...field: SentField): Buffer {
   return get1(block([field, ...REQUEST]));
 }
-const names = ['X-Upper', 'a b', 'a\x7f', 'a\xff', 'a:b', '', '\x00', 'a\r'];
+const names = ['X-Upper', 'A', 'Z', 'a b', 'a\x7f', 'a\xff', 'a:b', '', '\x00', 'a\r'];
 const values = [' a', 'a ', '\ta', 'a\t', ' ', 'a\0b', 'a\rb', 'a\nb'];
 const perConnection = ['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'];
 after(
