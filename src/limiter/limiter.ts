@@ -1,5 +1,5 @@
 import type { Rule } from '../rules/rule-tree';
-import type { Ruleset } from '../rules/ruleset';
+import type { Ruleset, Search } from '../rules/ruleset';
 import { WorkBudget } from '../rules/wildcards';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, Statistics } from '../statistics/statistics';
@@ -31,7 +31,7 @@ export class Limiter {
   readonly #unknownDomains: Counter;
   readonly #noMatch: Counter;
   /** Renewed for each request. */
-  readonly #budget = new WorkBudget(MAX_MATCHING_STEPS);
+  readonly #search: Search = { budget: new WorkBudget(MAX_MATCHING_STEPS), visit: undefined };
 
   /** @param trialCache the local cache of a trial, which keeps nothing with the rules; see {@link explain} */
   constructor(options: LimiterOptions, statistics: Statistics, trialCache?: TrialCache) {
@@ -92,9 +92,9 @@ export class Limiter {
 
   /** As {@link matchRequest}; counts a request that is rejected. */
   #match(request: RateLimitRequest, ruleset: Ruleset | undefined): Matches | undefined {
-    this.#budget.renew(MAX_MATCHING_STEPS);
+    this.#search.budget.renew(MAX_MATCHING_STEPS);
     try {
-      return matchRequest(request, ruleset, this.#budget);
+      return matchRequest(request, ruleset, this.#search);
     } catch (error) {
       this.#serviceErrors.add(1);
       throw error;

@@ -1,5 +1,5 @@
 import type { Rule } from '../rules/rule-tree';
-import { type Ruleset, matchRule } from '../rules/ruleset';
+import { type Ruleset, type Search, matchRule } from '../rules/ruleset';
 import { TooMuchWork, type WorkBudget } from '../rules/wildcards';
 import { DecisionError } from './decision-error';
 import { MAX_MATCHING_STEPS, type RateLimitRequest, checkRequest } from './request';
@@ -21,15 +21,15 @@ export interface Matches {
 export function matchRequest(
   request: RateLimitRequest,
   ruleset: Ruleset | undefined,
-  budget: WorkBudget,
+  search: Search,
 ): Matches | undefined {
   try {
     const domain = checkRequest(request, ruleset);
     if (domain === undefined) return undefined;
     const rules = request.descriptors.map((descriptor) =>
-      descriptor.limit === undefined ? matchRule(domain, descriptor.entries, budget) : undefined,
+      descriptor.limit === undefined ? matchRule(domain, descriptor.entries, search) : undefined,
     );
-    return { rules, replaced: replacedNames(rules, budget) };
+    return { rules, replaced: replacedNames(rules, search.budget) };
   } catch (error) {
     throw error instanceof TooMuchWork ? tooManySteps(error) : error;
   }

@@ -1,10 +1,10 @@
-import type { Level } from '../rules/rule-tree';
-import type { Entry, Ruleset } from '../rules/ruleset';
+import type { Entry, Level } from '../rules/rule-tree';
+import type { Ruleset } from '../rules/ruleset';
 import type { Unit } from '../rules/unit';
 import { LARGEST_COUNT } from './counter-operation';
 import { DecisionError } from './decision-error';
 
-export type { Entry } from '../rules/ruleset';
+export type { Entry } from '../rules/rule-tree';
 
 /** The `hitsAddend` of a descriptor without one: the request's applies. */
 export const NO_HITS_ADDEND = -1;

@@ -4,7 +4,7 @@ import type { RulesInfo } from '../http/debug/pages';
 import type { DebugWorkers } from '../http/debug/workers';
 import { serveDebug } from '../http/debug/serve-debug';
 import type { HttpListener } from '../http/listener';
-import { listRules } from '../rules/list-rules';
+import { listRules } from '../rules/ruleset';
 import { listSettings } from '../settings/list-settings';
 import type { CurrentConfig } from '../streams/config';
 import type { Readiness } from '../streams/readiness';

@@ -1,5 +1,10 @@
-import { type Candidate, type ExplainedLevel, type Explanation as Match, explainMatch } from '../rules/explain';
-import { nearestRule } from '../rules/nearest-rule';
+import {
+  type Candidate,
+  type ExplainedLevel,
+  type Explanation as Match,
+  explainMatch,
+  nearestRule,
+} from '../rules/explain';
 import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { listedStatisticsKey } from '../rules/statistics-key';

@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import type { Rule, RuleLimit } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { listedStatisticsKey } from '../rules/statistics-key';
-import { walkRules } from '../rules/walk-rules';
 import { escapeStatisticsKey } from '../statistics/escape';
 import type { Statistics } from '../statistics/statistics';
 import type { ListedDomain, ListedLimit, ListedRule, RuleTotals } from '../streams/ports/operator';
@@ -16,7 +15,7 @@ export function* listRules(
   for (const [domain, level] of ruleset.domains) {
     if (only !== undefined && domain !== only) continue;
     yield { domain };
-    for (const { rule, depth } of walkRules(level)) yield listed(rule, depth, statistics);
+    for (const { rule, depth } of level.walk()) yield listed(rule, depth, statistics);
   }
 }
 

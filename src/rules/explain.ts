@@ -1,5 +1,7 @@
-import type { Level, Rule } from './rule-tree';
-import type { Entry, Ruleset } from './ruleset';
+import { excerpt } from '../text/excerpt';
+import { KEY_TOLERANCE, nearestName } from '../text/nearest-name';
+import type { Entry, Level, Rule } from './rule-tree';
+import { type Ruleset, matchRule } from './ruleset';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 
 /** One rule of an entry's key, and what the search did with it. */
@@ -12,6 +14,8 @@ export interface Candidate {
 /** The search at one level of the tree. */
 export interface ExplainedLevel {
   readonly entry: Entry;
+  readonly level: Level;
+  readonly chosen: Rule | undefined;
   /** The rules of the entry's key in the order in which they are tried, without those of another exact value. */
   readonly candidates: readonly Candidate[];
   /** How many more candidates there are, apart from the chosen one; see {@link ExplainOptions.maxCandidates}. */
@@ -54,29 +58,38 @@ export interface ExplainOptions {
   readonly maxKeys?: number;
 }
 
+/** A descriptor with its domain. */
+export interface AskedDescriptor {
+  readonly domain: string;
+  readonly entries: readonly Entry[];
+}
+
 /**
- * Explains step by step what {@link matchRule} does with a descriptor, by a search of the same tree.
+ * Explains step by step what {@link matchRule} does with a descriptor.
  *
  * @throws TooMuchWork when the wildcards need more work than the budget has
  */
 export function explainMatch(
   ruleset: Ruleset,
-  { domain, entries }: { readonly domain: string; readonly entries: readonly Entry[] },
+  { domain, entries }: AskedDescriptor,
   options: ExplainOptions = {},
 ): Explanation {
+  const top = ruleset.domain(domain);
+  if (top === undefined) return { levels: [], outcome: 'unknown domain', rule: undefined };
   const levels: ExplainedLevel[] = [];
-  let level = ruleset.domain(domain);
-  if (level === undefined) return { levels, outcome: 'unknown domain', rule: undefined };
-  let rule: Rule | undefined;
-  for (const entry of entries) {
-    if (level === undefined) return { levels, outcome: 'too deep', rule };
-    rule = level.find(entry.key, entry.value, options.budget ?? UNLIMITED_WORK);
-    levels.push(explainLevel(level, { entry, chosen: rule }, options));
-    if (rule === undefined) return { levels, outcome: 'no match', rule };
-    level = rule.nested;
-  }
-  if (rule === undefined) return { levels, outcome: 'no entries', rule };
-  return { levels, outcome: rule.limit === undefined ? 'no limit' : 'limit', rule };
+  matchRule(top, entries, {
+    budget: options.budget ?? UNLIMITED_WORK,
+    visit: (level, entry, chosen) => void levels.push(explainLevel(level, { entry, chosen }, options)),
+  });
+  const rule = levels.at(-1)?.chosen;
+  return { levels, outcome: outcomeOf(levels, entries, rule), rule };
+}
+
+function outcomeOf(levels: readonly ExplainedLevel[], entries: readonly Entry[], rule: Rule | undefined): MatchOutcome {
+  if (levels.length === 0) return 'no entries';
+  if (rule === undefined) return 'no match';
+  if (levels.length < entries.length) return 'too deep';
+  return rule.limit === undefined ? 'no limit' : 'limit';
 }
 
 function explainLevel(
@@ -96,8 +109,7 @@ function explainLevel(
   const tried = countTried(level, entry);
   const count = level.countOf(entry.key);
   return {
-    entry,
-    candidates,
+    ...{ entry, level, chosen, candidates },
     omitted: tried - candidates.length,
     otherValues: count - tried,
     keys: count === 0 ? firstOf(level.keys(), maxKeys) : [],
@@ -127,4 +139,105 @@ function firstOf<T>(items: Iterable<T>, most: number): readonly T[] {
     first.push(item);
   }
   return first;
+}
+
+/** The rule that a descriptor without a limit nearly matches. */
+export interface NearestRule {
+  /** Undefined when a domain is nearest. */
+  readonly rule: Rule | undefined;
+  /** Why it does not match: one sentence without a full stop. */
+  readonly difference: string;
+  /** The same without the value that the caller has sent; undefined if it has none. */
+  readonly withoutValue?: string;
+}
+
+/** Longer texts, and further ones, are not compared: comparing two takes time in proportion to the product of their lengths. */
+const MAX_LENGTH = 64;
+const MAX_COMPARED = 200;
+
+/** Undefined when a limit applies, or no rule is near. Takes up to a few milliseconds. */
+export function nearestRule(
+  ruleset: Ruleset,
+  { domain, entries }: AskedDescriptor,
+  { outcome, levels, rule }: Explanation,
+): NearestRule | undefined {
+  if (outcome === 'unknown domain') return nearestDomain(ruleset, domain);
+  if (outcome === 'too deep') {
+    const difference = `the descriptor has ${entryCount(entries.length)}, but no rules are nested in this one, which matches the first ${levels.length}`;
+    return { rule, difference };
+  }
+  if (outcome === 'no limit' && rule?.nested !== undefined) return nearestNested(rule, rule.nested, entries);
+  const last = levels.at(-1);
+  return outcome === 'no match' && last !== undefined ? nearestAt(last.level, entries, levels.length - 1) : undefined;
+}
+
+function nearestDomain(ruleset: Ruleset, domain: string): NearestRule | undefined {
+  const nearest = nearestText(domain, ruleset.domains.keys());
+  return nearest === undefined
+    ? undefined
+    : { rule: undefined, difference: `the rules have the domain ${quote(nearest)}, not ${quote(domain)}` };
+}
+
+function nearestNested(matched: Rule, nested: Level, entries: readonly Entry[]): NearestRule | undefined {
+  for (const rule of nested.rules()) {
+    const difference = `the descriptor has ${entryCount(entries.length)}; this rule, nested in ${quote(matched.key)}, needs another one with the key ${quote(rule.key)}`;
+    return { rule, difference };
+  }
+  return undefined;
+}
+
+/** @param index that of the entry for which the level has no match */
+function nearestAt(level: Level, entries: readonly Entry[], index: number): NearestRule | undefined {
+  const { key, value } = entries[index] as Entry;
+  const place = `entry ${index + 1}`;
+  if (level.countOf(key) > 0) {
+    const rule = ruleWithNearestValue(level, key, value);
+    if (rule === undefined) return undefined;
+    const difference = `${place} has the value ${quote(value)}, but the rule ${quote(rule.value)}`;
+    return { rule, difference, withoutValue: `${place} has another value than the rule: ${quote(rule.value)}` };
+  }
+  const nearest = nearestText(key, level.keys());
+  const later = entries.findIndex((entry, at) => at !== index && level.countOf(entry.key) > 0);
+  if (nearest === undefined && later < 0) return undefined;
+  const ruleKey = nearest ?? (entries[later] as Entry).key;
+  const [rule] = level.rulesOf(ruleKey);
+  const difference = `${place} has the key ${quote(key)}, but the rule ${quote(ruleKey)}`;
+  return {
+    rule,
+    difference: nearest === undefined ? `${difference}, which is that of entry ${later + 1}` : difference,
+  };
+}
+
+/** The rule with the most similar value, otherwise the first one. */
+function ruleWithNearestValue(level: Level, key: string, value: string): Rule | undefined {
+  const nearest = nearestText(value, valuesOf(level, key));
+  if (nearest !== undefined) return level.get(key, nearest);
+  const [first] = level.rulesOf(key);
+  return first;
+}
+
+function* valuesOf(level: Level, key: string): IterableIterator<string> {
+  for (const { value } of level.rulesOf(key)) yield value;
+}
+
+function nearestText(text: string, known: Iterable<string>): string | undefined {
+  return text.length > MAX_LENGTH ? undefined : nearestName(text, shortTexts(known), KEY_TOLERANCE);
+}
+
+function* shortTexts(texts: Iterable<string>): IterableIterator<string> {
+  let compared = 0;
+  for (const text of texts) {
+    if (text.length <= MAX_LENGTH) yield text;
+    compared += 1;
+    if (compared === MAX_COMPARED) return;
+  }
+}
+
+/** In quotes and of limited length. */
+function quote(text: string): string {
+  return `'${excerpt(text, MAX_LENGTH)}'`;
+}
+
+function entryCount(number: number): string {
+  return number === 1 ? '1 entry' : `${number} entries`;
 }

@@ -3,6 +3,12 @@ import type { RulePlace } from './rule-config';
 import { type Unit, unitByName } from './unit';
 import { UNLIMITED_WORK, Wildcard, WildcardRules, type WorkBudget } from './wildcards';
 
+/** One entry of a request's descriptor. */
+export interface Entry {
+  readonly key: string;
+  readonly value: string;
+}
+
 /** The `rate_limit` block of a rule. */
 export interface RuleLimit {
   /** Undefined only when unlimited. */
@@ -132,9 +138,17 @@ export class Level {
 
   /** Every rule of the level: those of one key in the order of the file, then the one without a value. */
   *rules(): IterableIterator<Rule> {
-    for (const { byValue, withoutValue } of this.#byKey.values()) {
-      yield* byValue.values();
-      if (withoutValue !== undefined) yield withoutValue;
+    for (const key of this.#byKey.keys()) yield* this.rulesOf(key);
+  }
+
+  /**
+   * Every rule of the level and of those nested in it, each parent before its children, and how deep it is nested: 0 on this level. The
+   * walk can be interrupted anywhere, as a ruleset does not change.
+   */
+  *walk(depth = 0): IterableIterator<{ readonly rule: Rule; readonly depth: number }> {
+    for (const rule of this.rules()) {
+      yield { rule, depth };
+      if (rule.nested !== undefined) yield* rule.nested.walk(depth + 1);
     }
   }
 

@@ -1,13 +1,7 @@
-import { Level, Rule } from './rule-tree';
+import { type Entry, Level, Rule } from './rule-tree';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
-import type { DomainConfig, RuleConfig } from './rule-config';
-import { NO_PLACES, type PlaceOf } from './rule-config';
-
-/** One entry of a request's descriptor. */
-export interface Entry {
-  readonly key: string;
-  readonly value: string;
-}
+import { type DomainConfig, NO_PLACES, type PlaceOf, type RuleConfig } from './rule-config';
+import { plainStatisticsKey } from './statistics-key';
 
 /** All active rules. Immutable: a reload creates another one. */
 export class Ruleset {
@@ -26,6 +20,15 @@ export class Ruleset {
   }
 }
 
+/** What looking a descriptor up may cost, and what is told of it. */
+export interface Search {
+  readonly budget: WorkBudget;
+  /** Called with each level that is searched and the rule found there, for an explanation; undefined for a decision. */
+  readonly visit: ((level: Level, entry: Entry, found: Rule | undefined) => void) | undefined;
+}
+
+const UNLIMITED_SEARCH: Search = { budget: UNLIMITED_WORK, visit: undefined };
+
 /**
  * The rule that a descriptor matches: one level of the tree for each entry, where the rule of the last entry is the result.
  * Undefined when a level has no match, or when entries remain and no rules are nested. There is no backtracking: when a level
@@ -36,68 +39,135 @@ export class Ruleset {
 export function matchRule(
   domain: Level,
   entries: readonly Entry[],
-  budget: WorkBudget = UNLIMITED_WORK,
+  { budget, visit }: Search = UNLIMITED_SEARCH,
 ): Rule | undefined {
   let level: Level | undefined = domain;
   let rule: Rule | undefined;
-  for (const { key, value } of entries) {
-    rule = level?.find(key, value, budget);
+  for (const entry of entries) {
+    if (level === undefined) return undefined;
+    rule = level.find(entry.key, entry.value, budget);
+    if (visit !== undefined) visit(level, entry, rule);
     if (rule === undefined) return undefined;
     level = rule.nested;
   }
   return rule;
 }
 
+/**
+ * One line for each rule with a `rate_limit`, in no particular order, as `/rlconfig` shows them:
+ * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
+ * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is.
+ */
+export function* listRules(ruleset: Ruleset): IterableIterator<string> {
+  for (const level of ruleset.domains.values()) {
+    for (const { rule } of level.walk()) {
+      if (rule.limit === undefined) continue;
+      const { unlimited, unit, requestsPerUnit } = rule.limit;
+      const limit = `unit=${unit?.name ?? 'UNKNOWN'} requests_per_unit=${requestsPerUnit}`;
+      const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
+      yield `${plainStatisticsKey(rule)}: ${limit}, ${modes}${unlimited ? ' # unlimited' : ''}`;
+    }
+  }
+}
+
+/** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */
+export type RuleRow =
+  /** The rules that follow belong to this domain. */
+  | { readonly domain: string }
+  /** The rules that follow are in this file: a row of its own, so that its name is neither sent nor kept once per rule. */
+  | { readonly file: string }
+  /**
+   * One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. The position in the file is absent
+   * when it is not known.
+   */
+  | { readonly depth: number; readonly rule: RuleConfig; readonly line?: number; readonly column?: number };
+
+/** Flattens configurations into rows that can be sent to another thread. */
+export function* rowsOf(configs: readonly DomainConfig[], placeOf: PlaceOf = NO_PLACES): IterableIterator<RuleRow> {
+  const places = { placeOf, file: '' };
+  for (const { domain, descriptors } of configs) {
+    yield { domain };
+    yield* rulesOf(descriptors, 0, places);
+  }
+}
+
+/** Where rules are, and the file of the last row. */
+interface Places {
+  readonly placeOf: PlaceOf;
+  file: string;
+}
+
+function* rulesOf(rules: readonly RuleConfig[], depth: number, places: Places): IterableIterator<RuleRow> {
+  for (const rule of rules) {
+    const { descriptors } = rule;
+    const place = places.placeOf(rule);
+    if (place !== undefined && place.file !== places.file) {
+      places.file = place.file;
+      yield { file: place.file };
+    }
+    const row = { depth, rule: { ...rule, descriptors: [] } };
+    yield place === undefined ? row : { ...row, line: place.line, column: place.column };
+    yield* rulesOf(descriptors, depth + 1, places);
+  }
+}
+
 /** Builds a ruleset from checked configurations; configurations of one domain are joined in order. */
 export function buildRuleset(configs: readonly DomainConfig[], placeOf: PlaceOf = NO_PLACES): Ruleset {
-  const builder = new RulesetBuilder(placeOf);
-  for (const config of configs) builder.add(config);
+  const builder = new RulesetBuilder();
+  for (const config of configs) builder.addDomain(config, placeOf);
   return builder.done();
 }
 
 /** Builds a ruleset incrementally, so that a large one can be built between other work. */
 export class RulesetBuilder {
   readonly #domains = new Map<string, Level>();
-  readonly #placeOf: PlaceOf;
+  /** By depth, the last rule. */
+  readonly #parents: Rule[] = [];
+  #domain = '';
+  #file = '';
   #size = 0;
 
-  /** @param placeOf where the rules are that {@link add} adds */
-  constructor(placeOf: PlaceOf = NO_PLACES) {
-    this.#placeOf = placeOf;
+  /** Adds the rules of a domain as a tree, without the copies that rows are. */
+  addDomain({ domain, descriptors }: DomainConfig, placeOf: PlaceOf): void {
+    this.#enter(domain);
+    this.#addTree(descriptors, 0, placeOf);
   }
 
-  /** Adds top-level descriptors to a domain; may be called repeatedly with parts of them, in order. */
-  add({ domain, descriptors }: DomainConfig): void {
-    this.#topLevel(domain);
-    this.#addRules(domain, descriptors, undefined);
-  }
-
-  /**
-   * Adds one rule to a domain: below `parent` or, without one, to its top level. The descriptors nested in the configuration are
-   * not added; the caller adds them the same way.
-   */
-  addRule(domain: string, config: RuleConfig, parent: Rule | undefined): Rule {
-    const rule = new Rule(config, domain, parent);
-    const level = parent === undefined ? this.#topLevel(domain) : (parent.nested ??= new Level());
-    if (level.add(rule)) this.#size += 1;
-    return rule;
+  addRows(rows: readonly RuleRow[]): void {
+    for (const row of rows) {
+      if ('domain' in row) this.#enter(row.domain);
+      else if ('file' in row) this.#file = row.file;
+      else {
+        const rule = this.#addRule(row.rule, row.depth);
+        const { line, column } = row;
+        if (line !== undefined && column !== undefined) rule.place = { file: this.#file, line, column };
+      }
+    }
   }
 
   done(): Ruleset {
     return new Ruleset(this.#domains, this.#size);
   }
 
-  #addRules(domain: string, configs: readonly RuleConfig[], parent: Rule | undefined): void {
+  #enter(domain: string): void {
+    this.#domain = domain;
+    if (!this.#domains.has(domain)) this.#domains.set(domain, new Level());
+  }
+
+  #addTree(configs: readonly RuleConfig[], depth: number, placeOf: PlaceOf): void {
     for (const config of configs) {
-      const rule = this.addRule(domain, config, parent);
-      rule.place = this.#placeOf(config);
-      if (config.descriptors.length > 0) this.#addRules(domain, config.descriptors, rule);
+      this.#addRule(config, depth).place = placeOf(config);
+      if (config.descriptors.length > 0) this.#addTree(config.descriptors, depth + 1, placeOf);
     }
   }
 
-  #topLevel(domain: string): Level {
-    let level = this.#domains.get(domain);
-    if (level === undefined) this.#domains.set(domain, (level = new Level()));
-    return level;
+  /** Adds a rule without those nested in it. A rule of a key and value that its level already has is left out, and so are those. */
+  #addRule(config: RuleConfig, depth: number): Rule {
+    const parent = depth === 0 ? undefined : this.#parents[depth - 1];
+    const rule = new Rule(config, this.#domain, parent);
+    const level = parent === undefined ? this.#domains.get(this.#domain) : (parent.nested ??= new Level());
+    if (level?.add(rule) === true) this.#size += 1;
+    this.#parents[depth] = rule;
+    return rule;
   }
 }

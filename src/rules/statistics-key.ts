@@ -1,5 +1,4 @@
-import type { Rule } from './rule-tree';
-import type { Entry } from './ruleset';
+import type { Entry, Rule } from './rule-tree';
 
 /**
  * The statistics key of a rule, `<domain>.<key>[_<value>].<nested key>[_<value>]…`, unescaped. The metric flags of the rules

@@ -162,7 +162,7 @@ it('matching wildcards ends with an error when the parts of many patterns end at
   const many = Array.from({ length: 500 }, (_, index) => rule(index, 'path', `*${'a'.repeat(index + 1)}*x*`));
   const domain = rulesetOf('shop', ...many).domain('shop')!;
   function search(value: string, steps: number): string | undefined {
-    return matchRule(domain, [{ key: 'path', value }], new WorkBudget(steps))?.value;
+    return matchRule(domain, [{ key: 'path', value }], { budget: new WorkBudget(steps), visit: undefined })?.value;
   }
   expect(() => search('a'.repeat(2000), 100_000)).toThrow(TooMuchWork);
   expect(search('a'.repeat(2000), Infinity)).toBeUndefined();

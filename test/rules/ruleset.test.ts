@@ -1,6 +1,5 @@
 import { type RulesetChanges, compareRulesets } from '../../src/rules/compare-rulesets';
-import { explainMatch } from '../../src/rules/explain';
-import { nearestRule } from '../../src/rules/nearest-rule';
+import { explainMatch, nearestRule } from '../../src/rules/explain';
 import { type Ruleset, buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
 import { entries } from '../support/data/requests';

@@ -1,5 +1,6 @@
 import { explainMatch } from '../../rules/explain';
-import { type Entry, buildRuleset } from '../../rules/ruleset';
+import type { Entry } from '../../rules/rule-tree';
+import { buildRuleset } from '../../rules/ruleset';
 import { FlagError, type FlagSpec } from '../flags';
 import { Exit, JSON_FLAG, type Program } from '../program';
 import { explanationJson, explanationText } from './explanation';

@@ -1,7 +1,6 @@
 import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest } from '../../limiter/request';
 import { UnmatchedCalls } from '../../limiter/unmatched-calls';
-import { explainMatch } from '../../rules/explain';
-import { nearestRule } from '../../rules/nearest-rule';
+import { explainMatch, nearestRule } from '../../rules/explain';
 import type { Ruleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
 import { WorkBudget } from '../../rules/wildcards';

@@ -3,8 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { Observable, defer, of, tap } from 'rxjs';
 import type { RuleFile } from '../../rules/files/read-rule-files';
-import { type RuleRow, RowsBuilder } from '../../rules/rows/rule-rows';
-import { type Ruleset, buildRuleset } from '../../rules/ruleset';
+import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
 import type * as CheckResources from '../xds/check-resources';
 import { type CheckedRules, checkFiles } from './check-files';
 
@@ -90,7 +89,7 @@ export function checkRules({ raw, form, mergeDomainConfigs }: ThreadInput): Chec
  */
 export function loadInThread(module: string, options: WorkerOptions): Observable<LoadedRules> {
   return new Observable((subscriber) => {
-    const builder = new RowsBuilder();
+    const builder = new RulesetBuilder();
     let warnings: readonly string[] = [];
     const worker = new Worker(module, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP }, ...options });
     function finish(result: LoadedRules) {
@@ -111,7 +110,7 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
       } else if (message.rows.length === 0) {
         return finish({ ruleset: builder.done(), warnings });
       } else {
-        builder.add(message.rows);
+        builder.addRows(message.rows);
       }
       worker.postMessage('next');
     });

@@ -1,7 +1,7 @@
 // The entry of a worker thread: checks rules, and transfers them to the main thread.
 import { setPriority } from 'node:os';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { rowsOf } from '../../rules/rows/rule-rows';
+import { rowsOf } from '../../rules/ruleset';
 import type { CheckedRules } from './check-files';
 import { type RulesMessage, type ThreadInput, checkRules } from './load-rules';
 

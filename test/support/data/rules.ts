@@ -1,6 +1,5 @@
-import { listRules } from '../../../src/rules/list-rules';
 import type { DomainConfig, RateLimitConfig, RuleConfig } from '../../../src/rules/rule-config';
-import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
+import { type Ruleset, buildRuleset, listRules } from '../../../src/rules/ruleset';
 import type { UnitName } from '../../../src/rules/unit';
 
 /** A rule as a test writes it: fields that are left out have the defaults of a rule file. */
