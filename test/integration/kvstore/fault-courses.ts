@@ -44,6 +44,15 @@ function lossOf(fault: Fault): Course<Single> {
   };
 }
 
+/** A reply to none of the commands in flight: as the first one to come, it takes the place of theirs. */
+function announced(reply: string, reason: string): Course<Single> {
+  return {
+    poolSize: 1,
+    begin: ({ proxy }) => proxy.sendToClients(`${reply}\r\n`),
+    then: ({ log }) => expect(log.text).toContain(`the server sends a reply that is too large: ${reason}`),
+  };
+}
+
 const CONNECTION_FAULTS: Courses<Single> = {
   'the server crashes': {
     begin: ({ server }) => server.crash(),
@@ -67,6 +76,8 @@ const CONNECTION_FAULTS: Courses<Single> = {
   'the server sends replies without requests': {
     begin: ({ proxy }) => proxy.sendToClients('+HELLO\r\n:1\r\nHTTP/1.1 400 Bad Request\r\n'),
   },
+  'the server announces a list of 100,000,000 elements': announced('*100000000', '100000000 elements'),
+  'the server announces a string of 512 MB': announced('$536870912', 'a string of 536870912 bytes'),
 };
 
 /** Makes the server save its data, and waits for the outcome. */

@@ -6,6 +6,7 @@ import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
 import { COUNT } from './scripts';
 import type { Credentials } from './deployment';
+import { ReplyBounds } from './reply-bounds';
 import { Deadline } from './deadline';
 import { isReply, replyCode, withoutCommand } from './store-error';
 
@@ -129,7 +130,7 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
     }
     const deadline = new Deadline(timeout);
     deadline.watch(() => fail(noReply(timeout)));
-    redis.once('connect', () => catchParserErrors(redis.stream, fail));
+    redis.once('connect', () => guardParser(redis.stream, new ReplyBounds(options.counts), fail));
     // Every error ends the connection: once replies no longer match commands, its counts would be wrong.
     redis.on('error', (error: Error) => fail(withoutCommand(error)));
     redis.once('end', () => fail(new Error('the server closed the connection')));
@@ -155,11 +156,20 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
   });
 }
 
-/** The parser of ioredis throws on a reply with an impossible length; uncaught, that would end the process. */
-function catchParserErrors(stream: Redis['stream'], fail: (error: Error) => void): void {
+/**
+ * Keeps replies from the parser of ioredis that are larger than any that was asked for, and catches what it throws on an impossible length;
+ * uncaught, that would end the process.
+ */
+function guardParser(stream: Redis['stream'], bounds: ReplyBounds, fail: (error: Error) => void): void {
   for (const parse of stream.listeners('data')) {
     stream.off('data', parse as () => void);
     stream.on('data', (bytes: Buffer) => {
+      try {
+        bounds.check(bytes);
+      } catch (error) {
+        fail(error as Error);
+        return;
+      }
       try {
         parse.call(stream, bytes);
       } catch (error) {
