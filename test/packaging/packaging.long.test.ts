@@ -253,7 +253,8 @@ api(router, { vendorString: 'acme', controllers: 'controllers', defaultVersion: 
   for (const n of [1, 2]) it.version(n, () => it.resources('foo', { only: 'index' }));
 });
 const server = new Koa().use(router.routes()).listen(0, '127.0.0.1', async () => {
-  console.log(await (await fetch('http://127.0.0.1:' + server.address().port + '/api/foo')).text());
+  const headers = { Accept: 'text/html;q=0.9, application/vnd.acme+json;version=2' };
+  console.log(await (await fetch('http://127.0.0.1:' + server.address().port + '/api/foo', { headers })).text());
   process.exit();
 });`;
       expect((await run(process.execPath, '--input-type=module', '-e', program)).stdout).toBe('answer\n');

@@ -25,7 +25,8 @@ describe('with other routes of the router', () => {
       'POST /api/foo/import': 'imported',
       'PUT /api/foo/import': '405 HEAD, GET, POST',
     });
-    expect((await app.get('/api/foo/3')).headers['x-middleware']).toBe('yes');
+    for (const path of ['/api/foo/3', '/api/unknown', '/api/foo.xyz'])
+      expect((await app.get(path)).headers['x-middleware']).toBe('yes');
   });
 
   it('a router may have a prefix, or be nested in another, also after it has answered', async () => {
