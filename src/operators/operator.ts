@@ -14,6 +14,7 @@ import type {
   NoCounter,
   Operator,
   RuleListing,
+  UnknownDomain,
 } from '../streams/ports/operator';
 import { isoTime } from './explanation';
 import { inParts, listRules } from './rules';
@@ -41,11 +42,13 @@ export class LocalOperator implements Operator {
     this.#options = options;
   }
 
-  async rules(domain: string | undefined): Promise<RuleListing | undefined> {
+  async rules(domain: string | undefined): Promise<RuleListing | UnknownDomain> {
     await this.#options.collect?.();
     const { config$, statistics } = this.#options;
     const { loaded, rejected } = config$.value;
-    if (domain !== undefined && loaded?.ruleset.domain(domain) === undefined) return undefined;
+    if (domain !== undefined && loaded?.ruleset.domain(domain) === undefined) {
+      return { knownDomains: [...(loaded?.ruleset.domains.keys() ?? [])] };
+    }
     const rules = loaded === undefined ? [] : listRules(loaded.ruleset, domain, statistics);
     return {
       loaded:

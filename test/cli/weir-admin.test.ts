@@ -50,6 +50,33 @@ describe('weir-admin rules', () => {
     }
   });
 
+  it('names the domains that there are when there is none of that name', async () => {
+    const files = { 'a.yaml': 'domain: shop', 'b.yaml': 'domain: "\\u009b"' };
+    await using api = await ServedApi.start({ config$: always(configOf(rulesetOf(files))) });
+    const { exitCode, stderr } = await admin({ address: `127.0.0.1:${api.server.port}` }, 'rules', '-domain', 'nope');
+    expect([exitCode, stderr]).toEqual([
+      1,
+      'weir-admin: the active rules have no such domain; their domains are shop, \ufffd\n',
+    ]);
+  });
+
+  it('prints one hit as one', async () => {
+    const rule = {
+      key: 'k',
+      value: '',
+      limit: null,
+      place: null,
+      totals: { hits: 1, over: 0, near: 0 },
+      descriptors: [],
+    };
+    await using api = await ApiStub.answering({
+      loaded: null,
+      rejected: null,
+      domains: [{ domain: 'd', descriptors: [rule] }],
+    });
+    expect((await admin(api, 'rules')).stdout).toContain('\n  k, 1 hit, 0 over, 0 near\n');
+  });
+
   it('prints the reason of a rejected load on its own lines', async () => {
     const rejected = { reason: 'a.yaml:1:2: bad\nb.yaml:3:4: worse\u009b2J' };
     await using api = await ApiStub.answering({ loaded: null, rejected, domains: [] });
@@ -57,6 +84,14 @@ describe('weir-admin rules', () => {
       'no rules are loaded\nthe last load was rejected: a.yaml:1:2: bad\nb.yaml:3:4: worse\ufffd2J\n',
     );
   });
+});
+
+it.each([
+  ['0', 'limited callers are not counted: OFFENDERS_SIZE is 0\n'],
+  ['1000', 'no caller is limited\n'],
+])('weir-admin top without callers, with OFFENDERS_SIZE=%s', async (value, expected) => {
+  await using api = await ServedApi.start({ settings: [{ name: 'OFFENDERS_SIZE', source: 'default', value }] });
+  expect((await admin({ address: `127.0.0.1:${api.server.port}` }, 'top')).stdout).toBe(expected);
 });
 
 it.each([

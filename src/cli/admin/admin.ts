@@ -1,3 +1,5 @@
+import type { Offender } from '../../limiter/offender';
+import type { ListedSetting } from '../../streams/ports/operator';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
 import { parseDescriptor } from '../client/parse-descriptor';
 import { FlagError, type FlagSpec, type FlagValues } from '../flags';
@@ -36,11 +38,13 @@ const ADMIN_FLAGS = {
 
 type Values = FlagValues<typeof ADMIN_FLAGS>;
 
-/** A command: what it calls, and how the answer is printed. */
+/** A command: what it calls, and how the answer is printed; `call` makes further calls that this needs. */
 interface Command {
   readonly request: (values: Values) => ApiRequest;
-  readonly format: (answer: never) => string;
+  readonly format: (answer: never, call: Call) => string | Promise<string>;
 }
+
+type Call = (request: ApiRequest) => Promise<unknown>;
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   rules: {
@@ -72,7 +76,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       path: 'offenders',
       query: { top: String(top), ...(domain !== '' && { domain }) },
     }),
-    format: formatOffenders,
+    format: formatTop,
   },
   health: { request: () => ({ path: 'health' }), format: formatHealth },
 };
@@ -109,12 +113,21 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
     }
     const address = withPort(values.address, environment, { DEBUG_PORT: 6070 });
     const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
-    const answer = await callApi(target, command.request(values));
-    const text = values.json ? visibleJson(answer) : command.format(answer as never);
+    const call: Call = (request) => callApi(target, request);
+    const answer = await call(command.request(values));
+    const text = values.json ? visibleJson(answer) : await command.format(answer as never, call);
     const isUnhealthy = name === 'health' && !(answer as { readonly healthy: boolean }).healthy;
     return { exitCode: isUnhealthy ? Exit.FAILED : Exit.DONE, stdout: `${text}\n` };
   },
 };
+
+/** Without any callers, the settings tell whether they are counted at all. */
+async function formatTop(answer: { readonly offenders: readonly Offender[] }, call: Call): Promise<string> {
+  if (answer.offenders.length > 0) return formatOffenders(answer.offenders);
+  const { settings } = (await call({ path: 'settings' })) as { readonly settings: readonly ListedSetting[] };
+  const isCounting = settings.every(({ name, value }) => name !== 'OFFENDERS_SIZE' || value !== '0');
+  return isCounting ? 'no caller is limited' : 'limited callers are not counted: OFFENDERS_SIZE is 0';
+}
 
 /** With a format, so that the end of a domain such as `shop.json` is not read as one. */
 function rulesOf(domain: string): string {

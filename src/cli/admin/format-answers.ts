@@ -33,7 +33,8 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
   if (limit !== null && limit.name !== '') parts.push(`name ${limit.name}`);
   if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');
-  if (totals !== null) parts.push(`${totals.hits} hits, ${totals.over} over, ${totals.near} near`);
+  if (totals !== null)
+    parts.push(`${totals.hits} ${totals.hits === 1 ? 'hit' : 'hits'}, ${totals.over} over, ${totals.near} near`);
   const place = placeOf(rule.place);
   lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);
   for (const nested of rule.descriptors) addRule(nested, `${indent}  `, lines);
@@ -51,8 +52,7 @@ export function formatCounter(counter: CounterState | CounterChange): string {
   ]);
 }
 
-export function formatOffenders({ offenders }: { readonly offenders: readonly Offender[] }): string {
-  if (offenders.length === 0) return 'no caller is limited';
+export function formatOffenders(offenders: readonly Offender[]): string {
   return visibleLines(
     offenders.map(({ domain, rule, descriptor, limited, isShadow }) => {
       return `${String(limited).padStart(10)}  ${descriptor}  ${rule === '' ? `${domain}: limit of the request` : rule}${isShadow ? ' (shadow mode)' : ''}`;

@@ -17,6 +17,7 @@ import type {
   RuleListing,
 } from '../../streams/ports/operator';
 import { excerpt } from '../../text/excerpt';
+import { ipAddress } from '../../text/host-port';
 import type { BodyMemory } from '../body';
 import { HttpError, invalidRequest } from '../errors';
 import { readDescriptorText, readRequest } from '../json/read-request';
@@ -61,6 +62,8 @@ class OperatorsController {
 
 /** How much of a caller's text is logged, in characters. */
 const LONGEST_TEXT = 256;
+/** How much of a list of domains is in a message, in characters. */
+const LONGEST_LIST = 1_000;
 
 class CountersController extends OperatorsController {
   async show(): Promise<CounterState> {
@@ -88,7 +91,7 @@ class CountersController extends OperatorsController {
       descriptor: excerpt(query.descriptor.entries.map(({ key, value }) => `${key}=${value}`).join(','), LONGEST_TEXT),
       before: change.countBefore,
       after: count ?? 0,
-      peer: this.ctx.req.socket.remoteAddress,
+      peer: ipAddress(this.ctx.req.socket),
     });
     return change;
   }
@@ -142,8 +145,9 @@ class RulesController extends OperatorsController {
 
   async #answer(domain: string | undefined): Promise<void> {
     const listing = await this.operator.rules(domain);
-    if (listing === undefined) {
-      const message = 'the active rules have no such domain';
+    if ('knownDomains' in listing) {
+      const known = excerpt(listing.knownDomains.join(', '), LONGEST_LIST);
+      const message = `the active rules have no such domain; ${known === '' ? 'they have none' : `their domains are ${known}`}`;
       throw new HttpError({ status: 404, code: 'unknown_domain', message });
     }
     this.stream(writeRules(listing));

@@ -9,8 +9,8 @@ import type { UnitName } from '../../rules/unit';
  * that a process can forward them to another one. A method rejects with a `DecisionError` when the counter store fails.
  */
 export interface Operator {
-  /** The active rules; undefined when there is no such domain. @param domain undefined: all domains */
-  rules(domain: string | undefined): Promise<RuleListing | undefined>;
+  /** The active rules, or the domains that exist when there is none of that name. @param domain undefined: all domains */
+  rules(domain: string | undefined): Promise<RuleListing | UnknownDomain>;
   /**
    * What a decision would do with a request, without counting anything.
    *
@@ -68,6 +68,11 @@ export interface CounterState {
 
 export interface CounterChange extends CounterState {
   readonly countBefore: number;
+}
+
+export interface UnknownDomain {
+  /** Of all active rules. */
+  readonly knownDomains: readonly string[];
 }
 
 /** The active rules and their origin. */

@@ -96,7 +96,10 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
   expect(await api.json('/api/rules/a%2Fb')).toEqual({ ...info, domains: domains.slice(1) });
   const response = await api.send('/api/rules/none');
   expect([response.status, response.headers.get('content-type')]).toEqual([404, 'application/problem+json']);
-  expect(await response.json()).toMatchObject({ code: 'unknown_domain' });
+  expect(await response.json()).toMatchObject({
+    code: 'unknown_domain',
+    detail: 'the active rules have no such domain; their domains are shop, a/b',
+  });
 });
 
 it('/api/rules reports that no rules are loaded, and why the last ones were rejected', async () => {
