@@ -39,9 +39,15 @@ interface Peer {
   readonly remotePort?: number | undefined;
 }
 
-/** Undefined on a Unix socket. */
-export function peerAddress({ remoteAddress, remotePort = 0 }: Peer): string | undefined {
-  return remoteAddress === undefined ? undefined : formatHostPort(remoteAddress, remotePort);
+/** The IP address; an IPv4 address without the prefix `::ffff:`, which it has on a listener for IPv6. Undefined on a Unix socket. */
+export function ipAddress({ remoteAddress }: Peer): string | undefined {
+  return remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
+}
+
+/** The IP address and the port; undefined on a Unix socket. */
+export function peerAddress(peer: Peer): string | undefined {
+  const address = ipAddress(peer);
+  return address === undefined ? undefined : formatHostPort(address, peer.remotePort ?? 0);
 }
 
 /** The same for log lines. */

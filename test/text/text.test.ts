@@ -132,6 +132,8 @@ test('a host and a port are read as they are printed, IPv6 addresses in brackets
     expect(formatHostPort(host, address?.port ?? 0)).toBe(text);
   }
   expect(peerAddress({ remoteAddress: '::1', remotePort: 80 })).toBe('[::1]:80');
+  expect(peerAddress({ remoteAddress: '::ffff:10.0.0.1', remotePort: 80 })).toBe('10.0.0.1:80');
+  expect(peerAddress({ remoteAddress: '::ffff:1', remotePort: 80 })).toBe('[::ffff:1]:80');
   expect(peerAddress({})).toBeUndefined();
 });
 

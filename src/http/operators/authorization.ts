@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
 import type { Log } from '../../streams/ports/log';
+import { ipAddress } from '../../text/host-port';
 import { HttpError } from '../errors';
 
 /** Returns the token of the operators as it is now; undefined when none is set. */
@@ -46,7 +47,7 @@ export class Authorization {
     if (now - this.#loggedAt < LOG_INTERVAL) return;
     this.#log.warn('requests with a wrong operator token rejected', {
       requests: this.#rejected,
-      peer: req.socket.remoteAddress,
+      peer: ipAddress(req.socket),
     });
     this.#loggedAt = now;
     this.#rejected = 0;
