@@ -113,7 +113,7 @@ weir is configured only by environment variables. \`weir --help\` prints the sam
 - **Lists** are separated by commas. Blanks around a value and around the items of a list are ignored.
 - **Secrets** may be in files: a variable of the same name with the suffix \`_FILE\` names the file. One line feed at its
   end is removed; blanks around the value are removed too, except with \`…_AUTH\`. Only one of the two variables may be set.
-  [Secrets from files](operations.md#secrets-from-files)
+  [Secrets from files](operations-reference.md#secrets-from-files)
 - **Only with** another setting: without it, the setting has no effect, and weir logs a warning if it is set.
   \`GRPC_CLIENT_TLS_CACERT\` and \`GRPC_CLIENT_TLS_SAN\` are invalid settings then, because callers would not be verified.
 - **Invalid settings** keep the service from starting: it prints every problem to standard error and exits with code 1.

@@ -87,8 +87,8 @@ test('every log line in docs/operations.md is written by the code', () => {
   expect(unknown).toEqual([]);
 });
 
-test('every line about the life of the service and at level debug in docs/operations.md is written by the code', () => {
-  const [, logs = ''] = /^\*\*Logs\*\*(.*?)^## /ms.exec(readMarkdown('docs/operations.md')) ?? [];
+test('every line about the life of the service and at level debug in docs/operations-reference.md is written by the code', () => {
+  const [, logs = ''] = /^\*\*Logs\*\*(.*)/ms.exec(readMarkdown('docs/operations-reference.md')) ?? [];
   const lines = Array.from(logs.matchAll(/^\| `([^`]+)` \| /gm), ([, line]) => line!.replace(/…$/, ''));
   const texts = sources('src');
 
