@@ -157,8 +157,8 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
 }
 
 /**
- * Keeps replies from the parser of ioredis that are larger than any that was asked for, and catches what it throws on an impossible length;
- * uncaught, that would end the process.
+ * Keeps replies that are larger than any that was asked for from the parser of ioredis. What it throws, also on an impossible length, ends
+ * the connection; uncaught, it would end the process.
  */
 function guardParser(stream: Redis['stream'], bounds: ReplyBounds, fail: (error: Error) => void): void {
   for (const parse of stream.listeners('data')) {
@@ -166,14 +166,9 @@ function guardParser(stream: Redis['stream'], bounds: ReplyBounds, fail: (error:
     stream.on('data', (bytes: Buffer) => {
       try {
         bounds.check(bytes);
-      } catch (error) {
-        fail(error as Error);
-        return;
-      }
-      try {
         parse.call(stream, bytes);
       } catch (error) {
-        fail(new Error('the server does not speak the Redis protocol', { cause: error }));
+        fail(error as Error);
       }
     });
   }
