@@ -32,7 +32,7 @@ export class OperatedCounters {
 
   /** @throws DecisionError */
   async read(query: CounterQuery, ruleset: Ruleset | undefined): Promise<CounterState | NoCounter> {
-    const located = this.#locate(query, ruleset);
+    const located = await this.#locate(query, ruleset);
     if ('reason' in located) return located;
     return this.#stateOf(located, await this.#options.administration.readCounter(located.limited));
   }
@@ -44,7 +44,7 @@ export class OperatedCounters {
     ruleset: Ruleset | undefined,
   ): Promise<CounterChange | NoCounter> {
     const { administration, limiter } = this.#options;
-    const located = this.#locate(query, ruleset);
+    const located = await this.#locate(query, ruleset);
     if ('reason' in located) return located;
     const { limited } = located;
     const before =
@@ -56,12 +56,13 @@ export class OperatedCounters {
     return { ...this.#stateOf(located, after), countBefore: before.count };
   }
 
-  #locate({ domain, descriptor }: CounterQuery, ruleset: Ruleset | undefined): Located | NoCounter {
+  async #locate({ domain, descriptor }: CounterQuery, ruleset: Ruleset | undefined): Promise<Located | NoCounter> {
     const request: RateLimitRequest = { domain, descriptors: [descriptor], hitsAddend: 0 };
     const explained = this.#options.limiter.explain(request, ruleset, Date.now());
     const { limited, rule } = explained.descriptors[0]!.resolution;
     if (limited !== undefined) return { limited, rule, nowSeconds: explained.nowSeconds };
-    const { reason, nearest } = explanationOf(explained, new LookUps(ruleset!, request), NO_COUNTS).descriptors[0]!;
+    const explanation = await explanationOf(explained, new LookUps(ruleset!, request), NO_COUNTS);
+    const { reason, nearest } = explanation.descriptors[0]!;
     return { reason, nearest };
   }
 

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { DecisionError } from '../limiter/decision-error';
 import { isQuota } from '../limiter/decision';
 import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explained-request';
@@ -10,23 +11,36 @@ import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 /** The present counts, by cache key, or why they cannot be read. */
 export type StoredCounts = ReadonlyMap<string, number> | DecisionError;
 
-/** The explanation of a request as plain data. */
-export function explanationOf(explained: ExplainedRequest, lookUps: LookUps, stored: StoredCounts): Explanation {
-  const { request, descriptors, nowSeconds } = explained;
+/** Milliseconds of a turn of the event loop that an explanation takes at most, so that decisions go on meanwhile. */
+const SLICE = 5;
+
+/** The explanation of a request as plain data. Of many descriptors, each turn of the event loop explains some. */
+export async function explanationOf(
+  explained: ExplainedRequest,
+  lookUps: LookUps,
+  stored: StoredCounts,
+): Promise<Explanation> {
+  const { request, nowSeconds } = explained;
   const counts = stored instanceof Map ? (stored as ReadonlyMap<string, number>) : undefined;
   const verdict = counts && explained.verdict(counts);
+  const descriptors: ExplainedDescriptor[] = [];
+  let sliceStart = performance.now();
+  for (const [index, descriptor] of explained.descriptors.entries()) {
+    if (performance.now() - sliceStart >= SLICE) {
+      await setImmediate();
+      sliceStart = performance.now();
+    }
+    const asked = request.descriptors[index]!;
+    const status = verdict?.statuses[index];
+    descriptors.push({
+      entries: asked.entries.map(({ key, value }) => ({ key: shortened(key), value: shortened(value) })),
+      ...describe(descriptor, lookUps.of(asked), { counts, status, nowSeconds }),
+    });
+  }
   return {
     domain: shortened(request.domain),
     at: isoTime(nowSeconds),
-    descriptors: descriptors.map((descriptor, index) => {
-      const { entries } = request.descriptors[index]!;
-      const lookUp = lookUps.of(request.descriptors[index]!);
-      const status = verdict?.statuses[index];
-      return {
-        entries: entries.map(({ key, value }) => ({ key: shortened(key), value: shortened(value) })),
-        ...describe(descriptor, lookUp, { counts, status, nowSeconds }),
-      };
-    }),
+    descriptors,
     answer: verdict === undefined ? null : answerOf(explained, verdict),
     error: counts === undefined ? errorOf(stored as DecisionError) : null,
   };

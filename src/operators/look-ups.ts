@@ -14,8 +14,8 @@ import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest } from '../l
 import type { ExplainedStep, RuleReference } from '../streams/ports/operator';
 import { excerpt } from '../text/excerpt';
 
-/** An explanation lists so many candidates in all, and so many of one level… */
-const MAX_CANDIDATES = 2_000;
+/** An explanation lists so many candidates and keys in all, and so many of one level… */
+const MAX_LISTED = 2_000;
 const MAX_CANDIDATES_OF_LEVEL = 20;
 const MAX_KEYS = 20;
 /** …and searches the nearest rule for so many descriptors. */
@@ -35,7 +35,7 @@ export class LookUps {
   readonly #ruleset: Ruleset;
   readonly #domain: string;
   readonly #budget = new WorkBudget(MAX_MATCHING_STEPS);
-  #candidates = MAX_CANDIDATES;
+  #listed = MAX_LISTED;
   #nearest = MAX_NEAREST;
 
   constructor(ruleset: Ruleset, { domain }: RateLimitRequest) {
@@ -50,8 +50,8 @@ export class LookUps {
     const path = { domain: this.#domain, entries };
     const match = explainMatch(this.#ruleset, path, {
       budget: this.#budget,
-      maxCandidates: () => Math.min(this.#candidates, MAX_CANDIDATES_OF_LEVEL),
-      maxKeys: MAX_KEYS,
+      maxCandidates: () => Math.min(this.#listed, MAX_CANDIDATES_OF_LEVEL),
+      maxKeys: () => Math.min(this.#listed, MAX_KEYS),
     });
     const steps = match.levels.map((level) => this.#step(level));
     if (match.outcome === 'limit' || this.#nearest === 0) return { outcome: match.outcome, steps, nearest: null };
@@ -65,7 +65,7 @@ export class LookUps {
   }
 
   #step({ entry, candidates, omitted, otherValues, keys }: ExplainedLevel): ExplainedStep {
-    this.#candidates = Math.max(0, this.#candidates - candidates.length);
+    this.#listed = Math.max(0, this.#listed - candidates.length - keys.length);
     return {
       key: shortened(entry.key),
       value: shortened(entry.value),

@@ -55,7 +55,7 @@ export interface ExplainOptions {
   /** How many candidates of a level are listed at most, in addition to the chosen one. Default: all. */
   readonly maxCandidates?: () => number;
   /** How many keys of a level are listed at most. Default: all. */
-  readonly maxKeys?: number;
+  readonly maxKeys?: () => number;
 }
 
 /** A descriptor with its domain. */
@@ -95,7 +95,7 @@ function outcomeOf(levels: readonly ExplainedLevel[], entries: readonly Entry[],
 function explainLevel(
   level: Level,
   { entry, chosen }: { readonly entry: Entry; readonly chosen: Rule | undefined },
-  { maxCandidates = () => Infinity, maxKeys = Infinity }: ExplainOptions,
+  { maxCandidates = () => Infinity, maxKeys = () => Infinity }: ExplainOptions,
 ): ExplainedLevel {
   const candidates: Candidate[] = [];
   const most = maxCandidates();
@@ -112,7 +112,7 @@ function explainLevel(
     ...{ entry, level, chosen, candidates },
     omitted: tried - candidates.length,
     otherValues: count - tried,
-    keys: count === 0 ? firstOf(level.keys(), maxKeys) : [],
+    keys: count === 0 ? firstOf(level.keys(), maxKeys()) : [],
   };
 }
 
@@ -153,7 +153,8 @@ export interface NearestRule {
 
 /** Longer texts, and further ones, are not compared: comparing two takes time in proportion to the product of their lengths. */
 const MAX_LENGTH = 64;
-const MAX_COMPARED = 200;
+/** In characters, of all texts that one is compared with. */
+const MAX_COMPARED = 2_000;
 
 /** Undefined when a limit applies, or no rule is near. Takes up to a few milliseconds. */
 export function nearestRule(
@@ -228,8 +229,8 @@ function* shortTexts(texts: Iterable<string>): IterableIterator<string> {
   let compared = 0;
   for (const text of texts) {
     if (text.length <= MAX_LENGTH) yield text;
-    compared += 1;
-    if (compared === MAX_COMPARED) return;
+    compared += Math.min(text.length, MAX_LENGTH) + 1;
+    if (compared > MAX_COMPARED) return;
   }
 }
 

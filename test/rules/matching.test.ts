@@ -209,7 +209,7 @@ describe('the explanation of a descriptor', () => {
 
   it('shows a domain without a rule file, and lists as much as it may', () => {
     expect(explain('user=anna', 'forum')).toEqual(['unknown domain -']);
-    const options = { maxCandidates: () => 1, maxKeys: 1 };
+    const options = { maxCandidates: () => 1, maxKeys: () => 1 };
     const lines = ['user=kurt', 'User=anna'].map((text) => explain(text, 'shop', options)[0]);
     expect(lines).toEqual(['b* passed over, *t chosen, 2 others, 1 omitted', 'keys user']);
   });

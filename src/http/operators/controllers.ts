@@ -30,6 +30,7 @@ export interface OperatorsState {
   readonly authorization: Authorization;
   /** Of the bodies of all requests. */
   readonly memory: BodyMemory;
+  readonly explanations: Explanations;
   readonly log: Log;
 }
 
@@ -97,11 +98,33 @@ class CountersController extends OperatorsController {
   }
 }
 
+/** More explanations that wait are rejected. */
+const MAX_EXPLANATIONS = 20;
+
+/** Explains one request after the other, as each may take some CPU time. */
+export class Explanations {
+  #last: Promise<unknown> = Promise.resolve();
+  #count = 0;
+
+  /** @throws HttpError with status 429 when too many wait */
+  run(explain: () => Promise<Explanation>): Promise<Explanation> {
+    if (this.#count === MAX_EXPLANATIONS) {
+      const message = `${MAX_EXPLANATIONS} explanations are made or wait already`;
+      throw new HttpError({ status: 429, code: 'busy', message, headers: { 'Retry-After': '1' } });
+    }
+    this.#count += 1;
+    const explanation = this.#last.then(explain).finally(() => (this.#count -= 1));
+    this.#last = explanation.catch(() => undefined);
+    return explanation;
+  }
+}
+
 class ExplanationsController extends OperatorsController {
   async create(): Promise<Explanation> {
     this.authorize('private');
     // As for /json, the type of the body is not examined: nothing is changed.
-    return this.operator.explain(readRequest(await this.readJson()));
+    const request = readRequest(await this.readJson());
+    return this.state.explanations.run(() => this.operator.explain(request));
   }
 }
 
@@ -251,8 +274,17 @@ function counterBody(text: string): CounterBody {
   if (!Number.isSafeInteger(count) || Number(count) < 0) {
     throw invalidRequest('count must be a whole number from 0 to 9007199254740991; DELETE clears the counter');
   }
-  const written = typeof descriptor === 'string' ? descriptor : JSON.stringify(descriptor);
+  const written = typeof descriptor === 'string' ? descriptor : jsonOf(descriptor);
   return { domain, descriptor: written, count: Number(count) };
+}
+
+/** JSON can be nested so deeply that it is parsed, but not written again: for V8, a stack overflow. */
+function jsonOf(descriptor: object): string {
+  try {
+    return JSON.stringify(descriptor);
+  } catch (cause) {
+    throw invalidRequest('descriptor is nested too deeply', { cause });
+  }
 }
 
 function parsed(text: string): unknown {

@@ -5,7 +5,7 @@ import type { Log } from '../../streams/ports/log';
 import type { Operator } from '../../streams/ports/operator';
 import { BodyMemory } from '../body';
 import { Authorization, type CurrentToken } from './authorization';
-import { CONTROLLERS, type OperatorsState } from './controllers';
+import { CONTROLLERS, Explanations, type OperatorsState } from './controllers';
 import { problems } from './problems';
 
 /** Bytes of unfinished bodies of all connections. */
@@ -51,6 +51,7 @@ export function operatorsApi({ operator, currentToken, log }: OperatorsApiOption
     operator,
     authorization: new Authorization(currentToken, log),
     memory: new BodyMemory({ maxUnfinishedBytes: MAX_UNFINISHED_BYTES }),
+    explanations: new Explanations(),
     log,
   };
   const boundary = problems(log);

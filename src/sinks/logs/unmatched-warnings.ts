@@ -45,7 +45,7 @@ function entriesOf({ entries }: Descriptor, showsValues: boolean): string {
 /** Of the first descriptor that has one. */
 function nearestOf({ domain, descriptors }: RateLimitRequest, ruleset: Ruleset, showsValues: boolean): LogFields {
   const budget = new WorkBudget(MAX_MATCHING_STEPS);
-  const options = { budget, maxCandidates: () => MOST_LISTED, maxKeys: MOST_LISTED };
+  const options = { budget, maxCandidates: () => MOST_LISTED, maxKeys: () => MOST_LISTED };
   for (const { entries } of descriptors.slice(0, MOST_LISTED)) {
     const path = { domain, entries };
     const nearest = nearestRule(ruleset, path, explainMatch(ruleset, path, options));
