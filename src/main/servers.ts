@@ -70,6 +70,8 @@ export function grpcServerOptions(
   return {
     limits: {
       maxConnections: settings.grpcMaxConnections,
+      maxStreamingCallsPerConnection: settings.grpcMaxStreamingCallsPerConnection,
+      maxStreamingCalls: settings.grpcMaxStreamingCalls,
       maxAgeMs: neverWhenZero(settings.grpcMaxConnectionAge),
       maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
     },

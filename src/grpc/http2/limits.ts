@@ -16,6 +16,9 @@ export const DEFAULT_LIMITS = {
   maxConnections: 16_384,
   /** SETTINGS_MAX_CONCURRENT_STREAMS. A stream counts until it is closed and its work has ended, even if its caller has left. */
   maxConcurrentStreams: 1_024,
+  /** Calls that stay open, of one connection and of all: see {@link Streams.keepOpen}. */
+  maxStreamingCallsPerConnection: 100,
+  maxStreamingCalls: 10_000,
   /** The least to which the number of running streams, on all connections, is limited while this process has more work than time. */
   pacedStreams: 512,
   /** Bytes of incomplete requests that are kept for all connections, and for one. */
@@ -143,6 +146,8 @@ export const REJECTIONS = [
   'malformed',
   /** A stream over MAX_CONCURRENT_STREAMS. */
   'streams',
+  /** A streaming call over {@link Limits.maxStreamingCallsPerConnection} or {@link Limits.maxStreamingCalls}. */
+  'streaming_calls',
   /** Too many CONTINUATION frames, or a header block that is too long. */
   'header_block',
   /** A header list with too many bytes or fields. */

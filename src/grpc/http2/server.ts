@@ -1,5 +1,6 @@
 import net from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Connection, type ConnectionContext } from './connection';
 import { HeaderReader, type RequestInterpreter } from './header-reader';
 import { HeldBytes } from './held-bytes';
@@ -60,6 +61,7 @@ export class Http2Server {
       headers: new HeaderReader(options.interpreter),
       heldBytes: new HeldBytes(limits),
       openStreams: 0,
+      streamingCalls: 0,
       pacing: new WorkPacing(limits, { idle: () => performance.eventLoopUtilization().idle }, now()),
       now,
       rejected: onRejected,
@@ -120,10 +122,8 @@ export class Http2Server {
    */
   async drain(graceMs: number): Promise<void> {
     this.#stopListening();
-    for (const connection of this.#connections) connection.drain();
-    const abort = setTimeout(() => {
-      for (const connection of this.#connections) connection.abort('');
-    }, graceMs);
+    const abort = setTimeout(() => void this.#inSlices((connection) => connection.abort('')), graceMs);
+    await this.#inSlices((connection) => connection.drain());
     await this.#allClosed();
     clearTimeout(abort);
   }
@@ -198,6 +198,17 @@ export class Http2Server {
       this.#ticker = undefined;
     });
     if (this.#isClosing) connection.drain();
+  }
+
+  /** Does something to all connections without blocking: thousands of them take longer than a turn may. */
+  async #inSlices(work: (connection: Connection) => void): Promise<void> {
+    let until = performance.now() + LIMITS.roundMs;
+    for (const connection of this.#connections) {
+      work(connection);
+      if (performance.now() < until) continue;
+      await nextTurn();
+      until = performance.now() + LIMITS.roundMs;
+    }
   }
 
   /** The listener, when it closes, waits only for the connections that it has accepted itself. */

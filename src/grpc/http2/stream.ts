@@ -53,7 +53,7 @@ export class Stream {
   isRemoteEnded = false;
   /** The application works on it: from {@link Call.run} to {@link Streams.release}. */
   isRunning = false;
-  /** Its work does not end soon after it has begun: it is not paced, and ends when the server stops. */
+  /** See {@link Streams.keepOpen}. */
   staysOpen = false;
   /** {@link WorkPacing} counts it. */
   isCounted = false;

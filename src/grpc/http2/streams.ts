@@ -20,6 +20,8 @@ export interface StreamsContext extends RunContext {
   readonly heldBytes: HeldBytes;
   /** Streams that are open, or closed while the application still works on them, on all connections. */
   openStreams: number;
+  /** Those of them that stay open. */
+  streamingCalls: number;
   readonly rejected: OnRejected;
 }
 
@@ -37,6 +39,8 @@ export class Streams {
   readonly #output: Output;
   /** The number of streams that are open, or closed while the application still works on them. */
   #slotsTaken = 0;
+  /** Those of them that stay open. */
+  #streamingCalls = 0;
   /** Bytes of requests that are kept for this connection. */
   #held = 0;
 
@@ -66,6 +70,23 @@ export class Streams {
     this.#context.rejected(kind, this.peer, reason);
   }
 
+  /**
+   * The work of the stream's call will not end soon after it has begun: it is not paced, and ends when the server stops. Returns false
+   * if too many such calls are open; this one must then end.
+   */
+  keepOpen(stream: Stream): boolean {
+    const context = this.#context;
+    const { maxStreamingCallsPerConnection, maxStreamingCalls } = context.limits;
+    if (this.#streamingCalls >= maxStreamingCallsPerConnection || context.streamingCalls >= maxStreamingCalls) {
+      this.rejected('streaming_calls');
+      return false;
+    }
+    stream.staysOpen = true;
+    this.#streamingCalls += 1;
+    context.streamingCalls += 1;
+    return true;
+  }
+
   /** Requests a call of {@link Call.run} once all input that has arrived is read. */
   schedule(stream: Stream): void {
     // While it waits to go on, others may run: otherwise all that run could wait for one another.
@@ -77,7 +98,7 @@ export class Streams {
   release(stream: Stream): void {
     this.#stopCounting(stream);
     stream.isRunning = false;
-    if (stream.isClosed) this.#releaseSlot();
+    if (stream.isClosed) this.#releaseSlot(stream);
   }
 
   /** Requests a call of {@link Call.expire} at this time of the server's clock, or up to one tick later. */
@@ -237,12 +258,15 @@ export class Streams {
     this.#output.discard(stream);
     this.releaseHeld(stream, stream.held);
     stream.isClosed = true;
-    if (!stream.isRunning) this.#releaseSlot();
+    if (!stream.isRunning) this.#releaseSlot(stream);
   }
 
-  #releaseSlot(): void {
+  #releaseSlot({ staysOpen }: Stream): void {
     this.#slotsTaken -= 1;
     this.#context.openStreams -= 1;
+    if (!staysOpen) return;
+    this.#streamingCalls -= 1;
+    this.#context.streamingCalls -= 1;
   }
 
   /** It does not run at present. */

@@ -1,4 +1,4 @@
-import { type Observable, distinctUntilChanged, map, take } from 'rxjs';
+import { type Observable, type Subscription, distinctUntilChanged, map, take } from 'rxjs';
 import {
   HealthCheckRequest,
   HealthCheckResponse,
@@ -11,6 +11,9 @@ const SERVICE = '/grpc.health.v1.Health';
 /** The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit service. */
 const NAMES: readonly string[] = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
 
+/** The calls that are told of a change in one turn: each may be a write to a socket. */
+const TOLD_PER_TURN = 256;
+
 /** The names are short, and what a large message consists of would take long to skip. */
 const MAX_REQUEST_BYTES = 1_024;
 
@@ -18,7 +21,7 @@ const MAX_REQUEST_BYTES = 1_024;
  * `grpc.health.v1.Health`. All known names have the same status: the health of the whole service.
  *
  * @param health$ emits the current health on subscription, then every change; until the first value the status is NOT_SERVING.
- * Each Check and List subscribes to it synchronously, each Watch until the call ends.
+ * Each Check and List subscribes to it synchronously, the first Watch until no Watch is open.
  */
 export function healthService(health$: Observable<{ readonly healthy: boolean }>): {
   readonly unary: UnaryMethods;
@@ -39,18 +42,13 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
     return status;
   }
 
+  const watchers = new Watchers(status$);
   function watch(message: Uint8Array, call: StreamingCall): void {
     const name = readName(message, call);
     if (name === undefined) return;
     // The stream stays open: by the protocol, an unknown name may become known later.
     if (!NAMES.includes(name)) return call.send(encode(ServingStatus.SERVICE_UNKNOWN));
-    let hasSent = false;
-    const subscription = status$.subscribe((status) => {
-      hasSent = true;
-      call.send(encode(status));
-    });
-    if (!hasSent) call.send(encode(ServingStatus.NOT_SERVING));
-    call.onCancel({ cancel: () => subscription.unsubscribe() });
+    watchers.add(call);
   }
 
   const unary: UnaryMethods = new Map([
@@ -83,6 +81,54 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
     ],
   ]);
   return { unary, streaming };
+}
+
+/**
+ * The calls that watch the status, in one subscription: RxJS looks through all subscriptions when one ends, so that the end of
+ * thousands of calls would take seconds.
+ */
+class Watchers {
+  readonly #status$: Observable<ServingStatus>;
+  readonly #calls = new Set<StreamingCall>();
+  #subscription: Subscription | undefined;
+  #status: ServingStatus = ServingStatus.NOT_SERVING;
+  /** The calls that have not been told of the status yet. */
+  #untold: readonly StreamingCall[] = [];
+  #isTelling = false;
+
+  constructor(status$: Observable<ServingStatus>) {
+    this.#status$ = status$;
+  }
+
+  /** Sends the status to the call now, and whenever it changes until the call is cancelled. */
+  add(call: StreamingCall): void {
+    this.#subscription ??= this.#status$.subscribe((status) => this.#changed(status));
+    call.send(encode(this.#status));
+    this.#calls.add(call);
+    call.onCancel({ cancel: () => this.#remove(call) });
+  }
+
+  #remove(call: StreamingCall): void {
+    this.#calls.delete(call);
+    if (this.#calls.size > 0) return;
+    this.#subscription?.unsubscribe();
+    this.#subscription = undefined;
+    this.#status = ServingStatus.NOT_SERVING;
+  }
+
+  #changed(status: ServingStatus): void {
+    this.#status = status;
+    this.#untold = [...this.#calls];
+    if (!this.#isTelling) this.#tell();
+  }
+
+  #tell(): void {
+    const message = encode(this.#status);
+    for (const call of this.#untold.slice(0, TOLD_PER_TURN)) call.send(message);
+    this.#untold = this.#untold.slice(TOLD_PER_TURN);
+    this.#isTelling = this.#untold.length > 0;
+    if (this.#isTelling) setImmediate(() => this.#tell());
+  }
 }
 
 function encode(status: ServingStatus): Uint8Array {

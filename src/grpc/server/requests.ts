@@ -68,6 +68,12 @@ const NO_AUTHORITY = new RejectedRequest(400, GrpcStatus.INTERNAL, ':authority i
 const BAD_TIMEOUT = new RejectedRequest(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout');
 const UNIMPLEMENTED = new RejectedRequest(200, GrpcStatus.UNIMPLEMENTED, 'unknown service or method');
 
+const TOO_MANY_STREAMING_CALLS = new RejectedRequest(
+  200,
+  GrpcStatus.RESOURCE_EXHAUSTED,
+  'too many streaming calls are open',
+);
+
 /** A method: one of the two handlers. */
 interface Method {
   readonly path: string;
@@ -91,10 +97,9 @@ class CallRequest implements CallHead, RequestMeaning {
 
   open(streams: Streams, stream: Stream, isEnded: boolean): void {
     const { unary, streaming } = this.method;
-    stream.call =
-      unary === undefined
-        ? new StreamServerCall(this, streaming!, streams, stream)
-        : new UnaryServerCall(this, unary, streams, stream);
+    if (unary !== undefined) stream.call = new UnaryServerCall(this, unary, streams, stream);
+    else if (streams.keepOpen(stream)) stream.call = new StreamServerCall(this, streaming!, streams, stream);
+    else return TOO_MANY_STREAMING_CALLS.open(streams, stream);
     if (isEnded) stream.call.data(NOTHING, 0, 0, true);
   }
 }

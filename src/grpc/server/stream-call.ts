@@ -45,13 +45,13 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
   #isOver = false;
   #work: Cancellable | undefined;
 
+  /** @param stream stays open */
   constructor(head: CallHead, method: StreamingMethod, streams: Streams, stream: Stream) {
     this.#head = head;
     this.#method = method;
     this.#streams = streams;
     this.#stream = stream;
     this.#reader = new MessageReader(this, streams, stream);
-    stream.staysOpen = true;
     this.#deadline = streams.now + head.timeoutMs;
     const limit = method.takesOneMessage ? streams.now + REQUEST_TIMEOUT_MS : Infinity;
     streams.expireAt(stream, Math.min(this.#deadline, limit));

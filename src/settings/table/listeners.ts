@@ -25,6 +25,10 @@ export const listenerSettings = group({
       Time after that GOAWAY at which the connection is closed; calls in flight and a Watch end with UNAVAILABLE. 0: never.`,
     setting('GRPC_MAX_CONNECTIONS', positive, 16_384)`
       Open gRPC connections; further ones are closed when they are accepted. Each needs a file descriptor.`,
+    setting('GRPC_MAX_STREAMING_CALLS_PER_CONNECTION', positive, 100)`
+      Open streaming calls (health Watch, reflection) of a connection; further ones fail with RESOURCE_EXHAUSTED.`,
+    setting('GRPC_MAX_STREAMING_CALLS', positive, 10_000)`
+      Open streaming calls of all connections of a process; further ones fail with RESOURCE_EXHAUSTED.`,
     setting('DEBUG_HOST', hostName, '0.0.0.0')`
       Address of the debug listener, which serves /rlconfig, /stats, /api and profiles.`,
     setting('DEBUG_PORT', port, 6070)`Port of the debug listener.`,

@@ -6,6 +6,7 @@ import {
   block,
   continuation,
   data,
+  endedOf,
   fieldsOf,
   headers,
   hello,
@@ -81,6 +82,24 @@ async function unfinishedCalls(target: Target, answers: Answers): Promise<void> 
   leave(peers, answers);
 }
 
+/** Opens calls of the health service that stay open, and closes all connections when each call has an answer. */
+async function openWatches(target: Target, answers: Answers): Promise<void> {
+  const peers = await Promise.all(Array.from({ length: 200 }, () => rawPeer(target)));
+  const watches = times(200, (at) =>
+    Buffer.concat([callHeaders(at, '/grpc.health.v1.Health/Watch'), data(streamOf(at), prefix(0), true)]),
+  );
+  for (const peer of peers) peer.send(watches);
+  for (const peer of peers) await peer.until('200 answers', () => peer.frames.filter(isHeaders).length === 200);
+  for (const peer of peers) {
+    answers.add('open');
+    for (const id of endedOf(peer.frames)) {
+      const { payload } = peer.frames.find(({ stream, type }) => stream === id && type === FrameType.HEADERS)!;
+      answers.add(statusName(Number(fieldsOf(payload)['grpc-status'])));
+    }
+    peer.close();
+  }
+}
+
 const BEGINNINGS = [
   Buffer.alloc(0),
   hello().subarray(0, 12),
@@ -132,6 +151,7 @@ export const HTTP2_FRAMES = {
     run: rejectedRequests(20_000, (at) => callHeaders(at, `/no.such.Service/Method${at}`, true)),
   },
   '100 connections with 1,000 calls each, without their messages': { run: unfinishedCalls },
+  '200 connections with 200 health Watches each, all closed at once': { run: openWatches },
   '2,000 connections that send nothing, or stop inside a frame': {
     run: silentConnections(2_000, (peers) => peers.filter(({ frames }) => frames.length > 0).length >= 1_000),
   },

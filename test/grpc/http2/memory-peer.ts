@@ -89,6 +89,7 @@ export class MemoryPeer {
       headers: new HeaderReader(this.application),
       heldBytes: shared?.heldBytes ?? new HeldBytes(all),
       openStreams: 0,
+      streamingCalls: 0,
       pacing: shared?.pacing ?? new WorkPacing(all, { idle: () => this.#idle }, this.time),
       now: () => eventLoop?.now() ?? this.time,
       rejected: (kind) => this.rejections.push(kind),

@@ -1,7 +1,7 @@
 import { Client, type ClientReadableStream, type ServiceError, credentials, status } from '@grpc/grpc-js';
 import { fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
-import { BehaviorSubject } from 'rxjs';
+import { BehaviorSubject, defer } from 'rxjs';
 import { HealthCheckRequest, HealthCheckResponse, HealthListResponse } from '../../../src/gen/grpc/health/v1/health';
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../../src/gen/grpc/reflection/v1/reflection';
 import { healthService } from '../../../src/grpc/server/health-service';
@@ -37,8 +37,11 @@ describe('grpc.health.v1.Health', () => {
   async function check(service: string): Promise<number> {
     return HealthCheckResponse.decode(await call('Check', encoded(service))).status;
   }
-  function watch(service: string): { statuses: number[]; stream: ClientReadableStream<Buffer>; error?: ServiceError } {
-    const stream = client.makeServerStreamRequest('/grpc.health.v1.Health/Watch', pass, pass, encoded(service));
+  function watch(
+    service: string,
+    caller = client,
+  ): { statuses: number[]; stream: ClientReadableStream<Buffer>; error?: ServiceError } {
+    const stream = caller.makeServerStreamRequest('/grpc.health.v1.Health/Watch', pass, pass, encoded(service));
     const watched: ReturnType<typeof watch> = { statuses: [], stream };
     stream.on('data', (bytes: Buffer) => watched.statuses.push(HealthCheckResponse.decode(bytes).status));
     stream.on('error', (error: ServiceError) => (watched.error = error));
@@ -74,6 +77,57 @@ describe('grpc.health.v1.Health', () => {
     await until('the subscription has ended', () => !health$.observed);
 
     expect(statuses).toEqual([SERVING, NOT_SERVING, SERVING]);
+  });
+
+  it('rejects a Watch over the limit of its connection or of the process until another has ended', async () => {
+    const limits = { maxStreamingCallsPerConnection: 2, maxStreamingCalls: 3 };
+    const limited = await startServer({ ...healthService(health$), limits });
+    const target = `127.0.0.1:${limited.address.port}`;
+    const [first, second] = Array.from({ length: 2 }, () => {
+      return new Client(target, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
+    });
+    const served: ReturnType<typeof watch>[] = [];
+    async function expectServed(caller: Client): Promise<void> {
+      const watched = watch('', caller);
+      await until('it is served', () => watched.statuses.length === 1);
+      served.push(watched);
+    }
+    async function expectRejected(caller: Client): Promise<void> {
+      const watched = watch('', caller);
+      await until('it is rejected', () => watched.error !== undefined);
+      expect(watched.error).toMatchObject({ code: status.RESOURCE_EXHAUSTED });
+    }
+    for (const caller of [first!, first!, second!]) await expectServed(caller);
+    await expectRejected(second!);
+    served[2]!.stream.cancel();
+    await until('its end is noticed', () => limited.grpcServer.openStreams === 2);
+    await expectRejected(first!);
+    await expectServed(second!);
+
+    expect(limited.seen.rejected).toEqual(['streaming_calls', 'streaming_calls']);
+    for (const caller of [first!, second!]) caller.close();
+    await limited.close();
+  });
+
+  it('tells more calls than in one turn of a change, with one subscription for all', async () => {
+    let subscriptions = 0;
+    const counted$ = defer(() => {
+      subscriptions += 1;
+      return health$;
+    });
+    const limits = { maxStreamingCallsPerConnection: 600 };
+    const crowded = await startServer({ ...healthService(counted$), limits });
+    const own = new Client(`127.0.0.1:${crowded.address.port}`, credentials.createInsecure());
+    const watched = Array.from({ length: 600 }, () => watch('', own));
+    await until('all have a status', () => watched.every(({ statuses }) => statuses.length === 1));
+    health$.next({ healthy: false, unhealthy: ['store'] });
+    await until('all know the change', () => watched.every(({ statuses }) => statuses.length === 2));
+
+    expect(new Set(watched.map(({ statuses }) => String(statuses)))).toEqual(new Set([`${SERVING},${NOT_SERVING}`]));
+    expect(subscriptions).toBe(1);
+    own.close();
+    await crowded.close();
+    expect(health$.observed).toBe(false);
   });
 
   it('Watch stays open for an unknown name, and ends with UNAVAILABLE after the last change at the end', async () => {
