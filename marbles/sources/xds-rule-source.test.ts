@@ -1,10 +1,10 @@
 import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, using } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../src/gen/google/protobuf/any';
-import type { ReconnectWaits } from '../../src/sources/xds/ads-stream';
+import { type ReconnectWaits, SETTLE } from '../../src/sources/xds/ads-stream';
 import { RULES_TYPE_URL } from '../../src/sources/xds/check-resources';
 import { type AdsEvent, AdsStreamError } from '../../src/sources/xds/connect-ads';
-import { xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
+import { type XdsRuleOptions, xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { ruleResource, simpleResource } from '../../test/support/data/rule-resources';
 import { domainConfig } from '../../test/support/data/rules';
@@ -34,6 +34,8 @@ interface Scenario {
   readonly connections?: boolean[];
   readonly backoff?: Partial<ReconnectWaits>;
   readonly random?: number;
+  /** No pauses by default. */
+  readonly settle?: XdsRuleOptions['settle'];
 }
 
 const BACKOFF = { retryInterval: 3, initialInterval: 10, maxInterval: 60, randomFactor: 1, jitter: false };
@@ -41,7 +43,7 @@ const BACKOFF = { retryInterval: 3, initialInterval: 10, maxInterval: 60, random
 /** A source whose first stream is `streams[0]` and so on. Emits the version of loaded rules, `x` for a rejection, `r` for a repeated one. */
 function source(
   streams: readonly Observable<AdsEvent>[],
-  { scheduler, log = new RecordedLog(), backoff, random = 0, ...seen }: Scenario,
+  { scheduler, log = new RecordedLog(), backoff, random = 0, settle = () => 0, ...seen }: Scenario,
 ) {
   let opened = 0;
   const { events$ } = xdsRuleSource({
@@ -57,6 +59,7 @@ function source(
     node: { id: 'node', metadata: {} },
     backoff: { ...BACKOFF, ...backoff },
     random: () => random,
+    settle,
     mergeDomainConfigs: false,
     log,
     onConnection: (isConnected) => seen.connections?.push(isConnected),
@@ -151,6 +154,28 @@ describe('xdsRuleSource', () => {
       expectSubscriptions(tooLarge.subscriptions).toBe('^--!');
       expectSubscriptions(again.subscriptions).toBe('   13ms ^--!');
       expectSubscriptions(good.subscriptions).toBe('    36ms ^ 23ms !');
+    });
+  });
+
+  it('handles the newest response 100 ms after the one before, also when the server has ended the stream', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests: string[] = [];
+      const streams = [cold('1xy2 96ms -3x2 50ms 3|', SENT), cold('-', SENT)];
+      const expected = '     1 99ms 2 54ms 3';
+      expectObservable(source(streams, { scheduler, requests, settle: SETTLE }), '900ms !').toBe(expected);
+      flush();
+      expect(requests).toEqual(['0 request', '0 ack 1/n1', '100 ack 2/n2', '158 request 3']);
+    });
+  });
+
+  it('handles one response a second of a server that sends without pause', () => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const requests: string[] = [];
+      const stream = cold('123x'.repeat(1200), SENT);
+      expectObservable(source([stream], { scheduler, requests, settle: SETTLE }).pipe(ignoreElements())).toBe('');
+      flush();
+      const handled = requests.slice(1).map((line) => Number(line.split(' ')[0]));
+      expect(handled).toEqual([0, 100, 300, 700, 1500, 2500, 3500, 4500, 5500]);
     });
   });
 

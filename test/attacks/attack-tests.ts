@@ -6,7 +6,7 @@ import type { Answers, Attack } from './peers';
 import { HTTP2_FRAMES } from './programs/http2-frames';
 import { HTTP_REQUESTS } from './programs/http-requests';
 import { LARGE_MESSAGES, OTHER_MESSAGES } from './programs/messages';
-import { FILES, PROCESS } from './programs/surroundings';
+import { FILES, MANAGEMENT_SERVER, PROCESS } from './programs/surroundings';
 import { startTarget } from './start-target';
 import { WellBehavedClient } from './well-behaved-client';
 
@@ -20,6 +20,7 @@ export const ATTACKS: Readonly<Record<string, Readonly<Record<string, Attack>>>>
   'HTTP/2 frames': HTTP2_FRAMES,
   'HTTP/1.1 requests': HTTP_REQUESTS,
   Files: FILES,
+  'A management server that sends without pause': MANAGEMENT_SERVER,
   'Outputs, signals and clock': PROCESS,
 };
 
@@ -57,6 +58,7 @@ function codesIn(cell: string): readonly string[] {
 const FAST = [
   '5,000 calls with damaged messages',
   '10 connections, each with 20,000 calls that are reset at once',
+  'new versions for 3 s',
   '300 connections to the debug listener that send no request',
 ];
 

@@ -8,6 +8,7 @@ import { goawaysOf, hello } from '../grpc/http2/frames';
 import { RawClient } from '../grpc/http2/raw-client';
 import { openCall, prefix, prefixed } from '../support/clients/http2-connection';
 import type { RuleFolder } from '../support/data/rule-folder';
+import type { AdsServerStream } from '../support/servers/ads-server';
 import type { WeirProcess } from '../support/processes/weir-process';
 
 /** A running service, as an attacker on the same machine sees it. */
@@ -15,6 +16,8 @@ export interface Target {
   readonly weir: WeirProcess;
   readonly ports: WeirProcess['ports'];
   readonly rules: RuleFolder;
+  /** With rules from a management server: its side of the stream. */
+  readonly ads?: AdsServerStream;
   /** With TLS: the certificate authority to trust. */
   readonly ca?: string;
 }
@@ -32,6 +35,8 @@ export interface Attack {
   /** Rule files in addition to those of the well-behaved client, by name. */
   readonly rules?: Readonly<Record<string, string>>;
   readonly store?: 'memory' | 'redis';
+  /** Whether the rules come from a management server; the attack gets its stream. */
+  readonly isXds?: boolean;
   /** Whether the gRPC listener uses TLS, with `tls.crt` and `tls.key` next to the folder of the rule files. */
   readonly isTls?: boolean;
   /** An output of the service that no process reads. */

@@ -5,8 +5,9 @@ import { RuleFolder } from '../support/data/rule-folder';
 import { NamedPipe } from '../support/processes/named-pipe';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
+import { AdsServer } from '../support/servers/ads-server';
 import type { Attack, Target } from './peers';
-import { WELL_BEHAVED_RULES } from './well-behaved-client';
+import { WELL_BEHAVED_RESOURCE, WELL_BEHAVED_RULES } from './well-behaved-client';
 
 /** Starts a service as the attack needs it, with the rules of the well-behaved client. */
 export async function startTarget(attack: Attack): Promise<Target & AsyncDisposable> {
@@ -29,12 +30,21 @@ export async function startTarget(attack: Attack): Promise<Target & AsyncDisposa
     const outputs: { stdout?: number; stderr?: number } = {};
     if (attack.unread !== undefined) outputs[attack.unread] = use(new NamedPipe()).writer;
     const ca = attack.isTls === true ? writeCertificate(rules.root, env) : undefined;
+    const server = attack.isXds === true ? use(await AdsServer.start()) : undefined;
+    const stream = server?.nextStream();
+    if (server !== undefined) Object.assign(env, xdsSettings(server.address));
+    void stream?.then((ads) => ads.send('0', [WELL_BEHAVED_RESOURCE]));
     const weir = use(await WeirProcess.start({ env, outputs }));
-    return { weir, ports: weir.ports, rules, ...(ca !== undefined && { ca }), [Symbol.asyncDispose]: dispose };
+    const more = { ...(ca !== undefined && { ca }), ...(stream !== undefined && { ads: await stream }) };
+    return { weir, ports: weir.ports, rules, ...more, [Symbol.asyncDispose]: dispose };
   } catch (error) {
     await dispose();
     throw error;
   }
+}
+
+function xdsSettings(address: string): Record<string, string> {
+  return { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: address, CONFIG_GRPC_XDS_NODE_ID: 'attacked' };
 }
 
 /** Writes a certificate for the gRPC listener, and returns its authority. */

@@ -3,6 +3,8 @@ import { type ClientHttp2Session, connect } from 'node:http2';
 import { type RateLimitResponse, RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { requestMessage } from '../support/clients/grpc-client';
 import { openCall, prefixed } from '../support/clients/http2-connection';
+import { ruleResource } from '../support/data/rule-resources';
+import { domainConfig, limit } from '../support/data/rules';
 import { until } from '../support/waiting/until';
 import type { Target } from './peers';
 
@@ -20,6 +22,16 @@ descriptors:
   - { key: counted, rate_limit: { unit: year, requests_per_unit: ${LIMIT} } }
   - { key: blocked, rate_limit: { unit: year, requests_per_unit: 0 } }
 `;
+
+/** The same limits for a management server, without a warning in the log. */
+export const WELL_BEHAVED_RESOURCE = ruleResource(
+  'well-behaved',
+  domainConfig(
+    'well-behaved',
+    { key: 'counted', rateLimit: limit(LIMIT, 'YEAR') },
+    { key: 'blocked', value: '1', rateLimit: limit(0, 'YEAR') },
+  ),
+);
 
 /**
  * A client that does nothing wrong: 200 calls a second on a connection of its own, whether or not the earlier ones have been

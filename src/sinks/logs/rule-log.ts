@@ -57,11 +57,11 @@ export class RuleLog {
     this.#log = log;
   }
 
-  rejected({ reason, isRepeated }: RulesRejected, hasRules: boolean): void {
+  rejected({ reason, skipped, isRepeated }: RulesRejected, hasRules: boolean): void {
     this.#isRejected = true;
     if (isRepeated === true) return;
-    if (hasRules) this.#log.error(`new rules rejected; keeping the active rules: ${reason}`);
-    else this.#log.error(`rules rejected; none are active: ${reason}`);
+    if (hasRules) this.#log.error(`new rules rejected; keeping the active rules: ${reason}`, { skipped });
+    else this.#log.error(`rules rejected; none are active: ${reason}`, { skipped });
   }
 
   loaded(event: RulesLoaded): void {
@@ -75,10 +75,10 @@ export class RuleLog {
   async #logLoads(): Promise<void> {
     this.#isComparing = true;
     for (let event = this.#takeNewest(); event !== undefined; event = this.#takeNewest()) {
-      const { origin, ruleset } = event;
+      const { origin, ruleset, skipped } = event;
       const changes = this.#logged && describeChanges(await comparison(this.#logged, ruleset));
       this.#logged = ruleset;
-      const fields = { ...origin, domains: ruleset.domains.size, rules: ruleset.size, changes };
+      const fields = { ...origin, domains: ruleset.domains.size, rules: ruleset.size, changes, skipped };
       if (changes === NO_CHANGES) this.#log.info('rules loaded', fields);
       else this.#log.notice('rules loaded', fields);
     }

@@ -42,14 +42,33 @@ export type AdsStreamEvent =
 export const STABLE_AFTER = 30_000;
 
 /**
+ * The pause after a response has been handled, by the number of consecutive ones that arrived during the pause before: a server that
+ * sends without pause gets one load, and one log line, a second.
+ */
+export const SETTLE = backoff({ initial: 100, max: 1000 });
+/** The pause is also at least this many times as long as handling took, so that loading large rules takes a fifth of a core at most. */
+const PAUSE_PER_LOAD = 4;
+/** Milliseconds; the longest pause for that reason. */
+const LONGEST_PAUSE = 10_000;
+
+export interface AdsStreamOptions {
+  readonly settle: Backoff;
+  readonly scheduler: SchedulerLike;
+}
+
+/**
  * One stream: requests the rules, and answers each response when its rules are active or rejected. Of the responses that arrive
- * while another one is handled only the newest is kept: each contains all rules, and the server waits for the answer to the
- * newest one only.
+ * while another one is handled, or in the pause after it, only the newest is kept, and the others are not even decoded: each contains
+ * all rules, and the server waits for the answer to the newest one only.
  *
  * Completes when the server ends the stream, after the response in progress has been handled. Fails with an
  * {@link AdsStreamError}, which drops that response. Unsubscribing closes the stream.
  */
-export function adsStream(open: ConnectAds, state: SotwState, scheduler: SchedulerLike): Observable<AdsStreamEvent> {
+export function adsStream(
+  open: ConnectAds,
+  state: SotwState,
+  { settle, scheduler }: AdsStreamOptions,
+): Observable<AdsStreamEvent> {
   return defer(() => {
     const replies$ = new Subject<DiscoveryRequest>();
     return open(replies$.pipe(startWith(state.begin()))).pipe(
@@ -64,17 +83,37 @@ export function adsStream(open: ConnectAds, state: SotwState, scheduler: Schedul
             ignoreElements(),
           );
         }
+        /** The responses since the last one that was handled. */
+        let arrived = 0;
+        /** How many in a row were waiting when the pause before ended, plus 1. */
+        let hurried = 1;
+        function handle({ message }: AdsResponse): Observable<HandledResponse> {
+          const skipped = arrived - 1;
+          arrived = 0;
+          const start = scheduler.now();
+          const pause$ = defer(() => {
+            const pause = Math.min(PAUSE_PER_LOAD * (scheduler.now() - start), LONGEST_PAUSE);
+            return timer(Math.max(settle(hurried), pause), scheduler).pipe(takeUntil(end$), ignoreElements());
+          });
+          const handled$ = state.handle(decode(message)).pipe(map((handled) => withSkipped(handled, skipped)));
+          return concat(handled$, pause$).pipe(tap({ complete: () => (hurried = arrived > 0 ? hurried + 1 : 1) }));
+        }
         return merge(
           connectionEvents(events$, end$, scheduler),
           responses$.pipe(
-            map(({ message }) => decode(message)),
-            exhaustMapWithTrailing((response) => state.handle(response)),
+            tap(() => (arrived += 1)),
+            exhaustMapWithTrailing(handle),
             mergeMap((handled) => concat(of<AdsStreamEvent>({ kind: 'handled', event: handled.event }), send(handled))),
           ),
         );
       }),
     );
   });
+}
+
+function withSkipped(handled: HandledResponse, skipped: number): HandledResponse {
+  const { event } = handled;
+  return skipped === 0 || event === undefined ? handled : { ...handled, event: { ...event, skipped } };
 }
 
 function connectionEvents(

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import {
   type ChannelOptions,
   ChannelCredentials,
@@ -84,6 +85,12 @@ const CONNECT_TIMEOUT = 10_000;
 /** In milliseconds. By default a grpc-go server closes connections that are pinged more often than every 5 minutes. */
 const KEEPALIVE = 305_000;
 const KEEPALIVE_TIMEOUT = 20_000;
+/**
+ * What is received of one stream in {@link READ_WINDOW} milliseconds before its reading pauses: a server that sends without pause would
+ * use a core. Flow control then stops it.
+ */
+const READ_LIMITS = { messages: 20, bytes: 1_048_576 };
+const READ_WINDOW = 100;
 /** A message length above this, in bytes, means that the peer does not speak gRPC: the length prefix was text. */
 const IMPLAUSIBLE_LENGTH = 2 ** 30;
 
@@ -125,6 +132,7 @@ export function connectAds(server: AdsServer): ConnectAds {
         subscriber.next({ kind: 'connected' });
       });
       const call = client.makeBidiStreamRequest(METHOD, encode, identity, metadataOf(headers));
+      const stopPausing = pauseFloods(call);
       call.on('data', (message: Uint8Array) => {
         if (!isOver) subscriber.next({ kind: 'response', message });
       });
@@ -140,6 +148,7 @@ export function connectAds(server: AdsServer): ConnectAds {
       return () => {
         isOver = true;
         stopTimer();
+        stopPausing();
         requests.unsubscribe();
         // Closing the channel ends neither the stream, nor half-open connections, nor its reconnecting.
         call.cancel();
@@ -147,6 +156,24 @@ export function connectAds(server: AdsServer): ConnectAds {
         attempt.close();
       };
     });
+}
+
+/** Bounds how much is read of a stream of messages. Returns a function that ends the timer. */
+function pauseFloods(stream: Readable): () => void {
+  let [messages, bytes] = [0, 0];
+  let timer: NodeJS.Timeout | undefined;
+  function nextWindow() {
+    timer = undefined;
+    [messages, bytes] = [0, 0];
+    stream.resume();
+  }
+  stream.on('data', ({ length }: Uint8Array) => {
+    messages += 1;
+    bytes += length;
+    timer ??= setTimeout(nextWindow, READ_WINDOW);
+    if (messages >= READ_LIMITS.messages || bytes >= READ_LIMITS.bytes) stream.pause();
+  });
+  return () => clearTimeout(timer);
 }
 
 function tlsCredentials(tls: AdsTls, log: Log): () => ChannelCredentials {

@@ -15,6 +15,7 @@ import {
 import type { LoadedSettings } from '../../settings/read-settings';
 import { sectionOf } from '../../settings/settings';
 import type { Statistics } from '../../statistics/statistics';
+import type { Backoff } from '../../streams/backoff';
 import { ConditionLog } from '../../streams/condition-log';
 import type { Log, LogFields } from '../../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../../streams/ports/rule-source';
@@ -26,6 +27,7 @@ import {
   type AdsStreamEvent,
   type AttemptEnd,
   type ReconnectWaits,
+  SETTLE,
   STABLE_AFTER,
   adsStream,
   reconnect,
@@ -71,6 +73,8 @@ export interface XdsRuleOptions extends Omit<LoadOptions, 'form'> {
   readonly node: XdsNode;
   readonly backoff: ReconnectWaits;
   readonly log: Log;
+  /** The pauses between responses that arrive without pause; {@link SETTLE} by default. */
+  readonly settle?: Backoff;
   /** Called when the connection to the server is established and when it is closed. */
   readonly onConnection?: (isConnected: boolean) => void;
   /** Returns a number from 0 to 1. */
@@ -85,11 +89,13 @@ type SourceEvent = AdsStreamEvent | { readonly kind: 'lost'; readonly event: Rul
  * Valid rules are emitted as loaded; invalid ones are emitted as rejected each time the server sends them. A stream that ends
  * is always opened again; the active rules are kept meanwhile.
  *
+ * A server that sends without pause is handled once a second at most, with its newest response.
+ *
  * Rules that are active already are emitted again only after a rejection or under another version.
  */
 export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
   const { server, connect, node, backoff, log, random = Math.random, scheduler = asyncScheduler } = options;
-  const { onConnection = () => undefined } = options;
+  const { settle = SETTLE, onConnection = () => undefined } = options;
   const source = `xDS server ${server}`;
   const events$ = defer(() => {
     const state = new SotwState({
@@ -98,7 +104,7 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
       load: (message) => loadRules([{ path: '', content: new Uint8Array(message) }], { ...options, form: 'response' }),
     });
     const connectionLog = new ConnectionLog({ server, nodeId: node.id, log, version: () => state.version });
-    return adsStream(connect, state, scheduler).pipe(
+    return adsStream(connect, state, { settle, scheduler }).pipe(
       tap((event) => {
         if (event.kind === 'connected') onConnection(true);
         connectionLog.streamEvent(event);

@@ -17,6 +17,8 @@ export interface RulesLoaded {
   readonly warnings: readonly string[];
   /** How many files the rules were read from; undefined when they do not come from files. */
   readonly files?: number;
+  /** How many versions the source has sent since the event before that were skipped in favour of this one. */
+  readonly skipped?: number;
   /** The active rules have been loaded again: this counts as another load, and changes nothing. */
   readonly isRepeated?: true;
 }
@@ -25,6 +27,8 @@ export interface RulesRejected {
   readonly kind: 'rejected';
   /** What is wrong and where, for the log; one line per problem. */
   readonly reason: string;
+  /** As with {@link RulesLoaded}. */
+  readonly skipped?: number;
   /** The rules that were rejected last have been sent again: this counts as another load, but is not logged again. */
   readonly isRepeated?: true;
 }

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { selfSigned } from '../../support/data/certificates';
 import { requestMessage } from '../../support/clients/grpc-client';
+import { simpleResource } from '../../support/data/rule-resources';
+import type { AdsServerStream } from '../../support/servers/ads-server';
 import { type Answers, type Attack, type Target, GrpcPeer, concurrently } from '../peers';
+import { WELL_BEHAVED_RESOURCE } from '../well-behaved-client';
 
 const MIB = 1_048_576;
 const HOUR = 3_600_000;
@@ -68,6 +71,46 @@ export const FILES = {
   'a rule file of 1.9 GB without content': { run: ruleFile((path) => sparseFile(path, 1_900 * MIB)) },
   'a rule file with 32 MiB of blanks': { run: ruleFile((path) => writeFile(path, Buffer.alloc(32 * MIB, ' '))) },
   'a certificate that has expired': { isTls: true, run: expiredCertificate },
+} as const satisfies Record<string, Attack>;
+
+/** Sends responses for 3 s as fast as the service takes them, and records how many loads and log lines they have caused. */
+function responses(send: (ads: AdsServerStream, version: number) => void): Attack['run'] {
+  return async (target, answers) => {
+    const { ads, weir } = target;
+    async function loads() {
+      return (await statistic(target, ACCEPTED)) + (await statistic(target, REJECTED));
+    }
+    function lines() {
+      return weir.output.split('\n').length;
+    }
+    const [loadsBefore, linesBefore, start] = [await loads(), lines(), Date.now()];
+    for (let version = 1; Date.now() < start + 3_000;) {
+      for (; !ads!.isFull; version += 1) send(ads!, version);
+      await new Promise(setImmediate);
+    }
+    const [newLoads, newLines] = [(await loads()) - loadsBefore, lines() - linesBefore];
+    // Before they come once a second they come after 100, 200 and 400 ms.
+    const most = (Date.now() - start) / 1_000 + 4;
+    if (newLoads > most) answers.add(`${newLoads} loads`);
+    else answers.add(newLoads > 0 ? 'a load a second' : 'no load');
+    if (newLines > most) answers.add(`${newLines} lines`);
+  };
+}
+
+/** What a management server does by mistake, or when an attacker has taken it over. */
+export const MANAGEMENT_SERVER = {
+  'new versions for 3 s': {
+    isXds: true,
+    run: responses((ads, version) => ads.send(`${version}`, [WELL_BEHAVED_RESOURCE, simpleResource('x', version)])),
+  },
+  'new versions with errors for 3 s': {
+    isXds: true,
+    run: responses((ads, version) => ads.send(`${version}`, [simpleResource('', version)])),
+  },
+  'the same version for 3 s': {
+    isXds: true,
+    run: responses((ads) => ads.send('0', [WELL_BEHAVED_RESOURCE])),
+  },
 } as const satisfies Record<string, Attack>;
 
 /** Sends the same message many times. */

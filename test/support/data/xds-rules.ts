@@ -22,6 +22,7 @@ export function xdsSource({ target, headers = () => ({}), tls, ...more }: XdsRul
     node: { id: 'test-node', metadata: { zone: 'a' } },
     backoff: SHORT_BACKOFF,
     mergeDomainConfigs: false,
+    settle: () => 10,
     workerFile: join(__dirname, 'rule-thread-entry.cjs'),
     ...more,
     log,

@@ -110,6 +110,11 @@ export class AdsServerStream {
     this.#call.write(Buffer.from(bytes));
   }
 
+  /** Whether more than a few responses wait to be sent. */
+  get isFull(): boolean {
+    return this.#call.writableNeedDrain;
+  }
+
   /** Ends the stream with this status; with OK when there is none. */
   end(status?: Partial<StatusObject>): void {
     if (status === undefined) this.#call.end();
