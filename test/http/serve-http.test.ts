@@ -3,6 +3,7 @@ import { Server } from 'node:net';
 import { writeVerdict } from '../../src/http/json/json-handler';
 import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
 import type { RateLimitRequest } from '../../src/limiter/request';
+import type { Verdict } from '../../src/limiter/verdict';
 import type { Check } from '../../src/streams/readiness';
 import type { Decide } from '../../src/streams/ports/decide';
 import type { CallTrace, Tracer } from '../../src/streams/ports/tracer';
@@ -165,10 +166,22 @@ describe('POST /json', () => {
     expect(await caller.until(new RegExp(`(${answer}){3}$`))).toMatch(/^HTTP/);
   });
 
-  it('answers 500 on an internal error, logs the reason, and continues', async () => {
-    decide = () => {
-      throw new TypeError('x is not a function');
-    };
+  it.each<[when: string, Decide]>([
+    [
+      'when it is decided',
+      () => {
+        throw new TypeError('x is not a function');
+      },
+    ],
+    [
+      'when its answer is written',
+      (_request, observer) => {
+        observer.verdict({ overallCode: 1 } as Verdict);
+        return { cancel: () => {} };
+      },
+    ],
+  ])('answers 500 on an internal error %s, logs the reason, and continues', async (_, failing) => {
+    decide = failing;
     const [status, , text] = await send(REQUEST);
     expect([status, text]).toEqual([500, expect.not.stringContaining('function')]);
     expect(log.short).toEqual(['error internal error in an HTTP request; answered with status 500']);

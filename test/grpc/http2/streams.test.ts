@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ErrorCode } from '../../../src/grpc/http2/protocol';
 import { collectGarbage } from '../../support/processes/collect-garbage';
-import { data, endedOf, get, headers, request, resetsOf, rstStream, streamOf, times } from './frames';
+import { data, endedOf, get, goawaysOf, headers, request, resetsOf, rstStream, streamOf, times } from './frames';
 import { EventLoop, type MemoryPeer, connected } from './memory-peer';
 import { seededRandom } from './seeded-random';
 import { TestApplication, type TestCall } from './test-application';
@@ -14,6 +14,17 @@ function integersOf(seed: string): (bound: number) => number {
   const random = seededRandom(seed);
   return (bound) => Math.floor(random() * bound);
 }
+
+test('an exception of the application ends its connection with INTERNAL_ERROR, and is reported', () => {
+  const application = new TestApplication();
+  const thrown = new TypeError('x is not a function');
+  application.interpret = () => {
+    throw thrown;
+  };
+  const peer = connected({}, { application }).send(get(1));
+  expect([peer.internalErrors, peer.hasEnded]).toEqual([[thrown], true]);
+  expect(goawaysOf(peer.frames)).toEqual([{ lastStream: 1, code: ErrorCode.INTERNAL_ERROR, debug: 'internal error' }]);
+});
 
 describe('the open streams of a connection', () => {
   it('are those that have begun and not ended, whatever their ids', () => {
