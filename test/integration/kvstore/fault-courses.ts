@@ -345,13 +345,15 @@ function shared<T extends AsyncDisposable>(start: () => Promise<T>): () => Promi
   return () => (started ??= start());
 }
 
-/** A current master that has a replica to take over from it. */
-async function masterWithReplica(cluster: RedisCluster): Promise<RedisProcess> {
-  for (const server of cluster.servers) {
-    const [role, , replicas] = (await server.control.role()) as [string, number, unknown[]];
-    if (role === 'master' && replicas.length > 0) return server;
-  }
-  throw new Error('no master has a replica');
+/** A current master that has a replica to take over from it. Replicas connect some time after the cluster has started. */
+function masterWithReplica(cluster: RedisCluster): Promise<RedisProcess> {
+  return until('a master has a replica', async () => {
+    for (const server of cluster.servers) {
+      const [role, , replicas] = (await server.control.role()) as [string, number, unknown[]];
+      if (role === 'master' && replicas.length > 0) return server;
+    }
+    return undefined;
+  });
 }
 
 /** The tests of the rows about Redis that belong to a suite. */
