@@ -29,11 +29,8 @@ export async function startSoakStore(store: SoakSetup['store'], values: number):
   return store === 'redis' ? RedisStore.start() : new MemoryStore(values);
 }
 
-/**
- * How many generations of values have room. When the next one is called, keys are evicted that are among the oldest, not exactly in their order:
- * with room for 5 generations, some of the last two were among them.
- */
-const GENERATIONS = 8;
+/** How many generations of values have room. The keys of the oldest ones are evicted when the next one is called. */
+const GENERATIONS = 5;
 const KEYS_PER_VALUE = 2;
 /** Requests to the operators' API in flight. */
 const CONCURRENT = 20;

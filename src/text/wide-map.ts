@@ -48,12 +48,15 @@ export class WideMap<V> {
     return isRemoved;
   }
 
-  /** Removes the oldest key of a part, of each part in turn, and returns it; undefined if there are no keys. */
+  /**
+   * Removes the oldest key of a part, of each part in turn, and returns it; undefined if there are no keys. A part with fewer keys than the
+   * average is passed over: keys are not added to all parts alike, and such a part would soon have new keys only.
+   */
   removeOldest(): string | undefined {
     while (this.#size > 0) {
       this.#turn = (this.#turn + 1) % PARTS;
       const part = this.#parts[this.#turn];
-      if (part === undefined || part.size === 0) continue;
+      if (part === undefined || part.size * PARTS < this.#size) continue;
       // An iterator continues where it was; a new one would pass over all the gaps that the keys before have left. It never ends here:
       // every key before it was removed.
       const key = (this.#oldest[this.#turn] ??= part.keys()).next().value as string;

@@ -253,11 +253,24 @@ describe('a wide map', () => {
     );
   });
 
+  function keyOf(index: number): string {
+    return `user_${index}_1700000000`;
+  }
+
+  it('that stays full of 20,000 keys loses none of the newer half', () => {
+    const wide = new WideMap<number>();
+    const [capacity, count] = [20_000, 400_000];
+    let newest = 0;
+    for (let index = 0; index < count; index += 1) {
+      if (wide.size === capacity)
+        newest = Math.max(newest, capacity - index + Number(wide.removeOldest()!.split('_')[1]));
+      wide.set(keyOf(index), index);
+    }
+    expect(newest).toBeLessThan(capacity / 2);
+  });
+
   it('loses its oldest keys, of each part in turn, also after it has got others', () => {
     const wide = new WideMap<number>();
-    function keyOf(index: number): string {
-      return `user_${index}_1700000000`;
-    }
     for (let index = 0; index < 3000; index += 1) wide.set(keyOf(index), index);
     const removed = Array.from({ length: 2000 }, (_, index) => {
       wide.set(keyOf(3000 + index), index);
