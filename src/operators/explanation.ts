@@ -6,6 +6,7 @@ import { windowStart } from '../limiter/cache-key';
 import type { LimitedDescriptor } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
 import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from '../streams/ports/operator';
+import { counted } from '../text/counted';
 import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 
 /** The present counts, by cache key, or why they cannot be read. */
@@ -168,8 +169,8 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): st
   if (isInLocalCache) {
     return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or its window ends${shadow}`;
   }
-  const counted = `the count would be ${countAfter} after ${hits} ${hits === 1 ? 'hit' : 'hits'}`;
-  return `${counted}, ${isOver ? 'over' : 'within'} the limit of ${requestsPerUnit}${shadow}`;
+  const change = `the count would be ${countAfter} after ${counted(hits, 'hit')}`;
+  return `${change}, ${isOver ? 'over' : 'within'} the limit of ${requestsPerUnit}${shadow}`;
 }
 
 /** Why a request has its overall code. */

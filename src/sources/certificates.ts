@@ -24,6 +24,7 @@ import { sectionOf } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
 import { ConditionLog } from '../streams/condition-log';
 import type { Log, LogFields } from '../streams/ports/log';
+import { counted } from '../text/counted';
 import { messageOf } from '../text/thrown';
 
 /** PEM texts: a certificate, its key, and the authority of the clients. */
@@ -258,7 +259,7 @@ export class GrpcTls {
     const message =
       left <= 0
         ? 'the certificate of the gRPC listener has expired'
-        : `the certificate of the gRPC listener expires in ${days} ${days === 1 ? 'day' : 'days'}`;
+        : `the certificate of the gRPC listener expires in ${counted(days, 'day')}`;
     this.#log.warn(message, this.#expiry());
   }
 

@@ -1,5 +1,6 @@
 import type { Offender } from '../../limiter/offender';
 import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
+import { counted } from '../../text/counted';
 import { placeOf } from '../operators/format-explanation';
 import { visible, visibleLines } from '../visible';
 
@@ -33,8 +34,7 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
   if (limit !== null && limit.name !== '') parts.push(`name ${limit.name}`);
   if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');
-  if (totals !== null)
-    parts.push(`${totals.hits} ${totals.hits === 1 ? 'hit' : 'hits'}, ${totals.over} over, ${totals.near} near`);
+  if (totals !== null) parts.push(`${counted(totals.hits, 'hit')}, ${totals.over} over, ${totals.near} near`);
   const place = placeOf(rule.place);
   lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);
   for (const nested of rule.descriptors) addRule(nested, `${indent}  `, lines);

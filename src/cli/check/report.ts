@@ -1,6 +1,7 @@
 import { formatProblem } from '../../rules/files/problems/problem';
 import type { Problem } from '../../rules/files/problems/problem';
 import type { RuleConfig } from '../../rules/rule-config';
+import { counted } from '../../text/counted';
 import type { CheckedRules } from './read-rules';
 
 /** The result of a check in numbers. */
@@ -25,8 +26,8 @@ export function totalsOf({ files, configs, errors, warnings }: CheckedRules, str
 /** All problems, then a line with the totals. */
 export function textReport({ errors, warnings }: CheckedRules, { ok, files, domains, rules }: Totals): string {
   const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
-  const found = `${count(errors.length, 'error')}, ${count(warnings.length, 'warning')}`;
-  const read = `${count(files, 'file')}, ${count(domains, 'domain')}, ${count(rules, 'rule')}`;
+  const found = `${counted(errors.length, 'error')}, ${counted(warnings.length, 'warning')}`;
+  const read = `${counted(files, 'file')}, ${counted(domains, 'domain')}, ${counted(rules, 'rule')}`;
   return `${problems.join('')}${ok ? 'passed' : 'failed'}: ${read}; ${found}\n`;
 }
 
@@ -38,8 +39,4 @@ export function jsonReport({ errors, warnings }: CheckedRules, totals: Totals): 
 
 function countRules(rules: readonly RuleConfig[]): number {
   return rules.reduce((sum, { descriptors }) => sum + 1 + countRules(descriptors), 0);
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`;
 }

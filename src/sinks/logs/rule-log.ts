@@ -5,6 +5,7 @@ import type { Ruleset } from '../../rules/ruleset';
 import type { Statistics } from '../../statistics/statistics';
 import type { Log } from '../../streams/ports/log';
 import type { RuleEvent, RulesLoaded, RulesRejected } from '../../streams/ports/rule-source';
+import { counted } from '../../text/counted';
 import { excerpt } from '../../text/excerpt';
 
 /** The longest name in a list of changes, in characters. */
@@ -120,5 +121,5 @@ function part(noun: string, verb: string, { count, names }: Named): string {
   if (count === 0) return '';
   const short = names.map((name) => excerpt(name, MAX_NAME));
   const list = [...short, ...(count > names.length ? ['…'] : [])].join(', ');
-  return `${count} ${noun}${count === 1 ? '' : 's'} ${verb} (${list})`;
+  return `${counted(count, noun)} ${verb} (${list})`;
 }
