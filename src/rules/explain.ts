@@ -109,7 +109,10 @@ function explainLevel(
   const tried = countTried(level, entry);
   const count = level.countOf(entry.key);
   return {
-    ...{ entry, level, chosen, candidates },
+    entry,
+    level,
+    chosen,
+    candidates,
     omitted: tried - candidates.length,
     otherValues: count - tried,
     keys: count === 0 ? firstOf(level.keys(), maxKeys()) : [],

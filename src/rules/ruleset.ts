@@ -20,7 +20,7 @@ export class Ruleset {
   }
 }
 
-/** What looking a descriptor up may cost, and what is told of it. */
+/** How much work the search for a descriptor's rule may take, and who observes it. */
 export interface Search {
   readonly budget: WorkBudget;
   /** Called with each level that is searched and the rule found there, for an explanation; undefined for a decision. */
@@ -124,6 +124,8 @@ export class RulesetBuilder {
   /** By depth, the last rule. */
   readonly #parents: Rule[] = [];
   #domain = '';
+  /** Of the domain. */
+  #top = new Level();
   #file = '';
   #size = 0;
 
@@ -151,7 +153,8 @@ export class RulesetBuilder {
 
   #enter(domain: string): void {
     this.#domain = domain;
-    if (!this.#domains.has(domain)) this.#domains.set(domain, new Level());
+    this.#top = this.#domains.get(domain) ?? new Level();
+    this.#domains.set(domain, this.#top);
   }
 
   #addTree(configs: readonly RuleConfig[], depth: number, placeOf: PlaceOf): void {
@@ -165,8 +168,8 @@ export class RulesetBuilder {
   #addRule(config: RuleConfig, depth: number): Rule {
     const parent = depth === 0 ? undefined : this.#parents[depth - 1];
     const rule = new Rule(config, this.#domain, parent);
-    const level = parent === undefined ? this.#domains.get(this.#domain) : (parent.nested ??= new Level());
-    if (level?.add(rule) === true) this.#size += 1;
+    const level = parent === undefined ? this.#top : (parent.nested ??= new Level());
+    if (level.add(rule)) this.#size += 1;
     this.#parents[depth] = rule;
     return rule;
   }

@@ -2,7 +2,6 @@ import { cacheKeyBody } from '../../limiter/cache-key';
 import type { Candidate, ExplainedLevel, Explanation } from '../../rules/explain';
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import type { Entry, Rule, RuleLimit } from '../../rules/rule-tree';
-
 import { statisticsKey } from '../../rules/statistics-key';
 import { escapeStatisticsKey } from '../../statistics/escape';
 
