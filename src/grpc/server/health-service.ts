@@ -11,8 +11,8 @@ const SERVICE = '/grpc.health.v1.Health';
 /** The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit service. */
 const NAMES: readonly string[] = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
 
-/** The calls that are told of a change in one turn: each may be a write to a socket. */
-const TOLD_PER_TURN = 256;
+/** How many calls a new status is sent to in one turn of the event loop: each may be a write to a socket. */
+const SENT_PER_TURN = 256;
 
 /** The names are short, and what a large message consists of would take long to skip. */
 const MAX_REQUEST_BYTES = 1_024;
@@ -92,9 +92,9 @@ class Watchers {
   readonly #calls = new Set<StreamingCall>();
   #subscription: Subscription | undefined;
   #status: ServingStatus = ServingStatus.NOT_SERVING;
-  /** The calls that have not been told of the status yet. */
-  #untold: readonly StreamingCall[] = [];
-  #isTelling = false;
+  /** The calls to which the new status is still to be sent. */
+  #waiting: readonly StreamingCall[] = [];
+  #isSending = false;
 
   constructor(status$: Observable<ServingStatus>) {
     this.#status$ = status$;
@@ -118,16 +118,16 @@ class Watchers {
 
   #changed(status: ServingStatus): void {
     this.#status = status;
-    this.#untold = [...this.#calls];
-    if (!this.#isTelling) this.#tell();
+    this.#waiting = [...this.#calls];
+    if (!this.#isSending) this.#send();
   }
 
-  #tell(): void {
+  #send(): void {
     const message = encode(this.#status);
-    for (const call of this.#untold.slice(0, TOLD_PER_TURN)) call.send(message);
-    this.#untold = this.#untold.slice(TOLD_PER_TURN);
-    this.#isTelling = this.#untold.length > 0;
-    if (this.#isTelling) setImmediate(() => this.#tell());
+    for (const call of this.#waiting.slice(0, SENT_PER_TURN)) call.send(message);
+    this.#waiting = this.#waiting.slice(SENT_PER_TURN);
+    this.#isSending = this.#waiting.length > 0;
+    if (this.#isSending) setImmediate(() => this.#send());
   }
 }
 

@@ -157,8 +157,8 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
 }
 
 /**
- * Keeps replies that are larger than any that was asked for from the parser of ioredis. What it throws, also on an impossible length, ends
- * the connection; uncaught, it would end the process.
+ * Checks each chunk before the parser of ioredis reads it. Whatever one of the two throws ends the connection; uncaught, it would end the
+ * process.
  */
 function guardParser(stream: Redis['stream'], bounds: ReplyBounds, fail: (error: Error) => void): void {
   for (const parse of stream.listeners('data')) {
