@@ -1,12 +1,16 @@
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { firstValueFrom } from 'rxjs';
+import { NEVER, concat, firstValueFrom, of } from 'rxjs';
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import type { DecisionError } from '../../../src/limiter/decision-error';
+import type { Connection } from '../../../src/sinks/counters/kvstore/connection';
+import { Deadline } from '../../../src/sinks/counters/kvstore/deadline';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
+import { Pool, PoolStatistics } from '../../../src/sinks/counters/kvstore/pool';
 import { Statistics } from '../../../src/statistics/statistics';
+import { ConditionLog } from '../../../src/streams/condition-log';
 import { LaneClient } from '../../support/clients/lane-client';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';
@@ -88,6 +92,22 @@ describe('a lane whose connections are all busy', () => {
     release();
     expect(await Promise.all([first, further])).toEqual([[1], [1]]);
   });
+});
+
+it('a window whose time ends while it waits for a connection leaves it to the next one', async () => {
+  const connection = { isOpen: true, cut: () => undefined, ping: () => undefined } as Partial<Connection> as Connection;
+  const statistics = new PoolStatistics(new Statistics(10), 'redis_pool');
+  const outage = new ConditionLog(new RecordedLog(), { begins: 'an outage' });
+  const connect = () => concat(of(connection), NEVER);
+  const pool = new Pool({ connect, size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage });
+  let release = (): void => undefined;
+  const busy = pool.use(new Deadline(0), () => new Promise<void>((resolve) => (release = resolve)));
+  // In a cluster a window that was sent to the wrong server first has less time left than those that are served.
+  await expect(pool.use(new Deadline(1), () => Promise.resolve())).rejects.toMatchObject({ code: 'store_timeout' });
+  release();
+  await busy;
+  expect(await pool.use(new Deadline(0), () => Promise.resolve('served'))).toBe('served');
+  pool.close();
 });
 
 describe('the connections of a pool', () => {
