@@ -93,6 +93,7 @@ const layers = [
       'src/net',
       'src/streams',
       ...PURE,
+      'src/operators',
       'src/settings',
       'src/gen',
       'src/sources',

@@ -148,9 +148,9 @@ describe('weir-check', () => {
     ['-config_dir . -x', 'unknown flag -x'],
     [
       '-config_dir . -explain shop',
-      'flag -explain requires a path, a domain and a descriptor: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE',
+      'flag -explain requires a path, a domain and descriptors: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …',
     ],
-    ['-config_dir . -explain shop a=b c=d', 'unexpected argument "c=d"'],
+    ['-config_dir . -explain shop a=b c', 'invalid descriptor "c": expected name=value instead of "c"'],
   ])('rejects the command line "%s" and exits with 2', async (line, message) => {
     const run = await runOf(CHECK, line === '' ? [] : line.split(' '));
     expect(run).toMatchObject({ exitCode: 2, stdout: '' });
@@ -161,82 +161,79 @@ describe('weir-check', () => {
 describe('weir-check -explain', () => {
   beforeEach(() => write({ 'shop.yaml': SHOP }));
 
-  const CARL = `domain shop
-level 1: user=carl
-  value 'carl': no rule has this value
-  without value: matches
-  1 rule has another value
-`;
-  const ANNA = `domain shop
-level 1: user=anna
-  value 'anna': matches
-  without value: not tried, because an earlier rule matches
-result: no limit, because`;
+  const CARL = `OK: no descriptor is over its limit
+descriptor 1: user=carl,path=/`;
+  const BY_KEY = '  level 1, user=carl: the rule without a value matches; 1 rule has another value\n';
 
-  /** Descriptors of the domain shop, and their explanations. */
+  /** Descriptors of the domain shop, and their explanations; N is the start of the hour, T its end. */
   const EXPLAINED: Readonly<Record<string, string>> = {
-    'user=carl,path=/img/a.png': `${CARL}level 2: path=/img/a.png
-  value '/img/a.png': no rule has this value
-  wildcard '/img/*': matches
-result: 5 per hour; shadow mode (the response is always OK); quota mode
-cache key: shop_user_carl_path_/img/*_<start of the hour in Unix seconds>
-statistics key: shop.user.path_/img/*`,
-    'user=anna': `${ANNA} the rule has no rate_limit, which exempts matching requests`,
-    'user=anna,path=/': `${ANNA} the descriptor has 2 entries and no rules are nested below level 1`,
-    'group=staff': `domain shop
-level 1: group=staff
-  value 'staff': matches
-result: unlimited; always OK, and nothing is counted in the store
-replaces: per-user
-statistics key: shop.group_staff`,
-    'users=anna': `domain shop
-level 1: users=anna
-  no rule has the key users; the keys are user, group
-  did you mean user?
-result: no limit, because no rule matches at level 1`,
-    'user=carl,path=/': `${CARL}level 2: path=/
-  value '/': no rule has this value
-  wildcard '/img/*': does not match
-result: no limit, because no rule matches at level 2`,
+    'user=carl,path=/img/a.png': `${CARL}img/a.png
+${BY_KEY}  level 2, path=/img/a.png: '/img/*' matches
+  rule shop.user.path_/img/* (shop.yaml:6:14)
+  OK: the count would be 1 after 1 hit, within the limit of 5
+  5 per hour, shadow mode, quota, resets T
+  key shop_user_carl_path_/img/*_N, count 0`,
+    'user=carl,path=/': `${CARL}
+${BY_KEY}  level 2, path=/: '/img/*' does not match
+  OK: no limit applies, because no rule matches
+  nearest shop.user.path_/img/* (shop.yaml:6:14): entry 2 has the value '/', but the rule '/img/*'`,
+    'user=anna,path=/': `OK: no descriptor is over its limit
+descriptor 1: user=anna,path=/
+  level 1, user=anna: 'anna' matches; the rule without a value is not tried
+  OK: no limit applies, because the descriptor has more entries than rules are nested
+  nearest shop.user_anna (shop.yaml:12:10): the descriptor has 2 entries, but no rules are nested in this one, which matches the first 1`,
+    'group=crew': `OK: no descriptor is over its limit
+descriptor 1: group=crew
+  level 1, group=crew: 1 rule has another value
+  OK: no limit applies, because no rule matches
+  nearest shop.group_staff (shop.yaml:14:10): entry 1 has the value 'crew', but the rule 'staff'`,
+    'group=staff user=carl': `OK: no descriptor is over its limit
+descriptor 1: group=staff
+  level 1, group=staff: 'staff' matches
+  rule shop.group_staff (shop.yaml:14:10)
+  OK: the rule is unlimited
+descriptor 2: user=carl
+${BY_KEY}  rule shop.user (shop.yaml:3:10)
+  OK: the rule is not applied, because shop.group_staff replaces it`,
   };
 
-  it.each(Object.entries(EXPLAINED))('explains %s', async (descriptor, text) => {
-    expect(await check('--explain', 'shop', descriptor)).toEqual({ exitCode: 0, stdout: `${text}\n`, stderr: '' });
+  it.each(Object.entries(EXPLAINED))('explains %s', async (descriptors, text) => {
+    const { stdout, ...rest } = await check('--explain', 'shop', ...descriptors.split(' '));
+    const timeless = stdout.replace(/\d{10}/, 'N').replace(/resets \S+:00:00\.000Z/, 'resets T');
+    expect({ stdout: timeless, ...rest }).toEqual({ exitCode: 0, stdout: `${text}\n`, stderr: '' });
   });
 
-  it('explains an unknown domain', async () => {
-    const result = 'result: no limit, because no rule file has the domain; counted as sho_p.domain_not_found';
-    expect((await check('-explain', 'sho|p', 'user=anna')).stdout).toBe(`domain sho|p\n${result}\n`);
+  it('names the nearest domain for an unknown one', async () => {
+    const { stdout } = await check('-explain', 'shopp', 'user=anna');
+    expect(stdout).toContain(`\n  nearest: the rules have the domain 'shop', not 'shopp'\n`);
+  });
+
+  it('rejects what the service would reject', async () => {
+    const run = await check('-explain', 'shop', Array.from({ length: 101 }, () => 'user=anna').join(','));
+    expect([run.exitCode, run.stdout, run.stderr]).toEqual([1, '', expect.stringMatching(/^weir-check: .*101/)]);
   });
 
   it('takes the path as an argument, and flags in any place', async () => {
-    const expected = await check('-explain', 'shop', 'user=carl');
+    const { stdout } = await check('-explain', 'shop', 'user=bo,path=/');
     const file = `${dir}/shop.yaml -merge_domain_configs`;
-    for (const line of [`${dir} shop user=carl -explain`, `-explain ${file} shop user=carl`]) {
-      expect(await runOf(CHECK, line.split(' '))).toEqual(expected);
+    for (const line of [`${dir} shop user=bo,path=/ -explain`, `-explain ${file} shop user=bo,path=/`]) {
+      const run = await runOf(CHECK, line.split(' '));
+      expect(run.stdout.replace(`${dir}/`, '')).toBe(stdout);
     }
   });
 
-  it('prints the explanation as one JSON object with -json', async () => {
-    async function explained(descriptor: string): Promise<unknown> {
-      return JSON.parse((await check('-explain', 'shop', descriptor, '-json')).stdout);
-    }
-    const anna = { key: 'user', value: 'anna' };
-    const chosen = { ...anna, outcome: 'chosen' };
-    const candidates = [chosen, { key: 'user', value: '', outcome: 'not tried' }];
-    expect(await explained('user=anna,path=/')).toEqual({
+  it('prints the explanation of the API with -json', async () => {
+    const { stdout } = await check('-explain', 'shop', 'user=anna,path=/', '-json');
+    const place = { file: 'shop.yaml', line: 12, column: 10 };
+    const rule = { statisticsKey: 'shop.user_anna', key: 'user', value: 'anna', place };
+    const candidates = [{ rule, outcome: 'chosen' }, { outcome: 'not tried' }];
+    const step = { key: 'user', value: 'anna', candidates, omitted: 0, otherValues: 0, keys: [] };
+    expect(JSON.parse(stdout)).toMatchObject({
       domain: 'shop',
-      entries: [anna, { key: 'path', value: '/' }],
-      levels: [{ entry: anna, candidates, otherValues: 0, keys: [] }],
-      outcome: 'too deep',
-      limit: null,
+      descriptors: [{ steps: [step], outcome: 'too deep', rule: null, counter: null, status: { code: 'OK' } }],
+      answer: { overallCode: 'OK' },
+      error: null,
     });
-    const limit = { unit: 'HOUR', requestsPerUnit: 5, unlimited: false, name: '', replaces: [], quotaMode: true };
-    const keys = { cacheKeyBody: 'shop_user_carl_path_/img/*_', statisticsKey: 'shop.user.path_/img/*' };
-    const carl = { outcome: 'limit', limit: { ...limit, ...keys, shadowMode: true } };
-    expect(await explained('user=carl,path=/img/a')).toMatchObject(carl);
-    const unlimited = { unit: null, requestsPerUnit: null, unlimited: true, replaces: ['per-user'] };
-    expect(await explained('group=staff')).toMatchObject({ limit: { ...unlimited, cacheKeyBody: null } });
   });
 
   it('prints the errors instead, as text or JSON, if there are any', async () => {

@@ -269,8 +269,8 @@ describe('weir-client prints one sentence and exits', () => {
   it.each([
     ['', 'flag -domain is required'],
     ['-domain d', 'flag -descriptors is required'],
-    ['-domain d -descriptors a=b,', 'invalid value "a=b," for flag -descriptors: expected name=value instead of ""'],
-    ['-domain d -descriptors =c', 'invalid value "=c" for flag -descriptors: expected name=value instead of "=c"'],
+    ['-domain d -descriptors a=b,', 'invalid descriptor "a=b,": expected name=value instead of ""'],
+    ['-domain d -descriptors =c', 'invalid descriptor "=c": expected name=value instead of "=c"'],
     [`${GIVEN} c=d`, 'unexpected argument "c=d"'],
     [`${GIVEN} -address=`, 'invalid value "" for flag -address: expected host:port or unix:/path'],
     [`${GIVEN} -n 0`, 'flag -n requires at least 1'],

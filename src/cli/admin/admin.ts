@@ -1,9 +1,9 @@
 import type { Offender } from '../../limiter/offender';
 import type { ListedSetting } from '../../streams/ports/operator';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
-import { parseDescriptor } from '../client/parse-descriptor';
+import { parseEntries } from '../parse-entries';
 import { FlagError, type FlagSpec, type FlagValues } from '../flags';
-import { formatExplanation } from '../operators/format-explanation';
+import { formatExplanation } from '../explanation';
 import { Exit, JSON_FLAG, type Program } from '../program';
 import { visibleJson } from '../visible';
 import { formatCounter, formatHealth, formatOffenders, formatRules } from './format-answers';
@@ -54,7 +54,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   explain: {
     request: ({ domain, descriptors, hits_addend: hitsAddend }) => {
       requireRequest(domain, descriptors);
-      const parsed = descriptors.map((text) => ({ entries: parseDescriptor(text).entries }));
+      const parsed = descriptors.map((text) => ({ entries: parseEntries(text) }));
       return { method: 'POST', path: 'explanations', body: { domain, descriptors: parsed, hitsAddend } };
     },
     format: formatExplanation,
@@ -138,7 +138,7 @@ function counterOf({ domain, descriptors }: Values): { readonly domain: string; 
   requireRequest(domain, descriptors);
   const [text = '', further] = descriptors;
   if (further !== undefined) throw new FlagError('a counter is that of one descriptor: give -descriptors once');
-  parseDescriptor(text);
+  parseEntries(text);
   return { domain, descriptor: text };
 }
 

@@ -1,7 +1,7 @@
 import type { Offender } from '../../limiter/offender';
 import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
 import { counted } from '../../text/counted';
-import { placeOf } from '../operators/format-explanation';
+import { formatLimit, placeOf } from '../explanation';
 import { visible, visibleLines } from '../visible';
 
 interface Rules {
@@ -29,11 +29,7 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
 function addRule(rule: RuleNode, indent: string, lines: string[]): void {
   const { key, value, limit, shadowMode, quotaMode, totals } = rule;
   const parts = [`${key}${value === '' ? '' : `=${value}`}`];
-  if (limit?.unlimited === true) parts.push('unlimited');
-  else if (limit !== null) parts.push(`${limit.requestsPerUnit} per ${String(limit.unit).toLowerCase()}`);
-  if (limit !== null && limit.name !== '') parts.push(`name ${limit.name}`);
-  if (shadowMode) parts.push('shadow mode');
-  if (quotaMode) parts.push('quota');
+  if (limit !== null) parts.push(formatLimit({ ...limit, shadowMode, quotaMode }));
   if (totals !== null) parts.push(`${counted(totals.hits, 'hit')}, ${totals.over} over, ${totals.near} near`);
   const place = placeOf(rule.place);
   lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);

@@ -1,9 +1,16 @@
-import { explainMatch } from '../../rules/explain';
-import type { Entry } from '../../rules/rule-tree';
-import { buildRuleset } from '../../rules/ruleset';
+import type { LimiterOptions } from '../../limiter/decision';
+import { Limiter } from '../../limiter/limiter';
+import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
+import { explanationOf } from '../../operators/explanation';
+import { LookUps } from '../../operators/look-ups';
+import { type Ruleset, buildRuleset } from '../../rules/ruleset';
+import { Statistics } from '../../statistics/statistics';
+import type { Explanation } from '../../streams/ports/operator';
+import { formatExplanation } from '../explanation';
 import { FlagError, type FlagSpec } from '../flags';
 import { Exit, JSON_FLAG, type Program } from '../program';
-import { explanationJson, explanationText } from './explanation';
+import { parseEntries } from '../parse-entries';
+import { visibleJson } from '../visible';
 import { readRules } from './read-rules';
 import { jsonReport, textReport, totalsOf } from './report';
 
@@ -14,7 +21,7 @@ const CHECK_FLAGS = {
   ignore_dot_files: { kind: 'boolean', help: 'skip names that begin with a dot, like RUNTIME_IGNOREDOTFILES' },
   strict: { kind: 'boolean', help: 'exit with code 1 for warnings too' },
   json: JSON_FLAG,
-  explain: { kind: 'boolean', help: 'show which rule matches a descriptor: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE' },
+  explain: { kind: 'boolean', help: 'show which rule limits a call: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …' },
 } as const satisfies FlagSpec;
 
 /** The program weir-check: checks rule files as the service would load them. */
@@ -39,10 +46,9 @@ PATH is a folder with rule files, or one rule file.
       ignoreDotFiles: values.ignore_dot_files,
     });
     if (explained !== undefined && result.errors.length === 0) {
-      const { domain, entries } = explained;
-      const explanation = explainMatch(buildRuleset(result.configs), { domain, entries });
-      const format = values.json ? explanationJson : explanationText;
-      return { exitCode: Exit.DONE, stdout: format(domain, entries, explanation) };
+      const explanation = await explain(explained, buildRuleset(result.configs, result.placeOf));
+      const text = values.json ? visibleJson(explanation) : formatExplanation(explanation);
+      return { exitCode: Exit.DONE, stdout: `${text}\n` };
     }
     const totals = totalsOf(result, values.strict);
     const report = values.json ? jsonReport : textReport;
@@ -50,29 +56,35 @@ PATH is a folder with rule files, or one rule file.
   },
 };
 
-interface ExplainedRequest {
-  readonly domain: string;
-  readonly entries: readonly Entry[];
-}
-
-function explainedRequest([domain, descriptor, surplus]: readonly string[]): ExplainedRequest {
-  if (domain === undefined || descriptor === undefined) {
+function explainedRequest([domain, ...descriptors]: readonly string[]): RateLimitRequest {
+  if (domain === undefined || descriptors.length === 0) {
     throw new FlagError(
-      'flag -explain requires a path, a domain and a descriptor: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE',
+      'flag -explain requires a path, a domain and descriptors: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …',
     );
   }
-  rejectRest(surplus === undefined ? [] : [surplus]);
-  return { domain, entries: parseEntries(descriptor) };
+  const plain = { limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
+  return { domain, descriptors: descriptors.map((text) => ({ entries: parseEntries(text), ...plain })), hitsAddend: 0 };
 }
 
 function rejectRest([surplus]: readonly string[]): undefined {
   if (surplus !== undefined) throw new FlagError(`unexpected argument "${surplus}"`);
 }
 
-/** Parses `key=value,key=value`: split at each comma, then at the first `=`. */
-function parseEntries(descriptor: string): Entry[] {
-  return descriptor.split(',').map((entry) => {
-    const equals = entry.indexOf('=');
-    return equals < 0 ? { key: entry, value: '' } : { key: entry.slice(0, equals), value: entry.slice(equals + 1) };
-  });
+/** Those of a service with the default settings, without a local cache. */
+const LIMITER_OPTIONS: LimiterOptions = {
+  cacheKeyPrefix: '',
+  nearLimitRatio: 0.8,
+  localCacheBytes: 0,
+  localCacheMaxAge: Infinity,
+  stopIncrementWhenOverLimit: false,
+  shadowMode: false,
+  quotaMode: false,
+  responseHeaders: undefined,
+  dynamicMetadata: false,
+};
+
+/** What a service that has counted nothing yet would answer: an explanation as weir-admin prints it. */
+function explain(request: RateLimitRequest, ruleset: Ruleset): Promise<Explanation> {
+  const explained = new Limiter(LIMITER_OPTIONS, new Statistics(0)).explain(request, ruleset, Date.now());
+  return explanationOf(explained, new LookUps(ruleset, request), new Map());
 }

@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Problem, folderProblem } from '../../rules/files/problems/problem';
+import { NO_PLACES } from '../../rules/rule-config';
 import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
 import { MAX_FILE_BYTES, MAX_TOTAL_BYTES, folderTooLarge } from '../../rules/files/size-limits';
 import { type BoundedContents, readBoundedFile } from '../../sources/bounded-file';
@@ -18,7 +19,7 @@ interface FilesOptions extends ReadOptions {
 }
 
 /** Rules, and the number of files that they were read from. */
-export interface CheckedRules extends Omit<ReadResult, 'placeOf'> {
+export interface CheckedRules extends ReadResult {
   readonly files: number;
 }
 
@@ -53,6 +54,7 @@ async function readFolder(dir: string, options: ReadOptions): Promise<CheckedRul
   return {
     files: listing.files.length,
     configs: read.configs,
+    placeOf: read.placeOf,
     errors: [...errors, ...read.errors],
     warnings: [...folderWarnings(dir, listing), ...read.warnings],
   };
@@ -64,7 +66,7 @@ function unreadablePath(path: string, message: string): CheckedRules {
 }
 
 function unusable(problem: Problem): CheckedRules {
-  return { files: 0, configs: [], errors: [problem], warnings: [] };
+  return { files: 0, configs: [], placeOf: NO_PLACES, errors: [problem], warnings: [] };
 }
 
 /** Reads and checks files; `errors` are those of the files that cannot be read. */

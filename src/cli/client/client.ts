@@ -7,7 +7,7 @@ import { withPort } from '../api';
 import { FlagError, type FlagSpec, type FlagValues } from '../flags';
 import { Exit, JSON_FLAG, type Output, type Program } from '../program';
 import { visibleJson } from '../visible';
-import { parseDescriptor } from './parse-descriptor';
+import { parseEntries } from '../parse-entries';
 import { formatRepetition, repeat } from './repeat';
 import { formatResponse, responseJson } from './response';
 import { RateLimitClient, TLS_FLAGS } from './rate-limit-client';
@@ -97,6 +97,8 @@ function requestOf(values: Values, rest: readonly string[]): RateLimitRequest {
   if (values.descriptors.length === 0) throw new FlagError('flag -descriptors is required');
   if (values.n === 0) throw new FlagError('flag -n requires at least 1');
   if (values.timeout === 0) throw new FlagError('flag -timeout requires at least 1');
-  const descriptors = values.descriptors.map(parseDescriptor);
+  const descriptors = values.descriptors.map((text) => {
+    return { entries: [...parseEntries(text)], limit: undefined, hitsAddend: undefined, isNegativeHits: false };
+  });
   return { domain: values.domain, descriptors, hitsAddend: values.hits_addend };
 }

@@ -1,6 +1,7 @@
-import type { RulePlace } from '../../rules/rule-config';
-import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../../streams/ports/operator';
-import { visibleLines } from '../visible';
+import type { RulePlace } from '../rules/rule-config';
+import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../streams/ports/operator';
+import { counted } from '../text/counted';
+import { visibleLines } from './visible';
 
 /** A human-readable explanation: the answer, then for each descriptor the look-up and the result. */
 export function formatExplanation({ answer, error, descriptors }: Explanation): string {
@@ -18,7 +19,7 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
   if (rule !== null) lines.push(`  rule ${nameOf(rule)}`);
   lines.push(`  ${status === null ? '' : `${status.code}: `}${reason}`);
   if (counter !== null) {
-    lines.push(`  ${counter.requestsPerUnit} per ${counter.unit.toLowerCase()}, resets ${counter.resetAt}`);
+    lines.push(`  ${formatLimit(counter)}, resets ${counter.resetAt}`);
     lines.push(`  key ${counter.cacheKey}, count ${counter.count ?? 'not read'}`);
   }
   if (nearest !== null)
@@ -26,14 +27,34 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
   return lines;
 }
 
+const OUTCOMES = { chosen: 'matches', 'passed over': 'does not match', 'not tried': 'is not tried' } as const;
+
 function formatStep({ key, value, candidates, otherValues, keys, omitted }: ExplainedStep, index: number): string {
-  const tried = candidates.map(
-    ({ rule, outcome }) => `${rule.value === '' ? 'any value' : `'${rule.value}'`} ${outcome}`,
-  );
-  if (omitted > 0) tried.push(`${omitted} more`);
-  if (otherValues > 0) tried.push(`${otherValues} with other values`);
+  const tried = candidates.map(({ rule, outcome }) => {
+    return `${rule.value === '' ? 'the rule without a value' : `'${rule.value}'`} ${OUTCOMES[outcome]}`;
+  });
+  if (omitted > 0) tried.push(`${counted(omitted, 'rule')} not listed`);
+  if (otherValues > 0)
+    tried.push(otherValues === 1 ? '1 rule has another value' : `${otherValues} rules have other values`);
   if (keys.length > 0) tried.push(`no rule has the key; the keys are ${keys.join(', ')}`);
   return `  level ${index + 1}, ${key}=${value}: ${tried.join('; ')}`;
+}
+
+interface Limit {
+  readonly requestsPerUnit: number | null;
+  readonly unit: string | null;
+  readonly name: string;
+  readonly shadowMode: boolean;
+  readonly quotaMode: boolean;
+}
+
+/** A limit with its name and its modes. */
+export function formatLimit({ requestsPerUnit, unit, name, shadowMode, quotaMode }: Limit): string {
+  const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${unit.toLowerCase()}`];
+  if (name !== '') parts.push(`name ${name}`);
+  if (shadowMode) parts.push('shadow mode');
+  if (quotaMode) parts.push('quota');
+  return parts.join(', ');
 }
 
 function nameOf({ statisticsKey, place }: RuleReference): string {
