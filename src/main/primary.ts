@@ -157,7 +157,6 @@ const TICKET_KEY_BYTES = 48;
  */
 async function shareCertificates(app: App, pool: WorkerPool): Promise<GrpcTls | undefined> {
   const tls = app.settings.grpcServerUseTls ? new GrpcTls(app) : undefined;
-  app.statistics.gauge('certs.expires_at', () => tls?.expiresAt ?? 0);
   let current: TlsTexts | undefined;
   function replaceTls({ cert, key, clientCa, clientName }: ServerTls): void {
     const ca = clientCa?.toString();

@@ -142,7 +142,6 @@ export class Listeners {
     this.#inputs = inputs;
     this.#grpcOptions = grpcServerOptions(app, inputs, () => this.#grpc);
     this.#tls = app.settings.grpcServerUseTls ? new GrpcTls(app) : undefined;
-    app.statistics.gauge('certs.expires_at', () => this.#tls?.expiresAt ?? 0);
   }
 
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */

@@ -173,6 +173,7 @@ export class GrpcTls {
     const { settings, statistics, log } = parts;
     const attempts = statistics.counter('certs.load_attempts');
     const failures = statistics.counter('certs.load_failures');
+    statistics.gauge('certs.expires_at', () => this.#expiresAt);
     this.#log = log;
     this.#clientName = settings.grpcClientTlsSan;
     this.#rejected = new ConditionLog(log, {
@@ -193,7 +194,7 @@ export class GrpcTls {
   }
 
   /** When the certificate in use expires, in Unix seconds; 0 before it is loaded. */
-  get expiresAt(): number {
+  get #expiresAt(): number {
     return Math.floor((this.#validity?.until ?? 0) / 1000);
   }
 
@@ -264,7 +265,7 @@ export class GrpcTls {
   }
 
   #expiry(): LogFields {
-    return { expires: timeOf(this.expiresAt * 1000) };
+    return { expires: timeOf(this.#expiresAt * 1000) };
   }
 
   #serverTls(certificates: Certificates): ListenerTls {

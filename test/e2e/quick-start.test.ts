@@ -1,10 +1,24 @@
-import { spawn } from 'node:child_process';
+import { execSync, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import packageFile from '../../package.json';
 import { SecretMount } from '../support/data/secret-mount';
+import { TemporaryFolder } from '../support/data/temporary-folder';
 import { freePorts } from '../support/processes/free-ports';
 import { RedisProcess } from '../support/processes/redis/redis-process';
+
+/** Calls of three rules with smaller limits are not suggested: one bans, one needs quotes, and `a*` matches before `ax*`. */
+const MAIL = `domain: mail
+descriptors:
+  - {key: sender, value: spam, rate_limit: {unit: day, requests_per_unit: 0}}
+  - {key: sender, value: "it's", rate_limit: {unit: day, requests_per_unit: 1}}
+  - {key: sender, value: "a*", rate_limit: {unit: day, requests_per_unit: 3}}
+  - {key: sender, value: "ax*", rate_limit: {unit: day, requests_per_unit: 2}}
+  - {key: sender, rate_limit: {unit: day, requests_per_unit: 9}}
+  - key: sender
+    value: "list-*"
+    descriptors: [{key: user, rate_limit: {unit: hour, requests_per_unit: 7}}]
+`;
 
 /** What `npm start` runs after the installation and the build. */
 async function start(env: Readonly<Record<string, string>>) {
@@ -24,7 +38,7 @@ async function start(env: Readonly<Record<string, string>>) {
     for (const stream of [child.stdout, child.stderr]) {
       createInterface(stream).on('line', (line) => {
         lines.push(line);
-        if (line.startsWith('Press Ctrl+C')) resolve();
+        if (line.startsWith('Open http')) resolve();
       });
     }
     child.once('close', () => reject(new Error(lines.join('\n'))));
@@ -49,13 +63,33 @@ function troubles(lines: readonly string[]) {
 describe('npm start', () => {
   it('runs with the example rules, says where, and logs no warning', async () => {
     await using weir = await start({});
+    expect(weir.lines.join('\n')).toMatch(/-domain shop -descriptors path=\/orders,user=anna$/m);
     expect(await weir.debug('/rlconfig')).toContain('shop.user');
+    expect(await weir.debug('/stats')).not.toContain('certs.');
     expect(troubles(weir.lines)).toEqual([]);
     expect(weir.lines).toContain('Counters are stored in this process.');
     const { http, grpc, debug } = weir.ports;
     expect(weir.lines).toContain(
       `weir is running: gRPC on port ${grpc}, HTTP on port ${http}, debug on port ${debug}.`,
     );
+  });
+
+  it('suggests calls that are limited by the rules that it runs with', async () => {
+    using rules = new TemporaryFolder();
+    rules.write('config/mail.yaml', MAIL);
+    await using weir = await start({ RUNTIME_ROOT: rules.base });
+    const suggested = weir.lines.slice(weir.lines.indexOf('Try it in another terminal:'));
+    expect(suggested.slice(0, 6)).toEqual([
+      'Try it in another terminal:',
+      '',
+      `  curl -s -X POST http://localhost:${weir.ports.http}/json \\`,
+      `    -d '{"domain":"mail","descriptors":[{"entries":[{"key":"sender","value":"ax"}]}]}'`,
+      '',
+      `  node dist/cli/weir-client.js -address localhost:${weir.ports.grpc} -domain mail -descriptors sender=list-x,user=anna`,
+    ]);
+    const root = join(__dirname, '../..');
+    expect(execSync(suggested[5]!, { cwd: root, encoding: 'utf8' })).toMatch(/ OK {2}6 of 7 per hour left/);
+    expect(execSync(suggested.slice(2, 4).join('\n'), { encoding: 'utf8' })).toContain('"requestsPerUnit":3');
   });
 
   it.each(['KVSTORE_URL', 'REDIS_URL_FILE'])(
