@@ -50,8 +50,10 @@ export async function callApi({ address, token, timeoutMs }: ApiTarget, request:
   });
   const answer = parse(text);
   if (status >= 200 && status < 300 && answer !== undefined) return answer;
-  const { detail } = Object(answer) as { readonly detail?: unknown };
-  if (typeof detail === 'string') throw new Error(visible(detail));
+  const { detail, error } = Object(answer) as { readonly detail?: unknown; readonly error?: unknown };
+  // The other errors of the listener are no problems.
+  const message: unknown = detail ?? Object(error).message;
+  if (typeof message === 'string') throw new Error(visible(message));
   throw new Error(`${address} is not the debug listener of weir: it answered with status ${status}`);
 }
 

@@ -1,4 +1,5 @@
 import { VERSION } from '../cli/version';
+import { Authorization } from '../http/operators/authorization';
 import { operatorsApi } from '../http/operators/operators-api';
 import type { RulesInfo } from '../http/debug/pages';
 import type { DebugWorkers } from '../http/debug/workers';
@@ -43,6 +44,7 @@ export async function openDebugListener(
     health: () => readiness.health,
     settings: listSettings(app),
   });
+  const authorization = new Authorization(currentSecret(app, 'operatorToken', { log }), log);
   const server = await serveDebug({
     host: settings.debugHost,
     port: settings.debugPort,
@@ -54,8 +56,9 @@ export async function openDebugListener(
     checks: () => readiness.checks,
     statistics: () => operator.statistics(),
     workers,
-    operatorsApi: operatorsApi({ operator, currentToken: currentSecret(app, 'operatorToken', { log }), log })
-      .middleware,
+    allowedHosts: [settings.debugHost, ...settings.debugAllowedHosts],
+    authorization,
+    operatorsApi: operatorsApi({ operator, authorization, log }).middleware,
     onRejected: rejections.of('debug'),
     log,
   });

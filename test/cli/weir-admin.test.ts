@@ -128,6 +128,12 @@ describe('weir-admin prints what is wrong with an answer', () => {
   it.each([
     ['text', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK', `${OTHER} 200`],
     ['HTML', 'HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>', `${OTHER} 502`],
+    [
+      'a rejected name',
+      'HTTP/1.1 421 X\r\nContent-Length: 47\r\n\r\n{"error":{"code":"x","message":"not\\u0007 so"}}',
+      'not\ufffd so',
+    ],
+    ['an error of another server', 'HTTP/1.1 500 X\r\nContent-Length: 14\r\n\r\n{"error":null}', `${OTHER} 500`],
     ['a redirect', 'HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n', `${OTHER} 307`],
     ['an upgrade', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n', `${OTHER} 101`],
     ['TLS', '\u0015\u0003\u0001\u0000\u0002\u0002P', `${CALL} its answer is not HTTP/1.1 (Parse Error: Expected HTTP/`],

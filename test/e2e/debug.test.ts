@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type IncomingMessage, get } from 'node:http';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -9,13 +9,15 @@ import type { WeirProcess } from '../support/processes/weir-process';
 import { Shop } from './shop';
 
 const EXPOSED = 'the debug listener can be reached from other machines';
+const TOKEN = 'token-of-the-operators';
 const PEER = String.raw`peer=127\.0\.0\.1:\d+`;
 
 // In a process of its own: a snapshot takes time and memory in proportion to the heap, and that of a test process is large.
 let shop: Shop;
 beforeAll(async () => {
   const NODE_OPTIONS = `--require ${join(__dirname, '../support/processes/report-object-id.cjs')}`;
-  shop = await Shop.start({ env: { LOG_LEVEL: 'debug', DISABLE_STATS: 'true', DEBUG_HOST: '0.0.0.0', NODE_OPTIONS } });
+  const guarded = { DEBUG_HOST: '0.0.0.0', DEBUG_ALLOWED_HOSTS: 'weir.example.com', OPERATOR_TOKEN: TOKEN };
+  shop = await Shop.start({ env: { LOG_LEVEL: 'debug', DISABLE_STATS: 'true', ...guarded, NODE_OPTIONS } });
 });
 afterAll(() => shop[Symbol.asyncDispose]());
 
@@ -57,14 +59,43 @@ it('a warning about calls that nothing limits has their values at level debug, a
   expect(await shop.weir.line(/calls are not limited:/)).toMatch(/level=warning .* descriptors="plan=free"/);
 });
 
-describe('a heap snapshot', () => {
-  /** The response to a request for a snapshot, whose body has not been read. */
-  function request(): Promise<IncomingMessage> {
-    return new Promise((resolve, reject) => {
-      const url = `http://127.0.0.1:${shop.weir.ports.debug}/debug/pprof/heap?format=v8`;
-      get(url, { agent: false }, resolve).once('error', reject);
-    });
+/** The response of the debug listener, whose body has not been read. */
+function send(method: string, path: string, headers: Record<string, string>): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const url = `http://127.0.0.1:${shop.weir.ports.debug}${path}`;
+    httpRequest(url, { agent: false, method, headers }, resolve).once('error', reject).end();
+  });
+}
+
+it('a page of another site gets nothing from the debug listener, by whatever name it calls it', async () => {
+  async function statusOf(...[method, path, headers]: Parameters<typeof send>): Promise<number | undefined> {
+    const response = await send(method, path, { ...headers, Authorization: `Bearer ${TOKEN}` });
+    response.destroy();
+    return response.statusCode;
   }
+  const rebound = { Host: 'evil.example', Origin: 'http://evil.example', 'Sec-Fetch-Site': 'same-origin' };
+  for (const path of ['/', '/stats', '/api/settings']) {
+    expect(await statusOf('GET', path, rebound)).toBe(421);
+    expect(await statusOf('GET', path, { 'Sec-Fetch-Site': 'cross-site' })).toBe(403);
+    expect(await statusOf('GET', path, { Host: 'weir.example.com', 'Sec-Fetch-Site': 'same-origin' })).toBe(200);
+  }
+  expect(await statusOf('POST', '/debug/pprof/heap?format=v8', rebound)).toBe(421);
+  expect(await statusOf('POST', '/debug/pprof/heap?format=v8', { Origin: 'http://evil.example' })).toBe(403);
+  expect(await statusOf('GET', '/healthcheck', rebound)).toBe(200);
+});
+
+describe('a heap snapshot', () => {
+  function request(token = TOKEN): Promise<IncomingMessage> {
+    return send('POST', '/debug/pprof/heap?format=v8', { Authorization: `Bearer ${token}` });
+  }
+
+  it('is not written without the operator token', async () => {
+    const response = await request('another-token-of-operators');
+    expect([response.statusCode, JSON.parse(await text(response))]).toMatchObject([
+      401,
+      { error: { code: 'unauthorized' } },
+    ]);
+  });
 
   /** The next snapshot: as much time as the last one took must pass before it. */
   function nextSnapshot(): Promise<IncomingMessage> {

@@ -1,3 +1,4 @@
+import { Authorization } from '../../src/http/operators/authorization';
 import { operatorsApi } from '../../src/http/operators/operators-api';
 import { serveMetrics } from '../../src/http/serve-metrics';
 import type { OnHttpRejected } from '../../src/http/limits';
@@ -142,7 +143,8 @@ const LISTENERS: Readonly<
 > = {
   HTTP: startServer,
   debug: ({ onRejected: rejected, log }) => {
-    const api = operatorsApi({ operator: {} as never, currentToken: () => undefined, log });
+    const authorization = new Authorization(() => undefined, log);
+    const api = operatorsApi({ operator: {} as never, authorization, log });
     return startDebugServer({ onRejected: rejected, log, operatorsApi: api.middleware });
   },
   metrics: ({ onRejected: rejected, log }) =>

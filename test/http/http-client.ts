@@ -1,6 +1,7 @@
 import { type Socket, connect } from 'node:net';
 import { type DebugServerOptions, serveDebug } from '../../src/http/debug/serve-debug';
 import { type HttpServerOptions, serveHttp } from '../../src/http/serve-http';
+import { Authorization } from '../../src/http/operators/authorization';
 import type { HttpListener } from '../../src/http/listener';
 import type { HttpRejection } from '../../src/http/limits';
 import { Code, type Verdict } from '../../src/limiter/verdict';
@@ -89,6 +90,8 @@ export async function startDebugServer(options: Partial<DebugServerOptions> = {}
     health: () => ({ healthy: true, unhealthy: [] }),
     checks: () => [],
     statistics: () => partsOf(),
+    allowedHosts: [],
+    authorization: new Authorization(() => undefined, new RecordedLog()),
     operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,
     log: new RecordedLog(),

@@ -68,8 +68,13 @@ function allocateAndDrop(): void {
   for (let index = 0; index < 20; index += 1) Array.from({ length: 2000 }, (_, each) => ({ index, each }));
 }
 
+/** A CPU profile and a snapshot need POST. */
+function methodOf(path: string): string {
+  return path.startsWith('profile') || path.startsWith('heap?format=v8') ? 'POST' : 'GET';
+}
+
 function get(path: string, init?: RequestInit): Promise<Response> {
-  return fetch(`${server.url}/debug/pprof/${path}`, init);
+  return fetch(`${server.url}/debug/pprof/${path}`, { method: methodOf(path), ...init });
 }
 
 async function statusOf(path: string): Promise<number> {
@@ -83,9 +88,9 @@ function longRecording({ port, url }: TestHttpServer, path: string): Promise<Raw
   return until('a recording', async () => {
     const caller = rawConnection(port, HEALTH_BYTES);
     const accepted = await caller.until(/OK$/);
-    caller.send(`GET /debug/pprof/${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    caller.send(`${methodOf(path)} /debug/pprof/${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
     await until('it records, or was rejected because a short one came first', async () => {
-      const response = await fetch(`${url}/debug/pprof/${path}?seconds=0.1`);
+      const response = await fetch(`${url}/debug/pprof/${path}?seconds=0.1`, { method: methodOf(path) });
       await response.arrayBuffer();
       return response.status === 429 || caller.received() !== accepted;
     });

@@ -68,8 +68,9 @@ describe('the index of the debug listener', () => {
 
   it.each(['/debug/pprof/', '/debug/pprof'])('of profiles is served at %s', async (path) => {
     const text = await textOf(path);
-    expect(text).toMatch(/^\/debug\/pprof\/profile {12}a CPU profile .* for go tool pprof$/m);
-    expect(text).toMatch(/^\/debug\/pprof\/heap\?format=v8 {5}a heap snapshot .* developer tools/m);
+    expect(text).toMatch(/^POST \/debug\/pprof\/profile {12}a CPU profile .* for go tool pprof$/m);
+    expect(text).toMatch(/^\/debug\/pprof\/allocs {18}memory .* for go tool pprof$/m);
+    expect(text).toMatch(/^POST \/debug\/pprof\/heap\?format=v8 {5}a heap snapshot .* developer tools/m);
   });
 });
 
@@ -181,7 +182,7 @@ describe('an unknown path or method of the debug listener', () => {
 
   it.each([
     ['POST', '/stats', 'GET, HEAD'],
-    ['HEAD', '/debug/pprof/profile', 'GET'],
+    ['HEAD', '/debug/pprof/heap', 'GET'],
   ])('is answered with 405 and the allowed methods: %s %s, %s', async (method, path, allow) => {
     const response = await fetch(server.url + path, { method });
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);

@@ -3,7 +3,10 @@ import { plainNumber } from '../../text/plain-number';
 import { GET, type Route, textPage } from '../listener';
 
 /** The lines of an index: what it says of a route, and of the same route with other query parameters. */
-export type IndexLine = Pick<Route, 'path' | 'description'>;
+export interface IndexLine extends Pick<Route, 'path' | 'description'> {
+  /** The fields of a form; a route with one needs POST. */
+  readonly form?: readonly string[];
+}
 
 /** Lists routes: as HTML with links for clients that prefer it, else as text. */
 export function indexPage(path: string, title: string, lines: readonly IndexLine[]): Route {
@@ -20,12 +23,15 @@ export function indexPage(path: string, title: string, lines: readonly IndexLine
 }
 
 function asText(title: string, lines: readonly IndexLine[]): string {
-  const width = Math.max(...lines.map(({ path }) => path.length));
-  return [title, '', ...lines.map(({ path, description }) => `${path.padEnd(width)}  ${description}`), ''].join('\n');
+  const requests = lines.map(({ path, form }) => (form === undefined ? path : `POST ${path}`));
+  const width = Math.max(...requests.map(({ length }) => length));
+  return [title, '', ...lines.map(({ description }, at) => `${requests[at]!.padEnd(width)}  ${description}`), ''].join(
+    '\n',
+  );
 }
 
 function asHtml(title: string, lines: readonly IndexLine[]): string {
-  const rows = lines.map(({ path, description }) => `<dt><a href="${path}">${path}</a></dt><dd>${description}</dd>`);
+  const rows = lines.map((line) => `<dt>${asLink(line)}</dt><dd>${line.description}</dd>`);
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -43,6 +49,15 @@ ${rows.join('\n')}
 </dl>
 </html>
 `;
+}
+
+function asLink({ path, form }: IndexLine): string {
+  if (form === undefined) return `<a href="${path}">${path}</a>`;
+  const fields = form.map((name) => {
+    const type = name === 'token' ? 'password' : 'text';
+    return `<input name="${name}" type="${type}" placeholder="${name}" size="10" autocomplete="off">`;
+  });
+  return `<form method="post" action="${path}"><button>${path}</button> ${fields.join(' ')}</form>`;
 }
 
 /** The origin of the active rules, human-readable. */

@@ -19,13 +19,15 @@ const MAX_SECONDS = 300;
 const SAMPLING_INTERVAL = 32 * 1024;
 
 /** A profile of a process. */
-export interface ProfileRoute extends Route {
+export interface ProfileRoute extends Route, IndexLine {
+  /** Whether a request stops the process, or shows what it has in memory. */
+  readonly needsPost: (ctx: Context) => boolean;
   /** The same profile with other query parameters. */
   readonly variants?: readonly IndexLine[];
 }
 
 /**
- * The profiles of this process. HEAD is not supported: it would record a profile and discard it.
+ * The profiles of this process. Which methods they have is decided by {@link protectProfiles}.
  *
  * @param availableMemory the bytes that it can still allocate within the limits of the machine and its control group
  */
@@ -37,12 +39,14 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
   return [
     {
       path: `${PATH}/profile`,
-      allow: 'GET',
       description: `a CPU profile of the next ?seconds=${CPU_SECONDS}, for go tool pprof`,
+      needsPost: () => true,
+      form: ['seconds'],
       variants: [
         {
           path: `${PATH}/profile?format=v8`,
           description: 'the same for the performance tab of the developer tools of browsers',
+          form: ['seconds'],
         },
       ],
       handle: async (ctx) => {
@@ -54,13 +58,14 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
     },
     {
       path: `${PATH}/heap`,
-      allow: 'GET',
+      needsPost: ({ query }) => query['format'] === 'v8',
       description: `memory that is allocated in the next ?seconds=${HEAP_SECONDS} and still in use at their end, for go tool pprof`,
       variants: [
         {
           path: `${PATH}/heap?format=v8`,
           description:
             'a heap snapshot for the memory tab of the developer tools of browsers; the service does not respond while it is written',
+          form: [],
         },
       ],
       handle: (ctx) => {
@@ -70,7 +75,7 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
     },
     {
       path: `${PATH}/allocs`,
-      allow: 'GET',
+      needsPost: () => false,
       description: `memory that is allocated in the next ?seconds=${HEAP_SECONDS}, still in use or not, for go tool pprof`,
       handle: (ctx) => respondWithHeap(ctx, heapSlot, 'alloc_space'),
     },

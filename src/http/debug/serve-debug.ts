@@ -3,9 +3,20 @@ import type { TcpAddress } from '../../net/listen';
 import type { Log } from '../../streams/ports/log';
 import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from '../limits';
 import { GET, HttpListener, type Route } from '../listener';
+import type { Authorization } from '../operators/authorization';
 import { type ProbeInputs, probes } from '../probes';
-import { type ReadRules, type ReadStatistics, type RulesInfo, indexPage, rlconfig, stats } from './pages';
+import { browserGuard } from './browser-guard';
+import {
+  type IndexLine,
+  type ReadRules,
+  type ReadStatistics,
+  type RulesInfo,
+  indexPage,
+  rlconfig,
+  stats,
+} from './pages';
 import { profilesOfProcess } from './profiles';
+import { protectProfiles } from './protect-profiles';
 import { type DebugWorkers, ofWorkers, workerList } from './workers';
 
 export interface DebugServerOptions extends TcpAddress, ProbeInputs {
@@ -16,6 +27,9 @@ export interface DebugServerOptions extends TcpAddress, ProbeInputs {
   readonly statistics: ReadStatistics;
   /** The other processes of this instance, if there are any. */
   readonly workers?: DebugWorkers | undefined;
+  /** The names by which it may be called: see {@link browserGuard}. */
+  readonly allowedHosts: readonly string[];
+  readonly authorization: Authorization;
   /** Handles `/api` and what is below it. */
   readonly operatorsApi: Middleware;
   /** The bytes that the process can still allocate; by default as Node reports them. */
@@ -36,8 +50,13 @@ const TIMEOUTS = { ...OPERATOR_TIMEOUTS, response: 300_000, inactive: 400_000 };
 export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
   const { version, rules, rulesInfo, statistics, workers, availableMemory, operatorsApi, onRejected, log } = options;
   const own = profilesOfProcess(availableMemory);
-  const profiles = workers === undefined ? own : own.map((profile) => ofWorkers(profile, workers));
-  const profileLines = profiles.flatMap((profile) => [profile, ...(profile.variants ?? [])]);
+  const ofAll = workers === undefined ? own : own.map((profile) => ofWorkers(profile, workers));
+  const profiles = protectProfiles(ofAll, options.authorization);
+  const fields = workers === undefined ? ['token'] : ['worker', 'token'];
+  const profileLines = profiles
+    .flatMap((profile): readonly IndexLine[] => [profile, ...(profile.variants ?? [])])
+    .map((line) => (line.form === undefined ? line : { ...line, form: [...line.form, ...fields] }));
+  const guard = browserGuard(options.allowedHosts);
   const pages: readonly Route[] = [
     rlconfig(rulesInfo, rules),
     stats(statistics),
@@ -52,7 +71,10 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
   const index = indexPage('/', `weir ${version}: debug`, [...pages, rulesLine]);
   const redirect: Route = { path: '/debug/pprof', allow: GET, handle: (ctx) => ctx.redirect('/debug/pprof/') };
   return new HttpListener({
-    before: operatorsApi,
+    before: (ctx, next) => {
+      guard(ctx);
+      return operatorsApi(ctx, next);
+    },
     routes: [index, ...pages, redirect, ...profiles],
     available: [index, ...pages, rulesLine].map(({ path }) => path),
     timeouts: TIMEOUTS,

@@ -7,7 +7,7 @@ import { HttpError } from '../errors';
 /** Returns the token of the operators as it is now; undefined when none is set. */
 export type CurrentToken = () => string | undefined;
 
-/** What a request does: a `private` read shows values of callers. */
+/** What a request does: a `private` read shows values of callers, or what the process has in memory. */
 export type Access = 'private' | 'write';
 
 /** Milliseconds between two lines about rejected tokens. */
@@ -25,14 +25,17 @@ export class Authorization {
     this.#log = log;
   }
 
-  /** @throws {HttpError} 403 when changes are off, 401 without the token */
-  check(ctx: Context, access: Access): void {
+  /**
+   * @param inForm the token of a form, which cannot send a header
+   * @throws {HttpError} 403 when changes are off, 401 without the token
+   */
+  check(ctx: Context, access: Access, inForm?: string): void {
     const token = this.#currentToken();
     if (token === undefined) {
       if (access === 'write') throw changesAreOff();
       return;
     }
-    const [, presented] = /^Bearer +(\S+)$/i.exec(ctx.get('Authorization')) ?? [];
+    const [, presented = inForm] = /^Bearer +(\S+)$/i.exec(ctx.get('Authorization')) ?? [];
     if (presented === undefined)
       throw unauthorized('this request needs the operator token: Authorization: Bearer <token>');
     if (isSame(presented, token)) return;

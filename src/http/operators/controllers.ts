@@ -22,7 +22,7 @@ import type { BodyMemory } from '../body';
 import { HttpError, invalidRequest } from '../errors';
 import { readDescriptorText, readRequest } from '../json/read-request';
 import type { Access, Authorization } from './authorization';
-import { readJson } from './problems';
+import { readText } from './problems';
 
 /** What the controllers of the API work with. */
 export interface OperatorsState {
@@ -51,7 +51,7 @@ class OperatorsController {
   }
 
   protected readJson(): Promise<string> {
-    return readJson(this.ctx, this.state.memory);
+    return readText(this.ctx, this.state.memory);
   }
 
   /** Answers with JSON that is written while it is generated, at the pace of the caller. */

@@ -4,7 +4,7 @@ import type { Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
 import type { Operator } from '../../streams/ports/operator';
 import { BodyMemory } from '../body';
-import { Authorization, type CurrentToken } from './authorization';
+import type { Authorization } from './authorization';
 import { CONTROLLERS, Explanations, type OperatorsState } from './controllers';
 import { problems } from './problems';
 
@@ -13,7 +13,7 @@ const MAX_UNFINISHED_BYTES = 8 * 1024 * 1024;
 
 export interface OperatorsApiOptions {
   readonly operator: Operator;
-  readonly currentToken: CurrentToken;
+  readonly authorization: Authorization;
   readonly log: Log;
 }
 
@@ -24,7 +24,7 @@ export interface OperatorsApi {
 }
 
 /** The API with which operators see and change what the service does. It belongs on a listener that callers cannot reach. */
-export function operatorsApi({ operator, currentToken, log }: OperatorsApiOptions): OperatorsApi {
+export function operatorsApi({ operator, authorization, log }: OperatorsApiOptions): OperatorsApi {
   const router = new Router();
   const routes = api(
     router,
@@ -49,7 +49,7 @@ export function operatorsApi({ operator, currentToken, log }: OperatorsApiOption
   );
   const state: OperatorsState = {
     operator,
-    authorization: new Authorization(currentToken, log),
+    authorization,
     memory: new BodyMemory({ maxUnfinishedBytes: MAX_UNFINISHED_BYTES }),
     explanations: new Explanations(),
     log,

@@ -44,10 +44,10 @@ function fromRouting(ctx: Context): ErrorResponse {
 }
 
 /**
- * Reads the text of a JSON body. Rejects with an error that is answered as a problem; a body that exceeds a limit is answered here, before
+ * Reads a body. Rejects with an error that is answered as a problem; a body that exceeds a limit is answered here, before
  * it is read.
  */
-export function readJson(ctx: Context, memory: BodyMemory): Promise<string> {
+export function readText(ctx: Context, memory: BodyMemory): Promise<string> {
   return new Promise<Buffer>((resolve, reject) => {
     receiveBody(ctx, memory, {
       complete: resolve,

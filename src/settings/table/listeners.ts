@@ -1,4 +1,4 @@
-import { hostName, listenPath } from '../values/addresses';
+import { hostName, hostNames, listenPath } from '../values/addresses';
 import { duration, span } from '../values/duration';
 import { port, positive, workers } from '../values/numbers';
 import { anyText, boolean, choice, filePath, logFormat, operatorToken } from '../values/value-type';
@@ -32,8 +32,11 @@ export const listenerSettings = group({
     setting('DEBUG_HOST', hostName, '0.0.0.0')`
       Address of the debug listener, which serves /rlconfig, /stats, /api and profiles.`,
     setting('DEBUG_PORT', port, 6070)`Port of the debug listener.`,
+    setting('DEBUG_ALLOWED_HOSTS', hostNames, [])`
+      Further names by which the debug listener may be called. IP addresses, localhost, names without a dot and the name of the
+      machine always may; others could belong to a web page that attacks through the browser of an operator.`,
     setting('OPERATOR_TOKEN', operatorToken, undefined)`
-      Bearer token of the operators' API: changes, and reads that show callers' values, need it.
+      Bearer token of the operators' API: changes, and reads that show callers' values, need it, as do CPU profiles and heap snapshots.
       Without it, changes are off.`,
   ],
 });

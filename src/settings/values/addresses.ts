@@ -1,10 +1,14 @@
 import { type HostPort, formatHostPort, isHost, parseHostPort, parseServerAddress } from '../../text/host-port';
+import { list } from './lists';
 import { type ValueType, accepted, anyText, filePath, refined, rejected } from './value-type';
 
 /** A host name or an IP address. */
 export const hostName = refined(anyText('host name or IP address'), (host) =>
   isHost(host) ? accepted(host) : rejected('write it without port, scheme or brackets'),
 );
+
+/** Names in requests; `*.` stands for any labels. */
+export const hostNames = list('host names, or *.domain', (name) => /^(?:\*\.)?[\w-]+(?:\.[\w-]+)*$/.test(name));
 
 /** The address of a listener in Go's form: `:9090` means every address. */
 export const listenAddress: ValueType<HostPort> = {

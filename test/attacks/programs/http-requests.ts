@@ -67,7 +67,16 @@ const HEAD = 'POST /json HTTP/1.1\r\nHost: weir\r\nConnection: close\r\nContent-
 const NUMBER = `{"hitsAddend":1${'0'.repeat(999_998)}1}`;
 const TWO_HOSTS = 'GET /healthcheck HTTP/1.1\r\nHost: weir\r\nHost: other\r\nConnection: close\r\n\r\n';
 const NO_REQUEST = [Buffer.from('GET /healthcheck HTTP/1.1\r\nHost: we'), Buffer.from('G')];
-const HEAP_SNAPSHOT = 'GET /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n';
+const HEAP_SNAPSHOT = 'POST /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n';
+
+/** After DNS rebinding, as a script, as an image, and as a form. */
+const FROM_A_PAGE = [
+  'POST /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example',
+  'GET /stats HTTP/1.1\r\nHost: evil.example\r\nSec-Fetch-Site: same-origin',
+  'PUT /api/counters HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example',
+  'GET /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site',
+  'POST /debug/pprof/profile HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nSec-Fetch-Site: cross-site',
+].map((head) => `${head}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 
 /** Requests of HTTP/1.1, on the HTTP and the debug listener. */
 export const HTTP_REQUESTS = {
@@ -86,6 +95,15 @@ export const HTTP_REQUESTS = {
   '200 requests with two Host headers': { run: requests(TWO_HOSTS, 200) },
   '20 bodies with a number of 1,000,000 digits': {
     run: requests(`${HEAD}${NUMBER.length}\r\n\r\n${NUMBER}`, 20),
+  },
+  'a web page in the browser of an operator requests what the debug listener has 1,000 times': {
+    run: async ({ ports }, answers) => {
+      await concurrently(1_000, 20, async (at) => {
+        const peer = new HttpPeer(ports.debug);
+        await peer.send(FROM_A_PAGE[at % FROM_A_PAGE.length]!);
+        await record([peer], answers);
+      });
+    },
   },
   '6 heap snapshots at once': {
     run: async ({ ports }, answers) => {

@@ -126,14 +126,17 @@ describe('an instance with two workers, and counters in memory,', () => {
 
   it('takes profiles and heap snapshots of a worker or of the primary', async () => {
     const debug = `http://127.0.0.1:${weir.ports.debug}/debug/pprof`;
+    const post = { method: 'POST', headers: { Authorization: `Bearer ${instance.TOKEN}` } };
     for (const query of ['', '&worker=1', '&worker=2']) {
-      const response = await fetch(`${debug}/profile?seconds=0.1${query}`);
+      const response = await fetch(`${debug}/profile?seconds=0.1${query}`, post);
       const [first, second] = new Uint8Array(await response.arrayBuffer());
       expect([query, response.status, first, second]).toEqual([query, 200, 0x1f, 0x8b]);
     }
-    const snapshot = (await (await fetch(`${debug}/heap?format=v8&worker=2`)).json()) as { nodes: number[] };
+    const form = { method: 'POST', body: new URLSearchParams({ worker: '2', token: instance.TOKEN }) };
+    const snapshot = (await (await fetch(`${debug}/heap?format=v8`, form)).json()) as { nodes: number[] };
     expect(snapshot.nodes.length).toBeGreaterThan(10_000);
-    expect((await fetch(`${debug}/profile?seconds=0.1&worker=3`)).status).toBe(404);
+    expect((await fetch(`${debug}/profile?seconds=0.1&worker=3`, post)).status).toBe(404);
+    expect((await fetch(`${debug}/heap?format=v8&worker=2`)).status).toBe(405);
   });
 
   it('explains, counts and clears for operators what all workers do', () =>

@@ -1,5 +1,5 @@
 import { EMPTY } from 'rxjs';
-import type { CurrentToken } from '../../../src/http/operators/authorization';
+import { Authorization, type CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
 import type { Offender } from '../../../src/limiter/offender';
 import { LocalDecisions } from '../../../src/operators/decisions';
@@ -66,7 +66,7 @@ export class ServedApi implements AsyncDisposable {
       settings: [],
       ...options,
     });
-    const api = operatorsApi({ operator, currentToken, log });
+    const api = operatorsApi({ operator, authorization: new Authorization(currentToken, log), log });
     const server = await startDebugServer({ operatorsApi: api.middleware, log });
     return new ServedApi(server, api, log);
   }
