@@ -167,7 +167,7 @@ export function nearestRule(
 ): NearestRule | undefined {
   if (outcome === 'unknown domain') return nearestDomain(ruleset, domain);
   if (outcome === 'too deep') {
-    const difference = `the descriptor has ${entryCount(entries.length)}, but no rules are nested in this one, which matches the first ${levels.length}`;
+    const difference = `the descriptor has ${entryCount(entries.length)}, but no rules are nested in this one, which matches the first ${levels.length === 1 ? 'one' : levels.length}`;
     return { rule, difference };
   }
   if (outcome === 'no limit' && rule?.nested !== undefined) return nearestNested(rule, rule.nested, entries);

@@ -181,7 +181,7 @@ ${BY_KEY}  level 2, path=/: '/img/*' does not match
 descriptor 1: user=anna,path=/
   level 1, user=anna: 'anna' matches; the rule without a value is not tried
   OK: no limit applies, because the descriptor has more entries than rules are nested
-  nearest shop.user_anna (shop.yaml:12:10): the descriptor has 2 entries, but no rules are nested in this one, which matches the first 1`,
+  nearest shop.user_anna (shop.yaml:12:10): the descriptor has 2 entries, but no rules are nested in this one, which matches the first one`,
     'group=crew': `OK: no descriptor is over its limit
 descriptor 1: group=crew
   level 1, group=crew: 1 rule has another value

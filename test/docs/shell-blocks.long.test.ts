@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../support/processes/free-ports';
@@ -108,6 +108,8 @@ class Workspace implements AsyncDisposable {
       const script = `#!/bin/sh\nexec node "${folder}/dist/${file}" "$@"\n`;
       await writeFile(join(folder, 'bin', name), script, { mode: 0o755 });
     }
+    await copyFile(join(ROOT, '.gitignore'), join(folder, '.gitignore'));
+    await workspace.run('git init -q && git add -A');
     return workspace;
   }
 
@@ -218,5 +220,9 @@ describe.each(pagesWithCommands())('the commands of %s', (page) => {
     const { code, stdout, stderr } = await workspace.run(text);
     expect({ code, stderr, stdout }).toEqual({ code: 0, stderr: expect.any(String) as string, stdout });
     if (output !== undefined) expect(withoutNumbers(stdout)).toBe(withoutNumbers(output));
+  });
+
+  it('leave no files in the clone that git would list', async () => {
+    expect((await workspace.run('git status --porcelain --untracked-files=all | grep ^?? || true')).stdout).toBe('');
   });
 });

@@ -17,7 +17,7 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
   const lines =
     loaded === null
       ? ['no rules are loaded']
-      : [`${loaded.rules} rules from ${loaded.source}, version ${loaded.version}`];
+      : [`${counted(loaded.rules, 'rule')} from ${loaded.source}, version ${loaded.version}`];
   if (rejected !== null) lines.push(...`the last load was rejected: ${rejected.reason}`.split('\n'));
   for (const { domain, descriptors } of domains) {
     lines.push(domain);
