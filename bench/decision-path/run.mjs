@@ -41,7 +41,14 @@ function rule(key, value = '') {
   return {
     key,
     value,
-    rateLimit: { unit: 'MINUTE', requestsPerUnit: 4_000_000_000, unlimited: false, name: '', replaces: [] },
+    rateLimit: {
+      unit: 'MINUTE',
+      unitMultiplier: 1,
+      requestsPerUnit: 4_000_000_000,
+      unlimited: false,
+      name: '',
+      replaces: [],
+    },
     shadowMode: false,
     quotaMode: false,
     detailedMetric: false,

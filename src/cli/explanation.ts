@@ -1,4 +1,5 @@
 import type { RulePlace } from '../rules/rule-config';
+import { windowText } from '../rules/unit';
 import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../streams/ports/operator';
 import { counted } from '../text/counted';
 import { visibleLines } from './visible';
@@ -43,14 +44,15 @@ function formatStep({ key, value, candidates, otherValues, keys, omitted }: Expl
 interface Limit {
   readonly requestsPerUnit: number | null;
   readonly unit: string | null;
+  readonly unitMultiplier: number | null;
   readonly name: string;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
 }
 
 /** A limit with its name and its modes. */
-export function formatLimit({ requestsPerUnit, unit, name, shadowMode, quotaMode }: Limit): string {
-  const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${unit.toLowerCase()}`];
+export function formatLimit({ requestsPerUnit, unit, unitMultiplier, name, shadowMode, quotaMode }: Limit): string {
+  const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   if (name !== '') parts.push(`name ${name}`);
   if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');

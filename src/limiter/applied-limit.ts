@@ -42,16 +42,16 @@ export function limitOfRule(
 ): AppliedLimit | undefined {
   const { limit, shadowMode, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
-  const { requestsPerUnit, unit, name } = limit;
+  const { requestsPerUnit, unit, unitMultiplier, name } = limit;
   const path = plainStatisticsKey(rule);
   return {
     path,
     requestsPerUnit,
-    windowSeconds: unit.seconds,
+    windowSeconds: unitMultiplier * unit.seconds,
     nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),
     shadowMode,
     quotaMode,
-    currentLimit: { requestsPerUnit, unit, name: name === '' && limitNameFromRule ? path : name },
+    currentLimit: { requestsPerUnit, unit, unitMultiplier, name: name === '' && limitNameFromRule ? path : name },
   };
 }
 
@@ -67,6 +67,6 @@ export function limitOfOverride(
     nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),
     shadowMode: false,
     quotaMode: false,
-    currentLimit: { requestsPerUnit, unit, name: '' },
+    currentLimit: { requestsPerUnit, unit, unitMultiplier: 1, name: '' },
   };
 }

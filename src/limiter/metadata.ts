@@ -89,6 +89,11 @@ function describeDecision(
   };
 }
 
-function describeLimit({ requestsPerUnit, unit, name }: CurrentLimit): JsonObject {
-  return { requestsPerUnit, unit: unit.name, ...(name !== '' && { name }) };
+function describeLimit({ requestsPerUnit, unit, unitMultiplier, name }: CurrentLimit): JsonObject {
+  return {
+    requestsPerUnit,
+    unit: unit.name,
+    ...(unitMultiplier !== 1 && { unitMultiplier }),
+    ...(name !== '' && { name }),
+  };
 }

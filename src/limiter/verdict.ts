@@ -35,6 +35,8 @@ export interface DescriptorStatus {
 export interface CurrentLimit {
   readonly requestsPerUnit: number;
   readonly unit: Unit;
+  /** How many units the window has; 1 for a limit override. */
+  readonly unitMultiplier: number;
   /** The rule's `name`; without one, its path with LIMIT_NAME_FROM_RULE. Otherwise empty, as for a limit override. */
   readonly name: string;
 }
@@ -88,10 +90,16 @@ export function responseHeaders(
   const selected = select(statuses, quotas);
   if (selected?.currentLimit === undefined) return [];
   return [
-    { key: names.limit, value: String(selected.currentLimit.requestsPerUnit) },
+    { key: names.limit, value: limitHeader(selected.currentLimit) },
     { key: names.remaining, value: String(selected.limitRemaining) },
     { key: names.reset, value: String(selected.secondsUntilReset) },
   ];
+}
+
+/** With the window's length in seconds where the unit alone does not say it: `10, 10;w=300`. */
+function limitHeader({ requestsPerUnit, unit, unitMultiplier }: CurrentLimit): string {
+  if (unitMultiplier === 1) return String(requestsPerUnit);
+  return `${requestsPerUnit}, ${requestsPerUnit};w=${unitMultiplier * unit.seconds}`;
 }
 
 function select(statuses: readonly DescriptorStatus[], quotas: readonly boolean[]): DescriptorStatus | undefined {

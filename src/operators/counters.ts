@@ -68,13 +68,14 @@ export class OperatedCounters {
 
   #stateOf({ limited, rule, nowSeconds }: Located, { count, timeToLive }: StoredCounter): CounterState {
     const { applied, key } = limited;
-    const { requestsPerUnit, unit, name } = applied.currentLimit;
+    const { requestsPerUnit, unit, unitMultiplier, name } = applied.currentLimit;
     const start = windowStart(nowSeconds, applied.windowSeconds);
     return {
       cacheKey: key,
       rule: referenceTo(rule),
       requestsPerUnit,
       unit: unit.name,
+      unitMultiplier,
       name,
       count,
       timeToLive,

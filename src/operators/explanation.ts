@@ -80,13 +80,14 @@ function counterOf(
   counts: ReadonlyMap<string, number> | undefined,
   nowSeconds: number,
 ): ExplainedCounter {
-  const { requestsPerUnit, unit, name } = applied.currentLimit;
+  const { requestsPerUnit, unit, unitMultiplier, name } = applied.currentLimit;
   const start = windowStart(nowSeconds, applied.windowSeconds);
   const isRead = counts !== undefined && !overByLocalCache;
   return {
     cacheKey: shortened(key),
     requestsPerUnit,
     unit: unit.name,
+    unitMultiplier,
     name,
     shadowMode: applied.shadowMode,
     quotaMode: applied.quotaMode,

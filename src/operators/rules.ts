@@ -39,10 +39,11 @@ function listed(rule: Rule, depth: number, statistics: Statistics): ListedRule {
   };
 }
 
-function listedLimit({ unlimited, unit, requestsPerUnit, name, replaces }: RuleLimit): ListedLimit {
+function listedLimit({ unlimited, unit, unitMultiplier, requestsPerUnit, name, replaces }: RuleLimit): ListedLimit {
   return {
     unlimited,
     unit: unit?.name ?? null,
+    unitMultiplier: unlimited ? null : unitMultiplier,
     requestsPerUnit: unlimited ? null : requestsPerUnit,
     name,
     replaces,

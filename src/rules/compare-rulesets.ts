@@ -109,6 +109,7 @@ function isSameLimit(one: Rule['limit'], other: Rule['limit']): boolean {
   if (one === undefined || other === undefined) return one === other;
   return (
     one.unit === other.unit &&
+    one.unitMultiplier === other.unitMultiplier &&
     one.requestsPerUnit === other.requestsPerUnit &&
     one.unlimited === other.unlimited &&
     one.name === other.name &&

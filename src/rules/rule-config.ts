@@ -36,6 +36,8 @@ export interface RuleConfig {
 export interface RateLimitConfig {
   /** Undefined only if unlimited. */
   readonly unit: UnitName | undefined;
+  /** How many units the window has, a whole number of at least 1. */
+  readonly unitMultiplier: number;
   /** A whole number from 0 to 4294967295; 0 when unlimited. */
   readonly requestsPerUnit: number;
   readonly unlimited: boolean;

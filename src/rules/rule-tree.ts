@@ -13,6 +13,8 @@ export interface Entry {
 export interface RuleLimit {
   /** Undefined only when unlimited. */
   readonly unit: Unit | undefined;
+  /** How many units the window has. */
+  readonly unitMultiplier: number;
   readonly requestsPerUnit: number;
   readonly unlimited: boolean;
   readonly name: string;

@@ -30,6 +30,15 @@ const byNumber: readonly (Unit | undefined)[] = UNIT_NAMES.map((name, number) =>
   name === 'UNKNOWN' ? undefined : Object.freeze({ name, number, seconds: SECONDS[name] }),
 );
 
+/** The longest window of a limit, in seconds: 10 years. */
+export const MAX_WINDOW_SECONDS = 10 * SECONDS.YEAR;
+
+/** A window in words: `minute`, `5 minutes`. */
+export function windowText(unit: string, multiplier: number): string {
+  const name = unit.toLowerCase();
+  return multiplier === 1 ? name : `${multiplier} ${name}s`;
+}
+
 /** The unit with this number in the protocol; undefined for UNKNOWN and for numbers that have no unit. */
 export function unitByNumber(number: number): Unit | undefined {
   return byNumber[number];

@@ -16,7 +16,7 @@ const A_AND_B: readonly RuleSketch[] = [
 describe('the verdict', () => {
   it('contains the limit, the remaining requests, and the seconds until the window ends', () => {
     const service = serve([{ key: 'k', rateLimit: perMinute(2, { name: 'two' }) }]);
-    const currentLimit = { requestsPerUnit: 2, unit: unitByName('MINUTE'), name: 'two' };
+    const currentLimit = { requestsPerUnit: 2, unit: unitByName('MINUTE'), unitMultiplier: 1, name: 'two' };
     const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 1, secondsUntilReset: 50 }];
     expect(call(service, 'k=x')).toEqual({ overallCode: Code.OK, statuses, responseHeaders: [] });
   });
@@ -40,6 +40,21 @@ describe('the verdict', () => {
   ] as const)('reports for a limit per %s that %i s remain', (unit, seconds) => {
     const service = serve([{ key: 'k', rateLimit: limit(1, unit) }]);
     expect(call(service, 'k=x').statuses[0]?.secondsUntilReset).toBe(seconds);
+  });
+
+  it('of a limit of several units is that of a window of so many, which begin at the Unix epoch', () => {
+    const service = serve([{ key: 'k', rateLimit: limit(1, 'MINUTE', { unitMultiplier: 7 }) }]);
+    service.now = 7 * 60_000 * 1_000_000 + 60_000;
+    expect(call(service, 'k=x').statuses[0]).toMatchObject({ code: Code.OK, secondsUntilReset: 360 });
+    service.now += 359_999;
+    expect(call(service, 'k=x').statuses[0]).toMatchObject({
+      code: Code.OVER_LIMIT,
+      currentLimit: { requestsPerUnit: 1, unit: unitByName('MINUTE'), unitMultiplier: 7 },
+      secondsUntilReset: 1,
+    });
+    service.now += 1;
+    expect(overall(service, 'k=x')).toEqual(['OK']);
+    expect(service.counters.size).toBe(2);
   });
 
   it('has the overall code OVER_LIMIT if any descriptor is over, and the status of each', () => {
@@ -335,6 +350,7 @@ describe('response headers', () => {
     { key: 'ban', rateLimit: limit(0, 'HOUR') },
     { key: 'last', rateLimit: limit(0, 'SECOND') },
     { key: 'quota', rateLimit: limit(0, 'DAY'), quotaMode: true },
+    { key: 'five', rateLimit: perMinute(2, { unitMultiplier: 5 }) },
     { key: 'u', rateLimit: unlimited() },
   ];
   it.each([
@@ -343,6 +359,7 @@ describe('response headers', () => {
     ['an over quota like a limit with no remaining requests', 'a quota b', ['0', '0', '86390']],
     ['a limit that is over before a later quota', 'ban quota', ['0', '0', '3590']],
     ['a limit before a descriptor that has none', 'none a', ['5', '4', '50']],
+    ['a limit of several units, with the length of its window,', 'a five', ['2, 2;w=300', '1', '290']],
     ['no limit, which are none,', 'u none', []],
   ])('are those of %s', (_what, keys, values) => {
     const verdict = call(serve(rules, { responseHeaders }), ...keys.split(' ').map((key) => `${key}=x`));

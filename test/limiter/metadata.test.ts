@@ -57,6 +57,7 @@ describe('the dynamic metadata', () => {
 
 describe('the decisions in the dynamic metadata', () => {
   const rules: readonly RuleSketch[] = [
+    { key: 'long', rateLimit: limit(5, 'HOUR', { unitMultiplier: 5 }) },
     { key: 'user', value: 'anna', rateLimit: perMinute(2, { name: 'of anna' }) },
     { key: 'shadow', shadowMode: true, rateLimit: perMinute(0) },
     { key: 'free', rateLimit: unlimited({ replaces: ['replaced'] }) },
@@ -79,6 +80,8 @@ describe('the decisions in the dynamic metadata', () => {
       { ...within, ...ofAnna },
       { ...within, ...hourly, rule: 'shop.parent.child_a*' },
     ]);
+    const currentLimit = { requestsPerUnit: 5, unit: 'HOUR', unitMultiplier: 5 };
+    expect(decide('long=x')).toMatchObject([{ currentLimit }]);
     expect(decide('user=anna')).toEqual([{ ...ofAnna, code: 'OVER_LIMIT', reason: 'over_limit', count: 3 }]);
   });
 

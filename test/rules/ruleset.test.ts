@@ -46,7 +46,13 @@ describe('the comparison of two rulesets', () => {
     expect(changed(rulesetOf('shop', USER), rulesetOf('edge', USER))).toEqual({ ...domains, ...rules });
   });
 
-  const limits = [limit(6, 'MINUTE'), limit(5, 'HOUR'), undefined, limit(5, 'MINUTE', { unlimited: true })];
+  const limits = [
+    limit(6, 'MINUTE'),
+    limit(5, 'MINUTE', { unitMultiplier: 2 }),
+    limit(5, 'HOUR'),
+    undefined,
+    limit(5, 'MINUTE', { unlimited: true }),
+  ];
   const named = [limit(5, 'MINUTE', { name: 'x' }), limit(5, 'MINUTE', { replaces: ['x'] })];
   it.each<Partial<RuleSketch>>([
     ...[...limits, ...named].map((rateLimit) => ({ rateLimit })),
@@ -71,15 +77,17 @@ describe('the comparison of two rulesets', () => {
   });
 });
 
-it('the list of rules shows an unlimited one as the Go service does, with a comment that tells it from a ban', () => {
+it('the list of rules has the lines of the Go service, a comment on unlimited rules, and the units of longer windows', () => {
   const rules: RuleSketch[] = [
     { key: 'user', rateLimit: limit(10, 'MINUTE'), quotaMode: true },
     { key: 'staff', rateLimit: unlimited() },
     { key: 'banned', rateLimit: limit(0, 'DAY'), shadowMode: true },
+    { key: 'long', rateLimit: limit(5, 'DAY', { unitMultiplier: 3 }) },
     { key: 'exempt' },
   ];
   expect(linesOf(rulesetOf('shop', ...rules))).toEqual([
     'shop.banned: unit=DAY requests_per_unit=0, shadow_mode: true, quota_mode: false',
+    'shop.long: unit=DAY unit_multiplier=3 requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.staff: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # unlimited',
     'shop.user: unit=MINUTE requests_per_unit=10, shadow_mode: false, quota_mode: true',
   ]);

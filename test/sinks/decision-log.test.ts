@@ -18,6 +18,7 @@ const RULESET = rulesetOf(
   { key: 'user', rateLimit: limit(5, 'MINUTE', { name: 'of users' }) },
   { key: 'shadow', shadowMode: true, rateLimit: limit(5, 'MINUTE') },
   { key: 'free', rateLimit: unlimited() },
+  { key: 'long', rateLimit: limit(5, 'MINUTE', { unitMultiplier: 5 }) },
 );
 const NO_CALLER: DecisionObserver = { verdict: () => undefined, error: () => undefined };
 
@@ -78,6 +79,13 @@ describe('a line of the decision log', () => {
         ],
       },
     ]);
+  });
+
+  it('has the number of units of a longer window', () => {
+    const [record] = recordsOf([request('shop', ['long=x'])]);
+    expect(record).toMatchObject({
+      descriptors: [{ currentLimit: { requestsPerUnit: 5, unit: 'MINUTE', unitMultiplier: 5 } }],
+    });
   });
 
   it('says that only shadow mode allowed the call', () => {

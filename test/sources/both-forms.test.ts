@@ -114,7 +114,14 @@ describe('checkResources', () => {
   function checkUnit(unit: number, isUnlimited = false) {
     // oxlint-disable-next-line no-unsafe-enum-assignment -- a server may send a value that the enum does not define
     const sent: RateLimitUnit = unit;
-    const rateLimit = { unit: sent, requestsPerUnit: 1, unlimited: isUnlimited, name: '', replaces: [] };
+    const rateLimit = {
+      unit: sent,
+      requestsPerUnit: 1,
+      unitMultiplier: 0,
+      unlimited: isUnlimited,
+      name: '',
+      replaces: [],
+    };
     const descriptor = { ...ruleConfig({ key: 'a' }), rateLimit, descriptors: [] };
     return checkResources(response([resourceOf({ name: 'r', domain: 'shop', descriptors: [descriptor] })]), false);
   }
@@ -168,7 +175,13 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
   const aNumber = fc.constantFrom(0, 1, 5, 4_294_967_295);
   const rateLimit = fc.oneof(
     fc.constant(undefined),
-    fc.record({ ...naming, unit, requestsPerUnit: aNumber, unlimited: fc.constant(false) }),
+    fc.record({
+      ...naming,
+      unit,
+      unitMultiplier: fc.constantFrom(1, 10, 11),
+      requestsPerUnit: aNumber,
+      unlimited: fc.constant(false),
+    }),
     fc
       .record({ ...naming, unit: fc.option(unit, { nil: undefined, freq: 4 }) })
       .map((more) => ({ ...unlimited(), ...more })),

@@ -1,4 +1,5 @@
 import type { Offender } from '../../limiter/offender';
+import { windowText } from '../../rules/unit';
 import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
 import { counted } from '../../text/counted';
 import { formatLimit, placeOf } from '../explanation';
@@ -38,10 +39,10 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
 
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
-  const { cacheKey, count, requestsPerUnit, unit, windowEnd, timeToLive, isInLocalCache } = counter;
+  const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache } = counter;
   return visibleLines([
     'countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count),
-    `  limit ${requestsPerUnit} per ${unit.toLowerCase()}`,
+    `  limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`,
     `  window ends ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),

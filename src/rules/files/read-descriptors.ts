@@ -1,9 +1,9 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import type { RateLimitConfig, RuleConfig } from '../rule-config';
-import { UNIT_NAMES, unitByName, type UnitName } from '../unit';
+import { MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type UnitName, windowText } from '../unit';
 import { checkEffect } from './checks/check-rule';
 import { placeFrom, type SourceRange } from './problems/source-text';
-import { COUNT_ADVICE, Fields, type ReadContext, type RuleLocation } from './read-fields';
+import { countAdvice, Fields, type ReadContext, type RuleLocation } from './read-fields';
 import { readMetadata } from './read-metadata';
 import type { FieldName } from './rule-fields';
 import { oneLine, showText, type YamlMap } from './yaml/yaml-tree';
@@ -115,9 +115,11 @@ function readRateLimit(descriptor: Fields<'descriptor'>): ReadRateLimit | undefi
   const name = fields.text('name');
   const replaces = readReplaces(fields, name);
   const limit = { fields, key: descriptor.keyOf('rate_limit'), unlimited };
+  const unit = readUnit(limit);
   return {
     config: {
-      unit: readUnit(limit),
+      unit,
+      unitMultiplier: readUnitMultiplier(limit, unit),
       requestsPerUnit: readRequestsPerUnit(limit),
       unlimited,
       name,
@@ -158,6 +160,26 @@ function readUnit({ fields, key, unlimited }: LimitFields): UnitName | undefined
   return undefined;
 }
 
+/** @param name undefined: the limit has no valid unit */
+function readUnitMultiplier({ fields, unlimited }: LimitFields, name: UnitName | undefined): number {
+  const value = fields.get('unit_multiplier')?.value;
+  const multiplier = fields.count('unit_multiplier');
+  if (value === undefined || multiplier === undefined || fields.isWrong('unit_multiplier')) return 1;
+  if (unlimited) reportIgnored(fields, 'unit_multiplier');
+  else if (name !== undefined && multiplier * secondsOf(name) > MAX_WINDOW_SECONDS) {
+    fields.context.report(value, {
+      code: 'window-too-long',
+      message: `a window of ${windowText(name, multiplier)} is longer than 10 years`,
+      advice: `The largest unit_multiplier of \`${name.toLowerCase()}\` is ${Math.floor(MAX_WINDOW_SECONDS / secondsOf(name))}.`,
+    });
+  } else return multiplier;
+  return 1;
+}
+
+function secondsOf(name: UnitName): number {
+  return unitByName(name)!.seconds;
+}
+
 function readRequestsPerUnit({ fields, key, unlimited }: LimitFields): number {
   const requests = fields.count('requests_per_unit');
   if (requests !== undefined) {
@@ -169,7 +191,7 @@ function readRequestsPerUnit({ fields, key, unlimited }: LimitFields): number {
     fields.context.report(fields.get('requests_per_unit')?.key ?? key, {
       code: 'missing-requests-per-unit',
       message: '`rate_limit` has no requests_per_unit',
-      advice: `${COUNT_ADVICE} \`unlimited: true\` allows every request, 0 allows none.`,
+      advice: `${countAdvice(0)} \`unlimited: true\` allows every request, 0 allows none.`,
     });
   }
   return 0;

@@ -64,16 +64,21 @@ export interface Field {
   readonly merged: boolean;
 }
 
+const MAX_COUNT = 4_294_967_295;
+
+/** How to write a whole number of at least `least`. */
+export function countAdvice(least: number): string {
+  return `Write a whole number from ${least} to ${MAX_COUNT}, without quotes.`;
+}
+
 /** What a value of each kind must be, for a message, and how to write it. */
 const EXPECTED: Readonly<Record<Exclude<FieldKind, 'data'>, { readonly expected: string; readonly advice: string }>> = {
   text: { expected: 'text', advice: 'Write a single text value.' },
   flag: { expected: 'true or false', advice: 'Write `true` or `false`, without quotes.' },
-  count: { expected: 'a whole number', advice: 'Write a whole number from 0 to 4294967295, without quotes.' },
+  count: { expected: 'a whole number', advice: countAdvice(0) },
   list: { expected: 'a list', advice: 'Start each item with `- `.' },
   section: { expected: 'a mapping', advice: 'Write `key: value` lines below it.' },
 };
-const MAX_COUNT = 4_294_967_295;
-export const COUNT_ADVICE = EXPECTED.count.advice;
 
 /**
  * The fields of one mapping, with those that it extends below it and with merges (`<<`) applied. As in go-yaml 2, entries are assigned
@@ -229,11 +234,11 @@ export class Fields<S extends Section> {
     else if (type.kind === 'list' && value.kind === 'list') this.#checkItems(name, value.items);
   }
 
-  #checkCount(name: string, { code = 'wrong-type' }: FieldType, value: YamlScalar): void {
-    const reason = whyNoCount(value);
+  #checkCount(name: string, { code = 'wrong-type', least = 0 }: FieldType, value: YamlScalar): void {
+    const reason = whyNoCount(value, least);
     if (reason !== undefined) {
-      const message = `error loading config file: ${name} must be a whole number from 0 to ${MAX_COUNT}, but ${reason}`;
-      this.#reject(name, value, { code, message, advice: COUNT_ADVICE });
+      const message = `error loading config file: ${name} must be a whole number from ${least} to ${MAX_COUNT}, but ${reason}`;
+      this.#reject(name, value, { code, message, advice: countAdvice(least) });
     } else if (isOctalByZero(value)) {
       const number = numberOf(value);
       this.context.report(value, {
@@ -267,13 +272,14 @@ function isOfKind(kind: keyof typeof EXPECTED, value: YamlNode): boolean {
   return value.kind === (kind === 'list' ? 'list' : 'map');
 }
 
-/** Why a scalar is not a whole number from 0 to {@link MAX_COUNT}; undefined when it is one. */
-function whyNoCount(value: YamlScalar): string | undefined {
+/** Why a scalar is not a whole number from `least` to {@link MAX_COUNT}; undefined when it is one. */
+function whyNoCount(value: YamlScalar, least: number): string | undefined {
   const shown = showText(value.text);
   switch (scalarType(value)) {
     case 'integer': {
       const number = numberOf(value);
       if (number < 0) return `${shown} is negative`;
+      if (number < least) return `${shown} is smaller`;
       return number > MAX_COUNT ? `${shown} is larger` : undefined;
     }
     case 'float':

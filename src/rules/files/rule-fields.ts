@@ -2,7 +2,7 @@ import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import type { ProblemCode } from './problems/problem';
 
 /**
- * A kind of value. `text`: a scalar of any type, as it is written. `flag`: a boolean. `count`: a whole number from 0 to 2^32 - 1. `list`:
+ * A kind of value. `text`: a scalar of any type, as it is written. `flag`: a boolean. `count`: a whole number of at most 2^32 - 1. `list`:
  * mappings. `section`: a mapping. `data`: any mapping, of which its reader makes JSON.
  */
 export type FieldKind = 'text' | 'flag' | 'count' | 'list' | 'section' | 'data';
@@ -16,6 +16,8 @@ export interface FieldType {
   readonly advice?: string;
   /** Of a number that is not valid. */
   readonly code?: ProblemCode;
+  /** The smallest number that is valid; absent: 0. */
+  readonly least?: number;
   /** Whether a mapping that is assigned again extends the one before it, key by key; otherwise it replaces it. */
   readonly isJoined?: true;
 }
@@ -45,6 +47,7 @@ export const FIELDS = {
   },
   rate_limit: {
     unit: { kind: 'text' },
+    unit_multiplier: { kind: 'count', empty: 'the window is one unit', code: 'invalid-unit-multiplier', least: 1 },
     requests_per_unit: { kind: 'count', code: 'invalid-requests-per-unit' },
     unlimited: FLAG,
     name: { kind: 'text' },

@@ -71,9 +71,10 @@ function describe(resolution: Resolution, { code, currentLimit, secondsUntilRese
   return isShadow ? `${json},"shadowMode":true` : json;
 }
 
-function describeLimit({ requestsPerUnit, unit, name }: CurrentLimit): string {
+function describeLimit({ requestsPerUnit, unit, unitMultiplier, name }: CurrentLimit): string {
+  const multiplied = unitMultiplier === 1 ? '' : `,"unitMultiplier":${unitMultiplier}`;
   const named = name === '' ? '' : `,"name":${JSON.stringify(name)}`;
-  return `{"requestsPerUnit":${requestsPerUnit},"unit":"${unit.name}"${named}}`;
+  return `{"requestsPerUnit":${requestsPerUnit},"unit":"${unit.name}"${multiplied}${named}}`;
 }
 
 /** The only part of a decision without a verdict that is known. */

@@ -66,11 +66,17 @@ class ResourceTree implements RuleTree, SourceDocument {
     });
   }
 
-  #rateLimit(at: number, { unit, requestsPerUnit, unlimited, name, replaces }: RateLimitPolicy): YamlMap {
+  #rateLimit(
+    at: number,
+    { unit, unitMultiplier, requestsPerUnit, unlimited, name, replaces }: RateLimitPolicy,
+  ): YamlMap {
     return this.#map(at, (fields) => {
       // A value that the enum does not define is decoded as its number.
       const number: number = unit;
       if (!unlimited || number !== 0) fields.text('unit', UNIT_NAMES[number] ?? String(number));
+      if (unitMultiplier !== 0) {
+        fields.add('unit_multiplier', (inner) => scalar(inner, String(unitMultiplier), true));
+      }
       if (!unlimited || requestsPerUnit !== 0) {
         fields.add('requests_per_unit', (inner) => scalar(inner, String(requestsPerUnit), true));
       }

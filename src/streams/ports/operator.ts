@@ -56,6 +56,8 @@ export interface CounterState {
   readonly rule: RuleReference | null;
   readonly requestsPerUnit: number;
   readonly unit: UnitName;
+  /** How many units the window has. */
+  readonly unitMultiplier: number;
   readonly name: string;
   readonly count: number;
   /** Whole seconds until the store removes the counter; null when there is none, or the store cannot report it. */
@@ -123,8 +125,9 @@ export interface ListedRule {
 /** The `rate_limit` of a rule. */
 export interface ListedLimit {
   readonly unlimited: boolean;
-  /** Null when unlimited, as is the number. */
+  /** Null when unlimited, as are the numbers. */
   readonly unit: UnitName | null;
+  readonly unitMultiplier: number | null;
   readonly requestsPerUnit: number | null;
   readonly name: string;
   readonly replaces: readonly string[];
@@ -225,6 +228,8 @@ export interface ExplainedCounter {
   readonly cacheKey: string;
   readonly requestsPerUnit: number;
   readonly unit: UnitName;
+  /** How many units the window has. */
+  readonly unitMultiplier: number;
   readonly name: string;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;

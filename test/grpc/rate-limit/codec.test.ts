@@ -121,7 +121,10 @@ const verdict: fc.Arbitrary<Verdict> = fc.record({
   statuses: fc.array(
     fc.record({
       code,
-      currentLimit: fc.option(fc.record({ requestsPerUnit: uint32, unit, name: text }), { nil: undefined }),
+      currentLimit: fc.option(
+        fc.record({ requestsPerUnit: uint32, unit, unitMultiplier: fc.constantFrom(1, 5), name: text }),
+        { nil: undefined },
+      ),
       limitRemaining: uint32,
       secondsUntilReset: fc.option(fc.nat(31_536_000), { nil: undefined }),
     }),
@@ -140,7 +143,11 @@ describe('encodeResponse', () => {
           overallCode: answer.overallCode,
           statuses: answer.statuses.map(({ code: statusCode, currentLimit, limitRemaining, secondsUntilReset }) => ({
             code: statusCode,
-            currentLimit: currentLimit && { ...currentLimit, unit: currentLimit.unit.number },
+            currentLimit: currentLimit && {
+              ...currentLimit,
+              unitMultiplier: undefined,
+              unit: currentLimit.unit.number,
+            },
             limitRemaining,
             durationUntilReset:
               secondsUntilReset === undefined ? undefined : { seconds: BigInt(secondsUntilReset), nanos: 0 },
@@ -155,7 +162,7 @@ describe('encodeResponse', () => {
   it('encodes verdicts that just fit into the buffer, which doubles when one does not', () => {
     const lengths = Array.from({ length: 150 }, (_, index) => 399_950 + index);
     for (const length of [200_000, ...lengths]) {
-      const currentLimit = { requestsPerUnit: 1, unit: unitByNumber(2)!, name: 'x'.repeat(length) };
+      const currentLimit = { requestsPerUnit: 1, unit: unitByNumber(2)!, unitMultiplier: 1, name: 'x'.repeat(length) };
       const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 0xffffffff, secondsUntilReset: 0 }];
       const answer = { overallCode: Code.OK, statuses, responseHeaders: [], dynamicMetadata: undefined };
       const [status] = GeneratedResponse.decode(encodeResponse(answer)).statuses;
@@ -168,7 +175,7 @@ describe('encodeResponse', () => {
     function keptBytes(): number {
       return heapAfterCollection() + process.memoryUsage().arrayBuffers;
     }
-    const minute = { unit: unitByNumber(2)!, name: '' };
+    const minute = { unit: unitByNumber(2)!, unitMultiplier: 1, name: '' };
     function encodeLimits(count: number) {
       const limits = Array.from({ length: count }, (_, requestsPerUnit) => ({ ...minute, requestsPerUnit }));
       for (const currentLimit of limits) {

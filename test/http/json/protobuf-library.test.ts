@@ -180,6 +180,7 @@ const verdict: fc.Arbitrary<Verdict> = fc.record({
         fc.record({
           requestsPerUnit: uint32,
           unit: fc.integer({ min: 1, max: 7 }).map((it) => unitByNumber(it)!),
+          unitMultiplier: fc.constantFrom(1, 5),
           name: anyText,
         }),
         { nil: undefined },
@@ -204,7 +205,10 @@ function writeByLibrary({ overallCode, statuses, responseHeaders, dynamicMetadat
     overallCode,
     statuses: statuses.map(({ currentLimit, secondsUntilReset, ...status }) => ({
       code: status.code,
-      currentLimit: currentLimit === undefined ? null : { ...currentLimit, unit: currentLimit.unit.name },
+      currentLimit:
+        currentLimit === undefined
+          ? null
+          : { ...currentLimit, unit: currentLimit.unit.name, unitMultiplier: undefined },
       limitRemaining: status.limitRemaining,
       durationUntilReset: secondsUntilReset === undefined ? null : `${secondsUntilReset}s`,
     })),

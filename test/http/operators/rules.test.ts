@@ -24,7 +24,7 @@ descriptors:
     rate_limit: { unit: minute, requests_per_unit: 0 }
   - key: user
     value_to_metric: true
-    rate_limit: { unit: day, requests_per_unit: 2 }
+    rate_limit: { unit: day, unit_multiplier: 3, requests_per_unit: 2 }
     quota_mode: true
 `,
   'other.yaml': 'domain: a/b\ndescriptors:\n- key: k\n',
@@ -48,7 +48,15 @@ function ruleOf(place: string, fields: Readonly<Record<string, unknown>>) {
 }
 
 function limitOf(requestsPerUnit: number | null, unit: string | null, fields = {}) {
-  return { unlimited: false, unit, requestsPerUnit, name: '', replaces: [], ...fields };
+  return {
+    unlimited: false,
+    unit,
+    unitMultiplier: unit === null ? null : 1,
+    requestsPerUnit,
+    name: '',
+    replaces: [],
+    ...fields,
+  };
 }
 
 it('/api/rules is the tree of the active rules with their places, limits and flags, of all domains or one', async () => {
@@ -70,7 +78,7 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
     }),
     ruleOf('api/shop.yaml:15:10', {
       key: 'user',
-      limit: limitOf(2, 'DAY'),
+      limit: limitOf(2, 'DAY', { unitMultiplier: 3 }),
       quotaMode: true,
       valueToMetric: true,
       statisticsKey: 'shop.user',

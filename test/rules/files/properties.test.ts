@@ -18,6 +18,7 @@ const someKey = fc.constantFrom('a', 'b', '__proto__');
 
 const rateLimit = fc.record({
   unit: fc.option(fc.constantFrom(...UNITS), { nil: undefined }),
+  unitMultiplier: fc.constantFrom(1, 2, 10),
   requestsPerUnit: fc.integer({ min: 0, max: 4_294_967_295 }),
   unlimited: fc.boolean(),
   name: word,
@@ -65,10 +66,12 @@ function valid({ domain, descriptors }: DomainConfig): DomainConfig {
 
 function validRule({ rateLimit: limit, ...rule }: RuleConfig): RuleConfig {
   const unit = limit?.unlimited ? undefined : (limit?.unit ?? 'DAY');
+  const unitMultiplier = limit?.unlimited ? 1 : (limit?.unitMultiplier ?? 1);
+  const requestsPerUnit = limit?.unlimited ? 0 : (limit?.requestsPerUnit ?? 0);
   const replaces = limit?.replaces.filter((name) => name !== '' && name !== limit.name) ?? [];
   return {
     ...rule,
-    rateLimit: limit && { ...limit, unit, requestsPerUnit: limit.unlimited ? 0 : limit.requestsPerUnit, replaces },
+    rateLimit: limit && { ...limit, unit, unitMultiplier, requestsPerUnit, replaces },
     shareThreshold: rule.shareThreshold && rule.value.includes('*'),
     descriptors: rule.descriptors.slice(0, 3).map(validRule),
   };

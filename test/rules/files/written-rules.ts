@@ -16,9 +16,16 @@ function writtenRule({ key, value, rateLimit, descriptors, metadata, ...flags }:
   };
 }
 
-function writtenLimit({ unit, requestsPerUnit, replaces, ...rest }: NonNullable<RuleConfig['rateLimit']>): object {
+function writtenLimit({
+  unit,
+  unitMultiplier,
+  requestsPerUnit,
+  replaces,
+  ...rest
+}: NonNullable<RuleConfig['rateLimit']>): object {
   return withoutDefaults({
     ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
+    unit_multiplier: unitMultiplier === 1 ? undefined : unitMultiplier,
     requests_per_unit: rest.unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
   });
 }

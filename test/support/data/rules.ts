@@ -35,11 +35,11 @@ export function rulesetOf(domain: string, ...descriptors: readonly RuleSketch[])
 
 /** A `rate_limit` block, for example `limit(10, 'MINUTE')`. */
 export function limit(requestsPerUnit: number, unit: UnitName, more: Partial<RateLimitConfig> = {}): RateLimitConfig {
-  return { unit, requestsPerUnit, unlimited: false, name: '', replaces: [], ...more };
+  return { unit, unitMultiplier: 1, requestsPerUnit, unlimited: false, name: '', replaces: [], ...more };
 }
 
 export function unlimited(more: Partial<RateLimitConfig> = {}): RateLimitConfig {
-  return { unit: undefined, requestsPerUnit: 0, unlimited: true, name: '', replaces: [], ...more };
+  return { unit: undefined, unitMultiplier: 1, requestsPerUnit: 0, unlimited: true, name: '', replaces: [], ...more };
 }
 
 /** The lines of all rules as `/rlconfig` shows them. */

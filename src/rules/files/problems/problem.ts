@@ -37,6 +37,8 @@ export const PROBLEM_CODES = {
   'duplicate-descriptor': 'error',
   'invalid-unit': 'error',
   'unit-when-unlimited': 'error',
+  'invalid-unit-multiplier': 'error',
+  'window-too-long': 'error',
   'missing-requests-per-unit': 'error',
   'invalid-requests-per-unit': 'error',
   'empty-replaces': 'error',
