@@ -1,7 +1,7 @@
 import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { NEVER, concat, firstValueFrom, of } from 'rxjs';
+import { NEVER, Subject, concat, firstValueFrom, of } from 'rxjs';
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import type { DecisionError } from '../../../src/limiter/decision-error';
 import type { Connection } from '../../../src/sinks/counters/kvstore/connection';
@@ -98,13 +98,13 @@ it('a window whose time ends while it waits for a connection leaves it to the ne
   const connection = { isOpen: true, cut: () => undefined, ping: () => undefined } as Partial<Connection> as Connection;
   const statistics = new PoolStatistics(new Statistics(10), 'redis_pool');
   const outage = new ConditionLog(new RecordedLog(), { begins: 'an outage' });
-  const connect = () => concat(of(connection), NEVER);
-  const pool = new Pool({ connect, size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage });
-  let release = (): void => undefined;
-  const busy = pool.use(new Deadline(0), () => new Promise<void>((resolve) => (release = resolve)));
+  const options = { size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage };
+  const pool = new Pool({ ...options, connect: () => concat(of(connection), NEVER) });
+  const released$ = new Subject<void>();
+  const busy = pool.use(new Deadline(0), () => firstValueFrom(released$));
   // In a cluster a window that was sent to the wrong server first has less time left than those that are served.
   await expect(pool.use(new Deadline(1), () => Promise.resolve())).rejects.toMatchObject({ code: 'store_timeout' });
-  release();
+  released$.next();
   await busy;
   expect(await pool.use(new Deadline(0), () => Promise.resolve('served'))).toBe('served');
   pool.close();
