@@ -148,6 +148,16 @@ describe('checkResources', () => {
     expect([errors, warnings]).toEqual([[], [expect.stringMatching(warning)]]);
   });
 
+  test('gives no advice about files', () => {
+    const [empty, shop, again] = ['', 'shop', 'shop'].map((domain, i) => ruleResource(`r${i}`, domainConfig(domain)));
+    const { errors, warnings } = checkResources(response([empty!, shop!, again!]), false);
+    expect(errors).toEqual([expect.stringContaining('empty domain'), expect.stringContaining('duplicate domain')]);
+    expect(warnings).toEqual([expect.stringContaining('no descriptors'), expect.stringContaining('no descriptors')]);
+    // The words of the Go service.
+    const texts = [...errors, ...warnings].map((line) => line.replaceAll('config file', ''));
+    expect(texts.filter((line) => line.includes('file'))).toEqual([]);
+  });
+
   test('rejects metadata that is not JSON', () => {
     const { errors } = check({ key: 'a', rateLimit: limit(1, 'MINUTE'), metadata: { x: Infinity } });
     const message = 'error parsing metadata: JSON cannot represent the number `.inf`';

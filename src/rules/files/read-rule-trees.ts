@@ -113,7 +113,7 @@ function readDomain(context: ReadContext, root: YamlMap, { domains, mergeDomainC
 
 function reportEmptyDomain(fields: Fields<'top level'>): void {
   if (fields.isWrong('domain')) return;
-  const advice = 'Write `domain: <name>` at the top of the file.';
+  const advice = 'Set `domain` to the name that callers send.';
   fields.context.report(fields.keyOf('domain'), { ...EMPTY_DOMAIN, advice });
 }
 
@@ -121,7 +121,7 @@ function reportDuplicateDomain(fields: Fields<'top level'>, domain: string, firs
   fields.context.report(fields.get('domain')?.value ?? fields.start, {
     code: 'duplicate-domain',
     message: `duplicate domain '${showText(domain)}' in config file`,
-    advice: `${first.file} already describes this domain: join the files, or set MERGE_DOMAIN_CONFIG=true.`,
+    advice: `${first.file} already describes this domain: put all its rules there, or set MERGE_DOMAIN_CONFIG=true.`,
   });
 }
 
@@ -131,7 +131,7 @@ function reportNoDescriptors(fields: Fields<'top level'>): void {
   if (!isEmpty) return;
   fields.context.report(field?.key ?? fields.get('domain')?.value ?? FILE_START, {
     code: 'no-descriptors',
-    message: 'the file has no descriptors, so it limits nothing',
-    advice: 'Write rules under `descriptors`, or delete the file.',
+    message: 'the domain has no descriptors, so it limits nothing',
+    advice: 'Write rules under `descriptors`, or delete the domain.',
   });
 }

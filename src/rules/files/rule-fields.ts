@@ -65,7 +65,7 @@ export type FieldName<S extends Section, K extends FieldKind = FieldKind> = {
   string;
 
 const PLACES: Readonly<Record<Section, string>> = {
-  'top level': 'at the top level of the file',
+  'top level': 'at the top level',
   descriptor: 'in a descriptor',
   rate_limit: 'in `rate_limit`',
   replaces: 'in an entry of `replaces`',

@@ -146,7 +146,7 @@ test('several resources of one domain are rejected, or merged with MERGE_DOMAIN_
   const again = ruleResource('c', domainConfig('shop', { key: 'key', value: '*x' }));
   await using apart = await startSession();
   expect((await exchange(apart.stream, '1', [wide, first])).errorDetail?.message).toBe(
-    "resource 'b', domain: duplicate domain 'shop' in config file. resource 'a' already describes this domain: join the files, or set MERGE_DOMAIN_CONFIG=true.",
+    "resource 'b', domain: duplicate domain 'shop' in config file. resource 'a' already describes this domain: put all its rules there, or set MERGE_DOMAIN_CONFIG=true.",
   );
   await using session = await startSession({ mergeDomainConfigs: true });
   await exchange(session.stream, '1', [wide, first]);
