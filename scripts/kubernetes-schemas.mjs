@@ -2,7 +2,7 @@
 //
 // FOLDER has the schemas of one version of Kubernetes, for example kubernetes-json-schema/v1.37.0-local-strict of the Python package
 // kubernetes-validate; CRDS has the custom resource definitions of the Prometheus operator (example/prometheus-operator-crd in its
-// repository). Descriptions are left out, and what several kinds share is there once.
+// repository) and of the Gateway API (config/crd/standard). Descriptions are left out, and what several kinds share is there once.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parse } from 'yaml';
@@ -18,10 +18,15 @@ const KINDS = {
   'v1/ServiceAccount': 'io.k8s.api.core.v1.ServiceAccount',
   'apps/v1/Deployment': 'io.k8s.api.apps.v1.Deployment',
   'autoscaling/v2/HorizontalPodAutoscaler': 'io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler',
+  'networking.k8s.io/v1/Ingress': 'io.k8s.api.networking.v1.Ingress',
   'networking.k8s.io/v1/NetworkPolicy': 'io.k8s.api.networking.v1.NetworkPolicy',
   'policy/v1/PodDisruptionBudget': 'io.k8s.api.policy.v1.PodDisruptionBudget',
 };
-const CUSTOM = ['servicemonitors', 'prometheusrules'];
+const CUSTOM = [
+  'gateway.networking.k8s.io_grpcroutes',
+  'monitoring.coreos.com_prometheusrules',
+  'monitoring.coreos.com_servicemonitors',
+];
 
 const [folder, customs] = process.argv.slice(2);
 if (folder === undefined || customs === undefined) {
@@ -74,7 +79,7 @@ function strict(schema) {
 const kinds = Object.fromEntries(Object.entries(KINDS).map(([kind, name]) => [kind, { $ref: `${PREFIX}${name}` }]));
 const metadata = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 for (const name of CUSTOM) {
-  const { spec } = parse(readFileSync(join(customs, `monitoring.coreos.com_${name}.yaml`), 'utf8'));
+  const { spec } = parse(readFileSync(join(customs, `${name}.yaml`), 'utf8'));
   const version = spec.versions.find(({ storage }) => storage);
   const schema = strict(compact(version.schema.openAPIV3Schema));
   schema.properties.metadata = { $ref: `${PREFIX}${metadata}` };

@@ -4,6 +4,7 @@ import Ajv2020 from 'ajv/dist/2020';
 import { parse, stringify } from 'yaml';
 import { CHECK } from '../../src/cli/check/check';
 import { runOf } from '../cli/run-program';
+import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { DRAIN_DEADLINE } from '../../src/main/life';
 import { readSettings } from '../../src/settings/read-settings';
 import { parseNanoseconds } from '../../src/settings/values/duration';
@@ -87,7 +88,7 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
     using folder = new TemporaryFolder();
     const files = Object.entries(it_.ruleFiles ?? {});
     for (const [file, text] of files) folder.write(file, text);
-    expect(files.length > 0).toBe(['memory', 'redis', 'tls-workers'].includes(name));
+    expect(files.length > 0).toBe(['memory', 'redis', 'routed', 'tls-workers'].includes(name));
     const { exitCode, stdout } = await runOf(CHECK, [folder.base, '--strict']);
     if (files.length > 0) expect([exitCode, stdout]).toEqual([0, expect.stringContaining('0 warnings')]);
   });
@@ -211,6 +212,79 @@ describe('the variant redis', () => {
     ]);
     expect(redis.all('Secret')).toEqual([]);
   });
+});
+
+describe('the variant routed', () => {
+  const routed = renderingOf('routed');
+
+  it('has Services for HTTP and metrics, which are left out of the one for all', () => {
+    const services = routed.all('Service') as readonly { readonly metadata: Metadata; readonly spec: ServiceSpec }[];
+    expect(
+      services.map(({ metadata, spec }) => [metadata.name, spec.type, spec.ports.map(({ name }) => name)]),
+    ).toEqual([
+      ['weir', 'ClusterIP', ['grpc']],
+      ['weir-http', 'LoadBalancer', ['http']],
+      ['weir-metrics', 'ClusterIP', ['metrics']],
+    ]);
+    expect(services.map(({ spec }) => spec.loadBalancerSourceRanges)).toEqual([undefined, ['10.0.0.0/8'], undefined]);
+    const { selector } = routed.one('ServiceMonitor').spec as { selector: Selector };
+    const scraped = services.filter(({ metadata }) => selects(selector.matchLabels, metadata.labels));
+    expect(scraped.map(({ metadata }) => metadata.name)).toEqual(['weir-metrics']);
+  });
+
+  it('leads calls of the rate limit service from a Gateway and an Ingress to gRPC', () => {
+    const service = SHOULD_RATE_LIMIT.split('/')[1];
+    const [{ port }] = routed.services[0]!.ports as readonly [{ readonly port: number }];
+    expect(routed.one('GRPCRoute').spec).toEqual({
+      parentRefs: [{ name: 'edge', namespace: 'gateways', sectionName: 'grpc' }],
+      hostnames: ['weir.example.com'],
+      rules: [{ matches: [{ method: { service } }], backendRefs: [{ name: 'weir', port }] }],
+    });
+    const backend = { service: { name: 'weir', port: { name: 'grpc' } } };
+    expect(routed.one('Ingress').spec).toEqual({
+      ingressClassName: 'nginx',
+      tls: [{ hosts: ['weir.example.com'], secretName: 'weir-edge' }],
+      rules: [{ host: 'weir.example.com', http: { paths: [{ path: `/${service}`, pathType: 'Prefix', backend }] } }],
+    });
+  });
+});
+
+it('annotations and lifecycle hooks are where the values say, and nowhere else', () => {
+  const found = ['everything', 'routed'].flatMap((name) =>
+    renderingOf(name).manifests.flatMap(({ kind, metadata, spec }) => {
+      const { template } = Object(spec) as { readonly template?: { readonly metadata: Pick<Metadata, 'annotations'> } };
+      const all = { ...metadata.annotations, ...template?.metadata.annotations };
+      return Object.keys(all).map((annotation) => `${kind} ${metadata.name}: ${annotation}`);
+    }),
+  );
+  expect(found.toSorted()).toEqual([
+    'ConfigMap weir-limits-dashboard: grafana_folder',
+    'Deployment weir-limits: example.com/deployment',
+    'Deployment weir-limits: example.com/pod',
+    'Deployment weir-limits: kubectl.kubernetes.io/default-container',
+    'Deployment weir: kubectl.kubernetes.io/default-container',
+    'GRPCRoute weir: example.com/route',
+    'Ingress weir: nginx.ingress.kubernetes.io/backend-protocol',
+    'Pod weir-limits-test: helm.sh/hook',
+    'Pod weir-limits-test: helm.sh/hook-delete-policy',
+    'Pod weir-test: helm.sh/hook',
+    'Pod weir-test: helm.sh/hook-delete-policy',
+    'Service weir-http: example.com/json',
+    'Service weir-limits-headless: example.com/balanced',
+    'Service weir-limits: example.com/internal',
+    'ServiceAccount limits: example.com/account',
+  ]);
+  expect(renderingOf('everything').container.lifecycle).toEqual({ preStop: { sleep: { seconds: 1 } } });
+  expect(renderingOf('routed').container.lifecycle).toBeUndefined();
+});
+
+it('another value of a secret changes the Secret alone, so that no digest of it is anywhere and no Pod restarts', () => {
+  using folder = new TemporaryFolder();
+  const files = ['one', 'two'].map((word) =>
+    folder.write(`${word}.yaml`, `secrets: { OPERATOR_TOKEN: { value: a-token-of-${word}-operators } }`),
+  );
+  const [one, two] = render(files).map(({ manifests }) => manifests!);
+  expect(Object.keys(one!).filter((path) => one![path] !== two![path])).toEqual(['weir/templates/secret.yaml']);
 });
 
 describe.each(['redis', 'everything'])('the monitoring of the variant %s', (name) => {

@@ -37,6 +37,7 @@ export interface Container {
   readonly startupProbe: Probe;
   readonly livenessProbe: Probe;
   readonly readinessProbe: Probe;
+  readonly lifecycle?: unknown;
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
 }
 
@@ -64,7 +65,9 @@ export interface DeploymentSpec {
 }
 
 export interface ServiceSpec {
+  readonly type: string;
   readonly clusterIP?: string;
+  readonly loadBalancerSourceRanges?: readonly string[];
   readonly selector: Labels;
   readonly ports: readonly {
     readonly name: string;

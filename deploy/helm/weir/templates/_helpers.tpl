@@ -114,8 +114,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.enabled) }}
 {{- fail "metrics.serviceMonitor.enabled needs metrics.enabled=true: there is nothing to scrape" }}
 {{- end }}
-{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.service.metrics) }}
-{{- fail "metrics.serviceMonitor.enabled needs service.metrics=true: Prometheus scrapes the port of the Service" }}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.service.metrics) (not (hasKey .Values.service.separate "metrics")) }}
+{{- fail "metrics.serviceMonitor.enabled needs service.metrics=true or service.separate.metrics: Prometheus scrapes the port of a Service" }}
+{{- end }}
+{{- if and (hasKey .Values.service.separate "metrics") (not .Values.metrics.enabled) }}
+{{- fail "service.separate.metrics needs metrics.enabled=true: no listener would be behind it" }}
 {{- end }}
 {{- if and (eq .Values.probes.port "debug") (has .Values.debug.host (list "127.0.0.1" "::1" "localhost")) }}
 {{- fail "probes.port=debug needs a debug.host that the kubelet reaches, such as 0.0.0.0: protect the port by networkPolicy.enabled" }}
