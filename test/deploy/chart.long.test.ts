@@ -234,7 +234,7 @@ describe('the variant routed', () => {
 
   it('leads calls of the rate limit service from a Gateway and an Ingress to gRPC', () => {
     const service = SHOULD_RATE_LIMIT.split('/')[1];
-    const [{ port }] = routed.services[0]!.ports as readonly [{ readonly port: number }];
+    const { port } = routed.services[0]!.ports[0]!;
     expect(routed.one('GRPCRoute').spec).toEqual({
       parentRefs: [{ name: 'edge', namespace: 'gateways', sectionName: 'grpc' }],
       hostnames: ['weir.example.com'],
