@@ -7,6 +7,7 @@ import { HTTP2_FRAMES } from './programs/http2-frames';
 import { HTTP_REQUESTS } from './programs/http-requests';
 import { LARGE_MESSAGES, OTHER_MESSAGES } from './programs/messages';
 import { FILES, MANAGEMENT_SERVER, PROCESS } from './programs/surroundings';
+import { STORES } from './programs/stores';
 import { startTarget } from './start-target';
 import { WellBehavedClient } from './well-behaved-client';
 
@@ -21,6 +22,7 @@ export const ATTACKS: Readonly<Record<string, Readonly<Record<string, Attack>>>>
   'HTTP/1.1 requests': HTTP_REQUESTS,
   Files: FILES,
   'A management server that sends without pause': MANAGEMENT_SERVER,
+  'A store that names or announces too much': STORES,
   'Outputs, signals and clock': PROCESS,
 };
 

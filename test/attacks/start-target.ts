@@ -23,10 +23,10 @@ export async function startTarget(attack: Attack): Promise<Target & AsyncDisposa
   try {
     const rules = use(await RuleFolder.with({ 'well-behaved.yaml': WELL_BEHAVED_RULES, ...attack.rules }));
     const env: Record<string, string> = { ...rules.env, ...attack.settings };
-    if (attack.store === 'redis') {
-      const { address } = use(await RedisProcess.start());
-      Object.assign(env, { BACKEND_TYPE: 'kvstore', KVSTORE_URL: address });
-    }
+    const redis = attack.store === 'redis' || attack.front !== undefined ? use(await RedisProcess.start()) : undefined;
+    const front = redis && attack.front && use(await attack.front(redis));
+    if (redis !== undefined)
+      Object.assign(env, { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address }, front?.settings);
     const outputs: { stdout?: number; stderr?: number } = {};
     if (attack.unread !== undefined) outputs[attack.unread] = use(new NamedPipe()).writer;
     const ca = attack.isTls === true ? writeCertificate(rules.root, env) : undefined;
@@ -35,7 +35,11 @@ export async function startTarget(attack: Attack): Promise<Target & AsyncDisposa
     if (server !== undefined) Object.assign(env, xdsSettings(server.address));
     void stream?.then((ads) => ads.send('0', [WELL_BEHAVED_RESOURCE]));
     const weir = use(await WeirProcess.start({ env, outputs }));
-    const more = { ...(ca !== undefined && { ca }), ...(stream !== undefined && { ads: await stream }) };
+    const more = {
+      ...(ca !== undefined && { ca }),
+      ...(stream !== undefined && { ads: await stream }),
+      ...(front && { front }),
+    };
     return { weir, ports: weir.ports, rules, ...more, [Symbol.asyncDispose]: dispose };
   } catch (error) {
     await dispose();

@@ -8,7 +8,7 @@ import { LaneClient } from '../../support/clients/lane-client';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
-import { type Reply, CommandServer } from '../../support/servers/command-server';
+import { type Reply, CommandServer, loopback } from '../../support/servers/command-server';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { GIVE_UP, connected, instance, nextCount } from './options';
@@ -280,5 +280,56 @@ describe('the slots of a cluster', () => {
     await expect(connected(main, { startup: GIVE_UP })).rejects.toThrow(
       `no cluster node returned the slots (${nodes.address(0)}: the list of slots is empty)`,
     );
+  });
+});
+
+describe('a cluster without bounds', () => {
+  /** Nodes at many addresses of this machine, which are one server. */
+  class Everywhere extends CommandServer {
+    readonly addresses = new Set<string>();
+
+    constructor(answer: (name: string, key: string, client: Socket) => Reply | Promise<Reply> | undefined) {
+      super((name, args, client) => {
+        this.addresses.add(client.localAddress!);
+        return answer(name, args[2] ?? '', client) ?? (name.startsWith('eval') ? [1] : 'PONG');
+      });
+    }
+  }
+
+  const LINE = 'the cluster names more nodes than are used; calls with keys on the others fail';
+
+  it('with 8,000 nodes has 1,000 of them used, and calls for keys on the others fail', async () => {
+    await using nodes: Everywhere = await new Everywhere((name) => {
+      if (name !== 'cluster') return undefined;
+      return Array.from({ length: 8_000 }, (_, index) => [2 * index, 2 * index + 1, [loopback(index), nodes.port]]);
+    }).listen(0, '0.0.0.0');
+    const log = new RecordedLog();
+    const counters = await countersAt(`${loopback(0)}:${nodes.port}`, { poolSize: 1 }, log);
+    await until('1,000 nodes are connected to', () => nodes.addresses.size >= 1_000);
+    const keys = Array.from({ length: 100 }, (_, index) => `key_${index}`);
+    const counts = await apply(counters, ...keys.map((key) => operation(key, 1)));
+    const missing = expect.objectContaining({ code: 'store_failed' }) as object;
+    expect(counts).toEqual(keys.map((key) => (keySlot(key) < 2_000 ? 1 : missing)));
+    expect(counts).toContain(1);
+    expect(nodes.addresses.size).toBe(1_000);
+    expect(log.lines.filter(({ message }) => message === LINE)).toMatchObject([{ fields: { nodes: 8_000 } }]);
+  });
+
+  it('that redirects each key to a new node has 1,000 nodes used until the slots are read again', async () => {
+    let reads = 0;
+    await using nodes: Everywhere = await new Everywhere((name, key, client) => {
+      // Later reads of the slots are not answered.
+      if (name === 'cluster') {
+        return (reads += 1) > 1 ? new Promise(() => undefined) : [[0, 16_383, [loopback(0), nodes.port]]];
+      }
+      const isCount = name.startsWith('eval') && client.localAddress === loopback(0);
+      return isCount ? new Error(`MOVED ${keySlot(key)} ${loopback(1 + Number(key))}:${nodes.port}`) : undefined;
+    }).listen(0, '0.0.0.0');
+    const log = new RecordedLog();
+    const counters = await countersAt(`${loopback(0)}:${nodes.port}`, { poolSize: 1 }, log);
+    const counts = await apply(counters, ...Array.from({ length: 1_100 }, (_, index) => operation(`${index}`, 1)));
+    expect(counts.filter((count) => count === 1)).toHaveLength(999);
+    expect(nodes.addresses.size).toBe(1_000);
+    expect(log.lines.filter(({ message }) => message === LINE)).toHaveLength(1);
   });
 });

@@ -5,7 +5,7 @@ import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deploy
 import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
-import { CommandServer, encode } from '../../support/servers/command-server';
+import { type Reply, CommandServer, encode, loopback } from '../../support/servers/command-server';
 import { SilentPeer } from '../../support/servers/silent-peer';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
@@ -20,6 +20,8 @@ class FakeSentinel extends CommandServer {
   queries = 0;
   /** Queries are answered, with the master at their arrival, when this has resolved. */
   held: Promise<unknown> = Promise.resolve();
+  /** The sentinels that it names. */
+  others: readonly Reply[] = [];
 
   constructor(public master: Master) {
     super((name, args, client) => {
@@ -29,7 +31,7 @@ class FakeSentinel extends CommandServer {
         return ['subscribe', args[0] ?? '', 1];
       }
       if (name !== 'sentinel') return 'PONG';
-      if (args[0]?.toLowerCase() !== 'get-master-addr-by-name') return [];
+      if (args[0]?.toLowerCase() !== 'get-master-addr-by-name') return this.others;
       this.queries += 1;
       const port = String(this.master.port);
       return this.held.then(() => ['127.0.0.1', port]);
@@ -200,6 +202,47 @@ describe('a sentinel', () => {
     await until('both connections are open again', async () => (await clientsOf(current)) === 2);
     for (let hit = 0; hit < 20; hit += 1) await apply(counters, operation('hits', 1));
     expect(await hitsOn(old)).toBe(before);
+  });
+});
+
+describe('a sentinel without bounds', () => {
+  it('that names 20,000 others has 32 of them queried, and the others counted in one line', async () => {
+    const [dead] = await freePorts(1);
+    const addresses = new Set<string>();
+    const named = await new CommandServer((_name, _args, client) => {
+      addresses.add(client.localAddress!);
+      return new Error('ERR no sentinel');
+    }).listen(0, '0.0.0.0');
+    disposed.push(named);
+    const [sentinel] = await sentinelsOf({ port: dead });
+    sentinel.others = Array.from({ length: 20_000 }, (_, index) => ['ip', loopback(index), 'port', `${named.port}`]);
+    const log = new RecordedLog();
+    countersFor([sentinel], { poolSize: 1 }, log);
+    // The master cannot be connected to, so all that are known are queried in turn.
+    const before = await until('the sentinel is queried', () => sentinel.queries);
+    await until('it is queried again after the others', () => sentinel.queries > before + 3);
+    expect(addresses.size).toBe(32);
+    const line = 'a sentinel names more sentinels than are used';
+    expect(log.lines.filter(({ message }) => message === line)).toMatchObject([
+      { fields: { sentinel: sentinel.address, left_out: 19_968 } },
+    ]);
+  });
+
+  it('that announces 40,000 masters has the first and the last followed, and the others counted in one line', async () => {
+    const [sentinel] = await sentinelsOf(old);
+    const log = new RecordedLog();
+    const counters = countersFor([sentinel], { poolSize: 1 }, log);
+    await until('the subscription', () => sentinel.subscribers === 1);
+    const [first, second] = await freePorts(2);
+    for (let round = 0; round < 20_000; round += 1) {
+      for (const port of [first, second]) sentinel.announce({ port });
+    }
+    sentinel.announce(current);
+    expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
+    const line = 'a sentinel announces masters without pause; the newest of each second is used';
+    const [{ fields }, ...others] = log.lines.filter(({ message }) => message === line) as [(typeof log.lines)[0]];
+    expect(others).toEqual([]);
+    expect(fields).toMatchObject({ sentinel: sentinel.address, left_out: expect.any(Number) as number });
   });
 });
 

@@ -37,6 +37,11 @@ export class CommandServer extends LocalServer {
   }
 }
 
+/** One of many addresses of this machine. @param index from 0 on */
+export function loopback(index: number): string {
+  return `127.1.${Math.floor(index / 250)}.${(index % 250) + 1}`;
+}
+
 export function encode(reply: Reply): string {
   if (typeof reply === 'number') return `:${reply}\r\n`;
   if (typeof reply === 'string') return `$${Buffer.byteLength(reply)}\r\n${reply}\r\n`;

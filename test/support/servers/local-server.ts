@@ -17,9 +17,12 @@ export class LocalServer implements AsyncDisposable {
     });
   }
 
-  /** @param at a port of 127.0.0.1, by default a free one, or the path of a Unix socket */
-  async listen(at: number | string = 0): Promise<this> {
-    this.#server.listen(typeof at === 'number' ? { port: at, host: '127.0.0.1' } : { path: at });
+  /**
+   * @param at a port, by default a free one, or the path of a Unix socket
+   * @param host of the port; `0.0.0.0`: all addresses that begin with 127 are its own
+   */
+  async listen(at: number | string = 0, host = '127.0.0.1'): Promise<this> {
+    this.#server.listen(typeof at === 'number' ? { port: at, host } : { path: at });
     await once(this.#server, 'listening');
     return this;
   }

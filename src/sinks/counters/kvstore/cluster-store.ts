@@ -1,6 +1,7 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import type { DecisionError } from '../../../limiter/decision-error';
+import type { ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { decideGuards, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';
@@ -10,11 +11,13 @@ import { isReply, replyCode, slotUnassigned, timedOut } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
 import { type SendCommand, type StepResult, commandsOn } from './commands';
-import type { Instance, Store } from './instance';
+import { type Instance, type Store, QUIET } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
 /** How often an operation is redirected at most. */
 const MAX_REDIRECTS = 5;
+/** Most nodes that are connected to, as many as the specification of Redis Cluster recommends. More are a mistake or an attack. */
+const MAX_NODES = 1000;
 
 /** Where an operation goes: to the owner of its slot or, while the slot moves, to the node that imports it (ASK redirect). */
 class Route {
@@ -61,6 +64,7 @@ export class ClusterStore implements Store {
   readonly #lanes: CounterInstance;
   /** For keys whose slot no node holds: their operations fail. */
   readonly #unassigned: CounterLane;
+  readonly #tooManyNodes: ConditionLog;
   readonly #subscription = new Subscription();
 
   constructor(seeds: readonly Server[], instance: Instance) {
@@ -75,6 +79,12 @@ export class ClusterStore implements Store {
     this.#slots = new SlotReader(seeds, instance, (error) => {
       unknown.because(error.message);
       this.#failures$.next(error);
+    });
+    this.#tooManyNodes = instance.conditionLog({
+      begins: 'the cluster names more nodes than are used; calls with keys on the others fail',
+      ends: 'the cluster names no more nodes than are used',
+      fields: { used: MAX_NODES },
+      quiet: QUIET,
     });
     instance.onReadonly = () => this.#slots.refresh();
     this.#subscription.add(
@@ -162,7 +172,9 @@ export class ClusterStore implements Store {
     { route: { server, isAsking }, mayRedirect }: { readonly route: Route; readonly mayRedirect: boolean },
   ): Promise<readonly (T | DecisionError | Route)[]> {
     try {
-      return await this.#nodeAt(server).pool.use(deadline, async (connection) => {
+      const node = this.#nodeAt(server);
+      if (node === undefined) throw slotUnassigned();
+      return await node.pool.use(deadline, async (connection) => {
         const results = await send(indices, connection, isAsking);
         return results.map((result, position) => {
           if (!(result instanceof Error)) return result;
@@ -184,7 +196,7 @@ export class ClusterStore implements Store {
     const redirect = isReply(error) ? readRedirect(error, server) : undefined;
     if (redirect === undefined) return undefined;
     const node = this.#nodeAt(redirect.server);
-    if (redirect.kind === 'ASK') return node.askingRoute;
+    if (redirect.kind === 'ASK' || node === undefined) return node?.askingRoute;
     // This slot only: the reply does not say how much of the slot's range has moved.
     this.#owners[keySlot(key)] = node;
     this.#slots.refresh();
@@ -193,26 +205,29 @@ export class ClusterStore implements Store {
 
   /** Drains the pools of nodes that hold no slots any more, and connects to new ones. */
   #assign(ranges: readonly SlotRange[]): void {
-    const owners = new Set<ClusterNode>();
+    const named = new Set(ranges.map(({ master }) => nameOf(master)));
+    const leaving = [...this.#nodes].filter(([name]) => !named.has(name));
+    for (const [name] of leaving) this.#nodes.delete(name);
+    if (named.size <= MAX_NODES) this.#tooManyNodes.ended();
+    else this.#tooManyNodes.occurred({ nodes: named.size });
     this.#owners.fill(undefined);
-    for (const { first, last, master } of ranges) {
-      const node = this.#nodeAt(master);
-      owners.add(node);
-      this.#owners.fill(node, first, last + 1);
-    }
-    for (const [name, node] of this.#nodes) {
-      if (owners.has(node)) continue;
-      this.#nodes.delete(name);
-      node.retired$.next();
-      node.pool.drain();
+    for (const { first, last, master } of ranges) this.#owners.fill(this.#nodeAt(master), first, last + 1);
+    for (const [, { retired$, pool }] of leaving) {
+      retired$.next();
+      pool.drain();
     }
     this.#update();
   }
 
-  #nodeAt(server: Server): ClusterNode {
+  /** The node, connected to if it is a new one; undefined: there are too many. */
+  #nodeAt(server: Server): ClusterNode | undefined {
     const name = nameOf(server);
     const known = this.#nodes.get(name);
     if (known !== undefined) return known;
+    if (this.#nodes.size >= MAX_NODES) {
+      this.#tooManyNodes.occurred({ nodes: this.#nodes.size + 1 });
+      return undefined;
+    }
     const pool = this.#instance.openPool(name, () => this.#instance.connect(server));
     const retired$ = new Subject<void>();
     const [route, askingRoute] = [new Route(server, false), new Route(server, true)];

@@ -42,7 +42,7 @@ export interface InstanceParts {
 }
 
 /** The time without an error reply after which a store counts as recovered. */
-const QUIET = { milliseconds: 1000, now: () => performance.now() };
+export const QUIET = { milliseconds: 1000, now: () => performance.now() };
 
 /** Codes of errors that concern one key and not the server. */
 const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);

@@ -2,8 +2,11 @@ import {
   BehaviorSubject,
   EMPTY,
   type Observable,
+  Subject,
   Subscription,
+  asyncScheduler,
   catchError,
+  concatMap,
   defer,
   filter,
   ignoreElements,
@@ -15,6 +18,7 @@ import {
   switchMap,
   take,
   tap,
+  throttleTime,
   timer,
 } from 'rxjs';
 import type { ConditionLog } from '../../../streams/condition-log';
@@ -28,6 +32,11 @@ import type { Instance } from './instance';
 
 /** How soon a subscription that a sentinel has rejected is tried again, in milliseconds. */
 const RESUBSCRIBE = 5000;
+
+/** Most sentinels that are queried because another one has named them. */
+const MAX_NAMED = 32;
+/** Least time between two announcements of a sentinel that are followed, in milliseconds. */
+const FOLLOW_INTERVAL = 1000;
 
 /** What a sentinel has replied: the master, and the other sentinels that it can reach. */
 interface Answer {
@@ -52,6 +61,7 @@ export class Sentinels {
   #sentinels: readonly Server[];
   /** Queries the sentinels for the master; concurrent subscribers share one query. */
   readonly #queries$: Observable<void>;
+  readonly #tooMany: ConditionLog;
   readonly #subscription = new Subscription();
 
   constructor(servers: Extract<StoreServers, { kind: 'sentinel' }>, instance: Instance) {
@@ -59,6 +69,9 @@ export class Sentinels {
     this.#servers = servers;
     this.#sentinels = servers.sentinels;
     this.#queries$ = defer(() => this.#query()).pipe(share());
+    this.#tooMany = instance.conditionLog({
+      begins: 'a sentinel names more sentinels than are used',
+    });
     instance.onReadonly = (server) => {
       this.#reject(server);
       this.#queryNow();
@@ -127,10 +140,13 @@ export class Sentinels {
       problem: `no sentinel returned the address of the master ${masterName}`,
     }).pipe(
       map(({ server, answer }) => {
+        const named = answer.others.slice(0, MAX_NAMED);
+        const leftOut = answer.others.length - named.length;
+        if (leftOut > 0) this.#tooMany.occurred({ sentinel: nameOf(server), left_out: leftOut });
         // Those before it did not answer.
         const from = this.#sentinels.findIndex((each) => nameOf(each) === nameOf(server));
         const order = [...this.#sentinels.slice(from), ...this.#sentinels.slice(0, from)];
-        const known = new Map([...sentinels, ...answer.others, server].map((each) => [nameOf(each), each]));
+        const known = new Map([...sentinels, ...named, server].map((each) => [nameOf(each), each]));
         const kept = order.filter((each) => known.delete(nameOf(each)));
         this.#sentinels = [...kept, ...known.values()];
         const current = this.#master$.value;
@@ -151,20 +167,22 @@ export class Sentinels {
       fields: { sentinel: nameOf(sentinel) },
     });
     const limit = queryTimeout(this.#instance.options.timeout);
-    return defer(() => this.#instance.connectToSentinel(sentinel, limit)).pipe(
+    const messages$ = new Subject<string>();
+    const connection$ = defer(() => this.#instance.connectToSentinel(sentinel, limit)).pipe(
       switchMap((connection) =>
         merge(
-          this.#subscribe(connection, sentinel, rejection),
+          this.#subscribe(connection, messages$, rejection),
           interval(HEARTBEAT).pipe(tap(() => connection.ping(HEARTBEAT))),
         ),
       ),
       retry({ delay: (_, attempt) => timer(RECONNECT(attempt)), resetOnSuccess: true }),
     );
+    return merge(this.#follow(messages$, sentinel), connection$);
   }
 
-  async #subscribe(connection: Connection, sentinel: Server, rejection: ConditionLog): Promise<void> {
+  async #subscribe(connection: Connection, messages$: Subject<string>, rejection: ConditionLog): Promise<void> {
     try {
-      await connection.subscribe('+switch-master', (message) => this.#announced(message, sentinel));
+      await connection.subscribe('+switch-master', (message) => messages$.next(message));
       rejection.ended();
     } catch (error) {
       if (!isReply(error)) throw error;
@@ -175,15 +193,33 @@ export class Sentinels {
     this.#queryNow();
   }
 
-  /** @param message the name of the master, its old host and port, and the new ones */
-  #announced(message: string, sentinel: Server): void {
-    const [name, , , host, port] = message.split(' ');
-    const master = serverOf(host, port);
-    if (name !== this.#servers.masterName || master === undefined) return;
-    // The others may not know of it yet.
-    this.#sentinels = [sentinel, ...this.#sentinels.filter((each) => nameOf(each) !== nameOf(sentinel))];
-    this.#master$.next(master);
+  /** Follows the first announcement of a sentinel and then, once a second, the newest. */
+  #follow(messages$: Observable<string>, sentinel: Server): Observable<unknown> {
+    const tooMany = this.#instance.conditionLog({
+      begins: 'a sentinel announces masters without pause; the newest of each second is used',
+      fields: { sentinel: nameOf(sentinel) },
+    });
+    let received = 0;
+    return messages$.pipe(
+      concatMap((message) => announcedMaster(message, this.#servers.masterName)),
+      tap(() => (received += 1)),
+      throttleTime(FOLLOW_INTERVAL, asyncScheduler, { leading: true, trailing: true }),
+      tap((master) => {
+        if (received > 1) tooMany.occurred({ left_out: received - 1 });
+        received = 0;
+        // The others may not know of it yet.
+        this.#sentinels = [sentinel, ...this.#sentinels.filter((each) => nameOf(each) !== nameOf(sentinel))];
+        this.#master$.next(master);
+      }),
+    );
   }
+}
+
+/** @param message the name of the master, its old host and port, and the new ones */
+function announcedMaster(message: string, masterName: string): readonly Server[] {
+  const [name, , , host, port] = message.split(' ', 5);
+  const master = serverOf(host, port);
+  return name !== masterName || master === undefined ? [] : [master];
 }
 
 async function askFor(masterName: string, connection: Connection): Promise<Answer> {

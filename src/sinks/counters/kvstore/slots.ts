@@ -10,6 +10,9 @@ const REFRESH_INTERVAL = 5000;
 /** Least time between two reads, in milliseconds. */
 const MIN_INTERVAL = 100;
 
+/** Most nodes that are queried for one read, in addition to the configured ones: each may take until its timeout. */
+const MAX_QUERIED = 8;
+
 /** A range of slots, both ends included, and the server that holds it. */
 export interface SlotRange {
   readonly first: number;
@@ -64,7 +67,8 @@ export class SlotReader {
         function isQueried(master: Server): boolean {
           return nameOf(master) === nameOf(server);
         }
-        this.#nodes = [...masters.filter((master) => !isQueried(master)), ...masters.filter(isQueried)];
+        const others = masters.filter((master) => !isQueried(master)).slice(0, MAX_QUERIED - 1);
+        this.#nodes = [...others, server];
         return answer;
       }),
     );
