@@ -192,6 +192,31 @@ describe('the decision path', () => {
     },
   );
 
+  it.each([
+    ['when it is decided', '-----(r|)', '', [0, 0], [1, 1]],
+    ['when the store has failed', '-----#', '', [0, 0], [1, 0]],
+    ['when it is cancelled, once', '-----(r|)', '-----c', [1, 0], [1, 1]],
+    ['when it is cancelled, also if the store fails', '-----#', '-----c', [1, 0], [1, 0]],
+  ])('counts the hits of a call %s', (_, reply, cancels, before, after) => {
+    scenario(
+      ({ cold }) =>
+        () =>
+          cold(reply, { r: [1] }, TIMEOUT),
+      ({ cold, flush }, service) => {
+        const { statistics } = service;
+        const seen: unknown[] = [];
+        const pending = service.decide(request('shop', ['k=a']), SILENT);
+        cold(cancels).subscribe(() => pending.cancel('cancelled'));
+        cold('------r-------r').subscribe(() => {
+          const { totalHits, withinLimit } = statistics.rule('shop.k');
+          seen.push([totalHits, withinLimit]);
+        });
+        flush();
+        expect(seen).toEqual([before, after]);
+      },
+    );
+  });
+
   it('reports an observer that throws, and delivers the other outcomes of its window', () => {
     scenario(fresh, ({ flush }, service) => {
       const broken = new Error('socket closed');

@@ -82,6 +82,7 @@ export class Decision {
   /** {@link OverLimitCache.removals} when its operations were made. */
   readonly #removals: number;
   #isOver = false;
+  #hasFailed = false;
 
   constructor(
     context: DecisionContext,
@@ -142,9 +143,15 @@ export class Decision {
     };
   }
 
-  /** There will be no verdict. The store may have subtracted negative hits all the same: it may have failed only to say so in time. */
+  /**
+   * The store has failed, or the caller did not wait for it. The hits of the call count all the same. The store may have subtracted negative
+   * ones: it may have failed only to say so in time. For a caller that did not wait, there may be a verdict, too.
+   */
   failed(): void {
     for (const limited of this.operations) if (limited.isNegative) this.#forget(limited);
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    for (const { limited } of this.#resolutions) if (limited !== undefined) countHits(limited);
   }
 
   #forget({ key }: LimitedDescriptor): void {
@@ -179,6 +186,8 @@ export class Decision {
 
   #judge(limited: LimitedDescriptor): boolean {
     const { applied, statistics, callHits } = limited;
+    // Only here, not before the store is asked, so that at any time the statistics of a rule agree.
+    if (!this.#hasFailed) countHits(limited);
     if (limited.isNegative) {
       // A decision that was counted before it, and settled since, may have added the key again.
       this.#forget(limited);
@@ -196,6 +205,11 @@ export class Decision {
     }
     return isOver;
   }
+}
+
+function countHits({ isNegative, statistics, callHits }: LimitedDescriptor): void {
+  if (isNegative) statistics.totalNegativeHits += callHits;
+  else statistics.totalHits += callHits;
 }
 
 /** Whether the status of a descriptor counts as that of a quota: see {@link OverallCode}. */

@@ -162,7 +162,7 @@ export class Limiter {
     return { kind: 'limited', limited, rule: undefined };
   }
 
-  /** Counts the hits, consults the local cache, and returns the remaining operations for the store. */
+  /** Consults the local cache, and returns the remaining operations for the store. */
   #operations(resolutions: readonly Resolution[], nowSeconds: number): readonly LimitedDescriptor[] {
     const { overLimitCache } = this.#context;
     // Mostly of its final length: V8 makes room for 17 elements when one is added to an empty array.
@@ -172,13 +172,8 @@ export class Limiter {
     for (const resolution of resolutions) {
       const { limited } = resolution;
       if (limited === undefined) continue;
-      if (limited.isNegative) {
-        limited.statistics.totalNegativeHits += limited.callHits;
-        overLimitCache.remove(limited.key);
-      } else {
-        limited.statistics.totalHits += limited.callHits;
-        limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
-      }
+      if (limited.isNegative) overLimitCache.remove(limited.key);
+      else limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
       if (limited.overByLocalCache) {
         isAnyOver = true;
         continue;

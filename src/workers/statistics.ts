@@ -94,12 +94,14 @@ export class StatisticsReporter {
   }
 }
 
-/** The changes, in messages of bounded size. */
+/** The changes, in messages of bounded size: those of a rule in one, so that they never disagree, also when the worker ends. */
 function* growthsOf(changes: readonly Change[]): Generator<Growth, void, void> {
   let growth: Growth = { counters: [], rules: [] };
   let size = 0;
   for (const { name, tags, delta, rule, position } of changes) {
-    if (size >= MESSAGE_SIZE) {
+    // The statistics of a rule follow one another.
+    const isNext = rule === undefined || growth.rules.at(-1)?.[0] !== rule.name;
+    if (isNext && size >= MESSAGE_SIZE) {
       yield growth;
       growth = { counters: [], rules: [] };
       size = 0;
@@ -107,8 +109,7 @@ function* growthsOf(changes: readonly Change[]): Generator<Growth, void, void> {
     size += name.length;
     if (rule === undefined) growth.counters.push([joinTags(name, tags), delta]);
     else {
-      // The statistics of a rule follow one another.
-      if (growth.rules.at(-1)?.[0] !== rule.name) growth.rules.push([rule.name, NOTHING.slice(), rule.rollUp ?? null]);
+      if (isNext) growth.rules.push([rule.name, NOTHING.slice(), rule.rollUp ?? null]);
       (growth.rules.at(-1) as RuleGrowth)[1][position % RULE_STATS.length] = delta;
     }
   }

@@ -41,7 +41,7 @@ it.each(['1', '2'])(
   async (WORKERS) => {
     await using shop = await Shop.start({ env: { KVSTORE_PIPELINE_WINDOW: '4s', WORKERS } });
     const inFlight = shop.hit();
-    await shop.counted();
+    await shop.called();
     let changes = 0;
     await using editing = new Load(async () => {
       changes += 1;
@@ -135,7 +135,7 @@ it('two instances that are restarted one after the other under load fail no call
   async function restart(shop: Shop): Promise<Shop> {
     await shop.drain();
     const next = await Shop.start({ env: { GRPC_PORT: String(shop.weir.ports.grpc) } });
-    await next.counted();
+    await next.called();
     return next;
   }
   await using nextOne = await restart(one);

@@ -14,7 +14,7 @@ describe('the service on a termination signal', () => {
     await using shop = await Shop.start({ env: { KVSTORE_PIPELINE_WINDOW: '60s' } });
     const { weir } = shop;
     const lost = shop.hit().catch((error: unknown) => error);
-    await shop.counted();
+    await shop.called();
     weir.signal('SIGTERM');
     const health = await weir.until('the health to turn', async () => {
       const response = await weir.http('/healthcheck');

@@ -101,10 +101,10 @@ describe('the service with two instances that have their own credentials, TLS an
   it('counts each call that a client resets while the store hangs as an error of the store', async () => {
     const CALLS = 20;
     async function count(name: string): Promise<number> {
-      return (await weir.statistics()).get(`ratelimit.service.${name}`) ?? 0;
+      return (await weir.statistics()).get(name) ?? 0;
     }
-    const begun = 'rate_limit.shop.day.total_hits';
-    const errors = 'call.should_rate_limit.redis_error';
+    const begun = 'ratelimit_server.ShouldRateLimit.total_requests';
+    const errors = 'ratelimit.service.call.should_rate_limit.redis_error';
     const before = [await count(begun), await count(errors)] as const;
     using connection = new Http2Connection(weir.grpcAddress);
     main.signal('SIGSTOP');

@@ -37,10 +37,10 @@ export class Shop implements AsyncDisposable {
     return this.weir.http('/json', { method: 'POST', body, headers });
   }
 
-  /** Waits until calls in flight have been counted. */
-  counted(): Promise<boolean> {
-    const name = 'ratelimit.service.rate_limit.shop.user.total_hits';
-    return this.weir.until('a call to be counted', async () => (await this.weir.statistics()).has(name));
+  /** Waits until a call is in flight, or was. */
+  called(): Promise<boolean> {
+    const name = 'ratelimit_server.ShouldRateLimit.total_requests';
+    return this.weir.until('a call to be handled', async () => ((await this.weir.statistics()).get(name) ?? 0) > 0);
   }
 
   /** Sends calls, each of which is answered and logged in some kilobytes, until lines of an output that is not read are dropped. */

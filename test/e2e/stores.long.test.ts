@@ -24,7 +24,7 @@ it('a service whose only connection is busy fails calls with RESOURCE_EXHAUSTED,
   await using shop = await Shop.start({ env: { ...store, KVSTORE_TIMEOUT: '20s', ...policy } });
   server.signal('SIGSTOP');
   const first = shop.hit();
-  await shop.counted();
+  await shop.called();
   await expect(shop.hit()).rejects.toMatchObject({
     code: RESOURCE_EXHAUSTED,
     details: 'every connection to the counter store was busy',

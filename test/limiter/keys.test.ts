@@ -55,9 +55,10 @@ describe('a counter and its statistics', () => {
       service,
       keysOf: (...values: readonly string[]) => {
         service.moved();
-        const { operations } = service.limiter.begin(request('shop', [textOf(values)]), service.ruleset, service.now);
+        const decision = service.limiter.begin(request('shop', [textOf(values)]), service.ruleset, service.now);
+        decision.failed();
         const counted = Object.keys(service.moved()).map((name) => name.replace('.total_hits', ''));
-        return [operations[0]?.key, ...counted];
+        return [decision.operations[0]?.key, ...counted];
       },
     };
   }

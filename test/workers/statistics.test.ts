@@ -133,6 +133,28 @@ describe('the merged statistics of workers', () => {
     expect([isSame, statistics.rules.length]).toEqual([true, 71]);
   });
 
+  it('agree with each other for each rule after every message, so also when a worker ends between two', async () => {
+    const worker = new Statistics(10);
+    const statistics = new Statistics(10);
+    const pair = channelPair();
+    opened.push(pair.worker);
+    new MergedStatistics(statistics).add(pair.primary);
+    const messages: boolean[] = [];
+    pair.primary.messages('statistics').subscribe(() => {
+      messages.push(statistics.rules.every(({ totalHits, withinLimit }) => totalHits === withinLimit));
+    });
+    const reporter = new StatisticsReporter(worker, pair.worker);
+    for (let number = 0; number < 5; number += 1) {
+      const rule = worker.rule(`d.${number}.${'k'.repeat(70_000)}`);
+      rule.totalHits += 2;
+      rule.withinLimit += 2;
+    }
+    await reporter.report();
+    await until('the report', () => statistics.rules.length === 5);
+    expect(messages.length).toBeGreaterThan(3);
+    expect(messages).not.toContain(false);
+  });
+
   it('do not wait for a worker that does not answer', async () => {
     const worker = new Statistics(10);
     const { statistics, merged } = instanceOf([worker], 10);

@@ -15,7 +15,7 @@ import { until } from '../../support/waiting/until';
 import * as instance from './instance';
 
 const CALLER = '  - { key: caller, rate_limit: { unit: year, requests_per_unit: 3 } }\n';
-const HITS = 'ratelimit.service.rate_limit.shop.user.total_hits';
+const CALLS = 'ratelimit_server.ShouldRateLimit.total_requests';
 
 let rules: RuleFolder;
 let redis: RedisProcess;
@@ -46,7 +46,7 @@ async function callsInFlight(weir: WeirProcess, user: string, count = 2) {
     return settled;
   });
   // Until the servers have read the calls, clients may have to make them elsewhere.
-  await weir.until('the calls to be received', async () => (await weir.statistics()).get(HITS) === count);
+  await weir.until('the calls to be received', async () => (await weir.statistics()).get(CALLS) === count);
   return {
     statuses: async () =>
       (await outcomes).map(({ status }) => status).toSorted((one, other) => one.localeCompare(other)),
@@ -70,11 +70,16 @@ describe('the life of an instance with two workers', () => {
     },
   );
 
-  it('loses with a worker only the calls of that worker', async () => {
+  it('loses with a worker only the calls of that worker, none of which is counted in part', async () => {
     await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '9s' });
     const calls = await callsInFlight(weir, 'lost');
     process.kill(workersOf(weir)[0]!.pid, 'SIGKILL');
     expect(await calls.statuses()).toEqual(['fulfilled', 'rejected']);
+    const counted = await weir.until('the answered call to be counted', async () => {
+      const rule = [...(await weir.statistics())].filter(([name]) => name.includes('.shop.user.'));
+      return rule.some(([name]) => name.endsWith('within_limit')) && rule.map(([, value]) => value);
+    });
+    expect(counted).toEqual([1, 1]);
   });
 
   it('ends with 1 when a worker is killed during the drain, after the others have answered their calls', async () => {

@@ -180,11 +180,14 @@ describe('an instance with three workers under constant load, of which five are 
     expect(hits).toBeLessThanOrEqual(load.sent);
     expect((await weir.statistics()).get(LOADS)).toBe(kills + 1);
     // A killed worker has not reported its last calls, and one that is late is not waited for.
-    const counted = await weir.until('the calls of the others to be counted', async () => {
-      const total = (await weir.statistics()).get('ratelimit.service.rate_limit.shop.user.total_hits') ?? 0;
-      return total >= load.answered(killed) && total;
+    const rule = 'ratelimit.service.rate_limit.shop.user';
+    const statistics = await weir.until('the calls of the others to be counted', async () => {
+      const read = await weir.statistics();
+      return (read.get(`${rule}.total_hits`) ?? 0) >= load.answered(killed) && read;
     });
+    const counted = statistics.get(`${rule}.total_hits`);
     expect(counted).toBeLessThanOrEqual(load.sent);
+    expect(statistics.get(`${rule}.within_limit`)).toBe(counted);
 
     const drained = new Load(weir, 24);
     await weir.until('more answers', () => drained.answered() > 100);
