@@ -1,6 +1,6 @@
 // Runs the built service with the example rules and, once it listens, prints what to try: npm start.
 const { readFileSync } = require('node:fs');
-const { join } = require('node:path');
+const path = require('node:path');
 const { parseEnv } = require('node:util');
 const { run } = require('../dist/main.js');
 const { matchRule } = require('../dist/rules/ruleset.js');
@@ -15,7 +15,7 @@ const REPLACED = [
 /** The settings of quickstart.env that the environment neither sets nor replaces. */
 function quickstartSettings(environment) {
   const given = Object.entries(environment).filter(([, value]) => value !== '');
-  const settings = parseEnv(readFileSync(join(__dirname, '../examples/quickstart.env'), 'utf8'));
+  const settings = parseEnv(readFileSync(path.join(__dirname, '../examples/quickstart.env'), 'utf8'));
   function isReplaced(name) {
     return REPLACED.some(
       ([pattern, replacement]) =>
@@ -46,17 +46,17 @@ function exampleCalls(domains) {
   const smallest = [];
   let left = MAX_RULES;
   for (const [domain, top] of domains) {
-    const path = [];
+    const entries = [];
     for (const { rule, depth } of top.walk()) {
       if (left === 0) break;
       left -= 1;
-      path.length = depth;
-      path.push({ key: rule.key, value: exampleFor(rule) });
+      entries.length = depth;
+      entries.push({ key: rule.key, value: exampleFor(rule) });
       const { requestsPerUnit = 0 } = rule.limit ?? {};
       const place = Math.min(depth, 1);
       if (requestsPerUnit === 0 || requestsPerUnit >= (smallest[place]?.requestsPerUnit ?? Infinity)) continue;
-      const isPlain = [domain, ...path.flatMap(Object.values)].every((text) => PLAIN.test(text));
-      if (isPlain && matchRule(top, path) === rule) smallest[place] = { requestsPerUnit, domain, entries: [...path] };
+      const isPlain = [domain, ...entries.flatMap(Object.values)].every((text) => PLAIN.test(text));
+      if (isPlain && matchRule(top, entries) === rule) smallest[place] = { requestsPerUnit, domain, entries: [...entries] };
     }
   }
   return smallest.filter(Boolean);
