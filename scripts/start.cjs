@@ -56,7 +56,8 @@ function exampleCalls(domains) {
       const place = Math.min(depth, 1);
       if (requestsPerUnit === 0 || requestsPerUnit >= (smallest[place]?.requestsPerUnit ?? Infinity)) continue;
       const isPlain = [domain, ...entries.flatMap(Object.values)].every((text) => PLAIN.test(text));
-      if (isPlain && matchRule(top, entries) === rule) smallest[place] = { requestsPerUnit, domain, entries: [...entries] };
+      if (isPlain && matchRule(top, entries) === rule)
+        smallest[place] = { requestsPerUnit, domain, entries: [...entries] };
     }
   }
   return smallest.filter(Boolean);
