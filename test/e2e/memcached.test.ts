@@ -52,10 +52,13 @@ describe('two services on one memcached, with the settings of the Go service', (
   });
 
   it('reject a call whose key memcached does not allow, and count it as a service error', async () => {
-    await expect(client.send(requestMessage('shop', ['user=a b']))).rejects.toMatchObject({
+    await expect(client.send(requestMessage('shop', ['user=carl', 'user=a b']))).rejects.toMatchObject({
       code: INVALID_ARGUMENT,
       details: expect.stringContaining('white space') as string,
     });
+    // The descriptor with the other key was not counted.
+    const { statuses } = await client.send(requestMessage('shop', ['user=carl']));
+    expect(statuses[0]?.limitRemaining).toBe(2);
     const statistics = await one.statistics();
     const errors = ['service_error', 'redis_error'].map((name) => `ratelimit.service.call.should_rate_limit.${name}`);
     expect(errors.map((name) => statistics.get(name))).toEqual([1, 0]);

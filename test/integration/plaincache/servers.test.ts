@@ -3,6 +3,7 @@ import type { PlaincacheCounters, PlaincacheOptions } from '../../../src/sinks/c
 import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/srv-records';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import type { CounterLane } from '../../../src/streams/ports/counters';
+import { LaneClient } from '../../support/clients/lane-client';
 import { newAuthority } from '../../support/data/certificates';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
@@ -127,6 +128,18 @@ describe('memcached servers from a DNS record', () => {
   it('cannot be looked up under a name that does not exist', async () => {
     await expect(lookUpSrv('_memcache._tcp.invalid')).rejects.toThrow(/query/);
   });
+});
+
+it('a call with one key that memcached does not allow counts nothing on any server', async () => {
+  const counters = open([first, second]);
+  const keys = Array.from({ length: 10 }, (_, index) => `good_${index}`);
+  expect(new Set(keys.map((key) => counters.laneOf(operation(key, 1)))).size).toBe(2);
+  using client = new LaneClient(counters);
+  const batch = [...keys, 'a b'].map((key) => operation(key, 1));
+  await expect(client.call(batch)).rejects.toMatchObject({ code: 'invalid_request' });
+  await counters.close();
+  const values = await Promise.all([first, second].flatMap((server) => keys.map((key) => server.value(key))));
+  expect(values.filter((value) => value !== undefined)).toEqual([]);
 });
 
 it('the store is unhealthy when no server answers, but not while one of two does', async () => {
