@@ -160,6 +160,11 @@ const optional = [...packages].flatMap(([path, { optionalDependencies = {} }]) =
   Object.entries(optionalDependencies).map(([name, version]) => ({ path, name, version })),
 );
 
+/** Of a version, or of an alias such as `npm:koa@2.16.4`. */
+function majorOf(version: string): number {
+  return Number.parseInt(version.split('@').at(-1)!, 10);
+}
+
 describe('packages/versioning', () => {
   it('has the version of weir, whose tarball contains it, and the same versions of libraries', () => {
     expect(library.version).toBe(packageFile.version);
@@ -167,6 +172,20 @@ describe('packages/versioning', () => {
     expect(Object.keys(library.dependencies)).toEqual(['content-type', 'pluralize']);
     expect(packageFile.imports['#versioning'].default).toBe(`./packages/versioning/${library.main}`);
     expect(packageFile.bin['weir-bump']).toBe(`packages/versioning/${library.bin['weir-bump']}`);
+  });
+
+  it('accepts the routers and the Koa that its tests run with: from the oldest to the end of the newest major version', () => {
+    const { dependencies, devDependencies } = packageFile;
+    const routers = Object.entries(devDependencies).filter(([name]) => name.startsWith('koa-router-'));
+    const majors = routers.map(([name, alias]) => [Number(name.slice('koa-router-'.length)), majorOf(alias)]);
+    const newest = majorOf(dependencies['@koa/router']);
+    expect(majors).toEqual([12, 13, 14].map((major) => [major, major]));
+    expect(newest).toBe(15);
+    const [[, oldest]] = routers as [[string, string]];
+    expect(library.peerDependencies).toEqual({
+      '@koa/router': `>=${oldest.split('@').at(-1)} <${newest + 1}`,
+      koa: `^${majorOf(devDependencies['koa-2'])}.16.0 || ^${majorOf(dependencies.koa)}.0.0`,
+    });
   });
 });
 
