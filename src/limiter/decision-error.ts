@@ -22,11 +22,15 @@ export type DecisionErrorCode =
 export class DecisionError extends Error {
   override readonly name = 'DecisionError';
 
+  /** The store cannot count this key; the error says nothing about others. */
+  readonly isOfKey: boolean;
+
   constructor(
     readonly code: DecisionErrorCode,
     message: string,
-    options?: { cause?: unknown },
+    options?: { cause?: unknown; isOfKey?: boolean },
   ) {
     super(message, options);
+    this.isOfKey = options?.isOfKey ?? false;
   }
 }

@@ -13,6 +13,7 @@ import type { DrainStep } from '../streams/drain';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Service, service } from '../streams/service';
+import { storeFaults } from '../streams/store-faults';
 import type { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
 import type { CounterStore } from './counter-store';
@@ -116,6 +117,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       counters: store.counters,
       statistics,
       scheduler: turnScheduler,
+      breaker: { failures: settings.storeBreakerFailures, observe: storeFaults(statistics, log) },
       tracer: tracing.tracer,
       decisionLog: decisionLog.log,
       onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),

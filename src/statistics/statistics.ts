@@ -83,14 +83,14 @@ export class Statistics {
     return counter;
   }
 
-  /** Adds a gauge; it replaces an earlier one of the same name. */
+  /** Adds a gauge; it replaces an earlier one of the same name and tags. */
   gauge(name: string, read: () => number, tags: Tags = NO_TAGS): void {
-    this.#gauges.set(name, { name, tags, read });
+    this.#gauges.set(joinTags(name, tags), { name, tags, read });
   }
 
-  /** The current value of the gauge of this name; NaN if there is none. */
-  readGauge(name: string): number {
-    return this.#gauges.get(name)?.read() ?? Number.NaN;
+  /** The current value of the gauge of this name, with its tags; NaN if there is none. */
+  readGauge(fullName: string): number {
+    return this.#gauges.get(fullName)?.read() ?? Number.NaN;
   }
 
   /** The timer of this name, in milliseconds; the same one for the same name. */

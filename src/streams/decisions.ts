@@ -1,11 +1,11 @@
-import { type Observable, type SchedulerLike, catchError, identity, map, of, tap } from 'rxjs';
+import { type Observable, type SchedulerLike, catchError, identity, map, of, tap, throwError, timeout } from 'rxjs';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { Ruleset } from '../rules/ruleset';
 import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
-import { Lanes, type LanesOptions } from './lanes';
+import { type LaneBreaker, Lanes, type LanesOptions } from './lanes';
 import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
 import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
@@ -21,6 +21,8 @@ export interface DecisionsOptions extends OutcomeCallbacks {
   readonly statistics: Statistics;
   /** Closes windows, and gives the time. */
   readonly scheduler: SchedulerLike;
+  /** Holds back calls for servers that do not answer; undefined: none are. */
+  readonly breaker?: LaneBreaker | undefined;
   /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
   readonly tracer?: WindowTracer | undefined;
 }
@@ -47,13 +49,13 @@ export interface Decisions {
  * the decision. RxJS carries windows.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, counters, scheduler, statistics, tracer } = options;
+  const { limiter, ruleset, counters, scheduler, statistics, breaker, tracer } = options;
   const outcomeCounters = {
     storeErrors: statistics.counter(STORE_ERRORS),
     serviceErrors: statistics.counter(SERVICE_ERRORS),
   };
   const outcomes = new Outcomes(outcomeCounters, options);
-  const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes) });
+  const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes), breaker });
   // Trips to the store are traced by window.
   const countNow = tracer === undefined ? counters.countNow : undefined;
   let isOpen = true;
@@ -92,17 +94,18 @@ export function decisions(options: DecisionsOptions): Decisions {
 const ANSWERED: PendingDecision = { cancel: () => undefined };
 
 /** Sends the calls of a closed window to their lane as one batch. */
-function sendToStore({ statistics, tracer }: DecisionsOptions, outcomes: Outcomes): LanesOptions['send'] {
+function sendToStore({ statistics, scheduler, tracer }: DecisionsOptions, outcomes: Outcomes): LanesOptions['send'] {
   const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
   let lastBatch = 0;
   statistics.gauge('ratelimit.pipeline.window_size', () => lastBatch);
 
-  return (lane) => (calls) => {
+  return (lane) => (calls, limit) => {
     const window = new Window(calls);
     lastBatch = window.batch.length;
     mergedHits.add(window.mergedHits);
     if (window.batch.length === 0) return of(window);
     return lane.apply(window.batch).pipe(
+      limit === undefined ? identity : timeout({ first: limit, scheduler, with: () => throwError(notInTime) }),
       tracer === undefined ? identity : tracedTrip(tracer, window, calls),
       tap((counts) => window.settle(counts)),
       catchError((error: unknown) => {
@@ -112,4 +115,8 @@ function sendToStore({ statistics, tracer }: DecisionsOptions, outcomes: Outcome
       map(() => window),
     );
   };
+}
+
+function notInTime(): DecisionError {
+  return new DecisionError('store_timeout', 'the counter store did not answer in time');
 }

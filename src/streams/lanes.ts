@@ -1,5 +1,16 @@
-import { type Observable, type SchedulerLike, Subject, finalize, mergeMap, of, takeUntil, tap } from 'rxjs';
+import {
+  type Observable,
+  type OperatorFunction,
+  type SchedulerLike,
+  Subject,
+  finalize,
+  mergeMap,
+  of,
+  takeUntil,
+  tap,
+} from 'rxjs';
 import { DecisionError } from '../limiter/decision-error';
+import { type BreakerObserver, type SendWithin, circuitBreaker } from './circuit-breaker';
 import { type SendWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
 import { Window, type WindowCall } from './window';
@@ -8,7 +19,16 @@ export interface LanesOptions {
   /** Closes windows. */
   readonly scheduler: SchedulerLike;
   /** Sends the calls of a closed window to a lane. Emits the window when each call has its outcome; never fails. */
-  readonly send: (lane: CounterLane) => SendWindow<WindowCall, Window>;
+  readonly send: (lane: CounterLane) => SendWithin<WindowCall, Window>;
+  /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
+  readonly breaker?: LaneBreaker | undefined;
+}
+
+export interface LaneBreaker {
+  /** STORE_BREAKER_FAILURES */
+  readonly failures: number;
+  /** Receives what becomes of a lane, which is named as by {@link CounterLane.server}. */
+  readonly observe: (server: NonNullable<CounterLane['server']>) => BreakerObserver;
 }
 
 /** The calls of one lane on their way to its pipeline window. */
@@ -64,14 +84,30 @@ export class Lanes {
 
   #windowsOf({ lane, calls$ }: OpenLane): Observable<Window> {
     const { span, windowsInFlight, whenFull } = lane.pipeline;
-    const send = this.#options.send(lane);
-    const overflow = whenFull && {
-      after: whenFull.after,
-      send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
-    };
+    const { scheduler, breaker, send: sendTo } = this.#options;
+    function windows(send: SendWindow<WindowCall, Window>): OperatorFunction<WindowCall, Window> {
+      const overflow = whenFull && {
+        after: whenFull.after,
+        send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
+      };
+      return pipelineWindow({ span, scheduler, windowsInFlight, overflow }, send);
+    }
+    const send = sendTo(lane);
     return calls$.pipe(
       takeUntil(lane.retired$.pipe(tap(() => this.#retire(lane)))),
-      pipelineWindow({ span, scheduler: this.#options.scheduler, windowsInFlight, overflow }, send),
+      breaker === undefined || lane.server === undefined
+        ? windows((calls) => send(calls, undefined))
+        : circuitBreaker(
+            {
+              failures: breaker.failures,
+              scheduler,
+              outcomeOf: ({ outcome }) => outcome,
+              refuse: (call) => call.fail(NOT_SENT),
+              observer: breaker.observe(lane.server),
+            },
+            send,
+            windows,
+          ),
       finalize(() => {
         this.#running -= 1;
         this.#completeWhenIdle();
@@ -88,6 +124,11 @@ export class Lanes {
     if (this.#isCompleting && this.#running === 0) this.#opened$.complete();
   }
 }
+
+const NOT_SENT = new DecisionError(
+  'store_failed',
+  'the counter store does not answer; calls fail immediately until it does',
+);
 
 /** Fails the calls of a window for which the lane had no free connection. */
 function failPoolEmpty(calls: readonly WindowCall[]): Observable<Window> {

@@ -24,7 +24,7 @@ export interface WindowOverflow<T, R> {
  * Gathers values into windows and sends each window as one. The first value opens a window. It closes `span` later or, when
  * `windowsInFlight` are in flight by then, as soon as one of them is done. A window without values never closes: nothing is sent.
  *
- * - Complete: the open window closes without waiting for its span; the result completes when all windows are done.
+ * - Complete: the open window closes without waiting for its span or for one in flight; the result completes when all are done.
  * - Error of the source: passed on at once; the open window is dropped, windows in flight are unsubscribed from.
  * - Error of a sent window: passed on, and ends the stream. `send` should catch inside.
  * - Unsubscribe: as an error of the source.
@@ -79,8 +79,8 @@ class Windows<T, R> {
   complete(): void {
     this.#isComplete = true;
     this.#spanTimer?.unsubscribe();
-    if (this.#gathered.length > 0 && !this.#isDue) this.#due();
-    else this.#proceed();
+    if (this.#gathered.length > 0) this.#sendNow();
+    this.#proceed();
   }
 
   cancelTimers(): void {
@@ -102,13 +102,15 @@ class Windows<T, R> {
   }
 
   #proceed(): void {
-    if (this.#isDue && this.#inFlight < this.#options.windowsInFlight) {
-      this.#inFlight += 1;
-      this.#close(this.#send, () => {
-        this.#inFlight -= 1;
-      });
-    }
+    if (this.#isDue && this.#inFlight < this.#options.windowsInFlight) this.#sendNow();
     if (this.#isComplete && !this.#isDue && this.#inFlight + this.#overflowing === 0) this.#subscriber.complete();
+  }
+
+  #sendNow(): void {
+    this.#inFlight += 1;
+    this.#close(this.#send, () => {
+      this.#inFlight -= 1;
+    });
   }
 
   #close(send: SendWindow<T, R>, done: () => void): void {

@@ -1,6 +1,7 @@
 import { type Count, type CounterOperation, type Guard, LARGEST_COUNT } from '../limiter/counter-operation';
 import type { DecisionError } from '../limiter/decision-error';
 import type { CountedOperation } from './ports/counters';
+import type { Outcome } from './circuit-breaker';
 import type { CallTrace } from './ports/tracer';
 
 /**
@@ -62,6 +63,7 @@ export class Window {
   readonly #indexes: number[] = [];
   readonly #sums: number[] = [];
   #mergedHits = 0;
+  #outcome: Outcome = 'none';
 
   constructor(calls: readonly WindowCall[]) {
     this.#calls = calls.filter((call) => !call.isCancelled);
@@ -73,8 +75,14 @@ export class Window {
     return this.#mergedHits;
   }
 
+  /** What the window shows about its server, once its calls have their outcome. */
+  get outcome(): Outcome {
+    return this.#outcome;
+  }
+
   /** Gives every call its counts. An operation that failed by itself fails its own call only. */
   settle(counts: readonly Count[]): void {
+    this.#outcome = outcomeOf(counts);
     let position = 0;
     for (const call of this.#calls) {
       let error: DecisionError | undefined;
@@ -93,6 +101,7 @@ export class Window {
   }
 
   fail(error: DecisionError): void {
+    this.#outcome = outcomeOf([error]);
     for (const call of this.#calls) call.fail(error);
   }
 
@@ -134,6 +143,16 @@ export class Window {
     this.#mergedHits += operation.hits;
     return sum;
   }
+}
+
+/** A server that can count one of the operations works. */
+function outcomeOf(counts: readonly Count[]): Outcome {
+  let outcome: Outcome = 'none';
+  for (const count of counts) {
+    if (typeof count === 'number') return 'ok';
+    if (!count.isOfKey && (count.code === 'store_failed' || count.code === 'store_timeout')) outcome = 'bad';
+  }
+  return outcome;
 }
 
 /** Whether the operation only adds or reads, so that its count can be derived from that of a merged operation. */

@@ -179,11 +179,12 @@ export class MergedStatistics {
    * name is ignored, except for the totals, to which they are added.
    */
   #gauge(name: string, tags: Tags): MergedGauge | undefined {
-    if (this.#gauges.has(name)) return this.#gauges.get(name);
+    const fullName = joinTags(name, tags);
+    if (this.#gauges.has(fullName)) return this.#gauges.get(fullName);
     const merging = MERGING[name] ?? 'sum';
     const own = [...this.#statistics.gauges].find((gauge) => gauge.name === name);
     const merged = own === undefined || merging === 'total' ? new MergedGauge(merging, own?.read) : undefined;
-    this.#gauges.set(name, merged);
+    this.#gauges.set(fullName, merged);
     if (merged !== undefined) this.#statistics.gauge(name, () => merged.read(), tags);
     return merged;
   }
@@ -202,6 +203,7 @@ const MERGING: Readonly<Record<string, Merging>> = {
   'ratelimit.localcache.overwriteCount': 'total',
   'ratelimit.statistics.rolled_up': 'total',
   'ratelimit.pipeline.window_size': 'largest',
+  'ratelimit.store.breaker_open': 'largest',
   // A time.
   'ratelimit.localcache.averageAccessTime': 'mean',
 };

@@ -134,6 +134,25 @@ describe('the service with two instances that have their own credentials, TLS an
     expect((await client.shouldRateLimit('shop', ['day=y'])).statuses[0]?.limitRemaining).toBe(999_999);
   });
 
+  it('fails calls without the store after five failures, until it is back, and reports the fault once', async () => {
+    const gauge = `ratelimit.store.breaker_open.__server=${main.address}.__store=main`;
+    function call(): Promise<string> {
+      return client.shouldRateLimit('shop', ['day=z']).then(
+        () => 'OK',
+        ({ details }: { readonly details: string }) => details,
+      );
+    }
+    expect((await weir.statistics()).get(gauge)).toBe(0);
+    await main.crash();
+    await weir.until('calls to fail immediately', async () => /fail immediately/.test(await call()));
+    expect((await weir.statistics()).get(gauge)).toBe(1);
+    await main.run();
+    await weir.until('calls to be counted', async () => (await call()) === 'OK');
+    expect((await weir.statistics()).get(gauge)).toBe(0);
+    await weir.line(/a counter store answers again.* calls=[0-9]+/);
+    expect(weir.output.match(/a counter store does not answer/g)).toHaveLength(1);
+  });
+
   it('answers all calls in flight at SIGTERM, and the store holds exactly the hits that callers got counts for', async () => {
     const failures: unknown[] = [];
     let [answered, inFlight] = [0, 0];

@@ -46,6 +46,9 @@ export const counterSettings = group({
       Counters in a shared store expire after their window plus a random delay below this many seconds.`,
     setting('KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION', boolean, false, SHARED)`
       Reports the service as unhealthy while it has no connection to a store that it shares.`,
+    setting('STORE_BREAKER_FAILURES', count, 5, is('BACKEND_TYPE', 'kvstore'))`
+      So many batches in a row that fail or time out make calls to their server fail immediately, until a probe
+      succeeds; 0: every call is sent.`,
     setting('LOCAL_CACHE_SIZE_IN_BYTES', count, 0)`
       Memory for a local cache of keys that are over their limit, answered without the store; 0: off.`,
     setting('LOCAL_CACHE_MAX_AGE', span, 60_000, isNot('LOCAL_CACHE_SIZE_IN_BYTES', '0'))`

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Cursor } from '../../statistics/cursor';
 import type { Statistics } from '../../statistics/statistics';
-import { NO_TAGS, type Tags } from '../../statistics/tags';
+import { NO_TAGS, type Tags, joinTags } from '../../statistics/tags';
 import type { Timer } from '../../statistics/timer';
 import type { Mapper, Mapping, StatisticType } from './mapping';
 import { Family, type FamilyType, NumberSeries, labelText, metricName, timerSeries } from './series';
@@ -100,9 +100,10 @@ export class Exposition {
       await nextTurn();
     }
     for (const { name, tags } of statistics.gauges) {
-      if (this.#mappedGauges.has(name)) continue;
-      this.#mappedGauges.add(name);
-      this.#addNumber({ type: 'gauge', name, tags, read: () => statistics.readGauge(name) });
+      const fullName = joinTags(name, tags);
+      if (this.#mappedGauges.has(fullName)) continue;
+      this.#mappedGauges.add(fullName);
+      this.#addNumber({ type: 'gauge', name, tags, read: () => statistics.readGauge(fullName) });
     }
   }
 

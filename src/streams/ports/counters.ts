@@ -32,6 +32,11 @@ export interface CountedOperation extends CounterOperation {
 /** One server of a counter store. */
 export interface CounterLane {
   readonly pipeline: LanePipeline;
+  /**
+   * Names the server in log lines and tags, if calls are to be held back while it does not answer. Undefined: it is in this instance, or
+   * the lane finds out by itself.
+   */
+  readonly server?: Readonly<Record<string, string>> | undefined;
   readonly instance: CounterInstance;
   /** Emits when the server has left the store; {@link Counters.laneOf} does not return the lane any more. */
   readonly retired$: Observable<unknown>;

@@ -11,7 +11,7 @@ import { isReply, replyCode, slotUnassigned, timedOut } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
 import { type SendCommand, type StepResult, commandsOn } from './commands';
-import { type Instance, type Store, QUIET } from './instance';
+import { type ApplyBatch, type Instance, type Store, QUIET } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
 /** How often an operation is redirected at most. */
@@ -71,7 +71,7 @@ export class ClusterStore implements Store {
     this.#instance = instance;
     const { clusterPipelineParallelism: parallelism, poolSize } = instance.options;
     this.#lanes = { lanesAtOnce: parallelism === 0 ? poolSize : Math.min(parallelism, poolSize) };
-    this.#unassigned = this.#lane();
+    this.#unassigned = this.#lane('unassigned slots');
     const unknown = instance.conditionLog({
       begins: 'cannot read the cluster topology; retrying',
       ends: 'the cluster topology is known again',
@@ -231,7 +231,7 @@ export class ClusterStore implements Store {
     const pool = this.#instance.openPool(name, () => this.#instance.connect(server));
     const retired$ = new Subject<void>();
     const [route, askingRoute] = [new Route(server, false), new Route(server, true)];
-    const node = { pool, lane: this.#lane(retired$), route, askingRoute, retired$ };
+    const node = { pool, lane: this.#lane(name, retired$), route, askingRoute, retired$ };
     this.#nodes.set(name, node);
     const changes$ = merge(
       pool.connected$.pipe(tap(() => this.#update())),
@@ -248,8 +248,9 @@ export class ClusterStore implements Store {
     return node;
   }
 
-  #lane(retired$?: Observable<unknown>): CounterLane {
-    return this.#instance.lane((batch, deadline) => this.#apply(batch, deadline), this.#lanes, retired$);
+  #lane(name: string, retired$?: Observable<unknown>): CounterLane {
+    const apply: ApplyBatch = (batch, deadline) => this.#apply(batch, deadline);
+    return this.#instance.lane(name, { apply, instance: this.#lanes, retired$ });
   }
 
   #update(): void {

@@ -30,6 +30,12 @@ export interface Store extends CommandRunner {
 /** Applies a batch, with the results of {@link CounterLane.apply}; rejects when the batch fails as a whole. */
 export type ApplyBatch = (batch: readonly CounterOperation[], deadline: Deadline) => Promise<readonly Count[]>;
 
+export interface LaneParts {
+  readonly apply: ApplyBatch;
+  readonly instance: CounterInstance;
+  readonly retired$?: Observable<unknown> | undefined;
+}
+
 export interface InstanceParts {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
@@ -43,9 +49,6 @@ export interface InstanceParts {
 
 /** The time without an error reply after which a store counts as recovered. */
 export const QUIET = { milliseconds: 1000, now: () => performance.now() };
-
-/** Codes of errors that concern one key and not the server. */
-const KEY_ERRORS = new Set(['WRONGTYPE', 'ERR']);
 
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
 export class Instance {
@@ -128,7 +131,7 @@ export class Instance {
   }
 
   /** The lane of one server, with a pipeline window for each connection of its pool. */
-  lane(apply: ApplyBatch, instance: CounterInstance, retired$: Observable<unknown> = NEVER): CounterLane {
+  lane(server: string, { apply, instance, retired$ = NEVER }: LaneParts): CounterLane {
     const { timeout, pipelineWindow, poolSize, poolOnEmptyBehavior, poolOnEmptyWaitDuration: after } = this.options;
     return {
       pipeline: {
@@ -139,6 +142,7 @@ export class Instance {
             ? undefined
             : { behavior: poolOnEmptyBehavior === 'CREATE' ? 'exceed' : 'fail', after },
       },
+      server: { store: this.#parts.name, server },
       instance,
       retired$,
       // Written out, because each Promise in between costs every window.
@@ -179,7 +183,7 @@ export class Instance {
     const code = replyCode(error);
     const failure = storeError(error);
     if (code === '') return failure;
-    if (KEY_ERRORS.has(code)) {
+    if (failure.isOfKey) {
       this.#keyErrors.because(failure.message);
       return failure;
     }

@@ -26,12 +26,16 @@ export class ServerStore implements Store {
 
   constructor(servers: Exclude<StoreServers, { kind: 'cluster' }>, instance: Instance) {
     this.#instance = instance;
-    this.#lane = instance.lane((batch, deadline) => this.#apply(batch, deadline), { lanesAtOnce: 1 });
+    const name = servers.kind === 'single' ? nameOf(servers.server) : servers.masterName;
+    this.#lane = instance.lane(name, {
+      apply: (batch, deadline) => this.#apply(batch, deadline),
+      instance: { lanesAtOnce: 1 },
+    });
     if (servers.kind === 'single') {
-      this.#pool = instance.openPool(nameOf(servers.server), () => instance.connect(servers.server));
+      this.#pool = instance.openPool(name, () => instance.connect(servers.server));
     } else {
       const sentinels = (this.#sentinels = new Sentinels(servers, instance));
-      this.#pool = instance.openPool(servers.masterName, () => sentinels.connect(() => this.#pool.isConnected));
+      this.#pool = instance.openPool(name, () => sentinels.connect(() => this.#pool.isConnected));
     }
     this.connected$ = this.#pool.connected$;
     this.failures$ = this.#pool.failures$;

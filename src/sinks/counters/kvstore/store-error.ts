@@ -19,6 +19,9 @@ const MESSAGES: Readonly<Record<string, string>> = {
   WRONGTYPE: 'the key of a counter holds a value of another type in the store',
 };
 
+/** Codes of errors that concern one key and not the server. */
+const KEY_ERRORS = new Set(['CROSSSLOT', 'ERR', 'MOVED', 'NOPERM', 'TRYAGAIN', 'WRONGTYPE']);
+
 const NOT_AN_INTEGER = 'the key of a counter holds a value that is not an integer';
 
 /** Whether the error is a reply of the server: then the command was rejected and not applied. */
@@ -42,7 +45,10 @@ export function replyCode(error: unknown): string {
 export function storeError(error: unknown): DecisionError {
   if (error instanceof DecisionError) return error;
   if (!isReply(error)) return failure('store_failed', 'the connection to the counter store was lost', error);
-  return failure('store_failed', messageFor(error), error);
+  return new DecisionError('store_failed', messageFor(error), {
+    cause: withoutCommand(error),
+    isOfKey: KEY_ERRORS.has(replyCode(error)),
+  });
 }
 
 export function noConnection(reason: Error | undefined): DecisionError {
@@ -58,7 +64,7 @@ export function slotUnassigned(): DecisionError {
 }
 
 export function notAnInteger(): DecisionError {
-  return new DecisionError('store_failed', NOT_AN_INTEGER);
+  return new DecisionError('store_failed', NOT_AN_INTEGER, { isOfKey: true });
 }
 
 /** A copy without the properties that ioredis adds: `command.args` holds the password of an AUTH and the keys of a script. */

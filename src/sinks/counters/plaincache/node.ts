@@ -4,6 +4,7 @@ import { DecisionError } from '../../../limiter/decision-error';
 import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { ConditionLog } from '../../../streams/condition-log';
+import { BREAKER_OPEN } from '../../../streams/store-faults';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
@@ -77,6 +78,7 @@ export class Node implements CounterLane {
       ends: 'a memcached server answers again',
       fields: { server: name },
     });
+    context.statistics.showAway(name, () => !this.#isClosed && !this.#isUp$.value);
   }
 
   /**
@@ -280,6 +282,7 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
 
 /** The statistics of the store, with the names of the Go service, and the hits that it could not count. */
 export class PlaincacheStatistics {
+  readonly #statistics: Statistics;
   readonly #keysRequested: Counter;
   readonly #keysFound: Counter;
   readonly #droppedHits: Counter;
@@ -287,6 +290,7 @@ export class PlaincacheStatistics {
   readonly #outcomes: ReadonlyMap<string, ReadonlyMap<string, Counter>>;
 
   constructor(statistics: Statistics) {
+    this.#statistics = statistics;
     function counter(name: string): Counter {
       return statistics.counter(`ratelimit.memcache.${name}`);
     }
@@ -301,6 +305,10 @@ export class PlaincacheStatistics {
       ['incr', outcomes('increment', 'success', 'miss', 'error')],
       ['add', outcomes('add', 'success', 'not_stored', 'error')],
     ]);
+  }
+
+  showAway(server: string, isAway: () => boolean): void {
+    this.#statistics.gauge(BREAKER_OPEN, () => Number(isAway()), { server });
   }
 
   /** @param found the keys whose values have arrived, in a read that failed as well */

@@ -1,0 +1,197 @@
+import { type Observable, map, of, race, timer } from 'rxjs';
+import type { RunHelpers, TestScheduler } from 'rxjs/testing';
+import { type Outcome, circuitBreaker } from '../../src/streams/circuit-breaker';
+import { type SendWindow, pipelineWindow } from '../../src/streams/pipeline-window';
+import { marbles } from '../support/marbles';
+
+/** How a window ends whose first value is this, after 2 ms. Others never do. */
+const OUTCOMES: Readonly<Record<string, Outcome>> = { o: 'ok', b: 'bad', n: 'none' };
+const REPLY_TIME = 2;
+
+interface Course {
+  readonly failures?: number;
+  /** How many windows may be in flight. */
+  readonly windowsInFlight?: number;
+  /** How the source is unsubscribed from. */
+  readonly unsubscribe?: string;
+}
+
+/**
+ * Sends windows of 1 ms through a breaker in virtual time. Returns what happens at which millisecond: `sent`, `refused`, `opens`,
+ * `closes`, `fault began` and `fault ended`, with its length, the values that it affected, and whether the server is up.
+ */
+function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe }: Course = {}) {
+  const events: string[] = [];
+  function play({ cold, flush, expectObservable }: RunHelpers, scheduler: TestScheduler): void {
+    function happened(event: string): void {
+      events.push(`${scheduler.now()} ${event}`);
+    }
+    function send(values: readonly string[], limit: number | undefined): Observable<string> {
+      happened(`sent ${values.join('')}`);
+      const outcome = OUTCOMES[values[0] ?? ''];
+      const reply$: Observable<string> = outcome === undefined ? cold('-') : of(outcome);
+      const replied$ = outcome === undefined ? reply$ : timer(REPLY_TIME, scheduler).pipe(map(() => outcome));
+      return limit === undefined ? replied$ : race(replied$, timer(limit, scheduler).pipe(map(() => 'bad')));
+    }
+    function windows(sendWindow: SendWindow<string, string>) {
+      return pipelineWindow({ span: 1, scheduler, windowsInFlight }, sendWindow);
+    }
+    const breaker = circuitBreaker<string, string>(
+      {
+        failures,
+        scheduler,
+        outcomeOf: (outcome) => outcome as Outcome,
+        refuse: (value) => happened(`refused ${value}`),
+        observer: {
+          changed: (isOpen) => happened(isOpen ? 'opens' : 'closes'),
+          faultBegan: () => happened('fault began'),
+          faultEnded: ({ milliseconds, values, isUp }) => happened(`fault ended ${milliseconds} ${values} ${isUp}`),
+        },
+      },
+      send,
+      windows,
+    );
+    const results$ = cold(source).pipe(breaker);
+    if (unsubscribe === undefined) results$.subscribe({ complete: () => happened('complete') });
+    else expectObservable(results$, unsubscribe);
+    flush();
+  }
+  marbles(play);
+  return events;
+}
+
+/** Without what was sent. */
+function withoutSent(events: readonly string[]): readonly string[] {
+  return events.filter((event) => !event.includes('sent'));
+}
+
+describe('a circuit breaker', () => {
+  let random: jest.SpyInstance;
+  // Waits are the longest that can be drawn.
+  beforeAll(() => (random = jest.spyOn(Math, 'random').mockReturnValue(1)));
+  afterAll(() => random.mockRestore());
+
+  const OPENING = ['9 opens', '9 fault began'];
+
+  it('stays closed when fewer windows in a row are bad', () => {
+    expect(withoutSent(course('b--b--o--b--b--o-'))).toEqual([]);
+  });
+
+  it('opens after so many bad windows in a row, reports it, and refuses what was gathered', () => {
+    expect(course('b--b--b-xy').slice(-5)).toEqual(['7 sent b', ...OPENING, '9 refused x', '9 refused y']);
+  });
+
+  it('opens when gathered values wait for a window in flight, and refuses them', () => {
+    expect(withoutSent(course('b--b--b-h-x', { windowsInFlight: 1 }))).toEqual([
+      ...OPENING,
+      '9 refused h',
+      '10 refused x',
+    ]);
+  });
+
+  it('opens when more than half of at least ten outcomes of the last second are bad', () => {
+    const events = course('o--b--b--o--b--b--o--b--b--o--b--b--o--b-');
+    expect(withoutSent(events)).toEqual(['33 opens', '33 fault began', '33 refused b', '36 refused o', '39 refused b']);
+  });
+
+  it('stays closed when half of the outcomes are bad, when fewer than ten are known, or when they are older than a second', () => {
+    const [half, most] = ['o--b--', 'o--b--b--'];
+    expect(withoutSent(course(half.repeat(20)))).toEqual([]);
+    expect(withoutSent(course(most.repeat(3)))).toEqual([]);
+    expect(withoutSent(course(`${most.repeat(2)} 1s ${most.repeat(3)}`))).toEqual([]);
+  });
+
+  it('needs twice as many outcomes as failures when that is more than ten', () => {
+    expect(withoutSent(course('o--b--b--'.repeat(5), { failures: 8 }))).toEqual([]);
+    expect(withoutSent(course('o--b--b--'.repeat(6), { failures: 8 }))[0]).toBe('51 opens');
+  });
+
+  it('refuses values at once while it is open, and sends none', () => {
+    expect(course('b--b--b---x-y').slice(-4)).toEqual([...OPENING, '10 refused x', '12 refused y']);
+  });
+
+  it.each(['o', 'b'])('ignores that a window which was in flight when it opened ends with %s', (last) => {
+    expect(withoutSent(course(`b--b--b${last}-x-`)).slice(0, 3)).toEqual([...OPENING, '9 refused x']);
+  });
+
+  it('is half-open when its wait is over: the next window is a probe, and further values are refused until that has ended', () => {
+    const events = course('b--b--b-- 300ms op-x-yz');
+    expect(events.slice(-7)).toEqual([
+      ...OPENING,
+      '310 sent op',
+      '312 refused x',
+      '312 closes',
+      '315 sent yz',
+      '5312 fault ended 303 4 true',
+    ]);
+  });
+
+  it('opens again for longer after each bad probe, up to half a second, and reports one fault', () => {
+    const probes = 'b--b--b-- 101ms b 203ms b 403ms b 503ms b 503ms o';
+    const events = withoutSent(course(`${probes} 104ms o`));
+    expect(events).toEqual([
+      ...OPENING,
+      '113 opens',
+      '317 opens',
+      '721 opens',
+      '1225 opens',
+      '1729 closes',
+      '6729 fault ended 1720 7 true',
+    ]);
+  });
+
+  it('opens again when a probe takes more than a second', () => {
+    expect(withoutSent(course('b--b--b-- 101ms h 1009ms x')).slice(2, 4)).toEqual(['1111 opens', '1120 refused x']);
+  });
+
+  it('sends another probe when one shows nothing', () => {
+    expect(withoutSent(course('b--b--b-- 101ms n---o--')).slice(2)).toEqual([
+      '117 closes',
+      '5117 fault ended 108 3 true',
+    ]);
+  });
+
+  it('reports faults that follow each other within five seconds as one, and waits anew after that', () => {
+    const events = course('b--b--b-- 101ms o 4s b--b--b-- 201ms o 6s b--b--b-- 101ms o--');
+    expect(withoutSent(events)).toEqual([
+      ...OPENING,
+      '113 closes',
+      '4120 opens',
+      '4324 closes',
+      '9324 fault ended 4315 6 true',
+      '10331 opens',
+      '10331 fault began',
+      '10435 closes',
+      '15435 fault ended 104 3 true',
+    ]);
+  });
+
+  it('completes at once when it is open, and reports the end of the fault', () => {
+    expect(withoutSent(course('b--b--b---|'))).toEqual([
+      ...OPENING,
+      '10 complete',
+      '10 closes',
+      '10 fault ended 1 3 false',
+    ]);
+  });
+
+  it('completes when the windows in flight have ended, and the probe, which is sent at once', () => {
+    expect(withoutSent(course('b--b|'))).toEqual(['6 complete']);
+    const events = course('b--b--b-- 101ms (h|)');
+    expect(events.slice(-4)).toEqual(['110 sent h', '1110 complete', '1110 closes', '1110 fault ended 1101 3 false']);
+  });
+
+  it('reports the end of a fault when it is unsubscribed from', () => {
+    const events = withoutSent(course('b--b--b-------', { unsubscribe: '------------!' }));
+    expect(events).toEqual([...OPENING, '12 closes', '12 fault ended 3 3 false']);
+  });
+
+  it('passes on an error of its source', () => {
+    expect(() => course('b--#')).toThrow('error');
+  });
+
+  it('sends every window when it may not open', () => {
+    const events = course('b--'.repeat(30), { failures: 0 });
+    expect([events.length, withoutSent(events)]).toEqual([30, []]);
+  });
+});

@@ -1,0 +1,31 @@
+import type { Statistics } from '../statistics/statistics';
+import type { BreakerObserver } from './circuit-breaker';
+import type { CounterLane } from './ports/counters';
+import type { Log } from './ports/log';
+
+/** 1 while calls are not sent to the server of the tags. */
+export const BREAKER_OPEN = 'ratelimit.store.breaker_open';
+
+/** Reports the circuit breakers of lanes: each by a gauge, and by a pair of log lines for each fault. */
+export function storeFaults(
+  statistics: Statistics,
+  log: Log,
+): (server: NonNullable<CounterLane['server']>) => BreakerObserver {
+  return (server) => {
+    let open = 0;
+    statistics.gauge(BREAKER_OPEN, () => open, server);
+    return {
+      changed: (isOpen) => (open = Number(isOpen)),
+      faultBegan: () => log.warn('a counter store does not answer; its calls fail immediately until it does', server),
+      faultEnded: ({ milliseconds, values, isUp }) =>
+        log.notice(
+          isUp ? 'a counter store answers again' : 'a counter store that does not answer is no longer called',
+          {
+            ...server,
+            milliseconds,
+            calls: values,
+          },
+        ),
+    };
+  };
+}
