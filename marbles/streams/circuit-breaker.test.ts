@@ -1,12 +1,12 @@
-import { type Observable, map, of, race, timer } from 'rxjs';
+import { NEVER, type Observable, map, timer } from 'rxjs';
 import type { RunHelpers, TestScheduler } from 'rxjs/testing';
-import { type Outcome, circuitBreaker } from '../../src/streams/circuit-breaker';
+import { type EndedWindow, type Outcome, circuitBreaker } from '../../src/streams/circuit-breaker';
 import { type SendWindow, pipelineWindow } from '../../src/streams/pipeline-window';
 import { marbles } from '../support/marbles';
 
-/** How a window ends whose first value is this, after 2 ms. Others never do. */
+/** How a window ends whose first value is this, after 2 ms, or 12 with a capital. Others never do. */
 const OUTCOMES: Readonly<Record<string, Outcome>> = { o: 'ok', b: 'bad', n: 'none' };
-const REPLY_TIME = 2;
+const [REPLY_TIME, LATE] = [2, 12];
 
 interface Course {
   readonly failures?: number;
@@ -26,21 +26,23 @@ function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe
     function happened(event: string): void {
       events.push(`${scheduler.now()} ${event}`);
     }
-    function send(values: readonly string[], limit: number | undefined): Observable<string> {
+    function send(values: readonly string[], limit = Infinity): Observable<EndedWindow> {
       happened(`sent ${values.join('')}`);
-      const outcome = OUTCOMES[values[0] ?? ''];
-      const reply$: Observable<string> = outcome === undefined ? cold('-') : of(outcome);
-      const replied$ = outcome === undefined ? reply$ : timer(REPLY_TIME, scheduler).pipe(map(() => outcome));
-      return limit === undefined ? replied$ : race(replied$, timer(limit, scheduler).pipe(map(() => 'bad')));
+      const [first = ''] = values;
+      const outcome = OUTCOMES[first.toLowerCase()];
+      const time = first === first.toLowerCase() ? REPLY_TIME : LATE;
+      const isLate = outcome === undefined || time > limit;
+      const window: EndedWindow = { outcome: isLate ? 'bad' : outcome, size: values.length };
+      if (isLate && limit === Infinity) return NEVER;
+      return timer(isLate ? limit : time, scheduler).pipe(map(() => window));
     }
-    function windows(sendWindow: SendWindow<string, string>) {
+    function windows(sendWindow: SendWindow<string, EndedWindow>) {
       return pipelineWindow({ span: 1, scheduler, windowsInFlight }, sendWindow);
     }
-    const breaker = circuitBreaker<string, string>(
+    const breaker = circuitBreaker<string, EndedWindow>(
       {
         failures,
         scheduler,
-        outcomeOf: (outcome) => outcome as Outcome,
         refuse: (value) => happened(`refused ${value}`),
         observer: {
           changed: (isOpen) => happened(isOpen ? 'opens' : 'closes'),
@@ -110,8 +112,8 @@ describe('a circuit breaker', () => {
     expect(course('b--b--b---x-y').slice(-4)).toEqual([...OPENING, '10 refused x', '12 refused y']);
   });
 
-  it.each(['o', 'b'])('ignores that a window which was in flight when it opened ends with %s', (last) => {
-    expect(withoutSent(course(`b--b--b${last}-x-`)).slice(0, 3)).toEqual([...OPENING, '9 refused x']);
+  it.each(['O', 'B'])('ignores that a window which was in flight when it opened ends with %s', (last) => {
+    expect(withoutSent(course(`${last}-b--b--b-----x`))).toEqual(['11 opens', '11 fault began', '14 refused x']);
   });
 
   it('is half-open when its wait is over: the next window is a probe, and further values are refused until that has ended', () => {
@@ -142,6 +144,11 @@ describe('a circuit breaker', () => {
 
   it('opens again when a probe takes more than a second', () => {
     expect(withoutSent(course('b--b--b-- 101ms h 1009ms x')).slice(2, 4)).toEqual(['1111 opens', '1120 refused x']);
+  });
+
+  it('forgets the outcomes from before the fault when it closes', () => {
+    const events = withoutSent(course(`${'o--b--b--'.repeat(4)} 101ms o---b--b--`));
+    expect(events.slice(-2)).toEqual(['140 closes', '5140 fault ended 107 4 true']);
   });
 
   it('sends another probe when one shows nothing', () => {

@@ -6,7 +6,6 @@ import {
   Subject,
   type Subscriber,
   type Subscription,
-  tap,
 } from 'rxjs';
 import { backoff } from './backoff';
 import type { SendWindow } from './pipeline-window';
@@ -17,7 +16,14 @@ import type { SendWindow } from './pipeline-window';
  */
 export type Outcome = 'ok' | 'bad' | 'none';
 
-/** Sends the values of a window, which has an outcome after so many milliseconds, if that is limited. Emits once. */
+/** A window whose values have their outcome. */
+export interface EndedWindow {
+  readonly outcome: Outcome;
+  /** How many values it has. */
+  readonly size: number;
+}
+
+/** Sends the values of a window, which ends after so many milliseconds, if that is limited. Emits once. */
 export type SendWithin<T, R> = (values: readonly T[], limit: number | undefined) => Observable<R>;
 
 /** A time in which the server was not called, or only for probes; those that follow each other closely are one. */
@@ -29,13 +35,12 @@ export interface Fault {
   readonly isUp: boolean;
 }
 
-export interface BreakerOptions<T, R> {
+export interface BreakerOptions<T> {
   /** So many bad windows in a row open the breaker; 0: it never opens. */
   readonly failures: number;
   readonly scheduler: SchedulerLike;
   /** Most milliseconds that a window may take; undefined: `send` has an end of its own. Probes have it too, and never more than a second. */
   readonly limit?: number | undefined;
-  readonly outcomeOf: (result: R) => Outcome;
   /** Receives each value that is not sent. */
   readonly refuse: (value: T) => void;
   readonly observer: BreakerObserver;
@@ -64,11 +69,11 @@ const [FIRST_WAIT, LONGEST_WAIT] = [100, 500];
  * - Complete: the open window is sent, or refused; the result completes when no window is in flight.
  * - Error of the source: passed on at once. Unsubscribe: ends windows in flight, as without a breaker.
  *
- * @param send emits the result of a window once, when it is known
+ * @param send emits a window once, when it has ended
  * @param windows gathers values and sends them by the function that it gets; when it completes, it sends what it has gathered
  */
-export function circuitBreaker<T, R>(
-  options: BreakerOptions<T, R>,
+export function circuitBreaker<T, R extends EndedWindow>(
+  options: BreakerOptions<T>,
   send: SendWithin<T, R>,
   windows: (send: SendWindow<T, R>) => OperatorFunction<T, R>,
 ): OperatorFunction<T, R> {
@@ -93,8 +98,8 @@ interface Inner<T, R> {
   readonly send: SendWithin<T, R>;
 }
 
-class Breaker<T, R> {
-  readonly #options: BreakerOptions<T, R>;
+class Breaker<T, R extends EndedWindow> {
+  readonly #options: BreakerOptions<T>;
   readonly #subscriber: Subscriber<R>;
   readonly #windows: Inner<T, R>['windows'];
   readonly #send: Inner<T, R>['send'];
@@ -117,7 +122,7 @@ class Breaker<T, R> {
   #affected = 0;
   #timer: Subscription | undefined;
 
-  constructor(options: BreakerOptions<T, R>, { subscriber, windows, send }: Inner<T, R>) {
+  constructor(options: BreakerOptions<T>, { subscriber, windows, send }: Inner<T, R>) {
     this.#options = options;
     this.#subscriber = subscriber;
     this.#windows = windows;
@@ -147,7 +152,10 @@ class Breaker<T, R> {
     this.#running += 1;
     this.#subscriber.add(
       period.pipe(this.#windows((values) => this.#sendIn(period, values))).subscribe({
-        next: (result) => this.#subscriber.next(result),
+        next: (window) => {
+          if (period === this.#period && !this.#isComplete) this.#ended(window);
+          this.#subscriber.next(window);
+        },
         error: (error: unknown) => this.#subscriber.error(error),
         complete: () => {
           this.#running -= 1;
@@ -163,41 +171,37 @@ class Breaker<T, R> {
       for (const value of values) this.#refuse(value);
       return EMPTY;
     }
-    const { limit = Infinity, outcomeOf } = this.#options;
-    const isProbe = this.#state === 'idle';
-    if (isProbe) this.#state = 'probing';
-    return this.#send(values, isProbe ? Math.min(limit, PROBE_LIMIT) : this.#options.limit).pipe(
-      tap((result) => {
-        if (period !== this.#period || this.#isComplete) return;
-        const outcome = outcomeOf(result);
-        if (isProbe) this.#probed(outcome, values.length);
-        else if (outcome !== 'none') this.#settled(outcome === 'bad', values.length);
-      }),
-    );
+    const { limit } = this.#options;
+    if (this.#state !== 'idle') return this.#send(values, limit);
+    this.#state = 'probing';
+    return this.#send(values, Math.min(limit ?? PROBE_LIMIT, PROBE_LIMIT));
   }
 
-  #settled(isBad: boolean, values: number): void {
+  /** A window of the present period. While the breaker is half-open, there is none in flight but the probe. */
+  #ended({ outcome, size }: R): void {
+    if (outcome === 'bad') this.#affected += size;
+    if (this.#state === 'probing') this.#probed(outcome);
+    else if (outcome !== 'none') this.#settled(outcome === 'bad');
+  }
+
+  #settled(isBad: boolean): void {
     const { failures, scheduler } = this.#options;
-    const isMostlyBad = this.#recent.add(isBad, scheduler.now()) > 0.5;
+    const recent = this.#recent;
+    recent.add(isBad, scheduler.now());
     if (isBad) {
       this.#row += 1;
-      this.#affected += values;
-      if (this.#row >= failures || (isMostlyBad && this.#recent.size >= Math.max(10, 2 * failures))) this.#open();
+      const isMostlyBad = recent.size >= Math.max(10, 2 * failures) && recent.bad > recent.size / 2;
+      if (this.#row >= failures || isMostlyBad) this.#open();
     } else {
       this.#row = 0;
       if (this.#fault === undefined) this.#affected = 0;
     }
   }
 
-  #probed(outcome: Outcome, values: number): void {
-    if (outcome === 'none') {
-      this.#state = 'idle';
-    } else if (outcome === 'ok') {
-      this.#close();
-    } else {
-      this.#affected += values;
-      this.#open();
-    }
+  #probed(outcome: Outcome): void {
+    if (outcome === 'none') this.#state = 'idle';
+    else if (outcome === 'ok') this.#close();
+    else this.#open();
   }
 
   #open(): void {
@@ -246,28 +250,28 @@ const [SLOTS, SLOT_LENGTH] = [10, 100];
 
 /** The outcomes of the last second, in tenths of it. */
 class RecentOutcomes {
-  readonly #all = new Array<number>(SLOTS).fill(0);
+  size = 0;
+  bad = 0;
+  readonly #sizes = new Array<number>(SLOTS).fill(0);
   readonly #bad = new Array<number>(SLOTS).fill(0);
-  #slot = 0;
+  #newest = 0;
 
-  get size(): number {
-    return sum(this.#all);
-  }
-
-  /** @returns the bad ones of all, this one included, as a fraction */
-  add(isBad: boolean, now: number): number {
-    const slot = Math.floor(now / SLOT_LENGTH);
+  add(isBad: boolean, now: number): void {
+    const newest = Math.floor(now / SLOT_LENGTH);
     // A clock that was set back begins a new second.
-    const passed = slot < this.#slot ? SLOTS : Math.min(SLOTS, slot - this.#slot);
-    for (let step = 0; step < passed; step += 1)
-      this.#all[(slot - step) % SLOTS] = this.#bad[(slot - step) % SLOTS] = 0;
-    this.#slot = slot;
-    this.#all[slot % SLOTS]! += 1;
-    if (isBad) this.#bad[slot % SLOTS]! += 1;
-    return sum(this.#bad) / this.size;
+    const passed = newest < this.#newest ? SLOTS : Math.min(SLOTS, newest - this.#newest);
+    for (let step = 0; step < passed; step += 1) this.#empty((newest - step) % SLOTS);
+    this.#newest = newest;
+    this.#sizes[newest % SLOTS]! += 1;
+    this.size += 1;
+    if (!isBad) return;
+    this.#bad[newest % SLOTS]! += 1;
+    this.bad += 1;
   }
-}
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
+  #empty(slot: number): void {
+    this.size -= this.#sizes[slot]!;
+    this.bad -= this.#bad[slot]!;
+    this.#sizes[slot] = this.#bad[slot] = 0;
+  }
 }

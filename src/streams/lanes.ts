@@ -101,7 +101,6 @@ export class Lanes {
             {
               failures: breaker.failures,
               scheduler,
-              outcomeOf: ({ outcome }) => outcome,
               refuse: (call) => call.fail(NOT_SENT),
               observer: breaker.observe(lane.server),
             },

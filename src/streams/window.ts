@@ -1,7 +1,7 @@
 import { type Count, type CounterOperation, type Guard, LARGEST_COUNT } from '../limiter/counter-operation';
 import type { DecisionError } from '../limiter/decision-error';
 import type { CountedOperation } from './ports/counters';
-import type { Outcome } from './circuit-breaker';
+import type { EndedWindow, Outcome } from './circuit-breaker';
 import type { CallTrace } from './ports/tracer';
 
 /**
@@ -55,7 +55,7 @@ class Merged implements CounterOperation {
  * its position in arrival order, exactly as if its operations had been sent one by one; only when the counter saturates in
  * between, all of them get the saturated count.
  */
-export class Window {
+export class Window implements EndedWindow {
   /** The operations for the store, in order. */
   readonly batch: CounterOperation[] = [];
   readonly #calls: readonly WindowCall[];
@@ -73,6 +73,11 @@ export class Window {
   /** Hits that were merged into an operation of an earlier call. */
   get mergedHits(): number {
     return this.#mergedHits;
+  }
+
+  /** The number of calls. */
+  get size(): number {
+    return this.#calls.length;
   }
 
   /** What the window shows about its server, once its calls have their outcome. */

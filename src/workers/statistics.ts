@@ -182,7 +182,7 @@ export class MergedStatistics {
     const fullName = joinTags(name, tags);
     if (this.#gauges.has(fullName)) return this.#gauges.get(fullName);
     const merging = MERGING[name] ?? 'sum';
-    const own = [...this.#statistics.gauges].find((gauge) => gauge.name === name);
+    const own = [...this.#statistics.gauges].find((gauge) => joinTags(gauge.name, gauge.tags) === fullName);
     const merged = own === undefined || merging === 'total' ? new MergedGauge(merging, own?.read) : undefined;
     this.#gauges.set(fullName, merged);
     if (merged !== undefined) this.#statistics.gauge(name, () => merged.read(), tags);

@@ -102,6 +102,23 @@ describe('the merged statistics of workers', () => {
     expect(names.map((name) => valuesOf(statistics)[name])).toEqual([5, 201, 7, 7]);
   });
 
+  it('keep gauges of one name apart by their tags, and show whether any worker holds back calls for a server', async () => {
+    const workers = [
+      [0, 1],
+      [0, 0],
+    ].map(([a = 0, b = 0]) => {
+      const own = new Statistics(10);
+      own.gauge('ratelimit.store.breaker_open', () => a, { server: 'a' });
+      own.gauge('ratelimit.store.breaker_open', () => b, { server: 'b' });
+      return own;
+    });
+    const { statistics, collect } = instanceOf(workers, 10);
+    await collect();
+    const names = ['a', 'b'].map((server) => `ratelimit.store.breaker_open.__server=${server}`);
+    expect(names.map((name) => statistics.readGauge(name))).toEqual([0, 1]);
+    expect(new Map(workers[0]!.entries()).get(names[1]!)).toBe(1);
+  });
+
   it('have at most the maximum number of runtime keys, and every hit', async () => {
     const workers = [0, 1, 2].map(() => new Statistics(50));
     const { statistics, collect } = instanceOf(workers, 50);
