@@ -16,6 +16,7 @@ import { createLogger, describeError } from './sinks/logs/logger';
 import { standardStream } from './sinks/text-outputs';
 import { SecretMask } from './text/secret-mask';
 import { asError } from './text/thrown';
+import { visible } from './text/visible';
 import { workerNumber } from './workers/role';
 
 /**
@@ -65,7 +66,7 @@ function reportInvalidSettings(
   { hide: mask }: SecretMask,
 ): void {
   if (logFormat === 'text') {
-    lines.write(`${mask(message)}\n`);
+    lines.write(`${visible(mask(message))}\n`);
     return;
   }
   const log = createLogger({ level: 'fatal', format: logFormat, stream: lines, mask });

@@ -3,9 +3,9 @@ import { readSecretFile } from '../sources/secret-files';
 import { hideAddressCredentials } from '../text/hide-credentials';
 import { type HostPort, parseServerAddress } from '../text/host-port';
 import { messageOf } from '../text/thrown';
+import { visibleLine } from '../text/visible';
 import { callHttp } from './call-http';
 import { FlagError } from './flags';
-import { visible } from './visible';
 
 /** Where the API is, and with what it is called. */
 export interface ApiTarget {
@@ -53,7 +53,7 @@ export async function callApi({ address, token, timeoutMs }: ApiTarget, request:
   const { detail, error } = Object(answer) as { readonly detail?: unknown; readonly error?: unknown };
   // The other errors of the listener are no problems.
   const message: unknown = detail ?? Object(error).message;
-  if (typeof message === 'string') throw new Error(visible(message));
+  if (typeof message === 'string') throw new Error(visibleLine(message));
   throw new Error(`${address} is not the debug listener of weir: it answered with status ${status}`);
 }
 
@@ -61,7 +61,7 @@ export async function callApi({ address, token, timeoutMs }: ApiTarget, request:
 function serverAt(address: string): HostPort {
   const server = parseServerAddress(address);
   if (server !== undefined) return server;
-  throw new FlagError(`invalid address "${visible(hideAddressCredentials(address))}": expected host:port`);
+  throw new FlagError(`invalid address "${visibleLine(hideAddressCredentials(address))}": expected host:port`);
 }
 
 /** Undefined for a text that is not JSON. */
@@ -125,6 +125,6 @@ export function withPort(
     if (!text.includes(`$${name}`) || (/^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= 65_535)) {
       return text.replace(`$${name}`, value);
     }
-    throw new FlagError(`${name}=${visible(value)} is no port that can be connected to: set it, or give -address`);
+    throw new FlagError(`${name}=${visibleLine(value)} is no port that can be connected to: set it, or give -address`);
   }, address);
 }

@@ -1,4 +1,5 @@
 import { messageOf } from '../text/thrown';
+import { visible } from '../text/visible';
 import { tolerateClosedPipes } from './closed-pipes';
 import { SHELLS, completion } from './completion';
 import { FlagError, type FlagSpec, type FlagValues, flagHelp, parseFlags } from './flags';
@@ -29,7 +30,7 @@ export interface CommandLine<Spec extends FlagSpec> extends Surroundings {
 
 export interface ProgramResult {
   readonly exitCode: ExitCode;
-  /** What it prints, with the end of its last line. Texts of servers and files have no control characters left. */
+  /** What it prints, with the end of its last line. Texts of servers and files have no line feeds left. */
   readonly stdout: string;
 }
 
@@ -84,13 +85,14 @@ export async function runProgram<Spec extends ProgramFlags>(
     else {
       const result = await run({ ...surroundings, values, rest });
       const isPlain = values.json || !hasColours(stdout, environment);
-      stdout.write(isPlain ? result.stdout : coloured(result.stdout));
+      const text = visible(result.stdout);
+      stdout.write(isPlain ? text : coloured(text));
       return result.exitCode;
     }
     return Exit.DONE;
   } catch (error) {
     const isWrongUse = error instanceof FlagError;
-    stderr.write(`${name}: ${messageOf(error)}\n${isWrongUse ? `Run ${name} -h for its flags.\n` : ''}`);
+    stderr.write(`${name}: ${visible(messageOf(error))}\n${isWrongUse ? `Run ${name} -h for its flags.\n` : ''}`);
     return isWrongUse ? Exit.WRONG_USE : Exit.FAILED;
   }
 }

@@ -1,6 +1,7 @@
 import { FlagError, parseFlags } from '../cli/flags';
 import { helpText } from '../settings/docs';
 import { hideAddressCredentials } from '../text/hide-credentials';
+import { visible } from '../text/visible';
 import { VERSION } from '../cli/version';
 
 /** Read only to be written to: the mere access to `process.stdout` makes a pipe non-blocking for all of its processes. */
@@ -26,7 +27,7 @@ export function answerCommandLine(argv: readonly string[], outputs: Outputs): 0 
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
     outputs.stderr.write(
-      `weir: ${error.message}\nweir is configured by environment variables; weir --help lists them.\n`,
+      `weir: ${visible(error.message)}\nweir is configured by environment variables; weir --help lists them.\n`,
     );
     return 1;
   }

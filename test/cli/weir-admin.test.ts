@@ -6,7 +6,7 @@ import { callApi } from '../../src/cli/api';
 import { SecretMount } from '../support/data/secret-mount';
 import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served-api';
 import { ApiStub, LOOPBACK_IPV6, withIpv6 } from './api-stub';
-import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
+import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { runOf } from './run-program';
 
 const TOKEN = 'token-of-the-operators';
@@ -56,7 +56,7 @@ describe('weir-admin rules', () => {
     const { exitCode, stderr } = await admin({ address: `127.0.0.1:${api.server.port}` }, 'rules', '-domain', 'nope');
     expect([exitCode, stderr]).toEqual([
       1,
-      'weir-admin: the active rules have no such domain; their domains are shop, \ufffd\n',
+      'weir-admin: the active rules have no such domain; their domains are shop, \\u009b\n',
     ]);
   });
 
@@ -81,7 +81,7 @@ describe('weir-admin rules', () => {
     const rejected = { reason: 'a.yaml:1:2: bad\nb.yaml:3:4: worse\u009b2J' };
     await using api = await ApiStub.answering({ loaded: null, rejected, domains: [] });
     expect((await admin(api, 'rules')).stdout).toBe(
-      'no rules are loaded\nthe last load was rejected: a.yaml:1:2: bad\nb.yaml:3:4: worse\ufffd2J\n',
+      'no rules are loaded\nthe last load was rejected: a.yaml:1:2: bad\nb.yaml:3:4: worse\\u009b2J\n',
     );
   });
 });
@@ -131,7 +131,7 @@ describe('weir-admin prints what is wrong with an answer', () => {
     [
       'a rejected name',
       'HTTP/1.1 421 X\r\nContent-Length: 47\r\n\r\n{"error":{"code":"x","message":"not\\u0007 so"}}',
-      'not\ufffd so',
+      'not\\u0007 so',
     ],
     ['an error of another server', 'HTTP/1.1 500 X\r\nContent-Length: 14\r\n\r\n{"error":null}', `${OTHER} 500`],
     ['a redirect', 'HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n', `${OTHER} 307`],
@@ -193,7 +193,7 @@ describe('weir-admin -address', () => {
       '127.0.0.1': '127.0.0.1',
       '127.0.0.1:65536': '127.0.0.1:65536',
       '::1:6070': '::1:6070',
-      'a\u001b]0;x\u0007\nb:1': 'a\ufffd]0;x\ufffd\ufffdb:1',
+      'a\u001b]0;x\u0007\nb:1': String.raw`a\u001b]0;x\u0007\nb:1`,
       '': '',
     };
     for (const [address, text] of Object.entries(shown)) {

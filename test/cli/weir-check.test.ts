@@ -3,6 +3,7 @@ import { symlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHECK } from '../../src/cli/check/check';
+import { CONTROL } from '../support/data/hostile-text';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { type ProgramRun, runOf } from './run-program';
 
@@ -55,6 +56,23 @@ describe('weir-check', () => {
   it('prints totals for valid files and exits with 0', async () => {
     write({ 'shop.yaml': SHOP, 'more/forum.yml': FORUM });
     expect(await check()).toEqual(passed('2 files, 2 domains, 5 rules; 0 errors, 0 warnings'));
+  });
+
+  it('shows every character of a file and of its name in its place', async () => {
+    write({ 'x\u202e\u0007.yaml': 'domain: shop\ndescriptors: [{key: user, "a\u2066\u202e": 1}]\n' });
+    const { stdout } = await check();
+    expect(stdout).toContain(String.raw`x\u202e\u0007.yaml:2:27: error:`);
+    expect(stdout.split('\n').slice(1, 3)).toEqual([
+      String.raw`  | descriptors: [{key: user, "a\u2066\u202e": 1}]`,
+      `  |                           ${'^'.repeat(15)}`,
+    ]);
+    expect((await check('-json')).stdout).not.toMatch(CONTROL);
+    write({ 'x\u202e\u0007.yaml': SHOP });
+    for (const flags of [[], ['-json']]) {
+      const explained = await check('-explain', ...flags, 'shop', 'user=\u202e');
+      expect([explained.exitCode, explained.stdout]).toEqual([0, expect.not.stringMatching(CONTROL)]);
+    }
+    expect((await check('\u202e')).stderr).toContain(String.raw`unexpected argument "\u202e"`);
   });
 
   it('reads a pipe, as `<(helm template …)` of a shell gives one', async () => {

@@ -15,7 +15,7 @@ import { type UnaryHandler, GrpcStatus } from '../../src/grpc/method';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { serveGrpc } from '../../src/grpc/server/grpc-server';
 import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
-import { CONTROL, HOSTILE, SHOWN } from './hostile-text';
+import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { runOf } from './run-program';
 
@@ -259,7 +259,7 @@ describe('the output of weir-client', () => {
     const tls = { isTls: true, hasCertificate: false, serverSpeaksTls: async () => true };
     const error = { code: status.UNAVAILABLE, details };
     const explanation = await explainError({ address: 'a:1', timeoutMs: 1, ...tls }, error);
-    expect(explanation).toMatch(/not for a but for b\ufffd2J$/);
+    expect(explanation).toMatch(/not for a but for b\\u009b2J$/);
   });
 });
 

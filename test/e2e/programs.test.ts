@@ -152,7 +152,8 @@ describe('the health probe', () => {
   it('exits with 1 without a service, with invalid settings, and without an answer in time', async () => {
     await using silent = await SilentPeer.start();
     const ports = { '1': 'on 127.0.0.1 port 1: connect ECONNREFUSED', x: 'DEBUG_PORT', '0': 'DEBUG_PORT is 0' };
-    const expected = { ...ports, [silent.address.split(':')[1]!]: 'timeout' };
+    const hidden = { '6070\u202e': String.raw`DEBUG_PORT="6070\u202e" is invalid` };
+    const expected = { ...ports, ...hidden, [silent.address.split(':')[1]!]: 'timeout' };
     for (const [DEBUG_PORT, reason] of Object.entries(expected)) {
       const { code, stdout, stderr } = await run(PROBE, [], { DEBUG_HOST: '127.0.0.1', DEBUG_PORT });
       expect([code, stdout + stderr]).toEqual([1, expect.stringContaining(reason)]);

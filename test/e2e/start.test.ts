@@ -54,6 +54,10 @@ describe('what prevents the service from starting', () => {
     expect(JSON.parse(line.slice(line.indexOf('msg=') + 4))).toBe(`the service cannot run: ${reason}`);
   });
 
+  it('shows every character of an invalid setting in its place', async () => {
+    expect(await failToStart({ PORT: '80\u202e' })).toContain(String.raw`PORT="80\u202e" is invalid`);
+  });
+
   it('is one JSON object for each invalid setting with LOG_FORMAT=json, without secrets', async () => {
     const secret = 'correct-horse';
     const stderr = await failToStart({

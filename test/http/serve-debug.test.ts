@@ -1,5 +1,6 @@
 import type { Statistic } from '../../src/http/debug/pages';
 import type { RulesInfo } from '../../src/http/debug/pages';
+import { HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import { type TestHttpServer, closeAll, partsOf, startDebugServer } from './http-client';
@@ -104,6 +105,14 @@ describe('/rlconfig', () => {
       '',
     ]);
   });
+});
+
+it('/rlconfig and /stats show every character of a text in its place', async () => {
+  rules = () => partsOf([HOSTILE]);
+  rulesInfo = { loaded: undefined, rejected: { reason: 'a\u202eb', at: new Date(0) } };
+  statistics = () => partsOf([[HOSTILE, 1]]);
+  expect((await textOf('/rlconfig')).split('\n').slice(2)).toEqual([String.raw`#   a\u202eb`, SHOWN, '']);
+  expect(await textOf('/stats')).toBe(`${SHOWN}: 1\n`);
 });
 
 describe('/stats', () => {

@@ -36,6 +36,7 @@ describe('the command line of weir', () => {
     ['REDIS_AUTH=hunter2', 'unexpected argument "REDIS_AUTH=…"'],
     ['redis://user:hunter2@host:1', 'unexpected argument "redis://***@host:1"'],
     ['--redis-auth=hunter2', 'unknown flag -redis-auth'],
+    ['a\u202e\u009b', String.raw`unexpected argument "a\u202e\u009b"`],
   ])('rejects an argument that it does not know: %s', (argument, message) => {
     expect(answer(argument)).toEqual([1, '', `weir: ${message}\n${HINT}`]);
   });

@@ -6,6 +6,7 @@ import { BoundedLines } from '../../src/sinks/logs/bounded-lines';
 import { DecisionLines, type DecisionLinesOptions } from '../../src/sinks/logs/decision-log';
 import { Statistics } from '../../src/statistics/statistics';
 import type { DecisionObserver } from '../../src/streams/ports/decide';
+import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { parseDecisionLine } from '../support/data/decision-log-schema';
 import { descriptor, request } from '../support/data/requests';
 import { limit, rulesetOf, unlimited } from '../support/data/rules';
@@ -34,11 +35,11 @@ interface Scene {
   readonly observer?: Partial<DecisionObserver>;
 }
 
-/** The records of the decisions on some requests. */
-function recordsOf(
+/** The lines of the decisions on some requests. */
+function linesOf(
   requests: readonly RateLimitRequest[],
   { options = {}, limiter: limiterOptions = {}, count = 1, failure, observer = {} }: Scene = {},
-): readonly Readonly<Record<string, unknown>>[] {
+): readonly string[] {
   const texts: string[] = [];
   function write(text: string, done: () => void): void {
     texts.push(text);
@@ -51,7 +52,12 @@ function recordsOf(
     for (const operation of decision.operations) operation.after = count;
     lines.decided(decision, failure ?? decision.verdict(), { ...NO_CALLER, ...observer });
   }
-  return texts.join('').split('\n').filter(Boolean).map(parseDecisionLine);
+  return texts.join('').split('\n').filter(Boolean);
+}
+
+/** What they say. */
+function recordsOf(...given: Parameters<typeof linesOf>): readonly Readonly<Record<string, unknown>>[] {
+  return linesOf(...given).map(parseDecisionLine);
 }
 
 describe('a line of the decision log', () => {
@@ -125,6 +131,17 @@ describe('a line of the decision log', () => {
     const trace = { traceId: traced, ended: () => undefined };
     expect(recordsOf(requests, { observer: { caller, trace } })).toMatchObject([{ traceId: traced }]);
     expect(recordsOf(requests, { observer: { caller } })).toMatchObject([{ traceId: called }]);
+  });
+
+  it('shows every character of a text in its place', () => {
+    const entries = [{ key: HOSTILE, value: 'x' }];
+    const hostile = { ...request('shop', ['user=x']), domain: HOSTILE };
+    const [line = '', ...more] = linesOf([{ ...hostile, descriptors: [{ ...hostile.descriptors[0]!, entries }] }]);
+    expect([line.split(SHOWN).length, more]).toEqual([3, []]);
+    expect(line).not.toMatch(CONTROL);
+    expect(parseDecisionLine(line)).toMatchObject({ domain: HOSTILE, descriptors: [{ entries: [`${HOSTILE}=x`] }] });
+    // All of ASCII but for one character.
+    expect(linesOf([request('shop', ['user=\u007f'])])[0]).toContain(String.raw`user=\u007f`);
   });
 
   it('stays short, whatever a caller sends', () => {

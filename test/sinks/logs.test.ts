@@ -1,6 +1,7 @@
 import { DecisionError } from '../../src/limiter/decision-error';
 import { BoundedLines, type BoundedLinesOptions } from '../../src/sinks/logs/bounded-lines';
 import { unmatchedWarnings } from '../../src/sinks/logs/unmatched-warnings';
+import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { RecordedLog } from '../support/data/recorded-log';
 import { request } from '../support/data/requests';
 import { limit, rulesetOf } from '../support/data/rules';
@@ -33,9 +34,9 @@ describe('a text log line', () => {
   });
 
   it('stays one line for any text', () => {
-    const hostile = 'a\nlevel=fatal msg="forged"\r\u001b[31m\u009b\u2028';
+    const hostile = 'a\nlevel=fatal msg="forged"\r\u001b[31m\u009b\u2028\u202e\u2066';
     const line = textOf((log) => log.warn(hostile, { 'bad key\n=': hostile }));
-    const quoted = String.raw`"a\nlevel=fatal msg=\"forged\"\r\u001b[31m\u009b\u2028"`;
+    const quoted = String.raw`"a\nlevel=fatal msg=\"forged\"\r\u001b[31m\u009b\u2028\u202e\u2066"`;
     expect(line).toBe(`level=warning msg=${quoted} bad_key__=${quoted}\n`);
   });
 });
@@ -54,6 +55,14 @@ describe('a JSON log line', () => {
       '@message_': 'z',
     });
   });
+});
+
+it.each(['text', 'json'] as const)('a log line in %s shows every character of a text in its place', (format) => {
+  const { lines, log } = recorded({ format });
+  log.warn(HOSTILE, { word: 'a\u202e', field: HOSTILE });
+  expect([lines.length, lines[0]!.slice(-1)]).toEqual([1, '\n']);
+  expect(lines[0]).not.toMatch(CONTROL);
+  expect(lines[0]!.split(SHOWN)).toHaveLength(3);
 });
 
 describe('log levels', () => {

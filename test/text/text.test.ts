@@ -9,8 +9,27 @@ import { fixedNumber, plainNumber } from '../../src/text/plain-number';
 import { SecretMask } from '../../src/text/secret-mask';
 import { LONGEST_TABLE_KEY, ownText, tableKey, textBytes } from '../../src/text/table-key';
 import { asError, messageOf } from '../../src/text/thrown';
+import { visible, visibleJson, visibleLine } from '../../src/text/visible';
 import { PARTS, WideMap, partOf } from '../../src/text/wide-map';
+import { HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { heapAfterCollection } from '../support/processes/collect-garbage';
+
+describe('a visible text', () => {
+  const ESCAPED = /^[\p{Cc}\p{Bidi_Control}\u2028\u2029]$/u;
+  const UNITS = Array.from({ length: 0x1_0000 }, (_, unit) => String.fromCharCode(unit));
+
+  it('has every character escaped that a terminal interprets, or that changes the order in which it is shown', () => {
+    function shown(unit: string): string {
+      if (!ESCAPED.test(unit) || unit === '\n' || unit === '\t') return unit;
+      return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    }
+    expect(UNITS.filter((unit) => visible(`a${unit}b`) !== `a${shown(unit)}b`)).toEqual([]);
+    // It says the same to a program.
+    const json = UNITS.map((unit) => [unit, visibleJson(JSON.stringify(unit))] as const);
+    expect(json.filter(([unit, text]) => JSON.parse(text) !== unit || ESCAPED.test(text.slice(1, -1)))).toEqual([]);
+    expect(visibleLine(HOSTILE)).toBe(SHOWN);
+  });
+});
 
 describe('the reason of a failed connection', () => {
   const AT = '(2026-02-03T04:05:06.789Z)';

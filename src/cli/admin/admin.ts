@@ -5,7 +5,6 @@ import { parseEntries } from '../parse-entries';
 import { FlagError, type FlagSpec, type FlagValues } from '../flags';
 import { formatExplanation } from '../explanation';
 import { Exit, JSON_FLAG, type Program } from '../program';
-import { visibleJson } from '../visible';
 import { formatCounter, formatHealth, formatOffenders, formatRules } from './format-answers';
 
 const TIMEOUT_MS = 10_000;
@@ -115,7 +114,7 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
     const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
     const call: Call = (request) => callApi(target, request);
     const answer = await call(command.request(values));
-    const text = values.json ? visibleJson(answer) : await command.format(answer as never, call);
+    const text = values.json ? JSON.stringify(answer, null, 2) : await command.format(answer as never, call);
     const isUnhealthy = name === 'health' && !(answer as { readonly healthy: boolean }).healthy;
     return { exitCode: isUnhealthy ? Exit.FAILED : Exit.DONE, stdout: `${text}\n` };
   },

@@ -2,8 +2,8 @@ import type { Offender } from '../../limiter/offender';
 import { windowText } from '../../rules/unit';
 import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
 import { counted } from '../../text/counted';
+import { visibleLine } from '../../text/visible';
 import { formatLimit, placeOf } from '../explanation';
-import { visible, visibleLines } from '../visible';
 
 interface Rules {
   readonly loaded: { readonly source: string; readonly version: string; readonly rules: number } | null;
@@ -24,7 +24,7 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
     lines.push(domain);
     for (const rule of descriptors) addRule(rule, '  ', lines);
   }
-  return visibleLines(lines);
+  return lines.map(visibleLine).join('\n');
 }
 
 function addRule(rule: RuleNode, indent: string, lines: string[]): void {
@@ -40,21 +40,25 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
   const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache } = counter;
-  return visibleLines([
+  return [
     'countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count),
     `  limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`,
     `  window ends ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
-  ]);
+  ]
+    .map(visibleLine)
+    .join('\n');
 }
 
 export function formatOffenders(offenders: readonly Offender[]): string {
-  return visibleLines(
-    offenders.map(({ domain, rule, descriptor, limited, isShadow }) => {
-      return `${String(limited).padStart(10)}  ${descriptor}  ${rule === '' ? `${domain}: limit of the request` : rule}${isShadow ? ' (shadow mode)' : ''}`;
-    }),
-  );
+  return offenders
+    .map(({ domain, rule, descriptor, limited, isShadow }) => {
+      return visibleLine(
+        `${String(limited).padStart(10)}  ${descriptor}  ${rule === '' ? `${domain}: limit of the request` : rule}${isShadow ? ' (shadow mode)' : ''}`,
+      );
+    })
+    .join('\n');
 }
 
 export function formatHealth({
@@ -64,5 +68,5 @@ export function formatHealth({
   readonly healthy: boolean;
   readonly unhealthy: readonly string[];
 }): string {
-  return healthy ? 'healthy' : visible(`unhealthy: ${unhealthy.join(', ')}`);
+  return healthy ? 'healthy' : visibleLine(`unhealthy: ${unhealthy.join(', ')}`);
 }

@@ -10,7 +10,6 @@ import { formatExplanation } from '../explanation';
 import { FlagError, type FlagSpec } from '../flags';
 import { Exit, JSON_FLAG, type Program } from '../program';
 import { parseEntries } from '../parse-entries';
-import { visibleJson } from '../visible';
 import { readRules } from './read-rules';
 import { jsonReport, textReport, totalsOf } from './report';
 
@@ -47,7 +46,7 @@ PATH is a folder with rule files, or one rule file.
     });
     if (explained !== undefined && result.errors.length === 0) {
       const explanation = await explain(explained, buildRuleset(result.configs, result.placeOf));
-      const text = values.json ? visibleJson(explanation) : formatExplanation(explanation);
+      const text = values.json ? JSON.stringify(explanation, null, 2) : formatExplanation(explanation);
       return { exitCode: Exit.DONE, stdout: `${text}\n` };
     }
     const totals = totalsOf(result, values.strict);

@@ -6,7 +6,6 @@ import {
 import { withPort } from '../api';
 import { FlagError, type FlagSpec, type FlagValues } from '../flags';
 import { Exit, JSON_FLAG, type Output, type Program } from '../program';
-import { visibleJson } from '../visible';
 import { parseEntries } from '../parse-entries';
 import { formatRepetition, repeat } from './repeat';
 import { formatResponse, responseJson } from './response';
@@ -81,7 +80,7 @@ Examples: weir-client -domain shop -descriptors user=ann,path=/buy -descriptors 
 
 async function sendRepeatedly(send: () => Promise<RateLimitResponse>, values: Values, stderr: Output) {
   const summary = await repeat(send, { count: values.n, rate: values.rate, progress: stderr });
-  const text = values.json ? visibleJson(summary) : formatRepetition(summary);
+  const text = values.json ? JSON.stringify(summary, null, 2) : formatRepetition(summary);
   const hasFailed = Object.keys(summary.failures).length > 0;
   const exitCode = hasFailed ? Exit.FAILED : exitCodeOf(values, summary.codes['OVER_LIMIT'] !== undefined);
   return { exitCode, stdout: `${text}\n` };

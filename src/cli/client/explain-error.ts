@@ -1,6 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import { connectionFailure } from '../../text/connection-failure';
-import { visible } from '../visible';
+import { visibleLine } from '../../text/visible';
 
 /** The parts of a gRPC error that explain why a call failed. */
 export interface CallError {
@@ -58,11 +58,11 @@ export async function explainError(call: FailedCall, { code, details }: CallErro
   const { address, timeoutMs } = call;
   if (code === status.DEADLINE_EXCEEDED) return `no response from ${address} within ${timeoutMs / 1000} s`;
   const failure = connectionFailure(details);
-  if (failure !== undefined) return visible(`cannot connect to ${address}: ${await explainFailure(call, failure)}`);
+  if (failure !== undefined) return visibleLine(`cannot connect to ${address}: ${await explainFailure(call, failure)}`);
   if (/^(Name resolution failed|Failed to parse DNS)/.test(details)) {
     return `cannot connect to ${address}: the host name cannot be resolved`;
   }
-  return visible(`${address} responded with ${status[code]}: ${details}`);
+  return visibleLine(`${address} responded with ${status[code]}: ${details}`);
 }
 
 async function explainFailure(call: FailedCall, failure: string): Promise<string> {

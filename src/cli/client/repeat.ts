@@ -16,8 +16,8 @@ import {
 } from 'rxjs';
 import { RateLimitResponse_Code as Code, type RateLimitResponse } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { messageOf } from '../../text/thrown';
+import { visibleLine } from '../../text/visible';
 import type { Output } from '../program';
-import { visibleLines } from '../visible';
 
 /** How many calls are in flight without a rate. */
 const LANES = 10;
@@ -110,7 +110,7 @@ export function formatRepetition({ calls, seconds, codes, failures, latency }: R
   if (latency !== null)
     lines.push(`  latency: half within ${latency.p50} ms, 99 % within ${latency.p99} ms, longest ${latency.max} ms`);
   for (const [reason, times] of Object.entries(failures)) lines.push(`  ${times} without response: ${reason}`);
-  return visibleLines(lines);
+  return lines.map(visibleLine).join('\n');
 }
 
 function listed(codes: Readonly<Record<string, number>>): string {

@@ -8,7 +8,7 @@ import {
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import type { Duration } from '../../gen/google/protobuf/duration';
-import { visibleJson, visibleLines } from '../visible';
+import { visibleLine } from '../../text/visible';
 
 /** The remaining hits of an unlimited rule. */
 const UNLIMITED = 0xffff_ffff;
@@ -24,7 +24,7 @@ export function formatResponse(requested: readonly RateLimitDescriptor[], respon
   for (const { key, value } of response.responseHeadersToAdd) lines.push(`response header ${key}: ${value}`);
   for (const { key, value } of response.requestHeadersToAdd) lines.push(`request header ${key}: ${value}`);
   if (response.dynamicMetadata !== undefined) lines.push(`metadata ${JSON.stringify(response.dynamicMetadata)}`);
-  return visibleLines(lines);
+  return lines.map(visibleLine).join('\n');
 }
 
 function describe(descriptor: RateLimitDescriptor | undefined): string | undefined {
@@ -76,7 +76,7 @@ export function formatDuration({ seconds, nanos }: Duration): string {
  * a different one.
  */
 export function responseJson(response: RateLimitResponse): string {
-  return visibleJson(
+  return JSON.stringify(
     withoutDefaults({
       overallCode: enumName(Code, response.overallCode),
       statuses: response.statuses.map(statusJson),
@@ -85,6 +85,8 @@ export function responseJson(response: RateLimitResponse): string {
       rawBody: response.rawBody.toString('base64'),
       dynamicMetadata: response.dynamicMetadata,
     }),
+    null,
+    2,
   );
 }
 

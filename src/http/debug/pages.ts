@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { plainNumber } from '../../text/plain-number';
+import { visibleLine } from '../../text/visible';
 import { GET, type Route, textPage } from '../listener';
 
 /** The lines of an index: what it says of a route, and of the same route with other query parameters. */
@@ -120,7 +121,7 @@ function longPage(path: string, description: string, generate: () => AsyncIterab
     await last;
     next = undefined;
     const parts: string[] = [];
-    for await (const part of generate()) parts.push(part.map((line) => `${line}\n`).join(''));
+    for await (const part of generate()) parts.push(part.map((line) => `${visibleLine(line)}\n`).join(''));
     return parts.join('');
   }
   return textPage(path, description, () => {

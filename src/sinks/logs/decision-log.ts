@@ -11,6 +11,7 @@ import type { DecisionObserver } from '../../streams/ports/decide';
 import type { Log } from '../../streams/ports/log';
 import { peerAddress } from '../../text/host-port';
 import { messageOf } from '../../text/thrown';
+import { visibleJson } from '../../text/visible';
 import { AppendedFile, standardStream } from '../text-outputs';
 import { readParent } from '../traces/parent';
 import { BoundedLines } from './bounded-lines';
@@ -149,7 +150,7 @@ export class DecisionLines implements DecisionLog {
   }
 
   #write(record: () => string): void {
-    this.#options.lines.writeBuilt(() => `${record()}\n`);
+    this.#options.lines.writeBuilt(() => `${visibleJson(record())}\n`);
   }
 
   #contextOf({ caller, trace }: DecisionObserver): RecordContext {

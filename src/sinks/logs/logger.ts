@@ -1,6 +1,7 @@
 import type { Log, LogFields, LogValue } from '../../streams/ports/log';
 import { excerpt } from '../../text/excerpt';
 import { hideUrlCredentials } from '../../text/hide-credentials';
+import { visibleJson } from '../../text/visible';
 
 /** The level names that appear in log lines, least severe first. */
 export const LOG_LEVELS = ['debug', 'info', 'warning', 'error', 'fatal'] as const;
@@ -69,7 +70,7 @@ export function createLogger({ level, format, stream, mask = (text) => text, com
     if (!isWritten(importance)) return () => undefined;
     return (message: string, fields: LogFields = {}) => {
       const record = { message: masked(message), fields: fieldsOf(fields) };
-      stream.write(`${escapeInvisible(lineOf(at, new Date().toISOString(), record))}\n`);
+      stream.write(`${visibleJson(lineOf(at, new Date().toISOString(), record))}\n`);
     };
   }
   return {
@@ -93,13 +94,6 @@ function textLine(level: LogLevel, time: string, { message, fields }: LogRecord)
     if (value !== undefined) text += ` ${logfmtKey(key)}=${logfmtValue(value)}`;
   }
   return text;
-}
-
-/** Line separators and control characters of terminals that JSON does not escape. They occur only in quoted strings. */
-const INVISIBLE = /[\u007f-\u009f\u2028\u2029]/g;
-
-function escapeInvisible(line: string): string {
-  return line.replace(INVISIBLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 const PLAIN = /^[\p{L}\p{N}\p{P}\p{S}]+$/u;

@@ -1,3 +1,4 @@
+import { visible } from '../../../text/visible';
 /**
  * Every problem that a rule file can have, by code. An error prevents the files from loading; a warning is about something
  * that loads, but has less effect than it seems to have. `docs/rule-errors.md` explains each code.
@@ -127,18 +128,12 @@ function positionOf({ file, line, column }: Problem): string {
 
 /** Carets under the marked part. The indentation keeps its width: a tab stays a tab, a wide character takes two columns. */
 function underline({ sourceLine, mark }: Problem): string {
-  const before = sourceLine.slice(0, mark.start);
+  const before = visible(sourceLine.slice(0, mark.start));
   const indent = Array.from(before, (character) =>
     character === '\t' ? '\t' : ' '.repeat(displayWidth(character)),
   ).join('');
-  const marked = sourceLine.slice(mark.start, mark.start + mark.length);
+  const marked = visible(sourceLine.slice(mark.start, mark.start + mark.length));
   return indent + '^'.repeat(Math.max(1, displayWidth(marked)));
-}
-
-/** Replaces control characters, which a terminal would interpret. */
-function visible(line: string): string {
-  // oxlint-disable-next-line no-control-regex -- the expression looks for control characters
-  return line.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd');
 }
 
 /** Characters that take two columns in a terminal: East Asian scripts, full-width forms and emoji. */

@@ -1,4 +1,5 @@
 import { excerpt } from '../../../text/excerpt';
+import { visible } from '../../../text/visible';
 import type { SourceRange } from '../problems/source-text';
 
 /**
@@ -190,7 +191,5 @@ const PRIVATE_KEY = /(?<=-----BEGIN [A-Z ]*PRIVATE KEY-----)[^]+/;
 
 /** A text for a message, in full length: on one line, without control characters and private keys. */
 export function oneLine(text: string): string {
-  const line = text.replace(PRIVATE_KEY, '…').replaceAll(/\s+/g, ' ');
-  // oxlint-disable-next-line no-control-regex -- the expression looks for control characters
-  return line.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '\ufffd');
+  return visible(text.replace(PRIVATE_KEY, '…').replaceAll(/\s+/g, ' '));
 }
