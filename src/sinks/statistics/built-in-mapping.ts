@@ -1,4 +1,4 @@
-import type { Mapping, MappingTable, SummaryObserver } from './mapping';
+import { type Mapping, type MappingTable, type SummaryObserver, globPattern } from './mapping';
 
 /** The buckets of a histogram that specifies none: the default of every Prometheus client library, in seconds. */
 export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -38,47 +38,30 @@ export function builtInMapping(asMilliseconds: boolean): MappingTable {
 
 function ruleMappings([stat, help]: readonly [string, string]): readonly Mapping[] {
   const name = `ratelimit_service_rate_limit_${stat}`;
+  const [domain, key1] = ['$1', '$2'];
+  // With the flag `s`, since the text of a request may contain the line separators U+2028 and U+2029.
+  const deeper = new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.(.+)\\.${stat}$`, 'su');
   return [
-    {
-      ...COUNTER,
-      match: glob(`ratelimit.service.rate_limit.*.*.${stat}`),
-      name,
-      help,
-      labels: { domain: '$1', key1: '$2' },
-    },
-    {
-      ...COUNTER,
-      // With the flag `s`, since the text of a request may contain the line separators U+2028 and U+2029.
-      match: new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.(.+)\\.${stat}$`, 'su'),
-      name,
-      help,
-      labels: { domain: '$1', key1: '$2', key2: '$3' },
-    },
+    counter(`ratelimit.service.rate_limit.*.*.${stat}`, name, { help, labels: { domain, key1 } }),
+    { ...counter('', name, { help, labels: { domain, key1, key2: '$3' } }), match: deeper, glob: undefined },
   ];
 }
 
 function serviceMappings(asMilliseconds: boolean): readonly Mapping[] {
   return [
-    {
-      ...COUNTER,
-      match: glob('ratelimit.service.call.should_rate_limit.*'),
-      name: 'ratelimit_service_should_rate_limit_error',
+    counter('ratelimit.service.call.should_rate_limit.*', 'ratelimit_service_should_rate_limit_error', {
       help: 'Calls that failed, by the kind of error.',
       labels: { err_type: '$1' },
-    },
-    {
-      ...COUNTER,
-      match: glob('ratelimit_server.*.total_requests'),
-      name: 'ratelimit_service_total_requests',
+    }),
+    counter('ratelimit_server.*.total_requests', 'ratelimit_service_total_requests', {
       help: 'Calls of a gRPC method.',
       labels: { grpc_method: '$1' },
-    },
+    }),
     {
-      ...COUNTER,
-      match: glob('ratelimit_server.*.response_time'),
-      name: 'ratelimit_service_response_time_seconds',
-      help: `Time from a call to its answer, in ${asMilliseconds ? 'milliseconds' : 'seconds'}.`,
-      labels: { grpc_method: '$1' },
+      ...counter('ratelimit_server.*.response_time', 'ratelimit_service_response_time_seconds', {
+        help: `Time from a call to its answer, in ${asMilliseconds ? 'milliseconds' : 'seconds'}.`,
+        labels: { grpc_method: '$1' },
+      }),
       type: 'observer',
       observer: {
         kind: 'histogram',
@@ -86,31 +69,21 @@ function serviceMappings(asMilliseconds: boolean): readonly Mapping[] {
       },
       scale: asMilliseconds ? 1 : 0.001,
     },
-    {
-      ...COUNTER,
-      match: glob('ratelimit.service.config_load_success'),
-      name: 'ratelimit_service_config_load_success',
+    counter('ratelimit.service.config_load_success', 'ratelimit_service_config_load_success', {
       help: 'Loads of rules that are good.',
-    },
-    {
-      ...COUNTER,
-      match: glob('ratelimit.service.config_load_error'),
-      name: 'ratelimit_service_config_load_error',
+    }),
+    counter('ratelimit.service.config_load_error', 'ratelimit_service_config_load_error', {
       help: 'Loads of rules that were refused.',
-    },
+    }),
   ];
 }
 
-/** What a mapping is when it says nothing else. */
-const COUNTER = {
-  type: 'counter',
-  isDropped: false,
-  labels: {},
-  honorLabels: false,
-  observer: DEFAULT_SUMMARY,
-  scale: 1,
-} as const;
-
-function glob(text: string): readonly string[] {
-  return text.split('.');
+/** The mapping of counters to the metric of a name. */
+function counter(
+  glob: string,
+  name: string,
+  { help, labels = {} }: { readonly help: string; readonly labels?: Mapping['labels'] },
+): Mapping {
+  const defaults = { isDropped: false, honorLabels: false, observer: DEFAULT_SUMMARY, scale: 1 };
+  return { type: 'counter', match: globPattern(glob), glob, name, help, labels, ...defaults };
 }

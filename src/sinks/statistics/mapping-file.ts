@@ -2,7 +2,14 @@ import { parse } from 'yaml';
 import { parseNanoseconds } from '../../settings/values/duration';
 import { messageOf } from '../../text/thrown';
 import { DEFAULT_BUCKETS, DEFAULT_SUMMARY } from './built-in-mapping';
-import { type Mapping, type MappingTable, type Observer, type StatisticType, undefinedReferences } from './mapping';
+import {
+  type Mapping,
+  type MappingTable,
+  type Observer,
+  type StatisticType,
+  globPattern,
+  undefinedReferences,
+} from './mapping';
 import { type Pattern, compileRe2 } from './re2';
 
 export interface MappingFile extends MappingTable {
@@ -71,11 +78,10 @@ export function readMappingFile(text: string): MappingFile {
 }
 
 /** The statsd exporter expands such references to empty strings without a warning. */
-function referenceWarnings({ match, name, labels }: Mapping): readonly string[] {
-  const matched = 'exec' in match ? match.source : match.join('.');
-  return undefinedReferences(match, [name, ...Object.values(labels)]).map(
+function referenceWarnings(mapping: Mapping): readonly string[] {
+  return undefinedReferences(mapping).map(
     (reference) =>
-      `the mapping for ${matched} has no group for ${reference}, which expands to an empty string; a group followed by text is written \${1}.`,
+      `the mapping for ${mapping.glob ?? mapping.match.source} has no group for ${reference}, which expands to an empty string; a group followed by text is written \${1}.`,
   );
 }
 
@@ -102,6 +108,7 @@ function readMapping(map: FileMap, defaults: Defaults): Mapping {
   const type = map.choice('match_metric_type', Object.keys(TYPES));
   return {
     match: isRegex ? readRegex(map, match) : readGlob(map, match),
+    glob: isRegex ? undefined : match,
     type: type === undefined ? undefined : TYPES[type],
     isDropped,
     name,
@@ -121,14 +128,13 @@ function readRegex(map: FileMap, match: string): Pattern {
   }
 }
 
-function readGlob(map: FileMap, match: string): readonly string[] {
-  const components = match.split('.');
-  if (components.some((component) => component === '' || (component.includes('*') && component !== '*'))) {
+function readGlob(map: FileMap, match: string): Pattern {
+  if (match.split('.').some((component) => component === '' || (component.includes('*') && component !== '*'))) {
     map.fail(
       `${match} is not a valid glob: * must be all of a component between two dots; for other patterns use match_type: regex`,
     );
   }
-  return components;
+  return globPattern(match);
 }
 
 function readLabels(map: FileMap, observer: Observer): Readonly<Record<string, string>> {

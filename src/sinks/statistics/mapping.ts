@@ -1,4 +1,4 @@
-import { type Pattern, compileRe2 } from './re2';
+import { type Pattern, type PatternMatch, compileRe2 } from './re2';
 
 export type StatisticType = 'counter' | 'gauge' | 'observer';
 
@@ -21,8 +21,9 @@ export type Observer = HistogramObserver | SummaryObserver;
 
 /** One mapping of a mapping file in the statsd exporter's format. */
 export interface Mapping {
-  /** A glob as its components between the dots, where `*` matches any one; or a regular expression, which is not anchored. */
-  readonly match: readonly string[] | Pattern;
+  readonly match: Pattern;
+  /** What {@link globPattern} has made the pattern of; undefined for a regular expression. */
+  readonly glob: string | undefined;
   /** Undefined: statistics of every type. */
   readonly type: StatisticType | undefined;
   /** Whether matching statistics are not exported. */
@@ -53,116 +54,75 @@ export interface Mapped {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/** A glob as a pattern: it matches the whole name, and `*` any one component between two dots. */
+export function globPattern(glob: string): Pattern {
+  const components = glob.split('.').map((component) => {
+    return component === '*' ? '([^.]*)' : component.replaceAll(/[\\^$+?()[\]{}|]/g, String.raw`\$&`);
+  });
+  return new RegExp(`^${components.join(String.raw`\.`)}$`, 'u');
+}
+
 /** Finds the mapping of a statistic by its name without tags: first the globs, then the regular expressions, each in file order. */
 export class Mapper {
   readonly unmapped: Observer;
-  readonly #globs: readonly (Mapping & { readonly match: readonly string[] })[];
-  readonly #regexes: readonly (Mapping & { readonly match: Pattern })[];
+  readonly #mappings: readonly Mapping[];
 
   constructor({ mappings, unmapped, isMostSpecificFirst }: MappingTable) {
     this.unmapped = unmapped;
-    const globs = mappings.filter(isGlob);
+    const globs = mappings.filter(({ glob }) => glob !== undefined);
     // Where two globs match the same name, the more specific one has a literal where the other has its first differing star.
-    this.#globs = isMostSpecificFirst ? globs.toSorted((one, other) => (stars(one) < stars(other) ? -1 : 1)) : globs;
-    this.#regexes = mappings.filter(isPattern);
+    if (isMostSpecificFirst) globs.sort((one, other) => (stars(one) < stars(other) ? -1 : 1));
+    this.#mappings = [...globs, ...mappings.filter(({ glob }) => glob === undefined)];
   }
 
   /** Undefined when no mapping matches. */
   map(name: string, type: StatisticType): Mapped | undefined {
-    const components = name.split('.');
-    for (const mapping of this.#globs) {
-      if (mapping.type !== undefined && mapping.type !== type) continue;
-      const captured = matchGlob(mapping.match, components);
-      if (captured !== undefined) return expanded(mapping, { groups: [name, ...captured] }, expandGlobTemplate);
-    }
-    for (const mapping of this.#regexes) {
+    for (const mapping of this.#mappings) {
       if (mapping.type !== undefined && mapping.type !== type) continue;
       const match = mapping.match.exec(name);
-      if (match !== null) return expanded(mapping, { groups: match, named: match.groups }, expandRegexTemplate);
+      if (match === null) continue;
+      const labels = Object.entries(mapping.labels).map(([label, value]) => [label, expand(value, mapping, match)]);
+      return { mapping, name: expand(mapping.name, mapping, match), labels: Object.fromEntries(labels) };
     }
     return undefined;
   }
 }
 
-function isGlob(mapping: Mapping): mapping is Mapping & { readonly match: readonly string[] } {
-  return !isPattern(mapping);
+function stars({ glob = '' }: Mapping): string {
+  return glob.replaceAll(/[^.]+/g, (component) => (component === '*' ? '1' : '0'));
 }
 
-function isPattern(mapping: Mapping): mapping is Mapping & { readonly match: Pattern } {
-  return 'exec' in mapping.match;
-}
-
-function stars({ match }: { readonly match: readonly string[] }): string {
-  return match.map((component) => (component === '*' ? '1' : '0')).join('');
-}
-
-function matchGlob(glob: readonly string[], components: readonly string[]): readonly string[] | undefined {
-  if (glob.length !== components.length) return undefined;
-  const captured: string[] = [];
-  for (let index = 0; index < glob.length; index += 1) {
-    if (glob[index] === '*') captured.push(components[index] as string);
-    else if (glob[index] !== components[index]) return undefined;
-  }
-  return captured;
-}
-
-function expanded(
-  mapping: Mapping,
-  captures: Captures,
-  expand: (template: string, captures: Captures) => string,
-): Mapped {
-  const labels = Object.entries(mapping.labels).map(([label, value]) => [label, expand(value, captures)] as const);
-  return { mapping, name: expand(mapping.name, captures), labels: Object.fromEntries(labels) };
-}
-
-/** What a match captured: the whole name first, then its groups, undefined for a group that did not participate. */
-interface Captures {
-  readonly groups: readonly (string | undefined)[];
-  readonly named?: Readonly<Record<string, string | undefined>> | undefined;
-}
-
-// A reference in a glob's template extends over every letter, digit, `_` and `$`, even without a closing brace.
-const GLOB_REFERENCE = /\$\{?(?<reference>[\w$]+)\}?/g;
 const REGEX_REFERENCE = /\$(?:\$|\{(?<braced>[\p{L}\p{Nd}_]+)\}|(?<bare>[\p{L}\p{Nd}_]+))/gu;
-/** A number of a regular expression's template: without leading zeros. */
+// That of a glob extends over every letter, digit, `_` and `$`, even without a closing brace.
+const GLOB_REFERENCE = /\$\{?(?<bare>[\w$]+)\}?/g;
+/** A number of a template: without leading zeros. */
 const NUMBER = /^(?:0|[1-9]\d*)$/;
 
 /**
- * Expands the template of a name or label with the captures of a glob, as the statsd exporter does: `$1` or `${1}` is what the
- * first star matched, `$0` the whole name. A reference is as long as possible, so `$1_total` refers to `1_total`, which does not
- * exist; such a reference expands to an empty string.
+ * Expands the template of a name or label, as the statsd exporter does: `$1` or `${1}` is what the first star or group matched, `$0` the
+ * whole match. A reference is as long as possible, so `$1_total` refers to `1_total`, which does not exist; such a reference expands to
+ * an empty string. The groups of a regular expression may also have names, and `$$` is a `$` in its template.
  */
-function expandGlobTemplate(template: string, { groups }: Captures): string {
-  return template.replaceAll(GLOB_REFERENCE, (_, reference: string) =>
-    /^\d+$/.test(reference) ? (groups[Number(reference)] ?? '') : '',
-  );
-}
-
-/** The same for a regular expression, whose groups may also have names; `$$` is a `$`. */
-function expandRegexTemplate(template: string, { groups, named }: Captures): string {
-  return template.replaceAll(REGEX_REFERENCE, (written, braced?: string, bare?: string) => {
-    const reference = braced ?? bare;
+function expand(template: string, { glob }: Mapping, match: PatternMatch): string {
+  const references = glob === undefined ? REGEX_REFERENCE : GLOB_REFERENCE;
+  return template.replaceAll(references, (written, first?: string, second?: string) => {
+    const reference = first ?? (glob === undefined ? second : undefined);
     if (reference === undefined) return written.slice(1);
-    return (NUMBER.test(reference) ? groups[Number(reference)] : named?.[reference]) ?? '';
+    return (NUMBER.test(reference) ? match[Number(reference)] : match.groups?.[reference]) ?? '';
   });
 }
 
-/** The references of the templates, as written, that no capture of the match can fill. */
-export function undefinedReferences(
-  match: readonly string[] | Pattern,
-  templates: readonly string[],
-): readonly string[] {
-  const isOfGlob = !('exec' in match);
-  // With an empty alternative the regular expression matches anything, and the match lists all groups.
-  const all = isOfGlob ? null : compileRe2(`${match.source}|`).exec('');
-  const count = isOfGlob ? match.filter((component) => component === '*').length : (all?.length ?? 1) - 1;
+/** The references in the templates of a mapping, as written, that no capture of its match can fill. */
+export function undefinedReferences({ match, glob, name, labels }: Mapping): readonly string[] {
+  // With an empty alternative it matches anything, and the match lists all groups.
+  const all = compileRe2(`${match.source}|`).exec('');
   const names = Object.keys(all?.groups ?? {});
-  return templates
-    .flatMap((template) => [...template.matchAll(isOfGlob ? GLOB_REFERENCE : REGEX_REFERENCE)])
+  return [name, ...Object.values(labels)]
+    .flatMap((template) => [...template.matchAll(glob === undefined ? REGEX_REFERENCE : GLOB_REFERENCE)])
     .filter(({ groups = {} }) => {
-      const reference = groups['reference'] ?? groups['braced'] ?? groups['bare'];
+      const reference = groups['braced'] ?? groups['bare'];
       if (reference === undefined || names.includes(reference)) return false;
-      return !(isOfGlob ? /^\d+$/ : NUMBER).test(reference) || Number(reference) > count;
+      return !NUMBER.test(reference) || Number(reference) >= (all?.length ?? 1);
     })
     .map(([written]) => written);
 }
