@@ -16,6 +16,8 @@ export interface ConnectionContext extends StreamsContext {
   flushLater(connection: Connection): void;
   /** Requests a call of {@link Connection.runScheduled} in the next turn. */
   runLater(connection: Connection): void;
+  /** Whether what arrives at this time must wait for the next turn, by {@link runLater}, as this one has lasted long enough. */
+  isTurnOver(now: number): boolean;
 }
 
 /**
@@ -35,6 +37,8 @@ export class Connection {
   /** Output is written when the present call of a method ends, so that no other end of the turn has to be requested. */
   #willFlush = true;
   #isRunScheduled = false;
+  /** What was received in a turn that was over. */
+  #unread: Buffer | undefined;
   #isTransportClosed = false;
 
   /** @param prefaceMs the part of {@link LIMITS.prefaceMs} that is left */
@@ -73,10 +77,18 @@ export class Connection {
 
   /** Receives bytes from the peer. The connection owns the chunk from then on. */
   receive(chunk: Buffer): void {
+    if (this.hasEnded) return;
+    const now = this.#context.now();
+    if (this.#unread === undefined && !this.#context.isTurnOver(now)) return this.#read(chunk, now);
+    this.#unread = this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]);
+    this.#transport.pause();
+    this.#runLater();
+  }
+
+  #read(chunk: Buffer, now: number): void {
     const input = this.#input;
     const ending = this.#ending;
-    if (ending.hasEnded) return;
-    ending.received(this.#context.now());
+    ending.received(now);
     this.#isReceiving = true;
     this.#willFlush = true;
     try {
@@ -162,10 +174,17 @@ export class Connection {
     this.#willFlush = false;
   }
 
-  /** Runs the streams that earlier turns left. */
+  /** Reads, or runs the streams, that earlier turns left. */
   runScheduled(): void {
     this.#isRunScheduled = false;
-    this.#ending.now = this.#context.now();
+    const now = this.#context.now();
+    const chunk = this.#unread;
+    if (chunk !== undefined && !this.hasEnded) {
+      this.#unread = undefined;
+      if (!this.#output.isPaused) this.#transport.resume();
+      return this.#read(chunk, now);
+    }
+    this.#ending.now = now;
     this.#streams.runQueue.run();
   }
 

@@ -43,6 +43,8 @@ export const LIMITS = {
   dispatchMs: 2,
   /** The time after which no further connection continues in a turn what it left in earlier turns. */
   roundMs: 4,
+  /** The time after which nothing that arrives is read any more in a turn. */
+  turnMs: 10,
 
   /** SETTINGS_MAX_HEADER_LIST_SIZE: the bytes of names and values, plus 32 for each field. */
   maxHeaderListBytes: 16 * KIB,

@@ -67,7 +67,7 @@ export class RunQueue {
     while (this.#streams[this.#next]?.isClosed === true) this.#next += 1;
     if (this.#next === this.#streams.length) {
       this.hasBacklog = false;
-      this.clear();
+      this.#clear();
       return false;
     }
     this.#runLater();
@@ -79,7 +79,7 @@ export class RunQueue {
     this.#runSome();
     if (!this.#isWaiting) this.hasBacklog = false;
     // Also while streams are left: those that have run must not be kept.
-    if (this.#next === this.#streams.length || this.#ending.hasEnded) this.clear();
+    if (this.#next === this.#streams.length || this.#ending.hasEnded) this.#clear();
     else if (this.#next >= FORGOTTEN_AT_ONCE) {
       this.#streams.splice(0, this.#next);
       this.#next = 0;
@@ -133,7 +133,7 @@ export class RunQueue {
     return this.#streams.slice(this.#next).filter(({ isClosed }) => !isClosed);
   }
 
-  clear(): void {
+  #clear(): void {
     this.#streams.length = 0;
     this.#next = 0;
   }

@@ -68,6 +68,7 @@ export class Http2Server {
       internalError: onInternalError,
       flushLater: (connection) => turns.flushLater(connection),
       runLater: (connection) => turns.runLater(connection),
+      isTurnOver: (time) => turns.isOver(time),
     };
     this.#tls = options.tls && this.#secureListener(options.tls);
     this.listener = this.#tls?.server ?? this.#cleartextListener();

@@ -347,6 +347,5 @@ export class Streams {
       this.#markClosed(stream);
       stream.call?.cancel();
     }
-    this.runQueue.clear();
   }
 }

@@ -13,6 +13,10 @@ export class Turns {
   #toFlush: Connection[] = [];
   #toRun: Connection[] = [];
   #isScheduled = false;
+  /** When this turn began, at the latest. */
+  #began = -Infinity;
+  /** Something waits that has arrived in an earlier turn: what arrives now is behind it. */
+  #isBehind = false;
   readonly #onTurnEnd = (): void => this.#endTurn();
 
   constructor(now: () => number) {
@@ -29,6 +33,17 @@ export class Turns {
     this.#schedule();
   }
 
+  /** Whether this turn has lasted so long that what arrives now must wait for the next one. */
+  isOver(now: number): boolean {
+    if (this.#isBehind) return true;
+    if (now - this.#began < LIMITS.turnMs) return false;
+    if (this.#isScheduled) return (this.#isBehind = true);
+    // The turn has begun at any time since: from now on its end is known.
+    this.#began = now;
+    this.#schedule();
+    return false;
+  }
+
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -41,6 +56,8 @@ export class Turns {
     this.#toFlush = [];
     for (const connection of toFlush) connection.flush();
     if (this.#toRun.length > 0) this.#runRound();
+    if (this.#toRun.length === 0) this.#isBehind = false;
+    this.#began = this.#now();
   }
 
   #runRound(): void {

@@ -113,8 +113,8 @@ export class UnaryServerCall implements Call, UnaryCall, MessageReceiver {
   }
 
   waits(): void {
-    if (!this.#isInChunk || this.#source === undefined) return;
-    this.#keep(this.#source, this.#start, this.#end);
+    if (!this.#isInChunk) return;
+    this.#keep(this.#source!, this.#start, this.#end);
     if (this.#failure === undefined) return;
     this.#refused();
     this.#sendFailure(this.#failure);

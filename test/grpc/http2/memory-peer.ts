@@ -98,6 +98,7 @@ export class MemoryPeer {
         if (eventLoop === undefined) this.#toFlush = true;
         else eventLoop.turns.flushLater(task);
       },
+      isTurnOver: (now) => eventLoop?.turns.isOver(now) ?? false,
       runLater: (task) => {
         if (eventLoop === undefined) this.#toRun = true;
         else eventLoop.turns.runLater(task);

@@ -135,6 +135,19 @@ describe('the work of the connections of a server', () => {
     expect(endedOf(first!.frames)).toHaveLength(13);
   });
 
+  it('is left for the next turn, with what has arrived, once the turn has lasted long enough', async () => {
+    const [all, first, second, third] = connect(3);
+    await nextTurn();
+    first!.receive(requests('a', 12, 1));
+    second!.receive(requests('b', 12, 1));
+    third!.receive(requests('c', 0, 1)).receive(requests('d', 0, 1, 3));
+    first!.receive(requests('e', 0, 1, 3));
+    expect([all.ran(), third!.transport.isPaused]).toEqual(['a1 b1', true]);
+    expect([await all.ranInNextTurn(), third!.transport.isPaused]).toEqual(['c1 d1 e1', false]);
+    second!.receive(requests('f', 0, 1, 3));
+    expect(all.ran()).toBe('f1');
+  });
+
   it('is not delayed by that of others when it is cheap', async () => {
     const [all, expensive, cheap] = connect(2);
     expensive!.send(requests('a', 3, 4));
