@@ -77,54 +77,38 @@ function parse(text: string): unknown {
  * The operator token: that of a file, or the variable OPERATOR_TOKEN, or the file of OPERATOR_TOKEN_FILE. It is no flag, because other
  * users of the machine can see command lines.
  *
- * @throws {FlagError} when the file cannot be read, or there is no token in it; the message does not quote it
+ * @throws {FlagError} when there is no token in it, or the file cannot be read; the message quotes neither
  */
 export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string | undefined {
-  // As for the service, blanks around a value are ignored, and an empty variable is not set.
-  const token = environment['OPERATOR_TOKEN']?.trim() || undefined;
-  const tokenFile = environment['OPERATOR_TOKEN_FILE']?.trim() || undefined;
-  const path = file === '' && token === undefined ? tokenFile : file;
-  if (path !== undefined && path !== '') return tokenIn(path);
-  if (token === undefined || isToken(token)) return token;
-  throw new FlagError(`OPERATOR_TOKEN is invalid; allowed: ${operatorToken.allowed}`);
-}
-
-function tokenIn(path: string): string {
+  const [token, fileOfVariable] = ['OPERATOR_TOKEN', 'OPERATOR_TOKEN_FILE'].map((name) => environment[name]?.trim());
+  const path = file || (token ? '' : fileOfVariable);
+  if (!path) return token ? tokenIn(token, 'OPERATOR_TOKEN is invalid; allowed: ') : undefined;
   try {
-    // As the service reads it.
-    const text = readSecretFile(path).trim();
-    if (isToken(text)) return text;
+    return tokenIn(readSecretFile(path).trim(), 'it must contain ');
   } catch (cause) {
-    throw unusable(messageOf(cause), { cause });
+    throw new FlagError(`cannot use the file of the operator token: ${messageOf(cause)}`, { cause });
   }
-  throw unusable(`it must contain ${operatorToken.allowed}`);
-}
-
-function unusable(reason: string, options?: ErrorOptions): FlagError {
-  return new FlagError(`cannot use the file of the operator token: ${reason}`, options);
 }
 
 /** The service has no other tokens. */
-function isToken(text: string): boolean {
-  return 'value' in operatorToken.parse(text);
+function tokenIn(text: string, otherwise: string): string {
+  if ('value' in operatorToken.parse(text)) return text;
+  throw new FlagError(`${otherwise}${operatorToken.allowed}`);
 }
 
 /**
  * An address in which `$NAME` stands for the port of a listener of the service with the same environment.
  *
- * @param ports the variables, and the ports without them
+ * @param byDefault the port when the variable is not set
  * @throws {FlagError} when the value of the variable is no port
  */
 export function withPort(
   address: string,
-  environment: NodeJS.ProcessEnv,
-  ports: Readonly<Record<string, number>>,
+  [name, value = '']: readonly [name: string, value: string | undefined],
+  byDefault: number,
 ): string {
-  return Object.entries(ports).reduce((text, [name, byDefault]) => {
-    const value = environment[name]?.trim() || String(byDefault);
-    if (!text.includes(`$${name}`) || (/^\d{1,5}$/.test(value) && Number(value) >= 1 && Number(value) <= 65_535)) {
-      return text.replace(`$${name}`, value);
-    }
-    throw new FlagError(`${name}=${visibleLine(value)} is no port that can be connected to: set it, or give -address`);
-  }, address);
+  if (!address.includes(`$${name}`)) return address;
+  const port = value.trim() || String(byDefault);
+  if (/^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535) return address.replace(`$${name}`, port);
+  throw new FlagError(`${name}=${visibleLine(port)} is no port that can be connected to: set it, or give -address`);
 }

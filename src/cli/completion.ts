@@ -1,4 +1,4 @@
-import { FlagError, type Flag, type FlagSpec } from './flags';
+import { FlagError, type FlagSpec } from './flags';
 
 /** The shells whose command lines can be completed. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
@@ -28,9 +28,9 @@ function inBash({ name, flags, commands }: Completed): string {
 }
 
 function inZsh({ name, flags, commands }: Completed): string {
-  const specs = Object.entries(flags).map(([flag, { kind, help, ...rest }]) => {
-    const value = 'placeholder' in rest ? `:${inSpec(rest.placeholder)}:${takesFile(rest) ? '_files' : ''}` : '';
-    return quoted(`${kind === 'strings' ? '*' : ''}-${flag}[${inSpec(help)}]${value}`);
+  const specs = Object.entries(flags).map(([flag, { isList, help, placeholder }]) => {
+    const value = placeholder === undefined ? '' : `:${inSpec(placeholder)}:${takesFile(placeholder) ? '_files' : ''}`;
+    return quoted(`${isList === true ? '*' : ''}-${flag}[${inSpec(help)}]${value}`);
   });
   const others = commands.length === 0 ? '*:file:_files' : `*:command:(${commandWords(commands).join(' ')})`;
   return `#compdef ${name}
@@ -42,8 +42,8 @@ compdef _${name} ${name}
 }
 
 function inFish({ name, flags, commands }: Completed): string {
-  const lines = Object.entries(flags).map(([flag, { kind, help, ...rest }]) => {
-    const value = kind === 'boolean' ? '' : takesFile(rest) ? ' -r -F' : ' -x';
+  const lines = Object.entries(flags).map(([flag, { help, placeholder }]) => {
+    const value = placeholder === undefined ? '' : takesFile(placeholder) ? ' -r -F' : ' -x';
     return `complete -c ${name} -o ${flag}${value} -d ${quoted(help)}`;
   });
   if (commands.length > 0) lines.unshift(`complete -c ${name} -f -a ${quoted(commandWords(commands).join(' '))}`);
@@ -55,7 +55,7 @@ function commandWords(commands: readonly string[]): readonly string[] {
   return [...new Set(commands.flatMap((command) => command.split(' ')))];
 }
 
-function takesFile({ placeholder }: Partial<Pick<Exclude<Flag, { kind: 'boolean' }>, 'placeholder'>>): boolean {
+function takesFile(placeholder: string): boolean {
   return placeholder === 'file' || placeholder === 'PATH';
 }
 

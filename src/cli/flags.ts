@@ -1,52 +1,51 @@
 import { KEY_TOLERANCE, nearestName } from '../text/nearest-name';
 
-/** A flag of a program: its kind, its default and a line of help. */
-export type Flag = StringFlag | StringsFlag | NumberFlag | BooleanFlag;
-
-export interface StringFlag {
-  readonly kind: 'string';
-  readonly default: string;
-  /** The name of the value in the help, for example `host:port`. `file` and `PATH` are completed by the names of files. */
-  readonly placeholder: string;
+/** A flag of a program. */
+export interface Flag<Value = unknown> {
+  /** The name of the value in the help, for example `host:port`; undefined: it is set by its name alone. */
+  readonly placeholder: string | undefined;
   readonly help: string;
+  readonly byDefault: Value;
+  /** Undefined for an invalid text. A list adds the value to those before. */
+  read(text: string, before: Value): Value | undefined;
+  /** What is valid, for messages. */
+  readonly expected: string;
+  readonly isList?: boolean;
   /** Another name, which is in no help: that of the Go program. */
   readonly alias?: string;
 }
 
+/** A placeholder `file` or `PATH` is completed by the names of files. */
+export function textFlag(placeholder: string, help: string, byDefault = ''): Flag<string> {
+  return { placeholder, help, byDefault, read: (text) => text, expected: placeholder };
+}
+
 /** Can be repeated; the values are kept in order. */
-export interface StringsFlag {
-  readonly kind: 'strings';
-  readonly placeholder: string;
-  readonly help: string;
+export function listFlag(placeholder: string, help: string): Flag<readonly string[]> {
+  const read: Flag<readonly string[]>['read'] = (text, before) => [...before, text];
+  return { placeholder, help, byDefault: [], read, expected: placeholder, isList: true };
 }
 
-/** A whole number, 0 or more. */
-export interface NumberFlag {
-  readonly kind: 'number';
-  readonly default: number;
-  /** The largest value allowed. */
-  readonly max: number;
-  readonly placeholder: string;
-  readonly help: string;
+/** A whole number from 0 to `max`. */
+export function numberFlag(max: number, help: string, byDefault = 0): Flag<number> {
+  const read: Flag<number>['read'] = (text) => (/^\d+$/.test(text) && Number(text) <= max ? Number(text) : undefined);
+  return { placeholder: 'n', help, byDefault, read, expected: `a whole number from 0 to ${max}` };
 }
 
-export interface BooleanFlag {
-  readonly kind: 'boolean';
-  readonly help: string;
+const TRUE = ['1', 't', 'T', 'true', 'TRUE', 'True'];
+const FALSE = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
+
+export function booleanFlag(help: string): Flag<boolean> {
+  const read: Flag<boolean>['read'] = (text) => (TRUE.includes(text) ? true : FALSE.includes(text) ? false : undefined);
+  return { placeholder: undefined, help, byDefault: false, read, expected: 'true or false' };
 }
 
 /** The flags of a program, by name without dashes. */
 export type FlagSpec = Readonly<Record<string, Flag>>;
 
-type ValueOf<F extends Flag> = F extends StringFlag
-  ? string
-  : F extends StringsFlag
-    ? readonly string[]
-    : F extends NumberFlag
-      ? number
-      : boolean;
-
-export type FlagValues<Spec extends FlagSpec> = { readonly [Name in keyof Spec]: ValueOf<Spec[Name]> };
+export type FlagValues<Spec extends FlagSpec> = {
+  readonly [Name in keyof Spec]: Spec[Name] extends Flag<infer Value> ? Value : never;
+};
 
 /** What every program prints instead of doing its work: its help (`-h`, `-help`) or its version (`-version`). */
 export type Information = 'help' | 'version';
@@ -64,6 +63,12 @@ export class FlagError extends Error {
   override readonly name = 'FlagError';
 }
 
+const INFORMATION: ReadonlyMap<string, Information> = new Map([
+  ['h', 'help'],
+  ['help', 'help'],
+  ['version', 'version'],
+]);
+
 /**
  * Parses a command line (without program name) like Go's `flag` package, so that the command lines of the Go programs work
  * unchanged: `-name value` or `-name=value`, with one or two dashes. A boolean flag is set by its name alone or as `-name=false`.
@@ -72,97 +77,43 @@ export class FlagError extends Error {
  * @throws {FlagError} for an unknown flag, a missing value, or an invalid value
  */
 export function parseFlags<const Spec extends FlagSpec>(argv: readonly string[], spec: Spec): ParsedFlags<Spec> {
-  const values: Record<string, string | string[] | number | boolean> = {};
-  const aliases = new Map<string, string>();
-  for (const [name, flag] of Object.entries(spec)) {
-    values[name] = initialValue(flag);
-    if (flag.kind === 'string' && flag.alias !== undefined) aliases.set(flag.alias, name);
-  }
-  function parsed(information: Information | undefined, rest: readonly string[]): ParsedFlags<Spec> {
-    return {
-      information,
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value has the type of its flag's kind
-      values: values as FlagValues<Spec>,
-      rest,
-    };
-  }
-
+  const flags = new Map<string, Flag>(Object.entries(spec));
+  const values = Object.fromEntries(Array.from(flags, ([name, { byDefault }]) => [name, byDefault]));
   const rest: string[] = [];
-  let at = 0;
-  while (at < argv.length) {
-    const argument = argv[at]!;
-    at += 1;
+  let information: Information | undefined;
+  const left = argv.values();
+  for (const argument of left) {
     if (argument === '--') break;
     if (argument === '-' || !argument.startsWith('-')) {
       rest.push(argument);
       continue;
     }
-
     const { name: given, value } = splitArgument(argument);
-    const name = aliases.get(given) ?? given;
-    const flag = Object.hasOwn(spec, name) ? spec[name] : undefined;
+    const [name, flag] = [...flags].find(([each, { alias }]) => each === given || alias === given) ?? [given];
     if (flag === undefined) {
-      const information = INFORMATION.get(name);
-      if (information !== undefined) return parsed(information, rest);
+      information = INFORMATION.get(name);
+      if (information !== undefined) break;
       throw unknownFlag(name, spec);
     }
-    if (flag.kind === 'boolean') {
-      values[name] = parseBoolean(name, value ?? 'true');
-      continue;
-    }
-    const text = value ?? argv[at];
-    if (value === undefined) at += 1;
+    const text = value ?? (flag.placeholder === undefined ? 'true' : left.next().value);
     if (text === undefined) throw new FlagError(`missing value: -${name} ${flag.placeholder}`);
-    const list = values[name];
-    if (Array.isArray(list)) list.push(text);
-    else values[name] = flag.kind === 'number' ? parseNumber(name, text, flag.max) : text;
+    values[name] = flag.read(text, values[name]);
+    if (values[name] === undefined)
+      throw new FlagError(`invalid value "${text}" for flag -${name}: expected ${flag.expected}`);
   }
-  return parsed(undefined, [...rest, ...argv.slice(at)]);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each value is read by its flag
+  return { information, values: values as FlagValues<Spec>, rest: [...rest, ...left] };
 }
-
-const INFORMATION: ReadonlyMap<string, Information> = new Map([
-  ['h', 'help'],
-  ['help', 'help'],
-  ['version', 'version'],
-]);
 
 function unknownFlag(name: string, spec: FlagSpec): FlagError {
   const nearest = nearestName(name, [...Object.keys(spec), ...INFORMATION.keys()], KEY_TOLERANCE);
   return new FlagError(`unknown flag -${name}${nearest === undefined ? '' : `; did you mean -${nearest}?`}`);
 }
 
-function initialValue(flag: Flag): string | string[] | number | boolean {
-  if (flag.kind === 'boolean') return false;
-  return flag.kind === 'strings' ? [] : flag.default;
-}
-
-function splitArgument(argument: string): { name: string; value: string | undefined } {
-  const body = argument.slice(argument.startsWith('--') ? 2 : 1);
-  if (body.startsWith('-') || body.startsWith('='))
-    throw new FlagError(`invalid flag ${argument}: expected -name or -name=value`);
-  const equals = body.indexOf('=');
-  return equals === -1
-    ? { name: body, value: undefined }
-    : { name: body.slice(0, equals), value: body.slice(equals + 1) };
-}
-
-const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ...['1', 't', 'T', 'true', 'TRUE', 'True'].map((text) => [text, true] as const),
-  ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((text) => [text, false] as const),
-]);
-
-function parseBoolean(name: string, text: string): boolean {
-  const value = BOOLEANS.get(text);
-  if (value === undefined) throw new FlagError(`invalid value "${text}" for flag -${name}: expected true or false`);
-  return value;
-}
-
-function parseNumber(name: string, text: string, max: number): number {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value <= max)) {
-    throw new FlagError(`invalid value "${text}" for flag -${name}: expected a whole number from 0 to ${max}`);
-  }
-  return value;
+function splitArgument(argument: string): { readonly name: string; readonly value: string | undefined } {
+  const [, name, value] = /^--?([^-=][^=]*)(?:=(.*))?$/s.exec(argument) ?? [];
+  if (name === undefined) throw new FlagError(`invalid flag ${argument}: expected -name or -name=value`);
+  return { name, value };
 }
 
 /** The lines about the flags in a program's help, in two aligned columns. */
@@ -176,12 +127,11 @@ export function flagHelp(spec: FlagSpec): string {
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('');
 }
 
-function signature(name: string, flag: Flag): string {
-  return flag.kind === 'boolean' ? `-${name}` : `-${name} ${flag.placeholder}`;
+function signature(name: string, { placeholder }: Flag): string {
+  return placeholder === undefined ? `-${name}` : `-${name} ${placeholder}`;
 }
 
-function note(flag: Flag): string {
-  if (flag.kind === 'strings') return ' (repeatable)';
-  if (flag.kind === 'boolean' || flag.default === '' || flag.default === 0) return '';
-  return ` (default ${flag.default})`;
+function note({ isList, byDefault }: Flag): string {
+  if (isList === true) return ' (repeatable)';
+  return byDefault !== '' && byDefault !== 0 && byDefault !== false ? ` (default ${String(byDefault)})` : '';
 }

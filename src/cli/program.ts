@@ -2,7 +2,7 @@ import { messageOf } from '../text/thrown';
 import { visible } from '../text/visible';
 import { tolerateClosedPipes } from './closed-pipes';
 import { SHELLS, completion } from './completion';
-import { FlagError, type FlagSpec, type FlagValues, flagHelp, parseFlags } from './flags';
+import { FlagError, type FlagSpec, type FlagValues, booleanFlag, flagHelp, parseFlags, textFlag } from './flags';
 import { VERSION } from './version';
 
 /** The exit codes of all programs. Only weir-client with `-exit_code` has the last one. */
@@ -35,7 +35,7 @@ export interface ProgramResult {
 }
 
 /** The flag of JSON that all programs have. */
-export const JSON_FLAG = { kind: 'boolean', help: 'print JSON' } as const;
+export const JSON_FLAG = booleanFlag('print JSON');
 
 export interface Program<Spec extends ProgramFlags> {
   readonly name: string;
@@ -53,14 +53,7 @@ export interface Program<Spec extends ProgramFlags> {
 
 export type ProgramFlags = FlagSpec & { readonly json: typeof JSON_FLAG };
 
-const COMMON = {
-  completion: {
-    kind: 'string',
-    default: '',
-    placeholder: SHELLS.join('|'),
-    help: 'print what completes the command line in a shell',
-  },
-} as const satisfies FlagSpec;
+const COMMON = { completion: textFlag(SHELLS.join('|'), 'print what completes the command line in a shell') };
 
 /**
  * Runs a program.

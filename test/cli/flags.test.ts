@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { completion } from '../../src/cli/completion';
-import { FlagError, type FlagSpec, flagHelp, parseFlags } from '../../src/cli/flags';
+import { FlagError, booleanFlag, flagHelp, listFlag, numberFlag, parseFlags, textFlag } from '../../src/cli/flags';
 
 const SPEC = {
-  address: { kind: 'string', default: 'localhost:8081', placeholder: 'host:port', help: 'address of the server' },
-  domain: { kind: 'string', default: '', placeholder: 'name', help: 'domain of the request' },
-  descriptors: { kind: 'strings', placeholder: 'a=b,c=d', help: 'one descriptor' },
-  hits: { kind: 'number', default: 0, max: 4294967295, placeholder: 'n', help: 'hits to add' },
-  json: { kind: 'boolean', help: 'print JSON' },
-} as const satisfies FlagSpec;
+  address: textFlag('host:port', 'address of the server', 'localhost:8081'),
+  domain: textFlag('name', 'domain of the request'),
+  descriptors: listFlag('a=b,c=d', 'one descriptor'),
+  hits: numberFlag(4294967295, 'hits to add'),
+  json: booleanFlag('print JSON'),
+};
 
 const DEFAULTS = { address: 'localhost:8081', domain: '', descriptors: [], hits: 0, json: false };
 
@@ -52,7 +52,7 @@ describe('parseFlags', () => {
   });
 
   it('treats -h as an ordinary flag if the program has a flag of that name', () => {
-    const spec = { h: { kind: 'string', default: '', placeholder: 'host', help: 'host' } } as const;
+    const spec = { h: textFlag('host', 'host') };
     expect(parseFlags(['-h', 'x'], spec)).toEqual({ information: undefined, values: { h: 'x' }, rest: [] });
   });
 
@@ -123,7 +123,7 @@ complete -c weir-x -o json -d 'print JSON'
 
   it('is executed by bash', () => {
     const help = "what's [this]: $HOME";
-    const flags = { odd: { kind: 'boolean', help } } as const satisfies FlagSpec;
+    const flags = { odd: booleanFlag(help) };
     const script = `${completion('bash', { name: 'weir-x', flags, commands: [] })}complete -p weir-x`;
     expect(execFileSync('bash', ['-c', script], { encoding: 'utf8' })).toBe("complete -o default -W '-odd' weir-x\n");
     expect(completion('fish', { name: 'weir-x', flags, commands: [] })).toContain(`-d 'what'\\''s [this]: $HOME'`);

@@ -2,7 +2,7 @@ import type { Offender } from '../../limiter/offender';
 import type { ListedSetting } from '../../streams/ports/operator';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
 import { parseEntries } from '../parse-entries';
-import { FlagError, type FlagSpec, type FlagValues } from '../flags';
+import { FlagError, type FlagValues, listFlag, numberFlag, textFlag } from '../flags';
 import { formatExplanation } from '../explanation';
 import { Exit, JSON_FLAG, type Program } from '../program';
 import { formatCounter, formatHealth, formatOffenders, formatRules } from './format-answers';
@@ -11,29 +11,22 @@ const TIMEOUT_MS = 10_000;
 
 /** The flags of weir-admin, those of requests as in weir-client. */
 const ADMIN_FLAGS = {
-  address: {
-    kind: 'string',
-    default: 'localhost:$DEBUG_PORT',
-    placeholder: 'host:port',
-    help: 'address of the debug listener; without DEBUG_PORT, its port is 6070',
-  },
-  token_file: {
-    kind: 'string',
-    default: '',
-    placeholder: 'file',
-    help: 'file with the operator token; otherwise OPERATOR_TOKEN or the file of OPERATOR_TOKEN_FILE',
-  },
-  domain: { kind: 'string', default: '', placeholder: 'name', help: 'domain' },
-  descriptors: {
-    kind: 'strings',
-    placeholder: 'name=value,…',
-    help: 'one descriptor: its entries, separated by commas',
-  },
-  hits_addend: { kind: 'number', default: 0, max: 0xffff_ffff, placeholder: 'n', help: 'hits to explain; 0 means 1' },
-  count: { kind: 'string', default: '', placeholder: 'n', help: 'count to set' },
-  top: { kind: 'number', default: 20, max: 1000, placeholder: 'n', help: 'how many callers to list' },
+  address: textFlag(
+    'host:port',
+    'address of the debug listener; without DEBUG_PORT, its port is 6070',
+    'localhost:$DEBUG_PORT',
+  ),
+  token_file: textFlag(
+    'file',
+    'file with the operator token; otherwise OPERATOR_TOKEN or the file of OPERATOR_TOKEN_FILE',
+  ),
+  domain: textFlag('name', 'domain'),
+  descriptors: listFlag('name=value,…', 'one descriptor: its entries, separated by commas'),
+  hits_addend: numberFlag(0xffff_ffff, 'hits to explain; 0 means 1'),
+  count: textFlag('n', 'count to set'),
+  top: numberFlag(1000, 'how many callers to list', 20),
   json: JSON_FLAG,
-} as const satisfies FlagSpec;
+};
 
 type Values = FlagValues<typeof ADMIN_FLAGS>;
 
@@ -110,7 +103,7 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
       const problem = name === '' ? 'a command is required' : `unexpected argument "${name}"`;
       throw new FlagError(`${problem}; the commands are ${Object.keys(COMMANDS).join(', ')}`);
     }
-    const address = withPort(values.address, environment, { DEBUG_PORT: 6070 });
+    const address = withPort(values.address, ['DEBUG_PORT', environment['DEBUG_PORT']], 6070);
     const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
     const call: Call = (request) => callApi(target, request);
     const answer = await call(command.request(values));

@@ -7,7 +7,7 @@ import { type Ruleset, buildRuleset } from '../../rules/ruleset';
 import { Statistics } from '../../statistics/statistics';
 import type { Explanation } from '../../streams/ports/operator';
 import { formatExplanation } from '../explanation';
-import { FlagError, type FlagSpec } from '../flags';
+import { FlagError, booleanFlag, textFlag } from '../flags';
 import { Exit, JSON_FLAG, type Program } from '../program';
 import { parseEntries } from '../parse-entries';
 import { readRules } from './read-rules';
@@ -15,13 +15,13 @@ import { jsonReport, textReport, totalsOf } from './report';
 
 /** The flags of weir-check. The first two have the names of the Go service's config check. */
 const CHECK_FLAGS = {
-  config_dir: { kind: 'string', default: '', placeholder: 'PATH', help: 'the folder or file, like the argument PATH' },
-  merge_domain_configs: { kind: 'boolean', help: 'allow several files for one domain, like MERGE_DOMAIN_CONFIG' },
-  ignore_dot_files: { kind: 'boolean', help: 'skip names that begin with a dot, like RUNTIME_IGNOREDOTFILES' },
-  strict: { kind: 'boolean', help: 'exit with code 1 for warnings too' },
+  config_dir: textFlag('PATH', 'the folder or file, like the argument PATH'),
+  merge_domain_configs: booleanFlag('allow several files for one domain, like MERGE_DOMAIN_CONFIG'),
+  ignore_dot_files: booleanFlag('skip names that begin with a dot, like RUNTIME_IGNOREDOTFILES'),
+  strict: booleanFlag('exit with code 1 for warnings too'),
   json: JSON_FLAG,
-  explain: { kind: 'boolean', help: 'show which rule limits a call: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …' },
-} as const satisfies FlagSpec;
+  explain: booleanFlag('show which rule limits a call: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …'),
+};
 
 /** The program weir-check: checks rule files as the service would load them. */
 export const CHECK: Program<typeof CHECK_FLAGS> = {

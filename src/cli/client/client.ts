@@ -4,47 +4,27 @@ import {
   type RateLimitRequest,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { withPort } from '../api';
-import { FlagError, type FlagSpec, type FlagValues } from '../flags';
+import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag } from '../flags';
 import { Exit, JSON_FLAG, type Output, type Program } from '../program';
 import { parseEntries } from '../parse-entries';
 import { formatRepetition, repeat } from './repeat';
 import { formatResponse, responseJson } from './response';
 import { RateLimitClient, TLS_FLAGS } from './rate-limit-client';
 
+const ADDRESS_HELP = 'address of the server: host:port, or unix:/path/to/socket; without GRPC_PORT, its port is 8081';
+
 const CLIENT_FLAGS = {
-  address: {
-    kind: 'string',
-    default: 'localhost:$GRPC_PORT',
-    placeholder: 'address',
-    help: 'address of the server: host:port, or unix:/path/to/socket; without GRPC_PORT, its port is 8081',
-    alias: 'dial_string',
-  },
-  domain: { kind: 'string', default: '', placeholder: 'name', help: 'domain of the request (required)' },
-  descriptors: {
-    kind: 'strings',
-    placeholder: 'name=value,…',
-    help: 'one descriptor (required): its entries, separated by commas',
-  },
-  hits_addend: {
-    kind: 'number',
-    default: 0,
-    max: 0xffff_ffff,
-    placeholder: 'n',
-    help: 'hits to count for each descriptor; 0 means 1',
-  },
-  n: { kind: 'number', default: 1, max: 10_000_000, placeholder: 'n', help: 'how often to send the request' },
-  rate: {
-    kind: 'number',
-    default: 0,
-    max: 100_000,
-    placeholder: 'n',
-    help: 'requests per second, with -n; 0: ten at a time, as fast as they are answered',
-  },
+  address: { ...textFlag('address', ADDRESS_HELP, 'localhost:$GRPC_PORT'), alias: 'dial_string' },
+  domain: textFlag('name', 'domain of the request (required)'),
+  descriptors: listFlag('name=value,…', 'one descriptor (required): its entries, separated by commas'),
+  hits_addend: numberFlag(0xffff_ffff, 'hits to count for each descriptor; 0 means 1'),
+  n: numberFlag(10_000_000, 'how often to send the request', 1),
+  rate: numberFlag(100_000, 'requests per second, with -n; 0: ten at a time, as fast as they are answered'),
   json: JSON_FLAG,
-  exit_code: { kind: 'boolean', help: 'exit with code 3 if a response is OVER_LIMIT' },
-  timeout: { kind: 'number', default: 10, max: 3600, placeholder: 'seconds', help: 'how long a call may take' },
+  exit_code: booleanFlag('exit with code 3 if a response is OVER_LIMIT'),
+  timeout: { ...numberFlag(3600, 'how long a call may take', 10), placeholder: 'seconds' },
   ...TLS_FLAGS,
-} as const satisfies FlagSpec;
+};
 
 type Values = FlagValues<typeof CLIENT_FLAGS>;
 
@@ -65,7 +45,7 @@ Examples: weir-client -domain shop -descriptors user=ann,path=/buy -descriptors 
   ],
   async run({ values, rest, environment, stderr }) {
     const request = requestOf(values, rest);
-    const address = withPort(values.address, environment, { GRPC_PORT: 8081 });
+    const address = withPort(values.address, ['GRPC_PORT', environment['GRPC_PORT']], 8081);
     const client = new RateLimitClient(address, values, values.timeout * 1000);
     try {
       if (values.n > 1) return await sendRepeatedly(() => client.send(request), values, stderr);

@@ -9,7 +9,7 @@ import { speaksTls } from './speaks-tls';
 import { trustedRoots } from '../../net/trusted-roots';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';
-import { FlagError, type FlagSpec, type FlagValues } from '../flags';
+import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
 import { explainError } from './explain-error';
 
 const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
@@ -19,21 +19,14 @@ const PROBE_TIMEOUT = 2000;
 
 /** The flags that configure TLS. They have the names that the client of the Go service gives them. */
 export const TLS_FLAGS = {
-  'grpc-use-tls': { kind: 'boolean', help: 'connect with TLS' },
-  'grpc-server-ca-file': {
-    kind: 'string',
-    default: '',
-    placeholder: 'file',
-    help: 'PEM file with the CA of the server, trusted instead of the CAs of the system',
-  },
-  'grpc-cert-file': { kind: 'string', default: '', placeholder: 'file', help: 'PEM file with the client certificate' },
-  'grpc-key-file': {
-    kind: 'string',
-    default: '',
-    placeholder: 'file',
-    help: 'PEM file with the private key of the client certificate',
-  },
-} as const satisfies FlagSpec;
+  'grpc-use-tls': booleanFlag('connect with TLS'),
+  'grpc-server-ca-file': textFlag(
+    'file',
+    'PEM file with the CA of the server, trusted instead of the CAs of the system',
+  ),
+  'grpc-cert-file': textFlag('file', 'PEM file with the client certificate'),
+  'grpc-key-file': textFlag('file', 'PEM file with the private key of the client certificate'),
+};
 
 type TlsFlags = FlagValues<typeof TLS_FLAGS>;
 type FileFlag = Exclude<keyof TlsFlags, 'grpc-use-tls'>;

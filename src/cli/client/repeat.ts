@@ -1,30 +1,14 @@
-import {
-  EMPTY,
-  type Observable,
-  expand,
-  fromEvent,
-  interval,
-  lastValueFrom,
-  map,
-  mergeMap,
-  of,
-  range,
-  scan,
-  takeUntil,
-  takeWhile,
-  tap,
-} from 'rxjs';
+import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { RateLimitResponse_Code as Code, type RateLimitResponse } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { messageOf } from '../../text/thrown';
 import { visibleLine } from '../../text/visible';
 import type { Output } from '../program';
 
-/** How many calls are in flight without a rate. */
+/** How many calls are in flight at most, without a rate and with one. */
 const LANES = 10;
-/** With a rate, calls that are due wait while so many are in flight. */
-const MAX_IN_FLIGHT = 1_000;
-/** Milliseconds between two looks at how many calls are due, and between two lines of progress. */
-const PACE_INTERVAL = 5;
+const LANES_WITH_RATE = 1_000;
+/** Milliseconds between two lines of progress. */
 const PROGRESS_INTERVAL = 100;
 
 export interface Repetition {
@@ -56,8 +40,9 @@ export async function repeat(
   const latencies: number[] = [];
   const began = performance.now();
   let [begun, calls, shown] = [0, 0, began];
+  const end = new AbortController();
+  const { signal } = end;
   async function call(): Promise<void> {
-    begun += 1;
     const start = performance.now();
     try {
       const { overallCode } = await send();
@@ -67,19 +52,22 @@ export async function repeat(
       add(failures!, messageOf(error));
     }
     calls += 1;
-  }
-  function show(): void {
     if (progress.isTTY !== true || performance.now() - shown < PROGRESS_INTERVAL) return;
     shown = performance.now();
     progress.write(`\r${calls} of ${count} calls${listed(codes!)}\u001b[K`);
   }
-  /** One call after the other. */
-  const lane$ = of(undefined).pipe(expand(() => (begun < count ? call() : EMPTY)));
-  const calls$ =
-    rate === 0
-      ? range(LANES).pipe(mergeMap(() => lane$))
-      : paced(count, rate, began).pipe(mergeMap(call, MAX_IN_FLIGHT));
-  await lastValueFrom(calls$.pipe(tap(show), takeUntil(fromEvent(process, 'SIGINT'))), { defaultValue: undefined });
+  /** One call after the other. With a rate, each waits until it is due; a stall is made up for at once. */
+  async function lane(): Promise<void> {
+    while (begun < count && !signal.aborted) {
+      const due = rate === 0 ? 0 : began + (begun * 1000) / rate;
+      begun += 1;
+      if (due > performance.now()) await setTimeout(due - performance.now(), undefined, { signal });
+      await call();
+    }
+  }
+  const lanes = Array.from({ length: Math.min(count, rate === 0 ? LANES : LANES_WITH_RATE) }, lane);
+  await Promise.race([Promise.all(lanes), once(process, 'SIGINT', { signal })]);
+  end.abort();
   if (progress.isTTY === true) progress.write('\r\u001b[K');
   const sorted = latencies.toSorted((one, other) => one - other);
   return {
@@ -92,16 +80,6 @@ export async function repeat(
         ? null
         : { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), max: quantile(sorted, 1) },
   };
-}
-
-/** Emits each call when it is due. A stall is made up for at once. */
-function paced(count: number, rate: number, began: number): Observable<unknown> {
-  return interval(PACE_INTERVAL).pipe(
-    map(() => Math.min(count, 1 + Math.floor(((performance.now() - began) / 1000) * rate))),
-    scan(([, before], due) => [before, due] as const, [0, 0] as readonly [number, number]),
-    takeWhile(([, due]) => due < count, true),
-    mergeMap(([before, due]) => range(due - before)),
-  );
 }
 
 /** A human-readable summary. */
