@@ -1,19 +1,12 @@
-import type { UnaryHandler } from '../method';
-import type { MethodObserver } from '../method-observer';
+import type { CancelCause } from '../../streams/ports/decide';
+import type { Call, StopReason, Stream } from '../http2/stream';
+import type { Streams } from '../http2/streams';
+import { type Cancellable, GrpcStatus } from '../method';
+import type { MessageReceiver } from './message-reader';
+import { type CallFailure, Failure, STOPPED, compressionFailure, failureBlock } from './responses';
 
-const SECOND = 1_000;
-const KIB = 1_024;
-
-/** The size of a request message. Larger messages fail with RESOURCE_EXHAUSTED. */
-export const MAX_MESSAGE_BYTES = 4 * KIB * KIB;
 /** The time to receive the only message of a call without a deadline, from the start of the call. */
-export const REQUEST_TIMEOUT_MS = 30 * SECOND;
-/** Responses of one call that the peer has not read: above this, the next message of the call is not handled. */
-export const STREAM_OUTPUT_BYTES = 64 * KIB;
-/** Received messages of one call that are not handled yet: above this, the caller gets no WINDOW_UPDATE. */
-export const STREAM_INPUT_BYTES = 64 * KIB;
-/** The length of an encoded status message. */
-export const MAX_STATUS_MESSAGE_BYTES = KIB;
+const REQUEST_TIMEOUT_MS = 30_000;
 
 /** What all calls of a server share. */
 export interface CallContext {
@@ -21,12 +14,6 @@ export interface CallContext {
   now(): number;
   /** A handler threw: an internal error, to be logged. The caller receives no details. */
   handlerFailed(path: string, error: unknown): void;
-}
-
-/** A unary method. */
-export interface UnaryMethod {
-  readonly handle: UnaryHandler;
-  readonly observer: MethodObserver | undefined;
 }
 
 /** A call, as its request headers describe it. */
@@ -39,4 +26,118 @@ export interface CallHead {
   readonly hasEncoding: boolean;
   /** The metadata fields that the server keeps; undefined when the request has none of them. */
   readonly metadata: ReadonlyMap<string, string> | undefined;
+}
+
+/** What calls of both kinds have in common: their deadline, how they fail, and how their work is cancelled. */
+export abstract class ServerCall implements Call, MessageReceiver {
+  protected readonly head: CallHead;
+  protected readonly streams: Streams;
+  protected readonly stream: Stream;
+  protected readonly deadline: number;
+  /** The call has its status, or was cancelled. */
+  protected isOver = false;
+  protected hasSentHeaders = false;
+  protected work: Cancellable | undefined;
+
+  constructor(head: CallHead, streams: Streams, stream: Stream, requestTimeoutMs = REQUEST_TIMEOUT_MS) {
+    this.head = head;
+    this.streams = streams;
+    this.stream = stream;
+    const { now } = streams;
+    this.deadline = now + head.timeoutMs;
+    streams.expireAt(stream, Math.min(this.deadline, now + requestTimeoutMs));
+  }
+
+  abstract data(source: Buffer, start: number, end: number, isEnded: boolean): void;
+  abstract run(): void;
+  abstract waits(): void;
+  abstract drained(): void;
+
+  // ---------------------------------------------------------------- the request
+
+  received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
+    this.streams.messageEnded(this.stream);
+    if (isCompressed) this.failWith(compressionFailure(this.head.hasEncoding));
+    else this.keep(source, start, end);
+    return !this.isOver;
+  }
+
+  failed(failure: CallFailure): void {
+    this.failWith(failure);
+  }
+
+  /** Keeps a message beyond this turn: a copy, as a view would keep its whole chunk in memory, which is accounted for. */
+  protected abstract keep(source: Buffer, start: number, end: number): void;
+
+  /** The request has been received. */
+  protected completed(): void {
+    this.streams.expireAt(this.stream, this.deadline);
+    this.streams.requestCompleted(this.stream);
+  }
+
+  // ---------------------------------------------------------------- the end
+
+  fail(status: GrpcStatus, message: string): void {
+    this.failWith({ status, message });
+  }
+
+  protected failWith(failure: CallFailure): void {
+    if (this.close(failure.status)) this.streams.sendTrailers(this.stream, this.#blockOf(failure));
+  }
+
+  cancel(): void {
+    this.#abandon('cancelled', GrpcStatus.CANCELLED);
+  }
+
+  expire(): void {
+    if (this.isOver) return;
+    if (this.head.context.now() < this.deadline) {
+      this.streams.rejected('request_timeout');
+      return this.failWith(Failure.SLOW_REQUEST);
+    }
+    this.streams.sendTrailers(this.stream, this.#blockOf(Failure.DEADLINE));
+    this.#abandon('deadline_exceeded', GrpcStatus.DEADLINE_EXCEEDED);
+  }
+
+  stop(reason: StopReason): void {
+    // An answer that waits for a flow-control window is not replaced.
+    if (this.isOver) return;
+    this.streams.stop(this.stream, this.#blockOf(STOPPED[reason]), reason);
+    this.cancel();
+  }
+
+  /** The stream is closed, or will be: no response is needed. */
+  #abandon(cause: CancelCause, status: GrpcStatus): void {
+    const { work } = this;
+    if (this.mustAnswer || !this.close(status)) return;
+    try {
+      work?.cancel(cause);
+    } catch (error) {
+      this.threw(error);
+    }
+  }
+
+  /** The call keeps its slot until the handler answers. */
+  protected get mustAnswer(): boolean {
+    return false;
+  }
+
+  /** A part of the handler threw. */
+  protected threw(error: unknown): void {
+    this.head.context.handlerFailed(this.head.path, error);
+    this.failWith(Failure.INTERNAL_ERROR);
+  }
+
+  /** Returns false if the call was over before. */
+  protected close(_status: GrpcStatus): boolean {
+    if (this.isOver) return false;
+    this.isOver = true;
+    this.work = undefined;
+    if (this.stream.isRunning) this.streams.release(this.stream);
+    return true;
+  }
+
+  #blockOf(failure: CallFailure): Buffer {
+    return failureBlock(failure, !this.hasSentHeaders, this.streams.maxHeaderListBytes);
+  }
 }

@@ -1,8 +1,7 @@
 import { roomToKeep } from '../http2/protocol';
 import type { Stream } from '../http2/stream';
 import type { Streams } from '../http2/streams';
-import { MAX_MESSAGE_BYTES } from './call';
-import { type CallFailure, Failure } from './responses';
+import { type CallFailure, Failure, MAX_MESSAGE_BYTES } from './responses';
 
 /** The length of the prefix of a message: one byte of flags, four bytes of length. */
 export const PREFIX_BYTES = 5;

@@ -4,10 +4,10 @@ import type { Stream } from '../http2/stream';
 import type { RequestMeaning, Streams } from '../http2/streams';
 import { GrpcStatus, type StreamingMethod, type StreamingMethods, type UnaryMethods } from '../method';
 import type { MethodObserver } from '../method-observer';
-import type { CallContext, CallHead, UnaryMethod } from './call';
+import type { CallContext, CallHead } from './call';
 import { trailersOnly } from './responses';
 import { StreamServerCall } from './stream-call';
-import { UnaryServerCall } from './unary-call';
+import { type UnaryMethod, UnaryServerCall } from './unary-call';
 
 const MAX_DIGITS = 8;
 

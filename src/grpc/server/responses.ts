@@ -2,8 +2,11 @@ import { encodeBlock, type OutgoingField } from '../http2/hpack/static-table';
 import { FIELD_OVERHEAD } from '../http2/hpack/fields';
 import { GrpcStatus } from '../method';
 import type { StopReason } from '../http2/stream';
-import { MAX_MESSAGE_BYTES, MAX_STATUS_MESSAGE_BYTES } from './call';
 
+/** The size of a request message. Larger messages fail with RESOURCE_EXHAUSTED. */
+export const MAX_MESSAGE_BYTES = 4 * 1_024 * 1_024;
+/** The length of an encoded status message. */
+const MAX_STATUS_MESSAGE_BYTES = 1_024;
 const PERCENT = 0x25;
 const SPACE = 0x20;
 const TILDE = 0x7e;

@@ -1,21 +1,21 @@
-import type { CancelCause } from '../../streams/ports/decide';
 import { copyToKeep } from '../http2/protocol';
-import type { Call, StopReason, Stream } from '../http2/stream';
+import type { Stream } from '../http2/stream';
 import type { Streams } from '../http2/streams';
-import type { Cancellable, GrpcStatus, MessageListener, StreamingCall, StreamingMethod } from '../method';
-import { type CallHead, REQUEST_TIMEOUT_MS, STREAM_INPUT_BYTES, STREAM_OUTPUT_BYTES } from './call';
-import { MessageReader, type MessageReceiver, messagePrefix } from './message-reader';
 import {
-  type CallFailure,
-  Failure,
-  STOPPED,
-  RESPONSE_HEADERS,
-  TRAILERS_OK,
-  TRAILERS_ONLY_OK,
-  compressionFailure,
-  failureBlock,
-} from './responses';
+  type Cancellable,
+  GrpcStatus,
+  type MessageListener,
+  type StreamingCall,
+  type StreamingMethod,
+} from '../method';
+import { type CallHead, ServerCall } from './call';
+import { MessageReader, messagePrefix } from './message-reader';
+import { Failure, RESPONSE_HEADERS, TRAILERS_OK, TRAILERS_ONLY_OK } from './responses';
 
+/** Responses of one call that the peer has not read: above this, the next message of the call is not handled. */
+const OUTPUT_BYTES = 64 * 1_024;
+/** Received messages of one call that are not handled yet: above this, the caller gets no WINDOW_UPDATE. */
+const INPUT_BYTES = 64 * 1_024;
 /** What a queued message takes in addition to its bytes, at most: its objects, and its place in the queue. */
 const QUEUED_MESSAGE_BYTES = 256;
 
@@ -24,12 +24,8 @@ const QUEUED_MESSAGE_BYTES = 256;
  * stream, too. The next message is handled when most of the responses so far have been sent: a caller that does not read them gets no
  * WINDOW_UPDATE and must stop sending.
  */
-export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
-  readonly #head: CallHead;
+export class StreamServerCall extends ServerCall implements StreamingCall {
   readonly #method: StreamingMethod;
-  readonly #streams: Streams;
-  readonly #stream: Stream;
-  readonly #deadline: number;
   readonly #reader: MessageReader;
   #listener: MessageListener | undefined;
   /** The messages that have been received and not handled yet, and what they count towards the memory limit. */
@@ -40,82 +36,66 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
   /** The caller has ended its stream, and the listener does not know yet. */
   #isEnded = false;
   #isScheduled = false;
-  #hasSentHeaders = false;
-  /** The status has been sent, or the call was cancelled. */
-  #isOver = false;
-  #work: Cancellable | undefined;
 
   /** @param stream stays open */
   constructor(head: CallHead, method: StreamingMethod, streams: Streams, stream: Stream) {
-    this.#head = head;
+    super(head, streams, stream, method.takesOneMessage ? undefined : Infinity);
     this.#method = method;
-    this.#streams = streams;
-    this.#stream = stream;
     this.#reader = new MessageReader(this, streams, stream);
-    this.#deadline = streams.now + head.timeoutMs;
-    const limit = method.takesOneMessage ? streams.now + REQUEST_TIMEOUT_MS : Infinity;
-    streams.expireAt(stream, Math.min(this.#deadline, limit));
     if (!method.takesOneMessage) this.#schedule();
   }
 
   // ---------------------------------------------------------------- the request
 
   data(source: Buffer, start: number, end: number, isEnded: boolean): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     this.#uncredited += end - start;
     this.#reader.read(source, start, end);
-    if (this.#isOver) return;
+    if (this.isOver) return;
     this.#isEnded = isEnded;
-    if (isEnded && this.#reader.isInside) return this.#failWith(Failure.TRUNCATED_MESSAGE);
+    if (isEnded && this.#reader.isInside) return this.failWith(Failure.TRUNCATED_MESSAGE);
     this.#credit();
-    if (!this.#method.takesOneMessage) this.#schedule();
-    else if (isEnded) this.#completed();
-  }
-
-  /** The request, which had to be one message, is complete. */
-  #completed(): void {
-    if (this.#inbox.length === 0) return this.#failWith(Failure.NO_MESSAGE);
-    this.#streams.expireAt(this.#stream, this.#deadline);
-    this.#streams.requestCompleted(this.#stream);
+    if (this.#method.takesOneMessage) {
+      if (!isEnded) return;
+      if (this.#inbox.length === 0) return this.failWith(Failure.NO_MESSAGE);
+      this.completed();
+    }
     this.#schedule();
   }
 
-  received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
-    this.#streams.messageEnded(this.#stream);
+  protected keep(source: Buffer, start: number, end: number): void {
     const held = end - start + QUEUED_MESSAGE_BYTES;
-    if (this.#method.takesOneMessage && this.#inbox.length > 0) this.#failWith(Failure.SECOND_MESSAGE);
-    else if (isCompressed) this.#failWith(compressionFailure(this.#head.hasEncoding));
-    else if (!this.#streams.hold(this.#stream, held)) this.#failWith(Failure.TOO_MUCH_MEMORY);
+    if (this.#method.takesOneMessage && this.#inbox.length > 0) return this.failWith(Failure.SECOND_MESSAGE);
+    if (!this.streams.hold(this.stream, held)) return this.failWith(Failure.TOO_MUCH_MEMORY);
     // Making room may have ended the connection, and with it this call.
-    if (this.#isOver) return false;
+    if (this.isOver) return;
     this.#inbox.push(copyToKeep(source, start, end));
     this.#inboxBytes += held;
-    return true;
-  }
-
-  failed(failure: CallFailure): void {
-    this.#failWith(failure);
   }
 
   #credit(): void {
-    if (this.#inboxBytes > STREAM_INPUT_BYTES || this.#uncredited === 0) return;
-    this.#streams.consumed(this.#stream, this.#uncredited);
+    if (this.#inboxBytes > INPUT_BYTES || this.#uncredited === 0) return;
+    this.streams.consumed(this.stream, this.#uncredited);
     this.#uncredited = 0;
   }
 
   // ---------------------------------------------------------------- the work
 
   #schedule(): void {
-    if (this.#isOver || this.#isScheduled) return;
+    if (this.isOver || this.#isScheduled) return;
     this.#isScheduled = true;
-    this.#streams.schedule(this.#stream);
+    this.streams.schedule(this.stream);
   }
 
   run(): void {
     this.#isScheduled = false;
-    if (this.#isOver) return this.#streams.release(this.#stream);
-    if (this.#head.context.now() >= this.#deadline) return this.#failWith(Failure.DEADLINE);
-    this.#guard(() => this.#handleNext());
+    if (this.isOver) return this.streams.release(this.stream);
+    if (this.head.context.now() >= this.deadline) return this.failWith(Failure.DEADLINE);
+    try {
+      this.#handleNext();
+    } catch (error) {
+      this.threw(error);
+    }
   }
 
   /** One message per turn of the call: those of other calls come between. */
@@ -123,7 +103,7 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
     const listener = (this.#listener ??= this.#method.begin(this));
     const bytes = this.#nextMessage();
     if (bytes !== undefined) listener.message(bytes);
-    if (this.#isOver) return;
+    if (this.isOver) return;
     this.#credit();
     if (bytes !== undefined && this.#inbox.length > 0) this.#schedule();
     else if (this.#isEnded && this.#inbox.length === 0) {
@@ -135,12 +115,12 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
 
   /** Takes the next message that may be handled now. */
   #nextMessage(): Buffer | undefined {
-    if ((this.#stream.waiting?.bytes ?? 0) >= STREAM_OUTPUT_BYTES) return undefined;
+    if ((this.stream.waiting?.bytes ?? 0) >= OUTPUT_BYTES) return undefined;
     const message = this.#inbox.shift();
     if (message === undefined) return undefined;
     const held = message.length + QUEUED_MESSAGE_BYTES;
     this.#inboxBytes -= held;
-    this.#streams.releaseHeld(this.#stream, held);
+    this.streams.releaseHeld(this.stream, held);
     return message;
   }
 
@@ -152,80 +132,27 @@ export class StreamServerCall implements Call, StreamingCall, MessageReceiver {
   waits(): void {}
 
   send(message: Uint8Array): void {
-    if (this.#isOver) return;
-    if (!this.#hasSentHeaders) this.#streams.sendHeaders(this.#stream, RESPONSE_HEADERS);
-    this.#hasSentHeaders = true;
-    this.#streams.sendData(this.#stream, messagePrefix(message.length), message);
+    if (this.isOver) return;
+    if (!this.hasSentHeaders) this.streams.sendHeaders(this.stream, RESPONSE_HEADERS);
+    this.hasSentHeaders = true;
+    this.streams.sendData(this.stream, messagePrefix(message.length), message);
+  }
+
+  onCancel(work: Cancellable): void {
+    if (!this.isOver) this.work = work;
+    // Sending may have ended the connection, and with it this call, before there was anything to cancel.
+    else work.cancel('cancelled');
   }
 
   // ---------------------------------------------------------------- the end
 
   end(): void {
-    if (this.#close()) this.#streams.sendTrailers(this.#stream, this.#hasSentHeaders ? TRAILERS_OK : TRAILERS_ONLY_OK);
+    if (!this.close(GrpcStatus.OK)) return;
+    this.streams.sendTrailers(this.stream, this.hasSentHeaders ? TRAILERS_OK : TRAILERS_ONLY_OK);
   }
 
-  fail(status: GrpcStatus, message: string): void {
-    this.#failWith({ status, message });
-  }
-
-  onCancel(work: Cancellable): void {
-    if (!this.#isOver) this.#work = work;
-    // Sending may have ended the connection, and with it this call, before there was anything to cancel.
-    else this.#guard(() => work.cancel('cancelled'));
-  }
-
-  cancel(): void {
-    const work = this.#work;
-    if (this.#close()) this.#cancelWork(work, 'cancelled');
-  }
-
-  expire(): void {
-    if (this.#isOver) return;
-    if (this.#method.takesOneMessage && !this.#stream.isRemoteEnded && this.#head.context.now() < this.#deadline) {
-      this.#streams.rejected('request_timeout');
-      return this.#failWith(Failure.SLOW_REQUEST);
-    }
-    const work = this.#work;
-    this.#failWith(Failure.DEADLINE);
-    this.#cancelWork(work, 'deadline_exceeded');
-  }
-
-  stop(reason: StopReason): void {
-    const work = this.#work;
-    if (!this.#close()) return;
-    this.#streams.stop(this.#stream, this.#blockOf(STOPPED[reason]), reason);
-    this.#cancelWork(work, 'cancelled');
-  }
-
-  /** Runs a part of the handler. If it throws, the call ends with an internal error. */
-  #guard(work: () => void): void {
-    try {
-      work();
-    } catch (error) {
-      this.#head.context.handlerFailed(this.#head.path, error);
-      this.#failWith(Failure.INTERNAL_ERROR);
-    }
-  }
-
-  #cancelWork(work: Cancellable | undefined, cause: CancelCause): void {
-    if (work !== undefined) this.#guard(() => work.cancel(cause));
-  }
-
-  #failWith(failure: CallFailure): void {
-    if (this.#close()) this.#streams.sendTrailers(this.#stream, this.#blockOf(failure));
-  }
-
-  #blockOf(failure: CallFailure): Buffer {
-    return failureBlock(failure, !this.#hasSentHeaders, this.#streams.maxHeaderListBytes);
-  }
-
-  /** Returns false if the call was over before. */
-  #close(): boolean {
-    if (this.#isOver) return false;
-    this.#isOver = true;
-    this.#work = undefined;
+  protected override close(status: GrpcStatus): boolean {
     this.#inbox.length = 0;
-    if (this.#stream.isRunning) this.#streams.release(this.#stream);
-    return true;
+    return super.close(status);
   }
 }
