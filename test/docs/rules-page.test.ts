@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROBLEM_CODES } from '../../src/rules/files/problems/problem';
+import { PROBLEMS } from '../../src/rules/files/problems/problem';
 import { type CodeBlock, codeBlocksOf } from './code-blocks';
 import { ROOT, readMarkdown, relativeLinks } from './markdown-files';
 import { playDecisions, rulesetOf } from './play-decisions';
@@ -59,7 +59,7 @@ describe('the fields in docs/rules.md', () => {
         path === 'docs/rule-errors.md' && anchor !== undefined ? [anchor] : [],
       ),
     );
-    const codes = Object.keys(PROBLEM_CODES);
+    const codes = Object.keys(PROBLEMS);
     const ofFields = codes.slice(codes.indexOf('empty-domain'), codes.indexOf('second-document'));
     expect(ofFields.filter((code) => !linked.has(code))).toEqual([]);
   });

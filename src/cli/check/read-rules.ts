@@ -47,8 +47,7 @@ export async function readRules(path: string, options: ReadOptions): Promise<Che
       files.push({ path: name, content, tooLarge });
     } catch (error) {
       const message = `cannot read the file: ${reasonOf(error)}`;
-      const advice = 'Correct its permissions or the target of its link, or delete it.';
-      errors.push(folderProblem(name, { code: 'unreadable-file', message, advice }));
+      errors.push(folderProblem(name, { code: 'unreadable-file', message }));
     }
   }
   const read = readRuleFiles(files, options);
@@ -62,8 +61,7 @@ export async function readRules(path: string, options: ReadOptions): Promise<Che
 
 function unreadable(error: unknown): ProblemDetails {
   const message = `the folder or file cannot be read: ${reasonOf(error)}`;
-  const advice = 'Give a rule folder or a rule file that exists and is readable.';
-  return { code: 'unreadable-folder', message, advice };
+  return { code: 'unreadable-folder', message };
 }
 
 function readRegularFile(path: string): Promise<BoundedContents> {
@@ -78,15 +76,14 @@ function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles
   const warnings: ProblemDetails[] = [];
   if (files.length === 0) {
     const message = 'the folder has no rule files: nothing is limited';
-    warnings.push({ code: 'no-rule-files', message, advice: 'Rule files are named *.yaml or *.yml.' });
+    warnings.push({ code: 'no-rule-files', message });
   }
   if (others.length > 0) {
-    const advice = 'Rule files are named *.yaml or *.yml; move other files elsewhere.';
-    warnings.push({ code: 'ignored-files', message: `ignored files: ${others.join(', ')}`, advice });
+    warnings.push({ code: 'ignored-files', message: `ignored files: ${others.join(', ')}` });
   }
   if (linkedFolders.length > 0) {
     const message = `links to folders are not followed: ${linkedFolders.join(', ')}`;
-    warnings.push({ code: 'linked-folders', message, advice: 'Link the files themselves.' });
+    warnings.push({ code: 'linked-folders', message });
   }
   return warnings.map((warning) => folderProblem(dir, warning));
 }

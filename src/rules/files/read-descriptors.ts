@@ -56,13 +56,12 @@ function readKey(fields: Fields<'descriptor'>): string {
   const { context } = fields;
   const key = fields.text('key');
   if (key === '' && !fields.isWrong('key')) {
-    const advice = 'Write `key: <key of a request entry>`.';
-    context.report(fields.keyOf('key'), { code: 'empty-key', message: 'descriptor has empty key', advice });
+    context.report(fields.keyOf('key'), { code: 'empty-key', message: 'descriptor has empty key' });
   }
   const value = fields.get('key')?.value;
   if (value !== undefined && key.includes('*')) {
     const message = `the \`*\` in the key '${showText(key)}' is an ordinary character: only a \`value\` can have wildcards`;
-    context.report(value, { code: 'wildcard-in-key', message, advice: 'Write the key in full.' });
+    context.report(value, { code: 'wildcard-in-key', message });
   }
   return key;
 }
@@ -144,7 +143,6 @@ function readUnit({ fields, key, unlimited }: LimitFields): UnitName | undefined
       fields.context.report(value ?? key, {
         code: 'unit-when-unlimited',
         message: 'should not specify rate limit unit when unlimited',
-        advice: 'Remove `unit` or `unlimited`.',
       });
     }
     return undefined;
@@ -218,16 +216,11 @@ function readReplaces(fields: Fields<'rate_limit'>, ownName: string): readonly R
     const range = inner.get('name')?.value ?? item;
     if (name === '') {
       if (inner.isWrong('name')) continue;
-      fields.context.report(range, {
-        code: 'empty-replaces',
-        message: 'should not have an empty replaces entry',
-        advice: 'Write `- name: <name of the rule to replace>`.',
-      });
+      fields.context.report(range, { code: 'empty-replaces', message: 'should not have an empty replaces entry' });
     } else if (name === ownName) {
       fields.context.report(range, {
         code: 'replaces-itself',
         message: 'replaces should not contain name of same descriptor',
-        advice: 'Name another rule here, or give this rule another name.',
       });
     } else {
       entries.push({ name, range });

@@ -211,8 +211,7 @@ export class Fields<S extends Section> {
     }
     if (merged) {
       const message = `\`<<\` overrides ${isJoined ? 'keys of ' : ''}the \`${name}\` above it`;
-      const advice = 'Put `<<` first in its mapping: only keys after it override the merged ones.';
-      return { code: 'merge-overrides-key', message, advice };
+      return { code: 'merge-overrides-key', message };
     }
     const details = repeatedKey(this.context, name, before.key);
     return isJoined ? { ...details, advice: 'Join the two: the second one extends the first.' } : details;
@@ -222,8 +221,7 @@ export class Fields<S extends Section> {
     if (isNull(value) || (type.kind === 'text' && value.kind === 'scalar' && value.text === '')) {
       if (type.empty === undefined) return;
       const message = `\`${name}\` is empty: ${type.empty}`;
-      const advice = 'Give it a value, or remove it.';
-      this.context.report(this.#fields.get(name)?.key ?? value, { code: 'empty-field', message, advice });
+      this.context.report(this.#fields.get(name)?.key ?? value, { code: 'empty-field', message });
     } else if (type.kind === 'data') {
       return;
     } else if (!isOfKind(type.kind, value)) {
@@ -298,7 +296,7 @@ function whyNoCount(value: YamlScalar, least: number): string | undefined {
 /** @param first where the key was before */
 export function repeatedKey({ source }: ReadContext, name: string, first: SourceRange): ProblemDetails {
   const message = `\`${name}\` is repeated here; the first one is at ${placeFrom(source, source, first)}`;
-  return { code: 'repeated-key', message, advice: 'Keep one of the two; the last one is used.' };
+  return { code: 'repeated-key', message };
 }
 
 /** Whether a key is an unquoted `<<`, as in go-yaml 2. */
@@ -317,7 +315,6 @@ export function mergeSources(context: ReadContext, { key, value }: YamlEntry): r
   context.report(key, {
     code: 'invalid-merge',
     message: `error loading config file: map merge requires map or sequence of maps as the value, but found ${describeNode(wrong)}`,
-    advice: 'Give `<<` an alias of a mapping (`<<: *name`) or a list of such aliases.',
   });
   return maps;
 }

@@ -47,8 +47,7 @@ export function readRuleTrees(
       context.report(FILE_START, { ...EMPTY_DOMAIN, advice });
     } else {
       const message = `error loading config file: the top level of the file must be a mapping, but is ${describeNode(root)}`;
-      const advice = 'Start the file with `domain: <name>` and `descriptors:`.';
-      context.report(root, { code: 'not-a-mapping', message, advice });
+      context.report(root, { code: 'not-a-mapping', message });
       for (const map of mapsIn(root)) readMisplaced(context, map, { domains, mergeDomainConfigs });
     }
   }
@@ -132,6 +131,5 @@ function reportNoDescriptors(fields: Fields<'top level'>): void {
   fields.context.report(field?.key ?? fields.get('domain')?.value ?? FILE_START, {
     code: 'no-descriptors',
     message: 'the domain has no descriptors, so it limits nothing',
-    advice: 'Write rules under `descriptors`, or delete the domain.',
   });
 }

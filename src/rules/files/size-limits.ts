@@ -16,7 +16,6 @@ export function fileTooLarge(bytes: number): ProblemDetails {
   return {
     code: 'file-too-large',
     message: `error loading config file: the file has ${bytes} bytes, more than the limit of ${MAX_FILE_BYTES}`,
-    advice: 'Split it into several files; with MERGE_DOMAIN_CONFIG=true several files can describe one domain.',
   };
 }
 
@@ -32,9 +31,5 @@ export type FolderExcess = keyof typeof FOLDER_EXCESSES;
 
 /** The problem of a folder that exceeds one of the limits. */
 export function folderTooLarge(excess: FolderExcess): ProblemDetails {
-  return {
-    code: 'folder-too-large',
-    message: `the folder ${FOLDER_EXCESSES[excess]}`,
-    advice: 'Keep only rule files there; write fewer rules, with wildcards or without values.',
-  };
+  return { code: 'folder-too-large', message: `the folder ${FOLDER_EXCESSES[excess]}` };
 }

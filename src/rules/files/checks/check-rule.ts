@@ -14,14 +14,12 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
     report('share_threshold', {
       code: 'share-threshold-without-wildcard',
       message: `share_threshold can only be used with wildcard values (containing '*'), but found key '${showText(rule.key)}'`,
-      advice: 'Write a `value` with a `*`, or remove share_threshold.',
     });
   }
   if (rule.detailedMetric && rule.valueToMetric && !isReadBelow(rule)) {
     report('value_to_metric', {
       code: 'ignored-value-to-metric',
       message: '`value_to_metric` has no effect: detailed_metric already includes the values of all levels',
-      advice: 'Remove one of the two.',
     });
   }
   if (rule.rateLimit === undefined) {
@@ -113,6 +111,5 @@ export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], { 
   report.add(location.source, location.requestsPerUnit, {
     code: 'zero-limit-for-all',
     message: 'a limit of 0 rejects every request with this key, for every value',
-    advice: 'To allow them all, write `unlimited: true`; if the ban is intended, add `value: "*"` to make it explicit.',
   });
 }

@@ -147,7 +147,6 @@ class NamedRules {
       return {
         code: 'replaces-unlimited',
         message: `'${shown}' is the name of an unlimited rule, which is never replaced`,
-        advice: 'Remove this entry, or name a rule that has a limit.',
       };
     }
     this.#comparisons += this.#limited.size;

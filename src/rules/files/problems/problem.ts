@@ -1,87 +1,108 @@
 import { visible } from '../../../text/visible';
 /**
  * Every problem that a rule file can have, by code. An error prevents the files from loading; a warning is about something
- * that loads, but has less effect than it seems to have. `docs/rule-errors.md` explains each code.
+ * that loads, but has less effect than it seems to have. Each has the advice that is given unless a report of it has its own.
+ * `docs/rule-errors.md` explains each code.
  */
-export const PROBLEM_CODES = {
+export const PROBLEMS = {
   // The folder.
-  'unreadable-folder': 'error',
-  'unreadable-file': 'error',
-  'folder-too-large': 'error',
-  'no-rule-files': 'warning',
-  'ignored-files': 'warning',
-  'linked-folders': 'warning',
+  'unreadable-folder': error('Give a rule folder or a rule file that exists and is readable.'),
+  'unreadable-file': error('Correct its permissions or the target of its link, or delete it.'),
+  'folder-too-large': error('Keep only rule files there; write fewer rules, with wildcards or without values.'),
+  'no-rule-files': warning('Rule files are named *.yaml or *.yml.'),
+  'ignored-files': warning('Rule files are named *.yaml or *.yml; move other files elsewhere.'),
+  'linked-folders': warning('Link the files themselves.'),
   // The file as a whole.
-  'file-too-large': 'error',
-  'invalid-utf8': 'error',
-  'control-character': 'error',
+  'file-too-large': error(
+    'Split it into several files; with MERGE_DOMAIN_CONFIG=true several files can describe one domain.',
+  ),
+  'invalid-utf8': error('Save the file as UTF-8.'),
+  'control-character': error('Remove it; inside double quotes it can be written as an escape such as "\\x07".'),
   // YAML.
-  'yaml-syntax': 'error',
-  'tab-indentation': 'error',
-  'yaml-version': 'error',
-  'unsupported-tag': 'error',
-  'unknown-anchor': 'error',
-  'anchor-contains-itself': 'error',
-  'too-many-aliases': 'error',
-  'nested-too-deeply': 'error',
-  'invalid-merge': 'error',
+  'yaml-syntax': error('Correct the YAML here; the mistake may be a few lines above.'),
+  'tab-indentation': error('Indent with spaces.'),
+  'yaml-version': error('Remove the %YAML line: rule files are YAML 1.1.'),
+  'unsupported-tag': error('Write the text itself, in double quotes.'),
+  'unknown-anchor': error(),
+  'anchor-contains-itself': error('Write the intended content here instead of the alias.'),
+  'too-many-aliases': error('Define fewer rules by alias; one rule with a wildcard may replace them.'),
+  'nested-too-deeply': error('Nest fewer levels: each level is one entry of a request descriptor.'),
+  'invalid-merge': error('Give `<<` an alias of a mapping (`<<: *name`) or a list of such aliases.'),
   // Shape.
-  'not-a-mapping': 'error',
-  'key-not-text': 'error',
-  'unknown-key': 'error',
-  'list-item-not-a-mapping': 'error',
-  'wrong-type': 'error',
+  'not-a-mapping': error('Start the file with `domain: <name>` and `descriptors:`.'),
+  'key-not-text': error(),
+  'unknown-key': error(),
+  'list-item-not-a-mapping': error(),
+  'wrong-type': error(),
   // Meaning.
-  'empty-domain': 'error',
-  'duplicate-domain': 'error',
-  'empty-key': 'error',
-  'duplicate-descriptor': 'error',
-  'invalid-unit': 'error',
-  'unit-when-unlimited': 'error',
-  'invalid-unit-multiplier': 'error',
-  'window-too-long': 'error',
-  'missing-requests-per-unit': 'error',
-  'invalid-requests-per-unit': 'error',
-  'empty-replaces': 'error',
-  'replaces-itself': 'error',
-  'share-threshold-without-wildcard': 'error',
-  'invalid-metadata': 'error',
+  'empty-domain': error(),
+  'duplicate-domain': error(),
+  'empty-key': error('Write `key: <key of a request entry>`.'),
+  'duplicate-descriptor': error(),
+  'invalid-unit': error(),
+  'unit-when-unlimited': error('Remove `unit` or `unlimited`.'),
+  'invalid-unit-multiplier': error(),
+  'window-too-long': error(),
+  'missing-requests-per-unit': error(),
+  'invalid-requests-per-unit': error(),
+  'empty-replaces': error('Write `- name: <name of the rule to replace>`.'),
+  'replaces-itself': error('Name another rule here, or give this rule another name.'),
+  'share-threshold-without-wildcard': error('Write a `value` with a `*`, or remove share_threshold.'),
+  'invalid-metadata': error(),
   // What loads, but has less effect than it seems to have.
-  'second-document': 'warning',
-  'ignored-tag': 'warning',
-  'repeated-key': 'warning',
-  'merge-overrides-key': 'warning',
-  'merged-rate-limit': 'warning',
-  'misplaced-key': 'warning',
-  'empty-field': 'warning',
-  'octal-number': 'warning',
-  'no-descriptors': 'warning',
-  'wildcard-in-key': 'warning',
-  'ignored-when-unlimited': 'warning',
-  'ignored-without-limit': 'warning',
-  'ignored-value-to-metric': 'warning',
-  'unreachable-rule': 'warning',
-  'replaces-unknown-name': 'warning',
-  'replaces-unlimited': 'warning',
-  'zero-limit-for-all': 'warning',
-  'unbounded-metric': 'warning',
+  'second-document': warning('Give each domain its own file: only the text before this `---` or `...` is read.'),
+  'ignored-tag': warning('Remove it, or quote the value if it starts with "!".'),
+  'repeated-key': warning('Keep one of the two; the last one is used.'),
+  'merge-overrides-key': warning('Put `<<` first in its mapping: only keys after it override the merged ones.'),
+  'merged-rate-limit': warning(),
+  'misplaced-key': warning(),
+  'empty-field': warning('Give it a value, or remove it.'),
+  'octal-number': warning(),
+  'no-descriptors': warning('Write rules under `descriptors`, or delete the domain.'),
+  'wildcard-in-key': warning('Write the key in full.'),
+  'ignored-when-unlimited': warning(),
+  'ignored-without-limit': warning(),
+  'ignored-value-to-metric': warning('Remove one of the two.'),
+  'unreachable-rule': warning(),
+  'replaces-unknown-name': warning(),
+  'replaces-unlimited': warning('Remove this entry, or name a rule that has a limit.'),
+  'zero-limit-for-all': warning(
+    'To allow them all, write `unlimited: true`; if the ban is intended, add `value: "*"` to make it explicit.',
+  ),
+  'unbounded-metric': warning(),
 } as const;
 
-export type ProblemCode = keyof typeof PROBLEM_CODES;
-export type Severity = (typeof PROBLEM_CODES)[ProblemCode];
+function error<Advice extends string = ''>(advice = '' as Advice) {
+  return { severity: 'error', advice } as const;
+}
+
+function warning<Advice extends string = ''>(advice = '' as Advice) {
+  return { severity: 'warning', advice } as const;
+}
+
+export type ProblemCode = keyof typeof PROBLEMS;
+export type Severity = (typeof PROBLEMS)[ProblemCode]['severity'];
+
+/** The problems whose advice does not depend on the place. */
+type AdvisedCode = {
+  [Code in ProblemCode]: (typeof PROBLEMS)[Code]['advice'] extends '' ? never : Code;
+}[ProblemCode];
 
 /** What is wrong, without the place. */
-export interface ProblemDetails {
-  readonly code: ProblemCode;
+export type ProblemDetails = {
   /** What is wrong, in the words of the Go service where it has a message for the same mistake. */
+  readonly message: string;
+} & (
+  { readonly code: AdvisedCode; readonly advice?: string } | { readonly code: ProblemCode; readonly advice: string }
+);
+
+/** One problem at one place of a rule file. Plain data: it survives a structured clone and prints as JSON. */
+export interface Problem {
+  readonly code: ProblemCode;
+  readonly severity: Severity;
   readonly message: string;
   /** What to do about it. */
   readonly advice: string;
-}
-
-/** One problem at one place of a rule file. Plain data: it survives a structured clone and prints as JSON. */
-export interface Problem extends ProblemDetails {
-  readonly severity: Severity;
   /** The file's path as it was given. */
   readonly file: string;
   /** Counted from 1; 0 when the problem concerns the file or folder as a whole. */
@@ -97,7 +118,7 @@ export interface Problem extends ProblemDetails {
 /** A problem with a file or folder as a whole: its line is 0. */
 export function folderProblem(file: string, details: ProblemDetails): Problem {
   const mark = { start: 0, length: 1 };
-  return { ...details, severity: PROBLEM_CODES[details.code], file, line: 0, column: 0, sourceLine: '', mark };
+  return { ...PROBLEMS[details.code], ...details, file, line: 0, column: 0, sourceLine: '', mark };
 }
 
 /**

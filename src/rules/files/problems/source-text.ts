@@ -1,4 +1,4 @@
-import { PROBLEM_CODES, type Problem, type ProblemDetails } from './problem';
+import { PROBLEMS, type Problem, type ProblemDetails } from './problem';
 
 /** A part of a source, as UTF-16 offsets from its start; the end is excluded. */
 export interface SourceRange {
@@ -150,11 +150,11 @@ export class ProblemReport {
   }
 
   add(source: SourceDocument, range: SourceRange, details: ProblemDetails): void {
-    const { code, message, advice } = details;
+    const { code, message } = details;
     const identity = `${code} ${range.offset} ${source.file} ${message}`;
     if (this.#reported.has(identity)) return;
     this.#reported.add(identity);
-    const severity = PROBLEM_CODES[code];
+    const { severity, advice } = { ...PROBLEMS[code], ...details };
     const problem: Problem = { code, severity, file: source.file, ...source.locate(range), message, advice };
     (severity === 'error' ? this.#errors : this.#warnings).push(problem);
   }

@@ -23,7 +23,6 @@ export function reportDepth(source: SourceText, range: SourceRange, report: Prob
   report.add(source, range, {
     code: 'nested-too-deeply',
     message: `error loading config file: lists and mappings are nested more than ${MAX_DEPTH} levels deep`,
-    advice: 'Nest fewer levels: each level is one entry of a request descriptor.',
   });
 }
 
@@ -51,13 +50,11 @@ const BINARY_TAG = 'tag:yaml.org,2002:binary';
 const UNSUPPORTED_TAG: ProblemDetails = {
   code: 'unsupported-tag',
   message: 'error loading config file: the tag !!binary is not supported',
-  advice: 'Write the text itself, in double quotes.',
 };
 
 const TOO_MANY_ALIASES: ProblemDetails = {
   code: 'too-many-aliases',
   message: `error loading config file: document contains excessive aliasing: more than ${MAX_ALIASED_NODES} values`,
-  advice: 'Define fewer rules by alias; one rule with a wildcard may replace them.',
 };
 
 interface Anchor {
@@ -154,7 +151,6 @@ class TreeBuilder {
       return this.#fail(range, {
         code: 'anchor-contains-itself',
         message: `error loading config file: anchor '${name}' value contains itself`,
-        advice: 'Write the intended content here instead of the alias.',
       });
     }
     this.#size += anchor.size - 1;
@@ -191,8 +187,7 @@ class TreeBuilder {
 }
 
 function ignoredTag(tag: string): ProblemDetails {
-  const advice = 'Remove it, or quote the value if it starts with "!".';
-  return { code: 'ignored-tag', message: `the tag ${tag} has no meaning here`, advice };
+  return { code: 'ignored-tag', message: `the tag ${tag} has no meaning here` };
 }
 
 /** A block collection has no end that can be shown, so its range is its start. */

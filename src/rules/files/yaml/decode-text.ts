@@ -36,7 +36,6 @@ export function decodeText(file: string, content: Uint8Array, report: ProblemRep
     {
       code: 'control-character',
       message: `error loading config file: control characters are not allowed, but the file contains U+${code}`,
-      advice: 'Remove it; inside double quotes it can be written as an escape such as "\\x07".',
     },
   );
   return undefined;
@@ -59,11 +58,7 @@ function reportEncoding(source: SourceText, content: Uint8Array, report: Problem
   report.add(
     source,
     { offset, end: offset + 1 },
-    {
-      code: 'invalid-utf8',
-      message: `error loading config file: ${reason}`,
-      advice: 'Save the file as UTF-8.',
-    },
+    { code: 'invalid-utf8', message: `error loading config file: ${reason}` },
   );
 }
 

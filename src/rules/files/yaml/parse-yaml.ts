@@ -73,11 +73,7 @@ function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceTex
     report.add(
       source,
       { offset, end: offset + 3 },
-      {
-        code: 'second-document',
-        message: 'a second document starts here and is ignored',
-        advice: 'Give each domain its own file: only the text before this `---` or `...` is read.',
-      },
+      { code: 'second-document', message: 'a second document starts here and is ignored' },
     );
     return;
   }
@@ -138,7 +134,6 @@ function reportSyntax(document: Document.Parsed, source: SourceText, report: Pro
     {
       code: 'yaml-version',
       message: `error loading config file: found incompatible YAML document: version ${version}`,
-      advice: 'Remove the %YAML line: rule files are YAML 1.1.',
     },
   );
   return true;
@@ -161,7 +156,7 @@ function describeError(error: YAMLError, { text }: SourceText): SyntaxProblem {
   const [offset, end] = pos;
   if (code === 'TAB_AS_INDENT') {
     const message = 'error loading config file: found a tab in the indentation';
-    return { range: { offset, end }, details: { code: 'tab-indentation', message, advice: 'Indent with spaces.' } };
+    return { range: { offset, end }, details: { code: 'tab-indentation', message } };
   }
   return {
     // For a wrongly indented line, the library's position is the indentation.
