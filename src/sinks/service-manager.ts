@@ -16,9 +16,7 @@ export interface Notifier {
  */
 export async function datagramNotifier(path: string): Promise<Notifier> {
   const { UnixDatagramSender } = await import('./statistics/unix-datagram-sender.js');
-  const sender = new UnixDatagramSender({ path });
-  await sender.open();
-  return { send: (notification: Notification) => sender.send(notification) };
+  return new UnixDatagramSender({ path });
 }
 
 const PROGRAM = 'systemd-notify';

@@ -28,7 +28,8 @@ const RETRY_INTERVAL = 1_000;
 export function standardStream(descriptor: 1 | 2): TextOutput {
   const kind = kindOf(descriptor);
   if (kind === 'pipe' || kind === 'socket') return new PipeOutput(descriptor);
-  return new FileOutput(kind === 'terminal' ? openAgain(descriptor) : descriptor);
+  const file = kind === 'terminal' ? openAgain(descriptor) : descriptor;
+  return { write: (text, done) => writeAll(file, text, done) };
 }
 
 function kindOf(descriptor: number): 'pipe' | 'socket' | 'terminal' | 'file' {
@@ -89,24 +90,12 @@ class PipeOutput implements TextOutput {
   }
 }
 
-/** A file, a terminal or a device. */
-class FileOutput implements TextOutput {
-  readonly #descriptor: number;
-
-  constructor(descriptor: number) {
-    this.#descriptor = descriptor;
-  }
-
-  write(text: string, done: (error?: Error | null) => void): void {
-    writeAll(this.#descriptor, Buffer.from(text), done);
-  }
-}
-
 /** Milliseconds after which a descriptor that accepts nothing at present is tried again. */
 const FULL_INTERVAL = 50;
 
-/** Writes all bytes to a descriptor, without blocking the event loop. `done` is called once, later, with the error if there is one. */
-function writeAll(descriptor: number, bytes: Buffer, done: (error?: Error | null) => void): void {
+/** Writes a whole text to a descriptor, without blocking the event loop. `done` is called once, later, with the error if there is one. */
+function writeAll(descriptor: number, text: string | Buffer, done: (error?: Error | null) => void): void {
+  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
   write(descriptor, bytes, (error, written) => {
     if (error?.code === 'EAGAIN') setTimeout(() => writeAll(descriptor, bytes, done), FULL_INTERVAL);
     else if (error !== null || written === bytes.length) done(error);
@@ -147,7 +136,7 @@ export class AppendedFile implements TextOutput {
 
   write(text: string, done: (error?: Error | null) => void): void {
     this.#current().then(
-      ({ fd }) => writeAll(fd, Buffer.from(text), done),
+      ({ fd }) => writeAll(fd, text, done),
       (error: unknown) => done(asError(error)),
     );
   }

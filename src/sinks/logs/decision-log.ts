@@ -43,44 +43,36 @@ export interface DecisionLogParts extends Pick<LoadedSettings, 'settings' | 'nam
 export async function openDecisionLog(parts: DecisionLogParts): Promise<OpenDecisionLog> {
   const { decisionLog: which, decisionLogSample: sample } = parts.settings;
   const debug = debugLines(parts.log);
-  if (which === 'off') return { log: debug, finish: nothing };
-  const opened = await openLines(parts);
-  const { lines } = opened;
+  if (which === 'off') return { log: debug, finish: () => Promise.resolve() };
+  const file = await openFile(parts);
+  const lines = linesTo(file, parts);
   const log = new DecisionLines({ which, sample, lines, now: Date.now, random: Math.random });
   return {
     log: debug === undefined ? log : both(debug, log),
     finish: async () => {
       await lines.flush();
-      await opened.close();
+      await file?.close();
     },
   };
 }
 
-interface OpenLines {
-  readonly lines: BoundedLines;
-  close(): Promise<void>;
-}
-
-async function openLines({ settings, nameOf, lines, statistics, log }: DecisionLogParts): Promise<OpenLines> {
-  const { decisionLogOutput: output } = settings;
-  // One queue for all lines of standard error: those of two would be written into each other.
-  if (output === 'stderr') return { lines, close: nothing };
-  const file = output === 'stdout' ? undefined : await fileAt(output, nameOf('decisionLogOutput'));
-  const own = new BoundedLines(file ?? standardStream(1), { maxWrite: ATOMIC_WRITE });
-  reportDropped(own, statistics, log);
-  return { lines: own, close: () => file?.close() ?? nothing() };
-}
-
-function nothing(): Promise<void> {
-  return Promise.resolve();
-}
-
-async function fileAt(path: string, variable: string): Promise<AppendedFile> {
+/** The file of the decision log; undefined for standard output and standard error. */
+async function openFile({ settings, nameOf }: DecisionLogParts): Promise<AppendedFile | undefined> {
+  const path = settings.decisionLogOutput;
+  if (path === 'stdout' || path === 'stderr') return undefined;
   try {
     return await AppendedFile.open(path);
   } catch (error) {
-    throw new Error(`${variable}=${path} cannot be used: ${messageOf(error)}`, { cause: error });
+    throw new Error(`${nameOf('decisionLogOutput')}=${path} cannot be used: ${messageOf(error)}`, { cause: error });
   }
+}
+
+function linesTo(file: AppendedFile | undefined, { settings, lines, statistics, log }: DecisionLogParts): BoundedLines {
+  // One queue for all lines of standard error: those of two would be written into each other.
+  if (settings.decisionLogOutput === 'stderr') return lines;
+  const own = new BoundedLines(file ?? standardStream(1), { maxWrite: ATOMIC_WRITE });
+  reportDropped(own, statistics, log);
+  return own;
 }
 
 function reportDropped(lines: BoundedLines, statistics: Statistics, log: Log): void {

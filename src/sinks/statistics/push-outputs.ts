@@ -33,11 +33,11 @@ export async function pushOutputs(parts: PushOutputParts): Promise<readonly Stat
     outputs.push(new PushOutput({ statistics, format, sender, log }));
   }
   if (settings.usePushstats) {
-    add(statsdLines(extra), await senderTo(parts, { framing: 'lines', protocol: settings.pushstatsProtocol }));
+    add(statsdLines(extra), await senderTo(parts, settings.pushstatsProtocol, 'lines'));
   }
   if (settings.useTaggedstats) {
     const format = dogstatsdLines(extra, await mogrifiersOf(settings));
-    add(format, await senderTo(parts, { framing: 'packets', protocol: 'udp' }));
+    add(format, await senderTo(parts, 'udp', 'packets'));
   }
   if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
     add(jsonLines(extra, Date.now), new StreamSender('standard output', standardStream(1)));
@@ -45,14 +45,12 @@ export async function pushOutputs(parts: PushOutputParts): Promise<readonly Stat
   return outputs;
 }
 
-interface Transport {
-  /** For a Unix stream socket. */
-  readonly framing: 'lines' | 'packets';
-  /** For a host. */
-  readonly protocol: 'tcp' | 'udp';
-}
-
-async function senderTo({ settings, nameOf }: PushOutputParts, { framing, protocol }: Transport): Promise<LineSender> {
+/** @param protocol for a host @param framing for a Unix stream socket */
+async function senderTo(
+  { settings, nameOf }: PushOutputParts,
+  protocol: 'tcp' | 'udp',
+  framing: 'lines' | 'packets',
+): Promise<LineSender> {
   const { pushstatsHost: to, pushstatsPort: port } = settings;
   if ('socketPath' in to) {
     const { socketPath: path, socketType } = to;
@@ -138,7 +136,7 @@ export class PushOutput implements StatisticsOutput {
 
   async flush(): Promise<void> {
     try {
-      await this.#options.sender.open();
+      await this.#options.sender.open?.();
       // First, so that an unreachable receiver is detected before counters or durations are sent.
       await this.#sendGauges();
       await this.#sendCounters();

@@ -2,14 +2,14 @@ import { type NetConnectOpts, type Socket, connect } from 'node:net';
 import { startReplyTimer } from '../../net/reply-timer';
 import type { TextOutput } from '../text-outputs';
 
-/** Sends lines to a receiver. Methods that return a promise never throw; after a rejection, {@link open} reconnects. */
+/** Sends lines to a receiver. Methods that return a promise never throw; after a rejection, {@link open} reconnects, if there is one. */
 export interface LineSender {
   /** Where the lines go, for log lines. */
   readonly destination: string;
   /** The bytes of the longest line that it can send; no limit if undefined. */
   readonly maxLineBytes?: number;
   /** Connects unless connected; rejects within some seconds when the receiver cannot be reached. */
-  open(): Promise<void>;
+  open?(): Promise<void>;
   /**
    * Resolves when the lines have left this process; rejects when they have not within some seconds, although some of them may have.
    */
@@ -153,10 +153,6 @@ export class StreamSender implements LineSender {
     output: TextOutput,
   ) {
     this.#output = output;
-  }
-
-  async open(): Promise<void> {
-    // Each send reports whether the output accepts it.
   }
 
   send(lines: readonly string[]): Promise<void> {

@@ -24,15 +24,11 @@ export class UnixDatagramSender implements LineSender {
   readonly destination: string;
   /** Systems accept more, but not all of them much more. */
   readonly maxLineBytes = MAX_DATAGRAM_LINE;
-  #isOpen = false;
+  #isClosed = false;
 
   constructor(options: UnixDatagramSenderOptions) {
     this.#options = options;
     this.destination = `unix://${options.path}`;
-  }
-
-  async open(): Promise<void> {
-    this.#isOpen = true;
   }
 
   async send(lines: readonly string[]): Promise<void> {
@@ -40,7 +36,7 @@ export class UnixDatagramSender implements LineSender {
   }
 
   close(): void {
-    this.#isOpen = false;
+    this.#isClosed = true;
   }
 
   async #send(datagram: Buffer): Promise<void> {
@@ -49,7 +45,7 @@ export class UnixDatagramSender implements LineSender {
     for (let attempt = 1; !sendUnixDatagram(path, datagram); attempt += 1) {
       if (performance.now() >= deadline) throw new Error(`timed out after ${timeout} ms`);
       await wait(PAUSE(attempt));
-      if (!this.#isOpen) throw new Error('the sender was closed');
+      if (this.#isClosed) throw new Error('the sender was closed');
     }
   }
 }

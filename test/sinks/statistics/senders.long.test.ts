@@ -40,7 +40,6 @@ test('a receiver on a Unix datagram socket is waited for when it makes room late
   using folder = new SocketFolder();
   await using receiver = await UnixDatagramReceiver.start(folder.path);
   const sender = new UnixDatagramSender({ path: folder.path, timeout: 20_000 });
-  await sender.open();
   receiver.pause();
   let isSent = false;
   const sent = sender.send(lines).then(() => (isSent = true));

@@ -125,7 +125,7 @@ describe('a packet of several lines', () => {
   const longest = 'e'.repeat(65_507);
 
   async function send(sender: LineSender, receiver: Lines, lines: readonly string[]): Promise<void> {
-    await sender.open();
+    await sender.open?.();
     await sender.send(lines);
     await receiver.until('all lines', () => receiver.lines.length === lines.length);
     sender.close();
@@ -234,6 +234,11 @@ describe('the host of a UDP output', () => {
 });
 
 describe('an address that cannot be used', () => {
+  async function send(sender: LineSender): Promise<void> {
+    await sender.open?.();
+    await sender.send(['a:1|c']);
+  }
+
   it.each<[reason: string, sender: (path: string) => LineSender, error: object]>([
     [
       'an unknown name, over TCP',
@@ -248,7 +253,7 @@ describe('an address that cannot be used', () => {
   ])('rejects the statistics: %s', async (_, senderTo, error) => {
     using folder = new SocketFolder();
     const sender = senderTo(folder.path);
-    await expect(sender.open().then(() => sender.send(['a:1|c']))).rejects.toMatchObject(error);
+    await expect(send(sender)).rejects.toMatchObject(error);
     sender.close();
   });
 
@@ -256,7 +261,6 @@ describe('an address that cannot be used', () => {
     using folder = new SocketFolder();
     await using _ = await UnixReceiver.start(folder.path);
     const sender = new UnixDatagramSender({ path: folder.path });
-    await sender.open();
     await expect(sender.send(['a:1|c'])).rejects.toThrow('this is a stream socket: use unixstream://');
   });
 });
@@ -265,7 +269,6 @@ describe('standard output', () => {
   it('is waited for, rejects what it does not accept, and is written to again afterwards', async () => {
     const written: { readonly text: string; readonly done: (error?: Error) => void }[] = [];
     const sender = new StreamSender('standard output', { write: (text, done) => void written.push({ text, done }) });
-    await sender.open();
     let isOver = false;
     const rejected = sender.send(['a']).finally(() => (isOver = true));
     await nextTurn();

@@ -256,13 +256,10 @@ function noReply(milliseconds: number): Error {
   return new Error(`${NO_REPLY} ${milliseconds} ms`);
 }
 
-/** Time limit for one server, in milliseconds: one that hangs must not delay the query of the next. */
-const QUERY_TIMEOUT = 1000;
-
 export interface Question<T> {
-  readonly open: (server: Server, timeout: number) => Observable<Connection>;
+  readonly open: (server: Server) => Observable<Connection>;
   readonly ask: (connection: Connection, server: Server) => Promise<T>;
-  /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
+  /** The time for each server, in milliseconds. */
   readonly timeout: number;
   /** The beginning of the error when no server answers. */
   readonly problem: string;
@@ -276,13 +273,12 @@ export function firstAnswer<T>(
   servers: readonly Server[],
   { open, ask, timeout, problem }: Question<T>,
 ): Observable<{ readonly server: Server; readonly answer: T }> {
-  const limit = queryTimeout(timeout);
   return defer(() => {
     const failures: string[] = [];
     return from(servers).pipe(
       concatMap((server) => {
-        const answer$ = open(server, limit).pipe(switchMap((connection) => ask(connection, server)));
-        return merge(answer$, failAfter(limit)).pipe(
+        const answer$ = open(server).pipe(switchMap((connection) => ask(connection, server)));
+        return merge(answer$, failAfter(timeout)).pipe(
           take(1),
           map((answer) => ({ server, answer })),
           catchError((error: unknown) => {
@@ -295,11 +291,6 @@ export function firstAnswer<T>(
       throwIfEmpty(() => new Error(`${problem} (${failures.join('; ')})`)),
     );
   });
-}
-
-/** @param timeout KVSTORE_TIMEOUT in milliseconds, 0: no limit */
-export function queryTimeout(timeout: number): number {
-  return timeout > 0 ? Math.min(timeout, QUERY_TIMEOUT) : QUERY_TIMEOUT;
 }
 
 function failAfter(milliseconds: number): Observable<never> {

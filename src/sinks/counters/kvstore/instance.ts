@@ -50,6 +50,9 @@ export interface InstanceParts {
 /** The time without an error reply after which a store counts as recovered. */
 export const QUIET = { milliseconds: 1000, now: () => performance.now() };
 
+/** Most milliseconds for a query of a sentinel or for the slots: a server that hangs must not delay the query of the next. */
+const QUERY_TIMEOUT = 1000;
+
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
 export class Instance {
   readonly options: InstanceOptions;
@@ -58,6 +61,8 @@ export class Instance {
   readonly countOptions: CountOptions;
   /** Called with the name of a server that has replied that it is a read-only replica. */
   onReadonly: (server: string) => void = () => undefined;
+  /** The time for a query of a sentinel or for the slots, in milliseconds. */
+  readonly queryTimeout: number;
   /** The delays of start-up until the first connection, then those after a loss. */
   readonly retryDelay: Backoff;
   readonly #parts: InstanceParts;
@@ -75,6 +80,7 @@ export class Instance {
     this.#parts = parts;
     this.options = options;
     this.deployment = deployment;
+    this.queryTimeout = Math.min(options.timeout || QUERY_TIMEOUT, QUERY_TIMEOUT);
     this.countOptions = {
       expiry: new Expiry(expirationJitterMaxSeconds),
       known: new KnownExpiries(),
@@ -106,10 +112,10 @@ export class Instance {
     );
   }
 
-  connectToSentinel(server: Server, timeout: number): Observable<Connection> {
+  connectToSentinel(server: Server): Observable<Connection> {
     const { servers } = this.#current();
     const credentials = servers.kind === 'sentinel' ? servers.sentinelCredentials : undefined;
-    return this.#connect(server, credentials, { timeout, db: 0, counts: false });
+    return this.#connect(server, credentials, { timeout: this.queryTimeout, db: 0, counts: false });
   }
 
   /** Opens a pool. @param server the server, or the name of the master, for log lines */

@@ -23,8 +23,7 @@ import {
 } from 'rxjs';
 import type { ConditionLog } from '../../../streams/condition-log';
 import { type Server, nameOf } from '../server-address';
-import type { Connection } from './connection';
-import { firstAnswer, queryTimeout } from './connection';
+import { type Connection, firstAnswer } from './connection';
 import { HEARTBEAT, RECONNECT } from './pool';
 import { isReply } from './store-error';
 import type { StoreServers } from './deployment';
@@ -134,9 +133,9 @@ export class Sentinels {
     const { masterName, sentinels } = this.#servers;
     const before = this.#master$.value;
     return firstAnswer(this.#sentinels, {
-      open: (sentinel, limit) => this.#instance.connectToSentinel(sentinel, limit),
+      open: (sentinel) => this.#instance.connectToSentinel(sentinel),
       ask: (connection) => askFor(masterName, connection),
-      timeout: this.#instance.options.timeout,
+      timeout: this.#instance.queryTimeout,
       problem: `no sentinel returned the address of the master ${masterName}`,
     }).pipe(
       map(({ server, answer }) => {
@@ -166,9 +165,8 @@ export class Sentinels {
       ends: 'a sentinel accepts SUBSCRIBE again',
       fields: { sentinel: nameOf(sentinel) },
     });
-    const limit = queryTimeout(this.#instance.options.timeout);
     const messages$ = new Subject<string>();
-    const connection$ = defer(() => this.#instance.connectToSentinel(sentinel, limit)).pipe(
+    const connection$ = defer(() => this.#instance.connectToSentinel(sentinel)).pipe(
       switchMap((connection) =>
         merge(
           this.#subscribe(connection, messages$, rejection),

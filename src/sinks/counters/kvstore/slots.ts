@@ -56,10 +56,11 @@ export class SlotReader {
 
   #read(): Observable<readonly SlotRange[]> {
     const servers = distinct([...this.#nodes, ...this.#seeds]);
+    const timeout = this.#instance.queryTimeout;
     return firstAnswer(servers, {
-      open: (server) => this.#instance.connect(server, { counts: false }),
+      open: (server) => this.#instance.connect(server, { counts: false, timeout }),
       ask: readSlots,
-      timeout: this.#instance.options.timeout,
+      timeout,
       problem: 'no cluster node returned the slots',
     }).pipe(
       map(({ server, answer }) => {

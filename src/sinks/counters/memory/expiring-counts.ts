@@ -7,9 +7,10 @@ import { WideMap } from '../../../text/wide-map';
 export const KEY_OVERHEAD_BYTES = 128;
 
 export interface ExpiringCountsOptions {
+  /** How many keys are held at most: MEMORY_MAX_KEYS. */
   readonly maxKeys: number;
-  /** The estimated memory of the keys and their counts. */
-  readonly maxBytes: number;
+  /** How much memory they take at most, estimated: MEMORY_MAX_BYTES; without it, only their number is limited. */
+  readonly maxBytes?: number;
 }
 
 /** A window of the clock, in Unix milliseconds, and the counts of its keys. */
@@ -36,7 +37,7 @@ export class ExpiringCounts {
   /** Keys that were removed for lack of room while their window lasted. */
   evictions = 0;
 
-  constructor({ maxKeys, maxBytes }: ExpiringCountsOptions) {
+  constructor({ maxKeys, maxBytes = Infinity }: ExpiringCountsOptions) {
     this.#maxKeys = maxKeys;
     this.#maxBytes = maxBytes;
   }

@@ -4,13 +4,9 @@ import { windowStart } from '../../../limiter/cache-key';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CountedOperation, CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
 import { tableKey } from '../../../text/table-key';
-import { ExpiringCounts } from './expiring-counts';
+import { ExpiringCounts, type ExpiringCountsOptions } from './expiring-counts';
 
-export interface MemoryCountersOptions {
-  /** How many keys are held at most: MEMORY_MAX_KEYS. */
-  readonly maxKeys: number;
-  /** How much memory they take at most: MEMORY_MAX_BYTES; without it, only their number is limited. */
-  readonly maxBytes?: number;
+export interface MemoryCountersOptions extends ExpiringCountsOptions {
   /** How long a pipeline window gathers, in milliseconds. */
   readonly windowSpan?: number;
   /** Unix time in milliseconds. */
@@ -49,10 +45,10 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   /** Since the clock jumped. */
   #sweeps = CONFIRMING_SWEEPS;
 
-  constructor({ maxKeys, maxBytes = Infinity, windowSpan = 0, now }: MemoryCountersOptions) {
+  constructor({ windowSpan = 0, now, ...bounds }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
     this.countNow = windowSpan === 0 ? (operations) => this.#countNow(operations) : undefined;
-    this.#counts = new ExpiringCounts({ maxKeys, maxBytes });
+    this.#counts = new ExpiringCounts(bounds);
     this.#now = now;
     this.#lastSweep = now();
     this.#grace = GRACE + windowSpan;
