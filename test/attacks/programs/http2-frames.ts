@@ -23,7 +23,18 @@ import {
 import { RawClient } from '../../grpc/http2/raw-client';
 import { prefix } from '../../support/clients/http2-connection';
 import { until } from '../../support/waiting/until';
-import { type Answers, type Attack, type Target, concurrently, rawPeer, recordGoaway, statusName } from '../peers';
+import { requestMessage } from '../../support/clients/grpc-client';
+import {
+  type Answers,
+  type Attack,
+  GrpcPeer,
+  HttpPeer,
+  type Target,
+  concurrently,
+  rawPeer,
+  recordGoaway,
+  statusName,
+} from '../peers';
 
 /** The headers of a call, without its message. */
 function callHeaders(at: number, path = SHOULD_RATE_LIMIT, endStream = false): Buffer {
@@ -123,6 +134,36 @@ function silentConnections(count: number, isEnough: (peers: readonly RawClient[]
   };
 }
 
+/** With one process, and with two workers, it is about 20; with connections that are handed over without a bound, 3. */
+const ENOUGH_SERVED = 8;
+
+/** Connects and resets at once, 20,000 times, and records how many new connections of others are served meanwhile. */
+async function resetConnections(target: Target, answers: Answers): Promise<void> {
+  const { grpc, http } = target.ports;
+  let isOver = false;
+  let served = 0;
+  async function connectAgainAndAgain(): Promise<void> {
+    while (!isOver) {
+      using probe = new HttpPeer(http);
+      await probe.send('GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n');
+      await probe.answered;
+      answers.add(probe.answer);
+      using caller = new GrpcPeer(target, answers);
+      await caller.call(requestMessage('well-behaved', ['counted=0']));
+      served += 1;
+    }
+  }
+  const others = connectAgainAndAgain();
+  await concurrently(20_000, 50, async () => {
+    const socket = connect(grpc, '127.0.0.1').on('error', () => undefined);
+    await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
+    socket.resetAndDestroy();
+  });
+  isOver = true;
+  await others;
+  answers.add(served >= ENOUGH_SERVED ? 'others served' : `${served} others served`);
+}
+
 function leave(peers: readonly RawClient[], answers: Answers): void {
   for (const peer of peers) {
     answers.add(peer.isEnded ? 'closed' : 'open');
@@ -151,6 +192,8 @@ export const HTTP2_FRAMES = {
     run: rejectedRequests(20_000, (at) => callHeaders(at, `/no.such.Service/Method${at}`, true)),
   },
   '100 connections with 1,000 calls each, without their messages': { run: unfinishedCalls },
+  '20,000 connections that are reset at once': { run: resetConnections },
+  '20,000 connections that are reset at once, with WORKERS=2': { settings: { WORKERS: '2' }, run: resetConnections },
   '200 connections with 200 health Watches each, all closed at once': { run: openWatches },
   '2,000 connections that send nothing, or stop inside a frame': {
     run: silentConnections(2_000, (peers) => peers.filter(({ frames }) => frames.length > 0).length >= 1_000),
