@@ -29,5 +29,5 @@ export async function fixedAnswer(dist) {
     };
     if (isEnded) streams.schedule(stream);
   }
-  return { tags: new Map(), oversized: encodeBlock([[':status', '431']]), interpret: () => ({ open }) };
+  return { oversized: encodeBlock([[':status', '431']]), interpret: () => ({ open }) };
 }

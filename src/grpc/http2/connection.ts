@@ -1,6 +1,6 @@
 import { Ending } from './ending';
 import { Frames } from './frames';
-import type { HeaderReader } from './header-reader';
+import type { RequestInterpreter } from './header-reader';
 import { Input } from './input';
 import { LIMITS, type Rejection } from './limits';
 import { Output, type Transport } from './output';
@@ -9,7 +9,7 @@ import { Streams, type StreamsContext } from './streams';
 
 /** What a connection uses of its server. */
 export interface ConnectionContext extends StreamsContext {
-  readonly headers: HeaderReader;
+  readonly interpreter: RequestInterpreter;
   /** Reports an internal error. The connection on which it occurred is ended. */
   internalError(error: unknown): void;
   /** Requests a call of {@link Connection.flush} at the end of this turn. */
@@ -48,7 +48,7 @@ export class Connection {
     this.#ending = new Ending(context.now(), context.limits, prefaceMs);
     this.#output = new Output(transport, context.limits, context.now, () => this.#outputBegan());
     this.#streams = new Streams(context, transport, this.#ending, this.#output, () => this.#runLater());
-    this.#frames = new Frames(context.headers, this.#input, this.#ending, this.#output, this.#streams);
+    this.#frames = new Frames(context.interpreter, this.#input, this.#ending, this.#output, this.#streams);
 
     // Sent immediately: clients wait for our SETTINGS before they call.
     const { writer } = this.#output;

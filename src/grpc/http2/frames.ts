@@ -1,5 +1,5 @@
 import type { Ending } from './ending';
-import { type DecodedHead, HeaderProblem, type HeaderReader, HeaderTables } from './header-reader';
+import { HeaderProblem, HeaderReader, type RequestInterpreter } from './header-reader';
 import { type Input, dependencyAt } from './input';
 import { LIMITS } from './limits';
 import type { Output } from './output';
@@ -25,14 +25,13 @@ export class Frames {
   readonly #ending: Ending;
   readonly #output: Output;
   readonly #streams: Streams;
-  readonly #tables = new HeaderTables();
   /** Bytes of DATA received that no WINDOW_UPDATE of the connection has returned to the peer. */
   #unrefunded = 0;
   /** The peer has acknowledged our SETTINGS. */
   #isAcknowledged = false;
 
-  constructor(headers: HeaderReader, input: Input, ending: Ending, output: Output, streams: Streams) {
-    this.#headers = headers;
+  constructor(interpreter: RequestInterpreter, input: Input, ending: Ending, output: Output, streams: Streams) {
+    this.#headers = new HeaderReader(interpreter);
     this.#input = input;
     this.#ending = ending;
     this.#output = output;
@@ -135,7 +134,7 @@ export class Frames {
     table.opened(id);
     // Decoded even if the stream is rejected: the dynamic table must stay in step with the peer's.
     const headers = this.#headers;
-    const head: DecodedHead | HeaderProblem = headers.request(this.#tables, input.source, input.start, input.end);
+    const head = headers.request(input.source, input.start, input.end);
     if (table.isAfterGoaway(id)) return table.closed(id, Closing.RESET_BY_US);
     this.#output.abuse.streamOpened();
     if (!streams.hasFreeSlot) {
@@ -153,7 +152,7 @@ export class Frames {
     const stream = streams.open(id, isOversized ? -1 : head.contentLength, endStream);
     if (isOversized) {
       streams.rejected('header_list');
-      streams.sendTrailers(stream, headers.oversized);
+      streams.sendTrailers(stream, headers.interpreter.oversized);
     } else head.meaning.open(streams, stream, endStream);
   }
 
@@ -168,11 +167,11 @@ export class Frames {
         throw new ConnectionError(ErrorCode.STREAM_CLOSED, 'protocol_error', 'HEADERS on a closed stream');
       }
       if (closing === Closing.UNKNOWN) protocolError('stream identifiers must increase');
-      headers.skip(this.#tables, source, start, end);
+      headers.trailers(source, start, end);
       if (closing === Closing.RESET_BY_PEER) streams.resetClosed(id, ErrorCode.STREAM_CLOSED);
       return;
     }
-    const problem = headers.trailers(this.#tables, source, start, end);
+    const problem = headers.trailers(source, start, end);
     if (stream.isRemoteEnded) return streams.reset(stream, ErrorCode.STREAM_CLOSED, 'stream_error');
     if (problem === HeaderProblem.OVERSIZED) {
       return streams.reset(stream, ErrorCode.ENHANCE_YOUR_CALM, 'header_list');

@@ -2,7 +2,7 @@ import net from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Connection, type ConnectionContext } from './connection';
-import { HeaderReader, type RequestInterpreter } from './header-reader';
+import type { RequestInterpreter } from './header-reader';
 import { HeldBytes } from './held-bytes';
 import { DEFAULT_LIMITS, LIMITS, type Limits, type OnRejected } from './limits';
 import { WorkPacing } from './run-queue';
@@ -58,7 +58,7 @@ export class Http2Server {
     this.#onRejected = onRejected;
     this.#context = {
       limits,
-      headers: new HeaderReader(options.interpreter),
+      interpreter: options.interpreter,
       heldBytes: new HeldBytes(limits),
       openStreams: 0,
       streamingCalls: 0,

@@ -1,5 +1,4 @@
-import type { RequestInterpreter } from '../http2/header-reader';
-import type { RequestHead } from '../http2/request-head';
+import type { RequestHead, RequestInterpreter } from '../http2/header-reader';
 import type { Stream } from '../http2/stream';
 import type { RequestMeaning, Streams } from '../http2/streams';
 import { GrpcStatus, type StreamingMethod, type StreamingMethods, type UnaryMethods } from '../method';
@@ -34,11 +33,6 @@ export function parseTimeout(text: string): number | undefined {
   const unit = UNITS.get(text.charAt(last));
   return unit === undefined ? undefined : value * unit;
 }
-
-const CONTENT_TYPE = 1;
-const TIMEOUT = 2;
-const ENCODING = 3;
-const METADATA = 4;
 
 const GRPC = 'application/grpc';
 const NOTHING = Buffer.alloc(0);
@@ -124,20 +118,15 @@ export interface Methods {
 /** gRPC over HTTP/2 (PROTOCOL-HTTP2.md of the gRPC project): interprets request headers as calls of the methods that the server has. */
 export class GrpcRequests implements RequestInterpreter {
   readonly oversized = trailersOnly(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
-  readonly tags: ReadonlyMap<string, number>;
   readonly #context: CallContext;
   readonly #methods = new Map<string, Method>();
+  readonly #metadata: ReadonlySet<string>;
 
   constructor(context: CallContext, { unary, streaming, observe, keepMetadata = [] }: Methods) {
     this.#context = context;
     for (const [path, handle] of unary) this.#methods.set(path, { path, unary: { handle, observer: observe?.(path) } });
     for (const [path, method] of streaming ?? []) this.#methods.set(path, { path, streaming: method });
-    this.tags = new Map([
-      ...keepMetadata.map((name) => [name, METADATA] as const),
-      ['content-type', CONTENT_TYPE],
-      ['grpc-timeout', TIMEOUT],
-      ['grpc-encoding', ENCODING],
-    ]);
+    this.#metadata = new Set(keepMetadata);
   }
 
   interpret(request: RequestHead): RequestMeaning {
@@ -147,23 +136,14 @@ export class GrpcRequests implements RequestInterpreter {
     let metadata: Map<string, string> | undefined;
     for (let at = 0; at < request.count; at += 1) {
       const { name, value } = request.fields[at]!;
-      switch (name.tag) {
-        case 0:
-          break;
-        case CONTENT_TYPE:
-          contentType = value;
-          break;
-        case TIMEOUT:
-          timeout = value;
-          break;
-        case ENCODING:
-          hasEncoding = value !== 'identity';
-          break;
-        default: {
-          metadata ??= new Map();
-          const before = metadata.get(name.text);
-          metadata.set(name.text, before === undefined ? value : `${before},${value}`);
-        }
+      const { text } = name;
+      if (text === 'content-type') contentType = value;
+      else if (text === 'grpc-timeout') timeout = value;
+      else if (text === 'grpc-encoding') hasEncoding = value !== 'identity';
+      else if (this.#metadata.has(text)) {
+        metadata ??= new Map();
+        const before = metadata.get(text);
+        metadata.set(text, before === undefined ? value : `${before},${value}`);
       }
     }
     if (request.method !== 'POST') return METHOD_NOT_ALLOWED;

@@ -1,5 +1,4 @@
 import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/hpack/huffman';
-import { FieldNames } from '../../../src/grpc/http2/hpack/fields';
 import { FieldSectionDecoder } from '../../../src/grpc/http2/hpack/decoder';
 import { DynamicTable } from '../../../src/grpc/http2/hpack/dynamic-table';
 import { ErrorCode, Flag, FrameType, PREFACE } from '../../../src/grpc/http2/protocol';
@@ -210,7 +209,7 @@ export function hello(...values: (readonly [setting: number, value: number])[]):
 
 /** Decodes the header blocks of one connection. */
 export class BlockDecoder {
-  readonly #decoder = new FieldSectionDecoder(new FieldNames(), { maxHeaderListBytes: 1e6, maxHeaderFields: 1e4 });
+  readonly #decoder = new FieldSectionDecoder(1e6, 1e4);
   readonly #table = new DynamicTable();
 
   decode(bytes: Buffer): SentField[] {

@@ -1,5 +1,4 @@
 import { Connection, type ConnectionContext } from '../../../src/grpc/http2/connection';
-import { HeaderReader } from '../../../src/grpc/http2/header-reader';
 import { HeldBytes } from '../../../src/grpc/http2/held-bytes';
 import { DEFAULT_LIMITS, type Limits, type Rejection } from '../../../src/grpc/http2/limits';
 import type { Transport } from '../../../src/grpc/http2/output';
@@ -86,7 +85,7 @@ export class MemoryPeer {
     this.time = beside?.time ?? this.time;
     this.#context = {
       limits: all,
-      headers: new HeaderReader(this.application),
+      interpreter: this.application,
       heldBytes: shared?.heldBytes ?? new HeldBytes(all),
       openStreams: 0,
       streamingCalls: 0,

@@ -72,7 +72,6 @@ export class TestCall implements Call {
  * of its body.
  */
 export class TestApplication implements RequestInterpreter {
-  readonly tags = new Map([['x-tag', 7]]);
   readonly oversized = encodeBlock([[':status', '431']]);
   /** The paths that were interpreted. A request whose interpretation was remembered is not among them. */
   readonly interpreted: string[] = [];

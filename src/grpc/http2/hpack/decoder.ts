@@ -1,6 +1,7 @@
+import { LIMITS } from '../limits';
 import { ConnectionError, DEFAULT_HEADER_TABLE_BYTES, ErrorCode } from '../protocol';
 import type { DynamicTable } from './dynamic-table';
-import { FIELD_OVERHEAD, Field, type FieldName, type FieldNames } from './fields';
+import { FIELD_OVERHEAD, Field, type FieldName, STATIC_FIELDS, fieldName } from './fields';
 import { decodeHuffman, maxDecodedLength } from './huffman';
 
 /** The continuation bytes of an integer: enough for 2^31 - 1. Longer encodings are attacks (RFC 7541, section 7.4). */
@@ -8,7 +9,6 @@ const MAX_CONTINUATION_BYTES = 5;
 const MAX_INTEGER = 0x7fff_ffff;
 /** RFC 7541, section 4.2: the smallest size since the last block, and the final size. */
 const MAX_SIZE_UPDATES = 2;
-const STATIC_ENTRIES = 61;
 
 const NUL = 0;
 const TAB = 9;
@@ -20,19 +20,14 @@ function compressionError(message: string): never {
   throw new ConnectionError(ErrorCode.COMPRESSION_ERROR, 'compression_error', message);
 }
 
-export interface FieldSectionLimits {
-  readonly maxHeaderListBytes: number;
-  readonly maxHeaderFields: number;
-}
-
 /**
  * Decodes header blocks (RFC 7541). One decoder serves all connections, each with its own dynamic table; its results are
  * valid until the next call. Values over a limit are not converted to strings, unless they enter the dynamic table, which is
  * always kept correct.
  */
 export class FieldSectionDecoder {
-  readonly #names: FieldNames;
-  readonly #limits: FieldSectionLimits;
+  readonly #maxListBytes: number;
+  readonly #maxFields: number;
   /** The fields of the last block, in order. Only the first {@link count} belong to it. */
   readonly fields: Field[] = [];
   count = 0;
@@ -55,9 +50,9 @@ export class FieldSectionDecoder {
   #stringStart = 0;
   #stringEnd = 0;
 
-  constructor(names: FieldNames, limits: FieldSectionLimits) {
-    this.#names = names;
-    this.#limits = limits;
+  constructor(maxListBytes: number = LIMITS.maxHeaderListBytes, maxFields: number = LIMITS.maxHeaderFields) {
+    this.#maxListBytes = maxListBytes;
+    this.#maxFields = maxFields;
   }
 
   /** Throws a {@link ConnectionError} with COMPRESSION_ERROR, after which the table differs from the peer's. */
@@ -98,9 +93,9 @@ export class FieldSectionDecoder {
 
   #fieldAt(table: DynamicTable, index: number): Field {
     if (index === 0) compressionError('index 0');
-    if (index <= STATIC_ENTRIES) return this.#names.staticFields[index]!;
+    if (index <= STATIC_FIELDS.length) return STATIC_FIELDS[index - 1]!;
     this.readTable = true;
-    return table.at(index - STATIC_ENTRIES - 1) ?? compressionError('index past the end of the table');
+    return table.at(index - STATIC_FIELDS.length - 1) ?? compressionError('index past the end of the table');
   }
 
   #literal(table: DynamicTable, mask: number, isIndexed: boolean): void {
@@ -111,13 +106,13 @@ export class FieldSectionDecoder {
       this.#string();
       const length = this.#stringEnd - this.#stringStart;
       // Longer than the limit of a list and than the table: only its size matters.
-      if (length > this.#limits.maxHeaderListBytes) {
+      if (length > this.#maxListBytes) {
         this.#string();
         this.#charge(length + this.#stringEnd - this.#stringStart + FIELD_OVERHEAD);
         if (isIndexed) table.clear();
         return;
       }
-      name = this.#names.of(this.#stringSource.toString('latin1', this.#stringStart, this.#stringEnd));
+      name = fieldName(this.#stringSource.toString('latin1', this.#stringStart, this.#stringEnd));
     }
 
     this.#string();
@@ -145,8 +140,7 @@ export class FieldSectionDecoder {
   #charge(cost: number): void {
     this.#total += 1;
     this.listBytes += cost;
-    if (this.listBytes > this.#limits.maxHeaderListBytes || this.#total > this.#limits.maxHeaderFields)
-      this.isOversized = true;
+    if (this.listBytes > this.#maxListBytes || this.#total > this.#maxFields) this.isOversized = true;
   }
 
   /** RFC 7541, section 5.1. */

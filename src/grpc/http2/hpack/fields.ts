@@ -3,13 +3,13 @@ import { STATIC_TABLE } from './static-table';
 /** The meaning of a field name in HTTP/2. */
 export const FieldKind = {
   REGULAR: 0,
-  METHOD: 1,
-  SCHEME: 2,
-  AUTHORITY: 3,
-  PATH: 4,
-  HOST: 5,
-  CONTENT_LENGTH: 6,
-  TE: 7,
+  TE: 1,
+  HOST: 2,
+  CONTENT_LENGTH: 3,
+  METHOD: 4,
+  SCHEME: 5,
+  AUTHORITY: 6,
+  PATH: 7,
   /** A pseudo-header field that a request must not have: `:status`, or one that is not defined. */
   UNKNOWN_PSEUDO: 8,
   /** A connection-specific field, which HTTP/2 prohibits (RFC 9113, section 8.2.2). */
@@ -20,15 +20,15 @@ export type FieldKind = (typeof FieldKind)[keyof typeof FieldKind];
 /** The size of a field is its bytes of name and value plus this overhead (RFC 7541, section 4.1). */
 export const FIELD_OVERHEAD = 32;
 
-/** A field name. A recognised name is validated once and shared by all fields that carry it. */
+/** A field name. A known name is validated once and shared by all fields that carry it. */
 export class FieldName {
-  constructor(
-    readonly text: string,
-    readonly kind: FieldKind,
-    /** The application's number for a name that it reads, otherwise 0. */
-    readonly tag: number,
-    readonly isValid: boolean,
-  ) {}
+  readonly kind: FieldKind;
+  readonly isValid: boolean;
+
+  constructor(readonly text: string) {
+    this.kind = KINDS.get(text) ?? (text.startsWith(':') ? FieldKind.UNKNOWN_PSEUDO : FieldKind.REGULAR);
+    this.isValid = isValidName(text);
+  }
 }
 
 /** One field of a header list. Each character of name and value is one byte. Immutable and shared between requests. */
@@ -95,30 +95,16 @@ function isValidName(text: string): boolean {
   return true;
 }
 
-/**
- * The field names that a server recognises: those with a meaning in HTTP/2, those of the static table, and those that the
- * application reads. Only these are kept: any other name lives as long as the fields that carry it.
- */
-export class FieldNames {
-  /** Element n is entry n of the static table; element 0 is unused. */
-  readonly staticFields: readonly Field[];
-  readonly #known = new Map<string, FieldName>();
+/** The names with a meaning in HTTP/2 and those of the static table; any other lives as long as the fields that carry it. */
+const KNOWN: ReadonlyMap<string, FieldName> = new Map(
+  [...KINDS.keys(), ...STATIC_TABLE.map(([name]) => name)].map((text) => [text, new FieldName(text)]),
+);
 
-  /** `tags`: the names that the application reads, each with a number above 0. */
-  constructor(tags: ReadonlyMap<string, number> = new Map()) {
-    for (const text of [...KINDS.keys(), ...STATIC_TABLE.map(([name]) => name), ...tags.keys()]) {
-      this.#known.set(text, this.#make(text, tags.get(text) ?? 0));
-    }
-    const unused = new Field(this.of('accept'), '', true);
-    this.staticFields = [unused, ...STATIC_TABLE.map(([name, value]) => new Field(this.of(name), value, true))];
-  }
-
-  of(text: string): FieldName {
-    return this.#known.get(text) ?? this.#make(text, 0);
-  }
-
-  #make(text: string, tag: number): FieldName {
-    const kind = KINDS.get(text) ?? (text.startsWith(':') ? FieldKind.UNKNOWN_PSEUDO : FieldKind.REGULAR);
-    return new FieldName(text, kind, tag, isValidName(text));
-  }
+export function fieldName(text: string): FieldName {
+  return KNOWN.get(text) ?? new FieldName(text);
 }
+
+/** The fields of the static table. Element n - 1 is entry n. */
+export const STATIC_FIELDS: readonly Field[] = STATIC_TABLE.map(
+  ([name, value]) => new Field(fieldName(name), value, true),
+);
