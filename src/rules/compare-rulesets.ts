@@ -92,28 +92,16 @@ class NameList implements Named {
   }
 }
 
+const RULE_FIELDS = ['shadowMode', 'quotaMode', 'detailedMetric', 'valueToMetric', 'shareThreshold'] as const;
+const LIMIT_FIELDS = ['unit', 'unitMultiplier', 'requestsPerUnit', 'unlimited', 'name'] as const;
+
 /** Whether two rules of the same key and value are equal, apart from the rules nested in them. */
 function isSame(one: Rule, other: Rule): boolean {
   return (
-    one.shadowMode === other.shadowMode &&
-    one.quotaMode === other.quotaMode &&
-    one.detailedMetric === other.detailedMetric &&
-    one.valueToMetric === other.valueToMetric &&
-    one.shareThreshold === other.shareThreshold &&
-    isSameLimit(one.limit, other.limit) &&
+    RULE_FIELDS.every((field) => one[field] === other[field]) &&
+    LIMIT_FIELDS.every((field) => one.limit?.[field] === other.limit?.[field]) &&
+    isSameJson(one.limit?.replaces, other.limit?.replaces) &&
     isSameJson(one.metadata, other.metadata)
-  );
-}
-
-function isSameLimit(one: Rule['limit'], other: Rule['limit']): boolean {
-  if (one === undefined || other === undefined) return one === other;
-  return (
-    one.unit === other.unit &&
-    one.unitMultiplier === other.unitMultiplier &&
-    one.requestsPerUnit === other.requestsPerUnit &&
-    one.unlimited === other.unlimited &&
-    one.name === other.name &&
-    isSameJson(one.replaces, other.replaces)
   );
 }
 

@@ -1,10 +1,8 @@
-import type { HeaderValue } from '../../gen/envoy/config/core/v3/base';
 import type { RateLimitDescriptor } from '../../gen/envoy/extensions/common/ratelimit/v3/ratelimit';
 import {
   type RateLimitResponse,
   RateLimitResponse_Code as Code,
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
-  type RateLimitResponse_RateLimit as RateLimit,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import type { Duration } from '../../gen/google/protobuf/duration';
@@ -76,35 +74,25 @@ export function formatDuration({ seconds, nanos }: Duration): string {
  * a different one.
  */
 export function responseJson(response: RateLimitResponse): string {
-  return JSON.stringify(
-    withoutDefaults({
-      overallCode: enumName(Code, response.overallCode),
-      statuses: response.statuses.map(statusJson),
-      responseHeadersToAdd: response.responseHeadersToAdd.map(headerJson),
-      requestHeadersToAdd: response.requestHeadersToAdd.map(headerJson),
-      rawBody: response.rawBody.toString('base64'),
-      dynamicMetadata: response.dynamicMetadata,
-    }),
-    null,
-    2,
-  );
+  return JSON.stringify(messageJson(response), undefined, 2);
 }
 
-function statusJson({ code, currentLimit, limitRemaining, durationUntilReset }: DescriptorStatus) {
-  return withoutDefaults({
-    code: enumName(Code, code),
-    currentLimit: currentLimit && limitJson(currentLimit),
-    limitRemaining,
-    durationUntilReset: durationUntilReset && durationJson(durationUntilReset),
-  });
+/** Of the fields that have one. */
+const ENUMS: Readonly<Record<string, Readonly<Record<number, string>>>> = { overallCode: Code, code: Code, unit: Unit };
+
+/** A message without the fields that have their default. */
+function messageJson(message: object): Readonly<Record<string, unknown>> {
+  const fields = Object.entries(message).map(([name, value]) => [name, fieldJson(name, value)] as const);
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined && value !== '' && value !== 0));
 }
 
-function limitJson({ requestsPerUnit, unit, name }: RateLimit) {
-  return withoutDefaults({ requestsPerUnit, unit: enumName(Unit, unit), name });
-}
-
-function headerJson({ key, value, rawValue }: HeaderValue) {
-  return withoutDefaults({ key, value, rawValue: rawValue.toString('base64') });
+function fieldJson(name: string, value: unknown): unknown {
+  // A value without a name is a number. As 0 is omitted, so is its name.
+  if (typeof value === 'number') return value === 0 ? undefined : (ENUMS[name]?.[value] ?? value);
+  if (Buffer.isBuffer(value)) return value.toString('base64');
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(messageJson);
+  if (name === 'dynamicMetadata' || typeof value !== 'object') return value;
+  return name === 'durationUntilReset' ? durationJson(value as Duration) : messageJson(value!);
 }
 
 /** `1.500s`: seconds with no, three, six or nine decimals, as few as possible. */
@@ -115,18 +103,4 @@ export function durationJson({ seconds, nanos }: Duration): string {
     .padStart(9, '0')
     .replace(/(000){1,3}$/, '');
   return `${sign}${whole}${decimals === '' ? '' : `.${decimals}`}s`;
-}
-
-/** The name of an enum value, or its number if it has no name; undefined for the value 0, which proto3 JSON omits. */
-function enumName(names: Readonly<Record<number, string>>, value: number): string | number | undefined {
-  return value === 0 ? undefined : (names[value] ?? value);
-}
-
-function withoutDefaults(message: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(message).filter(
-      ([, value]) =>
-        value !== undefined && value !== '' && value !== 0 && !(Array.isArray(value) && value.length === 0),
-    ),
-  );
 }
