@@ -50,5 +50,5 @@ function* treesOf(files: readonly RuleFile[], report: ProblemReport): IterableIt
 /** Loads the YAML library, 9 MB of memory, only for a file that needs it. */
 function parseAnyYaml(source: SourceText, report: ProblemReport): YamlNode | undefined {
   const { parseYaml } = require('./yaml/parse-yaml') as typeof ParseYaml;
-  return parseYaml(source, report);
+  return parseYaml(source, report.of(source));
 }

@@ -150,7 +150,8 @@ describe('the reader of plain YAML', () => {
     const plain = parsePlainYaml(yaml);
     if (plain === undefined) return false;
     const report = new ProblemReport();
-    const parsed = parseYaml(new SourceText('a.yaml', yaml), report);
+    const source = new SourceText('a.yaml', yaml);
+    const parsed = parseYaml(source, report.of(source));
     expect(report.finish(['a.yaml'])).toEqual({ errors: [], warnings: [] });
     expect(plain).toEqual(parsed);
     return true;

@@ -139,6 +139,9 @@ function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
+/** Reports a problem of one source. */
+export type Report = (range: SourceRange, details: ProblemDetails) => void;
+
 /** Collects problems. A problem of one place is reported once, however many aliases lead to that place. */
 export class ProblemReport {
   readonly #errors: Problem[] = [];
@@ -147,6 +150,11 @@ export class ProblemReport {
 
   get errorCount(): number {
     return this.#errors.length;
+  }
+
+  /** Reports problems of this source. */
+  of(source: SourceDocument): Report {
+    return (range, details) => this.add(source, range, details);
   }
 
   add(source: SourceDocument, range: SourceRange, details: ProblemDetails): void {

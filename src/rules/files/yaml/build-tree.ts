@@ -1,6 +1,6 @@
 import { isAlias, isCollection, isMap, isScalar, type ParsedNode, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { ProblemDetails } from '../problems/problem';
-import type { ProblemReport, SourceRange, SourceText } from '../problems/source-text';
+import type { Report, SourceRange, SourceText } from '../problems/source-text';
 import type { YamlEntry, YamlNode } from './yaml-tree';
 
 /** The number of nodes to which all aliases of a file may expand: a few lines of aliases could expand to more than fits in memory. */
@@ -14,17 +14,14 @@ const KNOWN_TAGS = new Set(
 );
 
 /** Converts the library's tree, with aliases replaced by the nodes they refer to; undefined when that fails. */
-export function buildTree(root: ParsedNode | null, source: SourceText, report: ProblemReport): YamlNode | undefined {
+export function buildTree(root: ParsedNode | null, source: SourceText, report: Report): YamlNode | undefined {
   return new TreeBuilder(source, report).build(root);
 }
 
-/** Reports that a file is nested more than `MAX_DEPTH` levels deep. */
-export function reportDepth(source: SourceText, range: SourceRange, report: ProblemReport): void {
-  report.add(source, range, {
-    code: 'nested-too-deeply',
-    message: `error loading config file: lists and mappings are nested more than ${MAX_DEPTH} levels deep`,
-  });
-}
+export const TOO_DEEP: ProblemDetails = {
+  code: 'nested-too-deeply',
+  message: `error loading config file: lists and mappings are nested more than ${MAX_DEPTH} levels deep`,
+};
 
 export const NEVER_CLOSED: ProblemDetails = {
   code: 'yaml-syntax',
@@ -66,7 +63,7 @@ interface Anchor {
 
 class TreeBuilder {
   readonly #source: SourceText;
-  readonly #report: ProblemReport;
+  readonly #report: Report;
   readonly #anchors = new Map<string, Anchor>();
   /** The number of nodes read so far, with aliases expanded. */
   #size = 0;
@@ -74,7 +71,7 @@ class TreeBuilder {
   /** A node could not be built. The rest is still built, so that every such place is reported. */
   #failed = false;
 
-  constructor(source: SourceText, report: ProblemReport) {
+  constructor(source: SourceText, report: Report) {
     this.#source = source;
     this.#report = report;
   }
@@ -111,7 +108,7 @@ class TreeBuilder {
       return node;
     }
     if (depth >= MAX_DEPTH) {
-      reportDepth(this.#source, rangeOf(parsed), this.#report);
+      this.#report(rangeOf(parsed), TOO_DEEP);
       return this.#fail(owner, undefined);
     }
     const anchor = { node: undefined as YamlNode | undefined, size: this.#size };
@@ -163,7 +160,7 @@ class TreeBuilder {
 
   #fail(range: SourceRange, details: ProblemDetails | undefined): YamlNode {
     this.#failed = true;
-    if (details !== undefined) this.#report.add(this.#source, range, details);
+    if (details !== undefined) this.#report(range, details);
     return PLACEHOLDER;
   }
 
@@ -172,7 +169,7 @@ class TreeBuilder {
     // A collection without an explicit tag has that of its schema.
     if (tag === undefined || KNOWN_TAGS.has(tag)) return tag;
     const details = tag === BINARY_TAG ? UNSUPPORTED_TAG : ignoredTag(tag);
-    this.#report.add(this.#source, this.#tagRange(parsed.range[0]), details);
+    this.#report(this.#tagRange(parsed.range[0]), details);
     return tag;
   }
 

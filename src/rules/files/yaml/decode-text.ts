@@ -30,14 +30,8 @@ export function decodeText(file: string, content: Uint8Array, report: ProblemRep
   const wrong = NOT_PRINTABLE.exec(text);
   if (wrong === null) return source;
   const code = wrong[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0');
-  report.add(
-    source,
-    { offset: wrong.index, end: wrong.index + 1 },
-    {
-      code: 'control-character',
-      message: `error loading config file: control characters are not allowed, but the file contains U+${code}`,
-    },
-  );
+  const message = `error loading config file: control characters are not allowed, but the file contains U+${code}`;
+  report.add(source, { offset: wrong.index, end: wrong.index + 1 }, { code: 'control-character', message });
   return undefined;
 }
 
@@ -55,11 +49,8 @@ function reportEncoding(source: SourceText, content: Uint8Array, report: Problem
   const reason = isUtf16
     ? 'the file is UTF-16'
     : `the file is not valid UTF-8: unexpected byte 0x${shown} at position ${position}`;
-  report.add(
-    source,
-    { offset, end: offset + 1 },
-    { code: 'invalid-utf8', message: `error loading config file: ${reason}` },
-  );
+  const message = `error loading config file: ${reason}`;
+  report.add(source, { offset, end: offset + 1 }, { code: 'invalid-utf8', message });
 }
 
 /** The position of the first byte of the first character that is not valid. */

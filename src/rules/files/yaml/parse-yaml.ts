@@ -1,8 +1,8 @@
 import { Composer, isScalar, Lexer, Parser, visit, type CST, type Document, type YAMLError } from 'yaml';
 import { excerpt } from '../../../text/excerpt';
-import type { ProblemDetails } from '../problems/problem';
-import type { ProblemReport, SourceRange, SourceText } from '../problems/source-text';
-import { buildTree, closingQuote, MAX_DEPTH, NEVER_CLOSED, reportDepth } from './build-tree';
+import { PROBLEMS, type ProblemDetails } from '../problems/problem';
+import type { Report, SourceRange, SourceText } from '../problems/source-text';
+import { buildTree, closingQuote, MAX_DEPTH, NEVER_CLOSED, TOO_DEEP } from './build-tree';
 import type { YamlNode } from './yaml-tree';
 
 /**
@@ -21,25 +21,24 @@ const OPTIONS = {
  * Reads the first document of a text; an empty scalar when the text has only white space and comments. Returns `undefined` when
  * it cannot be read; the report has the reason.
  */
-export function parseYaml(source: SourceText, report: ProblemReport): YamlNode | undefined {
+export function parseYaml(source: SourceText, report: Report): YamlNode | undefined {
   try {
     return readDocument(source, report);
   } catch (error) {
-    const start = { offset: 0, end: 0 };
     const message = `error loading config file: ${String(error)}`;
-    if (error instanceof NestedTooDeeply) reportDepth(source, { offset: error.offset, end: error.offset + 1 }, report);
-    else report.add(source, start, { code: 'yaml-syntax', message, advice: DEFAULT_ADVICE });
+    if (error instanceof NestedTooDeeply) report({ offset: error.offset, end: error.offset + 1 }, TOO_DEEP);
+    else report({ offset: 0, end: 0 }, { code: 'yaml-syntax', message });
     return undefined;
   }
 }
 
-function readDocument(source: SourceText, report: ProblemReport): YamlNode | undefined {
+function readDocument(source: SourceText, report: Report): YamlNode | undefined {
   const documents = new Composer(OPTIONS).compose(tokensOf(source.text));
   const first = documents.next();
   if (first.done === true) return buildTree(null, source, report);
   const document = first.value;
   if (reportSyntax(document, source, report)) return undefined;
-  reportSecondDocument(documents, source, report);
+  reportSecondDocument(documents, report);
   return buildTree(document.contents, source, report);
 }
 
@@ -66,15 +65,12 @@ function* tokensOf(text: string): Generator<CST.Token, void> {
   yield* parser.end();
 }
 
-function reportSecondDocument(rest: Iterable<Document.Parsed>, source: SourceText, report: ProblemReport): void {
+function reportSecondDocument(rest: Iterable<Document.Parsed>, report: Report): void {
   for (const document of rest) {
     if (isEmpty(document)) continue;
     const [offset] = document.range;
-    report.add(
-      source,
-      { offset, end: offset + 3 },
-      { code: 'second-document', message: 'a second document starts here and is ignored' },
-    );
+    const message = 'a second document starts here and is ignored';
+    report({ offset, end: offset + 3 }, { code: 'second-document', message });
     return;
   }
 }
@@ -87,9 +83,6 @@ function isEmpty({ contents, errors }: Document.Parsed): boolean {
 /** The library quotes unexpected input, however long it is. In characters. */
 const MAX_MESSAGE_LENGTH = 200;
 
-/** For syntax errors without more specific advice. */
-const DEFAULT_ADVICE = 'Correct the YAML here; the mistake may be a few lines above.';
-
 const UNCLOSED_FLOW = 'Close every `{` with a `}` and every `[` with a `]`.';
 
 const ADVICE: Partial<Record<YAMLError['code'], string>> = {
@@ -101,7 +94,7 @@ const ADVICE: Partial<Record<YAMLError['code'], string>> = {
 };
 
 /** Reports the syntax errors of a document; returns false when it has none. */
-function reportSyntax(document: Document.Parsed, source: SourceText, report: ProblemReport): boolean {
+function reportSyntax(document: Document.Parsed, source: SourceText, report: Report): boolean {
   // Warnings about tags are left to the tree builder; go-yaml 2 rejects everything else that the library only warns about.
   const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED');
   const errors: readonly YAMLError[] = [...document.errors.filter(isError), ...warnings];
@@ -119,7 +112,7 @@ function reportSyntax(document: Document.Parsed, source: SourceText, report: Pro
         details,
         until = quotedUntil,
       } = quote === undefined ? describeError(error, source) : describeQuote(source, quote);
-      report.add(source, range, details);
+      report(range, details);
       quotedUntil = until;
     }
     lines.add(line);
@@ -128,14 +121,8 @@ function reportSyntax(document: Document.Parsed, source: SourceText, report: Pro
   const { explicit, version } = document.directives.yaml;
   if (explicit !== true || version === '1.1') return false;
   const offset = Math.max(0, source.text.indexOf('%YAML'));
-  report.add(
-    source,
-    { offset, end: offset + 5 },
-    {
-      code: 'yaml-version',
-      message: `error loading config file: found incompatible YAML document: version ${version}`,
-    },
-  );
+  const message = `error loading config file: found incompatible YAML document: version ${version}`;
+  report({ offset, end: offset + 5 }, { code: 'yaml-version', message });
   return true;
 }
 
@@ -173,7 +160,7 @@ function skipSpaces(text: string, offset: number): number {
 
 function adviceFor({ code, message }: YAMLError): string {
   if (code === 'BAD_INDENT' && message.startsWith('Flow')) return UNCLOSED_FLOW;
-  return ADVICE[code] ?? DEFAULT_ADVICE;
+  return ADVICE[code] ?? PROBLEMS['yaml-syntax'].advice;
 }
 
 function syntaxMessage({ message }: YAMLError): string {
