@@ -9,7 +9,6 @@ import {
   createTraceState,
   trace,
 } from '@opentelemetry/api';
-import type { DecisionErrorCode } from '../../limiter/decision-error';
 import type { CallTrace, TraceCarrier, Tracer, WindowLoad, WindowTrace } from '../../streams/ports/tracer';
 import { PARENT_FIELDS, type Parent, type SamplingDecision, readParent } from './parent';
 
@@ -51,7 +50,15 @@ export class OtlpTracer implements Tracer {
     const window = this.#factory.startSpan('counter store pipeline', options, context);
     const link = { context: window.spanContext() };
     for (const span of others) span.addLink(link);
-    return new OtlpWindowTrace(window, this.#now);
+    return {
+      ended: (failure) => {
+        if (failure !== undefined) {
+          window.setAttribute('error.type', failure);
+          window.setStatus({ code: SpanStatusCode.ERROR });
+        }
+        window.end(this.#now());
+      },
+    };
   }
 }
 
@@ -84,23 +91,6 @@ class OtlpCallTrace implements CallTrace {
     this.span.setAttributes(attributes);
     if (hasFailed) this.span.setStatus({ code: SpanStatusCode.ERROR });
     this.span.end(this.#now());
-  }
-}
-
-class OtlpWindowTrace implements WindowTrace {
-  readonly #span: Span;
-  readonly #now: () => number;
-  constructor(span: Span, now: () => number) {
-    this.#span = span;
-    this.#now = now;
-  }
-
-  ended(failure: DecisionErrorCode | undefined): void {
-    if (failure !== undefined) {
-      this.#span.setAttribute('error.type', failure);
-      this.#span.setStatus({ code: SpanStatusCode.ERROR });
-    }
-    this.#span.end(this.#now());
   }
 }
 
