@@ -164,6 +164,9 @@ describe('the health of the service', () => {
   });
 
   const ALL = ['configuration', 'store', 'draining'];
+  function containing(text: string) {
+    return expect.stringContaining(text) as string;
+  }
   const UNREPORTED = Object.fromEntries(ALL.map((name) => [name, 'not reported yet']));
   const WAITING = { configuration: 'waiting for the first valid rules', store: 'waiting for the counter store' };
   const RULES_AND_STORE = { awaited: ['rules', 'counter store'], hasWorkers: false } as const;
@@ -185,7 +188,10 @@ describe('the health of the service', () => {
       termination$: NEVER,
       hasWorkers,
     });
+    const missing = awaited.length === 0 ? ['opening the listeners'] : awaited;
+    expect(readiness.health).toEqual({ healthy: false, unhealthy: [...health.unhealthy, ...missing.map(containing)] });
     if (awaited.length === 0) readiness.opened();
+    if (readiness.hasOpened) expect(readiness.health).toEqual(health);
     const all = readiness.checks;
     const names = hasWorkers ? ['configuration', 'store', 'workers', 'draining'] : ALL;
     expect(all.map(({ name }) => name)).toEqual([...names, 'listeners']);

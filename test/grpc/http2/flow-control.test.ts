@@ -118,6 +118,13 @@ describe('the output of a connection', () => {
     expect(beginnings(connected())).toEqual([0x88, 0x88]);
     const smaller = settings([Setting.HEADER_TABLE_SIZE, 0], [Setting.HEADER_TABLE_SIZE, 4_096]);
     expect(beginnings(connected().send(smaller))).toEqual([0x20, 0x88]);
+    const [first] = ofType(
+      connected()
+        .send(settings([Setting.HEADER_TABLE_SIZE, 0]))
+        .send(get(1)).frames,
+      FrameType.HEADERS,
+    );
+    expect(first?.payload[0]).toBe(0x20);
   });
 });
 

@@ -87,7 +87,9 @@ describe('decodeRequest', () => {
 
   it('reads each name from its own bytes, however many it has read before, and keeps no view of them', () => {
     // Far more names than are remembered, each of which is read again after all others.
-    const names = Array.from({ length: 5_000 }, (_, at) => `name-${at}`);
+    const names = Array.from({ length: 5_000 }, (_, at) => {
+      return `${String.fromCharCode(33 + (at % 90))}ame-${Math.floor(at / 90)}`;
+    });
     const requests = names.map((name) => delimited(0x0a, Buffer.from(name)));
     for (const round of [1, 2]) {
       expect([round, requests.map((bytes) => decodeRequest(bytes).domain)]).toEqual([round, names]);
@@ -159,9 +161,11 @@ describe('encodeResponse', () => {
     );
   });
 
-  it('encodes verdicts that just fit into the buffer, which doubles when one does not', () => {
-    const lengths = Array.from({ length: 150 }, (_, index) => 399_950 + index);
-    for (const length of [200_000, ...lengths]) {
+  it('encodes parts of any length, in a buffer that doubles when a verdict does not fit', () => {
+    function lengthsFrom(least: number): readonly number[] {
+      return Array.from({ length: 150 }, (_, index) => least + index);
+    }
+    for (const length of [200_000, ...lengthsFrom(0), ...lengthsFrom(16_300), ...lengthsFrom(399_950)]) {
       const currentLimit = { requestsPerUnit: 1, unit: unitByNumber(2)!, unitMultiplier: 1, name: 'x'.repeat(length) };
       const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 0xffffffff, secondsUntilReset: 0 }];
       const answer = { overallCode: Code.OK, statuses, responseHeaders: [], dynamicMetadata: undefined };

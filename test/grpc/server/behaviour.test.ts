@@ -43,6 +43,8 @@ const BEHAVIOURS: readonly Row[] = [
   ['rejects another content type with 415', withFields({ 'content-type': 'text/plain' }), failed(3, '415')],
   ['rejects a request without a content type with 415', withFields({ 'content-type': undefined }), failed(3, '415')],
   ['rejects gRPC-Web with 415', withFields({ 'content-type': 'application/grpc-web' }), failed(3, '415')],
+  ['accepts 100 fields', withFields({ x: Array<string>(94).fill('y') }), OK],
+  ['rejects 101 fields with 431', withFields({ x: Array<string>(95).fill('y') }), failed(8, '431')],
   ['rejects GET with 405', withFields({ ':method': 'GET' }), failed(13, '405')],
   ['rejects a request without an authority with 400', withFields({ ':authority': undefined }), failed(13, '400')],
   ['answers an unknown method with UNIMPLEMENTED', { method: 'Nothing' }, { ...failed(12), isTrailersOnly: true }],

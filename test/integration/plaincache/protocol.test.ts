@@ -87,6 +87,16 @@ describe('the commands for a batch', () => {
     await until('it is closed', () => server.sockets.size === 0);
   });
 
+  it('fail in time when they are sent again to a server that has closed the connection and no longer replies', async () => {
+    await using server = await ScriptedServer.start(replies({ get: 'END\r\n' }));
+    const counters = countersOf(server, { timeout: 500 });
+    expect(await apply(counters, ...hits('a+0'))).toEqual([0]);
+    server.answer = () => undefined;
+    for (const socket of server.sockets) socket.destroy();
+    expect(await apply(counters, ...hits('a+1'))).toEqual([1]);
+    expect(log.messages[0]).toMatch(/^a memcached server does not answer/);
+  });
+
   it('are not sent again when the connection ends before the reply', async () => {
     await using server = await ScriptedServer.start((line, socket) => {
       if (line === 'get a') return 'VALUE a 0 1\r\n4\r\nEND\r\n';

@@ -106,6 +106,7 @@ describe('a problem', () => {
     ['after wide characters, each of two columns', '[{key: 日本😀, vale: b}]', `${' '.repeat(28)}^^^^`, 26],
     ['after a combining accent, of no column', '[{key: e\u0301, vale: b}]', `${' '.repeat(23)}^^^^`, 25],
     ['of two for each wide character', '[{key: a, 日本: b}]', `${' '.repeat(23)}^^^^`, 24],
+    ['after wide characters on the lines before it', '# 😀😀\n- key: a\n  vale: b', '  ^^^^', 3],
     ['that end with the line', '\n- key: a\n  shadow_mode: "a\n\n    b"\n', `${' '.repeat(15)}^^`, 16],
     ['that do not include a CRLF line break', '\r\n- vale\r\n', '  ^^^^', 3],
   ])('has carets %s, and its column in characters', (_, rules, carets, column) => {

@@ -182,6 +182,13 @@ describe('the reader of plain YAML', () => {
     );
   });
 
+  it.each(['a: 1\n- b', 'a:\n  b: 1\n - c', '- a\n b: 1\n- c'])(
+    'leaves %j, which is no YAML, to the library',
+    (yaml) => {
+      expect(parsePlainYaml(yaml)).toBeUndefined();
+    },
+  );
+
   it('supports rule files in their usual form', () => {
     const plain = `# Limits of the shop.
 ---
