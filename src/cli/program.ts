@@ -30,8 +30,10 @@ export interface CommandLine<Spec extends FlagSpec> extends Surroundings {
 
 export interface ProgramResult {
   readonly exitCode: ExitCode;
-  /** What it prints, with the end of its last line. Texts of servers and files have no line feeds left. */
-  readonly stdout: string;
+  /** What it prints with `-json`. */
+  readonly answer: unknown;
+  /** What it prints otherwise, without the end of the last line. */
+  readonly text: () => string | Promise<string>;
 }
 
 /** The flag of JSON that all programs have. */
@@ -76,11 +78,11 @@ export async function runProgram<Spec extends ProgramFlags>(
     else if (information === 'version') stdout.write(`${name} ${VERSION}\n`);
     else if (values.completion !== '') stdout.write(completion(values.completion, { name, flags: spec, commands }));
     else {
-      const result = await run({ ...surroundings, values, rest });
+      const { exitCode, answer, text } = await run({ ...surroundings, values, rest });
       const isPlain = values.json || !hasColours(stdout, environment);
-      const text = visible(result.stdout);
-      stdout.write(isPlain ? text : coloured(text));
-      return result.exitCode;
+      const shown = visible(values.json ? JSON.stringify(answer, null, 2) : await text());
+      stdout.write(`${isPlain ? shown : coloured(shown)}\n`);
+      return exitCode;
     }
     return Exit.DONE;
   } catch (error) {

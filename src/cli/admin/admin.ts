@@ -107,9 +107,9 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
     const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
     const call: Call = (request) => callApi(target, request);
     const answer = await call(command.request(values));
-    const text = values.json ? JSON.stringify(answer, null, 2) : await command.format(answer as never, call);
     const isUnhealthy = name === 'health' && !(answer as { readonly healthy: boolean }).healthy;
-    return { exitCode: isUnhealthy ? Exit.FAILED : Exit.DONE, stdout: `${text}\n` };
+    const exitCode = isUnhealthy ? Exit.FAILED : Exit.DONE;
+    return { exitCode, answer, text: () => command.format(answer as never, call) };
   },
 };
 

@@ -11,7 +11,7 @@ import { FlagError, booleanFlag, textFlag } from '../flags';
 import { Exit, JSON_FLAG, type Program } from '../program';
 import { parseEntries } from '../parse-entries';
 import { readRules } from './read-rules';
-import { jsonReport, textReport, totalsOf } from './report';
+import { textReport, totalsOf } from './report';
 
 /** The flags of weir-check. The first two have the names of the Go service's config check. */
 const CHECK_FLAGS = {
@@ -46,12 +46,12 @@ PATH is a folder with rule files, or one rule file.
     });
     if (explained !== undefined && result.errors.length === 0) {
       const explanation = await explain(explained, buildRuleset(result.configs, result.placeOf));
-      const text = values.json ? JSON.stringify(explanation, null, 2) : formatExplanation(explanation);
-      return { exitCode: Exit.DONE, stdout: `${text}\n` };
+      return { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) };
     }
     const totals = totalsOf(result, values.strict);
-    const report = values.json ? jsonReport : textReport;
-    return { exitCode: totals.ok ? Exit.DONE : Exit.FAILED, stdout: report(result, totals) };
+    const { errors, warnings } = result;
+    const answer = { ...totals, errors, warnings };
+    return { exitCode: totals.ok ? Exit.DONE : Exit.FAILED, answer, text: () => textReport(result, totals) };
   },
 };
 

@@ -1,5 +1,4 @@
 import { formatProblem } from '../../rules/files/problems/problem';
-import type { Problem } from '../../rules/files/problems/problem';
 import type { RuleConfig } from '../../rules/rule-config';
 import { counted } from '../../text/counted';
 import type { CheckedRules } from './read-rules';
@@ -28,13 +27,7 @@ export function textReport({ errors, warnings }: CheckedRules, { ok, files, doma
   const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
   const found = `${counted(errors.length, 'error')}, ${counted(warnings.length, 'warning')}`;
   const read = `${counted(files, 'file')}, ${counted(domains, 'domain')}, ${counted(rules, 'rule')}`;
-  return `${problems.join('')}${ok ? 'passed' : 'failed'}: ${read}; ${found}\n`;
-}
-
-/** One JSON object with the totals, and the problems with all their fields. */
-export function jsonReport({ errors, warnings }: CheckedRules, totals: Totals): string {
-  const report: Totals & { errors: readonly Problem[]; warnings: readonly Problem[] } = { ...totals, errors, warnings };
-  return `${JSON.stringify(report, undefined, 2)}\n`;
+  return `${problems.join('')}${ok ? 'passed' : 'failed'}: ${read}; ${found}`;
 }
 
 function countRules(rules: readonly RuleConfig[]): number {

@@ -8,7 +8,7 @@ import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag
 import { Exit, JSON_FLAG, type Output, type Program } from '../program';
 import { parseEntries } from '../parse-entries';
 import { formatRepetition, repeat } from './repeat';
-import { formatResponse, responseJson } from './response';
+import { formatResponse, messageJson } from './response';
 import { RateLimitClient, TLS_FLAGS } from './rate-limit-client';
 
 const ADDRESS_HELP = 'address of the server: host:port, or unix:/path/to/socket; without GRPC_PORT, its port is 8081';
@@ -50,8 +50,9 @@ Examples: weir-client -domain shop -descriptors user=ann,path=/buy -descriptors 
     try {
       if (values.n > 1) return await sendRepeatedly(() => client.send(request), values, stderr);
       const response = await client.send(request);
-      const text = values.json ? responseJson(response) : formatResponse(request.descriptors, response);
-      return { exitCode: exitCodeOf(values, response.overallCode === Code.OVER_LIMIT), stdout: `${text}\n` };
+      const exitCode = exitCodeOf(values, response.overallCode === Code.OVER_LIMIT);
+      const { descriptors } = request;
+      return { exitCode, answer: messageJson(response), text: () => formatResponse(descriptors, response) };
     } finally {
       client.close();
     }
@@ -60,10 +61,9 @@ Examples: weir-client -domain shop -descriptors user=ann,path=/buy -descriptors 
 
 async function sendRepeatedly(send: () => Promise<RateLimitResponse>, values: Values, stderr: Output) {
   const summary = await repeat(send, { count: values.n, rate: values.rate, progress: stderr });
-  const text = values.json ? JSON.stringify(summary, null, 2) : formatRepetition(summary);
   const hasFailed = Object.keys(summary.failures).length > 0;
   const exitCode = hasFailed ? Exit.FAILED : exitCodeOf(values, summary.codes['OVER_LIMIT'] !== undefined);
-  return { exitCode, stdout: `${text}\n` };
+  return { exitCode, answer: summary, text: () => formatRepetition(summary) };
 }
 
 function exitCodeOf({ exit_code: isAsked }: Values, isOverLimit: boolean) {

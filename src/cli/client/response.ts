@@ -69,19 +69,14 @@ export function formatDuration({ seconds, nanos }: Duration): string {
   return `${text}${rest}${fraction === '' ? '' : `.${fraction}`}s`;
 }
 
-/**
- * A response as indented proto3 JSON. It contains every field, including those that weir never sets, because the server may be
- * a different one.
- */
-export function responseJson(response: RateLimitResponse): string {
-  return JSON.stringify(messageJson(response), undefined, 2);
-}
-
 /** Of the fields that have one. */
 const ENUMS: Readonly<Record<string, Readonly<Record<number, string>>>> = { overallCode: Code, code: Code, unit: Unit };
 
-/** A message without the fields that have their default. */
-function messageJson(message: object): Readonly<Record<string, unknown>> {
+/**
+ * A message as proto3 JSON, without the fields that have their default. It contains every field, including those that weir never sets,
+ * because the server may be a different one.
+ */
+export function messageJson(message: object): Readonly<Record<string, unknown>> {
   const fields = Object.entries(message).map(([name, value]) => [name, fieldJson(name, value)] as const);
   return Object.fromEntries(fields.filter(([, value]) => value !== undefined && value !== '' && value !== 0));
 }

@@ -1,7 +1,7 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import type { RateLimitConfig, RuleConfig } from '../rule-config';
 import { MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type UnitName, windowText } from '../unit';
-import { checkEffect } from './checks/check-rule';
+import { checkEffect, ignoredWhenUnlimited } from './checks/check-rule';
 import { placeFrom, type SourceRange } from './problems/source-text';
 import { countAdvice, Fields, type ReadContext, type RuleLocation } from './read-fields';
 import { readMetadata } from './read-metadata';
@@ -196,11 +196,7 @@ function readRequestsPerUnit({ fields, key, unlimited }: LimitFields): number {
 }
 
 function reportIgnored(fields: Fields<'rate_limit'>, name: FieldName<'rate_limit'>): void {
-  fields.context.report(fields.keyOf(name), {
-    code: 'ignored-when-unlimited',
-    message: `\`${name}\` has no effect: the rule is unlimited`,
-    advice: `Remove \`${name}\` or \`unlimited\`.`,
-  });
+  fields.context.report(fields.keyOf(name), ignoredWhenUnlimited(name));
 }
 
 interface ReplacesEntry {

@@ -34,14 +34,17 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
       });
     }
   } else if (rule.rateLimit.unlimited) {
-    for (const name of limitFieldsOf(rule)) {
-      report(name, {
-        code: 'ignored-when-unlimited',
-        message: `\`${name}\` has no effect: the rule is unlimited`,
-        advice: `Remove \`${name}\` or \`unlimited\`.`,
-      });
-    }
+    for (const name of limitFieldsOf(rule)) report(name, ignoredWhenUnlimited(name));
   }
+}
+
+/** The problem of a field that has an effect only in a limit that counts. */
+export function ignoredWhenUnlimited(name: string): ProblemDetails {
+  return {
+    code: 'ignored-when-unlimited',
+    message: `\`${name}\` has no effect: the rule is unlimited`,
+    advice: `Remove \`${name}\` or \`unlimited\`.`,
+  };
 }
 
 /** Whether the `value_to_metric` of a rule has an effect in rules nested in it: those with a limit and without `detailed_metric`. */
