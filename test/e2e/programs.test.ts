@@ -119,7 +119,7 @@ describe('weir-admin', () => {
       0,
       'OVER_LIMIT: descriptor 1 is over its limit',
       'descriptor 1: user=ann',
-      '  level 1, user=ann: any value chosen',
+      '  level 1, user=ann: the rule without a value matches',
       '  rule shop.user (shop.yaml:3:10)',
       '  OVER_LIMIT: the count would be 3 after 1 hit, over the limit of 2',
     ]);

@@ -11,6 +11,8 @@ export class AbuseLimits {
   readonly #faults = new TokenBucket(LIMITS.faults);
   readonly #settings = new TokenBucket(LIMITS.settings);
   readonly #smallData = new TokenBucket(LIMITS.smallData);
+  /** Created with the first message: few connections have one. */
+  #messages: TokenBucket | undefined;
   #windowUpdates = 0;
   #idleFrames = 0;
   #streams = 0;
@@ -95,6 +97,11 @@ export class AbuseLimits {
 
   refundSmallData(charged: number): void {
     this.#smallData.giveBack(charged);
+  }
+
+  /** A message of a call that may send any number of them. If false is returned, that call must end, not the connection. */
+  takeMessage(now: number): boolean {
+    return (this.#messages ??= new TokenBucket(LIMITS.messages)).take(now);
   }
 
   exceed(limit: Rejection, message: string): false {

@@ -105,6 +105,8 @@ export const LIMITS = {
   /** Bytes by which DATA frames fall short of {@link LIMITS.smallDataBytes}, given back when their message or stream ends. */
   smallData: { burst: 256 * KIB, perSecond: 26 * KIB },
   smallDataBytes: 256,
+  /** Messages of calls that send any number of them. */
+  messages: { burst: 100, perSecond: 10 },
 } as const;
 
 /**
@@ -150,6 +152,8 @@ export const REJECTIONS = [
   'streams',
   /** A streaming call over {@link Limits.maxStreamingCallsPerConnection} or {@link Limits.maxStreamingCalls}. */
   'streaming_calls',
+  /** Too many messages of streaming calls on one connection. */
+  'streaming_messages',
   /** Too many CONTINUATION frames, or a header block that is too long. */
   'header_block',
   /** A header list with too many bytes or fields. */

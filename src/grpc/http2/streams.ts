@@ -87,6 +87,13 @@ export class Streams {
     return true;
   }
 
+  /** A message of a call that may send any number of them is about to be handled. Returns false if there are too many; the call must then end. */
+  mayHandleMessage(): boolean {
+    const isPermitted = this.#output.abuse.takeMessage(this.now);
+    if (!isPermitted) this.rejected('streaming_messages');
+    return isPermitted;
+  }
+
   /** Requests a call of {@link Call.run} once all input that has arrived is read. */
   schedule(stream: Stream): void {
     // While it waits to go on, others may run: otherwise all that run could wait for one another.

@@ -1,44 +1,48 @@
-import { type DescFile, type FileRegistry, createFileRegistry, fromBinary, toBinary } from '@bufbuild/protobuf';
+import {
+  type DescFile,
+  type DescMessage,
+  type FileRegistry,
+  createFileRegistry,
+  fromBinary,
+  toBinary,
+} from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { DESCRIPTOR_SET } from '../../gen/descriptor-set';
 
 /** The files of the protocol and those that they import, by the keys of reflection requests. */
 export class DescriptorFiles {
   readonly #registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, Buffer.from(DESCRIPTOR_SET, 'base64')));
-  /** By file, once asked for: callers may ask again and again, and serializing takes longest. */
-  readonly #serialized = new Map<DescFile, Uint8Array>();
 
-  /** Like the other two lookups, returns the serialized file and everything it imports; undefined when there is none. */
-  byName(name: string): Uint8Array[] | undefined {
-    return this.#withImports(this.#registry.getFile(name));
+  byName(name: string): DescFile | undefined {
+    return this.#registry.getFile(name);
   }
 
   /** @param symbol the full name of a message, enum, service or extension, or of a method, field or enum value of one */
-  bySymbol(symbol: string): Uint8Array[] | undefined {
+  bySymbol(symbol: string): DescFile | undefined {
     const own = this.#registry.get(symbol);
-    if (own !== undefined) return this.#withImports(own.file);
+    if (own !== undefined) return own.file;
     const dot = symbol.lastIndexOf('.');
     const parent = this.#registry.get(symbol.slice(0, Math.max(dot, 0)));
-    return parent !== undefined && hasMember(parent, symbol.slice(dot + 1))
-      ? this.#withImports(parent.file)
-      : undefined;
+    return parent !== undefined && hasMember(parent, symbol.slice(dot + 1)) ? parent.file : undefined;
   }
 
-  byExtension(type: string, number: number): Uint8Array[] | undefined {
-    const message = this.#registry.getMessage(type);
-    return message && this.#withImports(this.#registry.getExtensionFor(message, number)?.file);
+  byExtension(type: string, number: number): DescFile | undefined {
+    const message = this.messageType(type);
+    return message && this.#registry.getExtensionFor(message, number)?.file;
   }
 
-  /** Undefined for an unknown type. */
-  extensionNumbers(type: string): number[] | undefined {
-    if (this.#registry.getMessage(type) === undefined) return undefined;
+  messageType(name: string): DescMessage | undefined {
+    return this.#registry.getMessage(name);
+  }
+
+  extensionNumbers({ typeName }: DescMessage): number[] {
     return [...this.#registry].flatMap((it) =>
-      it.kind === 'extension' && it.extendee.typeName === type ? [it.number] : [],
+      it.kind === 'extension' && it.extendee.typeName === typeName ? [it.number] : [],
     );
   }
 
-  #withImports(file: DescFile | undefined): Uint8Array[] | undefined {
-    if (file === undefined) return undefined;
+  /** The serialized file, and after it everything that it imports. */
+  withImports(file: DescFile): Uint8Array[] {
     const found = new Set<DescFile>();
     function add(each: DescFile): void {
       if (found.has(each)) return;
@@ -46,13 +50,7 @@ export class DescriptorFiles {
       each.dependencies.forEach(add);
     }
     add(file);
-    return Array.from(found, (each) => this.#serialize(each));
-  }
-
-  #serialize(file: DescFile): Uint8Array {
-    let bytes = this.#serialized.get(file);
-    if (bytes === undefined) this.#serialized.set(file, (bytes = toBinary(FileDescriptorProtoSchema, file.proto)));
-    return bytes;
+    return Array.from(found, ({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
   }
 }
 

@@ -1,3 +1,4 @@
+import type { DescFile, DescMessage } from '@bufbuild/protobuf';
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../gen/grpc/reflection/v1/reflection';
 import { GrpcStatus, type StreamingMethod, type StreamingMethods } from '../method';
 import type * as Descriptors from './descriptor-files';
@@ -19,11 +20,7 @@ type MessageResponse = ServerReflectionResponse['messageResponse'];
  */
 export function reflectionService(services: readonly string[]): StreamingMethods {
   const names = [...services, ...SERVICES].toSorted();
-  let files: Descriptors.DescriptorFiles | undefined;
-  function responseTo(request: ServerReflectionRequest): MessageResponse {
-    files ??= descriptorFiles();
-    return resolve(request, files, names);
-  }
+  let answers: Answers | undefined;
 
   const begin: StreamingMethod['begin'] = (call) => ({
     message(bytes) {
@@ -34,14 +31,10 @@ export function reflectionService(services: readonly string[]): StreamingMethods
       } catch {
         return call.fail(GrpcStatus.INTERNAL, 'invalid ServerReflectionRequest');
       }
-      const messageResponse = responseTo(request);
-      call.send(
-        ServerReflectionResponse.encode({
-          validHost: request.host,
-          originalRequest: request,
-          messageResponse,
-        }).finish(),
-      );
+      answers ??= new Answers(descriptorFiles(), names);
+      const echo = { validHost: request.host, originalRequest: request, messageResponse: undefined };
+      // The fields of a message may be encoded one after the other.
+      call.send(Buffer.concat([ServerReflectionResponse.encode(echo).finish(), answers.to(request)]));
     },
     ended: () => call.end(),
   });
@@ -54,40 +47,67 @@ function descriptorFiles(): Descriptors.DescriptorFiles {
   return new DescriptorFiles();
 }
 
-function resolve(
-  { messageRequest }: ServerReflectionRequest,
-  files: Descriptors.DescriptorFiles,
-  services: readonly string[],
-): MessageResponse {
-  switch (messageRequest?.$case) {
-    case 'listServices':
-      return { $case: 'listServicesResponse', value: { service: services.map((name) => ({ name })) } };
-    case 'fileByFilename':
-      return found(files.byName(messageRequest.value));
-    case 'fileContainingSymbol':
-      return found(files.bySymbol(messageRequest.value));
-    case 'fileContainingExtension':
-      return found(files.byExtension(messageRequest.value.containingType, messageRequest.value.extensionNumber));
-    case 'allExtensionNumbersOfType': {
-      const numbers = files.extensionNumbers(messageRequest.value);
-      if (numbers === undefined) return found(undefined);
-      const value = { baseTypeName: messageRequest.value, extensionNumber: numbers };
-      return { $case: 'allExtensionNumbersResponse', value };
+const INVALID = encoded(failure(GrpcStatus.INVALID_ARGUMENT, 'request without a message_request'));
+const NOT_FOUND = encoded(failure(GrpcStatus.NOT_FOUND, 'not found'));
+
+/** The encoded answers, without what they repeat of the request. They are kept: there is one for each file and type, 20 KiB in all. */
+class Answers {
+  readonly #files: Descriptors.DescriptorFiles;
+  readonly #services: Uint8Array;
+  /** By what they describe. */
+  readonly #kept = new Map<DescFile | DescMessage, Uint8Array>();
+
+  constructor(files: Descriptors.DescriptorFiles, services: readonly string[]) {
+    this.#files = files;
+    const value = { service: services.map((name) => ({ name })) };
+    this.#services = encoded({ $case: 'listServicesResponse', value });
+  }
+
+  to({ messageRequest }: ServerReflectionRequest): Uint8Array {
+    switch (messageRequest?.$case) {
+      case 'listServices':
+        return this.#services;
+      case 'fileByFilename':
+        return this.#ofFile(this.#files.byName(messageRequest.value));
+      case 'fileContainingSymbol':
+        return this.#ofFile(this.#files.bySymbol(messageRequest.value));
+      case 'fileContainingExtension': {
+        const { containingType, extensionNumber } = messageRequest.value;
+        return this.#ofFile(this.#files.byExtension(containingType, extensionNumber));
+      }
+      case 'allExtensionNumbersOfType':
+        return this.#ofType(this.#files.messageType(messageRequest.value));
+      default:
+        return INVALID;
     }
-    default:
-      return error(GrpcStatus.INVALID_ARGUMENT, 'request without a message_request');
+  }
+
+  #ofFile(file: DescFile | undefined): Uint8Array {
+    return this.#keep(file, (known) => {
+      const fileDescriptorProto = this.#files.withImports(known).map((bytes) => Buffer.from(bytes));
+      return { $case: 'fileDescriptorResponse', value: { fileDescriptorProto } };
+    });
+  }
+
+  #ofType(type: DescMessage | undefined): Uint8Array {
+    return this.#keep(type, (known) => {
+      const value = { baseTypeName: known.typeName, extensionNumber: this.#files.extensionNumbers(known) };
+      return { $case: 'allExtensionNumbersResponse', value };
+    });
+  }
+
+  #keep<T extends DescFile | DescMessage>(about: T | undefined, answer: (about: T) => MessageResponse): Uint8Array {
+    if (about === undefined) return NOT_FOUND;
+    let kept = this.#kept.get(about);
+    if (kept === undefined) this.#kept.set(about, (kept = encoded(answer(about))));
+    return kept;
   }
 }
 
-function found(files: Uint8Array[] | undefined): MessageResponse {
-  return files === undefined
-    ? error(GrpcStatus.NOT_FOUND, 'not found')
-    : { $case: 'fileDescriptorResponse', value: { fileDescriptorProto: files.map((file) => Buffer.from(file)) } };
+function failure(errorCode: number, errorMessage: string): MessageResponse {
+  return { $case: 'errorResponse', value: { errorCode, errorMessage } };
 }
 
-function error(errorCode: number, errorMessage: string): MessageResponse {
-  return {
-    $case: 'errorResponse',
-    value: { errorCode, errorMessage },
-  };
+function encoded(messageResponse: MessageResponse): Uint8Array {
+  return ServerReflectionResponse.encode({ validHost: '', originalRequest: undefined, messageResponse }).finish();
 }

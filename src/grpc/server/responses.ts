@@ -118,6 +118,7 @@ export const Failure = {
   TOO_LARGE: failure(GrpcStatus.RESOURCE_EXHAUSTED, `message larger than ${MAX_MESSAGE_BYTES} bytes`),
   BAD_FLAG: failure(GrpcStatus.INTERNAL, 'message with a compressed flag other than 0 and 1'),
   TOO_MUCH_MEMORY: failure(GrpcStatus.RESOURCE_EXHAUSTED, 'messages that wait to be handled use too much memory'),
+  TOO_MANY_MESSAGES: failure(GrpcStatus.RESOURCE_EXHAUSTED, 'too many messages of streaming calls on this connection'),
   NO_MESSAGE: failure(GrpcStatus.INTERNAL, 'request without a message'),
   SECOND_MESSAGE: failure(GrpcStatus.INTERNAL, 'more than one message in a unary request'),
   TRUNCATED_MESSAGE: failure(GrpcStatus.INTERNAL, 'request ends inside a message'),

@@ -102,7 +102,11 @@ export class StreamServerCall extends ServerCall implements StreamingCall {
   #handleNext(): void {
     const listener = (this.#listener ??= this.#method.begin(this));
     const bytes = this.#nextMessage();
-    if (bytes !== undefined) listener.message(bytes);
+    if (bytes !== undefined) {
+      const isPermitted = this.#method.takesOneMessage || this.streams.mayHandleMessage();
+      if (!isPermitted) return this.failWith(Failure.TOO_MANY_MESSAGES);
+      listener.message(bytes);
+    }
     if (this.isOver) return;
     this.#credit();
     if (bytes !== undefined && this.#inbox.length > 0) this.#schedule();

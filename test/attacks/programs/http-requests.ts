@@ -2,6 +2,7 @@ import { until } from '../../support/waiting/until';
 import { type Answers, type Attack, type Target, HttpPeer, concurrently } from '../peers';
 
 const MIB = 1_048_576;
+const TOKEN = 'token-of-the-operators';
 
 /** Waits for the answers of the peers, records them, and closes the connections. */
 async function record(peers: readonly HttpPeer[], answers: Answers): Promise<void> {
@@ -78,6 +79,41 @@ const FROM_A_PAGE = [
   'POST /debug/pprof/profile HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nSec-Fetch-Site: cross-site',
 ].map((head) => `${head}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 
+/** Rules that a value of a near miss is compared with. */
+const NEAR_MISSED = {
+  'near.yaml': `domain: near\ndescriptors:\n${Array.from(
+    { length: 50_000 },
+    // Not in braces, for which loading takes more memory than what is measured.
+    (_, at) => `- key: key\n  value: value-${at}\n  rate_limit:\n    unit: hour\n    requests_per_unit: 1\n`,
+  ).join('')}`,
+};
+
+function postOf(path: string, json: string, headers = ''): string {
+  const fixed = 'Host: weir\r\nConnection: close\r\nContent-Type: application/json\r\n';
+  return `${path} HTTP/1.1\r\n${fixed}${headers}Content-Length: ${json.length}\r\n\r\n${json}`;
+}
+
+function nearMisses(): string {
+  const descriptors = Array.from({ length: 1_000 }, (_, at) => ({ entries: [{ key: 'key', value: `valeu-${at}` }] }));
+  return postOf('POST /api/explanations', JSON.stringify({ domain: 'near', descriptors }));
+}
+
+function nestedDescriptor(): string {
+  const descriptor = `${'{"a":'.repeat(170_000)}1${'}'.repeat(170_000)}`;
+  const change = `{"domain":"near","descriptor":${descriptor},"count":1}`;
+  return postOf('PUT /api/counters', change, `Authorization: Bearer ${TOKEN}\r\n`);
+}
+
+/** Sends requests to the debug listener, several at once. */
+function toDebug(make: (at: number) => string, { count, width }: { count: number; width: number }): Attack['run'] {
+  return ({ ports }, answers) =>
+    concurrently(count, width, async (at) => {
+      const peer = new HttpPeer(ports.debug);
+      await peer.send(make(at));
+      await record([peer], answers);
+    });
+}
+
 /** Requests of HTTP/1.1, on the HTTP and the debug listener. */
 export const HTTP_REQUESTS = {
   '10 bodies of 1 MiB in chunks of one byte': { run: oneByteChunks },
@@ -97,13 +133,15 @@ export const HTTP_REQUESTS = {
     run: requests(`${HEAD}${NUMBER.length}\r\n\r\n${NUMBER}`, 20),
   },
   'a web page in the browser of an operator requests what the debug listener has 1,000 times': {
-    run: async ({ ports }, answers) => {
-      await concurrently(1_000, 20, async (at) => {
-        const peer = new HttpPeer(ports.debug);
-        await peer.send(FROM_A_PAGE[at % FROM_A_PAGE.length]!);
-        await record([peer], answers);
-      });
-    },
+    run: toDebug((at) => FROM_A_PAGE[at % FROM_A_PAGE.length]!, { count: 1_000, width: 20 }),
+  },
+  '60 explanations of 1,000 near misses over 50,000 rules, 30 at once': {
+    rules: NEAR_MISSED,
+    run: toDebug(nearMisses, { count: 60, width: 30 }),
+  },
+  '50 counters with a descriptor of 170,000 levels': {
+    settings: { OPERATOR_TOKEN: TOKEN },
+    run: toDebug(nestedDescriptor, { count: 50, width: 5 }),
   },
   '6 heap snapshots at once': {
     run: async ({ ports }, answers) => {

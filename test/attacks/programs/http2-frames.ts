@@ -111,6 +111,30 @@ async function openWatches(target: Target, answers: Answers): Promise<void> {
   }
 }
 
+/** A gRPC message that asks server reflection for the services: seven bytes for 162. */
+const LIST_SERVICES = Buffer.concat([prefix(2), Buffer.from([0x3a, 0])]);
+
+/** Sends reflection requests, each connection on one stream, until the service ends it. */
+async function reflections(target: Target, answers: Answers): Promise<void> {
+  const call = callHeaders(0, '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo');
+  const bytes = Buffer.concat([
+    call,
+    data(
+      1,
+      times(1_000, () => LIST_SERVICES),
+      true,
+    ),
+  ]);
+  await concurrently(200, 20, async () => {
+    const peer = await rawPeer(target);
+    peer.send(bytes);
+    await peer.until('the stream to end', () => endedOf(peer.frames).length > 0);
+    const { payload } = peer.frames.findLast(isHeaders)!;
+    answers.add(statusName(Number(fieldsOf(payload)['grpc-status'])));
+    peer.close();
+  });
+}
+
 const BEGINNINGS = [
   Buffer.alloc(0),
   hello().subarray(0, 12),
@@ -195,6 +219,7 @@ export const HTTP2_FRAMES = {
   '20,000 connections that are reset at once': { run: resetConnections },
   '20,000 connections that are reset at once, with WORKERS=2': { settings: { WORKERS: '2' }, run: resetConnections },
   '200 connections with 200 health Watches each, all closed at once': { run: openWatches },
+  '200 connections with 1,000 reflection requests each': { run: reflections },
   '2,000 connections that send nothing, or stop inside a frame': {
     run: silentConnections(2_000, (peers) => peers.filter(({ frames }) => frames.length > 0).length >= 1_000),
   },

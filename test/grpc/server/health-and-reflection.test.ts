@@ -178,6 +178,18 @@ describe.each(['v1', 'v1alpha'])('grpc.reflection.%s.ServerReflection', (version
     await expect(reflect({ $case: 'fileByFilename', value })).rejects.toMatchObject({ code: 8 });
   });
 
+  it('answers a burst of requests on a connection, ends streams with more of them, and answers again later', async () => {
+    const list = { $case: 'listServices' as const, value: '' };
+    expect(await reflect(...Array.from({ length: 60 }, () => list))).toHaveLength(60);
+    await expect(reflect(...Array.from({ length: 1_000 }, () => list))).rejects.toMatchObject({
+      code: status.RESOURCE_EXHAUSTED,
+      details: 'too many messages of streaming calls on this connection',
+    });
+    expect(server.seen.rejected).toEqual(['streaming_messages']);
+    const [another] = await until('a request is answered again', () => reflect(list).catch(() => undefined));
+    expect(another).toMatchObject({ $case: 'listServicesResponse' });
+  });
+
   it('returns the file that contains a symbol and all its imports', async () => {
     const service = 'RateLimitService RateLimitService.ShouldRateLimit RateLimitRequest RateLimitRequest.domain';
     const symbols = `${service} RateLimitResponse.Code RateLimitResponse.DescriptorStatus`.split(' ');
