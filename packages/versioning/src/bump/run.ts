@@ -46,7 +46,7 @@ export function runBump(argv: readonly string[]): BumpRun {
   try {
     flags = parseArgs({ args, options: FLAGS }).values;
   } catch (error) {
-    return { exitCode: 2, stdout: '', stderr: `${failure(error)}${USAGE}` };
+    return { exitCode: 2, stdout: '', stderr: `${failure(error)}Run weir-bump -h for its flags.\n` };
   }
   if (flags.help) return { exitCode: 0, stdout: USAGE, stderr: '' };
   if (flags.version) return { exitCode: 0, stdout: `weir-bump ${ownVersion()}\n`, stderr: '' };
