@@ -1,10 +1,11 @@
-import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, using } from 'rxjs';
+import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, timer, using } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../src/gen/google/protobuf/any';
-import { type ReconnectWaits, SETTLE } from '../../src/sources/xds/ads-stream';
+import { type ReconnectWaits, SETTLE, adsStream } from '../../src/sources/xds/ads-stream';
 import { RULES_TYPE_URL } from '../../src/sources/xds/check-resources';
 import { type AdsEvent, AdsStreamError } from '../../src/sources/xds/connect-ads';
 import { type XdsRuleOptions, xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
+import { type HandledResponse, SotwState } from '../../src/sources/xds/sotw-state';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { ruleResource, simpleResource } from '../../test/support/data/rule-resources';
 import { domainConfig } from '../../test/support/data/rules';
@@ -176,6 +177,27 @@ describe('xdsRuleSource', () => {
       flush();
       const handled = requests.slice(1).map((line) => Number(line.split(' ')[0]));
       expect(handled).toEqual([0, 100, 300, 700, 1500, 2500, 3500, 4500, 5500]);
+    });
+  });
+
+  it.each([
+    ['four times as long as handling it took', 500, 2500],
+    ['10 s at most', 5000, 15_000],
+  ])('pauses after a response for %s', (_, takes, between) => {
+    marbles(({ cold, expectObservable, flush }, scheduler) => {
+      const handled: number[] = [];
+      class SlowState extends SotwState {
+        override handle(): Observable<HandledResponse> {
+          handled.push(scheduler.now());
+          return timer(takes, scheduler).pipe(map(() => ({ event: undefined, reply: this.begin(), delay: 0 })));
+        }
+      }
+      const state = new SlowState({ node: { id: 'node', metadata: {} }, source: '', load: () => EMPTY });
+      const stream = cold('1 99ms '.repeat(700), SENT);
+      const events$ = adsStream(() => stream, state, { settle: SETTLE, scheduler });
+      expectObservable(events$.pipe(ignoreElements())).toBe('');
+      flush();
+      expect(handled.slice(0, 3)).toEqual([0, between, 2 * between]);
     });
   });
 

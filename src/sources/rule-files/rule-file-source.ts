@@ -29,7 +29,7 @@ export interface RuleFileTiming {
 }
 
 /** A change is active within two polls: 2 s, also on file systems without change notification. */
-const TIMING: RuleFileTiming = { poll: 900, hold: 800, quiet: 100 };
+export const TIMING: RuleFileTiming = { poll: 900, hold: 800, quiet: 100 };
 
 const WATCH_ERRORS: Readonly<Record<string, string>> = {
   ENOSPC: 'ENOSPC: fs.inotify.max_user_watches is exhausted',

@@ -159,7 +159,7 @@ export function connectAds(server: AdsServer): ConnectAds {
 }
 
 /** Bounds how much is read of a stream of messages. Returns a function that ends the timer. */
-function pauseFloods(stream: Readable): () => void {
+export function pauseFloods(stream: Readable): () => void {
   let [messages, bytes] = [0, 0];
   let timer: NodeJS.Timeout | undefined;
   function nextWindow() {

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { type ServerHttp2Session, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, createServer } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { status as Code } from '@grpc/grpc-js';
 import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
+import { pauseFloods } from '../../../src/sources/xds/connect-ads';
 import { ruleResource, simpleResource } from '../../support/data/rule-resources';
 import { domainConfig, limit } from '../../support/data/rules';
 import { type XdsRulesOptions, XdsRules } from '../../support/data/xds-rules';
@@ -156,6 +158,29 @@ test('several resources of one domain are rejected, or merged with MERGE_DOMAIN_
   expect((await exchange(session.stream, '2', [wide, first, again])).errorDetail?.message).toBe(
     "resource 'c', descriptors[0].key: duplicate descriptor composite key 'shop.key_*x'. The same key and value are at resource 'a', descriptors[0].key; keep one of the two rules, and nest the rules of both in it.",
   );
+});
+
+test.each([
+  ['20 messages', 'x', 20],
+  ['a mebibyte', 'x'.repeat(100_000), 11],
+])('a stream is not read for 100 ms after %s', async (_, message, count) => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
+  const stream = new PassThrough({ objectMode: true, highWaterMark: 1000 });
+  const stop = pauseFloods(stream);
+  let received = 0;
+  stream.on('data', () => (received += 1));
+  for (let sent = 0; sent < 3 * count; sent += 1) stream.write(message);
+  for (const read of [count, 2 * count]) {
+    await new Promise(setImmediate);
+    expect([received, stream.isPaused()]).toEqual([read, true]);
+    jest.advanceTimersByTime(99);
+    await new Promise(setImmediate);
+    expect(received).toBe(read);
+    jest.advanceTimersByTime(1);
+  }
+  stop();
+  expect(jest.getTimerCount()).toBe(0);
+  jest.useRealTimers();
 });
 
 describe('responses that are loaded in a worker thread', () => {
