@@ -1,6 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import { Server } from 'node:net';
 import { writeVerdict } from '../../src/http/json/json-handler';
+import { unavailableHttp } from '../../src/http/serve-http';
 import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import type { Verdict } from '../../src/limiter/verdict';
@@ -230,6 +231,7 @@ describe('an unknown path or method', () => {
 
   it('is answered with 405 and what is allowed', async () => {
     for (const [method, path, allow] of [
+      ['GET', '/json', 'POST'],
       ['PUT', '/json', 'POST'],
       ['OPTIONS', '/json', 'POST'],
       ['DELETE', '/healthcheck', 'GET, HEAD'],
@@ -240,6 +242,35 @@ describe('an unknown path or method', () => {
     }
     expect(await answerOf('/json', { method: 'HEAD' })).toEqual([405, 'application/json', '']);
   });
+});
+
+it('while no worker is ready, every request is answered with 503 and its connection closed, except /livez', async () => {
+  unhealthy = ['waiting for the first valid rules'];
+  checks = FAILING;
+  const listener = unavailableHttp({
+    // Healthy in itself: there is nothing that could decide.
+    health: () => ({ healthy: true, unhealthy: [...unhealthy] }),
+    checks: () => checks,
+    onRejected: () => undefined,
+    log,
+  });
+  await using _ = { [Symbol.asyncDispose]: () => listener.close() };
+  await listener.listen({ host: '127.0.0.1', port: 0 });
+  const error = { code: 'unavailable', message: 'no worker of this instance is ready; try again later' };
+  const json = JSON.stringify({ error });
+  async function answer(path: string, init?: RequestInit): Promise<unknown[]> {
+    const response = await fetch(`http://127.0.0.1:${listener.address.port}${path}`, init);
+    return [response.status, response.headers.get('connection'), await response.text()];
+  }
+  for (const path of ['/json', '/json?a=b', '/nowhere']) {
+    for (const init of [{ method: 'POST', body: REQUEST }, { method: 'GET' }, { method: 'DELETE' }]) {
+      expect([path, init.method, ...(await answer(path, init))]).toEqual([path, init.method, 503, 'close', json]);
+    }
+  }
+  expect(await answer('/healthcheck', { method: 'POST' })).toEqual([503, 'close', json]);
+  expect(await answer('/healthcheck')).toEqual([503, 'close', 'unhealthy: waiting for the first valid rules']);
+  expect(await answer('/readyz')).toEqual([503, 'close', FAILED_LIST]);
+  expect(await answer('/livez')).toEqual([200, 'close', 'ok']);
 });
 
 describe('a caller that disconnects', () => {
