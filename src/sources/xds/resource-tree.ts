@@ -6,7 +6,7 @@ import type {
 import type { RuleTree } from '../../rules/files/read-rule-trees';
 import type { ProblemLocation, SourceDocument, SourceRange } from '../../rules/files/problems/source-text';
 import { showText } from '../../rules/files/yaml/yaml-tree';
-import type { YamlEntry, YamlList, YamlMap, YamlNode, YamlScalar } from '../../rules/files/yaml/yaml-tree';
+import type { YamlNode, YamlScalar } from '../../rules/files/yaml/yaml-tree';
 import type { Json } from '../../rules/rule-config';
 import { UNIT_NAMES } from '../../rules/unit';
 
@@ -21,7 +21,7 @@ export function resourceTree(resource: RateLimitConfig): RuleTree {
 /** Builds the tree. The offset of a node is its number; its name in messages is the path from the root. */
 class ResourceTree implements RuleTree, SourceDocument {
   readonly file: string;
-  readonly root: YamlMap;
+  readonly root: YamlNode;
   /** By node: its parent. */
   readonly #parents: number[] = [];
   /** By node: the field name or index that leads to it from its parent. */
@@ -29,10 +29,10 @@ class ResourceTree implements RuleTree, SourceDocument {
 
   constructor({ name, domain, descriptors }: RateLimitConfig) {
     this.file = name === '' ? 'a resource without a name' : `resource '${showText(name)}'`;
-    this.root = this.#map(this.#node(-1, ''), (fields) => {
-      fields.text('domain', domain);
-      fields.list('descriptors', descriptors, (at, each) => this.#descriptor(at, each));
-    });
+    this.root = this.#node(
+      this.#add(-1, ''),
+      writtenFields({ domain, descriptors: descriptors.map(writtenDescriptor) }),
+    );
   }
 
   get source(): SourceDocument {
@@ -52,69 +52,27 @@ class ResourceTree implements RuleTree, SourceDocument {
     return this.#pathOf(offset);
   }
 
-  #descriptor(at: number, descriptor: RateLimitDescriptor): YamlMap {
-    return this.#map(at, (fields) => {
-      fields.text('key', descriptor.key);
-      fields.text('value', descriptor.value);
-      fields.flag('shadow_mode', descriptor.shadowMode);
-      fields.flag('quota_mode', descriptor.quotaMode);
-      fields.flag('detailed_metric', descriptor.detailedMetric);
-      const { rateLimit, metadata, descriptors } = descriptor;
-      if (rateLimit !== undefined) fields.add('rate_limit', (inner) => this.#rateLimit(inner, rateLimit));
-      if (metadata !== undefined) fields.add('metadata', (inner) => this.#json(inner, metadata));
-      fields.list('descriptors', descriptors, (inner, each) => this.#descriptor(inner, each));
-    });
-  }
-
-  #rateLimit(
-    at: number,
-    { unit, unitMultiplier, requestsPerUnit, unlimited, name, replaces }: RateLimitPolicy,
-  ): YamlMap {
-    return this.#map(at, (fields) => {
-      // A value that the enum does not define is decoded as its number.
-      const number: number = unit;
-      if (!unlimited || number !== 0) fields.text('unit', UNIT_NAMES[number] ?? String(number));
-      if (unitMultiplier !== 0) {
-        fields.add('unit_multiplier', (inner) => scalar(inner, String(unitMultiplier), true));
-      }
-      if (!unlimited || requestsPerUnit !== 0) {
-        fields.add('requests_per_unit', (inner) => scalar(inner, String(requestsPerUnit), true));
-      }
-      fields.flag('unlimited', unlimited);
-      fields.text('name', name);
-      fields.list('replaces', replaces, (inner, each) => this.#map(inner, (its) => its.text('name', each.name)));
-    });
-  }
-
-  #json(at: number, value: Json): YamlNode {
-    if (typeof value === 'string') return scalar(at, value, false);
-    if (Array.isArray(value)) return this.#list(at, value, (inner, each: Json) => this.#json(inner, each));
-    if (typeof value === 'object' && value !== null) {
-      return this.#map(at, (fields) => {
-        for (const [name, each] of Object.entries(value)) fields.add(name, (inner) => this.#json(inner, each));
-      });
+  #node(at: number, value: Json): YamlNode {
+    const range = { offset: at, end: at + 1 };
+    if (Array.isArray(value)) {
+      return {
+        kind: 'list',
+        items: value.map((each: Json, index) => this.#node(this.#add(at, index), each)),
+        ...range,
+      };
     }
-    return scalar(at, typeof value === 'number' ? numberText(value) : String(value), true);
+    if (typeof value === 'object' && value !== null) {
+      const entries = Object.entries(value).map(([name, each]) => {
+        const inner = this.#add(at, name);
+        return { key: scalar(inner, name), value: this.#node(inner, each) };
+      });
+      return { kind: 'map', entries, ...range };
+    }
+    return scalar(at, value);
   }
 
-  #map(at: number, fill: (fields: MapFields) => void): YamlMap {
-    const entries: YamlEntry[] = [];
-    fill(
-      new MapFields(
-        entries,
-        (step) => this.#node(at, step),
-        (inner, items, of) => this.#list(inner, items, of),
-      ),
-    );
-    return { kind: 'map', entries, offset: at, end: at + 1 };
-  }
-
-  #list<T>(at: number, items: readonly T[], nodeOf: (at: number, item: T) => YamlNode): YamlList {
-    const nodes = items.map((item, index) => nodeOf(this.#node(at, index), item));
-    return { kind: 'list', items: nodes, offset: at, end: at + 1 };
-  }
-
-  #node(parent: number, step: string | number): number {
+  /** @returns the number of a new node */
+  #add(parent: number, step: string | number): number {
     this.#parents.push(parent);
     return this.#steps.push(step) - 1;
   }
@@ -129,42 +87,46 @@ class ResourceTree implements RuleTree, SourceDocument {
   }
 }
 
-/** The fields of a map that is being built. */
-class MapFields {
-  readonly #entries: YamlEntry[];
-  readonly #node: (step: string) => number;
-  readonly #listOf: <T>(at: number, items: readonly T[], of: (at: number, item: T) => YamlNode) => YamlList;
-
-  constructor(
-    entries: YamlEntry[],
-    node: (step: string) => number,
-    listOf: <T>(at: number, items: readonly T[], of: (at: number, item: T) => YamlNode) => YamlList,
-  ) {
-    this.#entries = entries;
-    this.#node = node;
-    this.#listOf = listOf;
-  }
-
-  add(name: string, nodeOf: (at: number) => YamlNode): void {
-    const at = this.#node(name);
-    this.#entries.push({ key: scalar(at, name, false), value: nodeOf(at) });
-  }
-
-  text(name: string, value: string): void {
-    if (value !== '') this.add(name, (at) => scalar(at, value, false));
-  }
-
-  flag(name: string, value: boolean): void {
-    if (value) this.add(name, (at) => scalar(at, 'true', true));
-  }
-
-  list<T>(name: string, items: readonly T[], of: (at: number, item: T) => YamlNode): void {
-    if (items.length > 0) this.add(name, (at) => this.#listOf(at, items, of));
-  }
+/** A descriptor as it is written in a file. */
+function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...modes }: RateLimitDescriptor): Json {
+  return writtenFields({
+    key,
+    value,
+    shadow_mode: modes.shadowMode,
+    quota_mode: modes.quotaMode,
+    detailed_metric: modes.detailedMetric,
+    rate_limit: rateLimit && writtenLimit(rateLimit),
+    metadata,
+    descriptors: descriptors.map(writtenDescriptor),
+  });
 }
 
-function scalar(offset: number, text: string, plain: boolean): YamlScalar {
-  return { kind: 'scalar', text, plain, tag: undefined, offset, end: offset + 1 };
+function writtenLimit({ unit, unitMultiplier, requestsPerUnit, unlimited, name, replaces }: RateLimitPolicy): Json {
+  // A value that the enum does not define is decoded as its number.
+  const number: number = unit;
+  return writtenFields({
+    unit: unlimited && number === 0 ? undefined : (UNIT_NAMES[number] ?? String(number)),
+    unit_multiplier: unitMultiplier === 0 ? undefined : unitMultiplier,
+    requests_per_unit: unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
+    unlimited,
+    name,
+    replaces: replaces.map((each) => writtenFields({ name: each.name })),
+  });
+}
+
+/** Omits the fields that have their default values. */
+function writtenFields(fields: Readonly<Record<string, Json | undefined>>): Json {
+  const written: Record<string, Json> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    const isEmpty = Array.isArray(value) && value.length === 0;
+    if (value !== undefined && value !== '' && value !== false && !isEmpty) written[name] = value;
+  }
+  return written;
+}
+
+function scalar(offset: number, value: string | number | boolean | null): YamlScalar {
+  const text = typeof value === 'number' ? numberText(value) : String(value);
+  return { kind: 'scalar', text, plain: typeof value !== 'string', tag: undefined, offset, end: offset + 1 };
 }
 
 /** Formats a number as in YAML, which has its own notation for NaN and the infinities. */

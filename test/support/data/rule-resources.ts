@@ -26,6 +26,8 @@ function descriptorOf({ rateLimit, descriptors, ...rule }: RuleConfig): RateLimi
   const policy = rateLimit && {
     ...rateLimit,
     unit: RateLimitUnit[rateLimit.unit ?? 'UNKNOWN'],
+    // As servers leave it out, too.
+    unitMultiplier: rateLimit.unitMultiplier === 1 ? 0 : rateLimit.unitMultiplier,
     replaces: rateLimit.replaces.map((name) => ({ name })),
   };
   return { ...rule, rateLimit: policy, descriptors: descriptors.map(descriptorOf) };
