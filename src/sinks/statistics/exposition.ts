@@ -4,7 +4,7 @@ import type { Statistics } from '../../statistics/statistics';
 import { NO_TAGS, type Tags, joinTags } from '../../statistics/tags';
 import type { Timer } from '../../statistics/timer';
 import type { Mapper, Mapping, StatisticType } from './mapping';
-import { Family, type FamilyType, NumberSeries, labelText, metricName, timerSeries } from './series';
+import { Family, type FamilyType, NumberSeries, TimerSeries, labelText, metricName } from './series';
 
 export interface ExpositionOptions {
   readonly statistics: Statistics;
@@ -124,7 +124,7 @@ export class Exposition {
     const observer = mapping?.observer ?? mapper.unmapped;
     const scale = mapping?.scale ?? 1;
     this.#family(metric, observer.kind, help)
-      ?.seriesOf(labels, () => timerSeries({ metric, labels, observer, scale, now }))
+      ?.seriesOf(labels, () => new TimerSeries({ metric, labels, observer, scale, now }))
       .readFrom(timer);
   }
 

@@ -105,34 +105,41 @@ export class NumberSeries implements Series {
   }
 }
 
-export interface TimerSeriesOptions<Kind extends Observer = Observer> {
+export interface TimerSeriesOptions {
   readonly metric: string;
   /** Without braces; empty when there are none. */
   readonly labels: string;
-  readonly observer: Kind;
+  readonly observer: Observer;
   /** Factor from milliseconds to the unit of the metric. */
   readonly scale: number;
   /** Monotonic time in milliseconds. */
   readonly now: () => number;
 }
 
-export function timerSeries(options: TimerSeriesOptions): TimerSeries {
-  const { observer } = options;
-  return observer.kind === 'histogram'
-    ? new HistogramSeries({ ...options, observer })
-    : new SummarySeries({ ...options, observer });
+/** Where durations are, as buckets or quantiles. */
+interface Distribution {
+  /** Of durations in milliseconds. */
+  add(values: Float64Array, count: number): void;
+  /** The name's suffix, one more label, and the value of each line. */
+  lines(): readonly (readonly [suffix: string, label: string, value: number])[];
 }
 
 /** A histogram or summary of the durations of all timers that are mapped to it. */
-abstract class TimerSeries implements Series, SampleRecorder {
-  readonly #options: Omit<TimerSeriesOptions, 'observer'>;
+export class TimerSeries implements Series, SampleRecorder {
+  readonly lines: number;
+  readonly #options: TimerSeriesOptions;
+  readonly #distribution: Distribution;
   readonly #timers: Timer[] = [];
-  protected count = 0;
+  #count = 0;
   /** In the unit of the metric. */
-  protected sum = 0;
+  #sum = 0;
 
-  constructor(options: Omit<TimerSeriesOptions, 'observer'>) {
+  constructor(options: TimerSeriesOptions) {
+    const { observer, scale, now } = options;
     this.#options = options;
+    this.#distribution =
+      observer.kind === 'histogram' ? new Buckets(observer, scale) : new Quantiles(observer, scale, now);
+    this.lines = this.#distribution.lines().length + 2;
   }
 
   readFrom(timer: Timer): void {
@@ -140,37 +147,34 @@ abstract class TimerSeries implements Series, SampleRecorder {
     timer.addRecorder(this);
   }
 
+  add(values: Float64Array, count: number): void {
+    this.#distribution.add(values, count);
+    for (let at = 0; at < count; at += 1) this.#sum += (values[at] as number) * this.#options.scale;
+    this.#count += count;
+  }
+
   write(): string {
     for (const timer of this.#timers) timer.flush();
     const { metric, labels } = this.#options;
-    const suffix = labels === '' ? '' : `{${labels}}`;
-    return `${this.writeSamples()}${metric}_sum${suffix} ${numberText(this.sum)}\n${metric}_count${suffix} ${this.count}\n`;
-  }
-
-  abstract readonly lines: number;
-  abstract add(values: Float64Array, count: number): void;
-  protected abstract writeSamples(): string;
-
-  /** The line of a bucket or quantile, with one more label. */
-  protected line(suffix: string, label: string, value: number): string {
-    const { metric, labels } = this.#options;
-    return `${metric}${suffix}{${labels}${labels === '' ? '' : ','}${label}} ${numberText(value)}\n`;
+    const [before, suffix] = labels === '' ? ['', ''] : [`${labels},`, `{${labels}}`];
+    let text = '';
+    for (const [part, label, value] of this.#distribution.lines()) {
+      text += `${metric}${part}{${before}${label}} ${numberText(value)}\n`;
+    }
+    return `${text}${metric}_sum${suffix} ${numberText(this.#sum)}\n${metric}_count${suffix} ${this.#count}\n`;
   }
 }
 
-class HistogramSeries extends TimerSeries {
-  readonly lines: number;
+class Buckets implements Distribution {
   readonly #bounds: readonly number[];
   readonly #scale: number;
-  /** The number of samples in each bucket, not cumulative; the last bucket is that above all bounds. */
+  /** The number of samples in each bucket, not cumulative. */
   readonly #counts: Float64Array;
 
-  constructor(options: TimerSeriesOptions<HistogramObserver>) {
-    super(options);
-    this.#bounds = options.observer.buckets;
-    this.#scale = options.scale;
-    this.#counts = new Float64Array(this.#bounds.length + 1);
-    this.lines = this.#bounds.length + 3;
+  constructor({ buckets }: HistogramObserver, scale: number) {
+    this.#bounds = [...buckets, Infinity];
+    this.#scale = scale;
+    this.#counts = new Float64Array(this.#bounds.length);
   }
 
   add(values: Float64Array, count: number): void {
@@ -178,66 +182,58 @@ class HistogramSeries extends TimerSeries {
     for (let at = 0; at < count; at += 1) {
       const value = (values[at] as number) * scale;
       let bucket = 0;
-      while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket += 1;
+      while (value > (bounds[bucket] as number)) bucket += 1;
       counts[bucket] = (counts[bucket] as number) + 1;
-      this.sum += value;
     }
-    this.count += count;
   }
 
-  protected writeSamples(): string {
-    let text = '';
+  lines() {
     let cumulative = 0;
-    for (const [index, bound] of [...this.#bounds, Infinity].entries()) {
+    return this.#bounds.map((bound, index) => {
       cumulative += this.#counts[index] as number;
-      text += this.line('_bucket', `le="${numberText(bound)}"`, cumulative);
-    }
-    return text;
+      return ['_bucket', `le="${numberText(bound)}"`, cumulative] as const;
+    });
   }
 }
 
 /** The window of the quantiles advances in steps of this part of it. */
 const STEPS = 5;
 
-/** Quantiles over a sliding window; count and sum over the lifetime of the process. */
-class SummarySeries extends TimerSeries {
-  readonly lines: number;
-  readonly #options: TimerSeriesOptions<SummaryObserver>;
+/** Quantiles over a sliding window. */
+class Quantiles implements Distribution {
+  readonly #quantiles: readonly number[];
+  readonly #scale: number;
+  readonly #now: () => number;
   readonly #sketches = Array.from({ length: STEPS }, () => new QuantileSketch());
   readonly #stepLength: number;
   #current = 0;
   #stepEnd: number;
 
-  constructor(options: TimerSeriesOptions<SummaryObserver>) {
-    super(options);
-    this.#options = options;
-    const { quantiles, maxAge } = options.observer;
+  constructor({ quantiles, maxAge }: SummaryObserver, scale: number, now: () => number) {
+    this.#quantiles = quantiles;
+    this.#scale = scale;
+    this.#now = now;
     this.#stepLength = maxAge / STEPS;
-    this.#stepEnd = options.now() + this.#stepLength;
-    this.lines = quantiles.length + 2;
+    this.#stepEnd = now() + this.#stepLength;
   }
 
   add(values: Float64Array, count: number): void {
     this.#advance();
     this.#sketches[this.#current]?.add(values, count);
-    const { scale } = this.#options;
-    for (let at = 0; at < count; at += 1) this.sum += (values[at] as number) * scale;
-    this.count += count;
   }
 
   /** NaN for all quantiles when the window has no samples. */
-  protected writeSamples(): string {
+  lines() {
     this.#advance();
     const all = new QuantileSketch();
     for (const sketch of this.#sketches) all.merge(sketch);
-    const { observer, scale } = this.#options;
-    return observer.quantiles
-      .map((share) => this.line('', `quantile="${numberText(share)}"`, all.quantile(share) * scale))
-      .join('');
+    return this.#quantiles.map((share) => {
+      return ['', `quantile="${numberText(share)}"`, all.quantile(share) * this.#scale] as const;
+    });
   }
 
   #advance(): void {
-    const overdue = this.#options.now() - this.#stepEnd;
+    const overdue = this.#now() - this.#stepEnd;
     if (overdue < 0) return;
     const steps = Math.floor(overdue / this.#stepLength) + 1;
     this.#stepEnd += steps * this.#stepLength;
