@@ -2,28 +2,13 @@ import { windowStart } from '../../limiter/cache-key';
 import { type CounterOperation, LARGEST_COUNT, guardedHits } from '../../limiter/counter-operation';
 import { tableKey } from '../../text/table-key';
 
-/** The time to live of new keys in seconds: the window's length plus a random part, so that keys do not all expire together. */
-export class Expiry {
-  readonly #jitterMaxSeconds: number;
-
-  /** @param jitterMaxSeconds exclusive upper bound of the random part: EXPIRATION_JITTER_MAX_SECONDS */
-  constructor(jitterMaxSeconds: number) {
-    this.#jitterMaxSeconds = jitterMaxSeconds;
-  }
-
-  of(windowSeconds: number): number {
-    return windowSeconds + this.randomPart();
-  }
-
-  /** The exclusive bound of random parts, at least 1. */
-  get bound(): number {
-    return Math.max(1, this.#jitterMaxSeconds);
-  }
-
-  /** A random part in seconds. */
-  randomPart(): number {
-    return Math.floor(Math.random() * this.#jitterMaxSeconds);
-  }
+/**
+ * The random part of a new key's time to live, in seconds, so that keys do not all expire together.
+ *
+ * @param jitter its exclusive upper bound: EXPIRATION_JITTER_MAX_SECONDS
+ */
+export function randomPart(jitter: number): number {
+  return Math.floor(Math.random() * jitter);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
-import { type Expiry, type Step, decideGuards, readsOf, secondsLeft } from '../counting';
+import { type Step, decideGuards, readsOf, secondsLeft, randomPart } from '../counting';
 import type { Connection } from './connection';
 import { isReply, notAnInteger, replyCode } from './store-error';
 
@@ -50,7 +50,8 @@ export function areCounts(results: readonly unknown[]): results is readonly numb
 }
 
 export interface CommandOptions {
-  readonly expiry: Expiry;
+  /** EXPIRATION_JITTER_MAX_SECONDS */
+  readonly jitter: number;
   /** The slots of the keys are being imported by this node (ASK redirect): each command is preceded by ASKING. */
   readonly isAsking: boolean;
 }
@@ -76,12 +77,12 @@ export async function countByCommands(
 async function applySteps(
   connection: Connection,
   steps: readonly Step[],
-  { expiry, isAsking }: CommandOptions,
+  { jitter, isAsking }: CommandOptions,
 ): Promise<readonly StepResult[]> {
   const send = commandsOn(connection, isAsking);
   const results: StepResult[] = [];
   for (const run of runsOf(steps)) {
-    const pending = connection.inOneWrite(() => run.map((step) => apply(send, step, expiry)));
+    const pending = connection.inOneWrite(() => run.map((step) => apply(send, step, jitter)));
     for (const result of await Promise.all(pending)) results.push(result);
   }
   return results;
@@ -99,19 +100,19 @@ function runsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
   return runs;
 }
 
-function apply(send: SendCommand, step: Step, expiry: Expiry): Promise<StepResult> {
-  if (step.hits < 0) return subtract(send, step, expiry);
-  return step.hits === 0 ? send('GET', step.key).then(readResult) : add(send, step, expiry);
+function apply(send: SendCommand, step: Step, jitter: number): Promise<StepResult> {
+  if (step.hits < 0) return subtract(send, step, jitter);
+  return step.hits === 0 ? send('GET', step.key).then(readResult) : add(send, step, jitter);
 }
 
-async function add(send: SendCommand, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {
+async function add(send: SendCommand, { key, hits, windowSeconds }: Step, jitter: number): Promise<StepResult> {
   const [reply, timeToLive] = await Promise.all([send('INCRBY', key, String(hits)), send('TTL', key)]);
   // The value, which another program has written, and its sum with the hits are beyond 2^53 − 1.
   const isOverflow = isReply(reply) && reply.message.includes('would overflow');
   // A key that cannot be counted on is not a counter: with an expiry, the data of another program would be removed.
   const isCounter = isOverflow || typeof reply === 'number';
   const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(windowSeconds);
-  if (isCounter && expiresEarly) await send('EXPIRE', key, String(expiry.of(windowSeconds)));
+  if (isCounter && expiresEarly) await send('EXPIRE', key, String(windowSeconds + randomPart(jitter)));
   if (isOverflow) return LARGEST_COUNT;
   // A count that has passed 2^53 − 1 is set back to it. Additions of other processes in between are not lost, because they leave it
   // there, too; and no process reads less. If the server rejects the command, the larger value stays, and counts 2^53 − 1.
@@ -121,13 +122,13 @@ async function add(send: SendCommand, { key, hits, windowSeconds }: Step, expiry
   return stepResult(reply);
 }
 
-async function subtract(send: SendCommand, { key, hits, windowSeconds }: Step, expiry: Expiry): Promise<StepResult> {
+async function subtract(send: SendCommand, { key, hits, windowSeconds }: Step, jitter: number): Promise<StepResult> {
   const stored = readResult(await send('GET', key));
   if (typeof stored !== 'number' || stored === 0) return stored;
   const left = stepResult(await send('DECRBY', key, String(Math.min(-hits, stored))));
   if (typeof left !== 'number' || left >= 0) return left;
   // Another process subtracted at the same time, or the key expired between the two commands: back to 0.
-  return add(send, { key, hits: -left, windowSeconds }, expiry);
+  return add(send, { key, hits: -left, windowSeconds }, jitter);
 }
 
 export interface CommandRunner {
@@ -148,14 +149,14 @@ export interface CommandRunner {
  */
 export function counterAdministration(
   storeOf: (counter: CounterKey) => CommandRunner,
-  expiry: Expiry,
+  jitter: number,
 ): CounterAdministration {
   /** @returns the counter before the change */
   function change({ key, windowSeconds }: CounterKey, count: number | undefined): Promise<StoredCounter> {
     return storeOf({ key, windowSeconds }).run(key, async (send) => {
       const before = await read(send, key, MENDED);
       if (count === undefined) checked(await send('DEL', key));
-      else await set(send, key, { count: String(count), expiry: String(expiry.of(windowSeconds)) });
+      else await set(send, key, { count: String(count), expiry: String(windowSeconds + randomPart(jitter)) });
       return before;
     });
   }

@@ -1,5 +1,5 @@
 import type { CounterOperation } from '../../../limiter/counter-operation';
-import { type Expiry, type Step, groupLength, secondsLeft } from '../counting';
+import { type Step, groupLength, secondsLeft, randomPart } from '../counting';
 import type { Connection } from './connection';
 import { isReply } from './store-error';
 import { type CommandOptions, type GroupResult, areCounts, asking, countByCommands, stepResult } from './commands';
@@ -92,13 +92,13 @@ interface ScriptCall {
   readonly examined: readonly Step[];
 }
 
-function scriptCall(group: readonly CounterOperation[], { expiry, known }: CountOptions): ScriptCall {
+function scriptCall(group: readonly CounterOperation[], { jitter, known }: CountOptions): ScriptCall {
   if (group.some(({ guard }) => guard !== undefined)) {
-    return { script: GUARDED_COUNT, steps: group, argument: guardedCountArgument(group, expiry), examined: [] };
+    return { script: GUARDED_COUNT, steps: group, argument: guardedCountArgument(group, jitter), examined: [] };
   }
   known.forgetOld();
   const examined: Step[] = [];
-  let json = `[${expiry.bound},${expiry.randomPart()}`;
+  let json = `[${Math.max(1, jitter)},${randomPart(jitter)}`;
   let run: Step | undefined;
   let isRunKnown = false;
   for (let index = 0; index < group.length; index += 1) {
@@ -113,10 +113,10 @@ function scriptCall(group: readonly CounterOperation[], { expiry, known }: Count
   return { script: COUNT, steps: group, argument: `${json}]`, examined };
 }
 
-function guardedCountArgument(operations: readonly CounterOperation[], expiry: Expiry): string {
+function guardedCountArgument(operations: readonly CounterOperation[], jitter: number): string {
   const steps = operations.map(({ hits, windowSeconds, limit }, index) => {
     const group = groupLength(operations, index);
-    return `"${hits}",${expiry.of(windowSeconds)},${secondsLeft(windowSeconds)},${limit},${group}`;
+    return `"${hits}",${windowSeconds + randomPart(jitter)},${secondsLeft(windowSeconds)},${limit},${group}`;
   });
   return `[${steps.join()}]`;
 }

@@ -4,7 +4,6 @@ import type { DecisionError } from '../../../limiter/decision-error';
 import type { Backoff } from '../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
-import { Expiry } from '../counting';
 import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
 import { type Connection, type ConnectionOptions, connect } from './connection';
@@ -82,7 +81,7 @@ export class Instance {
     this.deployment = deployment;
     this.queryTimeout = Math.min(options.timeout || QUERY_TIMEOUT, QUERY_TIMEOUT);
     this.countOptions = {
-      expiry: new Expiry(expirationJitterMaxSeconds),
+      jitter: expirationJitterMaxSeconds,
       known: new KnownExpiries(),
       isAsking: false,
     };

@@ -12,7 +12,6 @@ import {
 } from 'rxjs';
 import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { Counters } from '../../../streams/ports/counters';
-import { Expiry } from '../counting';
 import { storeTls } from '../tls-material';
 import { counterAdministration } from './commands';
 import type { KvstoreOptions } from './deployment';
@@ -64,7 +63,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
   }
 
   return {
-    ...counterAdministration(storeOf, new Expiry(store.expirationJitterMaxSeconds)),
+    ...counterAdministration(storeOf, store.expirationJitterMaxSeconds),
     laneOf: (operation) => storeOf(operation).laneOf(operation),
     connected$: combineLatest(stores.map(({ connected$ }) => connected$)).pipe(
       map((states) => !states.includes(false)),

@@ -8,7 +8,7 @@ import { BREAKER_OPEN } from '../../../streams/store-faults';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
-import { type Expiry, decideGuards } from '../counting';
+import { decideGuards, randomPart } from '../counting';
 import { parseServer } from '../server-address';
 import {
   type StoredValue,
@@ -31,7 +31,8 @@ const MAX_ROUNDS = 3;
 export interface NodeContext extends Omit<ConnectionContext, 'server'> {
   /** How long a pipeline window gathers, in milliseconds. */
   readonly span: number;
-  readonly expiry: Expiry;
+  /** EXPIRATION_JITTER_MAX_SECONDS */
+  readonly jitter: number;
   readonly statistics: PlaincacheStatistics;
   readonly instance: CounterInstance;
   readonly log: Log;
@@ -133,7 +134,7 @@ export class Node implements CounterLane {
   async #apply(batch: readonly CounterOperation[], subscriber: Subscriber<readonly Count[]>): Promise<void> {
     const wires = batch.map(({ key }) => wireKey(key));
     const stored = await this.#read(new Set(wires));
-    const { counts, commands } = planBatch(batch, { wires, stored }, this.#context.expiry);
+    const { counts, commands } = planBatch(batch, { wires, stored }, this.#context.jitter);
     subscriber.next(counts);
     await this.#write(commands);
     subscriber.complete();
@@ -249,7 +250,7 @@ interface KeyState {
  * Decides a batch on counts that were read, as if its operations were applied one after the other: the counts after them, and the
  * commands that the server still has to execute. Subtracting creates no key; a counter saturates at 2^53 − 1.
  */
-function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchKeys, expiry: Expiry): BatchPlan {
+function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchKeys, jitter: number): BatchPlan {
   const operations = batch.some(({ guard }) => guard !== undefined)
     ? decideGuards(
         batch,
@@ -272,7 +273,7 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
       state.addition = undefined;
     } else if (added > 0 && state.addition !== undefined) state.addition.hits += added;
     else if (added > 0) {
-      const addition = { kind: 'incr', key: wire, hits: added, lifetime: expiry.of(windowSeconds) } as const;
+      const addition = { kind: 'incr', key: wire, hits: added, lifetime: windowSeconds + randomPart(jitter) } as const;
       commands.push((state.addition = addition));
     }
     return state.count;
@@ -280,31 +281,23 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
   return { counts, commands };
 }
 
-/** The statistics of the store, with the names of the Go service, and the hits that it could not count. */
+const COUNTERS = [
+  ...['keys_requested', 'keys_found', 'dropped_hits', 'multiget.__code=success', 'multiget.__code=error'],
+  ...['increment.__code=success', 'increment.__code=miss', 'increment.__code=error'],
+  ...['add.__code=success', 'add.__code=not_stored', 'add.__code=error'],
+];
+
+/**
+ * The statistics of the store, with the names of the Go service, which does not count subtractions; and the hits that it could not
+ * count.
+ */
 export class PlaincacheStatistics {
   readonly #statistics: Statistics;
-  readonly #keysRequested: Counter;
-  readonly #keysFound: Counter;
-  readonly #droppedHits: Counter;
-  /** By command and outcome; the Go service does not count subtractions. */
-  readonly #outcomes: ReadonlyMap<string, ReadonlyMap<string, Counter>>;
+  readonly #counters: ReadonlyMap<string, Counter>;
 
   constructor(statistics: Statistics) {
     this.#statistics = statistics;
-    function counter(name: string): Counter {
-      return statistics.counter(`ratelimit.memcache.${name}`);
-    }
-    function outcomes(name: string, ...codes: readonly string[]): ReadonlyMap<string, Counter> {
-      return new Map(codes.map((code) => [code, counter(`${name}.__code=${code}`)]));
-    }
-    this.#keysRequested = counter('keys_requested');
-    this.#keysFound = counter('keys_found');
-    this.#droppedHits = counter('dropped_hits');
-    this.#outcomes = new Map([
-      ['get', outcomes('multiget', 'success', 'error')],
-      ['incr', outcomes('increment', 'success', 'miss', 'error')],
-      ['add', outcomes('add', 'success', 'not_stored', 'error')],
-    ]);
+    this.#counters = new Map(COUNTERS.map((name) => [name, statistics.counter(`ratelimit.memcache.${name}`)]));
   }
 
   showAway(server: string, isAway: () => boolean): void {
@@ -313,23 +306,26 @@ export class PlaincacheStatistics {
 
   /** @param found the keys whose values have arrived, in a read that failed as well */
   read(code: 'success' | 'error', { requested, found }: { readonly requested: number; readonly found: number }): void {
-    this.#keysRequested.add(requested);
-    this.#keysFound.add(found);
-    this.#outcomes.get('get')?.get(code)?.add(1);
+    this.#add('keys_requested', requested);
+    this.#add('keys_found', found);
+    this.#add(`multiget.__code=${code}`);
   }
 
   /** @param outcome undefined: the connection failed before the reply */
   wrote(command: WriteCommand, outcome: WriteOutcome | undefined): void {
     const isError = outcome === undefined || outcome instanceof Error;
     if (isError) this.dropped(command);
-    this.#outcomes
-      .get(command.kind)
-      ?.get(isError ? 'error' : outcome)
-      ?.add(1);
+    if (command.kind !== 'decr') {
+      this.#add(`${command.kind === 'incr' ? 'increment' : 'add'}.__code=${isError ? 'error' : outcome}`);
+    }
   }
 
   /** Hits that were not sent, or perhaps not counted. */
   dropped({ kind, hits }: WriteCommand): void {
-    if (kind !== 'decr') this.#droppedHits.add(hits);
+    if (kind !== 'decr') this.#add('dropped_hits', hits);
+  }
+
+  #add(name: string, count = 1): void {
+    this.#counters.get(name)?.add(count);
   }
 }

@@ -20,8 +20,8 @@ import type { Statistics } from '../../../statistics/statistics';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
-import { Expiry } from '../counting';
 import { ConditionLog } from '../../../streams/condition-log';
+import { randomPart } from '../counting';
 import { type StoreTlsFiles, storeTls } from '../tls-material';
 import {
   type ReadCounter,
@@ -82,7 +82,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
     tls,
     timeout: options.timeout ?? TIMEOUT,
     span: options.windowSpan,
-    expiry: new Expiry(options.expirationJitterMaxSeconds),
+    jitter: options.expirationJitterMaxSeconds,
     statistics: new PlaincacheStatistics(statistics),
     instance: { lanesAtOnce: Infinity },
     log,
@@ -108,7 +108,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
   return {
     ...counterAdministration(
       (key) => (nodes$.value.length === 0 ? undefined : selectNode(key, nodes$.value)),
-      context.expiry,
+      context.jitter,
     ),
     laneOf: (operation) => laneOf(operation, nodes$.value),
     connected$: nodes$.pipe(switchMap(anyIsUp), distinctUntilChanged()),
@@ -159,7 +159,7 @@ function anyIsUp(nodes: readonly Node[]): Observable<boolean> {
 const NOTHING: StoredCounter = { count: 0, timeToLive: null };
 
 /** Administers counters between the batches of their servers. @param nodeOf undefined while the servers are not known */
-function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, expiry: Expiry): CounterAdministration {
+function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, jitter: number): CounterAdministration {
   async function administer<T>(
     { key }: CounterKey,
     run: (connection: Connection, wire: WireKey) => Promise<T>,
@@ -175,7 +175,7 @@ function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, expir
       const before = await read(connection, key);
       const timeToLive = before?.timeToLive ?? null;
       // The expiry is sent in whole seconds, and one is added to it.
-      const lifetime = timeToLive === null ? expiry.of(counter.windowSeconds) : Math.max(1, timeToLive - 1);
+      const lifetime = timeToLive === null ? counter.windowSeconds + randomPart(jitter) : Math.max(1, timeToLive - 1);
       const cause = await connection.write(count === undefined ? remove(key) : set(key, count, lifetime));
       if (cause === true) return counterOf(before);
       throw new DecisionError('store_failed', 'a memcached server rejected the change', { cause });
