@@ -1,11 +1,12 @@
-import { type Mapping, type MappingTable, type SummaryObserver, globPattern } from './mapping';
+import { type Mapping, type MappingTable, type Observer, globPattern } from './mapping';
 
 /** The buckets of a histogram that specifies none: the default of every Prometheus client library, in seconds. */
-export const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** The summary of a timer that specifies nothing else. */
-export const DEFAULT_SUMMARY: SummaryObserver = {
+export const DEFAULT_SUMMARY: Observer = {
   kind: 'summary',
+  buckets: DEFAULT_BUCKETS,
   quantiles: [0.5, 0.9, 0.99],
   maxAge: 10 * 60_000,
 };
@@ -64,6 +65,7 @@ function serviceMappings(asMilliseconds: boolean): readonly Mapping[] {
       }),
       type: 'observer',
       observer: {
+        ...DEFAULT_SUMMARY,
         kind: 'histogram',
         buckets: asMilliseconds ? RESPONSE_TIME_BUCKETS.map((bound) => bound * 1000) : RESPONSE_TIME_BUCKETS,
       },

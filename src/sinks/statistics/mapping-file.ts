@@ -1,7 +1,7 @@
 import { parse } from 'yaml';
 import { parseNanoseconds } from '../../settings/values/duration';
 import { messageOf } from '../../text/thrown';
-import { DEFAULT_BUCKETS, DEFAULT_SUMMARY } from './built-in-mapping';
+import { DEFAULT_SUMMARY } from './built-in-mapping';
 import {
   type Mapping,
   type MappingTable,
@@ -33,20 +33,10 @@ const MAPPING_KEYS = [
   ...['match', 'match_type', 'match_metric_type', 'name', 'labels', 'help', 'action', 'scale', 'honor_labels', 'ttl'],
 ];
 
-/** The options of timers for both kinds of observer, since a mapping may inherit the one and change the other. */
-interface ObserverOptions {
-  readonly kind: Observer['kind'];
-  readonly buckets: readonly number[];
-  readonly quantiles: readonly number[];
-  readonly maxAge: number;
-}
-
-const DEFAULT_OBSERVER_OPTIONS: ObserverOptions = { ...DEFAULT_SUMMARY, buckets: DEFAULT_BUCKETS };
-
 /** What the mappings of a file inherit from its `defaults`. */
 interface Defaults {
   readonly isRegex: boolean;
-  readonly observer: ObserverOptions;
+  readonly observer: Observer;
 }
 
 /**
@@ -62,7 +52,7 @@ export function readMappingFile(text: string): MappingFile {
   map.allowOnly(DEFAULT_KEYS);
   const defaults = {
     isRegex: map.choice('match_type', ['glob', 'regex']) === 'regex',
-    observer: readObserverOptions(map, DEFAULT_OBSERVER_OPTIONS),
+    observer: readObserver(map, DEFAULT_SUMMARY),
   };
   const mappings = root.maps('mappings').map((each) => readMapping(each, defaults));
   const warnings = mappings.filter(({ isDropped }) => !isDropped).flatMap(referenceWarnings);
@@ -71,7 +61,7 @@ export function readMappingFile(text: string): MappingFile {
   }
   return {
     mappings,
-    unmapped: observerOf(defaults.observer),
+    unmapped: defaults.observer,
     isMostSpecificFirst: map.boolean('glob_disable_ordering'),
     warnings,
   };
@@ -104,7 +94,7 @@ function readMapping(map: FileMap, defaults: Defaults): Mapping {
   const name = map.string('name') ?? '';
   if (!isDropped && name === '') map.fail(`the mapping for ${match} requires name`);
   if (name !== '' && !METRIC_NAME.test(name)) map.fail(`${name} is not a valid metric name`);
-  const observer = observerOf(readObserverOptions(map, defaults.observer));
+  const observer = readObserver(map, defaults.observer);
   const type = map.choice('match_metric_type', Object.keys(TYPES));
   return {
     match: isRegex ? readRegex(map, match) : readGlob(map, match),
@@ -148,12 +138,8 @@ function readLabels(map: FileMap, observer: Observer): Readonly<Record<string, s
   return labels;
 }
 
-function observerOf({ kind, buckets, quantiles, maxAge }: ObserverOptions): Observer {
-  return kind === 'histogram' ? { kind, buckets } : { kind, quantiles, maxAge };
-}
-
 /** Reads the options in their present form, or in the older one directly in the map; what is absent is inherited. */
-function readObserverOptions(map: FileMap, inherited: ObserverOptions): ObserverOptions {
+function readObserver(map: FileMap, inherited: Observer): Observer {
   const kinds = ['histogram', 'summary'] as const;
   const histogram = map.map('histogram_options');
   histogram.allowOnly(['buckets', 'native_histogram_bucket_factor', 'native_histogram_max_buckets']);

@@ -2,22 +2,16 @@ import { type Pattern, type PatternMatch, compileRe2 } from './re2';
 
 export type StatisticType = 'counter' | 'gauge' | 'observer';
 
-export interface HistogramObserver {
-  readonly kind: 'histogram';
+/** What a timer is mapped to, with the options of both kinds: a mapping may inherit the one and change the other. */
+export interface Observer {
+  readonly kind: 'histogram' | 'summary';
   /** Upper bounds in the unit of the metric, ascending, without the infinite one. */
   readonly buckets: readonly number[];
-}
-
-export interface SummaryObserver {
-  readonly kind: 'summary';
   /** Each from 0 to 1. */
   readonly quantiles: readonly number[];
   /** Milliseconds that a sample counts towards the quantiles. */
   readonly maxAge: number;
 }
-
-/** The kind of metric that a timer is mapped to. */
-export type Observer = HistogramObserver | SummaryObserver;
 
 /** One mapping of a mapping file in the statsd exporter's format. */
 export interface Mapping {

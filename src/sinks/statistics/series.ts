@@ -3,7 +3,7 @@ import { QuantileSketch } from '../../statistics/quantile-sketch';
 import type { Tags } from '../../statistics/tags';
 import type { SampleRecorder, Timer } from '../../statistics/timer';
 import { plainNumber } from '../../text/plain-number';
-import type { HistogramObserver, Observer, SummaryObserver } from './mapping';
+import type { Observer } from './mapping';
 
 /** A valid Prometheus metric name: other characters become `_`, and a leading digit is prefixed with `_`. */
 export function metricName(name: string): string {
@@ -171,7 +171,7 @@ class Buckets implements Distribution {
   /** The number of samples in each bucket, not cumulative. */
   readonly #counts: Float64Array;
 
-  constructor({ buckets }: HistogramObserver, scale: number) {
+  constructor({ buckets }: Observer, scale: number) {
     this.#bounds = [...buckets, Infinity];
     this.#scale = scale;
     this.#counts = new Float64Array(this.#bounds.length);
@@ -209,7 +209,7 @@ class Quantiles implements Distribution {
   #current = 0;
   #stepEnd: number;
 
-  constructor({ quantiles, maxAge }: SummaryObserver, scale: number, now: () => number) {
+  constructor({ quantiles, maxAge }: Observer, scale: number, now: () => number) {
     this.#quantiles = quantiles;
     this.#scale = scale;
     this.#now = now;

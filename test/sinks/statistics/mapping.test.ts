@@ -82,7 +82,7 @@ mappings:
     const usual = { kind: 'histogram', buckets: [1, 2] };
     expect(
       ['usual', 'own', 'old', 's', 'olds', 'glob.x'].map((name) => mapper.map(name, 'observer')?.mapping.observer),
-    ).toEqual([
+    ).toMatchObject([
       usual,
       { kind: 'histogram', buckets: [3] },
       { kind: 'histogram', buckets: [4] },
@@ -90,9 +90,9 @@ mappings:
       { kind: 'summary', quantiles: [0.75], maxAge: 600_000 },
       usual,
     ]);
-    expect(mapper.unmapped).toEqual(usual);
+    expect(mapper.unmapped).toMatchObject(usual);
     expect(mapperOf('').map('a', 'counter')).toBeUndefined();
-    expect(mapperOf('').unmapped).toEqual({ kind: 'summary', quantiles: [0.5, 0.9, 0.99], maxAge: 600_000 });
+    expect(mapperOf('').unmapped).toMatchObject({ kind: 'summary', quantiles: [0.5, 0.9, 0.99], maxAge: 600_000 });
   });
 
   it.each([
