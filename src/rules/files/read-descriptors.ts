@@ -38,7 +38,7 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
   };
   const keyRange = fields.get('key')?.value ?? fields.start;
   const location: RuleLocation = {
-    source: context.source,
+    context,
     key: keyRange,
     value: fields.get('value')?.value ?? keyRange,
     requestsPerUnit: limit?.requestsPerUnit,
@@ -82,7 +82,7 @@ function checkDuplicate(context: ReadContext, { level, rule: { key, value }, loc
     level.siblings.set(identity, location);
     return;
   }
-  const place = placeFrom(context.source, first.source, first.key);
+  const place = placeFrom(context.source, first.context.source, first.key);
   context.report(location.key, {
     code: 'duplicate-descriptor',
     message: `duplicate descriptor composite key '${oneLine(path)}'`,

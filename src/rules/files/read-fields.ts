@@ -28,7 +28,8 @@ import {
 
 /** Where a rule is, and where in it the fields are that the checks report about. */
 export interface RuleLocation {
-  readonly source: SourceDocument;
+  /** Of its source. */
+  readonly context: ReadContext;
   /** Its `key`, or its start when it has none. */
   readonly key: SourceRange;
   readonly value: SourceRange;

@@ -56,14 +56,15 @@ export function readRuleTrees(
   if (report.errorCount === 0 || !mergeDomainConfigs) {
     checkRules(
       configs.filter(({ domain }) => domains.get(domain)?.hasErrors === false),
-      { locations, report },
+      locations,
     );
   }
   return {
     configs,
     placeOf: (rule) => {
       const location = locations.get(rule);
-      return location && { file: location.source.file, ...location.source.position(location.key) };
+      const source = location?.context.source;
+      return source && { file: source.file, ...source.position(location.key) };
     },
   };
 }

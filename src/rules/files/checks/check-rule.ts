@@ -1,6 +1,5 @@
 import type { RuleConfig } from '../../rule-config';
 import type { ProblemDetails } from '../problems/problem';
-import type { ProblemReport } from '../problems/source-text';
 import type { Fields, RuleLocation } from '../read-fields';
 import type { FieldName } from '../rule-fields';
 import { showText } from '../yaml/yaml-tree';
@@ -61,11 +60,8 @@ function limitFieldsOf(rule: RuleConfig): FieldName<'descriptor'>[] {
   return names;
 }
 
-/** What the checks share: where the rules are, and the report. */
-export interface Checked {
-  readonly locations: ReadonlyMap<RuleConfig, RuleLocation>;
-  readonly report: ProblemReport;
-}
+/** Where the rules are that are checked. */
+export type Locations = ReadonlyMap<RuleConfig, RuleLocation>;
 
 /** Keys whose values are addresses of the proxy's clients: there are as many values as clients. */
 const UNBOUNDED_KEYS = new Set(['remote_address', 'masked_remote_address']);
@@ -75,7 +71,7 @@ const UNBOUNDED_KEYS = new Set(['remote_address', 'masked_remote_address']);
  * checked: how many values another key has is not known.
  * @param path the rule, preceded by the rules that contain it
  */
-export function checkMetric(rule: RuleConfig, path: readonly RuleConfig[], { locations, report }: Checked): void {
+export function checkMetric(rule: RuleConfig, path: readonly RuleConfig[], locations: Locations): void {
   if (rule.rateLimit === undefined) return;
   // `detailed_metric` of the rule with the limit writes the values of all levels; `value_to_metric` that of its own level.
   for (const level of path) {
@@ -87,8 +83,8 @@ export function checkMetric(rule: RuleConfig, path: readonly RuleConfig[], { loc
   function warn(level: RuleConfig, field: 'detailed_metric' | 'value_to_metric', owner: RuleConfig) {
     const location = locations.get(owner);
     const range = field === 'detailed_metric' ? location?.detailedMetric : location?.valueToMetric;
-    if (location === undefined || range === undefined) return;
-    report.add(location.source, range, {
+    if (range === undefined) return;
+    location?.context.report(range, {
       code: 'unbounded-metric',
       message: `\`${field}\` creates separate statistics for every ${level.key}`,
       advice: `Remove ${field}; above a maximum, such statistics are counted under the rule's plain key anyway.`,
@@ -105,13 +101,13 @@ function isUnbounded({ key, value, shareThreshold }: RuleConfig): boolean {
  * often means "no limit". A `value` on any level, even `*`, shows that the ban is intended.
  * @param path the rule, preceded by the rules that contain it
  */
-export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], { locations, report }: Checked): void {
+export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], locations: Locations): void {
   const limit = rule.rateLimit;
   if (limit === undefined || limit.unlimited || limit.requestsPerUnit !== 0 || rule.shadowMode) return;
   if (path.some(({ value }) => value !== '')) return;
   const location = locations.get(rule);
   if (location?.requestsPerUnit === undefined) return;
-  report.add(location.source, location.requestsPerUnit, {
+  location.context.report(location.requestsPerUnit, {
     code: 'zero-limit-for-all',
     message: 'a limit of 0 rejects every request with this key, for every value',
   });

@@ -4,22 +4,22 @@ import { Wildcard } from '../../wildcards';
 import type { ProblemDetails } from '../problems/problem';
 import { placeFrom } from '../problems/source-text';
 import { showText } from '../yaml/yaml-tree';
-import { type Checked, checkMetric, checkZeroLimit } from './check-rule';
+import { type Locations, checkMetric, checkZeroLimit } from './check-rule';
 
 /**
  * Warns about rules that are valid by themselves, but have less effect than they seem to have because of other rules or of the
  * levels above them. To be called only for configurations without errors.
  */
-export function checkRules(configs: readonly DomainConfig[], checked: Checked): void {
-  const reach = new ReachCheck(checked);
+export function checkRules(configs: readonly DomainConfig[], locations: Locations): void {
+  const reach = new ReachCheck(locations);
   for (const { descriptors } of configs) {
     reach.check(descriptors);
     walk(descriptors, [], (rule, path) => {
       reach.check(rule.descriptors);
-      checkZeroLimit(rule, path, checked);
-      checkMetric(rule, path, checked);
+      checkZeroLimit(rule, path, locations);
+      checkMetric(rule, path, locations);
     });
-    checkReplaces(descriptors, checked);
+    checkReplaces(descriptors, locations);
   }
 }
 
@@ -49,11 +49,11 @@ interface Pattern {
 
 /** Warns about rules that never match, because a rule that is tried earlier matches every value that they match. */
 class ReachCheck {
-  readonly #checked: Checked;
+  readonly #locations: Locations;
   #comparisons = 0;
 
-  constructor(checked: Checked) {
-    this.#checked = checked;
+  constructor(locations: Locations) {
+    this.#locations = locations;
   }
 
   /** @param rules all rules of one level, in the order in which they are tried */
@@ -84,13 +84,12 @@ class ReachCheck {
   }
 
   #warn(rule: RuleConfig, cover: RuleConfig): void {
-    const { locations, report } = this.#checked;
-    const location = locations.get(rule);
-    const coverLocation = locations.get(cover);
+    const location = this.#locations.get(rule);
+    const coverLocation = this.#locations.get(cover);
     if (location === undefined || coverLocation === undefined) return;
-    const where = placeFrom(location.source, coverLocation.source, coverLocation.value);
+    const where = placeFrom(location.context.source, coverLocation.context.source, coverLocation.value);
     const nested = rule.descriptors.length > 0 ? ', nor does any rule nested in it' : '';
-    report.add(location.source, rule.value === '' ? location.key : location.value, {
+    location.context.report(rule.value === '' ? location.key : location.value, {
       code: 'unreachable-rule',
       message: `this rule never matches${nested}: '${showText(cover.value)}' at ${where} matches all of its values first`,
       advice:
@@ -108,16 +107,15 @@ const MAX_NAME_COMPARISONS = 100_000;
  * Warns about `replaces` entries that replace nothing. Only rules of the same domain count, because a request has one domain.
  * @param rules the top level of a domain
  */
-function checkReplaces(rules: readonly RuleConfig[], { locations, report }: Checked): void {
+function checkReplaces(rules: readonly RuleConfig[], locations: Locations): void {
   const names = new NamedRules();
   names.add(rules);
   for (const rule of names.replacing) {
     const location = locations.get(rule);
     for (const [index, name] of rule.rateLimit?.replaces.entries() ?? []) {
       const range = location?.replaces[index];
-      if (location === undefined || range === undefined) continue;
       const details = names.check(name);
-      if (details !== undefined) report.add(location.source, range, details);
+      if (range !== undefined && details !== undefined) location?.context.report(range, details);
     }
   }
 }
