@@ -2,17 +2,15 @@ import type { Duplex } from 'node:stream';
 import { AsyncSubject, type Observable, Subject } from 'rxjs';
 
 /** What a message is about; the file that sends it has its type. */
-export type Topic = 'control' | 'health' | 'rules' | 'counters' | 'statistics' | 'forget';
+export type Topic = 'control' | 'rules' | 'counters' | 'statistics' | 'forget';
 
-/** From this many unsent bytes on, a channel is congested. */
-const CONGESTED_BYTES = 1024 * 1024;
+/** From this many unsent characters on, a channel is congested. */
+const CONGESTED = 1024 * 1024;
 /**
- * From this many unsent bytes on, the other end is considered gone: it has not read for a long time, and memory is limited. Also the longest
- * message.
+ * From this many unsent characters on, the other end is considered gone: it has not read for a long time, and memory is limited. Also the
+ * longest message.
  */
-const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
-
-const NEWLINE = 0x0a;
+const MAX_UNSENT = 64 * 1024 * 1024;
 
 /**
  * One end of the pipe between the primary and a worker: messages as lines of JSON, in order. The type of a message is the agreement of
@@ -22,9 +20,8 @@ export class Channel {
   readonly #stream: Duplex;
   readonly #topics = new Map<Topic, Subject<unknown>>();
   readonly #closed$ = new AsyncSubject<void>();
-  /** The bytes that are sent in the current callback, which leave in one write, and what waits until they are sent. */
-  #unwritten: Buffer[] = [];
-  #unwrittenBytes = 0;
+  /** What is sent in the current callback, which leaves in one write, and what waits until that is sent. */
+  #unwritten = '';
   #waiting: (() => void)[] = [];
   #isWriteDue = false;
   #isClosed = false;
@@ -43,13 +40,13 @@ export class Channel {
 
   /** Whether much waits for the other end to read it. */
   get isCongested(): boolean {
-    return this.#unsentBytes >= CONGESTED_BYTES;
+    return this.#unsent >= CONGESTED;
   }
 
   /** Begins to read; to be called once, when the topics have their subscribers. */
   start(): void {
     const reader = new MessageReader(([topic, message]) => this.#topics.get(topic)?.next(message));
-    this.#stream.on('data', (chunk: Buffer) => {
+    this.#stream.setEncoding('utf8').on('data', (chunk: string) => {
       // A message may have closed the channel.
       if (!this.#isClosed && !reader.read(chunk)) this.close();
     });
@@ -59,11 +56,9 @@ export class Channel {
   /** Sends a message, which has to be JSON. After the other end is gone it does nothing. */
   send(topic: Topic, message: unknown): void {
     if (this.#isClosed) return;
-    const line = Buffer.from(`${JSON.stringify([topic, message])}\n`);
-    this.#unwritten.push(line);
-    this.#unwrittenBytes += line.length;
+    this.#unwritten += `${JSON.stringify([topic, message])}\n`;
     this.#writeSoon();
-    if (this.#unsentBytes > MAX_UNSENT_BYTES) this.close();
+    if (this.#unsent > MAX_UNSENT) this.close();
   }
 
   /** Resolves when the system has accepted everything that was sent until now, or the channel is closed. */
@@ -91,8 +86,8 @@ export class Channel {
     this.#close();
   }
 
-  get #unsentBytes(): number {
-    return this.#unwrittenBytes + this.#stream.writableLength;
+  get #unsent(): number {
+    return this.#unwritten.length + this.#stream.writableLength;
   }
 
   #writeSoon(): void {
@@ -104,18 +99,16 @@ export class Channel {
   #write(): void {
     this.#isWriteDue = false;
     if (this.#isClosed) return;
-    const [pieces, waiting] = [this.#unwritten, this.#waiting];
-    this.#unwritten = [];
-    this.#unwrittenBytes = 0;
+    const [lines, waiting] = [this.#unwritten, this.#waiting];
+    this.#unwritten = '';
     this.#waiting = [];
-    this.#stream.write(Buffer.concat(pieces), () => waiting.forEach((resolve) => resolve()));
+    this.#stream.write(lines, () => waiting.forEach((resolve) => resolve()));
   }
 
   #close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#unwritten = [];
-    this.#unwrittenBytes = 0;
+    this.#unwritten = '';
     for (const resolve of this.#waiting.splice(0)) resolve();
     for (const messages$ of this.#topics.values()) messages$.complete();
     this.#closed$.next();
@@ -127,31 +120,30 @@ export class Channel {
 class MessageReader {
   readonly #onMessage: (message: readonly [Topic, unknown]) => void;
   /** The beginning of a line whose end has not arrived. */
-  #pieces: Buffer[] = [];
-  #bytes = 0;
+  #begun = '';
 
   constructor(onMessage: (message: readonly [Topic, unknown]) => void) {
     this.#onMessage = onMessage;
   }
 
-  /** @returns false when the bytes are no messages; what follows them cannot be read either */
-  read(chunk: Buffer): boolean {
-    let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      const line = Buffer.concat([...this.#pieces.splice(0), chunk.subarray(start, end)]);
-      this.#bytes = 0;
-      if (!this.#deliver(line)) return false;
-      start = end + 1;
+  /** @returns false when the text is no messages; what follows it cannot be read either */
+  read(chunk: string): boolean {
+    const lines = chunk.split('\n');
+    // Appended without being searched again, because a line may be of many chunks.
+    const rest = lines.pop() as string;
+    for (const line of lines) {
+      const begun = this.#begun;
+      this.#begun = '';
+      if (!this.#deliver(begun + line)) return false;
     }
-    if (start < chunk.length) this.#pieces.push(chunk.subarray(start));
-    this.#bytes += chunk.length - start;
-    return this.#bytes <= MAX_UNSENT_BYTES;
+    this.#begun += rest;
+    return this.#begun.length <= MAX_UNSENT;
   }
 
-  #deliver(line: Buffer): boolean {
+  #deliver(line: string): boolean {
     let message: readonly [Topic, unknown];
     try {
-      message = JSON.parse(line.toString()) as readonly [Topic, unknown];
+      message = JSON.parse(line) as readonly [Topic, unknown];
     } catch {
       return false;
     }

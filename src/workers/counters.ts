@@ -30,9 +30,11 @@ const ANSWER_LIMIT = 5_000;
 /** It is measured by this many timers, so that after a standstill of this process, answers that arrived meanwhile are read first. */
 const CHECKS = 10;
 
-/** Operations, the five values of each one after the other. The size of a guard is with its first operation, 0 without one. */
+/**
+ * Operations: the key of each, and its four numbers unless they are those of the operation before. The last of them is the size of a guard
+ * with its first operation, 0 otherwise.
+ */
 type BatchMessage = (string | number)[];
-const VALUES_PER_OPERATION = 5;
 
 /** A batch whose counts have not arrived. */
 interface SentBatch {
@@ -172,33 +174,44 @@ export function serveCounters(channel: Channel, counters: Pick<CounterLane, 'app
 /** The messages of a batch, in order. Operations with a common guard are in the same one. */
 function* messagesOf(batch: readonly CounterOperation[]): Generator<BatchMessage, void, void> {
   let message: BatchMessage = [];
-  let last: Guard | undefined;
-  for (const { key, hits, limit, windowSeconds, guard } of batch) {
-    const isFirst = guard === undefined || guard !== last;
-    if (isFirst && message.length >= OPERATIONS_PER_MESSAGE * VALUES_PER_OPERATION) {
+  let count = 0;
+  let [last, lastSize]: [CounterOperation | undefined, number] = [undefined, 0];
+  for (const operation of batch) {
+    const { key, hits, limit, windowSeconds, guard } = operation;
+    const isFirst = guard === undefined || guard !== last?.guard;
+    if (isFirst && count >= OPERATIONS_PER_MESSAGE) {
       yield message;
-      message = [];
+      [message, count, last] = [[], 0, undefined];
     }
-    message.push(tableKey(key), hits, limit, windowSeconds, isFirst ? (guard?.operations ?? 0) : 0);
-    last = guard;
+    const size: number = isFirst ? (guard?.operations ?? 0) : 0;
+    message.push(tableKey(key));
+    if (size !== lastSize || last === undefined || !isAlike(operation, last)) {
+      message.push(hits, limit, windowSeconds, size);
+    }
+    count += 1;
+    [last, lastSize] = [operation, size];
   }
   yield message;
 }
 
+function isAlike(one: CounterOperation, other: CounterOperation): boolean {
+  return one.hits === other.hits && one.limit === other.limit && one.windowSeconds === other.windowSeconds;
+}
+
 function operationsIn(message: BatchMessage): readonly CounterOperation[] {
   const operations: CounterOperation[] = [];
+  let [hits, limit, windowSeconds, size] = [0, 0, 0, 0];
   let guard: Guard | undefined;
   let guarded = 0;
-  for (let at = 0; at < message.length; at += VALUES_PER_OPERATION) {
-    const size = message[at + 4] as number;
+  for (let at = 0; at < message.length;) {
+    const key = message[at] as string;
+    at += 1;
+    if (typeof message[at] === 'number') {
+      [hits, limit, windowSeconds, size] = message.slice(at, at + 4) as [number, number, number, number];
+      at += 4;
+    }
     if (size > 0) [guard, guarded] = [{ operations: size }, size];
-    operations.push({
-      key: message[at] as string,
-      hits: message[at + 1] as number,
-      limit: message[at + 2] as number,
-      windowSeconds: message[at + 3] as number,
-      guard: guarded > 0 ? guard : undefined,
-    });
+    operations.push({ key, hits, limit, windowSeconds, guard: guarded > 0 ? guard : undefined });
     guarded -= 1;
   }
   return operations;

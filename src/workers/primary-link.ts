@@ -43,7 +43,6 @@ export class PrimaryLink {
 
   /** Resolves when everything was sent, which may be lost when the process exits before; after {@link FLUSH_TIMEOUT} at the latest. */
   async flush(): Promise<void> {
-    this.report({ kind: 'exiting' });
     let timer: NodeJS.Timeout | undefined;
     await Promise.race([this.channel.sent(), new Promise((resolve) => (timer = setTimeout(resolve, FLUSH_TIMEOUT)))]);
     clearTimeout(timer);

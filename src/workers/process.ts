@@ -47,9 +47,7 @@ export type Report =
   /** It cannot run, and exits. */
   | { readonly kind: 'failed'; readonly reason: string }
   /** The calls that were in flight when `drain` arrived are answered. */
-  | { readonly kind: 'drained' }
-  /** Its last message: it exits. */
-  | { readonly kind: 'exiting' };
+  | { readonly kind: 'drained' };
 
 /** The pipes of a worker, by file descriptor: the first after standard error and the IPC channel. */
 export const PIPES = { channel: 4, requests: 5 } as const;
