@@ -1,10 +1,10 @@
 import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, timer, using } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../src/gen/google/protobuf/any';
-import { type ReconnectWaits, SETTLE, adsStream } from '../../src/sources/xds/ads-stream';
+import { SETTLE, adsStream } from '../../src/sources/xds/ads-stream';
 import { RULES_TYPE_URL } from '../../src/sources/xds/check-resources';
 import { type AdsEvent, AdsStreamError } from '../../src/sources/xds/connect-ads';
-import { type XdsRuleOptions, xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
+import { type ReconnectWaits, type XdsRuleOptions, xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
 import { type HandledResponse, SotwState } from '../../src/sources/xds/sotw-state';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { ruleResource, simpleResource } from '../../test/support/data/rule-resources';
@@ -58,7 +58,7 @@ function source(
         );
       }),
     node: { id: 'node', metadata: {} },
-    backoff: { ...BACKOFF, ...backoff },
+    waits: { ...BACKOFF, ...backoff },
     random: () => random,
     settle,
     mergeDomainConfigs: false,

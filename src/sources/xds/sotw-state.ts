@@ -84,10 +84,8 @@ export class SotwState {
   readonly #options: SotwOptions;
   #accepted: AcceptedRules | undefined;
   #rejected: RejectedResponse | undefined;
-  /** Why the last response that was sent could not be received; undefined when it could. */
-  #lossReason: string | undefined;
-  /** Whether the last event was a rejection. */
-  #hasRejectedLast = false;
+  /** The reason of the last event if it was a rejection. */
+  #lastReason: string | undefined;
 
   constructor(options: SotwOptions) {
     this.#options = options;
@@ -124,10 +122,7 @@ export class SotwState {
 
   /** The rejection of a response that was sent but could not be received, and therefore cannot be answered. */
   rejectLost(reason: string): RuleEvent {
-    const isRepeated = this.#lossReason === reason;
-    this.#lossReason = reason;
-    this.#hasRejectedLast = true;
-    return rejectedEvent(`${this.#options.source}: ${reason}`, isRepeated);
+    return this.#rejectedEvent(`${this.#options.source}: ${reason}`);
   }
 
   #accept(
@@ -136,14 +131,13 @@ export class SotwState {
   ): HandledResponse {
     this.#accepted = { version, digest, ruleset: rules.ruleset, warnings: rules.warnings };
     this.#rejected = undefined;
-    this.#lossReason = undefined;
-    this.#hasRejectedLast = false;
+    this.#lastReason = undefined;
     return { event: this.#loaded(this.#accepted), reply: this.#request(nonce), delay: 0 };
   }
 
   /** These are the active rules: they are emitted again only after a rejection or under a new version. */
   #acceptAgain(active: AcceptedRules, response: ReceivedResponse): HandledResponse {
-    const isKnown = active.version === response.version && !this.#hasRejectedLast;
+    const isKnown = active.version === response.version && this.#lastReason === undefined;
     const accepted = this.#accept(response, active);
     return isKnown ? { ...accepted, event: undefined } : accepted;
   }
@@ -152,23 +146,27 @@ export class SotwState {
    * Many servers send a rejected response again as soon as they receive the NACK: the NACK of a repeated response is delayed,
    * longer each time. (It has to be sent: without it such a server sends no new response either.)
    *
-   * @param repetition how often the response was rejected before on this stream; undefined when it is new
+   * @param repetitions how often the response was rejected before on this stream
    */
   #reject(
     { version, digest, nonce }: ReceivedResponse,
     { errors, isUnchecked }: Pick<RejectedResponse, 'errors' | 'isUnchecked'>,
-    repetition?: number,
+    repetitions = 0,
   ): HandledResponse {
-    const repetitions = repetition ?? 0;
     this.#rejected = { version, digest, errors, isUnchecked, repetitions };
-    this.#hasRejectedLast = true;
     const reason = [`${this.#options.source}, version ${version}:`, ...errors].join('\n');
     const errorDetail = { code: INVALID_ARGUMENT, message: truncated(errors.join('\n')) };
     return {
-      event: rejectedEvent(reason, repetition !== undefined),
+      event: this.#rejectedEvent(reason),
       reply: { ...this.#request(nonce), errorDetail },
       delay: repetitions === 0 ? 0 : NACK_DELAY(repetitions),
     };
+  }
+
+  #rejectedEvent(reason: string): RuleEvent {
+    const isRepeated = reason === this.#lastReason;
+    this.#lastReason = reason;
+    return { kind: 'rejected', reason, ...(isRepeated && { isRepeated }) };
   }
 
   #loaded({ ruleset, version, warnings }: AcceptedRules): RuleEvent {
@@ -186,10 +184,6 @@ export class SotwState {
       errorDetail: undefined,
     };
   }
-}
-
-function rejectedEvent(reason: string, isRepeated: boolean): RuleEvent {
-  return { kind: 'rejected', reason, ...(isRepeated && { isRepeated }) };
 }
 
 function truncated(text: string): string {

@@ -1,37 +1,29 @@
 import {
-  type Observable,
+  EMPTY,
   type SchedulerLike,
   asyncScheduler,
   catchError,
-  concat,
   defer,
   filter,
   finalize,
   map,
   of,
+  repeat,
   tap,
-  throwError,
+  timer,
 } from 'rxjs';
 import type { LoadedSettings } from '../../settings/read-settings';
 import { sectionOf } from '../../settings/settings';
 import type { Statistics } from '../../statistics/statistics';
-import type { Backoff } from '../../streams/backoff';
+import { type Backoff, backoff } from '../../streams/backoff';
 import { ConditionLog } from '../../streams/condition-log';
 import type { Log, LogFields } from '../../streams/ports/log';
-import type { RuleEvent, RuleSource } from '../../streams/ports/rule-source';
+import type { RuleSource } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
 import { type LoadOptions, loadRules } from '../loading/load-rules';
 import { currentSecret } from '../secret-files';
 import { type ConnectAds, AdsStreamError, connectAds } from './connect-ads';
-import {
-  type AdsStreamEvent,
-  type AttemptEnd,
-  type ReconnectWaits,
-  SETTLE,
-  STABLE_AFTER,
-  adsStream,
-  reconnect,
-} from './ads-stream';
+import { type AdsStreamEvent, SETTLE, STABLE_AFTER, adsStream } from './ads-stream';
 import { SotwState, type XdsNode } from './sotw-state';
 
 export interface XdsParts extends LoadedSettings, Pick<LoadOptions, 'onLoaded'> {
@@ -56,7 +48,7 @@ export function xdsSource(parts: XdsParts): RuleSource {
       log,
     }),
     node: { id: xds.nodeId, metadata: xds.nodeMetadata },
-    backoff: { ...sectionOf(parts, 'xdsClientBackoff'), retryInterval: xds.serverConnectRetryInterval },
+    waits: { ...sectionOf(parts, 'xdsClientBackoff'), retryInterval: xds.serverConnectRetryInterval },
     mergeDomainConfigs: settings.mergeDomainConfig,
     onLoaded,
     log,
@@ -66,12 +58,26 @@ export function xdsSource(parts: XdsParts): RuleSource {
   });
 }
 
+/** The waits before a stream is opened again, in milliseconds. */
+export interface ReconnectWaits {
+  /** The wait after a stream that worked (CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL). */
+  readonly retryInterval: number;
+  /** The wait after the first of consecutive failures (XDS_CLIENT_BACKOFF_INITIAL_INTERVAL). */
+  readonly initialInterval: number;
+  /** The longest wait (XDS_CLIENT_BACKOFF_MAX_INTERVAL). */
+  readonly maxInterval: number;
+  /** XDS_CLIENT_BACKOFF_RANDOM_FACTOR: each wait is the previous one times (1 + this), or times this when it is above 1. */
+  readonly randomFactor: number;
+  /** XDS_CLIENT_BACKOFF_JITTER: each wait is uniformly random between the initial one and the calculated one. */
+  readonly jitter: boolean;
+}
+
 export interface XdsRuleOptions extends Omit<LoadOptions, 'form'> {
   /** The human-readable address of the server. */
   readonly server: string;
   readonly connect: ConnectAds;
   readonly node: XdsNode;
-  readonly backoff: ReconnectWaits;
+  readonly waits: ReconnectWaits;
   readonly log: Log;
   /** The pauses between responses that arrive without pause; {@link SETTLE} by default. */
   readonly settle?: Backoff;
@@ -81,8 +87,6 @@ export interface XdsRuleOptions extends Omit<LoadOptions, 'form'> {
   readonly random?: () => number;
   readonly scheduler?: SchedulerLike;
 }
-
-type SourceEvent = AdsStreamEvent | { readonly kind: 'lost'; readonly event: RuleEvent };
 
 /**
  * Rules from an xDS management server: state of the world, over the aggregated discovery service. Each response is answered.
@@ -94,9 +98,10 @@ type SourceEvent = AdsStreamEvent | { readonly kind: 'lost'; readonly event: Rul
  * Rules that are active already are emitted again only after a rejection or under another version.
  */
 export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
-  const { server, connect, node, backoff, log, random = Math.random, scheduler = asyncScheduler } = options;
+  const { server, connect, node, waits, log, random = Math.random, scheduler = asyncScheduler } = options;
   const { settle = SETTLE, onConnection = () => undefined } = options;
   const source = `xDS server ${server}`;
+  const waitAfter = failureBackoff(waits, random);
   const events$ = defer(() => {
     const state = new SotwState({
       node,
@@ -104,31 +109,48 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
       load: (message) => loadRules([{ path: '', content: new Uint8Array(message) }], { ...options, form: 'response' }),
     });
     const connectionLog = new ConnectionLog({ server, nodeId: node.id, log, version: () => state.version });
-    return adsStream(connect, state, { settle, scheduler }).pipe(
+    /** Consecutive streams that failed. */
+    let failures = 0;
+    let hasWorked = false;
+    let error: unknown;
+    return defer(() => {
+      hasWorked = false;
+      error = undefined;
+      return adsStream(connect, state, { settle, scheduler });
+    }).pipe(
       tap((event) => {
         if (event.kind === 'connected') onConnection(true);
+        else hasWorked = true;
         connectionLog.streamEvent(event);
       }),
-      catchError((error: unknown): Observable<SourceEvent> => {
-        const failed$ = throwError(() => error);
-        if (!hasLostResponse(error)) return failed$;
-        return concat(of({ kind: 'lost', event: state.rejectLost(error.message) } as const), failed$);
+      map((event) => (event.kind === 'handled' ? event.event : undefined)),
+      catchError((thrown: unknown) => {
+        error = thrown;
+        if (!hasLostResponse(thrown)) return EMPTY;
+        // The server would send the same response again immediately.
+        hasWorked = false;
+        return of(state.rejectLost(thrown.message));
       }),
       finalize(() => onConnection(false)),
-      reconnect({
-        waits: backoff,
-        works: ({ kind }) => kind === 'handled' || kind === 'stable',
-        // The server would send the same response again immediately.
-        fails: hasLostResponse,
-        onEnd: (end) => connectionLog.attemptEnd(end, hasLostResponse(end.error)),
-        random,
-        scheduler,
+      repeat({
+        delay: () => {
+          failures = hasWorked ? 0 : failures + 1;
+          const wait = hasWorked ? waits.retryInterval : waitAfter(failures);
+          connectionLog.streamEnd(error, { hasWorked, wait });
+          return timer(wait, scheduler);
+        },
       }),
-      map((event) => (event.kind === 'handled' || event.kind === 'lost' ? event.event : undefined)),
       filter((event) => event !== undefined),
     );
   });
   return { events$ };
+}
+
+function failureBackoff(waits: ReconnectWaits, random: () => number): Backoff {
+  const { initialInterval, maxInterval: max, randomFactor, jitter } = waits;
+  const initial = Math.min(initialInterval, max);
+  const factor = randomFactor > 1 ? randomFactor : 1 + randomFactor;
+  return backoff({ initial, max, factor, ...(jitter && { drawn: (wait) => [initial, wait] }), random });
 }
 
 function hasLostResponse(error: unknown): error is AdsStreamError {
@@ -180,14 +202,15 @@ class ConnectionLog {
     }
   }
 
-  /** @param isReported whether the failure has been reported as a rejection already */
-  attemptEnd({ error, failures, wait }: AttemptEnd, isReported: boolean): void {
+  /** @param error undefined when the server has ended the stream */
+  streamEnd(error: unknown, { hasWorked, wait }: { readonly hasWorked: boolean; readonly wait: number }): void {
     const { server, log } = this.#options;
     const failure = error === undefined ? 'the server ended the stream' : messageOf(error);
     const fields = { server, wait: `${Math.round(wait)}ms` };
-    if (failure === this.#failure || isReported) {
+    // A lost response is reported as a rejection.
+    if (failure === this.#failure || hasLostResponse(error)) {
       log.debug(`still no stream from the xDS server: ${failure}`, fields);
-    } else if (failures === 0) {
+    } else if (hasWorked) {
       log.info(`the stream from the xDS server ended; reconnecting: ${failure}`, fields);
     } else {
       this.#isDown = true;

@@ -297,8 +297,8 @@ describe('the xDS source', () => {
     using _ = { [Symbol.dispose]: () => void peer.close() };
     await once(peer, 'listening');
     // Longer together than the first back-off of grpc-js, after which its channels would connect by themselves.
-    const backoff = { retryInterval: 400, initialInterval: 400, maxInterval: 400, randomFactor: 0, jitter: false };
-    using rules = new XdsRules({ target: `127.0.0.1:${(peer.address() as AddressInfo).port}`, backoff });
+    const waits = { retryInterval: 400, initialInterval: 400, maxInterval: 400, randomFactor: 0, jitter: false };
+    using rules = new XdsRules({ target: `127.0.0.1:${(peer.address() as AddressInfo).port}`, waits });
     expect(await rules.log.line(/no stream/)).toMatch(/^warn no stream from the xDS server.*: UNAVAILABLE: /);
     for (let line = 2; line <= 5; line += 1) await rules.log.line(/^debug still no stream/);
     expect(connections).toBe(5);

@@ -20,7 +20,7 @@ export function xdsSource({ target, headers = () => ({}), tls, ...more }: XdsRul
     server: target,
     connect: connectAds({ target, headers, maxMessageBytes, tls, log, ...timeout }),
     node: { id: 'test-node', metadata: { zone: 'a' } },
-    backoff: SHORT_BACKOFF,
+    waits: SHORT_BACKOFF,
     mergeDomainConfigs: false,
     settle: () => 10,
     workerFile: join(__dirname, 'rule-thread-entry.cjs'),
