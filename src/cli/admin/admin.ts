@@ -1,7 +1,7 @@
 import type { Offender } from '../../limiter/offender';
 import type { ListedSetting } from '../../streams/ports/operator';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
-import { parseEntries } from '../parse-entries';
+import { parseRequest } from '../request';
 import { FlagError, type FlagValues, listFlag, numberFlag, textFlag } from '../flags';
 import { formatExplanation } from '../explanation';
 import { Exit, JSON_FLAG, type Program } from '../program';
@@ -45,8 +45,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   explain: {
     request: ({ domain, descriptors, hits_addend: hitsAddend }) => {
-      requireRequest(domain, descriptors);
-      const parsed = descriptors.map((text) => ({ entries: parseEntries(text) }));
+      const parsed = parseRequest(domain, descriptors).map((entries) => ({ entries }));
       return { method: 'POST', path: 'explanations', body: { domain, descriptors: parsed, hitsAddend } };
     },
     format: formatExplanation,
@@ -127,14 +126,8 @@ function rulesOf(domain: string): string {
 }
 
 function counterOf({ domain, descriptors }: Values): { readonly domain: string; readonly descriptor: string } {
-  requireRequest(domain, descriptors);
+  parseRequest(domain, descriptors);
   const [text = '', further] = descriptors;
   if (further !== undefined) throw new FlagError('a counter is that of one descriptor: give -descriptors once');
-  parseEntries(text);
   return { domain, descriptor: text };
-}
-
-function requireRequest(domain: string, descriptors: readonly string[]): void {
-  if (domain === '') throw new FlagError('flag -domain is required');
-  if (descriptors.length === 0) throw new FlagError('flag -descriptors is required');
 }

@@ -9,7 +9,7 @@ import type { Explanation } from '../../streams/ports/operator';
 import { formatExplanation } from '../explanation';
 import { FlagError, booleanFlag, textFlag } from '../flags';
 import { Exit, JSON_FLAG, type Program } from '../program';
-import { parseEntries } from '../parse-entries';
+import { parseEntries } from '../request';
 import { readRules } from './read-rules';
 import { textReport, totalsOf } from './report';
 

@@ -73,19 +73,12 @@ async function readPipe(path: string): Promise<BoundedContents> {
 }
 
 function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles): readonly Problem[] {
-  const warnings: ProblemDetails[] = [];
-  if (files.length === 0) {
-    const message = 'the folder has no rule files: nothing is limited';
-    warnings.push({ code: 'no-rule-files', message });
-  }
-  if (others.length > 0) {
-    warnings.push({ code: 'ignored-files', message: `ignored files: ${others.join(', ')}` });
-  }
-  if (linkedFolders.length > 0) {
-    const message = `links to folders are not followed: ${linkedFolders.join(', ')}`;
-    warnings.push({ code: 'linked-folders', message });
-  }
-  return warnings.map((warning) => folderProblem(dir, warning));
+  const warnings = [
+    [files.length === 0, 'no-rule-files', 'the folder has no rule files: nothing is limited'],
+    [others.length > 0, 'ignored-files', `ignored files: ${others.join(', ')}`],
+    [linkedFolders.length > 0, 'linked-folders', `links to folders are not followed: ${linkedFolders.join(', ')}`],
+  ] as const;
+  return warnings.flatMap(([isSo, code, message]) => (isSo ? [folderProblem(dir, { code, message })] : []));
 }
 
 /** `ENOENT: no such file or directory`, without the system call and the path that follow in the message. */

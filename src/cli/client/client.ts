@@ -6,7 +6,7 @@ import {
 import { withPort } from '../api';
 import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag } from '../flags';
 import { Exit, JSON_FLAG, type Output, type Program } from '../program';
-import { parseEntries } from '../parse-entries';
+import { parseRequest } from '../request';
 import { formatRepetition, repeat } from './repeat';
 import { formatResponse, messageJson } from './response';
 import { RateLimitClient, TLS_FLAGS } from './rate-limit-client';
@@ -72,12 +72,10 @@ function exitCodeOf({ exit_code: isAsked }: Values, isOverLimit: boolean) {
 
 function requestOf(values: Values, rest: readonly string[]): RateLimitRequest {
   if (rest[0] !== undefined) throw new FlagError(`unexpected argument "${rest[0]}"`);
-  if (values.domain === '') throw new FlagError('flag -domain is required');
-  if (values.descriptors.length === 0) throw new FlagError('flag -descriptors is required');
+  const descriptors = parseRequest(values.domain, values.descriptors).map((entries) => {
+    return { entries: [...entries], limit: undefined, hitsAddend: undefined, isNegativeHits: false };
+  });
   if (values.n === 0) throw new FlagError('flag -n requires at least 1');
   if (values.timeout === 0) throw new FlagError('flag -timeout requires at least 1');
-  const descriptors = values.descriptors.map((text) => {
-    return { entries: [...parseEntries(text)], limit: undefined, hitsAddend: undefined, isNegativeHits: false };
-  });
   return { domain: values.domain, descriptors, hitsAddend: values.hits_addend };
 }

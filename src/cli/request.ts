@@ -15,3 +15,14 @@ export function parseEntries(text: string): readonly Entry[] {
     return { key: pair.slice(0, equals), value: pair.slice(equals + 1) };
   });
 }
+
+/**
+ * The entries of the descriptors of a request that flags give.
+ *
+ * @throws {FlagError} when there is none, or no domain
+ */
+export function parseRequest(domain: string, descriptors: readonly string[]): readonly (readonly Entry[])[] {
+  if (domain === '') throw new FlagError('flag -domain is required');
+  if (descriptors.length === 0) throw new FlagError('flag -descriptors is required');
+  return descriptors.map(parseEntries);
+}
