@@ -281,23 +281,31 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
   return { counts, commands };
 }
 
-const COUNTERS = [
-  ...['keys_requested', 'keys_found', 'dropped_hits', 'multiget.__code=success', 'multiget.__code=error'],
-  ...['increment.__code=success', 'increment.__code=miss', 'increment.__code=error'],
-  ...['add.__code=success', 'add.__code=not_stored', 'add.__code=error'],
-];
-
-/**
- * The statistics of the store, with the names of the Go service, which does not count subtractions; and the hits that it could not
- * count.
- */
+/** The statistics of the store, with the names of the Go service, and the hits that it could not count. */
 export class PlaincacheStatistics {
   readonly #statistics: Statistics;
-  readonly #counters: ReadonlyMap<string, Counter>;
+  readonly #keysRequested: Counter;
+  readonly #keysFound: Counter;
+  readonly #droppedHits: Counter;
+  /** By command and outcome; the Go service does not count subtractions. */
+  readonly #outcomes: ReadonlyMap<string, ReadonlyMap<string, Counter>>;
 
   constructor(statistics: Statistics) {
     this.#statistics = statistics;
-    this.#counters = new Map(COUNTERS.map((name) => [name, statistics.counter(`ratelimit.memcache.${name}`)]));
+    function counter(name: string): Counter {
+      return statistics.counter(`ratelimit.memcache.${name}`);
+    }
+    function outcomes(name: string, ...codes: readonly string[]): ReadonlyMap<string, Counter> {
+      return new Map(codes.map((code) => [code, counter(`${name}.__code=${code}`)]));
+    }
+    this.#keysRequested = counter('keys_requested');
+    this.#keysFound = counter('keys_found');
+    this.#droppedHits = counter('dropped_hits');
+    this.#outcomes = new Map([
+      ['get', outcomes('multiget', 'success', 'error')],
+      ['incr', outcomes('increment', 'success', 'miss', 'error')],
+      ['add', outcomes('add', 'success', 'not_stored', 'error')],
+    ]);
   }
 
   showAway(server: string, isAway: () => boolean): void {
@@ -306,26 +314,23 @@ export class PlaincacheStatistics {
 
   /** @param found the keys whose values have arrived, in a read that failed as well */
   read(code: 'success' | 'error', { requested, found }: { readonly requested: number; readonly found: number }): void {
-    this.#add('keys_requested', requested);
-    this.#add('keys_found', found);
-    this.#add(`multiget.__code=${code}`);
+    this.#keysRequested.add(requested);
+    this.#keysFound.add(found);
+    this.#outcomes.get('get')?.get(code)?.add(1);
   }
 
   /** @param outcome undefined: the connection failed before the reply */
   wrote(command: WriteCommand, outcome: WriteOutcome | undefined): void {
     const isError = outcome === undefined || outcome instanceof Error;
     if (isError) this.dropped(command);
-    if (command.kind !== 'decr') {
-      this.#add(`${command.kind === 'incr' ? 'increment' : 'add'}.__code=${isError ? 'error' : outcome}`);
-    }
+    this.#outcomes
+      .get(command.kind)
+      ?.get(isError ? 'error' : outcome)
+      ?.add(1);
   }
 
   /** Hits that were not sent, or perhaps not counted. */
   dropped({ kind, hits }: WriteCommand): void {
-    if (kind !== 'decr') this.#add('dropped_hits', hits);
-  }
-
-  #add(name: string, count = 1): void {
-    this.#counters.get(name)?.add(count);
+    if (kind !== 'decr') this.#droppedHits.add(hits);
   }
 }
