@@ -1,7 +1,7 @@
 import { lstatSync, unlinkSync } from 'node:fs';
 import net from 'node:net';
 import { formatHostPort } from '../text/host-port';
-import { codeOf } from '../text/thrown';
+import { codeOf, messageOf } from '../text/thrown';
 
 /** A TCP address to listen on. */
 export interface TcpAddress {
@@ -111,7 +111,7 @@ function started(server: net.Server, start: () => void): Promise<void> {
 function explained(at: ListenAddress, cause: unknown): Error {
   const code = codeOf(cause);
   const reason = REASONS[code];
-  if (reason === undefined) return new Error(`cannot listen on ${nameOf(at)}: ${textOf(cause)}`, { cause });
+  if (reason === undefined) return new Error(`cannot listen on ${nameOf(at)}: ${messageOf(cause)}`, { cause });
   const hint = code === 'EACCES' ? hintOfPermission(at) : '';
   return new Error(`cannot listen on ${nameOf(at)}: ${reason}${hint} (${code})`, { cause });
 }
@@ -119,10 +119,6 @@ function explained(at: ListenAddress, cause: unknown): Error {
 /** For a Unix socket, Node reports a missing folder as EACCES too. */
 function hintOfPermission(at: ListenAddress): string {
   return 'path' in at ? ', or the folder does not exist' : ', ports below 1024 require a privilege';
-}
-
-function textOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }
 
 function nameOf(at: ListenAddress): string {

@@ -1,20 +1,14 @@
 import { X509Certificate } from 'node:crypto';
 import {
-  BehaviorSubject,
   type Observable,
-  ReplaySubject,
   type SchedulerLike,
   Subscription,
   asyncScheduler,
   distinctUntilChanged,
   exhaustMap,
   filter,
-  firstValueFrom,
   map,
   of,
-  share,
-  skipWhile,
-  tap,
   throttleTime,
   timer,
 } from 'rxjs';
@@ -154,16 +148,22 @@ export interface ListenerTls extends Certificates {
   readonly clientName: string | undefined;
 }
 
+interface ReplacesTls {
+  replaceTls(tls: ListenerTls): void;
+}
+
 /** The certificates of the gRPC listener, which can be replaced while it is open. */
 export class GrpcTls {
   readonly #log: Log;
   readonly #clientName: string | undefined;
   readonly #rejected: ConditionLog;
-  readonly #events$: Observable<CertificateEvent>;
-  /** Those that were loaded last. */
-  readonly #loaded$ = new BehaviorSubject<Certificates | undefined>(undefined);
+  readonly #firstEvent: Promise<CertificateEvent>;
   readonly #subscriptions = new Subscription();
+  /** Those that were loaded last. */
+  #loaded: Certificates | undefined;
+  /** Those that {@link first} has returned. */
   #first: Certificates | undefined;
+  #server: ReplacesTls | undefined;
   #validity: Validity | undefined;
   #warnings = Subscription.EMPTY;
   #hasWarned = false;
@@ -181,16 +181,16 @@ export class GrpcTls {
       ends: 'the certificates of the gRPC listener are valid again',
       level: 'error',
     });
-    this.#events$ = events$.pipe(
-      tap((event) => {
+    this.#firstEvent = new Promise((resolve) => {
+      // From now on, because the files can change long before the listener opens.
+      const subscription = events$.subscribe((event) => {
         attempts.add(1);
         if ('rejected' in event) failures.add(1);
         this.#apply(event);
-      }),
-      share({ connector: () => new ReplaySubject(1) }),
-    );
-    // From now on, because the files can change long before the listener opens.
-    this.#subscriptions.add(this.#events$.subscribe());
+        resolve(event);
+      });
+      this.#subscriptions.add(subscription);
+    });
   }
 
   /** When the certificate in use expires, in Unix seconds; 0 before it is loaded. */
@@ -204,22 +204,16 @@ export class GrpcTls {
    * @throws when none could be loaded since the start: the service does not start without them
    */
   async first(): Promise<ListenerTls> {
-    const event = await firstValueFrom(this.#events$);
-    this.#first = this.#loaded$.value;
+    const event = await this.#firstEvent;
+    this.#first = this.#loaded;
     if (this.#first !== undefined) return this.#serverTls(this.#first);
     throw new Error(`TLS of the gRPC listener: ${'rejected' in event ? event.rejected : 'no certificate'}`);
   }
 
   /** Applies every change since {@link first} to the server, which keeps its certificates when new ones are rejected. */
-  follow(server: { replaceTls(tls: ListenerTls): void }): void {
-    this.#subscriptions.add(
-      this.#loaded$
-        .pipe(
-          filter((loaded) => loaded !== undefined),
-          skipWhile((loaded) => loaded === this.#first),
-        )
-        .subscribe((loaded) => server.replaceTls(this.#serverTls(loaded))),
-    );
+  follow(server: ReplacesTls): void {
+    this.#server = server;
+    if (this.#loaded !== undefined && this.#loaded !== this.#first) server.replaceTls(this.#serverTls(this.#loaded));
   }
 
   close(): void {
@@ -227,7 +221,7 @@ export class GrpcTls {
   }
 
   #apply(event: CertificateEvent): void {
-    const last = this.#loaded$.value;
+    const last = this.#loaded;
     if ('rejected' in event) {
       // Rejected certificates at start are the error of `first`.
       if (last !== undefined) this.#rejected.because(event.rejected);
@@ -236,7 +230,8 @@ export class GrpcTls {
     this.#rejected.ended();
     if (event === last) return;
     if (last !== undefined) this.#log.info('new certificates of the gRPC listener loaded');
-    this.#loaded$.next(event);
+    this.#loaded = event;
+    this.#server?.replaceTls(this.#serverTls(event));
     this.#warn(validityOf(event.cert));
   }
 
