@@ -160,9 +160,10 @@ describe('/api/counters', () => {
     ['GET /api/counters?domain=shop&domain=x&descriptor=a=b', undefined, /^the parameter domain is repeated$/],
     ['GET /api/counters?domain=shop&descriptor=a', undefined, /^the descriptor must be key=value/],
     ['GET /api/counters?domain=shop&key=a', undefined, /^there is no parameter "key"/],
-    ['PUT /api/counters', { ...USER, count: 2 ** 53 }, /^count must be a whole number/],
-    ['PUT /api/counters', { ...USER, count: 1, more: 1 }, /^the body has the member "more"/],
-    ['PUT /api/counters', [], /^the body must be a JSON object$/],
+    ['PUT /api/counters', { ...USER, count: 2 ** 53 }, /^\$\.count: expected a whole number/],
+    ['PUT /api/counters', { ...USER, count: 1, more: 1 }, /^\$\.more: unknown field; allowed fields: domain, descriptor, count$/],
+    ['PUT /api/counters', { ...USER, count: null }, /^the parameter count is missing$/],
+    ['PUT /api/counters', [], /^\$: expected a counter \(an object\), got an array/],
   ])('rejects %s %j', async (request, body, detail) => {
     const answer = await send(request, body === undefined ? {} : { body });
     expect([answer.status, answer.body.code]).toEqual([400, 'invalid_request']);

@@ -21,6 +21,8 @@ export class JsonCursor {
   #at = 0;
   /** The position: the member name or element index of each level, undefined before the first member or element. */
   readonly #path: (string | number | undefined)[] = [];
+  /** The bits of the members of each level so far. */
+  readonly #given: number[] = [];
 
   constructor(text: string) {
     this.#text = text;
@@ -29,16 +31,14 @@ export class JsonCursor {
   /** Enters an object. Then call {@link nextMember} until it returns undefined. `what` names the object in the error. */
   enterObject(what: string): void {
     if (this.#peek() !== '{') this.unexpected(`${what} (an object)`);
-    this.#at += 1;
-    this.#path.push(undefined);
+    this.#enter();
   }
 
   /** Moves to the value of the next member and returns its name. At the end, leaves the object and returns undefined. */
   nextMember(): string | undefined {
     const level = this.#path.length - 1;
     if (this.#peek() === '}') {
-      this.#at += 1;
-      this.#path.pop();
+      this.#leave();
       return undefined;
     }
     if (this.#path[level] !== undefined) this.#expect(',', '"," or "}"');
@@ -52,16 +52,14 @@ export class JsonCursor {
   /** Enters an array. Then call {@link nextElement} until it returns false. `what` names the array in the error. */
   enterArray(what: string): void {
     if (this.#peek() !== '[') this.unexpected(`${what} (an array)`);
-    this.#at += 1;
-    this.#path.push(undefined);
+    this.#enter();
   }
 
   /** Moves to the next element and returns true. At the end, leaves the array and returns false. */
   nextElement(): boolean {
     const level = this.#path.length - 1;
     if (this.#peek() === ']') {
-      this.#at += 1;
-      this.#path.pop();
+      this.#leave();
       return false;
     }
     const previous = this.#path[level];
@@ -70,11 +68,14 @@ export class JsonCursor {
     return true;
   }
 
-  /** Skips the value if it is null. Returns whether it was. */
-  skipNull(): boolean {
-    if (this.#peek() !== 'n') return false;
+  /** Whether the member has a value: null is none, and is skipped. `bit` stands for the member, which may be there once. */
+  isGiven(bit: number): boolean {
+    const level = this.#path.length - 1;
+    if ((this.#given[level]! & bit) !== 0) this.fail('duplicate field');
+    this.#given[level]! |= bit;
+    if (this.#peek() !== 'n') return true;
     this.#literal('null');
-    return true;
+    return false;
   }
 
   string(): string {
@@ -117,6 +118,18 @@ export class JsonCursor {
   /** Rejects something already read, which the problem names. */
   fail(problem: string): never {
     throw new MalformedBody(`${this.#location()}: ${problem}`);
+  }
+
+  #enter(): void {
+    this.#at += 1;
+    this.#path.push(undefined);
+    this.#given.push(0);
+  }
+
+  #leave(): void {
+    this.#at += 1;
+    this.#path.pop();
+    this.#given.pop();
   }
 
   /** Skips white space and returns the next character; undefined at the end of the text. */

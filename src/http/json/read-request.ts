@@ -34,28 +34,59 @@ export function readDescriptorText(text: string): Descriptor {
   return descriptor;
 }
 
-// Each reader has one bit per field in `seen` to detect duplicates; both names of a field have the same bit.
+/** A counter and its count; the descriptor can be a text. Undefined: not given. */
+export interface CounterBody {
+  readonly domain: string | undefined;
+  readonly descriptor: Descriptor | string | undefined;
+  readonly count: number | undefined;
+}
+
+/** Reads `{domain, descriptor, count}`, as {@link readRequest}. */
+export function readCounter(text: string): CounterBody {
+  const cursor = new JsonCursor(text);
+  const counter: { -readonly [Name in keyof CounterBody]: CounterBody[Name] } = {
+    domain: undefined,
+    descriptor: undefined,
+    count: undefined,
+  };
+  cursor.enterObject('a counter');
+  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
+    switch (name) {
+      case 'domain':
+        if (cursor.isGiven(1)) counter.domain = cursor.string();
+        break;
+      case 'descriptor':
+        if (cursor.isGiven(2)) counter.descriptor = cursor.isString() ? cursor.string() : readDescriptor(cursor, 1);
+        break;
+      case 'count':
+        if (cursor.isGiven(4)) counter.count = readInteger(cursor, COUNT);
+        break;
+      default:
+        unknown(cursor, 'domain, descriptor, count');
+    }
+  }
+  cursor.end();
+  return counter;
+}
+
+// Each field has a bit, by which duplicates are detected; both names of a field have the same bit.
 
 function readMessage(cursor: JsonCursor): RateLimitRequest {
   let domain = '';
   let descriptors: readonly Descriptor[] = [];
   let hitsAddend = 0;
-  let seen = 0;
   cursor.enterObject('a RateLimitRequest');
   for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
     switch (name) {
       case 'domain':
-        seen = once(cursor, seen, 1);
-        if (!cursor.skipNull()) domain = cursor.string();
+        if (cursor.isGiven(1)) domain = cursor.string();
         break;
       case 'descriptors':
-        seen = once(cursor, seen, 2);
-        if (!cursor.skipNull()) descriptors = readDescriptors(cursor);
+        if (cursor.isGiven(2)) descriptors = readDescriptors(cursor);
         break;
       case 'hitsAddend':
       case 'hits_addend':
-        seen = once(cursor, seen, 4);
-        if (!cursor.skipNull()) hitsAddend = readInteger(cursor, UINT32);
+        if (cursor.isGiven(4)) hitsAddend = readInteger(cursor, UINT32);
         break;
       default:
         unknown(cursor, 'domain, descriptors, hitsAddend');
@@ -69,27 +100,22 @@ function readDescriptor(cursor: JsonCursor, number: number): Descriptor {
   let limit: LimitOverride | undefined;
   let hitsAddend = NO_HITS_ADDEND;
   let isNegativeHits = false;
-  let seen = 0;
   cursor.enterObject('a descriptor');
   for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
     switch (name) {
       case 'entries':
-        seen = once(cursor, seen, 1);
-        if (!cursor.skipNull()) entries = readEntries(cursor, number);
+        if (cursor.isGiven(1)) entries = readEntries(cursor, number);
         break;
       case 'limit':
-        seen = once(cursor, seen, 2);
-        if (!cursor.skipNull()) limit = readLimit(cursor);
+        if (cursor.isGiven(2)) limit = readLimit(cursor);
         break;
       case 'hitsAddend':
       case 'hits_addend':
-        seen = once(cursor, seen, 4);
-        if (!cursor.skipNull()) hitsAddend = readInteger(cursor, UINT64);
+        if (cursor.isGiven(4)) hitsAddend = readInteger(cursor, UINT64);
         break;
       case 'isNegativeHits':
       case 'is_negative_hits':
-        seen = once(cursor, seen, 8);
-        if (!cursor.skipNull()) isNegativeHits = cursor.boolean();
+        if (cursor.isGiven(8)) isNegativeHits = cursor.boolean();
         break;
       default:
         unknown(cursor, 'entries, limit, hitsAddend, isNegativeHits');
@@ -101,17 +127,14 @@ function readDescriptor(cursor: JsonCursor, number: number): Descriptor {
 function readEntry(cursor: JsonCursor): Entry {
   let key = '';
   let value = '';
-  let seen = 0;
   cursor.enterObject('an entry');
   for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
     switch (name) {
       case 'key':
-        seen = once(cursor, seen, 1);
-        if (!cursor.skipNull()) key = cursor.string();
+        if (cursor.isGiven(1)) key = cursor.string();
         break;
       case 'value':
-        seen = once(cursor, seen, 2);
-        if (!cursor.skipNull()) value = cursor.string();
+        if (cursor.isGiven(2)) value = cursor.string();
         break;
       default:
         unknown(cursor, 'key, value');
@@ -123,18 +146,15 @@ function readEntry(cursor: JsonCursor): Entry {
 function readLimit(cursor: JsonCursor): LimitOverride {
   let requestsPerUnit = 0;
   let unit = 0;
-  let seen = 0;
   cursor.enterObject('a limit');
   for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
     switch (name) {
       case 'requestsPerUnit':
       case 'requests_per_unit':
-        seen = once(cursor, seen, 1);
-        if (!cursor.skipNull()) requestsPerUnit = readInteger(cursor, UINT32);
+        if (cursor.isGiven(1)) requestsPerUnit = readInteger(cursor, UINT32);
         break;
       case 'unit':
-        seen = once(cursor, seen, 2);
-        if (!cursor.skipNull()) unit = readEnum(cursor, UNIT_NAMES);
+        if (cursor.isGiven(2)) unit = readEnum(cursor, UNIT_NAMES);
         break;
       default:
         unknown(cursor, 'requestsPerUnit, unit');
@@ -165,11 +185,6 @@ function readEntries(cursor: JsonCursor, number: number): Entry[] {
   return entries;
 }
 
-function once(cursor: JsonCursor, seen: number, field: number): number {
-  if ((seen & field) !== 0) cursor.fail('duplicate field');
-  return seen | field;
-}
-
 function unknown(cursor: JsonCursor, allowed: string): never {
   return cursor.fail(`unknown field; allowed fields: ${allowed}`);
 }
@@ -183,6 +198,7 @@ interface IntegerRange {
 
 const UINT32: IntegerRange = { min: 0, max: 0xffff_ffff, expected: 'an integer from 0 to 4294967295' };
 const UINT64: IntegerRange = { min: 0, max: 2 ** 64, expected: 'an integer from 0 to 18446744073709551615' };
+const COUNT: IntegerRange = { min: 0, max: 2 ** 53 - 1, expected: 'a whole number from 0 to 9007199254740991' };
 const MIN_INT32 = -0x8000_0000;
 const MAX_INT32 = 0x7fff_ffff;
 

@@ -20,7 +20,7 @@ import { excerpt } from '../../text/excerpt';
 import { ipAddress } from '../../text/host-port';
 import type { BodyMemory } from '../body';
 import { HttpError, invalidRequest } from '../errors';
-import { readDescriptorText, readRequest } from '../json/read-request';
+import { type CounterBody, readCounter, readDescriptorText, readRequest } from '../json/read-request';
 import type { Access, Authorization } from './authorization';
 import { readText } from './problems';
 
@@ -76,7 +76,8 @@ class CountersController extends OperatorsController {
     this.authorize('write');
     requireJson(this.ctx);
     parametersOf(this.ctx, []);
-    const { count, ...members } = counterBody(await this.readJson());
+    const { count, ...members } = readCounter(await this.readJson());
+    if (count === undefined) throw missing('count');
     return this.#change(queryOf(members), count);
   }
 
@@ -225,10 +226,14 @@ function parametersOf<const Name extends string>(
   return ctx.query as Readonly<Partial<Record<Name, string>>>;
 }
 
-function queryOf({ domain, descriptor }: { readonly domain?: string; readonly descriptor?: string }): CounterQuery {
-  if (domain === undefined) throw invalidRequest('the parameter domain is missing');
-  if (descriptor === undefined) throw invalidRequest('the parameter descriptor is missing');
-  return { domain, descriptor: readDescriptor(descriptor) };
+function queryOf({ domain, descriptor }: Partial<Pick<CounterBody, 'domain' | 'descriptor'>>): CounterQuery {
+  if (domain === undefined) throw missing('domain');
+  if (descriptor === undefined) throw missing('descriptor');
+  return { domain, descriptor: typeof descriptor === 'string' ? readDescriptor(descriptor) : descriptor };
+}
+
+function missing(name: string): HttpError {
+  return invalidRequest(`the parameter ${name} is missing`);
 }
 
 /**
@@ -245,54 +250,6 @@ function readDescriptor(text: string): Descriptor {
     throw invalidRequest(`the descriptor must be key=value,key2=value2, or JSON, but has ${given}`);
   });
   return { entries, limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
-}
-
-interface CounterBody {
-  readonly domain: string;
-  readonly descriptor: string;
-  readonly count: number;
-}
-
-const MEMBERS: readonly string[] = ['domain', 'descriptor', 'count'] satisfies (keyof CounterBody)[];
-
-/** @throws HttpError for anything but `{domain, descriptor, count}` */
-function counterBody(text: string): CounterBody {
-  const body = parsed(text);
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalidRequest('the body must be a JSON object');
-  const unknown = Object.keys(body).find((name) => !MEMBERS.includes(name));
-  if (unknown !== undefined) {
-    throw invalidRequest(
-      `the body has the member ${JSON.stringify(unknown.slice(0, 40))}; allowed: ${MEMBERS.join(', ')}`,
-    );
-  }
-  const { domain, descriptor, count } = body as Readonly<Record<keyof CounterBody, unknown>>;
-  if (typeof domain !== 'string') throw invalidRequest('domain must be a string');
-  if (typeof descriptor !== 'string' && (typeof descriptor !== 'object' || descriptor === null)) {
-    throw invalidRequest('descriptor must be a string key=value,key2=value2 or an object');
-  }
-  if (!Number.isSafeInteger(count) || Number(count) < 0) {
-    throw invalidRequest('count must be a whole number from 0 to 9007199254740991; DELETE clears the counter');
-  }
-  const written = typeof descriptor === 'string' ? descriptor : jsonOf(descriptor);
-  return { domain, descriptor: written, count: Number(count) };
-}
-
-/** JSON can be nested so deeply that it is parsed, but not written again: for V8, a stack overflow. */
-function jsonOf(descriptor: object): string {
-  try {
-    return JSON.stringify(descriptor);
-  } catch (cause) {
-    throw invalidRequest('descriptor is nested too deeply', { cause });
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw invalidRequest('the body is not valid JSON', { cause });
-  }
 }
 
 function found<T extends object>(result: T | NoCounter): T {
