@@ -161,7 +161,11 @@ describe('/api/counters', () => {
     ['GET /api/counters?domain=shop&descriptor=a', undefined, /^the descriptor must be key=value/],
     ['GET /api/counters?domain=shop&key=a', undefined, /^there is no parameter "key"/],
     ['PUT /api/counters', { ...USER, count: 2 ** 53 }, /^\$\.count: expected a whole number/],
-    ['PUT /api/counters', { ...USER, count: 1, more: 1 }, /^\$\.more: unknown field; allowed fields: domain, descriptor, count$/],
+    [
+      'PUT /api/counters',
+      { ...USER, count: 1, more: 1 },
+      /^\$\.more: unknown field; allowed fields: domain, descriptor, count$/,
+    ],
     ['PUT /api/counters', { ...USER, count: null }, /^the parameter count is missing$/],
     ['PUT /api/counters', [], /^\$: expected a counter \(an object\), got an array/],
   ])('rejects %s %j', async (request, body, detail) => {

@@ -6,7 +6,7 @@ import { readRequest } from '../../../src/http/json/read-request';
 import { writeVerdict } from '../../../src/http/json/json-handler';
 import { MalformedBody } from '../../../src/http/errors';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../../src/limiter/request';
-import { Code, type Verdict } from '../../../src/limiter/verdict';
+import { Code, type CurrentLimit, type Verdict } from '../../../src/limiter/verdict';
 import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';
 
 /** The message as the protobuf library builds it from its descriptor. */
@@ -205,10 +205,7 @@ function writeByLibrary({ overallCode, statuses, responseHeaders, dynamicMetadat
     overallCode,
     statuses: statuses.map(({ currentLimit, secondsUntilReset, ...status }) => ({
       code: status.code,
-      currentLimit:
-        currentLimit === undefined
-          ? null
-          : { ...currentLimit, unit: currentLimit.unit.name, unitMultiplier: undefined },
+      currentLimit: currentLimit === undefined ? null : limitOf(currentLimit),
       limitRemaining: status.limitRemaining,
       durationUntilReset: secondsUntilReset === undefined ? null : `${secondsUntilReset}s`,
     })),
@@ -216,6 +213,11 @@ function writeByLibrary({ overallCode, statuses, responseHeaders, dynamicMetadat
     dynamicMetadata: dynamicMetadata ?? null,
   };
   return toJson(responseSchema, fromJson(responseSchema, full as JsonValue));
+}
+
+/** A limit as the protocol has it. */
+function limitOf({ unit, unitMultiplier: _, ...limit }: CurrentLimit): object {
+  return { ...limit, unit: unit.name };
 }
 
 it('a verdict is written as by the protobuf library, without default values', () => {
