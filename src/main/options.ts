@@ -46,10 +46,9 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
 /** The options of the memcached store. Either its servers or their record are set, because `readSettings` has checked them. */
 export function plaincacheOptions(reading: LoadedSettings): Omit<PlaincacheOptions, 'statistics' | 'log'> {
   const { settings } = reading;
-  const { hostPort, srv: record, srvRefresh: refresh, tls } = sectionOf(reading, 'plaincache');
   return {
-    servers: record === undefined ? hostPort : { record, refresh },
-    tlsFiles: tls ? sectionOf(reading, 'plaincacheTls') : undefined,
+    ...sectionOf(reading, 'plaincache'),
+    tlsFiles: settings.plaincacheTls ? sectionOf(reading, 'plaincacheTls') : undefined,
     windowSpan: settings.kvstorePipelineWindow,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
   };

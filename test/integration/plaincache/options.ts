@@ -15,7 +15,9 @@ export function plaincacheTestOptions(
   more: Partial<PlaincacheOptions> = {},
 ): PlaincacheOptions {
   return {
-    servers: servers.map(({ address }) => address),
+    hostPort: servers.map(({ address }) => address),
+    srv: undefined,
+    srvRefresh: 0,
     tlsFiles: undefined,
     windowSpan: 0,
     // Only a server that hangs exceeds it.

@@ -139,7 +139,8 @@ describe('the commands for a batch', () => {
     });
     let port = Number(server.address.split(':')[1]);
     const counters = countersOf(server, {
-      servers: { record: 'r.test', refresh: 1 },
+      srv: 'r.test',
+      srvRefresh: 1,
       lookUp: () => Promise.resolve([{ name: '127.0.0.1', port }]),
     });
     await firstValueFrom(counters.ready$);

@@ -67,7 +67,7 @@ describe('memcached servers from a DNS record', () => {
       if (dns.records.length === 0) throw new Error('querySrv ENODATA');
       return dns.records;
     }
-    const counters = open([], { servers: { record: RECORD, refresh: 20 }, lookUp });
+    const counters = open([], { srv: RECORD, srvRefresh: 20, lookUp });
     await expect(apply(counters, operation('k', 1))).rejects.toMatchObject({
       message: 'the memcached servers are not known yet',
     });

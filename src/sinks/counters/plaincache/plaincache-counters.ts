@@ -44,8 +44,11 @@ const TIMEOUT = 500;
 const CHECK_INTERVAL = 1000;
 
 export interface PlaincacheOptions {
-  /** The servers in their order, or the DNS record that lists them: PLAINCACHE_HOST_PORT, PLAINCACHE_SRV. */
-  readonly servers: readonly string[] | { readonly record: string; readonly refresh: number };
+  /** The servers in their order: PLAINCACHE_HOST_PORT. */
+  readonly hostPort: readonly string[];
+  /** The DNS record that lists the servers instead, and milliseconds between look-ups: PLAINCACHE_SRV, PLAINCACHE_SRV_REFRESH. */
+  readonly srv: string | undefined;
+  readonly srvRefresh: number;
   /** Undefined: without TLS. */
   readonly tlsFiles: StoreTlsFiles | undefined;
   /** How long a pipeline window gathers, in milliseconds. */
@@ -75,7 +78,7 @@ export interface PlaincacheCounters extends Counters, CounterAdministration {
  * @throws Error that names the address or the file that cannot be used
  */
 export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounters {
-  const { servers, statistics, log, tlsFiles } = options;
+  const { hostPort, srv, srvRefresh: refresh, statistics, log, tlsFiles } = options;
   const tls = tlsFiles && storeTls(tlsFiles, log);
   const rejections = new ConditionLog(log, { begins: 'a memcached server rejected a counter' });
   const context = {
@@ -102,7 +105,8 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
     }
   }
 
-  const names$ = isList(servers) ? of(servers) : srvServers({ ...servers, log, lookUp: options.lookUp ?? lookUpSrv });
+  const lookUp = options.lookUp ?? lookUpSrv;
+  const names$ = srv === undefined ? of(hostPort) : srvServers({ record: srv, refresh, log, lookUp });
   const subscription = names$.subscribe(replaceNodes);
 
   return {
@@ -112,7 +116,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
     ),
     laneOf: (operation) => laneOf(operation, nodes$.value),
     connected$: nodes$.pipe(switchMap(anyIsUp), distinctUntilChanged()),
-    description: isList(servers) ? servers.join(', ') : servers.record,
+    description: srv ?? hostPort.join(', '),
     ready$: nodes$.pipe(
       filter((nodes) => nodes.length > 0),
       take(1),
@@ -122,10 +126,6 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
       await Promise.all([...nodes$.value.map((node) => node.retire()), ...leaving]);
     },
   };
-}
-
-function isList(servers: PlaincacheOptions['servers']): servers is readonly string[] {
-  return Array.isArray(servers);
 }
 
 function laneOf({ key }: CounterOperation, nodes: readonly Node[]): CounterLane {
