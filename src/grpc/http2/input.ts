@@ -5,15 +5,17 @@ import {
   FRAME_HEADER_BYTES,
   Flag,
   FrameType,
+  GatheredBytes,
   MAX_31_BITS,
   MAX_FRAME_BYTES,
   PREFACE,
   protocolError,
-  roomToKeep,
 } from './protocol';
 
 const { DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION } =
   FrameType;
+/** Whether a frame must be on a stream (true) or must not be on one (false), by its type. */
+const ON_A_STREAM = [true, true, true, true, false, undefined, false, false, undefined, true];
 const FIRST_PARTIAL_BYTES = 64;
 const PRIORITY_BYTES = 5;
 const EMPTY = Buffer.alloc(0);
@@ -46,13 +48,11 @@ export class Input {
   #prefaceSeen = 0;
   #hasSettings = false;
   /** The incomplete frame at the end of the last chunk. Grows with the bytes received, not with the length announced. */
-  #partial: Buffer | undefined;
-  #gathered = 0;
+  #partial: GatheredBytes | undefined;
   #isValidated = false;
 
-  /** The incomplete header block, in `[0, #blockBytes)`, the stream and flags of its HEADERS frame, and its CONTINUATION frames. */
-  #block: Buffer | undefined;
-  #blockBytes = 0;
+  /** The incomplete header block, the stream and flags of its HEADERS frame, and its CONTINUATION frames. */
+  #block: GatheredBytes | undefined;
   #blockStream = 0;
   #blockFlags = 0;
   #continuations = 0;
@@ -123,23 +123,22 @@ export class Input {
   #keep(isValidated: boolean): false {
     const rest = this.#chunk.length - this.#at;
     if (rest === 0) return false;
-    this.#partial = roomToKeep(Math.max(FIRST_PARTIAL_BYTES, rest));
-    this.#chunk.copy(this.#partial, 0, this.#at);
+    this.#partial = new GatheredBytes(Math.max(FIRST_PARTIAL_BYTES, rest));
+    this.#partial.append(this.#chunk, this.#at, this.#chunk.length);
     this.#at += rest;
-    this.#gathered = rest;
     this.#isValidated = isValidated;
     return false;
   }
 
   #continuePartial(): boolean {
     if (!this.#gather(FRAME_HEADER_BYTES)) return false;
-    this.#readHeader(this.#partial!, 0);
+    this.#readHeader(this.#partial!.bytes, 0);
     if (!this.#isValidated) this.#validate();
     this.#isValidated = true;
     const end = FRAME_HEADER_BYTES + this.length;
     if (!this.#gather(end)) return false;
     // The buffer is not reused: views of it may be kept beyond the next chunk.
-    this.source = this.#partial!;
+    this.source = this.#partial!.bytes;
     this.start = FRAME_HEADER_BYTES;
     this.end = end;
     this.#partial = undefined;
@@ -148,18 +147,12 @@ export class Input {
 
   /** Copies bytes of the chunk until `wanted` are gathered. Returns false if the chunk ends before. */
   #gather(wanted: number): boolean {
-    if (this.#gathered >= wanted) return true;
-    const end = Math.min(this.#chunk.length, this.#at + wanted - this.#gathered);
-    const needed = this.#gathered + end - this.#at;
-    if (needed > this.#partial!.length) {
-      const grown = roomToKeep(Math.max(needed, Math.min(wanted, this.#partial!.length * 2)));
-      this.#partial!.copy(grown, 0, 0, this.#gathered);
-      this.#partial = grown;
-    }
-    this.#chunk.copy(this.#partial!, this.#gathered, this.#at, end);
+    const partial = this.#partial!;
+    if (partial.length >= wanted) return true;
+    const end = Math.min(this.#chunk.length, this.#at + wanted - partial.length);
+    partial.append(this.#chunk, this.#at, end, wanted);
     this.#at = end;
-    this.#gathered = needed;
-    return needed >= wanted;
+    return partial.length >= wanted;
   }
 
   // ---------------------------------------------------------------- checks
@@ -178,40 +171,9 @@ export class Input {
       if (type !== CONTINUATION || stream !== this.#blockStream) protocolError('a header block is interrupted');
     } else if (type === CONTINUATION) protocolError('CONTINUATION without a header block');
     if (length > MAX_FRAME_BYTES) sizeError('frame longer than SETTINGS_MAX_FRAME_SIZE');
-    switch (type) {
-      case DATA:
-      case HEADERS:
-        requireStream(stream);
-        if ((flags & Flag.PADDED) !== 0 && length === 0) sizeError('frame too short for its pad length');
-        if (type === HEADERS && (flags & Flag.PRIORITY) !== 0 && length < ((flags & Flag.PADDED) === 0 ? 5 : 6)) {
-          sizeError('frame too short for its priority fields');
-        }
-        return;
-      case PRIORITY:
-      case CONTINUATION:
-        return requireStream(stream);
-      case RST_STREAM:
-        if (length !== 4) sizeError('RST_STREAM must have 4 bytes');
-        return requireStream(stream);
-      case SETTINGS:
-        if (stream !== 0) protocolError('SETTINGS on a stream');
-        if ((flags & Flag.ACK) === 0 ? length % 6 !== 0 : length !== 0) sizeError('invalid length of SETTINGS');
-        return;
-      case PUSH_PROMISE:
-        return protocolError('PUSH_PROMISE from a client');
-      case PING:
-        if (stream !== 0) protocolError('PING on a stream');
-        if (length !== 8) sizeError('PING must have 8 bytes');
-        return;
-      case GOAWAY:
-        if (stream !== 0) protocolError('GOAWAY on a stream');
-        if (length < 8) sizeError('GOAWAY must have at least 8 bytes');
-        return;
-      case WINDOW_UPDATE:
-        if (length !== 4) sizeError('WINDOW_UPDATE must have 4 bytes');
-        return;
-      default:
-    }
+    if (type === PUSH_PROMISE) protocolError('PUSH_PROMISE from a client');
+    if (ON_A_STREAM[type] === (stream === 0)) protocolError('a frame with a wrong stream identifier');
+    if (!hasValidLength(type, flags, length)) sizeError('a frame with a wrong length');
   }
 
   // ---------------------------------------------------------------- payloads
@@ -255,40 +217,29 @@ export class Input {
     if ((this.flags & Flag.END_HEADERS) !== 0) return true;
     this.#blockStream = this.stream;
     this.#blockFlags = this.flags;
-    this.#blockBytes = 0;
     this.#continuations = 0;
-    this.#block = roomToKeep(this.end - this.start);
-    this.#addFragment();
+    this.#block = new GatheredBytes(this.end - this.start);
+    this.#block.append(this.source, this.start, this.end);
     this.blockDeadline = this.#now + LIMITS.headerBlockMs;
     return false;
   }
 
   #readContinuation(): boolean {
-    const bytes = this.#blockBytes + this.end - this.start;
+    const block = this.#block!;
+    const bytes = block.length + this.end - this.start;
     if (this.#continuations >= LIMITS.maxContinuations || bytes > LIMITS.maxHeaderBlockBytes) {
       throw new ConnectionError(ErrorCode.ENHANCE_YOUR_CALM, 'header_block', 'header block too long');
     }
     this.#continuations += 1;
-    this.#addFragment();
+    block.append(this.source, this.start, this.end);
     if ((this.flags & Flag.END_HEADERS) === 0) return false;
     this.type = HEADERS;
     this.flags = this.#blockFlags;
-    this.source = this.#block!;
+    this.source = block.bytes;
     this.start = 0;
-    this.end = this.#blockBytes;
+    this.end = block.length;
     this.discardBlock();
     return true;
-  }
-
-  #addFragment(): void {
-    const needed = this.#blockBytes + this.end - this.start;
-    if (needed > this.#block!.length) {
-      const grown = roomToKeep(Math.max(needed, this.#block!.length * 2));
-      this.#block!.copy(grown, 0, 0, this.#blockBytes);
-      this.#block = grown;
-    }
-    this.source.copy(this.#block!, this.#blockBytes, this.start, this.end);
-    this.#blockBytes = needed;
   }
 }
 
@@ -296,8 +247,24 @@ function sizeError(message: string): never {
   throw new ConnectionError(ErrorCode.FRAME_SIZE_ERROR, 'protocol_error', message);
 }
 
-function requireStream(stream: number): void {
-  if (stream === 0) protocolError('a frame that requires a stream is on stream 0');
+function hasValidLength(type: number, flags: number, length: number): boolean {
+  switch (type) {
+    case DATA:
+      return length >= (flags & Flag.PADDED ? 1 : 0);
+    case HEADERS:
+      return length >= (flags & Flag.PADDED ? 1 : 0) + (flags & Flag.PRIORITY ? PRIORITY_BYTES : 0);
+    case SETTINGS:
+      return flags & Flag.ACK ? length === 0 : length % 6 === 0;
+    case PING:
+      return length === 8;
+    case GOAWAY:
+      return length >= 8;
+    case RST_STREAM:
+    case WINDOW_UPDATE:
+      return length === 4;
+    default:
+      return true;
+  }
 }
 
 /** The stream dependency at the beginning of the priority fields, without the exclusive bit. */

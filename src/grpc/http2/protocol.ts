@@ -99,6 +99,29 @@ export function copyToKeep(source: Buffer, start: number, end: number): Buffer {
   return copy;
 }
 
+/** Bytes of a whole that arrive in pieces. Their memory grows with what has arrived, not with the length announced. */
+export class GatheredBytes {
+  length = 0;
+  /** Those after {@link length} have no meaning. */
+  bytes: Buffer;
+
+  constructor(room: number) {
+    this.bytes = roomToKeep(room);
+  }
+
+  /** Appends `source[start, end)`. `most`: the length of the whole. */
+  append(source: Buffer, start: number, end: number, most = Infinity): void {
+    const needed = this.length + end - start;
+    if (needed > this.bytes.length) {
+      const grown = roomToKeep(Math.max(needed, Math.min(most, 2 * this.bytes.length)));
+      this.bytes.copy(grown, 0, 0, this.length);
+      this.bytes = grown;
+    }
+    source.copy(this.bytes, this.length, start, end);
+    this.length = needed;
+  }
+}
+
 const MAX_24_BITS = 0xff_ffff;
 const SETTING_BYTES = 6;
 

@@ -1,4 +1,4 @@
-import { roomToKeep } from '../http2/protocol';
+import { GatheredBytes } from '../http2/protocol';
 import type { Stream } from '../http2/stream';
 import type { Streams } from '../http2/streams';
 import { type CallFailure, Failure, MAX_MESSAGE_BYTES } from './responses';
@@ -24,8 +24,7 @@ export class MessageReader {
   readonly #stream: Stream;
   readonly #prefix = Buffer.alloc(PREFIX_BYTES);
   #prefixLength = 0;
-  #body: Buffer | undefined;
-  #bodyLength = 0;
+  #body: GatheredBytes | undefined;
   #isOver = false;
 
   constructor(receiver: MessageReceiver, streams: Streams, stream: Stream) {
@@ -54,34 +53,25 @@ export class MessageReader {
       if (flag > 1) return this.#fail(Failure.BAD_FLAG);
       if (length > MAX_MESSAGE_BYTES) return this.#fail(Failure.TOO_LARGE);
       if (this.#body === undefined && end - at >= length) {
-        this.#prefixLength = 0;
-        this.#isOver = !this.#receiver.received(source, at, at + length, flag === 1);
+        this.#received(source, at, at + length, flag === 1);
         at += length;
         continue;
       }
-      const count = Math.min(length - this.#bodyLength, end - at);
+      const body = (this.#body ??= new GatheredBytes(Math.min(length, INITIAL_BODY_BYTES)));
+      const count = Math.min(length - body.length, end - at);
       if (!this.#streams.hold(this.#stream, count)) return this.#fail(Failure.TOO_MUCH_MEMORY);
-      this.#append(source, at, count, length);
+      body.append(source, at, at + count, length);
       at += count;
-      if (this.#bodyLength < length) return;
-      const body = this.#body!;
+      if (body.length < length) return;
       this.#streams.releaseHeld(this.#stream, length);
       this.#body = undefined;
-      this.#bodyLength = 0;
-      this.#prefixLength = 0;
-      this.#isOver = !this.#receiver.received(body, 0, length, flag === 1);
+      this.#received(body.bytes, 0, length, flag === 1);
     }
   }
 
-  #append(source: Buffer, at: number, count: number, length: number): void {
-    const needed = this.#bodyLength + count;
-    if (this.#body === undefined || needed > this.#body.length) {
-      const grown = roomToKeep(Math.min(length, Math.max(needed, 2 * (this.#body?.length ?? INITIAL_BODY_BYTES))));
-      this.#body?.copy(grown, 0, 0, this.#bodyLength);
-      this.#body = grown;
-    }
-    source.copy(this.#body, this.#bodyLength, at, at + count);
-    this.#bodyLength = needed;
+  #received(source: Buffer, start: number, end: number, isCompressed: boolean): void {
+    this.#prefixLength = 0;
+    this.#isOver = !this.#receiver.received(source, start, end, isCompressed);
   }
 
   #fail(failure: CallFailure): void {

@@ -1,4 +1,5 @@
 import type { RequestHead, RequestInterpreter } from '../http2/header-reader';
+import { FieldKind } from '../http2/hpack/fields';
 import type { Stream } from '../http2/stream';
 import type { RequestMeaning, Streams } from '../http2/streams';
 import { GrpcStatus, type StreamingMethod, type StreamingMethods, type UnaryMethods } from '../method';
@@ -136,6 +137,7 @@ export class GrpcRequests implements RequestInterpreter {
     let metadata: Map<string, string> | undefined;
     for (let at = 0; at < request.count; at += 1) {
       const { name, value } = request.fields[at]!;
+      if (name.kind !== FieldKind.REGULAR) continue;
       const { text } = name;
       if (text === 'content-type') contentType = value;
       else if (text === 'grpc-timeout') timeout = value;

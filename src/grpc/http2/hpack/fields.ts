@@ -95,9 +95,9 @@ function isValidName(text: string): boolean {
   return true;
 }
 
-/** The names with a meaning in HTTP/2 and those of the static table; any other lives as long as the fields that carry it. */
+/** The names that most requests have; any other lives as long as the fields that carry it. */
 const KNOWN: ReadonlyMap<string, FieldName> = new Map(
-  [...KINDS.keys(), ...STATIC_TABLE.map(([name]) => name)].map((text) => [text, new FieldName(text)]),
+  [...KINDS.keys(), ...STATIC_TABLE.map(([name]) => name), 'grpc-timeout'].map((text) => [text, new FieldName(text)]),
 );
 
 export function fieldName(text: string): FieldName {
