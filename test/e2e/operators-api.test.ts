@@ -40,14 +40,14 @@ afterAll(async () => {
 async function call(
   process: WeirProcess,
   request: string,
-  { token, body, type = 'application/json' }: { token?: string; body?: unknown; type?: string } = {},
+  { token, body, origin }: { token?: string; body?: unknown; origin?: string } = {},
 ) {
   const [method, path] = request.split(' ') as [string, string];
   const response = await fetch(`http://127.0.0.1:${process.ports.debug}${path}`, {
     method,
     headers: {
       ...(token !== undefined && { Authorization: `Bearer ${token}` }),
-      ...(body !== undefined && { 'Content-Type': type }),
+      ...(origin !== undefined && { Origin: origin }),
     },
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
@@ -174,9 +174,9 @@ describe('/api/counters', () => {
     expect(answer.body.detail).toMatch(detail);
   });
 
-  it('changes nothing for a body that a form of a browser could send', async () => {
-    const { status, body } = await send('PUT /api/counters', { body: { ...USER, count: 9 }, type: 'text/plain' });
-    expect([status, body.code]).toEqual([415, 'unsupported_media_type']);
+  it('changes nothing for a page of another site, whatever it sends', async () => {
+    const answer = await send('PUT /api/counters', { body: { ...USER, count: 9 }, origin: 'http://evil.example' });
+    expect([answer.status, answer.body]).toMatchObject([403, { error: { code: 'cross_site' } }]);
     expect((await send(`GET ${counterOf('gil')}`)).body.count).toBe(0);
   });
 });

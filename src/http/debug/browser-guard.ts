@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import type { Context } from 'koa';
 import { excerpt } from '../../text/excerpt';
-import { HttpError } from '../errors';
+import { type ErrorResponse, HttpError } from '../errors';
 
 /** Paths that probes of any kind request, and that show nothing. */
 const PROBES: readonly string[] = ['/healthcheck', '/livez', '/readyz'];
@@ -13,6 +13,15 @@ const HEADERS = {
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
   'Cross-Origin-Resource-Policy': 'same-origin',
   'X-Content-Type-Options': 'nosniff',
+};
+
+const OWN_NAMES = 'call it by its address, or add the name to DEBUG_ALLOWED_HOSTS and start the service again';
+const CROSS_SITE: ErrorResponse = {
+  status: 403,
+  code: 'cross_site',
+  message:
+    'the request comes from a page of another site: open the debug listener itself in the browser; ' +
+    'a proxy before it must pass on the header Host as it is',
 };
 
 /**
@@ -28,8 +37,11 @@ export function browserGuard(allowedHosts: readonly string[]): (ctx: Context) =>
     ctx.set(HEADERS);
     if (PROBES.includes(ctx.path)) return;
     const host = nameIn(ctx.host);
-    if (!isAllowed(host, names)) throw unknownHost(host);
-    if (isFromAnotherSite(ctx)) throw crossSite();
+    if (!isAllowed(host, names)) {
+      const message = `the debug listener is not known by the name ${excerpt(host, 100)}: ${OWN_NAMES}`;
+      throw new HttpError({ status: 421, code: 'unknown_host', message });
+    }
+    if (isFromAnotherSite(ctx)) throw new HttpError(CROSS_SITE);
   };
 }
 
@@ -58,18 +70,4 @@ function isFromAnotherSite(ctx: Context): boolean {
   const origin = ctx.get('Origin');
   // The scheme differs behind TLS.
   return origin !== '' && origin.toLowerCase().replace(/^https?:\/\//, '') !== ctx.host.toLowerCase();
-}
-
-function unknownHost(host: string): HttpError {
-  const message =
-    `the debug listener is not known by the name ${excerpt(host, 100)}: call it by its address, ` +
-    'or add the name to DEBUG_ALLOWED_HOSTS and start the service again';
-  return new HttpError({ status: 421, code: 'unknown_host', message });
-}
-
-function crossSite(): HttpError {
-  const message =
-    'the request comes from a page of another site: open the debug listener itself in the browser; ' +
-    'a proxy before it must pass on the header Host as it is';
-  return new HttpError({ status: 403, code: 'cross_site', message });
 }

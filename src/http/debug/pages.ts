@@ -24,11 +24,13 @@ export function indexPage(path: string, title: string, lines: readonly IndexLine
 }
 
 function asText(title: string, lines: readonly IndexLine[]): string {
-  const requests = lines.map(({ path, form }) => (form === undefined ? path : `POST ${path}`));
-  const width = Math.max(...requests.map(({ length }) => length));
-  return [title, '', ...lines.map(({ description }, at) => `${requests[at]!.padEnd(width)}  ${description}`), ''].join(
-    '\n',
-  );
+  const width = Math.max(...lines.map((line) => requestOf(line).length));
+  const rows = lines.map((line) => `${requestOf(line).padEnd(width)}  ${line.description}`);
+  return [title, '', ...rows, ''].join('\n');
+}
+
+function requestOf({ path, form }: IndexLine): string {
+  return form === undefined ? path : `POST ${path}`;
 }
 
 function asHtml(title: string, lines: readonly IndexLine[]): string {

@@ -216,8 +216,8 @@ function writeByLibrary({ overallCode, statuses, responseHeaders, dynamicMetadat
 }
 
 /** A limit as the protocol has it. */
-function limitOf({ unit, unitMultiplier: _, ...limit }: CurrentLimit): object {
-  return { ...limit, unit: unit.name };
+function limitOf({ requestsPerUnit, unit, name }: CurrentLimit): object {
+  return { requestsPerUnit, unit: unit.name, name };
 }
 
 it('a verdict is written as by the protobuf library, without default values', () => {
