@@ -17,7 +17,7 @@ import { sectionOf } from '../../settings/settings';
 import type { Statistics } from '../../statistics/statistics';
 import { type Backoff, backoff } from '../../streams/backoff';
 import { ConditionLog } from '../../streams/condition-log';
-import type { Log, LogFields } from '../../streams/ports/log';
+import type { Log } from '../../streams/ports/log';
 import type { RuleSource } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
 import { type LoadOptions, loadRules } from '../loading/load-rules';
@@ -98,7 +98,7 @@ export interface XdsRuleOptions extends Omit<LoadOptions, 'form'> {
  * Rules that are active already are emitted again only after a rejection or under another version.
  */
 export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
-  const { server, connect, node, waits, log, random = Math.random, scheduler = asyncScheduler } = options;
+  const { server, connect, node, waits, random = Math.random, scheduler = asyncScheduler } = options;
   const { settle = SETTLE, onConnection = () => undefined } = options;
   const source = `xDS server ${server}`;
   const waitAfter = failureBackoff(waits, random);
@@ -108,7 +108,7 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
       source, // Copied, because the message may be a view of a buffer that is shared.
       load: (message) => loadRules([{ path: '', content: new Uint8Array(message) }], { ...options, form: 'response' }),
     });
-    const connectionLog = new ConnectionLog({ server, nodeId: node.id, log, version: () => state.version });
+    const connectionLog = new ConnectionLog(options, state);
     /** Consecutive streams that failed. */
     let failures = 0;
     let hasWorked = false;
@@ -157,18 +157,10 @@ function hasLostResponse(error: unknown): error is AdsStreamError {
   return error instanceof AdsStreamError && error.hasLostResponse;
 }
 
-interface ConnectionLogOptions {
-  /** The address of the server. */
-  readonly server: string;
-  readonly nodeId: string;
-  readonly log: Log;
-  /** The last accepted version; undefined before the first. */
-  readonly version: () => string | undefined;
-}
-
 /** Logs changes of the connection to the server: one line per change, not per attempt. */
 class ConnectionLog {
-  readonly #options: ConnectionLogOptions;
+  readonly #options: XdsRuleOptions;
+  readonly #state: SotwState;
   /** Why there is no stream; undefined while there is one. */
   #failure: string | undefined;
   #hasResponse = false;
@@ -176,22 +168,22 @@ class ConnectionLog {
   #isDown = false;
   readonly #silent: ConditionLog;
 
-  constructor(options: ConnectionLogOptions) {
+  constructor(options: XdsRuleOptions, state: SotwState) {
     this.#options = options;
-    const { server, nodeId, log } = options;
+    this.#state = state;
+    const { server, node, log } = options;
     this.#silent = new ConditionLog(log, {
       begins: `the xDS server has sent no rules for ${STABLE_AFTER / 1000} s: it may not know this node`,
       ends: 'the xDS server has sent rules',
-      fields: { server, node: nodeId },
+      fields: { server, node: node.id },
     });
   }
 
   streamEvent({ kind }: AdsStreamEvent): void {
-    const { server, nodeId, version } = this.#options;
     switch (kind) {
       case 'connected':
         this.#failure = undefined;
-        this.#connected({ server, node: nodeId, version: version() });
+        this.#connected();
         break;
       case 'handled':
         this.#hasResponse = true;
@@ -220,8 +212,9 @@ class ConnectionLog {
   }
 
   /** At the level of the line that it ends. */
-  #connected(fields: LogFields): void {
-    const { log } = this.#options;
+  #connected(): void {
+    const { server, node, log } = this.#options;
+    const fields = { server, node: node.id, version: this.#state.version };
     if (this.#isDown) log.notice('connected to the xDS server', fields);
     else log.info('connected to the xDS server', fields);
     this.#isDown = false;
