@@ -149,7 +149,8 @@ export class TimerSeries implements Series, SampleRecorder {
 
   add(values: Float64Array, count: number): void {
     this.#distribution.add(values, count);
-    for (let at = 0; at < count; at += 1) this.#sum += (values[at] as number) * this.#options.scale;
+    const { scale } = this.#options;
+    for (let at = 0; at < count; at += 1) this.#sum += (values[at] as number) * scale;
     this.#count += count;
   }
 

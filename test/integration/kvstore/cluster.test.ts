@@ -337,6 +337,24 @@ describe('a cluster without bounds', () => {
     expect(log.lines.filter(({ message }) => message === LINE)).toMatchObject([{ fields: { nodes: 8_000 } }]);
   });
 
+  it('whose nodes do not answer has the slots read again from one that does, after at most seven others', async () => {
+    const queried = new Set<string>();
+    let reads = 0;
+    await using nodes: Everywhere = await new Everywhere((name, _key, client) => {
+      const address = client.localAddress!;
+      // Connections to count on, and those to query, are closed.
+      if (['script', 'cluster'].includes(name) && address !== loopback(0)) client.destroy();
+      if (name !== 'cluster') return undefined;
+      queried.add(address);
+      reads += 1;
+      return Array.from({ length: 100 }, (_, index) => [index, index, [loopback(index), nodes.port]]);
+    }).listen(0, '0.0.0.0');
+    await countersAt(`${loopback(0)}:${nodes.port}`, { poolSize: 1 });
+    // Lost connections have them read again.
+    await until('the slots are read from it several times', () => queried.size > 1 && reads > 50);
+    expect([...queried].sort()).toEqual(Array.from({ length: 8 }, (_, index) => loopback(index)));
+  });
+
   it('that redirects each key to a new node has 1,000 nodes used until the slots are read again', async () => {
     let reads = 0;
     await using nodes: Everywhere = await new Everywhere((name, key, client) => {
