@@ -1,4 +1,4 @@
-import type { RulePlace } from '../rules/rule-config';
+import type { FailurePolicy, RulePlace } from '../rules/rule-config';
 import { windowText } from '../rules/unit';
 import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../streams/ports/operator';
 import { counted } from '../text/counted';
@@ -48,14 +48,17 @@ interface Limit {
   readonly name: string;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
+  readonly onStoreFailure: FailurePolicy | null;
 }
 
 /** A limit with its name and its modes. */
-export function formatLimit({ requestsPerUnit, unit, unitMultiplier, name, shadowMode, quotaMode }: Limit): string {
+export function formatLimit(limit: Limit): string {
+  const { requestsPerUnit, unit, unitMultiplier, name, shadowMode, quotaMode, onStoreFailure } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   if (name !== '') parts.push(`name ${name}`);
   if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');
+  if (onStoreFailure !== null && onStoreFailure !== 'error') parts.push(`if the store fails, ${onStoreFailure}`);
   return parts.join(', ');
 }
 

@@ -45,6 +45,8 @@ export interface UnaryCall {
   readonly receivedAt: number;
   /** The trace of the call, when it is traced. */
   readonly trace?: CallTrace | undefined;
+  /** Milliseconds until four fifths of the time have passed that the caller waits; absent on transports without deadlines. */
+  readonly timeToAnswer?: number;
 }
 
 /**

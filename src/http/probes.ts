@@ -10,7 +10,7 @@ export interface ProbeInputs {
 
 /**
  * `/healthcheck`: 200 `OK`, or another status, usually 500, with the unhealthy components.
- * `/readyz`: 200 `ok`, or 503 and one line for each check: `[+]store ok` or `[-]store failed: reason`. With `?verbose` the lines are
+ * `/readyz`: 200 `ok`, or 503 and one line for each check: `[+]store ok` (or `not checked`, or `degraded`), or `[-]store failed: reason`. With `?verbose` the lines are
  * there in both cases.
  * `/livez`: 200 as long as the process can respond, whatever it waits for.
  */
@@ -32,6 +32,6 @@ export function probes({ health, checks }: ProbeInputs, unhealthyStatus = 500): 
   ];
 }
 
-function lineOf({ name, failure }: Check): string {
-  return failure === undefined ? `[+]${name} ok` : `[-]${name} failed: ${failure}`;
+function lineOf({ name, failure, note = 'ok' }: Check): string {
+  return failure === undefined ? `[+]${name} ${note}` : `[-]${name} failed: ${failure}`;
 }

@@ -1,3 +1,4 @@
+import type { FailurePolicy } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
 import type { LimitOverride } from './request';
@@ -9,6 +10,8 @@ export interface LimitOptions {
   readonly nearLimitRatio: number;
   /** LIMIT_NAME_FROM_RULE: the path of a rule without a name is the name of its limit */
   readonly limitNameFromRule?: boolean;
+  /** STORE_FAILURE_POLICY; undefined: `error` */
+  readonly onStoreFailure?: FailurePolicy;
 }
 
 /** A limit in the form that a decision needs: computed once per rule, or per request for a limit override. */
@@ -21,6 +24,7 @@ export interface AppliedLimit {
   readonly nearThreshold: number;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
+  readonly onStoreFailure: FailurePolicy;
   /** The limit as the response contains it. */
   readonly currentLimit: CurrentLimit;
 }
@@ -38,7 +42,7 @@ export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): 
 /** The limit of a rule; undefined when the rule has none or is unlimited. */
 export function limitOfRule(
   rule: Rule,
-  { nearLimitRatio, limitNameFromRule = false }: LimitOptions,
+  { nearLimitRatio, limitNameFromRule = false, onStoreFailure = 'error' }: LimitOptions,
 ): AppliedLimit | undefined {
   const { limit, shadowMode, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
@@ -51,6 +55,7 @@ export function limitOfRule(
     nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),
     shadowMode,
     quotaMode,
+    onStoreFailure: rule.onStoreFailure ?? onStoreFailure,
     currentLimit: { requestsPerUnit, unit, unitMultiplier, name: name === '' && limitNameFromRule ? path : name },
   };
 }
@@ -58,7 +63,7 @@ export function limitOfRule(
 /** A limit override of a request: without shadow mode, quota mode and name. */
 export function limitOfOverride(
   { requestsPerUnit, unit }: LimitOverride & { readonly unit: NonNullable<LimitOverride['unit']> },
-  nearLimitRatio: number,
+  { nearLimitRatio, onStoreFailure = 'error' }: LimitOptions,
 ): AppliedLimit {
   return {
     path: '',
@@ -67,6 +72,7 @@ export function limitOfOverride(
     nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),
     shadowMode: false,
     quotaMode: false,
+    onStoreFailure,
     currentLimit: { requestsPerUnit, unit, unitMultiplier: 1, name: '' },
   };
 }

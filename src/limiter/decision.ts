@@ -1,4 +1,4 @@
-import type { JsonObject } from '../rules/rule-config';
+import type { FailurePolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { AppliedLimit, LimitOptions } from './applied-limit';
@@ -49,6 +49,10 @@ export interface LimiterOptions extends LimitOptions {
 
 const MAX_UINT32 = 4294967295;
 const NO_HEADERS: readonly HeaderValue[] = [];
+const NO_POLICIES: readonly FailurePolicy[] = [];
+
+/** Says which policies have decided, because the store has not counted; sent with the other response headers. */
+const DEGRADED_HEADER = 'x-ratelimit-degraded';
 
 /** The status of a descriptor that no limit applies to. */
 const NO_LIMIT: DescriptorStatus = Object.freeze({
@@ -83,6 +87,7 @@ export class Decision {
   readonly #removals: number;
   #isOver = false;
   #hasFailed = false;
+  #policies: readonly FailurePolicy[] = NO_POLICIES;
 
   constructor(
     context: DecisionContext,
@@ -109,6 +114,11 @@ export class Decision {
     return this.#isOver;
   }
 
+  /** The policies that have decided descriptors which the store has not counted, in the order of the descriptors, each once. */
+  get policies(): readonly FailurePolicy[] {
+    return this.#policies;
+  }
+
   /** Compares the counts with the limits, updates the statistics, and combines the statuses into a verdict. */
   verdict(): Verdict {
     const { options, globalShadowMode } = this.#context;
@@ -132,13 +142,7 @@ export class Decision {
       overallCode,
       statuses,
       responseHeaders:
-        options.responseHeaders === undefined
-          ? NO_HEADERS
-          : responseHeaders(
-              options.responseHeaders,
-              statuses,
-              resolutions.map((resolution) => isQuota(resolution, options)),
-            ),
+        options.responseHeaders === undefined ? NO_HEADERS : this.#headers(options.responseHeaders, statuses),
       dynamicMetadata: options.dynamicMetadata ? this.#metadata(statuses) : undefined,
     };
   }
@@ -152,6 +156,13 @@ export class Decision {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     for (const { limited } of this.#resolutions) if (limited !== undefined) countHits(limited);
+  }
+
+  #headers(names: ResponseHeaderNames, statuses: readonly DescriptorStatus[]): readonly HeaderValue[] {
+    const quotas = this.#resolutions.map((resolution) => isQuota(resolution, this.#context.options));
+    const headers = responseHeaders(names, statuses, quotas);
+    if (this.#policies.length === 0) return headers;
+    return [...headers, { key: DEGRADED_HEADER, value: this.#policies.join(', ') }];
   }
 
   #forget({ key }: LimitedDescriptor): void {
@@ -169,9 +180,9 @@ export class Decision {
   #status(resolution: Resolution, index: number): DescriptorStatus {
     const { limited, rule } = resolution;
     if (limited === undefined) return resolution.kind === 'unlimited' ? UNLIMITED : NO_LIMIT;
-    const { applied } = limited;
-    const isOver = this.#judge(limited);
-    if (isOver) {
+    const { applied, failure } = limited;
+    const isOver = failure === undefined ? this.#judge(limited) : this.#byPolicy(limited);
+    if (isOver && failure === undefined) {
       const { domain, descriptors } = this.request;
       const { entries } = descriptors[index] as Descriptor;
       this.#context.options.offenders?.add(limited, rule, domain, entries, this.#nowSeconds);
@@ -179,9 +190,21 @@ export class Decision {
     return {
       code: isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK,
       currentLimit: applied.currentLimit,
-      limitRemaining: isOver ? 0 : Math.max(0, applied.requestsPerUnit - limited.after),
+      limitRemaining: isOver ? 0 : Math.max(0, applied.requestsPerUnit - Math.max(0, limited.after)),
       secondsUntilReset: applied.windowSeconds - (this.#nowSeconds % applied.windowSeconds),
     };
+  }
+
+  /**
+   * Whether the policy answers OVER_LIMIT. That is no decision on a count: it moves no statistics but those of all hits, and the local
+   * cache does not learn of it.
+   */
+  #byPolicy(limited: LimitedDescriptor): boolean {
+    const { applied, isNegative, onStoreFailure } = limited;
+    if (!this.#hasFailed) countHits(limited);
+    if (!this.#policies.includes(onStoreFailure)) this.#policies = [...this.#policies, onStoreFailure];
+    if (isNegative) this.#forget(limited);
+    return !isNegative && (onStoreFailure === 'deny' || applied.requestsPerUnit === 0);
   }
 
   #judge(limited: LimitedDescriptor): boolean {

@@ -153,7 +153,7 @@ export class Limiter {
     nowSeconds: number,
   ): Resolution {
     if (unit === undefined) return NO_MATCH;
-    const applied = limitOfOverride({ requestsPerUnit, unit }, this.#options.nearLimitRatio);
+    const applied = limitOfOverride({ requestsPerUnit, unit }, this.#options);
     const body = cacheKeyBody(this.#options.cacheKeyPrefix, domain, entries, undefined);
     const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
     const statistics = this.#statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);

@@ -77,10 +77,11 @@ function describeDecision(
   resolution: Resolution,
   { code, currentLimit, secondsUntilReset }: DescriptorStatus,
 ): JsonObject {
-  const { reason, rule, count, isShadow } = outcomeOf(resolution);
+  const { reason, rule, count, policy, isShadow } = outcomeOf(resolution);
   return {
     code: CODE_NAMES[code],
     reason,
+    ...(policy !== undefined && { policy }),
     ...(rule !== undefined && { rule }),
     ...(currentLimit !== undefined && { currentLimit: describeLimit(currentLimit) }),
     ...(count !== undefined && { count }),

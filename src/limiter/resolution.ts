@@ -1,8 +1,10 @@
+import type { FailurePolicy } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { AppliedLimit } from './applied-limit';
 import { type CounterOperation, type Guard, LARGEST_COUNT } from './counter-operation';
+import type { DecisionError } from './decision-error';
 
 /**
  * A descriptor with the limit that applies to it, during a decision. It is also its counter operation, so that the common case
@@ -12,8 +14,10 @@ export class LimitedDescriptor implements CounterOperation {
   /** The operation for the store: the call's hits, negative to subtract, 0 only to read. */
   hits: number;
   guard: Guard | undefined = undefined;
-  /** The count after the operation, set when it is known. */
-  after = 0;
+  /** The count after the operation, set when it is known; negative before. */
+  after = -1;
+  /** Why there is no count, if the descriptor is answered by {@link onStoreFailure} instead. */
+  failure: DecisionError | undefined = undefined;
   /** The key is over its limit according to the local cache, so the store is not called. */
   overByLocalCache = false;
 
@@ -26,6 +30,10 @@ export class LimitedDescriptor implements CounterOperation {
     readonly isNegative: boolean,
   ) {
     this.hits = isNegative ? -callHits : callHits;
+  }
+
+  get onStoreFailure(): FailurePolicy {
+    return this.applied.onStoreFailure;
   }
 
   get windowSeconds(): number {
@@ -74,7 +82,9 @@ export type OutcomeReason =
   /** The local cache knows the counter to be over its limit, so that it was not counted. */
   | 'over_limit_in_local_cache'
   /** Negative hits were subtracted, which is always OK. */
-  | 'negative_hits';
+  | 'negative_hits'
+  /** The store has not counted it, so that the policy for this case has decided. */
+  | 'store_unavailable';
 
 /** How the code of a descriptor came about, for what reports it: logs, metadata, the operators' API. */
 export interface DescriptorOutcome {
@@ -86,6 +96,8 @@ export interface DescriptorOutcome {
   readonly rule: string | undefined;
   /** The count after the call; undefined when nothing was counted. */
   readonly count: number | undefined;
+  /** The policy that has decided because the store has not counted. */
+  readonly policy?: FailurePolicy | undefined;
   /** The rule that limits the descriptor is in shadow mode. */
   readonly isShadow: boolean;
 }
@@ -95,7 +107,11 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
   if (limited === undefined || kind !== 'limited') {
     return { reason: kind as OutcomeReason, rule: rule && plainStatisticsKey(rule), count: undefined, isShadow: false };
   }
-  const { applied, overByLocalCache, isNegative, after } = limited;
+  const { applied, overByLocalCache, isNegative, after, failure } = limited;
+  const common = { rule: rule && applied.path, isShadow: applied.shadowMode };
+  if (failure !== undefined) {
+    return { reason: 'store_unavailable', count: undefined, policy: applied.onStoreFailure, ...common };
+  }
   return {
     reason: overByLocalCache
       ? 'over_limit_in_local_cache'
@@ -104,8 +120,7 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
         : after > applied.requestsPerUnit
           ? 'over_limit'
           : 'within_limit',
-    rule: rule && applied.path,
     count: overByLocalCache ? undefined : after,
-    isShadow: applied.shadowMode,
+    ...common,
   };
 }

@@ -13,11 +13,11 @@ import type { DrainStep } from '../streams/drain';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Service, service } from '../streams/service';
-import { storeFaults } from '../streams/store-faults';
+import { BREAKER_OPEN, storeFaults } from '../streams/store-faults';
 import type { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
-import type { CounterStore } from './counter-store';
-import { limiterOptions } from './options';
+import { type CounterStore, countsInMemory } from './counter-store';
+import { decisionTimeout, limiterOptions } from './options';
 import { maskingReader } from '../sources/secret-files';
 import { type ServiceTracing, startTracing } from './tracing';
 
@@ -117,6 +117,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       counters: store.counters,
       statistics,
       scheduler: turnScheduler,
+      timeout: decisionTimeout(settings),
       breaker: { failures: settings.storeBreakerFailures, observe: storeFaults(statistics, log) },
       tracer: tracing.tracer,
       decisionLog: decisionLog.log,
@@ -127,7 +128,20 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
     },
   );
+  streams.readiness.storeNote = storeNote(app);
   return { ...streams, limiter, store, offenders, tracing, decisionLog };
+}
+
+/** What probes add to the check of the store: nothing when it is in this instance, or checked and not known to be away. */
+export function storeNote({ settings, statistics }: App): () => string | undefined {
+  const { kvstoreHealthCheckActiveConnection: isChecked, storeFailurePolicy: policy } = settings;
+  if (countsInMemory(settings)) return () => undefined;
+  return () => {
+    for (const { name, read } of statistics.gauges) {
+      if (name === BREAKER_OPEN && read() > 0) return `degraded (${policy})`;
+    }
+    return isChecked ? undefined : 'not checked';
+  };
 }
 
 /** The streams flow until the process has drained, whether or not a server needs them at the moment. */

@@ -6,9 +6,18 @@ import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-
 import type { Log } from '../streams/ports/log';
 import { currentSecret } from '../sources/secret-files';
 
+/** Milliseconds that a call waits for the store where it is answered by policy. */
+const DECISION_TIMEOUT = 100;
+
+/** STORE_DECISION_TIMEOUT with its default; undefined: the store has an end of its own. */
+export function decisionTimeout({ storeDecisionTimeout, storeFailurePolicy }: Settings): number | undefined {
+  return storeDecisionTimeout ?? (storeFailurePolicy === 'error' ? undefined : DECISION_TIMEOUT);
+}
+
 /** The options of the limiter. */
 export function limiterOptions(settings: Settings): LimiterOptions {
   return {
+    onStoreFailure: settings.storeFailurePolicy,
     cacheKeyPrefix: settings.cacheKeyPrefix,
     nearLimitRatio: settings.nearLimitRatio,
     localCacheBytes: settings.localCacheSizeInBytes,
@@ -38,6 +47,7 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
     tlsFiles: sectionOf(reading, 'kvstoreTls'),
     startup: sectionOf(reading, 'kvstoreStartup'),
     closeConnectionOnReadonlyError: settings.kvstoreCloseConnectionOnReadonlyError,
+    hasDecisionTimeout: decisionTimeout(settings) !== undefined,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
     log,
   };
@@ -45,10 +55,12 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
 
 /** The options of the memcached store. Either its servers or their record are set, because `readSettings` has checked them. */
 export function plaincacheOptions(reading: LoadedSettings): Omit<PlaincacheOptions, 'statistics' | 'log'> {
-  const { settings } = reading;
+  const { settings, given } = reading;
   return {
     ...sectionOf(reading, 'plaincache'),
     tlsFiles: settings.plaincacheTls ? sectionOf(reading, 'plaincacheTls') : undefined,
+    timeout: decisionTimeout(settings),
+    countsAsZero: !given.has('storeFailurePolicy'),
     windowSpan: settings.kvstorePipelineWindow,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
   };

@@ -20,7 +20,7 @@ import { WorkerPool } from '../workers/pool';
 import { type ForkOptions, type TlsTexts, WorkerProcess } from '../workers/process';
 import { type RawRules, distributeRules } from '../workers/rules';
 import { nameOfPeer } from '../text/host-port';
-import type { App } from './app';
+import { type App, storeNote } from './app';
 import { countsInMemory, memoryStore } from './counter-store';
 import { openDebugListener } from './debug-listener';
 import { HttpRejections } from './http-rejections';
@@ -57,6 +57,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
   const streams = await instanceOf(app, pool, signal$);
   const tls = await shareCertificates(app, pool);
   const { config$, readiness } = streams;
+  readiness.storeNote = storeNote(app);
   // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
   const debug = await openDebugListener(app, { config$, readiness, rejections, workers: exchange, decisions });
   // First: the distribution of rules ends with the signal, and must not be its only subscriber when it was recorded before.

@@ -45,6 +45,7 @@ import {
   endOfDecisions,
   endOfRecords,
   localDecisions,
+  storeNote,
   subscribeTo,
 } from './app';
 import { counterStore, countsInMemory, remoteStore } from './counter-store';
@@ -127,6 +128,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
     termination$: drain$,
     hasWorkers: true,
   });
+  readiness.storeNote = storeNote(app);
   let servers: Servers | undefined;
   const serving$ = defer(async () => {
     await firstValueFrom(merge(rules.joined$, drain$));

@@ -91,6 +91,7 @@ function counterOf(
     name,
     shadowMode: applied.shadowMode,
     quotaMode: applied.quotaMode,
+    onStoreFailure: applied.onStoreFailure,
     hits: callHits,
     isNegativeHits: isNegative,
     isInLocalCache: overByLocalCache,

@@ -20,7 +20,18 @@ export function* listRules(
 }
 
 function listed(rule: Rule, depth: number, statistics: Statistics): ListedRule {
-  const { key, value, place, limit, shadowMode, quotaMode, shareThreshold, detailedMetric, valueToMetric } = rule;
+  const {
+    key,
+    value,
+    place,
+    limit,
+    shadowMode,
+    quotaMode,
+    onStoreFailure,
+    shareThreshold,
+    detailedMetric,
+    valueToMetric,
+  } = rule;
   const statisticsKey = listedStatisticsKey(rule);
   return {
     depth,
@@ -30,6 +41,7 @@ function listed(rule: Rule, depth: number, statistics: Statistics): ListedRule {
     limit: limit === undefined ? null : listedLimit(limit),
     shadowMode,
     quotaMode,
+    onStoreFailure: onStoreFailure ?? null,
     shareThreshold,
     detailedMetric,
     valueToMetric,

@@ -92,7 +92,14 @@ class NameList implements Named {
   }
 }
 
-const RULE_FIELDS = ['shadowMode', 'quotaMode', 'detailedMetric', 'valueToMetric', 'shareThreshold'] as const;
+const RULE_FIELDS = [
+  'shadowMode',
+  'quotaMode',
+  'onStoreFailure',
+  'detailedMetric',
+  'valueToMetric',
+  'shareThreshold',
+] as const;
 const LIMIT_FIELDS = ['unit', 'unitMultiplier', 'requestsPerUnit', 'unlimited', 'name'] as const;
 
 /** Whether two rules of the same key and value are equal, apart from the rules nested in them. */

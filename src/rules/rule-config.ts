@@ -25,12 +25,18 @@ export interface RuleConfig {
   readonly rateLimit: RateLimitConfig | undefined;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
+  /** Undefined: STORE_FAILURE_POLICY decides. */
+  readonly onStoreFailure?: FailurePolicy | undefined;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
   readonly shareThreshold: boolean;
   readonly metadata: JsonObject | undefined;
   readonly descriptors: readonly RuleConfig[];
 }
+
+/** How calls are answered that the store does not count: they fail, or are within their limits, or over them. */
+export const FAILURE_POLICIES = ['error', 'allow', 'deny'] as const;
+export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
 
 /** A `rate_limit` block. */
 export interface RateLimitConfig {

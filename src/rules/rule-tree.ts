@@ -1,4 +1,4 @@
-import type { JsonObject, RuleConfig } from './rule-config';
+import type { FailurePolicy, JsonObject, RuleConfig } from './rule-config';
 import type { RulePlace } from './rule-config';
 import { type Unit, unitByName } from './unit';
 import { UNLIMITED_WORK, Wildcard, WildcardRules, type WorkBudget } from './wildcards';
@@ -31,6 +31,8 @@ export class Rule {
   readonly limit: RuleLimit | undefined;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
+  /** Undefined: STORE_FAILURE_POLICY decides. */
+  readonly onStoreFailure: FailurePolicy | undefined;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
   readonly shareThreshold: boolean;
@@ -60,6 +62,7 @@ export class Rule {
     };
     this.shadowMode = config.shadowMode;
     this.quotaMode = config.quotaMode;
+    this.onStoreFailure = config.onStoreFailure;
     this.detailedMetric = config.detailedMetric;
     this.valueToMetric = config.valueToMetric;
     this.shareThreshold = config.shareThreshold;

@@ -57,7 +57,7 @@ export function matchRule(
  * One line for each rule with a `rate_limit`, in no particular order, as `/rlconfig` shows them:
  * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
  * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
- * units has a ` unit_multiplier=<n>` after its unit.
+ * units has a ` unit_multiplier=<n>` after its unit, and a policy for failures of the store of the rule's own comes last.
  */
 export function* listRules(ruleset: Ruleset): IterableIterator<string> {
   for (const level of ruleset.domains.values()) {
@@ -67,7 +67,8 @@ export function* listRules(ruleset: Ruleset): IterableIterator<string> {
       const multiplier = unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`;
       const limit = `unit=${unit?.name ?? 'UNKNOWN'}${multiplier} requests_per_unit=${requestsPerUnit}`;
       const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
-      yield `${plainStatisticsKey(rule)}: ${limit}, ${modes}${unlimited ? ' # unlimited' : ''}`;
+      const policy = rule.onStoreFailure === undefined ? '' : `, on_store_failure: ${rule.onStoreFailure}`;
+      yield `${plainStatisticsKey(rule)}: ${limit}, ${modes}${policy}${unlimited ? ' # unlimited' : ''}`;
     }
   }
 }

@@ -101,7 +101,22 @@ function addressCheck(instance: InstancePrefix, requiredBy: 'backendType' | 'kvs
   };
 }
 
+/** Calls would never be answered by policy before the store is given up. */
+function timeoutCheck(
+  timeout: 'kvstoreTimeout' | 'kvstorePersecondTimeout',
+  isUsed: (settings: Settings) => boolean,
+): Check {
+  return ({ settings, nameOf }) => {
+    const { backendType, storeDecisionTimeout = 0 } = settings;
+    const most = settings[timeout];
+    if (backendType !== 'kvstore' || !isUsed(settings) || most === 0 || storeDecisionTimeout <= most) return undefined;
+    return `${nameOf('storeDecisionTimeout')} is longer than ${nameOf(timeout)}; set it to at most ${most}ms.`;
+  };
+}
+
 const storeChecks: readonly Check[] = [
+  timeoutCheck('kvstoreTimeout', () => true),
+  timeoutCheck('kvstorePersecondTimeout', ({ kvstorePersecond }) => kvstorePersecond),
   addressCheck('kvstore', 'backendType'),
   addressCheck('kvstorePersecond', 'kvstorePersecond'),
   ({ settings, nameOf }) => {

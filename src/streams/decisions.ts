@@ -2,9 +2,11 @@ import { type Observable, type SchedulerLike, catchError, identity, map, of, tap
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
+import type { FailurePolicy } from '../rules/rule-config';
 import type { Ruleset } from '../rules/ruleset';
 import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
+import { Expiries } from './expiries';
 import { type LaneBreaker, Lanes, type LanesOptions } from './lanes';
 import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
@@ -21,6 +23,8 @@ export interface DecisionsOptions extends OutcomeCallbacks {
   readonly statistics: Statistics;
   /** Closes windows, and gives the time. */
   readonly scheduler: SchedulerLike;
+  /** STORE_DECISION_TIMEOUT: most milliseconds that a call waits for the store; undefined: the store has an end of its own. */
+  readonly timeout?: number | undefined;
   /** Holds back calls for servers that do not answer; undefined: none are. */
   readonly breaker?: LaneBreaker | undefined;
   /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
@@ -49,13 +53,15 @@ export interface Decisions {
  * the decision. RxJS carries windows.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, counters, scheduler, statistics, breaker, tracer } = options;
+  const { limiter, ruleset, counters, scheduler, statistics, timeout: limit, breaker, tracer } = options;
   const outcomeCounters = {
     storeErrors: statistics.counter(STORE_ERRORS),
     serviceErrors: statistics.counter(SERVICE_ERRORS),
+    byPolicy: (policy: FailurePolicy) => statistics.counter(`ratelimit.store.answers_by_policy.__policy=${policy}`),
   };
   const outcomes = new Outcomes(outcomeCounters, options);
-  const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes), breaker });
+  const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes), limit, breaker });
+  const expiries = limit === undefined ? undefined : new Expiries(scheduler);
   // Trips to the store are traced by window.
   const countNow = tracer === undefined ? counters.countNow : undefined;
   let isOpen = true;
@@ -71,9 +77,19 @@ export function decisions(options: DecisionsOptions): Decisions {
     }
     const pending = new Pending(decision, observer, outcomes);
     if (decision.operations.length === 0) pending.settle();
-    else if (countNow === undefined) dispatch(pending, counters, lanes);
-    else pending.settleBy(countNow);
+    else if (countNow === undefined) {
+      if (expiries !== undefined) answerInTime(pending, observer.timeToAnswer);
+      dispatch(pending, counters, lanes);
+    } else pending.settleBy(countNow);
     return pending;
+  }
+
+  /** Where policies answer, they do so before the caller has given up, if that is before the store is given up. */
+  function answerInTime(pending: Pending, timeToAnswer = Infinity): void {
+    if (timeToAnswer >= (limit ?? 0)) return;
+    if (pending.operations.every(({ onStoreFailure }) => onStoreFailure !== 'error')) {
+      expiries?.add(pending, timeToAnswer);
+    }
   }
 
   const apply: ApplyOperations = (operations, { settled, failed }) => {

@@ -80,8 +80,11 @@ class SpreadCall {
     const { operations } = this.#call;
     const reads = operations.map(readOf);
     this.count(reads, () => {
-      decideGuard(operations, reads);
-      this.count(operations, () => this.#call.settle());
+      reads.forEach(({ failure }, index) => ((operations[index] as WindowOperation).failure = failure));
+      const known = operations.filter(({ failure }) => failure === undefined);
+      if (known.length === 0) return this.#call.settle();
+      decideGuard(known, reads);
+      this.count(known, () => this.#call.settle());
     });
   }
 
@@ -174,8 +177,8 @@ class Part implements WindowCall {
   }
 }
 
-function readOf({ key, windowSeconds, limit }: WindowOperation): WindowOperation {
-  return { key, windowSeconds, limit, hits: 0, guard: undefined, after: 0 };
+function readOf({ key, windowSeconds, limit, onStoreFailure }: WindowOperation): WindowOperation {
+  return { key, windowSeconds, limit, hits: 0, guard: undefined, after: 0, onStoreFailure };
 }
 
 /** Unties guarded operations, with the hits that the counts which were read allow. */

@@ -13,13 +13,15 @@ import { DecisionError } from '../limiter/decision-error';
 import { type BreakerObserver, type SendWithin, circuitBreaker } from './circuit-breaker';
 import { type SendWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
-import { Window, type WindowCall } from './window';
+import { Window, type WindowCall, failCall } from './window';
 
 export interface LanesOptions {
   /** Closes windows. */
   readonly scheduler: SchedulerLike;
   /** Sends the calls of a closed window to a lane. Emits the window when each call has its outcome; never fails. */
   readonly send: (lane: CounterLane) => SendWithin<WindowCall, Window>;
+  /** Most milliseconds that a window may take; undefined: the store has an end of its own. */
+  readonly limit?: number | undefined;
   /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
   readonly breaker?: LaneBreaker | undefined;
 }
@@ -84,7 +86,7 @@ export class Lanes {
 
   #windowsOf({ lane, calls$ }: OpenLane): Observable<Window> {
     const { span, windowsInFlight, whenFull } = lane.pipeline;
-    const { scheduler, breaker, send: sendTo } = this.#options;
+    const { scheduler, breaker, limit, send: sendTo } = this.#options;
     function windows(send: SendWindow<WindowCall, Window>): OperatorFunction<WindowCall, Window> {
       const overflow = whenFull && {
         after: whenFull.after,
@@ -96,12 +98,13 @@ export class Lanes {
     return calls$.pipe(
       takeUntil(lane.retired$.pipe(tap(() => this.#retire(lane)))),
       breaker === undefined || lane.server === undefined
-        ? windows((calls) => send(calls, undefined))
+        ? windows((calls) => send(calls, limit))
         : circuitBreaker(
             {
               failures: breaker.failures,
               scheduler,
-              refuse: (call) => call.fail(NOT_SENT),
+              limit,
+              refuse: (call) => failCall(call, NOT_SENT),
               observer: breaker.observe(lane.server),
             },
             send,

@@ -2,6 +2,7 @@ import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
+import type { FailurePolicy } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { DecisionObserver, PendingDecision } from './ports/decide';
 import type { CallTrace } from './ports/tracer';
@@ -22,6 +23,8 @@ export interface OutcomeCallbacks {
 }
 
 export interface OutcomeCounters {
+  /** Counts the decisions that a policy has decided without counts, at least in part. */
+  readonly byPolicy: (policy: FailurePolicy) => Counter;
   /** Counts the decisions that the store failed, or that were cancelled while they needed it. */
   readonly storeErrors: Counter;
   /** Counts the decisions that the store rejected for their content. */
@@ -30,12 +33,15 @@ export interface OutcomeCounters {
 
 /** Delivers outcomes to observers, for all decisions of a service. */
 export class Outcomes {
+  readonly #byPolicy: OutcomeCounters['byPolicy'];
   readonly #storeErrors: Counter;
   readonly #serviceErrors: Counter;
   readonly #onInternalError: (error: unknown) => void;
   readonly #log: DecisionLog | undefined;
 
-  constructor({ storeErrors, serviceErrors }: OutcomeCounters, { onInternalError, decisionLog }: OutcomeCallbacks) {
+  constructor(counters: OutcomeCounters, { onInternalError, decisionLog }: OutcomeCallbacks) {
+    const { byPolicy, storeErrors, serviceErrors } = counters;
+    this.#byPolicy = byPolicy;
     this.#storeErrors = storeErrors;
     this.#serviceErrors = serviceErrors;
     this.#onInternalError = onInternalError;
@@ -44,6 +50,7 @@ export class Outcomes {
 
   /** Delivers the outcome of a decision. */
   deliverDecided(decision: Decision, observer: DecisionObserver, outcome: Verdict | DecisionError): void {
+    for (const policy of decision.policies) this.#byPolicy(policy).add(1);
     this.#log?.decided(decision, outcome, observer);
     this.#deliver(observer, outcome);
   }
@@ -81,9 +88,13 @@ export class Outcomes {
   }
 }
 
+const NOT_IN_TIME = new DecisionError('store_timeout', 'the counter store did not answer in time');
+
 /** A decision from its request to its outcome: a call of a pipeline window, and the handle with which its caller cancels. */
 export class Pending implements WindowCall, PendingDecision {
+  /** Parts that are not sent yet are not needed any more. */
   isCancelled = false;
+  #isAnswered = false;
   readonly operations: Decision['operations'];
   readonly #decision: Decision;
   readonly #observer: DecisionObserver;
@@ -118,7 +129,17 @@ export class Pending implements WindowCall, PendingDecision {
     this.settle();
   }
 
+  /** The caller does not wait longer: what is not counted yet is decided by policy, if no policy is `error`, and not sent if it was not. */
+  expire(): void {
+    if (this.#isAnswered || this.isCancelled) return;
+    for (const operation of this.operations) if (operation.after < 0) operation.failure ??= NOT_IN_TIME;
+    this.settle();
+    this.isCancelled = true;
+  }
+
   settle(): void {
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
     let outcome: Verdict | DecisionError;
     try {
       outcome = this.#decision.verdict();
@@ -130,6 +151,8 @@ export class Pending implements WindowCall, PendingDecision {
   }
 
   fail(error: DecisionError): void {
+    if (this.#isAnswered) return;
+    this.#isAnswered = true;
     this.#decision.failed();
     if (this.isCancelled) return;
     this.#outcomes.countFailure(error);

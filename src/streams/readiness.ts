@@ -43,6 +43,8 @@ export interface Check {
   readonly name: 'configuration' | 'store' | 'workers' | 'listeners' | 'draining';
   /** Why it fails, without addresses and credentials; undefined while it does not. */
   readonly failure: string | undefined;
+  /** What is to be said of it while it does not fail; undefined: nothing. */
+  readonly note?: string | undefined;
 }
 
 type Failure = Check & { readonly failure: string };
@@ -127,6 +129,8 @@ export interface ReadinessOptions {
 export class Readiness {
   readonly health$: Latest<Health>;
   readonly awaited$: Latest<readonly Awaited[]>;
+  /** What probes add to the check of the store while it does not fail. */
+  storeNote: () => string | undefined = () => undefined;
   /**
    * `starting` at once, `serving` when nothing is awaited any more, `draining` at the first termination, which may come in either
    * phase; then it completes. An error of what is awaited is passed on.
@@ -184,7 +188,7 @@ export class Readiness {
     }
     return [
       check('configuration'),
-      check('store'),
+      { ...check('store'), note: this.storeNote() },
       ...(this.#hasWorkers ? [check('workers')] : []),
       check('draining'),
       { name: 'listeners', failure: this.hasOpened ? undefined : 'not open yet' },

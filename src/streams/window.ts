@@ -1,5 +1,6 @@
 import { type Count, type CounterOperation, type Guard, LARGEST_COUNT } from '../limiter/counter-operation';
-import type { DecisionError } from '../limiter/decision-error';
+import type { DecisionError, DecisionErrorCode } from '../limiter/decision-error';
+import type { FailurePolicy } from '../rules/rule-config';
 import type { CountedOperation } from './ports/counters';
 import type { EndedWindow, Outcome } from './circuit-breaker';
 import type { CallTrace } from './ports/tracer';
@@ -14,6 +15,10 @@ const LONGEST_MERGED_KEY = 4096;
 export interface WindowOperation extends CountedOperation {
   hits: number;
   guard: Guard | undefined;
+  /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
+  readonly onStoreFailure?: FailurePolicy | undefined;
+  /** Why there is no count. */
+  failure?: DecisionError | undefined;
 }
 
 /** A call whose operations are part of a window. */
@@ -23,7 +28,7 @@ export interface WindowCall {
   readonly trace?: CallTrace | undefined;
   /** The caller has cancelled: the window leaves the call out. */
   readonly isCancelled: boolean;
-  /** Called when every operation has its count in `after`. */
+  /** Called when every operation has its count in `after`, or its `failure`. */
   settle(): void;
   fail(error: DecisionError): void;
 }
@@ -96,7 +101,7 @@ export class Window implements EndedWindow {
         const upTo = this.#sums[position] as number;
         position += 1;
         const count = counts[index] as Count;
-        if (typeof count !== 'number') error ??= count;
+        if (typeof count !== 'number') error = without(operation, count) ?? error;
         else if (count === LARGEST_COUNT) operation.after = count;
         else operation.after = count - (this.batch[index] as CounterOperation).hits + upTo;
       }
@@ -107,7 +112,7 @@ export class Window implements EndedWindow {
 
   fail(error: DecisionError): void {
     this.#outcome = outcomeOf([error]);
-    for (const call of this.#calls) call.fail(error);
+    for (const call of this.#calls) failCall(call, error);
   }
 
   #merge(): void {
@@ -149,6 +154,24 @@ export class Window implements EndedWindow {
     return sum;
   }
 }
+
+/** The store has counted no operation of the call: it fails, or is answered by policy. */
+export function failCall(call: WindowCall, error: DecisionError): void {
+  let failure: DecisionError | undefined;
+  for (const operation of call.operations) failure = without(operation, error) ?? failure;
+  if (failure === undefined) call.settle();
+  else call.fail(failure);
+}
+
+/** The store has not counted the operation. @returns the error with which its call fails; undefined: a policy answers */
+function without(operation: WindowOperation, error: DecisionError): DecisionError | undefined {
+  const { onStoreFailure = 'error' } = operation;
+  if (onStoreFailure === 'error' || !STORE_ERRORS.has(error.code)) return error;
+  operation.failure = error;
+  return undefined;
+}
+
+const STORE_ERRORS: ReadonlySet<DecisionErrorCode> = new Set(['store_failed', 'store_timeout', 'store_pool_empty']);
 
 /** A server that can count one of the operations works. */
 function outcomeOf(counts: readonly Count[]): Outcome {

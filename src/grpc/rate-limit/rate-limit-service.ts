@@ -56,6 +56,10 @@ class CallObserver implements DecisionObserver {
     return this.#call;
   }
 
+  get timeToAnswer(): number | undefined {
+    return this.#call.timeToAnswer;
+  }
+
   verdict(verdict: Verdict): void {
     this.#call.reply(encodeResponse(verdict));
   }

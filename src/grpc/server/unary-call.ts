@@ -107,6 +107,11 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
     if (!this.isOver) this.work = work;
   }
 
+  get timeToAnswer(): number {
+    const { context, timeoutMs } = this.#head;
+    return timeoutMs === Infinity ? Infinity : this.#deadline - timeoutMs / 5 - context.now();
+  }
+
   get peer(): UnaryCall['peer'] {
     return this.streams.peer;
   }

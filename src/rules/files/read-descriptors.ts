@@ -1,5 +1,5 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
-import type { RateLimitConfig, RuleConfig } from '../rule-config';
+import { FAILURE_POLICIES, type FailurePolicy, type RateLimitConfig, type RuleConfig } from '../rule-config';
 import { MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type UnitName, windowText } from '../unit';
 import { checkEffect, ignoredWhenUnlimited } from './checks/check-rule';
 import { placeFrom, type SourceRange } from './problems/source-text';
@@ -30,6 +30,7 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
     rateLimit: limit?.config,
     shadowMode: fields.flag('shadow_mode'),
     quotaMode: fields.flag('quota_mode'),
+    onStoreFailure: readFailurePolicy(fields),
     detailedMetric: fields.flag('detailed_metric'),
     valueToMetric: fields.flag('value_to_metric'),
     shareThreshold: fields.flag('share_threshold'),
@@ -64,6 +65,17 @@ function readKey(fields: Fields<'descriptor'>): string {
     context.report(value, { code: 'wildcard-in-key', message });
   }
   return key;
+}
+
+function readFailurePolicy(fields: Fields<'descriptor'>): FailurePolicy | undefined {
+  const text = fields.text('on_store_failure');
+  const policy = FAILURE_POLICIES.find((name) => name === text);
+  if (policy !== undefined || text === '') return policy;
+  fields.context.report(fields.get('on_store_failure')?.value ?? fields.start, {
+    code: 'invalid-failure-policy',
+    message: `invalid policy for a failure of the store '${showText(text)}'`,
+  });
+  return undefined;
 }
 
 interface ReadRule {

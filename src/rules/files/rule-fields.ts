@@ -40,6 +40,7 @@ export const FIELDS = {
     descriptors: RULES,
     shadow_mode: FLAG,
     quota_mode: FLAG,
+    on_store_failure: { kind: 'text', empty: 'STORE_FAILURE_POLICY decides' },
     detailed_metric: FLAG,
     value_to_metric: FLAG,
     share_threshold: FLAG,

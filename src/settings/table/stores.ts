@@ -13,6 +13,7 @@ const MOST_KEYS = 2 ** 24;
 /** Less would hold too few counters to limit anything, and is probably meant in another unit. In bytes. */
 const SMALLEST_MEMORY = 1_048_576;
 
+const IN_TIME = '100 ms with STORE_FAILURE_POLICY=allow or deny, otherwise that of the store';
 const A_QUARTER = 'a quarter of the memory that the process may use';
 
 const IN_MEMORY = is('BACKEND_TYPE', 'memory');
@@ -46,6 +47,11 @@ export const counterSettings = group({
       Counters in a shared store expire after their window plus a random delay below this many seconds.`,
     setting('KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION', boolean, false, SHARED)`
       Reports the service as unhealthy while it has no connection to a store that it shares.`,
+    setting('STORE_FAILURE_POLICY', choice({ error: [], allow: [], deny: [] }), 'error', SHARED)`
+      What calls are answered that the store cannot count: an error, or as within or over their limits. Of memcached,
+      counters count as 0 unless it is set.`,
+    setting('STORE_DECISION_TIMEOUT', interval, noDefault(IN_TIME), SHARED)`
+      How long a call waits for the store before it is answered by STORE_FAILURE_POLICY.`,
     setting('STORE_BREAKER_FAILURES', count, 5, is('BACKEND_TYPE', 'kvstore'))`
       So many batches in a row that fail or time out make calls to their server fail immediately, until a probe
       succeeds; 0: every call is sent.`,

@@ -62,9 +62,10 @@ function sourceOf({ caller, traceId }: RecordContext): string {
 
 function describe(resolution: Resolution, { code, currentLimit, secondsUntilReset }: DescriptorStatus): string {
   const { limited } = resolution;
-  const { reason, count, isShadow } = outcomeOf(resolution);
+  const { reason, count, policy, isShadow } = outcomeOf(resolution);
   let json = limited === undefined ? '' : `,"hits":${limited.callHits}`;
   json += `,"code":"${CODE_NAMES[code]}","reason":"${reason}"${ruleOf(resolution)}`;
+  if (policy !== undefined) json += `,"policy":"${policy}"`;
   if (currentLimit !== undefined) json += `,"currentLimit":${describeLimit(currentLimit)}`;
   if (count !== undefined) json += `,"count":${count}`;
   if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${secondsUntilReset}s"`;

@@ -10,6 +10,8 @@ export interface DecisionObserver {
   error(error: DecisionError): void;
   /** The trace that records the trip to the store, when the call is traced. */
   readonly trace?: CallTrace | undefined;
+  /** Milliseconds from the request on in which an answer reaches the caller before its deadline: four fifths of it. Undefined: any number. */
+  readonly timeToAnswer?: number | undefined;
   /** For logs; read before the outcome is delivered. */
   readonly caller?: Caller | undefined;
 }

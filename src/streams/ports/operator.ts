@@ -1,6 +1,6 @@
 import type { Offender, OffenderQuery } from '../../limiter/offender';
 import type { Descriptor, RateLimitRequest } from '../../limiter/request';
-import type { Json } from '../../rules/rule-config';
+import type { FailurePolicy, Json } from '../../rules/rule-config';
 import type { RulePlace } from '../../rules/rule-config';
 import type { UnitName } from '../../rules/unit';
 
@@ -112,6 +112,8 @@ export interface ListedRule {
   readonly limit: ListedLimit | null;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
+  /** Null: STORE_FAILURE_POLICY decides. */
+  readonly onStoreFailure: FailurePolicy | null;
   readonly shareThreshold: boolean;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
@@ -233,6 +235,7 @@ export interface ExplainedCounter {
   readonly name: string;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
+  readonly onStoreFailure: FailurePolicy;
   readonly hits: number;
   readonly isNegativeHits: boolean;
   /** Whether the local cache answers, so that the store is not called. */

@@ -56,6 +56,7 @@ function limitFieldsOf(rule: RuleConfig): FieldName<'descriptor'>[] {
   const names: FieldName<'descriptor'>[] = [];
   if (rule.shadowMode) names.push('shadow_mode');
   if (rule.quotaMode) names.push('quota_mode');
+  if (rule.onStoreFailure !== undefined) names.push('on_store_failure');
   if (rule.metadata !== undefined) names.push('metadata');
   return names;
 }

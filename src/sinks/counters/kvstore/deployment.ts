@@ -29,6 +29,8 @@ export interface KvstoreOptions {
   readonly startup: Omit<Section<'kvstoreStartup'>, 'variables'>;
   /** KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR */
   readonly closeConnectionOnReadonlyError: boolean;
+  /** Whether calls do not wait for the store until KVSTORE_TIMEOUT: then no attempt to connect takes more than a second. */
+  readonly hasDecisionTimeout?: boolean | undefined;
   /** EXPIRATION_JITTER_MAX_SECONDS */
   readonly expirationJitterMaxSeconds: number;
   readonly statistics: Statistics;

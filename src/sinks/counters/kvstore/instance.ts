@@ -6,7 +6,7 @@ import { type ConditionLines, ConditionLog } from '../../../streams/condition-lo
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
-import { type Connection, type ConnectionOptions, connect } from './connection';
+import { type Connection, type ConnectionOptions, connect, queryTimeout } from './connection';
 import { Deadline } from './deadline';
 import { type Credentials, type Deployment, currentDeployment } from './deployment';
 import type { InstanceOptions, KvstoreOptions } from './deployment';
@@ -170,6 +170,8 @@ export class Instance {
             },
           );
           this.#inFlight.add(done);
+          // Nothing waits for a reply that is late; until it comes, or the deadline, the connection is in use.
+          return () => this.#inFlight.delete(done);
         }),
     };
   }
@@ -220,6 +222,7 @@ export class Instance {
     more: Partial<ConnectionOptions>,
   ): Observable<Connection> {
     const { db, tls } = this.deployment;
+    const { timeout } = this.options;
     return connect({
       server,
       credentials,
@@ -227,7 +230,7 @@ export class Instance {
       tls: tls ? this.#parts.tls : undefined,
       mustBeMaster: false,
       counts: true,
-      timeout: this.options.timeout,
+      timeout: this.#parts.store.hasDecisionTimeout === true ? queryTimeout(timeout) : timeout,
       ...more,
     });
   }

@@ -35,6 +35,8 @@ export interface NodeContext extends Omit<ConnectionContext, 'server'> {
   readonly jitter: number;
   readonly statistics: PlaincacheStatistics;
   readonly instance: CounterInstance;
+  /** Whether counters that a server does not send count as 0; otherwise the batch fails. */
+  readonly countsAsZero: boolean;
   readonly log: Log;
   /** Receives the errors of commands that the server rejected, and values that are not numbers. */
   readonly onRejected: (error: Error) => void;
@@ -134,6 +136,7 @@ export class Node implements CounterLane {
   async #apply(batch: readonly CounterOperation[], subscriber: Subscriber<readonly Count[]>): Promise<void> {
     const wires = batch.map(({ key }) => wireKey(key));
     const stored = await this.#read(new Set(wires));
+    if (!this.#context.countsAsZero && !this.#isUp$.value) throw doesNotAnswer();
     const { counts, commands } = planBatch(batch, { wires, stored }, this.#context.jitter);
     subscriber.next(counts);
     await this.#write(commands);

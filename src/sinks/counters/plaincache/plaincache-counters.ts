@@ -57,8 +57,10 @@ export interface PlaincacheOptions {
   readonly expirationJitterMaxSeconds: number;
   readonly statistics: Statistics;
   readonly log: Log;
-  /** The time that an exchange with a server may take, in milliseconds; for tests. */
-  readonly timeout?: number;
+  /** The time that an exchange with a server may take, in milliseconds: STORE_DECISION_TIMEOUT. Undefined: that of the Go service. */
+  readonly timeout?: number | undefined;
+  /** Whether counters that a server does not send count as 0; otherwise their calls are without a count. Undefined: they do. */
+  readonly countsAsZero?: boolean;
   /** Looks up a DNS record; the name servers of the system if undefined. */
   readonly lookUp?: typeof lookUpSrv;
 }
@@ -88,6 +90,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
     jitter: options.expirationJitterMaxSeconds,
     statistics: new PlaincacheStatistics(statistics),
     instance: { lanesAtOnce: Infinity },
+    countsAsZero: options.countsAsZero ?? true,
     log,
     onRejected: (error: Error) => rejections.because(error.message),
   };

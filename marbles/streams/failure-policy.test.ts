@@ -1,0 +1,195 @@
+import { type Observable, map, throwError } from 'rxjs';
+import type { TestScheduler } from 'rxjs/testing';
+import type { LimiterOptions } from '../../src/limiter/decision';
+import { DecisionError } from '../../src/limiter/decision-error';
+import { Limiter } from '../../src/limiter/limiter';
+import { CODE_NAMES } from '../../src/limiter/verdict';
+import type { FailurePolicy } from '../../src/rules/rule-config';
+import { Statistics } from '../../src/statistics/statistics';
+import { decisions } from '../../src/streams/decisions';
+import { request } from '../../test/support/data/requests';
+import { limit, rulesetOf } from '../../test/support/data/rules';
+import { DEFAULT_OPTIONS } from '../../test/support/data/service';
+import { marbles } from '../support/marbles';
+import { type LaneOptions, ScriptedLane, freshCounts, storeOf } from '../support/scripted-lanes';
+
+const ruleset = rulesetOf(
+  'shop',
+  { key: 'k', rateLimit: limit(10, 'MINUTE') },
+  { key: 'none', rateLimit: limit(0, 'MINUTE') },
+  { key: 'shadow', shadowMode: true, rateLimit: limit(10, 'MINUTE') },
+);
+const AWAY = new DecisionError('store_failed', 'the connection was lost');
+const HEADERS = { limit: 'limit', remaining: 'remaining', reset: 'reset' };
+
+interface Options extends Partial<LimiterOptions> {
+  readonly onStoreFailure: FailurePolicy;
+  /** STORE_DECISION_TIMEOUT */
+  readonly timeout?: number;
+}
+
+/** A decision path whose outcomes are written as `time: code remaining …`, or the code of the error. */
+function path(laneOf: (key: string) => ScriptedLane, scheduler: TestScheduler, { timeout, ...limiter }: Options) {
+  const statistics = new Statistics(10);
+  const { decide, windows$ } = decisions({
+    limiter: new Limiter({ ...DEFAULT_OPTIONS, ...limiter }, statistics),
+    ruleset: () => ruleset,
+    counters: storeOf(({ key }) => laneOf(key.split('_')[2] ?? '')),
+    statistics,
+    scheduler,
+    timeout,
+    onInternalError: (error) => {
+      throw error;
+    },
+  });
+  windows$.subscribe();
+  const outcomes: string[] = [];
+  const headers: string[] = [];
+  /** @param timeToAnswer in milliseconds */
+  function call(descriptors: readonly string[], timeToAnswer?: number) {
+    return decide(request('shop', descriptors), {
+      timeToAnswer,
+      verdict: ({ overallCode, statuses, responseHeaders }) => {
+        const left = statuses.map(({ limitRemaining }) => limitRemaining);
+        outcomes.push(`${scheduler.now()}: ${[CODE_NAMES[overallCode], ...left].join(' ')}`);
+        headers.push(...responseHeaders.map(({ key, value }) => `${key}: ${value}`));
+      },
+      error: ({ code }) => outcomes.push(`${scheduler.now()}: ${code}`),
+    });
+  }
+  /** The statistics that are not 0, without the beginnings of their names. */
+  function moved() {
+    const moving = [...statistics.entries()].filter(([name, value]) => value > 0 && !name.includes('pipeline'));
+    return Object.fromEntries(moving.map(([name, value]) => [name.replace(/.*?rate_limit\.|ratelimit\./, ''), value]));
+  }
+  return { call, outcomes, headers, moved };
+}
+
+function failing(): ScriptedLane {
+  return new ScriptedLane(() => throwError(() => AWAY), { span: 1 });
+}
+function answering(reply$: Observable<unknown>, options: LaneOptions = {}): ScriptedLane {
+  return new ScriptedLane((batch) => reply$.pipe(map(() => freshCounts(batch))), { span: 1, ...options });
+}
+
+describe('a call that the store does not count', () => {
+  it.each<[FailurePolicy, string[]]>([
+    ['error', ['1: store_failed', '1: store_failed', '1: store_failed']],
+    ['allow', ['1: OK 10', '1: OVER_LIMIT 0', '1: OK 10']],
+    ['deny', ['1: OVER_LIMIT 0', '1: OVER_LIMIT 0', '1: OK 0']],
+  ])(
+    'is answered by the policy %s: over a limit of 0 in any case, and OK in shadow mode',
+    (onStoreFailure, expected) => {
+      marbles(({ flush }, scheduler) => {
+        const { call, outcomes } = path(failing, scheduler, { onStoreFailure });
+        for (const key of ['k', 'none', 'shadow']) call([`${key}=x`]);
+        flush();
+        expect(outcomes).toEqual(expected);
+      });
+    },
+  );
+
+  it('says so in a header, moves all hits and the answers by policy, and is not added to the local cache', () => {
+    marbles(({ flush }, scheduler) => {
+      const options = { onStoreFailure: 'deny', responseHeaders: HEADERS, localCacheBytes: 1000 } as const;
+      const lane = failing();
+      const { call, headers, moved } = path(() => lane, scheduler, options);
+      call(['k=x']);
+      scheduler.schedule(() => call(['k=x']), 3);
+      flush();
+      const denied = ['limit: 10', 'remaining: 0', 'reset: 60', 'x-ratelimit-degraded: deny'];
+      expect(headers).toEqual([...denied, ...denied]);
+      expect(moved()).toMatchObject({ 'shop.k.total_hits': 2, 'store.answers_by_policy.__policy=deny': 2 });
+      expect(Object.keys(moved()).join()).not.toMatch(/over_limit|within|redis_error/);
+      expect(lane.sent).toEqual(['x+1', 'x+1']);
+    });
+  });
+
+  it('is OVER_LIMIT as a whole when another descriptor was counted as over, and has the count of each that was counted', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lanes: Record<string, ScriptedLane> = { a: failing(), b: answering(cold('---(r|)')) };
+      const { call, outcomes, moved } = path((value) => lanes[value]!, scheduler, { onStoreFailure: 'allow' });
+      call(['k=a', 'k=b']);
+      flush();
+      expect(outcomes).toEqual(['4: OK 10 9']);
+      expect(moved()).toMatchObject({ 'shop.k.total_hits': 2, 'shop.k.within_limit': 1 });
+    });
+  });
+
+  it('is judged without the parts of a guarded step that could not be read', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lanes: Record<string, ScriptedLane> = { a: failing(), b: answering(cold('-(r|)')) };
+      const options = { onStoreFailure: 'allow', stopIncrementWhenOverLimit: true } as const;
+      const { call, outcomes } = path((value) => lanes[value]!, scheduler, options);
+      call(['k=a', 'k=b']);
+      call(['k=a', 'none=a']);
+      flush();
+      expect(outcomes).toEqual(['1: OVER_LIMIT 10 0', '4: OK 10 9']);
+      expect(lanes['b']?.sent).toEqual(['b+0', 'b+1']);
+    });
+  });
+});
+
+describe('a call that waits for the store', () => {
+  it('is answered by policy after the decision timeout, whose window then leaves its place', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lane = answering(cold('50ms (r|)'));
+      const { call, outcomes } = path(() => lane, scheduler, { onStoreFailure: 'allow', timeout: 20 });
+      call(['k=x']);
+      scheduler.schedule(() => call(['k=y']), 5);
+      flush();
+      expect(outcomes).toEqual(['21: OK 10', '41: OK 10']);
+    });
+  });
+
+  it('fails after the decision timeout when the policy is error', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lane = answering(cold('50ms (r|)'));
+      const { call, outcomes } = path(() => lane, scheduler, { onStoreFailure: 'error', timeout: 20 });
+      call(['k=x'], 10);
+      flush();
+      expect(outcomes).toEqual(['21: store_timeout']);
+    });
+  });
+
+  it('is answered by policy before its caller gives up, in the order of these times; a late count changes nothing', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lane = answering(cold('30ms (r|)'));
+      const { call, outcomes, moved } = path(() => lane, scheduler, { onStoreFailure: 'allow', timeout: 100 });
+      call(['k=x'], 20);
+      call(['k=y'], 8);
+      call(['k=z'], 20);
+      call(['k=v'], 0);
+      call(['k=w'], 40);
+      flush();
+      expect(outcomes).toEqual(['1: OK 10', '8: OK 10', '20: OK 10', '20: OK 10', '31: OK 9']);
+      expect(moved()).toMatchObject({ 'shop.k.total_hits': 5, 'shop.k.within_limit': 1 });
+    });
+  });
+
+  it('is not sent when its caller has been answered while it was gathered', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lane = answering(cold('30ms (r|)'));
+      const { call, outcomes } = path(() => lane, scheduler, { onStoreFailure: 'deny', timeout: 100 });
+      call(['k=x']);
+      scheduler.schedule(() => call(['k=y'], 5), 5);
+      scheduler.schedule(() => call(['k=z']), 6);
+      flush();
+      expect(outcomes).toEqual(['10: OVER_LIMIT 0', '31: OK 9', '61: OK 9']);
+      expect(lane.sent).toEqual(['x+1', 'z+1']);
+    });
+  });
+
+  it('has no second outcome when it is cancelled or counted before its time is over', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lane = answering(cold('2ms (r|)'));
+      const { call, outcomes, moved } = path(() => lane, scheduler, { onStoreFailure: 'deny', timeout: 100 });
+      call(['k=x'], 10);
+      const cancelled = call(['k=y'], 10);
+      scheduler.schedule(() => cancelled.cancel('cancelled'), 2);
+      flush();
+      expect(outcomes).toEqual(['3: OK 9']);
+      expect(moved()['store.answers_by_policy.__policy=deny']).toBeUndefined();
+    });
+  });
+});
