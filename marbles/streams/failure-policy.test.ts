@@ -3,6 +3,7 @@ import type { TestScheduler } from 'rxjs/testing';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
+import { Offenders } from '../../src/limiter/offenders';
 import { CODE_NAMES } from '../../src/limiter/verdict';
 import type { FailurePolicy } from '../../src/rules/rule-config';
 import { Statistics } from '../../src/statistics/statistics';
@@ -26,6 +27,11 @@ interface Options extends Partial<LimiterOptions> {
   readonly onStoreFailure: FailurePolicy;
   /** STORE_DECISION_TIMEOUT */
   readonly timeout?: number;
+}
+
+/** The lane of a value, by its name. */
+function named(lanes: Readonly<Record<string, ScriptedLane>>) {
+  return (value: string) => lanes[value] ?? failing();
 }
 
 /** A decision path whose outcomes are written as `time: code remaining …`, or the code of the error. */
@@ -89,9 +95,10 @@ describe('a call that the store does not count', () => {
     },
   );
 
-  it('says so in a header, moves all hits and the answers by policy, and is not added to the local cache', () => {
+  it('says so in a header, moves all hits and the answers by policy, and is neither in the local cache nor an offence', () => {
     marbles(({ flush }, scheduler) => {
-      const options = { onStoreFailure: 'deny', responseHeaders: HEADERS, localCacheBytes: 1000 } as const;
+      const offenders = new Offenders({ capacity: 9, windowSeconds: 60 });
+      const options = { onStoreFailure: 'deny', responseHeaders: HEADERS, localCacheBytes: 1000, offenders } as const;
       const lane = failing();
       const { call, headers, moved } = path(() => lane, scheduler, options);
       call(['k=x']);
@@ -102,13 +109,14 @@ describe('a call that the store does not count', () => {
       expect(moved()).toMatchObject({ 'shop.k.total_hits': 2, 'store.answers_by_policy.__policy=deny': 2 });
       expect(Object.keys(moved()).join()).not.toMatch(/over_limit|within|redis_error/);
       expect(lane.sent).toEqual(['x+1', 'x+1']);
+      expect(offenders.top({ limit: 9 }, 0)).toEqual([]);
     });
   });
 
   it('is OVER_LIMIT as a whole when another descriptor was counted as over, and has the count of each that was counted', () => {
     marbles(({ cold, flush }, scheduler) => {
-      const lanes: Record<string, ScriptedLane> = { a: failing(), b: answering(cold('---(r|)')) };
-      const { call, outcomes, moved } = path((value) => lanes[value]!, scheduler, { onStoreFailure: 'allow' });
+      const lanes = { a: failing(), b: answering(cold('---(r|)')) };
+      const { call, outcomes, moved } = path(named(lanes), scheduler, { onStoreFailure: 'allow' });
       call(['k=a', 'k=b']);
       flush();
       expect(outcomes).toEqual(['4: OK 10 9']);
@@ -118,14 +126,25 @@ describe('a call that the store does not count', () => {
 
   it('is judged without the parts of a guarded step that could not be read', () => {
     marbles(({ cold, flush }, scheduler) => {
-      const lanes: Record<string, ScriptedLane> = { a: failing(), b: answering(cold('-(r|)')) };
+      const lanes = { a: failing(), b: answering(cold('-(r|)')) };
       const options = { onStoreFailure: 'allow', stopIncrementWhenOverLimit: true } as const;
-      const { call, outcomes } = path((value) => lanes[value]!, scheduler, options);
+      const { call, outcomes } = path(named(lanes), scheduler, options);
       call(['k=a', 'k=b']);
       call(['k=a', 'none=a']);
       flush();
       expect(outcomes).toEqual(['1: OVER_LIMIT 10 0', '4: OK 10 9']);
-      expect(lanes['b']?.sent).toEqual(['b+0', 'b+1']);
+      expect([lanes.a.sent, lanes.b.sent]).toEqual([['a+0 a+1 a+1'], ['b+0', 'b+1']]);
+    });
+  });
+
+  it('fails when the request is the reason, whatever the policy', () => {
+    marbles(({ flush }, scheduler) => {
+      const invalid = new DecisionError('invalid_request', 'a key that the store does not allow');
+      const lane = new ScriptedLane(() => throwError(() => invalid));
+      const { call, outcomes } = path(() => lane, scheduler, { onStoreFailure: 'allow' });
+      call(['k=x']);
+      flush();
+      expect(outcomes).toEqual(['3: invalid_request']);
     });
   });
 });
@@ -167,6 +186,16 @@ describe('a call that waits for the store', () => {
     });
   });
 
+  it('has the counts that have arrived when its time is over', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lanes = { a: answering(cold('5ms (r|)')), b: answering(cold('50ms (r|)')) };
+      const { call, outcomes } = path(named(lanes), scheduler, { onStoreFailure: 'allow', timeout: 100 });
+      call(['k=a', 'none=b'], 20);
+      flush();
+      expect(outcomes).toEqual(['20: OVER_LIMIT 9 0']);
+    });
+  });
+
   it('is not sent when its caller has been answered while it was gathered', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lane = answering(cold('30ms (r|)'));
@@ -182,13 +211,14 @@ describe('a call that waits for the store', () => {
 
   it('has no second outcome when it is cancelled or counted before its time is over', () => {
     marbles(({ cold, flush }, scheduler) => {
-      const lane = answering(cold('2ms (r|)'));
+      const lane = answering(cold('20ms (r|)'));
       const { call, outcomes, moved } = path(() => lane, scheduler, { onStoreFailure: 'deny', timeout: 100 });
-      call(['k=x'], 10);
+      call(['k=x'], 30);
       const cancelled = call(['k=y'], 10);
       scheduler.schedule(() => cancelled.cancel('cancelled'), 2);
       flush();
-      expect(outcomes).toEqual(['3: OK 9']);
+      expect(outcomes).toEqual(['21: OK 9']);
+      expect(moved()['shop.k.within_limit']).toBe(2);
       expect(moved()['store.answers_by_policy.__policy=deny']).toBeUndefined();
     });
   });

@@ -29,6 +29,10 @@ const PROBLEMS: Readonly<Record<string, string>> = {
     'BACKEND_TYPE=memcache',
   'MEMCACHE_HOST_PORT and MEMCACHE_SRV are both set; remove one of them.':
     'MEMCACHE_HOST_PORT=a:1 MEMCACHE_SRV=_memcache._tcp.example',
+  'STORE_DECISION_TIMEOUT is longer than REDIS_TIMEOUT; set it to at most 50ms.':
+    'REDIS_URL=a:1 REDIS_TIMEOUT=50ms STORE_DECISION_TIMEOUT=51ms',
+  'STORE_DECISION_TIMEOUT is longer than KVSTORE_PERSECOND_TIMEOUT; set it to at most 50ms.':
+    'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=b:1 KVSTORE_PERSECOND_TIMEOUT=50ms STORE_DECISION_TIMEOUT=51ms',
   'PORT and GRPC_PORT both use port 8081; give each listener its own port.': 'PORT=8081',
   'DEBUG_PORT and PROMETHEUS_ADDR both use port 6070; give each listener its own port.':
     'USE_PROMETHEUS=true PROMETHEUS_ADDR=localhost:6070',

@@ -108,8 +108,8 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
   }
 
   get timeToAnswer(): number {
-    const { context, timeoutMs } = this.#head;
-    return timeoutMs === Infinity ? Infinity : this.#deadline - timeoutMs / 5 - context.now();
+    const { context, timeoutMs } = this.head;
+    return timeoutMs === Infinity ? Infinity : this.deadline - timeoutMs / 5 - context.now();
   }
 
   get peer(): UnaryCall['peer'] {
