@@ -189,9 +189,10 @@ describe('a call that waits for the store', () => {
   it('has the counts that have arrived when its time is over', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lanes = { a: answering(cold('5ms (r|)')), b: answering(cold('50ms (r|)')) };
-      const { call, outcomes } = path(named(lanes), scheduler, { onStoreFailure: 'allow', timeout: 100 });
+      const { call, outcomes, moved } = path(named(lanes), scheduler, { onStoreFailure: 'allow', timeout: 100 });
       call(['k=a', 'none=b'], 20);
       flush();
+      expect(moved()['shop.k.within_limit']).toBe(1);
       expect(outcomes).toEqual(['20: OVER_LIMIT 9 0']);
     });
   });

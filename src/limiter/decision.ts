@@ -1,4 +1,4 @@
-import type { FailurePolicy, JsonObject } from '../rules/rule-config';
+import type { AnsweringPolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { AppliedLimit, LimitOptions } from './applied-limit';
@@ -49,7 +49,7 @@ export interface LimiterOptions extends LimitOptions {
 
 const MAX_UINT32 = 4294967295;
 const NO_HEADERS: readonly HeaderValue[] = [];
-const NO_POLICIES: readonly FailurePolicy[] = [];
+const NO_POLICIES: readonly AnsweringPolicy[] = [];
 
 /** Says which policies have decided, because the store has not counted; sent with the other response headers. */
 const DEGRADED_HEADER = 'x-ratelimit-degraded';
@@ -87,7 +87,7 @@ export class Decision {
   readonly #removals: number;
   #isOver = false;
   #hasFailed = false;
-  #policies: readonly FailurePolicy[] = NO_POLICIES;
+  #policies: readonly AnsweringPolicy[] = NO_POLICIES;
 
   constructor(
     context: DecisionContext,
@@ -115,7 +115,7 @@ export class Decision {
   }
 
   /** The policies that have decided descriptors which the store has not counted, in the order of the descriptors, each once. */
-  get policies(): readonly FailurePolicy[] {
+  get policies(): readonly AnsweringPolicy[] {
     return this.#policies;
   }
 
@@ -202,7 +202,8 @@ export class Decision {
   #byPolicy(limited: LimitedDescriptor): boolean {
     const { applied, isNegative, onStoreFailure } = limited;
     if (!this.#hasFailed) countHits(limited);
-    if (!this.#policies.includes(onStoreFailure)) this.#policies = [...this.#policies, onStoreFailure];
+    if (onStoreFailure !== 'error' && !this.#policies.includes(onStoreFailure))
+      this.#policies = [...this.#policies, onStoreFailure];
     if (isNegative) this.#forget(limited);
     return !isNegative && (onStoreFailure === 'deny' || applied.requestsPerUnit === 0);
   }

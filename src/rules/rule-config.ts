@@ -37,6 +37,8 @@ export interface RuleConfig {
 /** How calls are answered that the store does not count: they fail, or are within their limits, or over them. */
 export const FAILURE_POLICIES = ['error', 'allow', 'deny'] as const;
 export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
+/** Those that answer instead. */
+export type AnsweringPolicy = Exclude<FailurePolicy, 'error'>;
 
 /** A `rate_limit` block. */
 export interface RateLimitConfig {

@@ -2,8 +2,9 @@ import { type Observable, type SchedulerLike, catchError, identity, map, of, tap
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
-import type { FailurePolicy } from '../rules/rule-config';
+import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Ruleset } from '../rules/ruleset';
+import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
 import { Expiries } from './expiries';
@@ -54,10 +55,13 @@ export interface Decisions {
  */
 export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, ruleset, counters, scheduler, statistics, timeout: limit, breaker, tracer } = options;
+  function answersBy(policy: AnsweringPolicy): Counter {
+    return statistics.counter(`ratelimit.store.answers_by_policy.__policy=${policy}`);
+  }
   const outcomeCounters = {
     storeErrors: statistics.counter(STORE_ERRORS),
     serviceErrors: statistics.counter(SERVICE_ERRORS),
-    byPolicy: (policy: FailurePolicy) => statistics.counter(`ratelimit.store.answers_by_policy.__policy=${policy}`),
+    byPolicy: { allow: answersBy('allow'), deny: answersBy('deny') },
   };
   const outcomes = new Outcomes(outcomeCounters, options);
   const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes), limit, breaker });

@@ -2,7 +2,7 @@ import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
-import type { FailurePolicy } from '../rules/rule-config';
+import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { DecisionObserver, PendingDecision } from './ports/decide';
 import type { CallTrace } from './ports/tracer';
@@ -24,7 +24,7 @@ export interface OutcomeCallbacks {
 
 export interface OutcomeCounters {
   /** Counts the decisions that a policy has decided without counts, at least in part. */
-  readonly byPolicy: (policy: FailurePolicy) => Counter;
+  readonly byPolicy: Readonly<Record<AnsweringPolicy, Counter>>;
   /** Counts the decisions that the store failed, or that were cancelled while they needed it. */
   readonly storeErrors: Counter;
   /** Counts the decisions that the store rejected for their content. */
@@ -50,7 +50,7 @@ export class Outcomes {
 
   /** Delivers the outcome of a decision. */
   deliverDecided(decision: Decision, observer: DecisionObserver, outcome: Verdict | DecisionError): void {
-    for (const policy of decision.policies) this.#byPolicy(policy).add(1);
+    for (const policy of decision.policies) this.#byPolicy[policy].add(1);
     this.#log?.decided(decision, outcome, observer);
     this.#deliver(observer, outcome);
   }

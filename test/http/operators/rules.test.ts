@@ -26,6 +26,7 @@ descriptors:
     value_to_metric: true
     rate_limit: { unit: day, unit_multiplier: 3, requests_per_unit: 2 }
     quota_mode: true
+    on_store_failure: deny
 `,
   'other.yaml': 'domain: a/b\ndescriptors:\n- key: k\n',
 };
@@ -33,6 +34,7 @@ descriptors:
 const FLAGS = {
   shadowMode: false,
   quotaMode: false,
+  onStoreFailure: null,
   shareThreshold: false,
   detailedMetric: false,
   valueToMetric: false,
@@ -80,6 +82,7 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
       key: 'user',
       limit: limitOf(2, 'DAY', { unitMultiplier: 3 }),
       quotaMode: true,
+      onStoreFailure: 'deny',
       valueToMetric: true,
       statisticsKey: 'shop.user',
     }),

@@ -28,6 +28,7 @@ descriptors:
   - { key: shadow, shadow_mode: true, rate_limit: { unit: day, requests_per_unit: 1 } }
   - { key: user, detailed_metric: true, rate_limit: { unit: day, requests_per_unit: 100 } }
   - { key: brief, rate_limit: { unit: second, requests_per_unit: 0 } }
+  - { key: lenient, on_store_failure: allow, rate_limit: { unit: day, requests_per_unit: 10 } }
   - { key: none, rate_limit: { unit: day, requests_per_unit: 0 } }
 `;
 
@@ -197,6 +198,7 @@ async function withFilesAndRedis(): Promise<void> {
   await service.moves('ratelimit.service.call.should_rate_limit.redis_error', () =>
     service.call('user=a').catch(() => undefined),
   );
+  await service.call('lenient');
   for (const pool of ['redis_pool', 'redis_per_second_pool']) {
     await service.moves(`ratelimit.${pool}.cx_local_close`);
     await weir.until('no connections', async () => (await weir.statistics()).get(`ratelimit.${pool}.cx_active`) === 0);

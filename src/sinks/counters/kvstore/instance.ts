@@ -6,7 +6,7 @@ import { type ConditionLines, ConditionLog } from '../../../streams/condition-lo
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
-import { type Connection, type ConnectionOptions, connect, queryTimeout } from './connection';
+import { type Connection, type ConnectionOptions, connect } from './connection';
 import { Deadline } from './deadline';
 import { type Credentials, type Deployment, currentDeployment } from './deployment';
 import type { InstanceOptions, KvstoreOptions } from './deployment';
@@ -230,7 +230,7 @@ export class Instance {
       tls: tls ? this.#parts.tls : undefined,
       mustBeMaster: false,
       counts: true,
-      timeout: this.#parts.store.hasDecisionTimeout === true ? queryTimeout(timeout) : timeout,
+      timeout: this.#parts.store.hasDecisionTimeout === true ? this.queryTimeout : timeout,
       ...more,
     });
   }
