@@ -55,7 +55,22 @@ export function files(contents: Readonly<Record<string, string>>): ReadSecretFil
 const TEXTS = [
   ...['false', 'true', '7s', '9s', '11', '13', '0.25', '0.75', '/a', '/b', 'a:1', 'b:2', 'a=1', 'b=2', 'one', 'two'],
   ...['memory', 'kvstore', 'single', 'cluster', 'CREATE', 'WAIT', 'FILE', 'GRPC_XDS_SOTW', 'tcp', 'udp', 'unix'],
-  ...['denied', 'all', 'http', 'grpc', 'info', 'error', 'text', 'json', '_a._tcp.b', '_c._tcp.d', ':1', ':2'],
+  ...[
+    'allow',
+    'deny',
+    'denied',
+    'all',
+    'http',
+    'grpc',
+    'info',
+    'error',
+    'text',
+    'json',
+    '_a._tcp.b',
+    '_c._tcp.d',
+    ':1',
+    ':2',
+  ],
   ...['2000000', '3000000', 'a-token-of-operators', 'another-token-of-operators'],
 ];
 
