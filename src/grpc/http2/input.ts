@@ -12,8 +12,7 @@ import {
   protocolError,
 } from './protocol';
 
-const { DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION } =
-  FrameType;
+const { DATA, HEADERS, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION } = FrameType;
 /** Whether a frame must be on a stream (true) or must not be on one (false), by its type. */
 const ON_A_STREAM = [true, true, true, true, false, undefined, false, false, undefined, true];
 const FIRST_PARTIAL_BYTES = 64;

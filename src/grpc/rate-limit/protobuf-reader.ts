@@ -72,6 +72,7 @@ const MAX_TAG = 2 ** 32 - 1;
 const MAX_TAG_IN_GROUP = 2 ** 34 - 1;
 /** A varint whose first byte is lower has one byte. */
 const LONG_VARINT = 0x80;
+const MAX_VARINT_BYTES = 10;
 const names = new NameMemo();
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -123,40 +124,30 @@ export class ProtobufReader {
   /** Reads a varint and keeps its low 32 bits, as protobuf does for uint32 fields and enums. */
   uint32(): number {
     const first = this.#byte();
-    if (first < LONG_VARINT) return first;
-    let value = first & 0x7f;
-    for (let shift = 7; shift < 70; shift += 7) {
-      const byte = this.#byte();
-      if (shift < 32) value |= (byte & 0x7f) << shift;
-      if (byte < LONG_VARINT) {
-        this.#checkLast(byte, shift);
-        return value >>> 0;
-      }
-    }
-    throw this.#error('varint longer than 10 bytes');
+    return first < LONG_VARINT ? first : this.#longVarint(first, 2 ** 32);
   }
 
   /** Reads a varint. Values from 2^53 on are rounded, never to less than 2^53. */
   uint64(): number {
     const first = this.#byte();
-    if (first < LONG_VARINT) return first;
+    return first < LONG_VARINT ? first : this.#longVarint(first, Infinity);
+  }
+
+  /** Reads on after the first byte. Bits from the value `end` on are dropped. */
+  #longVarint(first: number, end: number): number {
     let value = first & 0x7f;
     let factor = 128;
-    for (let shift = 7; shift < 70; shift += 7) {
+    for (let bytes = 2; bytes <= MAX_VARINT_BYTES; bytes += 1) {
       const byte = this.#byte();
-      value += (byte & 0x7f) * factor;
+      if (factor < end) value += (byte & 0x7f) * factor;
       if (byte < LONG_VARINT) {
-        this.#checkLast(byte, shift);
-        return value;
+        // The tenth byte has the highest of 64 bits.
+        if (bytes === MAX_VARINT_BYTES && byte > 1) throw this.#error('varint exceeds 64 bits');
+        return end === Infinity ? value : value % end;
       }
       factor *= 128;
     }
     throw this.#error('varint longer than 10 bytes');
-  }
-
-  /** The tenth byte of a varint has the highest of 64 bits. */
-  #checkLast(byte: number, shift: number): void {
-    if (shift === 63 && byte > 1) throw this.#error('varint exceeds 64 bits');
   }
 
   bool(): boolean {

@@ -23,7 +23,8 @@ export class DescriptorFiles {
     if (own !== undefined) return own.file;
     const dot = symbol.lastIndexOf('.');
     const parent = this.#registry.get(symbol.slice(0, Math.max(dot, 0)));
-    return parent !== undefined && hasMember(parent, symbol.slice(dot + 1)) ? parent.file : undefined;
+    const isMember = parent && membersOf(parent).some(({ name }) => name === symbol.slice(dot + 1));
+    return isMember ? parent.file : undefined;
   }
 
   byExtension(type: string, number: number): DescFile | undefined {
@@ -54,15 +55,8 @@ export class DescriptorFiles {
   }
 }
 
-function hasMember(parent: NonNullable<ReturnType<FileRegistry['get']>>, name: string): boolean {
-  switch (parent.kind) {
-    case 'service':
-      return parent.methods.some((method) => method.name === name);
-    case 'message':
-      return parent.fields.some((field) => field.name === name) || parent.oneofs.some((oneof) => oneof.name === name);
-    case 'enum':
-      return parent.values.some((value) => value.name === name);
-    default:
-      return false;
-  }
+function membersOf(parent: NonNullable<ReturnType<FileRegistry['get']>>): readonly { readonly name: string }[] {
+  if (parent.kind === 'service') return parent.methods;
+  if (parent.kind === 'message') return [...parent.fields, ...parent.oneofs];
+  return parent.kind === 'enum' ? parent.values : [];
 }

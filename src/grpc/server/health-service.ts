@@ -94,7 +94,6 @@ class Watchers {
   #status: ServingStatus = ServingStatus.NOT_SERVING;
   /** The calls to which the new status is still to be sent. */
   #waiting: readonly StreamingCall[] = [];
-  #isSending = false;
 
   constructor(status$: Observable<ServingStatus>) {
     this.#status$ = status$;
@@ -117,17 +116,17 @@ class Watchers {
   }
 
   #changed(status: ServingStatus): void {
+    const isSending = this.#waiting.length > 0;
     this.#status = status;
     this.#waiting = [...this.#calls];
-    if (!this.#isSending) this.#send();
+    if (!isSending) this.#send();
   }
 
   #send(): void {
     const message = encode(this.#status);
     for (const call of this.#waiting.slice(0, SENT_PER_TURN)) call.send(message);
     this.#waiting = this.#waiting.slice(SENT_PER_TURN);
-    this.#isSending = this.#waiting.length > 0;
-    if (this.#isSending) setImmediate(() => this.#send());
+    if (this.#waiting.length > 0) setImmediate(() => this.#send());
   }
 }
 
