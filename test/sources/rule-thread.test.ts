@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { firstValueFrom, lastValueFrom, toArray } from 'rxjs';
-import { LoadRetries } from '../../src/sources/rule-files/load-retries';
+import { RuleReader } from '../../src/sources/rule-files/rule-reader';
 import { type LoadOptions, loadInThread, loadRules } from '../../src/sources/loading/load-rules';
 import { RuleTree, rules } from '../support/data/rule-tree';
 import { linesOf } from '../support/data/rules';
 import { until } from '../support/waiting/until';
-import { MODES, QUICK, WORKER_FILE, WatchedRules } from './rule-files/watched-rules';
+import { MODES, QUICK, WORKER_FILE, WatchedRules, fileOptions } from './rule-files/watched-rules';
 
 const IN_MAIN_THREAD = { smallSet: Number.MAX_SAFE_INTEGER };
 const IN_WORKER = { smallSet: 0 };
@@ -136,19 +136,25 @@ describe('rules whose check failed in the thread', () => {
     expect(await watched.rest()).toEqual([]);
   });
 
-  it('are loaded again after 1, 2, 4, … scans, at most after 64, and other rules at once', () => {
-    const retries = new LoadRetries();
-    function scansTo(attempts: number): readonly number[] {
-      return Array.from({ length: attempts }, () => {
-        retries.failed('a');
-        let scans = 1;
-        while (!retries.isDue('a')) scans += 1;
-        return scans;
-      });
+  it('are loaded again after 1, 2, 4, … looks, and other rules at once', async () => {
+    const files = { 'config/a.yaml': rules('a', 1), broken: '', attempts: '', 'worker.cjs': WORKER };
+    for (const [path, text] of Object.entries(files)) tree.write(path, text);
+    const options = fileOptions({ root: tree.base, workerFile: tree.at('worker.cjs'), ...IN_WORKER });
+    const reader = new RuleReader(tree.at('config'), options, 0);
+    async function attemptsIn(looks: number) {
+      tree.write('attempts', '');
+      for (let look = 0; look < looks; look += 1) {
+        await lastValueFrom(
+          reader.look(() => undefined),
+          { defaultValue: undefined },
+        );
+      }
+      return readFileSync(tree.at('attempts')).length;
     }
-    expect(scansTo(9)).toEqual([1, 2, 4, 8, 16, 32, 64, 64, 64]);
-    expect(retries.isDue('b')).toBe(true);
-    retries.failed('b');
-    expect(scansTo(2)).toEqual([1, 2]);
+    expect(await attemptsIn(15)).toBe(4);
+    expect(await attemptsIn(1)).toBe(1);
+    expect(await attemptsIn(14)).toBe(0);
+    tree.write('config/a.yaml', rules('a', 2));
+    expect(await attemptsIn(2)).toBe(2);
   });
 });

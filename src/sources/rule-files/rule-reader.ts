@@ -1,9 +1,9 @@
 import { type Observable, EMPTY, catchError, defer, filter, map, of, switchMap } from 'rxjs';
 import type { Ruleset } from '../../rules/ruleset';
+import { backoff } from '../../streams/backoff';
 import type { RuleEvent } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
 import { type ListingOptions, folderWarnings } from './list-rule-files';
-import { LoadRetries } from './load-retries';
 import { type LoadOptions, loadRules } from '../loading/load-rules';
 import { type FolderLook, type Look, type Snapshot, lookAtFolder, readFiles } from './look-at-folder';
 
@@ -32,6 +32,11 @@ interface ValidRules {
   readonly warnings: readonly string[];
 }
 
+/**
+ * The looks until rules are loaded again that could not be read or checked: a check that needs too much memory takes seconds of processor
+ * time, and fails each time if the cause is permanent.
+ */
+const LOOKS_TO_RETRY = backoff({ initial: 1, max: 64 });
 /** Characters of the digest that a version shows. */
 const SHORT_DIGEST = 12;
 const READ_AGAIN_ON_SWITCH =
@@ -42,8 +47,10 @@ export class RuleReader {
   readonly #dir: string;
   readonly #options: RuleReaderOptions;
   readonly #hold: number;
-  readonly #retries = new LoadRetries();
   #last: Reading | undefined;
+  /** How often in a row the last reading has failed, and the looks until it is tried again. */
+  #failures = 0;
+  #looksToRetry = 0;
   #lastFolder: FolderLook | undefined;
   #valid: ValidRules | undefined;
   /** What the last look found, and since when it has been the same, in milliseconds. */
@@ -82,7 +89,7 @@ export class RuleReader {
     if (stamp !== this.#found.stamp) this.#found = { stamp, since: performance.now() };
     const last = this.#last;
     if (last === undefined) return true;
-    if (last.state === this.#stateOf(look)) return last.isRetried === true && this.#retries.isDue(last.key);
+    if (last.state === this.#stateOf(look)) return last.isRetried === true && (this.#looksToRetry -= 1) <= 0;
     return this.#isHeld || this.#isSwitched(look);
   }
 
@@ -107,8 +114,7 @@ export class RuleReader {
         if (snapshot === undefined) return EMPTY;
         this.#lastFolder = look;
         if (snapshot.error === undefined) return this.#load(look, snapshot);
-        this.#retries.failed(snapshot.error);
-        return of({ ...this.#rejected(snapshot.error, state), isRetried: true });
+        return of(this.#retried(this.#rejected(snapshot.error, state)));
       }),
     );
   }
@@ -148,15 +154,19 @@ export class RuleReader {
           return { key, state, event: { kind: 'rejected', reason: lines.join('\n') } };
         }
         // A key of its own: rules that could not be checked have to be loaded again.
-        const unchecked = `${key} unchecked`;
-        this.#retries.failed(unchecked);
-        return { ...this.#rejected(result.errors.join('\n'), state), key: unchecked, isRetried: true };
+        return this.#retried({ ...this.#rejected(result.errors.join('\n'), state), key: `${key} unchecked` });
       }),
     );
   }
 
   #rejected(reason: string, state: string): Reading {
     return { key: reason, state, event: { kind: 'rejected', reason } };
+  }
+
+  #retried(failed: Reading): Reading {
+    this.#failures = failed.key === this.#last?.key ? this.#failures + 1 : 1;
+    this.#looksToRetry = LOOKS_TO_RETRY(this.#failures);
+    return { ...failed, isRetried: true };
   }
 
   /** Undefined when it was reported before. */
