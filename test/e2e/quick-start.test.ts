@@ -89,6 +89,9 @@ describe('npm start', () => {
     ]);
     const root = join(__dirname, '../..');
     expect(execSync(suggested[5]!, { cwd: root, encoding: 'utf8' })).toMatch(/ OK {2}6 of 7 per hour left/);
+    // Also without a warning of Node.
+    const repeated = execSync(`${suggested[5]} -n 30 -rate 100 2>&1`, { cwd: root, encoding: 'utf8' });
+    expect(repeated).toMatch(/^30 calls in [\d.]+ s: 6 OK, 24 OVER_LIMIT\n {2}latency: .*\n$/);
     expect(execSync(suggested.slice(2, 4).join('\n'), { encoding: 'utf8' })).toContain('"requestsPerUnit":3');
   });
 

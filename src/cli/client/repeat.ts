@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { RateLimitResponse_Code as Code, type RateLimitResponse } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { messageOf } from '../../text/thrown';
@@ -42,6 +42,7 @@ export async function repeat(
   let [begun, calls, shown] = [0, 0, began];
   const end = new AbortController();
   const { signal } = end;
+  setMaxListeners(LANES_WITH_RATE + 1, signal);
   async function call(): Promise<void> {
     const start = performance.now();
     try {
