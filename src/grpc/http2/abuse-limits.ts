@@ -13,9 +13,10 @@ export class AbuseLimits {
   readonly #smallData = new TokenBucket(LIMITS.smallData);
   /** Created with the first message: few connections have one. */
   #messages: TokenBucket | undefined;
+  /** Streams that the peer has opened. */
+  streams = 0;
   #windowUpdates = 0;
   #idleFrames = 0;
-  #streams = 0;
   #dataFrames = 0;
   #pingStrikes = 0;
   #lastPingAt = -Infinity;
@@ -26,11 +27,6 @@ export class AbuseLimits {
 
   constructor({ pingStrikes }: Pick<Limits, 'pingStrikes'>) {
     this.#pingStrikesPermitted = pingStrikes;
-  }
-
-  /** The peer opened a stream. */
-  streamOpened(): void {
-    this.#streams += 1;
   }
 
   /** A response was sent completely. */
@@ -62,7 +58,7 @@ export class AbuseLimits {
   /** A frame that is permitted and has no effect here: PRIORITY, an unknown frame type, an unknown setting. */
   chargeIdleFrame(now: number): boolean {
     this.#idleFrames += 1;
-    return this.#idleFrames <= LIMITS.idleFrames + this.#streams || this.chargeFault(now);
+    return this.#idleFrames <= LIMITS.idleFrames + this.streams || this.chargeFault(now);
   }
 
   chargeSettings(now: number): boolean {
@@ -71,7 +67,7 @@ export class AbuseLimits {
 
   /** As Envoy counts them: the streams opened and the DATA frames sent justify a number of WINDOW_UPDATEs. */
   chargeWindowUpdate(): boolean {
-    const units = this.#streams + 10 * this.#dataFrames;
+    const units = this.streams + 10 * this.#dataFrames;
     this.#windowUpdates += 1;
     if (this.#windowUpdates <= LIMITS.windowUpdates + LIMITS.windowUpdatesPerUnit * units) return true;
     return this.exceed('window_update_flood', 'too many WINDOW_UPDATEs');

@@ -136,7 +136,7 @@ export class Frames {
     const headers = this.#headers;
     const head = headers.request(input.source, input.start, input.end);
     if (table.isAfterGoaway(id)) return table.closed(id, Closing.RESET_BY_US);
-    this.#output.abuse.streamOpened();
+    this.#output.abuse.streams += 1;
     if (!streams.hasFreeSlot) {
       // Before it has acknowledged our SETTINGS, the peer cannot know the limit: this is then no fault.
       return streams.resetUnopened(id, ErrorCode.REFUSED_STREAM, 'streams', this.#isAcknowledged);

@@ -355,11 +355,13 @@ describe('a peer that does not read our output', () => {
     expect(peer.rejections).toEqual(['slow_reader']);
   });
 
-  it('is served again when it resumes reading', () => {
-    const peer = unread().send(bigRequests()).wait(9_000);
+  it('is served again when it resumes reading, and is not read before, also if what it sent was left for a later turn', () => {
+    const peer = unread().send(bigRequests()).wait(8_000);
+    peer.isTurnOver = true;
+    expect(peer.send(get(101)).wait(1_000).transport.isPaused).toBe(true);
     while (peer.transport.isPaused) peer.readAll();
     peer.transport.isRead = true;
-    expect(endedOf(peer.readAll().frames)).toHaveLength(40);
+    expect(endedOf(peer.readAll().frames)).toHaveLength(41);
     expectAlive(peer.wait(20_000));
   });
 

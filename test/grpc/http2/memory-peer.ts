@@ -72,6 +72,8 @@ export class MemoryPeer {
   time = 1_000;
   /** Whether the process has more work than time. */
   isBusy = false;
+  /** Whether what is sent is left for the next turn. */
+  isTurnOver = false;
   #idle = 0;
   readonly #connection: Connection;
   readonly #context: ConnectionContext;
@@ -97,7 +99,7 @@ export class MemoryPeer {
         if (eventLoop === undefined) this.#toFlush = true;
         else eventLoop.turns.flushLater(task);
       },
-      isTurnOver: (now) => eventLoop?.turns.isOver(now) ?? false,
+      isTurnOver: (now) => eventLoop?.turns.isOver(now) ?? this.isTurnOver,
       runLater: (task) => {
         if (eventLoop === undefined) this.#toRun = true;
         else eventLoop.turns.runLater(task);
