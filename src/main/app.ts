@@ -1,4 +1,4 @@
-import { type Observable, Subscription, defer, of } from 'rxjs';
+import { type Observable, Subscription, defer, merge, of, take, tap, timer } from 'rxjs';
 import { Limiter } from '../limiter/limiter';
 import { Offenders } from '../limiter/offenders';
 import { LocalDecisions } from '../operators/decisions';
@@ -109,7 +109,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     {
       rules$,
       storeConnected$: settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
-      storeReady$: store.ready$,
+      storeReady$: storeReady(app, store),
       termination$,
     },
     {
@@ -130,6 +130,22 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   );
   streams.readiness.storeNote = storeNote(app);
   return { ...streams, limiter, store, offenders, tracing, decisionLog };
+}
+
+/** Milliseconds that the start waits for a store without which calls are answered by policy. */
+const START_WITHOUT_STORE = 1_000;
+
+/**
+ * Emits when calls can be answered: when the store has been reached or, where calls are answered by policy without it, after a second. An
+ * instance that is to end without its store waits for it.
+ */
+function storeReady({ settings, log }: App, store: CounterStore): Observable<unknown> {
+  const { storeFailurePolicy: policy, kvstoreStartupMaxElapsedTime: maxElapsed } = settings;
+  if (policy === 'error' || maxElapsed > 0) return store.ready$;
+  const late$ = timer(START_WITHOUT_STORE).pipe(
+    tap(() => log.warn('the counter store has not been reached; answering calls by policy until it is', { policy })),
+  );
+  return merge(store.ready$, late$).pipe(take(1));
 }
 
 /** What probes add to the check of the store: nothing when it is in this instance, or checked and not known to be away. */

@@ -75,6 +75,19 @@ describe('a service with policies for failures of the store', () => {
     await shop.drain();
   });
 
+  it('starts without the store, and counts when it is there', async () => {
+    await using server = await RedisProcess.start();
+    await server.crash();
+    await using shop = await Shop.start(
+      { env: { ...ENV, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address } },
+      RULES,
+    );
+    expect(await answers(shop)).toEqual(DEGRADED);
+    expect(shop.weir.output).toContain('the counter store has not been reached; answering calls by policy until it is');
+    await server.run();
+    await shop.weir.until('the store to be used', async () => (await answers(shop)).header === undefined);
+  });
+
   it('answers by them while memcached is down', async () => {
     await using server = await MemcachedProcess.start();
     await using shop = await Shop.start(
