@@ -22,7 +22,7 @@ export function storeFaults(
     if (shown.has(name)) statistics.gauge(BREAKER_OPEN, () => open, server);
     return {
       changed: (isOpen) => (open = Number(isOpen)),
-      faultBegan: () => log.warn('a counter store does not answer; its calls fail immediately until it does', server),
+      faultBegan: () => log.warn('a counter store does not answer; its calls are not sent until it does', server),
       faultEnded: ({ milliseconds, values, isUp }) =>
         log.notice(
           isUp ? 'a counter store answers again' : 'a counter store that does not answer is no longer called',
