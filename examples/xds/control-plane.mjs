@@ -29,6 +29,7 @@ function descriptor({ key = '', value = '', rate_limit: limit, descriptors = [],
     value: String(value),
     rateLimit: limit && {
       unit: RateLimitUnit[String(limit.unit).toUpperCase()] ?? RateLimitUnit.UNKNOWN,
+      unitMultiplier: limit.unit_multiplier ?? 0,
       requestsPerUnit: limit.requests_per_unit ?? 0,
       unlimited: limit.unlimited ?? false,
       name: limit.name ?? '',
