@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { constants } from 'node:http2';
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { Readable } from 'node:stream';
-import { firstValueFrom } from 'rxjs';
+import { firstValueFrom, of } from 'rxjs';
 import type { CounterOperation } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
@@ -155,5 +155,33 @@ describe('counters in the memory of the primary', () => {
     await expect(inFlight).rejects.toMatchObject(failure);
     await expect(countsOf(counters, [small])).rejects.toMatchObject(failure);
     await Promise.all([counters, memory!, alone!].map((each) => each.close()));
+  });
+
+  it('get every operation as it was, whichever of its numbers are those of the operation before', async () => {
+    const first = { key: 'k', hits: 1, windowSeconds: 60, limit: 3, guard: undefined };
+    const guard = { operations: 2 };
+    const changes = [
+      {},
+      { hits: 2 },
+      { windowSeconds: 3600 },
+      { limit: 4 },
+      { guard },
+      { guard },
+      { guard: undefined },
+    ];
+    const sent: CounterOperation[] = changes.map((_, last) => Object.assign({}, first, ...changes.slice(0, last + 1)));
+    const received: CounterOperation[] = [];
+    const { primary, worker } = channelPair();
+    serveCounters(primary, {
+      apply: (operations) => {
+        received.push(...operations);
+        return of(operations.map(() => 1));
+      },
+    });
+    const counters = new RemoteCounters(worker, 0);
+    await firstValueFrom(counters.apply([...sent, ...sent]));
+    expect(received).toEqual([...sent, ...sent]);
+    primary.close();
+    await counters.close();
   });
 });
