@@ -114,17 +114,24 @@ export class Limiter {
     if (ruleset !== undefined) this.#options.unmatched?.found(request, ruleset, nowSeconds);
   }
 
-  #resolve(request: RateLimitRequest, { rules, replaced }: Matches, nowSeconds: number): readonly Resolution[] {
-    return request.descriptors.map((descriptor, index) => {
-      const hits = hitsOf(descriptor, request);
-      if (descriptor.limit !== undefined)
-        return this.#override(request, descriptor, descriptor.limit, hits, nowSeconds);
-      const rule = rules[index];
-      if (rule === undefined) return NO_MATCH;
-      if (rule.limit === undefined) return { kind: 'no_limit', limited: undefined, rule };
-      if (isReplaced(rule, replaced)) return { kind: 'replaced', limited: undefined, rule };
-      return this.#limited(descriptor, rule, hits, nowSeconds);
-    });
+  #resolve(request: RateLimitRequest, matches: Matches, nowSeconds: number): readonly Resolution[] {
+    const { descriptors } = request;
+    const resolutions = new Array<Resolution>(descriptors.length);
+    for (let index = 0; index < descriptors.length; index += 1)
+      resolutions[index] = this.#resolveOne(request, index, matches, nowSeconds);
+    return resolutions;
+  }
+
+  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
+  #resolveOne(request: RateLimitRequest, index: number, { rules, replaced }: Matches, nowSeconds: number): Resolution {
+    const descriptor = request.descriptors[index] as Descriptor;
+    const hits = hitsOf(descriptor, request);
+    if (descriptor.limit !== undefined) return this.#override(request, descriptor, descriptor.limit, hits, nowSeconds);
+    const rule = rules[index];
+    if (rule === undefined) return NO_MATCH;
+    if (rule.limit === undefined) return { kind: 'no_limit', limited: undefined, rule };
+    if (isReplaced(rule, replaced)) return { kind: 'replaced', limited: undefined, rule };
+    return this.#limited(descriptor, rule, hits, nowSeconds);
   }
 
   #limited(descriptor: Descriptor, rule: Rule, hits: number, nowSeconds: number): Resolution {
