@@ -240,9 +240,10 @@ describe('a sentinel without bounds', () => {
     sentinel.announce(current);
     expect(await hitsArrivingOn(current, counters)).toBeGreaterThan(0);
     const line = 'a sentinel announces masters without pause; the newest of each second is used';
-    const [{ fields }, ...others] = log.lines.filter(({ message }) => message === line) as [(typeof log.lines)[0]];
-    expect(others).toEqual([]);
-    expect(fields).toMatchObject({ sentinel: sentinel.address, left_out: expect.any(Number) as number });
+    // The store may be asked for its present master before the announcements of the first second are counted.
+    await until('the others are counted', () => log.messages.includes(line));
+    const fields = { sentinel: sentinel.address, left_out: expect.any(Number) as number };
+    expect(log.lines.filter(({ message }) => message === line)).toMatchObject([{ fields }]);
   });
 });
 

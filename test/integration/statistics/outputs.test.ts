@@ -316,11 +316,11 @@ describe('docs/statistics.md', () => {
 const SOURCES = join(__dirname, '../../../src');
 const CONSTANTS: Readonly<Record<string, string>> = { SERVICE_ERRORS, STORE_ERRORS };
 
-/** The names of the counters, gauges and timers that a file creates, with `*` for each placeholder. */
+/** The names of the counters, gauges and timers that a file creates, without tags, with `*` for each placeholder. */
 function namesIn(source: string): readonly string[] {
   return [...source.matchAll(/statistics\.(?:counter|gauge|timer)\(\s*(?:'([^']+)'|`([^`]+)`|([A-Z_]+)\))/g)].map(
     ([, text, template, constant = '']) =>
-      text ?? template?.replaceAll(/\$\{[^}]+\}/g, '*') ?? CONSTANTS[constant] ?? constant,
+      text ?? template?.replace(/\.__.*/, '').replaceAll(/\$\{[^}]+\}/g, '*') ?? CONSTANTS[constant] ?? constant,
   );
 }
 
