@@ -99,6 +99,8 @@ class RedisStore implements SoakStore {
     await sleep(away);
     await this.#redis.run();
     await weir.until('the service has reached the store again', async () => (await weir.http('/healthcheck')).ok);
+    const held = /^ratelimit\.store\.breaker_open\S*: 1$/m;
+    await weir.until('calls are sent to the store again', async () => !held.test(await weir.debug('/stats')));
   };
 
   async retire(): Promise<void> {}
