@@ -179,7 +179,9 @@ describe('checkResources', () => {
 
 function anyDomain(): fc.Arbitrary<DomainConfig> {
   const name = fc.constantFrom('', 'a', 'b', 'c*', '*c', 'yes', '010', 'ключ', 'x\ny');
-  const json = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonObject[string]>;
+  const anyJson = fc.jsonValue({ maxDepth: 2 }) as fc.Arbitrary<JsonObject[string]>;
+  // The generated decoder of protobuf structs drops a member of this name.
+  const json = anyJson.filter((value) => !JSON.stringify(value).includes('"__proto__":'));
   const unit = fc.constantFrom('SECOND', 'MINUTE', 'WEEK', 'YEAR' as const);
   const naming = { name, replaces: fc.array(name, { maxLength: 2 }) };
   const aNumber = fc.constantFrom(0, 1, 5, 4_294_967_295);
