@@ -158,7 +158,7 @@ describe('a circuit breaker', () => {
     ]);
   });
 
-  it('reports faults that follow each other within five seconds as one, and waits anew after that', () => {
+  it('reports faults less than five seconds apart as one; after a longer pause, the waits begin with the shortest again', () => {
     const events = course('b--b--b-- 101ms o 4s b--b--b-- 201ms o 6s b--b--b-- 101ms o--');
     expect(withoutSent(events)).toEqual([
       ...OPENING,

@@ -2,7 +2,7 @@ import type { FailurePolicy, RulePlace } from '../rules/rule-config';
 import { windowText } from '../rules/unit';
 import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../streams/ports/operator';
 import { counted } from '../text/counted';
-import { visibleLine } from '../text/visible';
+import { visibleLines } from '../text/visible';
 
 /** A human-readable explanation: the answer, then for each descriptor the look-up and the result. */
 export function formatExplanation({ answer, error, descriptors }: Explanation): string {
@@ -10,7 +10,7 @@ export function formatExplanation({ answer, error, descriptors }: Explanation): 
     answer === null
       ? `error: ${error?.message ?? 'there would be no answer'}`
       : `${answer.overallCode}: ${answer.reason}`;
-  return [first, ...descriptors.flatMap(formatDescriptor)].map(visibleLine).join('\n');
+  return visibleLines([first, ...descriptors.flatMap(formatDescriptor)]);
 }
 
 function formatDescriptor(descriptor: ExplainedDescriptor, index: number): readonly string[] {

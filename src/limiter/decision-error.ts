@@ -34,3 +34,8 @@ export class DecisionError extends Error {
     this.isOfKey = options?.isOfKey ?? false;
   }
 }
+
+/** The store has not answered within the time of a call, a window or a connection. */
+export function timedOut(): DecisionError {
+  return new DecisionError('store_timeout', 'the counter store did not answer in time');
+}

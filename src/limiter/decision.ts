@@ -148,8 +148,8 @@ export class Decision {
   }
 
   /**
-   * The store has failed, or the caller did not wait for it. The hits of the call count all the same. The store may have subtracted negative
-   * ones: it may have failed only to say so in time. For a caller that did not wait, there may be a verdict, too.
+   * The store has failed, or the caller did not wait for it. The hits are counted nevertheless. The store may have subtracted negative hits
+   * although its answer came too late or was lost. If the caller did not wait, a verdict can still follow.
    */
   failed(): void {
     for (const limited of this.operations) if (limited.isNegative) this.#forget(limited);

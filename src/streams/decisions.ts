@@ -1,6 +1,6 @@
 import { type Observable, type SchedulerLike, catchError, identity, map, of, tap, throwError, timeout } from 'rxjs';
 import type { Decision } from '../limiter/decision';
-import { DecisionError } from '../limiter/decision-error';
+import { DecisionError, timedOut } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Ruleset } from '../rules/ruleset';
@@ -125,7 +125,7 @@ function sendToStore({ statistics, scheduler, tracer }: DecisionsOptions, outcom
     mergedHits.add(window.mergedHits);
     if (window.batch.length === 0) return of(window);
     return lane.apply(window.batch).pipe(
-      limit === undefined ? identity : timeout({ first: limit, scheduler, with: () => throwError(notInTime) }),
+      limit === undefined ? identity : timeout({ first: limit, scheduler, with: () => throwError(timedOut) }),
       tracer === undefined ? identity : tracedTrip(tracer, window, calls),
       tap((counts) => window.settle(counts)),
       catchError((error: unknown) => {
@@ -135,8 +135,4 @@ function sendToStore({ statistics, scheduler, tracer }: DecisionsOptions, outcom
       map(() => window),
     );
   };
-}
-
-function notInTime(): DecisionError {
-  return new DecisionError('store_timeout', 'the counter store did not answer in time');
 }

@@ -1,5 +1,5 @@
 import type { Decision } from '../limiter/decision';
-import { DecisionError } from '../limiter/decision-error';
+import { DecisionError, timedOut } from '../limiter/decision-error';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
@@ -88,7 +88,8 @@ export class Outcomes {
   }
 }
 
-const NOT_IN_TIME = new DecisionError('store_timeout', 'the counter store did not answer in time');
+/** Once for all: while a store hangs, every call needs it. */
+const NOT_IN_TIME = timedOut();
 
 /** A decision from its request to its outcome: a call of a pipeline window, and the handle with which its caller cancels. */
 export class Pending implements WindowCall, PendingDecision {

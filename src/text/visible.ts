@@ -17,6 +17,11 @@ export function visibleLine(text: string): string {
     .replaceAll('\t', String.raw`\t`);
 }
 
+/** The same for several lines. */
+export function visibleLines(lines: readonly string[]): string {
+  return lines.map(visibleLine).join('\n');
+}
+
 /** The same for JSON, in which the first control characters are escaped already: of ASCII only one is left, which is found faster. */
 export function visibleJson(json: string): string {
   return Buffer.byteLength(json) === json.length && !json.includes('\u007f') ? json : visible(json);

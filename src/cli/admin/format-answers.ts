@@ -2,7 +2,7 @@ import type { Offender } from '../../limiter/offender';
 import { windowText } from '../../rules/unit';
 import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
 import { counted } from '../../text/counted';
-import { visibleLine } from '../../text/visible';
+import { visibleLine, visibleLines } from '../../text/visible';
 import { formatLimit, placeOf } from '../explanation';
 
 interface Rules {
@@ -24,7 +24,7 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
     lines.push(domain);
     for (const rule of descriptors) addRule(rule, '  ', lines);
   }
-  return lines.map(visibleLine).join('\n');
+  return visibleLines(lines);
 }
 
 function addRule(rule: RuleNode, indent: string, lines: string[]): void {
@@ -40,15 +40,13 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
   const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache } = counter;
-  return [
+  return visibleLines([
     'countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count),
     `  limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`,
     `  window ends ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
-  ]
-    .map(visibleLine)
-    .join('\n');
+  ]);
 }
 
 export function formatOffenders(offenders: readonly Offender[]): string {

@@ -2,7 +2,7 @@ import { once, setMaxListeners } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { RateLimitResponse_Code as Code, type RateLimitResponse } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { messageOf } from '../../text/thrown';
-import { visibleLine } from '../../text/visible';
+import { visibleLines } from '../../text/visible';
 import type { Output } from '../program';
 
 /** How many calls are in flight at most, without a rate and with one. */
@@ -89,7 +89,7 @@ export function formatRepetition({ calls, seconds, codes, failures, latency }: R
   if (latency !== null)
     lines.push(`  latency: half within ${latency.p50} ms, 99 % within ${latency.p99} ms, longest ${latency.max} ms`);
   for (const [reason, times] of Object.entries(failures)) lines.push(`  ${times} without response: ${reason}`);
-  return lines.map(visibleLine).join('\n');
+  return visibleLines(lines);
 }
 
 function listed(codes: Readonly<Record<string, number>>): string {

@@ -6,7 +6,7 @@ import {
   RateLimitResponse_RateLimit_Unit as Unit,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import type { Duration } from '../../gen/google/protobuf/duration';
-import { visibleLine } from '../../text/visible';
+import { visibleLines } from '../../text/visible';
 
 /** The remaining hits of an unlimited rule. */
 const UNLIMITED = 0xffff_ffff;
@@ -22,7 +22,7 @@ export function formatResponse(requested: readonly RateLimitDescriptor[], respon
   for (const { key, value } of response.responseHeadersToAdd) lines.push(`response header ${key}: ${value}`);
   for (const { key, value } of response.requestHeadersToAdd) lines.push(`request header ${key}: ${value}`);
   if (response.dynamicMetadata !== undefined) lines.push(`metadata ${JSON.stringify(response.dynamicMetadata)}`);
-  return lines.map(visibleLine).join('\n');
+  return visibleLines(lines);
 }
 
 function describe(descriptor: RateLimitDescriptor | undefined): string | undefined {

@@ -1,13 +1,13 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
-import type { DecisionError } from '../../../limiter/decision-error';
+import { type DecisionError, timedOut } from '../../../limiter/decision-error';
 import type { ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { decideGuards, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';
 import { Deadline } from './deadline';
 import type { Pool } from './pool';
-import { isReply, replyCode, slotUnassigned, timedOut } from './store-error';
+import { isReply, replyCode, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
 import { type SendCommand, type StepResult, commandsOn } from './commands';

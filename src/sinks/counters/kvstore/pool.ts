@@ -10,14 +10,14 @@ import {
   tap,
   timer,
 } from 'rxjs';
-import { DecisionError } from '../../../limiter/decision-error';
+import { DecisionError, timedOut } from '../../../limiter/decision-error';
 import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { type Backoff, backoff } from '../../../streams/backoff';
 import type { ConditionLog } from '../../../streams/condition-log';
 import type { Connection } from './connection';
 import type { Deadline } from './deadline';
-import { isReply, noConnection, storeError, timedOut } from './store-error';
+import { isReply, noConnection, storeError } from './store-error';
 
 /** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */
 export const HEARTBEAT = 5000;

@@ -55,10 +55,6 @@ export function noConnection(reason: Error | undefined): DecisionError {
   return failure('store_failed', 'there is no connection to the counter store', reason);
 }
 
-export function timedOut(): DecisionError {
-  return new DecisionError('store_timeout', 'the counter store did not answer in time');
-}
-
 export function slotUnassigned(): DecisionError {
   return new DecisionError('store_failed', 'no cluster node holds the slot of a counter');
 }
