@@ -64,11 +64,11 @@ class GuardedRedis {
     this.server.control.options.password = password;
   }
 
-  /** The connections of the service, by their ids. */
+  /** The connections of the service that have authenticated, by their ids. A connection is in the list before it has. */
   async connections(): Promise<readonly string[]> {
     const own = String(await this.server.control.client('ID'));
     const list = String(await this.server.control.call('CLIENT', 'LIST', 'TYPE', 'normal'));
-    return Array.from(list.matchAll(/^id=(\d+)/gm), ([, id]) => id!).filter((id) => id !== own);
+    return Array.from(list.matchAll(/^id=(\d+) .* cmd=(?!NULL|auth)/gm), ([, id]) => id!).filter((id) => id !== own);
   }
 
   /** Waits until all connections are there, without some old ones. */
@@ -115,7 +115,6 @@ it('the password of the store is rotated in its file without a restart and a fai
   for (const id of await redis.connections()) await server.control.client('KILL', 'ID', id);
   await weir.line(/cannot connect to the counter store; retrying.*WRONGPASS/);
   mount.replace({ password: THIRD });
-  // A connection is in the list before it has authenticated.
   await weir.until('calls to be answered', () =>
     callBoth().then(
       () => true,
