@@ -7,6 +7,9 @@ const MAX_CANDIDATES = 256;
 /** Milliseconds between two checks of unread responses. */
 const CHECK_INTERVAL = 1_000;
 
+/** The type of a response that ends only with its reader, and whose sender skips what the reader does not read. */
+export const EVENT_STREAM = 'text/event-stream';
+
 export interface ConnectionsOptions {
   readonly limits: HttpLimits;
   readonly timeouts: Pick<HttpTimeouts, 'response'>;
@@ -41,7 +44,7 @@ export class Connections {
   /** A new connection. Closes another one, or it, when there are too many. */
   opened(socket: Socket): void {
     const { limits, leavesFilesFree, onRejected } = this.#options;
-    const isFull = this.#bySocket.size >= limits.maxConnections;
+    const isFull = this.#bySocket.size - this.#streams() >= limits.maxConnections;
     if (isFull || leavesFilesFree?.(socket) === false) {
       const victim = this.#dispensable() ?? socket;
       const bound = isFull ? `${limits.maxConnections} connections are open` : 'few file descriptors are left';
@@ -92,15 +95,23 @@ export class Connections {
     clearInterval(this.#timer);
   }
 
+  /** How many connections have an event stream, should there be as many that it matters. */
+  #streams(): number {
+    const { maxConnections, maxStreams } = this.#options.limits;
+    if (maxStreams === 0 || this.#bySocket.size < maxConnections) return 0;
+    return Math.min(maxStreams, Array.from(this.#bySocket.values()).filter(isStream).length);
+  }
+
   /**
    * The connection to be closed for a new one: the one without a request for the longest time, of those that are idle, whose request
-   * is incomplete, or that are being sent a response.
+   * is incomplete, or that are being sent a response other than an event stream.
    */
   #dispensable(): Socket | undefined {
     let candidates = 0;
     for (const connection of this.#bySocket.values()) {
       const next = firstUnsent(connection);
-      if (next === undefined || !next.req.complete || next.headersSent) return connection.socket;
+      if (next === undefined || !next.req.complete || (next.headersSent && !isStream(connection)))
+        return connection.socket;
       candidates += 1;
       if (candidates === MAX_CANDIDATES) return undefined;
     }
@@ -111,6 +122,7 @@ export class Connections {
     const { limits, timeouts, onRejected } = this.#options;
     let unread = 0;
     for (const connection of this.#bySocket.values()) {
+      if (isStream(connection)) continue;
       const bytes = unreadBytes(connection);
       unread += bytes;
       const next = firstUnsent(connection);
@@ -145,6 +157,10 @@ export class Connections {
 
 function firstUnsent({ responses }: Connection): ServerResponse | undefined {
   return responses.find((response) => !response.writableFinished);
+}
+
+function isStream(connection: Connection): boolean {
+  return firstUnsent(connection)?.getHeader('Content-Type') === EVENT_STREAM;
 }
 
 /** Bytes of responses that wait for their caller. */

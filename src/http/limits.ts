@@ -20,6 +20,8 @@ export interface HttpTimeouts {
 export interface HttpLimits {
   /** Open connections. At the limit, a connection that awaits no decision is closed for a new one, or else the new one. */
   readonly maxConnections: number;
+  /** Connections with an event stream, in addition to these. Whoever opens streams keeps to it. */
+  readonly maxStreams: number;
   /** Requests in flight on one connection. More of them end it. */
   readonly maxPipelined: number;
   /** Bytes of the request line and the headers. */
@@ -36,6 +38,7 @@ const MIB = 1_024 * KIB;
 /** For the listener that serves decisions. */
 export const PUBLIC_LIMITS: HttpLimits = {
   maxConnections: 16_384,
+  maxStreams: 0,
   maxPipelined: 64,
   maxHeaderBytes: 16 * KIB,
   maxHeaders: 100,
@@ -56,6 +59,7 @@ export const OPERATOR_TIMEOUTS: HttpTimeouts = {
 export const OPERATOR_LIMITS: HttpLimits = {
   ...PUBLIC_LIMITS,
   maxConnections: 64,
+  maxStreams: 64,
   maxPipelined: 8,
 };
 

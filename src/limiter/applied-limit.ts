@@ -12,6 +12,8 @@ export interface LimitOptions {
   readonly limitNameFromRule?: boolean;
   /** STORE_FAILURE_POLICY; undefined: `error` */
   readonly onStoreFailure?: FailurePolicy;
+  /** What an operator tries instead of the requests per unit of every limit */
+  readonly limitTried?: number | undefined;
 }
 
 /** A limit in the form that a decision needs: computed once per rule, or per request for a limit override. */
@@ -42,11 +44,12 @@ export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): 
 /** The limit of a rule; undefined when the rule has none or is unlimited. */
 export function limitOfRule(
   rule: Rule,
-  { nearLimitRatio, limitNameFromRule = false, onStoreFailure = 'error' }: LimitOptions,
+  { nearLimitRatio, limitNameFromRule = false, onStoreFailure = 'error', limitTried }: LimitOptions,
 ): AppliedLimit | undefined {
   const { limit, shadowMode, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
-  const { requestsPerUnit, unit, unitMultiplier, name } = limit;
+  const { requestsPerUnit: configured, unit, unitMultiplier, name } = limit;
+  const requestsPerUnit = limitTried ?? configured;
   const path = plainStatisticsKey(rule);
   return {
     path,
@@ -62,9 +65,10 @@ export function limitOfRule(
 
 /** A limit override of a request: without shadow mode, quota mode and name. */
 export function limitOfOverride(
-  { requestsPerUnit, unit }: LimitOverride & { readonly unit: NonNullable<LimitOverride['unit']> },
-  { nearLimitRatio, onStoreFailure = 'error' }: LimitOptions,
+  { requestsPerUnit: sent, unit }: LimitOverride & { readonly unit: NonNullable<LimitOverride['unit']> },
+  { nearLimitRatio, onStoreFailure = 'error', limitTried }: LimitOptions,
 ): AppliedLimit {
+  const requestsPerUnit = limitTried ?? sent;
   return {
     path: '',
     requestsPerUnit,

@@ -72,10 +72,17 @@ export class Limiter {
    * What {@link begin} would do with a request: a decision with statistics of its own and a local cache that is only read, so that
    * nothing is counted.
    *
+   * @param limitTried the requests per unit of every limit, instead of those of its rule or of the request
    * @throws DecisionError as {@link begin}
    */
-  explain(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): ExplainedRequest {
-    const options = { ...this.#options, offenders: undefined, unmatched: undefined, onForgotten: undefined };
+  explain(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number, limitTried?: number): ExplainedRequest {
+    const options = {
+      ...this.#options,
+      limitTried,
+      offenders: undefined,
+      unmatched: undefined,
+      onForgotten: undefined,
+    };
     const trial = new Limiter(options, new Statistics(0), new TrialCache(this.#context.overLimitCache));
     return new ExplainedRequest(trial.begin(request, ruleset, now), options, Math.floor(now / 1000));
   }

@@ -19,7 +19,7 @@ import type { WorkerReports } from './metrics-listener';
 /** Listing so many takes less than a millisecond. */
 const RULES_PER_PART = 1_000;
 
-export interface DebugInputs extends Pick<LocalOperatorOptions, 'decisions' | 'config$'> {
+export interface DebugInputs extends Pick<LocalOperatorOptions, 'decisions' | 'config$' | 'configurations'> {
   readonly readiness: Readiness;
   /** The other processes of the instance, if there are any. */
   readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
@@ -33,18 +33,22 @@ export interface DebugInputs extends Pick<LocalOperatorOptions, 'decisions' | 'c
  */
 export async function openDebugListener(
   app: App,
-  { config$, readiness, workers, rejections, decisions }: DebugInputs,
-): Promise<HttpListener> {
+  { config$, configurations, readiness, workers, rejections, decisions }: DebugInputs,
+): Promise<Pick<HttpListener, 'address' | 'close'>> {
   const { settings, statistics, log } = app;
   const operator = new LocalOperator({
     decisions,
     config$,
+    configurations,
     statistics,
     collect: workers && (() => workers.collect()),
+    workers: workers && (() => workers.list()),
     health: () => readiness.health,
+    checks: () => readiness.checks,
     settings: listSettings(app),
   });
   const authorization = new Authorization(currentSecret(app, 'operatorToken', { log }), log);
+  const api = operatorsApi({ operator, authorization, log });
   const server = await serveDebug({
     host: settings.debugHost,
     port: settings.debugPort,
@@ -58,12 +62,16 @@ export async function openDebugListener(
     workers,
     allowedHosts: [settings.debugHost, ...settings.debugAllowedHosts],
     authorization,
-    operatorsApi: operatorsApi({ operator, authorization, log }).middleware,
+    operatorsApi: api.middleware,
     onRejected: rejections.of('debug'),
     log,
   });
   if (!isLoopback(server.address.address)) warnOfExposure(app);
-  return server;
+  function close(): Promise<void> {
+    api.close();
+    return server.close();
+  }
+  return { address: server.address, close };
 }
 
 function isLoopback(address: string): boolean {

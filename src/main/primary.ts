@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { type Observable, type Subscription, defer, delay, takeUntil } from 'rxjs';
+import { type Observable, type Subscription, defer, delay, takeUntil, tap } from 'rxjs';
 import { VERSION } from '../cli/version';
 import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
 import { unavailableHttp } from '../http/serve-http';
+import { RecentConfigurations } from '../operators/configurations';
 import { WorkerDecisions } from '../operators/worker-decisions';
 import type { Ruleset } from '../rules/ruleset';
 import { recordLoads } from '../sinks/logs/rule-log';
@@ -54,12 +55,20 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
   const decisions = new WorkerDecisions({ workers: () => pool.workers, offendersSize: settings.offendersSize });
   const outputs = await startStatisticsOutputs(app, { offenders: decisions, rejections, workers: exchange });
   const signal$ = terminationSignals();
-  const streams = await instanceOf(app, pool, signal$);
+  const configurations = new RecentConfigurations();
+  const streams = await instanceOf(app, { pool, configurations, signal$ });
   const tls = await shareCertificates(app, pool);
   const { config$, readiness } = streams;
   readiness.storeNote = storeNote(app);
   // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
-  const debug = await openDebugListener(app, { config$, readiness, rejections, workers: exchange, decisions });
+  const debug = await openDebugListener(app, {
+    config$,
+    configurations,
+    readiness,
+    rejections,
+    workers: exchange,
+    decisions,
+  });
   // First: the distribution of rules ends with the signal, and must not be its only subscriber when it was recorded before.
   const subscriptions = signal$.subscribe();
   subscriptions.add(exchange.subscribe());
@@ -97,8 +106,14 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
   }
 }
 
+interface InstanceInputs {
+  readonly pool: WorkerPool;
+  readonly configurations: RecentConfigurations;
+  readonly signal$: Observable<unknown>;
+}
+
 /** The streams of the primary; the rules are those that the workers decide by. */
-async function instanceOf(app: App, pool: WorkerPool, signal$: Observable<unknown>): Promise<Instance> {
+async function instanceOf(app: App, { pool, configurations, signal$ }: InstanceInputs): Promise<Instance> {
   const { shutdownDelay, forceStartWithoutInitialConfig, healthyWithAtLeastOneConfigLoaded } = app.settings;
   const raw = new WeakMap<Ruleset, RawRules>();
   const { events$ } = await ruleSource({ ...app, onLoaded: (ruleset, files) => raw.set(ruleset, files) });
@@ -111,6 +126,7 @@ async function instanceOf(app: App, pool: WorkerPool, signal$: Observable<unknow
       startsWithoutRules: forceStartWithoutInitialConfig,
     }),
     recordLoads(app),
+    tap((event) => configurations.record(event)),
   );
   return instance(
     { rules$, workers$: pool.workers$, complete$: pool.complete$, termination$: signal$ },

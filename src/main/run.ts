@@ -1,5 +1,6 @@
-import { defer } from 'rxjs';
+import { defer, tap } from 'rxjs';
 import { VERSION } from '../cli/version';
+import { RecentConfigurations } from '../operators/configurations';
 import { recordLoads } from '../sinks/logs/rule-log';
 import { terminationSignals } from '../sources/signals';
 import {
@@ -33,16 +34,26 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
   const rejections = new HttpRejections(statistics, log);
   const refusals = new RefusedConnections();
   const source = await ruleSource(app);
+  const configurations = new RecentConfigurations();
   const signal$ = terminationSignals();
   const path = await decisionPath(app, {
-    rules$: source.events$.pipe(recordLoads(app)),
+    rules$: source.events$.pipe(
+      recordLoads(app),
+      tap((event) => configurations.record(event)),
+    ),
     store: await counterStore(app, statistics, log),
     termination$: signal$,
   });
   const { config$, readiness, decide, tracing, store } = path;
   const outputs = await startStatisticsOutputs(app, { offenders: offenderSource(path.offenders), rejections });
   // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
-  const debug = await openDebugListener(app, { config$, readiness, rejections, decisions: localDecisions(path) });
+  const debug = await openDebugListener(app, {
+    config$,
+    configurations,
+    readiness,
+    rejections,
+    decisions: localDecisions(path),
+  });
   const subscriptions = subscribeTo(path);
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());

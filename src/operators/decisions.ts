@@ -33,9 +33,9 @@ export class LocalDecisions implements DecisionOperator {
     this.#options = options;
   }
 
-  async explain(request: RateLimitRequest): Promise<Explanation> {
+  async explain(request: RateLimitRequest, limit?: number): Promise<Explanation> {
     const ruleset = this.#ruleset;
-    const explained = this.#options.limiter.explain(request, ruleset, Date.now());
+    const explained = this.#options.limiter.explain(request, ruleset, Date.now(), limit);
     const stored = await countsOf(explained, this.#options.apply);
     return explanationOf(explained, new LookUps(ruleset!, request), stored);
   }

@@ -2,7 +2,7 @@ import type { Offender, OffenderQuery } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/config';
-import type { Health } from '../streams/readiness';
+import type { Check, Health } from '../streams/readiness';
 import type { Latest } from '../streams/latest';
 import type {
   CounterChange,
@@ -10,18 +10,27 @@ import type {
   CounterState,
   DecisionOperator,
   Explanation,
+  ListedConfigurations,
   ListedSetting,
+  LiveEvent,
   NoCounter,
   Operator,
   RuleListing,
   UnknownDomain,
+  WorkerInfo,
 } from '../streams/ports/operator';
+import { excerpt } from '../text/excerpt';
+import type { RecentConfigurations } from './configurations';
 import { isoTime } from './explanation';
+import { LiveView } from './live';
 import { inParts, listRules } from './rules';
 
 /** Listing so many takes less than a millisecond. */
 const RULES_PER_PART = 200;
 const STATISTICS_PER_PART = 1_000;
+/** How much of a rejection is in an event, in characters, and how many callers. */
+const REASON = 1_000;
+const OFFENDERS = 10;
 
 export interface LocalOperatorOptions {
   /** Of this process, or of the workers that decide for it. */
@@ -31,15 +40,21 @@ export interface LocalOperatorOptions {
   /** Brings statistics that other processes count up to date. */
   readonly collect?: (() => Promise<void>) | undefined;
   readonly health: () => Health;
+  readonly checks: () => readonly Check[];
+  readonly configurations: RecentConfigurations;
+  /** The other processes, if there are any. */
+  readonly workers?: (() => readonly WorkerInfo[]) | undefined;
   readonly settings: readonly ListedSetting[];
 }
 
 /** Shows and changes the service that this process is, or is the primary of. */
 export class LocalOperator implements Operator {
   readonly #options: LocalOperatorOptions;
+  readonly #live: LiveView;
 
   constructor(options: LocalOperatorOptions) {
     this.#options = options;
+    this.#live = new LiveView(options.statistics);
   }
 
   async rules(domain: string | undefined): Promise<RuleListing | UnknownDomain> {
@@ -65,8 +80,8 @@ export class LocalOperator implements Operator {
     };
   }
 
-  explain(request: RateLimitRequest): Promise<Explanation> {
-    return this.#options.decisions.explain(request);
+  explain(request: RateLimitRequest, limit?: number): Promise<Explanation> {
+    return this.#options.decisions.explain(request, limit);
   }
 
   readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
@@ -90,7 +105,36 @@ export class LocalOperator implements Operator {
     return Promise.resolve(this.#options.health());
   }
 
+  async live(): Promise<LiveEvent> {
+    const { collect, checks, workers, decisions } = this.#options;
+    await collect?.();
+    const offenders = await decisions.offenders({ limit: OFFENDERS });
+    const { active, rejected } = this.configurations();
+    return {
+      at: new Date().toISOString(),
+      health: this.#options.health(),
+      checks: checks().map(({ name, failure = null, note = null }) => ({ name, failure, note })),
+      ...this.#live.measure(),
+      workers: workers?.() ?? [],
+      loaded: active && withoutFiles(active),
+      rejected: rejected && { ...withoutFiles(rejected), reason: excerpt(rejected.reason, REASON) },
+      offenders,
+    };
+  }
+
+  configurations(): ListedConfigurations {
+    return this.#options.configurations.list;
+  }
+
   settings(): Promise<readonly ListedSetting[]> {
     return Promise.resolve(this.#options.settings);
   }
+}
+
+/** An event has neither the files nor the errors of a configuration. */
+function withoutFiles<T extends { readonly files: unknown; readonly errors?: unknown }>(
+  configuration: T,
+): Omit<T, 'files' | 'errors'> {
+  const { files: _files, errors: _errors, ...rest } = configuration;
+  return rest;
 }

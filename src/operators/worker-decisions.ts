@@ -15,7 +15,7 @@ import type {
 
 /** The methods that a worker answers, with the type of their JSON: parameters, result. */
 interface WorkerMethods {
-  readonly explain: [{ readonly request: RateLimitRequest }, Explanation];
+  readonly explain: [{ readonly request: RateLimitRequest; readonly limit: number | undefined }, Explanation];
   readonly read_counter: [{ readonly query: CounterQuery }, CounterState | NoCounter];
   readonly change_counter: [{ readonly query: CounterQuery; readonly count: number | null }, CounterChange | NoCounter];
   /** Removes a key from the local cache. */
@@ -63,8 +63,8 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     this.#options = options;
   }
 
-  explain(request: RateLimitRequest): Promise<Explanation> {
-    return this.#askOne({ method: 'explain', parameters: { request }, patience: API_PATIENCE });
+  explain(request: RateLimitRequest, limit?: number): Promise<Explanation> {
+    return this.#askOne({ method: 'explain', parameters: { request, limit }, patience: API_PATIENCE });
   }
 
   /** Every worker has a local cache, and only one counter is behind them. */
@@ -152,7 +152,7 @@ type Answers = {
 /** How a worker answers what `WorkerDecisions` asks in the primary. */
 export function operatorMethods({ decisions, limiter, offenders }: OperatorAnswers): Answers {
   return {
-    explain: ({ request }) => decisions.explain(request),
+    explain: ({ request, limit }) => decisions.explain(request, limit),
     read_counter: ({ query }) => decisions.readCounter(query),
     change_counter: ({ query, count }) => decisions.changeCounter(query, count),
     forget: async ({ cacheKey }) => {

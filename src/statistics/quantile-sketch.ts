@@ -51,6 +51,17 @@ export class QuantileSketch implements SampleRecorder {
     this.max = Math.max(this.max, other.max);
   }
 
+  /** A sketch of the samples that this one has in addition to an earlier copy of it. The maximum is that of all. */
+  without(earlier: QuantileSketch): QuantileSketch {
+    const rest = new QuantileSketch();
+    for (let bin = 0; bin < BINS; bin += 1)
+      rest.#bins[bin] = (this.#bins[bin] as number) - (earlier.#bins[bin] as number);
+    rest.count = this.count - earlier.count;
+    rest.sum = this.sum - earlier.sum;
+    rest.max = this.max;
+    return rest;
+  }
+
   clear(): void {
     this.#bins.fill(0);
     this.count = 0;

@@ -12,7 +12,8 @@ export const SERVICE_ERRORS = 'ratelimit.service.call.should_rate_limit.service_
 /** Calls that failed because of an error or a timeout of the counter store, of any type; counted once per call. */
 export const STORE_ERRORS = 'ratelimit.service.call.should_rate_limit.redis_error';
 
-const RULE_PREFIX = 'ratelimit.service.rate_limit.';
+/** Precedes the key of a rule in the names of its statistics. */
+export const RULE_PREFIX = 'ratelimit.service.rate_limit.';
 
 /** Longer keys are counted under their rule: without this limit, the number of keys would not limit the memory. In characters. */
 const MAX_RUNTIME_KEY_LENGTH = 1024;
@@ -104,6 +105,13 @@ export class Statistics {
       for (const listener of this.#timerListeners) listener(timer);
     }
     return timer;
+  }
+
+  /** All durations of a timer since the start of the process: not to be changed. */
+  durationsOf(name: string): QuantileSketch {
+    const timer = this.timer(name);
+    timer.flush();
+    return this.#durations.get(timer)!;
   }
 
   /** Calls the listener for each existing timer, and for each new one when it is created. */

@@ -1,25 +1,10 @@
 import { type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader, constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
+import type { WorkerInfo } from '../../streams/ports/operator';
 import { HttpError } from '../errors';
 import { type Route, textPage } from '../listener';
 import type { ProfileRoute } from './profiles';
-
-/** A worker process, for the list. */
-export interface WorkerInfo {
-  /** Its number, from 1. A worker that replaces another one has the same. */
-  readonly worker: number;
-  readonly pid: number | undefined;
-  /** Whether it takes connections. */
-  readonly isServing: boolean;
-  /** Whether it answers the primary. */
-  readonly isResponsive: boolean;
-  readonly connections: number;
-  /** Since it was started. */
-  readonly uptimeSeconds: number;
-  /** How often the worker of this number has been replaced. */
-  readonly restarts: number;
-}
 
 /** The workers of an instance, seen from the primary. */
 export interface DebugWorkers {

@@ -26,6 +26,20 @@ export function readRequest(text: string): RateLimitRequest {
   return request;
 }
 
+/** Reads a request to explain, which may have a limit to try, as {@link readRequest}. */
+export function readExplained(text: string): {
+  readonly request: RateLimitRequest;
+  readonly limit: number | undefined;
+} {
+  const cursor = new JsonCursor(text);
+  let limit: number | undefined;
+  const request = readMessage(cursor, () => {
+    if (cursor.isGiven(8)) limit = readInteger(cursor, UINT32);
+  });
+  cursor.end();
+  return { request, limit };
+}
+
 /** Reads one descriptor, as {@link readRequest}. */
 export function readDescriptorText(text: string): Descriptor {
   const cursor = new JsonCursor(text);
@@ -71,7 +85,8 @@ export function readCounter(text: string): CounterBody {
 
 // Each field has a bit, by which duplicates are detected; both names of a field have the same bit.
 
-function readMessage(cursor: JsonCursor): RateLimitRequest {
+/** @param readLimitTried reads the value of `limit`, which only a request to explain has */
+function readMessage(cursor: JsonCursor, readLimitTried?: () => void): RateLimitRequest {
   let domain = '';
   let descriptors: readonly Descriptor[] = [];
   let hitsAddend = 0;
@@ -89,7 +104,9 @@ function readMessage(cursor: JsonCursor): RateLimitRequest {
         if (cursor.isGiven(4)) hitsAddend = readInteger(cursor, UINT32);
         break;
       default:
-        unknown(cursor, 'domain, descriptors, hitsAddend');
+        if (readLimitTried === undefined) unknown(cursor, 'domain, descriptors, hitsAddend');
+        if (name !== 'limit') unknown(cursor, 'domain, descriptors, hitsAddend, limit');
+        readLimitTried();
     }
   }
   return { domain, descriptors, hitsAddend };

@@ -35,12 +35,23 @@ export class Authorization {
       if (access === 'write') throw changesAreOff();
       return;
     }
-    const [, presented = inForm] = /^Bearer +(\S+)$/i.exec(ctx.get('Authorization')) ?? [];
+    const presented = tokenOf(ctx) ?? inForm;
     if (presented === undefined)
       throw unauthorized('this request needs the operator token: Authorization: Bearer <token>');
     if (isSame(presented, token)) return;
     this.#logRejection(ctx);
     throw unauthorized('the operator token is wrong', ', error="invalid_token"');
+  }
+
+  /**
+   * Whether a request may see what callers have sent, where it is answered in either case.
+   *
+   * @throws {HttpError} 401 with a wrong token
+   */
+  seesCallers(ctx: Context): boolean {
+    if (this.#currentToken() !== undefined && tokenOf(ctx) === undefined) return false;
+    this.check(ctx, 'private');
+    return true;
   }
 
   /** One line a minute, however many tokens are tried. */
@@ -55,6 +66,11 @@ export class Authorization {
     this.#loggedAt = now;
     this.#rejected = 0;
   }
+}
+
+/** A proxy may need Authorization for itself. */
+function tokenOf(ctx: Context): string | undefined {
+  return ctx.get('Weir-Operator-Token') || /^Bearer +(\S+)$/i.exec(ctx.get('Authorization'))?.[1];
 }
 
 /** Takes the same time wherever the texts differ: digests have the same length, and say nothing about the texts. */

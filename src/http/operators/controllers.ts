@@ -2,6 +2,7 @@ import type { ControllerClass } from '#versioning';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
 import type { Log } from '../../streams/ports/log';
@@ -10,6 +11,7 @@ import type {
   CounterQuery,
   CounterState,
   Explanation,
+  ListedConfigurations,
   ListedDomain,
   ListedRule,
   NoCounter,
@@ -20,8 +22,9 @@ import { excerpt } from '../../text/excerpt';
 import { ipAddress } from '../../text/host-port';
 import type { BodyMemory } from '../body';
 import { HttpError, invalidRequest } from '../errors';
-import { type CounterBody, readCounter, readDescriptorText, readRequest } from '../json/read-request';
+import { type CounterBody, readCounter, readDescriptorText, readExplained } from '../json/read-request';
 import type { Access, Authorization } from './authorization';
+import type { EventStreams } from './event-streams';
 import { readText } from './problems';
 
 /** What the controllers of the API work with. */
@@ -31,6 +34,7 @@ export interface OperatorsState {
   /** Of the bodies of all requests. */
   readonly memory: BodyMemory;
   readonly explanations: Explanations;
+  readonly streams: EventStreams;
   readonly log: Log;
 }
 
@@ -66,6 +70,13 @@ const LONGEST_TEXT = 256;
 /** How much of a list of domains is in a message, in characters. */
 const LONGEST_LIST = 1_000;
 
+class ConfigurationsController extends OperatorsController {
+  index(): void {
+    parametersOf(this.ctx, []);
+    this.stream(writeConfigurations(this.operator.configurations()));
+  }
+}
+
 class CountersController extends OperatorsController {
   async show(): Promise<CounterState> {
     this.authorize('private');
@@ -98,6 +109,15 @@ class CountersController extends OperatorsController {
   }
 }
 
+class EventsController extends OperatorsController {
+  show(): void {
+    parametersOf(this.ctx, []);
+    const { authorization, streams } = this.state;
+    const seesCallers = authorization.seesCallers(this.ctx);
+    streams.open(this.ctx, () => seesCallers && authorization.seesCallers(this.ctx));
+  }
+}
+
 /** More explanations that wait are rejected. */
 const MAX_EXPLANATIONS = 20;
 
@@ -123,8 +143,8 @@ class ExplanationsController extends OperatorsController {
   async create(): Promise<Explanation> {
     this.authorize('private');
     // As for /json, the type of the body is not examined: nothing is changed.
-    const request = readRequest(await this.readJson());
-    return this.state.explanations.run(() => this.operator.explain(request));
+    const { request, limit } = readExplained(await this.readJson());
+    return this.state.explanations.run(() => this.operator.explain(request, limit));
   }
 }
 
@@ -191,7 +211,9 @@ class StatisticsController extends OperatorsController {
 
 /** The controllers by their names for route versioning. */
 export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
+  'api/v1/configurations': ConfigurationsController,
   'api/v1/counters': CountersController,
+  'api/v1/events': EventsController,
   'api/v1/explanations': ExplanationsController,
   'api/v1/health': HealthController,
   'api/v1/offenders': OffendersController,
@@ -273,6 +295,33 @@ async function* writeRules({ items, ...origin }: RuleListing): AsyncIterableIter
 function beginItem(item: ListedDomain | ListedRule): string {
   const { depth: _, ...members } = { depth: 0, ...item };
   return `${JSON.stringify(members).slice(0, -1)},"descriptors":[`;
+}
+
+async function* writeConfigurations(configurations: ListedConfigurations): AsyncIterableIterator<string> {
+  let separator = '{';
+  for (const [name, configuration] of Object.entries(configurations)) {
+    yield `${separator}${JSON.stringify(name)}:`;
+    yield* writeConfiguration(configuration);
+    separator = ',';
+  }
+  yield '}\n';
+}
+
+/** A file in each turn of the event loop. */
+async function* writeConfiguration(
+  configuration: ListedConfigurations[keyof ListedConfigurations],
+): AsyncIterableIterator<string> {
+  if (configuration === null) return yield 'null';
+  const { files, ...rest } = configuration;
+  yield `${JSON.stringify(rest).slice(0, -1)},"files":`;
+  if (files === null) return yield 'null}';
+  let separator = '[';
+  for (const { path, content } of files) {
+    await nextTurn();
+    yield `${separator}${JSON.stringify({ path, text: new TextDecoder().decode(content) })}`;
+    separator = ',';
+  }
+  return yield files.length === 0 ? '[]}' : ']}';
 }
 
 async function* writeStatistics(

@@ -6,6 +6,7 @@ import type { Operator } from '../../streams/ports/operator';
 import { BodyMemory } from '../body';
 import type { Authorization } from './authorization';
 import { CONTROLLERS, Explanations, type OperatorsState } from './controllers';
+import { EventStreams } from './event-streams';
 import { problems } from './problems';
 
 /** Bytes of unfinished bodies of all connections. */
@@ -21,6 +22,8 @@ export interface OperatorsApi {
   /** Handles `/api` and everything below, and passes other requests on. */
   readonly middleware: Middleware;
   readonly routes: readonly DeclaredRoute[];
+  /** Ends the streams, which would not end by themselves. */
+  readonly close: () => void;
 }
 
 /** The API with which operators see and change what the service does. It belongs on a listener that callers cannot reach. */
@@ -36,7 +39,9 @@ export function operatorsApi({ operator, authorization, log }: OperatorsApiOptio
     },
     (it) => {
       it.version(1, () => {
+        it.resources('configurations', { only: 'index' });
         it.resource('counters', { only: ['show', 'update', 'destroy'] });
+        it.resource('events', { only: 'show' });
         it.resources('explanations', { only: 'create' });
         it.resource('health', { only: 'show' });
         it.resources('offenders', { only: 'index' });
@@ -47,17 +52,20 @@ export function operatorsApi({ operator, authorization, log }: OperatorsApiOptio
       });
     },
   );
+  const streams = new EventStreams(operator, log);
   const state: OperatorsState = {
     operator,
     authorization,
     memory: new BodyMemory({ maxUnfinishedBytes: MAX_UNFINISHED_BYTES }),
     explanations: new Explanations(),
+    streams,
     log,
   };
   const boundary = problems(log);
   const handle = router.routes();
   return {
     routes,
+    close: () => streams.close(),
     middleware: (ctx, next) => {
       if (ctx.path !== '/api' && !ctx.path.startsWith('/api/')) return next();
       Object.assign(ctx.state, state);

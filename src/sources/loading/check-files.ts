@@ -1,4 +1,4 @@
-import { summarizeProblem } from '../../rules/files/problems/problem';
+import { formatProblem, summarizeProblem } from '../../rules/files/problems/problem';
 import { type RuleFile, readRuleFiles } from '../../rules/files/read-rule-files';
 import type { DomainConfig, PlaceOf } from '../../rules/rule-config';
 
@@ -10,6 +10,8 @@ export interface CheckedRules {
   /** Not empty: the rules are rejected. */
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
+  /** The errors in files, each with its line and carets below it. */
+  readonly report?: readonly string[];
 }
 
 /** The errors, and the warnings, that a rejection and a log show at most; `weir-check` shows all of those in files. */
@@ -22,6 +24,7 @@ export function checkFiles(files: readonly RuleFile[], mergeDomainConfigs: boole
     configs,
     placeOf,
     errors: firstOf(errors, summarizeProblem, 'errors: weir-check shows them all'),
+    report: firstOf(errors, formatProblem, 'errors: weir-check shows them all'),
     warnings: firstOf(warnings, summarizeProblem, 'warnings: weir-check shows them all'),
   };
 }

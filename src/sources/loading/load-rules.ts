@@ -32,7 +32,7 @@ export interface ThreadInput extends CheckOptions {
 
 /** From the thread: first whether the rules are valid. Only then do chunks follow; an empty one is the last. */
 export type RulesMessage =
-  | { readonly kind: 'checked'; readonly errors: readonly string[]; readonly warnings: readonly string[] }
+  | ({ readonly kind: 'checked' } & Omit<CheckedRules, 'configs' | 'placeOf'>)
   | { readonly kind: 'chunk'; readonly rows: readonly RuleRow[] };
 
 /** The outcome of loading rules: a ruleset, or lines that describe the errors. */
@@ -41,6 +41,7 @@ export type LoadedRules =
   | {
       readonly ruleset: undefined;
       readonly errors: readonly string[];
+      readonly report?: readonly string[] | undefined;
       /** Whether the thread failed instead of the rules, which may therefore be valid: they are to be loaded again. */
       readonly isUnchecked?: boolean;
     };
@@ -70,8 +71,10 @@ export function loadRules(raw: RawRules, options: LoadOptions): Observable<Loade
 }
 
 function loadHere(input: ThreadInput): LoadedRules {
-  const { configs, placeOf, errors, warnings } = checkRules(input);
-  return errors.length > 0 ? { ruleset: undefined, errors } : { ruleset: buildRuleset(configs, placeOf), warnings };
+  const { configs, placeOf, errors, report, warnings } = checkRules(input);
+  return errors.length > 0
+    ? { ruleset: undefined, errors, report }
+    : { ruleset: buildRuleset(configs, placeOf), warnings };
 }
 
 export function checkRules({ raw, form, mergeDomainConfigs }: ThreadInput): CheckedRules {
@@ -105,7 +108,8 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
     }
     worker.on('message', (message: RulesMessage) => {
       if (message.kind === 'checked') {
-        if (message.errors.length > 0) return finish({ ruleset: undefined, errors: message.errors });
+        const { errors, report } = message;
+        if (errors.length > 0) return finish({ ruleset: undefined, errors, report });
         warnings = message.warnings;
       } else if (message.rows.length === 0) {
         return finish({ ruleset: builder.done(), warnings });

@@ -33,13 +33,13 @@ function lowerPriority(): void {
  * Sends the rules in chunks, each when the main thread requests it, so that the main thread processes one chunk per turn of its
  * event loop.
  */
-function transferRules({ configs, placeOf, errors, warnings }: CheckedRules, port: MessagePort): void {
+function transferRules({ configs, placeOf, ...checked }: CheckedRules, port: MessagePort): void {
   const rows = rowsOf(configs, placeOf);
   function send(message: RulesMessage) {
     return port.postMessage(message);
   }
   port.on('message', () => send({ kind: 'chunk', rows: take(rows, ROWS_PER_CHUNK) }));
-  send({ kind: 'checked', errors, warnings });
+  send({ kind: 'checked', ...checked });
 }
 
 function take<T>(items: IterableIterator<T>, limit: number): T[] {

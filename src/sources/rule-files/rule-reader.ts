@@ -1,4 +1,5 @@
 import { type Observable, EMPTY, catchError, defer, filter, map, of, switchMap } from 'rxjs';
+import type { RuleFile } from '../../rules/files/read-rule-files';
 import type { Ruleset } from '../../rules/ruleset';
 import { backoff } from '../../streams/backoff';
 import type { RuleEvent } from '../../streams/ports/rule-source';
@@ -37,6 +38,8 @@ interface ValidRules {
  * time, and fails each time if the cause is permanent.
  */
 const LOOKS_TO_RETRY = backoff({ initial: 1, max: 64 });
+/** Files are passed on with the event that reports them up to this size, in bytes. */
+const MAX_RAW_BYTES = 4 * 1024 * 1024;
 /** Characters of the digest that a version shows. */
 const SHORT_DIGEST = 12;
 const READ_AGAIN_ON_SWITCH =
@@ -130,6 +133,7 @@ export class RuleReader {
     const state = this.#stateOf(look);
     const key = `${look.rulesPath}@${digest}`;
     if (key === this.#last?.key) return of({ ...this.#last, state });
+    const raw = shownFiles(files);
     const loaded = (valid: ValidRules): Reading => {
       this.#valid = valid;
       const version = `${look.rulesPath}@${digest.slice(0, SHORT_DIGEST)}`;
@@ -142,6 +146,7 @@ export class RuleReader {
           origin: { source: `files in ${this.#dir}`, version },
           warnings: [...folderWarnings(this.#dir, look.listing), ...valid.warnings],
           files: look.listing.files.length,
+          raw,
         },
       };
     };
@@ -151,7 +156,8 @@ export class RuleReader {
         if (result.ruleset !== undefined) return loaded({ digest, ...result });
         if (result.isUnchecked !== true) {
           const lines = this.#options.watchRoot ? [...result.errors, READ_AGAIN_ON_SWITCH] : result.errors;
-          return { key, state, event: { kind: 'rejected', reason: lines.join('\n') } };
+          const { report } = result;
+          return { key, state, event: { kind: 'rejected', reason: lines.join('\n'), report, raw } };
         }
         // A key of its own: rules that could not be checked have to be loaded again.
         return this.#retried({ ...this.#rejected(result.errors.join('\n'), state), key: `${key} unchecked` });
@@ -181,4 +187,9 @@ export class RuleReader {
     if (look.error !== undefined) return look.error;
     return this.#options.watchRoot ? look.identity : look.stamp;
   }
+}
+
+function shownFiles(files: readonly RuleFile[]): readonly RuleFile[] | undefined {
+  const bytes = files.reduce((sum, { content, tooLarge = 0 }) => sum + content.length + tooLarge, 0);
+  return bytes > MAX_RAW_BYTES ? undefined : files;
 }

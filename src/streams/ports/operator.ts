@@ -1,8 +1,11 @@
 import type { Offender, OffenderQuery } from '../../limiter/offender';
 import type { Descriptor, RateLimitRequest } from '../../limiter/request';
+import type { RuleFile } from '../../rules/files/read-rule-files';
 import type { FailurePolicy, Json } from '../../rules/rule-config';
 import type { RulePlace } from '../../rules/rule-config';
 import type { UnitName } from '../../rules/unit';
+import type { Check, Health } from '../readiness';
+import type { RuleOrigin } from './rule-source';
 
 /**
  * What operators see and change of a running service. Parameters and results are plain JSON, apart from lists that arrive in parts, so
@@ -15,8 +18,10 @@ export interface Operator {
    * What a decision would do with a request, without counting anything.
    *
    * Rejects with a `DecisionError` for an invalid request. When the store fails, the explanation has its error.
+   *
+   * @param limit the requests per unit of every limit, instead of those that are configured
    */
-  explain(request: RateLimitRequest): Promise<Explanation>;
+  explain(request: RateLimitRequest, limit?: number): Promise<Explanation>;
   /** The counter of the current window of a descriptor. */
   readCounter(query: CounterQuery): Promise<CounterState | NoCounter>;
   /**
@@ -29,7 +34,10 @@ export interface Operator {
   offenders(query: OffenderQuery): Promise<readonly Offender[]>;
   /** The current values of all statistics, in parts. */
   statistics(): AsyncIterable<readonly (readonly [name: string, value: number])[]>;
-  health(): Promise<{ readonly healthy: boolean; readonly unhealthy: readonly string[] }>;
+  health(): Promise<Health>;
+  /** What happens at present. It is measured from one call to the next, so that it has one caller. */
+  live(): Promise<LiveEvent>;
+  configurations(): ListedConfigurations;
   /** The settings with their values, without secrets. */
   settings(): Promise<readonly ListedSetting[]>;
 }
@@ -145,6 +153,97 @@ export interface RuleTotals {
   readonly overByLocalCache: number;
   /** Hits over the limit that shadow mode has allowed. */
   readonly shadow: number;
+}
+
+/** A worker process, for the list. */
+export interface WorkerInfo {
+  /** Its number, from 1. A worker that replaces another one has the same. */
+  readonly worker: number;
+  readonly pid: number | undefined;
+  /** Whether it takes connections. */
+  readonly isServing: boolean;
+  /** Whether it answers the primary. */
+  readonly isResponsive: boolean;
+  readonly connections: number;
+  /** Since it was started. */
+  readonly uptimeSeconds: number;
+  /** How often the worker of this number has been replaced. */
+  readonly restarts: number;
+}
+
+/** The service in the second before it. Rates are per second. */
+export interface LiveEvent {
+  /** In the format of ISO 8601. */
+  readonly at: string;
+  readonly health: Health;
+  readonly checks: readonly {
+    readonly name: Check['name'];
+    readonly failure: string | null;
+    readonly note: string | null;
+  }[];
+  /** Null in the first event, and when nobody has looked for some seconds. */
+  readonly rates: LiveRates | null;
+  /** Of gRPC calls, in milliseconds; null without calls. */
+  readonly latency: { readonly p50: number; readonly p90: number; readonly p99: number; readonly p999: number } | null;
+  /** Those with the most hits, and the most hits over their limits, of the last seconds. */
+  readonly rules: { readonly hits: readonly LiveRule[]; readonly denials: readonly LiveRule[] };
+  /** The servers of the counter store that have a circuit breaker, and whether it is open: calls are not sent. */
+  readonly servers: readonly { readonly server: string; readonly store: string; readonly isOpen: boolean }[];
+  /** The other processes of the instance. */
+  readonly workers: readonly WorkerInfo[];
+  readonly loaded: Omit<ListedConfiguration, 'files'> | null;
+  readonly rejected: { readonly at: string; readonly isNewest: boolean; readonly reason: string } | null;
+  /** Null for a viewer that may not see what callers have sent. */
+  readonly offenders: readonly Offender[] | null;
+}
+
+/** Hits, by how they were decided, and gRPC calls. */
+export interface LiveRates {
+  readonly within: number;
+  /** Those of `within` that are near the limit. */
+  readonly near: number;
+  readonly over: number;
+  /** Those over the limit that shadow mode has allowed. */
+  readonly shadow: number;
+  readonly calls: number;
+  /** Calls that are answered with an error: they are invalid, or there are no rules. */
+  readonly invalid: number;
+  /** Calls for which the store failed. */
+  readonly storeErrors: number;
+  /** Calls that no rule matches. */
+  readonly noMatch: number;
+}
+
+export interface LiveRule {
+  readonly statisticsKey: string;
+  readonly hits: number;
+  readonly over: number;
+}
+
+/** What the source of rules has sent last. */
+export interface ListedConfigurations {
+  readonly active: ListedConfiguration | null;
+  /** Those before the active ones. */
+  readonly previous: ListedConfiguration | null;
+  /** Those that were rejected last. */
+  readonly rejected: {
+    readonly at: string;
+    /** Whether no rules were accepted since. */
+    readonly isNewest: boolean;
+    readonly reason: string;
+    /** Each with its line and carets below it, if the line is known. */
+    readonly errors: readonly string[];
+    readonly files: readonly RuleFile[] | null;
+  } | null;
+}
+
+export interface ListedConfiguration extends RuleOrigin {
+  /** When they were loaded, in the format of ISO 8601. */
+  readonly at: string;
+  /** How many there are. */
+  readonly rules: number;
+  /** Null when they are too large to be kept, or do not come from files. */
+  readonly files: readonly RuleFile[] | null;
 }
 
 /** A setting. */

@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs';
+import type { RuleFile } from '../../rules/files/read-rule-files';
 import type { Ruleset } from '../../rules/ruleset';
 
 /** Where a ruleset came from, human-readable: part of `/rlconfig` and of log lines. */
@@ -17,6 +18,8 @@ export interface RulesLoaded {
   readonly warnings: readonly string[];
   /** How many files the rules were read from; undefined when they do not come from files. */
   readonly files?: number;
+  /** These files, if they are not large. */
+  readonly raw?: readonly RuleFile[] | undefined;
   /** How many versions the source has sent since the event before that were skipped in favour of this one. */
   readonly skipped?: number;
   /** The active rules have been loaded again: this counts as another load, and changes nothing. */
@@ -27,6 +30,10 @@ export interface RulesRejected {
   readonly kind: 'rejected';
   /** What is wrong and where, for the log; one line per problem. */
   readonly reason: string;
+  /** The same for a page: each problem with its line and carets below it. Undefined when no line is known. */
+  readonly report?: readonly string[] | undefined;
+  /** As with {@link RulesLoaded}. */
+  readonly raw?: readonly RuleFile[] | undefined;
   /** As with {@link RulesLoaded}. */
   readonly skipped?: number;
   /** The rules that were rejected last have been sent again: this counts as another load, but is not logged again. */

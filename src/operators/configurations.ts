@@ -1,0 +1,29 @@
+import { isUtf8 } from 'node:buffer';
+import type { RuleEvent } from '../streams/ports/rule-source';
+import type { ListedConfiguration, ListedConfigurations } from '../streams/ports/operator';
+import { isoTime } from './explanation';
+
+/** The last rules that a source has sent: those that are active, those before, and those that were rejected last. */
+export class RecentConfigurations {
+  #active: ListedConfiguration | null = null;
+  #previous: ListedConfiguration | null = null;
+  #rejected: ListedConfigurations['rejected'] = null;
+
+  get list(): ListedConfigurations {
+    return { active: this.#active, previous: this.#previous, rejected: this.#rejected };
+  }
+
+  record(event: RuleEvent): void {
+    if (event.isRepeated === true) return;
+    const at = isoTime(Date.now() / 1000);
+    const files = event.raw?.every(({ content }) => isUtf8(content)) ? event.raw : null;
+    if (event.kind === 'rejected') {
+      const errors = event.report ?? event.reason.split('\n');
+      this.#rejected = { at, isNewest: true, reason: event.reason, errors, files };
+      return;
+    }
+    if (this.#rejected !== null) this.#rejected = { ...this.#rejected, isNewest: false };
+    this.#previous = this.#active;
+    this.#active = { ...event.origin, at, rules: event.ruleset.size, files };
+  }
+}
