@@ -27,19 +27,23 @@ function descriptor({ key = '', value = '', rate_limit: limit, descriptors = [],
   return {
     key: String(key),
     value: String(value),
-    rateLimit: limit && {
-      unit: RateLimitUnit[String(limit.unit).toUpperCase()] ?? RateLimitUnit.UNKNOWN,
-      unitMultiplier: limit.unit_multiplier ?? 0,
-      requestsPerUnit: limit.requests_per_unit ?? 0,
-      unlimited: limit.unlimited ?? false,
-      name: limit.name ?? '',
-      replaces: limit.replaces ?? [],
-    },
+    rateLimit: limit && policy(limit),
     descriptors: descriptors.map(descriptor),
     shadowMode: rest.shadow_mode ?? false,
     detailedMetric: rest.detailed_metric ?? false,
     quotaMode: rest.quota_mode ?? false,
     metadata: rest.metadata,
+  };
+}
+
+function policy(limit) {
+  return {
+    unit: RateLimitUnit[String(limit.unit).toUpperCase()] ?? RateLimitUnit.UNKNOWN,
+    unitMultiplier: limit.unit_multiplier ?? 0,
+    requestsPerUnit: limit.requests_per_unit ?? 0,
+    unlimited: limit.unlimited ?? false,
+    name: limit.name ?? '',
+    replaces: limit.replaces ?? [],
   };
 }
 
@@ -49,8 +53,14 @@ function isUsed(field, descriptors) {
 }
 
 function resource(name) {
-  const { domain = '', descriptors = [] } = parse(readFileSync(join(folder, name), 'utf8')) ?? {};
-  const config = { name, domain, descriptors: descriptors.map(descriptor) };
+  const { domain = '', descriptors = [], ...rest } = parse(readFileSync(join(folder, name), 'utf8')) ?? {};
+  const config = {
+    name,
+    domain,
+    descriptors: descriptors.map(descriptor),
+    defaultRateLimit: rest.default_rate_limit && policy(rest.default_rate_limit),
+    onUnmatched: rest.on_unmatched ?? '',
+  };
   for (const field of FILE_FIELDS.filter((each) => isUsed(each, descriptors))) {
     console.log(`${name}: ${field} is left out, because xDS resources do not have it`);
   }

@@ -65,6 +65,9 @@ const NO_LIMIT: DescriptorStatus = Object.freeze({
 /** The status of a descriptor that matches an unlimited rule. */
 const UNLIMITED: DescriptorStatus = Object.freeze({ ...NO_LIMIT, limitRemaining: MAX_UINT32 });
 
+/** The status of a descriptor that `on_unmatched` denies. */
+const DENIED: DescriptorStatus = Object.freeze({ ...NO_LIMIT, code: Code.OVER_LIMIT });
+
 /** What the decisions of a limiter share. */
 export interface DecisionContext {
   readonly options: LimiterOptions;
@@ -179,7 +182,7 @@ export class Decision {
 
   #status(resolution: Resolution, index: number): DescriptorStatus {
     const { limited, rule } = resolution;
-    if (limited === undefined) return resolution.kind === 'unlimited' ? UNLIMITED : NO_LIMIT;
+    if (limited === undefined) return statusWithoutLimit(resolution);
     const { applied, failure } = limited;
     const isOver = failure === undefined ? this.#judge(limited) : this.#byPolicy(limited);
     if (isOver && failure === undefined) {
@@ -229,6 +232,11 @@ export class Decision {
     }
     return isOver;
   }
+}
+
+function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {
+  if (kind === 'denied') return DENIED;
+  return kind === 'unlimited' ? UNLIMITED : NO_LIMIT;
 }
 
 function countHits({ isNegative, statistics, callHits }: LimitedDescriptor): void {

@@ -145,13 +145,15 @@ export class Limiter {
     const bound = this.#bind(rule);
     const { applied } = bound;
     if (applied === undefined) {
-      // An unlimited rule needs no store, but its hits are counted. Negative hits have no count to be subtracted from.
+      const isUnlimited = rule.limit?.unlimited === true;
+      // It needs no store, but its hits are counted. Negative hits have no count to be subtracted from, and are never denied.
       if (!descriptor.isNegativeHits) {
         const { statistics } = bound.sharedBy(descriptor.entries);
         statistics.totalHits += hits;
-        statistics.withinLimit += hits;
-      }
-      return { kind: 'unlimited', limited: undefined, rule };
+        if (isUnlimited) statistics.withinLimit += hits;
+        else statistics.overLimit += hits;
+      } else if (!isUnlimited) return NO_MATCH;
+      return { kind: isUnlimited ? 'unlimited' : 'denied', limited: undefined, rule };
     }
     const shared = bound.sharedBy(descriptor.entries);
     const key = bound.cacheKey(shared, descriptor.entries, applied, nowSeconds);
@@ -185,7 +187,10 @@ export class Limiter {
     let isAnyOver = false;
     for (const resolution of resolutions) {
       const { limited } = resolution;
-      if (limited === undefined) continue;
+      if (limited === undefined) {
+        isAnyOver ||= resolution.kind === 'denied';
+        continue;
+      }
       if (limited.isNegative) overLimitCache.remove(limited.key);
       else limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
       if (limited.overByLocalCache) {

@@ -6,7 +6,7 @@ import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest, checkReques
 
 /** The rules that a request matches. */
 export interface Matches {
-  /** For each descriptor; undefined when it matches none, or has a limit of its own. */
+  /** For each descriptor, the default of its domain if it matches none; undefined without one, or when it has a limit of its own. */
   readonly rules: readonly (Rule | undefined)[];
   /** The names of the rules that they replace. */
   readonly replaced: ReadonlySet<string> | undefined;
@@ -31,7 +31,8 @@ export function matchRequest(
     const rules = new Array<Rule | undefined>(descriptors.length);
     for (let index = 0; index < descriptors.length; index += 1) {
       const { limit, entries } = descriptors[index] as Descriptor;
-      rules[index] = limit === undefined ? matchRule(domain, entries, search) : undefined;
+      rules[index] =
+        limit === undefined ? (matchRule(domain, entries, search) ?? ruleset?.unmatched.get(request.domain)) : undefined;
     }
     return { rules, replaced: replacedNames(rules, search.budget) };
   } catch (error) {
@@ -40,8 +41,8 @@ export function matchRequest(
 }
 
 /**
- * Whether a rule or the request itself decides a descriptor: with a limit, or by exempting it. A rule that only contains nested rules
- * decides nothing.
+ * Whether a rule, the default or the request itself decides a descriptor: with a limit, or by exempting it. A rule that only contains
+ * nested rules decides nothing.
  */
 export function isAnyDecided({ descriptors }: RateLimitRequest, { rules }: Matches): boolean {
   for (let index = 0; index < rules.length; index += 1) {

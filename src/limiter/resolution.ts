@@ -52,6 +52,8 @@ export type ResolutionKind =
   | 'limited'
   /** An unlimited rule. */
   | 'unlimited'
+  /** No rule matches, and `on_unmatched` denies that. */
+  | 'denied'
   /** The rule that matches has no `rate_limit`. */
   | 'no_limit'
   /** Another rule of the request replaces the rule that matches. */
@@ -66,7 +68,7 @@ export interface Resolution {
   readonly kind: ResolutionKind;
   /** Undefined unless a limit applies. */
   readonly limited: LimitedDescriptor | undefined;
-  /** The rule that matches, whether it applies or not; undefined without one, and for a limit override. */
+  /** The rule that matches, whether it applies or not, or the default; undefined without one, and for a limit override. */
   readonly rule: Rule | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { DecisionError } from '../limiter/decision-error';
 import { isQuota } from '../limiter/decision';
 import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explained-request';
 import { windowStart } from '../limiter/cache-key';
-import type { LimitedDescriptor } from '../limiter/resolution';
+import type { LimitedDescriptor, ResolutionKind } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
 import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from '../streams/ports/operator';
 import { counted } from '../text/counted';
@@ -60,11 +60,10 @@ function describe(
 ): Omit<ExplainedDescriptor, 'entries'> {
   const { resolution, replacedBy } = descriptor;
   const { kind, limited, rule } = resolution;
-  const applied = kind === 'replaced' || kind === 'unlimited' ? kind : outcome;
   const counter = limited === undefined ? null : counterOf(limited, counts, nowSeconds);
   const explained = {
     steps,
-    outcome: applied,
+    outcome: outcomeOf(kind, outcome),
     rule: referenceTo(rule),
     replacedBy: referenceTo(replacedBy),
     nearest,
@@ -73,6 +72,12 @@ function describe(
   };
   const isCounted = limited === undefined || limited.hits !== 0 || limited.callHits === 0;
   return { ...explained, reason: reasonOf({ ...explained, isCounted }) };
+}
+
+/** How the look-up ended, or what became of the rule that it found. */
+function outcomeOf(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDescriptor['outcome'] {
+  if (kind === 'replaced' || kind === 'unlimited' || kind === 'denied') return kind;
+  return kind === 'limited' && found !== 'limit' && found !== 'override' ? 'default' : found;
 }
 
 function counterOf(
@@ -153,9 +158,13 @@ export function reasonOf({
       return 'the rule is unlimited';
     case 'replaced':
       return `the rule is not applied, because ${replacedBy?.statisticsKey} replaces it`;
-    default:
+    case 'denied':
+      return 'no rule matches, and on_unmatched denies that';
+    default: {
       if (counter === null || status === null) return 'the count cannot be read';
-      return isCounted ? reasonOfCount(counter, status.code) : reasonOfRead(counter);
+      const reason = isCounted ? reasonOfCount(counter, status.code) : reasonOfRead(counter);
+      return outcome === 'default' ? `no rule matches, so default_rate_limit applies: ${reason}` : reason;
+    }
   }
 }
 
@@ -185,7 +194,7 @@ export function reasonOfAnswer({ options, descriptors }: ExplainedRequest, { ove
   const reason =
     hard === undefined
       ? `descriptor ${(first ?? 0) + 1} is over its quota`
-      : `descriptor ${hard + 1} is over its limit`;
+      : `descriptor ${hard + 1} is ${descriptors[hard]?.resolution.kind === 'denied' ? 'denied' : 'over its limit'}`;
   if (overallCode === Code.OVER_LIMIT) return hard === undefined ? 'every quota is used up' : reason;
   const withoutShadow = new OverallCode();
   statuses.forEach(({ code }, index) => withoutShadow.add(code, isQuotaAt[index] === true));

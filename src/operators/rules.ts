@@ -14,12 +14,13 @@ export function* listRules(
 ): IterableIterator<ListedDomain | ListedRule> {
   for (const [domain, level] of ruleset.domains) {
     if (only !== undefined && domain !== only) continue;
-    yield { domain };
-    for (const { rule, depth } of level.walk()) yield listed(rule, depth, statistics);
+    const unmatched = ruleset.unmatched.get(domain);
+    yield { domain, unmatched: unmatched === undefined ? null : { ...listed(unmatched, statistics), descriptors: [] } };
+    for (const { rule, depth } of level.walk()) yield { depth, ...listed(rule, statistics) };
   }
 }
 
-function listed(rule: Rule, depth: number, statistics: Statistics): ListedRule {
+function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
   const {
     key,
     value,
@@ -34,11 +35,11 @@ function listed(rule: Rule, depth: number, statistics: Statistics): ListedRule {
   } = rule;
   const statisticsKey = listedStatisticsKey(rule);
   return {
-    depth,
     key,
     value,
     place: place ?? null,
-    limit: limit === undefined ? null : listedLimit(limit),
+    // That of `on_unmatched` has neither.
+    limit: limit?.unit === undefined && limit?.unlimited !== true ? null : listedLimit(limit),
     shadowMode,
     quotaMode,
     onStoreFailure: onStoreFailure ?? null,

@@ -36,6 +36,7 @@ export function* compareRulesets(before: Ruleset, after: Ruleset): Generator<voi
     const old = before.domain(domain);
     if (old === undefined) changes.domainsAdded.add(() => domain);
     levels.push([old, level]);
+    if (old !== undefined) changes.add(before.unmatched.get(domain), after.unmatched.get(domain));
   }
   for (const [domain, level] of before.domains) {
     if (after.domain(domain) !== undefined) continue;

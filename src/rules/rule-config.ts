@@ -13,6 +13,11 @@ export interface JsonObject {
 export interface DomainConfig {
   readonly domain: string;
   readonly descriptors: readonly RuleConfig[];
+  /**
+   * What applies to descriptors that match no rule, as a rule with the key `default_rate_limit`, or with the key `on_unmatched` and the
+   * value `deny`; undefined: nothing.
+   */
+  readonly unmatched?: RuleConfig | undefined;
 }
 
 /** A rule: one item of `descriptors`. */
@@ -42,7 +47,7 @@ export type AnsweringPolicy = Exclude<FailurePolicy, 'error'>;
 
 /** A `rate_limit` block. */
 export interface RateLimitConfig {
-  /** Undefined only if unlimited. */
+  /** Undefined only if unlimited, or if `on_unmatched` denies. */
   readonly unit: UnitName | undefined;
   /** How many units the window has, a whole number of at least 1. */
   readonly unitMultiplier: number;

@@ -11,7 +11,7 @@ export interface Entry {
 
 /** The `rate_limit` block of a rule. */
 export interface RuleLimit {
-  /** Undefined only when unlimited. */
+  /** Undefined only when unlimited, or when `on_unmatched` denies. */
   readonly unit: Unit | undefined;
   /** How many units the window has. */
   readonly unitMultiplier: number;

@@ -1,4 +1,4 @@
-import { type Entry, Level, Rule } from './rule-tree';
+import { type Entry, Level, Rule, type RuleLimit } from './rule-tree';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import { type DomainConfig, NO_PLACES, type PlaceOf, type RuleConfig } from './rule-config';
 import { plainStatisticsKey } from './statistics-key';
@@ -7,10 +7,12 @@ import { plainStatisticsKey } from './statistics-key';
 export class Ruleset {
   /**
    * @param domains the top level of each domain
+   * @param unmatched what applies to descriptors that match no rule, by domain: `default_rate_limit` or `on_unmatched: deny`
    * @param size the number of rules
    */
   constructor(
     readonly domains: ReadonlyMap<string, Level>,
+    readonly unmatched: ReadonlyMap<string, Rule>,
     readonly size: number,
   ) {}
 
@@ -54,23 +56,26 @@ export function matchRule(
 }
 
 /**
- * One line for each rule with a `rate_limit`, in no particular order, as `/rlconfig` shows them:
+ * One line for each rule with a `rate_limit`, and for what applies to descriptors that match none, in no particular order, as `/rlconfig` shows them:
  * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
  * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
  * units has a ` unit_multiplier=<n>` after its unit, and a policy for failures of the store of the rule's own comes last.
  */
 export function* listRules(ruleset: Ruleset): IterableIterator<string> {
-  for (const level of ruleset.domains.values()) {
-    for (const { rule } of level.walk()) {
-      if (rule.limit === undefined) continue;
-      const { unlimited, unit, unitMultiplier, requestsPerUnit } = rule.limit;
-      const multiplier = unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`;
-      const limit = `unit=${unit?.name ?? 'UNKNOWN'}${multiplier} requests_per_unit=${requestsPerUnit}`;
-      const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
-      const policy = rule.onStoreFailure === undefined ? '' : `, on_store_failure: ${rule.onStoreFailure}`;
-      yield `${plainStatisticsKey(rule)}: ${limit}, ${modes}${policy}${unlimited ? ' # unlimited' : ''}`;
-    }
+  for (const [domain, level] of ruleset.domains) {
+    const unmatched = ruleset.unmatched.get(domain);
+    if (unmatched !== undefined) yield lineOf(unmatched, unmatched.limit!);
+    for (const { rule } of level.walk()) if (rule.limit !== undefined) yield lineOf(rule, rule.limit);
   }
+}
+
+function lineOf(rule: Rule, { unlimited, unit, unitMultiplier, requestsPerUnit }: RuleLimit): string {
+  const multiplier = unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`;
+  const limit = `unit=${unit?.name ?? 'UNKNOWN'}${multiplier} requests_per_unit=${requestsPerUnit}`;
+  const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
+  const policy = rule.onStoreFailure === undefined ? '' : `, on_store_failure: ${rule.onStoreFailure}`;
+  const comment = unlimited ? ' # unlimited' : unit === undefined ? ' # denied' : '';
+  return `${plainStatisticsKey(rule)}: ${limit}, ${modes}${policy}${comment}`;
 }
 
 /** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */
@@ -80,16 +85,20 @@ export type RuleRow =
   /** The rules that follow are in this file: a row of its own, so that its name is neither sent nor kept once per rule. */
   | { readonly file: string }
   /**
-   * One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. The position in the file is absent
-   * when it is not known.
+   * One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. The depth of what applies to descriptors
+   * that match no rule is {@link UNMATCHED}. The position in the file is absent when it is not known.
    */
   | { readonly depth: number; readonly rule: RuleConfig; readonly line?: number; readonly column?: number };
+
+/** The depth of what applies to descriptors that match no rule. */
+const UNMATCHED = -1;
 
 /** Flattens configurations into rows that can be sent to another thread. */
 export function* rowsOf(configs: readonly DomainConfig[], placeOf: PlaceOf = NO_PLACES): IterableIterator<RuleRow> {
   const places = { placeOf, file: '' };
-  for (const { domain, descriptors } of configs) {
+  for (const { domain, descriptors, unmatched } of configs) {
     yield { domain };
+    if (unmatched !== undefined) yield* rulesOf([unmatched], UNMATCHED, places);
     yield* rulesOf(descriptors, 0, places);
   }
 }
@@ -124,6 +133,7 @@ export function buildRuleset(configs: readonly DomainConfig[], placeOf: PlaceOf 
 /** Builds a ruleset incrementally, so that a large one can be built between other work. */
 export class RulesetBuilder {
   readonly #domains = new Map<string, Level>();
+  readonly #unmatched = new Map<string, Rule>();
   /** By depth, the last rule. */
   readonly #parents: Rule[] = [];
   #domain = '';
@@ -133,8 +143,9 @@ export class RulesetBuilder {
   #size = 0;
 
   /** Adds the rules of a domain as a tree, without the copies that rows are. */
-  addDomain({ domain, descriptors }: DomainConfig, placeOf: PlaceOf): void {
+  addDomain({ domain, descriptors, unmatched }: DomainConfig, placeOf: PlaceOf): void {
     this.#enter(domain);
+    if (unmatched !== undefined) this.#addTree([unmatched], UNMATCHED, placeOf);
     this.#addTree(descriptors, 0, placeOf);
   }
 
@@ -151,7 +162,7 @@ export class RulesetBuilder {
   }
 
   done(): Ruleset {
-    return new Ruleset(this.#domains, this.#size);
+    return new Ruleset(this.#domains, this.#unmatched, this.#size);
   }
 
   #enter(domain: string): void {
@@ -169,8 +180,12 @@ export class RulesetBuilder {
 
   /** Adds a rule without those nested in it. A rule of a key and value that its level already has is left out, and so are those. */
   #addRule(config: RuleConfig, depth: number): Rule {
-    const parent = depth === 0 ? undefined : this.#parents[depth - 1];
+    const parent = depth <= 0 ? undefined : this.#parents[depth - 1];
     const rule = new Rule(config, this.#domain, parent);
+    if (depth === UNMATCHED) {
+      this.#unmatched.set(this.#domain, rule);
+      return rule;
+    }
     const level = parent === undefined ? this.#top : (parent.nested ??= new Level());
     if (level.add(rule)) this.#size += 1;
     this.#parents[depth] = rule;

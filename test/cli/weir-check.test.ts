@@ -221,6 +221,19 @@ ${BY_KEY}  rule shop.user (shop.yaml:3:10)
     expect({ stdout: timeless, ...rest }).toEqual({ exitCode: 0, stdout: `${text}\n`, stderr: '' });
   });
 
+  it('explains a descriptor that matches no rule by the default of its domain', async () => {
+    write({ 'shop.yaml': `${SHOP}default_rate_limit: { unit: hour, requests_per_unit: 5 }\n` });
+    const { stdout } = await check('-explain', 'shop', 'group=crew');
+    expect(stdout).toContain('  rule shop.default_rate_limit (shop.yaml:');
+    expect(stdout).toContain(
+      '\n  OK: no rule matches, so default_rate_limit applies: the count would be 1 after 1 hit, ',
+    );
+    write({ 'shop.yaml': `${SHOP}on_unmatched: deny\n` });
+    const denied = await check('-explain', 'shop', 'group=crew');
+    expect(denied.stdout).toMatch(/^OVER_LIMIT: descriptor 1 is denied\n/);
+    expect(denied.stdout).toContain('\n  OVER_LIMIT: no rule matches, and on_unmatched denies that\n');
+  });
+
   it('names the nearest domain for an unknown one', async () => {
     const { stdout } = await check('-explain', 'shopp', 'user=anna');
     expect(stdout).toContain(`\n  nearest: the rules have the domain 'shop', not 'shopp'\n`);

@@ -1,9 +1,11 @@
 import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import { Code } from '../../src/limiter/verdict';
+import type { RateLimitConfig } from '../../src/rules/rule-config';
+import { buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';
-import { type RuleSketch, limit, unlimited } from '../support/data/rules';
+import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
 import { call, codes, hits, overall, perMinute, remaining, rule, serve, shown } from './serve';
 
 const HOUR = unitByName('HOUR');
@@ -338,6 +340,72 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     const none = descriptor('b=x', { hitsAddend: 0, isNegativeHits: true });
     call(service, none, 'b=y', 'b=z');
     expect(remaining(call(service, 'b=y'))).toEqual([8]);
+  });
+});
+
+describe('a descriptor that matches no rule', () => {
+  const rules = [
+    { key: 'k', value: 'x', rateLimit: perMinute(9) },
+    { key: 'free', descriptors: [{ key: 'in' }] },
+  ];
+  function serveWith(unmatched: RuleSketch, options: Partial<LimiterOptions> = {}) {
+    const service = serve([], options);
+    service.ruleset = buildRuleset([{ ...domainConfig('shop', ...rules), unmatched: ruleConfig(unmatched) }]);
+    return service;
+  }
+  function defaultOf(rateLimit: RateLimitConfig, options: Partial<LimiterOptions> = {}) {
+    return serveWith({ key: 'default_rate_limit', rateLimit }, options);
+  }
+  const DENY: RuleSketch = { key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) };
+
+  it('has the default of its domain, per full descriptor, also with an entry too many and without entries', () => {
+    const service = defaultOf(perMinute(2, { name: 'rest' }));
+    expect(shown(call(service, 'a=x', 'a=y', 'a=x,b=1', 'k=x,b=1', '', 'k=x'))).toBe(
+      'OK 1, OK 1, OK 1, OK 1, OK 1, OK 8',
+    );
+    expect(overall(service, 'a=x', 'a=x', 'a=y', 'k=z', 'k=x,b=1')).toEqual(['OK', 'OVER', 'OK', 'OK', 'OK']);
+    expect(call(service, 'a=x').statuses[0]).toMatchObject({ currentLimit: { name: 'rest' }, secondsUntilReset: 50 });
+    expect(service.moved()).toMatchObject({
+      'shop.default_rate_limit.total_hits': 11,
+      'shop.default_rate_limit.over_limit': 2,
+      'shop.k_x.total_hits': 1,
+    });
+  });
+
+  it('is not one that matches a rule without a limit, nor one with a limit of its own, nor one of an unknown domain', () => {
+    const own = descriptor('a=x', { limit: { requestsPerUnit: 5, unit: HOUR } });
+    for (const service of [defaultOf(perMinute(0)), serveWith(DENY)]) {
+      expect(codes(call(service, 'free=x', 'free=x,in=1', own))).toEqual(['OK', 'OK', 'OK']);
+      expect(service.decide(request('forum', ['a=x'])).overallCode).toBe(Code.OK);
+    }
+  });
+
+  it('may be unlimited by default, and is not limited when a rule of the request replaces the default', () => {
+    expect(remaining(call(defaultOf(unlimited()), 'a=x'))).toEqual([4_294_967_295]);
+    const service = defaultOf(perMinute(0, { name: 'rest' }));
+    const other = { key: 'o', rateLimit: perMinute(5, { replaces: ['rest'] }) };
+    const unmatched = ruleConfig({ key: 'default_rate_limit', rateLimit: perMinute(0, { name: 'rest' }) });
+    service.ruleset = buildRuleset([{ ...domainConfig('shop', other), unmatched }]);
+    expect([overall(service, 'a=x'), codes(call(service, 'a=x', 'o=x'))]).toEqual([['OVER'], ['OK', 'OK']]);
+  });
+
+  it('is denied by on_unmatched without limit and reset, counted in the statistics, and not in the store', () => {
+    const service = serveWith(DENY);
+    const denied = { code: Code.OVER_LIMIT, currentLimit: undefined, limitRemaining: 0, secondsUntilReset: undefined };
+    expect(call(service, hits('a=x', 3), 'k=x')).toMatchObject({
+      overallCode: Code.OVER_LIMIT,
+      statuses: [denied, { code: Code.OK }],
+    });
+    expect(overall(service, hits('a=x', 0), hits('a=x', -1))).toEqual(['OVER', 'OK']);
+    const name = 'shop.on_unmatched_deny';
+    expect(service.moved()).toMatchObject({ [`${name}.total_hits`]: 3, [`${name}.over_limit`]: 3 });
+    expect(new Map(service.statistics.entries()).get('ratelimit.service.no_match')).toBe(0);
+    expect(service.counters.size).toBe(1);
+  });
+
+  it('that is denied keeps the others from being counted with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
+    const service = serveWith(DENY, STOPPING);
+    expect([shown(call(service, 'a=x', 'k=x')), shown(call(service, 'k=x'))]).toEqual(['OVER 0, OK 9', 'OK 8']);
   });
 });
 

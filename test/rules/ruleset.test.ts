@@ -3,7 +3,7 @@ import { explainMatch, nearestRule } from '../../src/rules/explain';
 import { type Ruleset, buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
 import { entries } from '../support/data/requests';
-import { type RuleSketch, domainConfig, limit, linesOf, rulesetOf, unlimited } from '../support/data/rules';
+import { type RuleSketch, domainConfig, limit, linesOf, ruleConfig, rulesetOf, unlimited } from '../support/data/rules';
 
 const USER: RuleSketch = { key: 'user', rateLimit: limit(5, 'MINUTE') };
 
@@ -63,6 +63,18 @@ describe('the comparison of two rulesets', () => {
     expect(changes).toEqual({ rulesChanged: ['shop.user'] });
   });
 
+  it('finds a default that was added, removed or changed', () => {
+    const [none, one, other] = [undefined, 1, 2].map((number) => {
+      const rateLimit = number === undefined ? undefined : limit(number, 'DAY');
+      const unmatched = rateLimit && ruleConfig({ key: 'default_rate_limit', rateLimit });
+      return buildRuleset([{ ...domainConfig('shop', USER), unmatched }]);
+    });
+    const names = ['shop.default_rate_limit'];
+    expect(changed(none!, one!)).toEqual({ rulesAdded: names });
+    expect(changed(one!, none!)).toEqual({ rulesRemoved: names });
+    expect(changed(one!, other!)).toEqual({ rulesChanged: names });
+  });
+
   it('counts all changes, names the first three, and is interrupted every 500 rules', () => {
     function large(requests: number) {
       const rateLimit = limit(requests, 'DAY');
@@ -85,7 +97,9 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     { key: 'long', rateLimit: limit(5, 'DAY', { unitMultiplier: 3 }) },
     { key: 'exempt' },
   ];
-  expect(linesOf(rulesetOf('shop', ...rules))).toEqual([
+  const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
+  expect(linesOf(buildRuleset([domainConfig('shop', ...rules), { ...domainConfig('closed'), unmatched }]))).toEqual([
+    'closed.on_unmatched_deny: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # denied',
     'shop.banned: unit=DAY requests_per_unit=0, shadow_mode: true, quota_mode: false',
     'shop.long: unit=DAY unit_multiplier=3 requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.staff: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # unlimited',

@@ -59,7 +59,7 @@ function sorted(messages: readonly string[]): readonly string[] {
 function withoutPositions(message: string): string {
   return message
     .replaceAll(/(?:resource '|')?part-\d+'?/g, 'PART')
-    .replaceAll(/(?:PART, )?(?:line \d+|descriptors\[\d+\]\S*?)(?=[ ;])/g, 'POSITION');
+    .replaceAll(/(?:PART, )?(?:line \d+|descriptors\[\d+\]\S*?|default_rate_limit|on_unmatched)(?=[ ;])/g, 'POSITION');
 }
 
 const METADATA = {
@@ -70,6 +70,7 @@ const METADATA = {
   '': [false],
   object: { '<<': { deep: '010' } },
 };
+const DENY = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
 /** Rules with every field, and with texts that YAML could read as something else. */
 const GOOD = [
   domainConfig(
@@ -83,7 +84,14 @@ const GOOD = [
     { key: 'outer', descriptors: [{ key: 'inner', value: 'x', rateLimit: limit(2, 'WEEK') }] },
     { key: 'tagged', rateLimit: limit(3, 'DAY'), metadata: METADATA },
   ),
-  domainConfig('api', { key: 'path', rateLimit: limit(1, 'MINUTE') }),
+  {
+    ...domainConfig('api', { key: 'path', rateLimit: limit(1, 'MINUTE') }),
+    unmatched: ruleConfig({
+      key: 'default_rate_limit',
+      rateLimit: limit(9, 'HOUR', { unitMultiplier: 2, name: 'rest' }),
+    }),
+  },
+  { ...domainConfig('closed', { key: 'path' }), unmatched: DENY },
 ];
 
 describe('rule files and xDS resources', () => {
@@ -122,8 +130,9 @@ describe('checkResources', () => {
       name: '',
       replaces: [],
     };
-    const descriptor = { ...ruleConfig({ key: 'a' }), rateLimit, descriptors: [] };
-    return checkResources(response([resourceOf({ name: 'r', domain: 'shop', descriptors: [descriptor] })]), false);
+    const descriptors = [{ ...ruleConfig({ key: 'a' }), rateLimit, descriptors: [] }];
+    const resource = { name: 'r', domain: 'shop', descriptors, defaultRateLimit: undefined, onUnmatched: '' };
+    return checkResources(response([resourceOf(resource)]), false);
   }
   const FIRST = String.raw`^resource 'r', descriptors\[0\]\.`;
 
@@ -208,5 +217,9 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
     );
   }
   const rules = rulesOf(rulesOf(rulesOf(fc.constant([]))));
-  return fc.record({ domain: fc.constantFrom('shop', 'api', 'web', ''), descriptors: rules });
+  const unmatched = fc.oneof(
+    fc.constantFrom(undefined, DENY, { ...DENY, value: 'x' }),
+    rateLimit.map((each) => each && ruleConfig({ key: 'default_rate_limit', rateLimit: each })),
+  );
+  return fc.record({ domain: fc.constantFrom('shop', 'api', 'web', ''), descriptors: rules, unmatched });
 }

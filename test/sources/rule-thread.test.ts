@@ -34,6 +34,7 @@ function repeat(times: number, text: (number: number) => string) {
 
 /** Nested three levels deep and larger than a chunk, so that chunks end at every depth. */
 const DEEP = `domain: deep
+default_rate_limit: { unit: day, requests_per_unit: 3, name: rest }
 descriptors:
 ${repeat(
   30,
@@ -55,7 +56,11 @@ ${repeat(
 )}  - key: last
     rate_limit: { unit: hour, requests_per_unit: 7 }
 `;
-const VALID = { 'a.yaml': 'domain: empty\ndescriptors: []\n', 'b.yaml': DEEP };
+const VALID = {
+  'a.yaml': 'domain: empty\ndescriptors: []\n',
+  'c.yaml': 'domain: closed\non_unmatched: deny\n',
+  'b.yaml': DEEP,
+};
 
 describe('loadRules', () => {
   it('emits the same ruleset from a worker thread as from the main thread, once, with the warnings', async () => {
@@ -65,9 +70,10 @@ describe('loadRules', () => {
       return results[0]!.ruleset!;
     });
     const [expected, ruleset] = rulesets as [(typeof rulesets)[0], (typeof rulesets)[0]];
-    expect(linesOf(ruleset)).toHaveLength(301);
+    expect(linesOf(ruleset)).toHaveLength(303);
     expect(linesOf(ruleset)).toEqual(linesOf(expected));
-    expect(Array.from(ruleset.domains.keys())).toEqual(['empty', 'deep']);
+    expect(Array.from(ruleset.domains.keys())).toEqual(['empty', 'closed', 'deep']);
+    expect(ruleset.unmatched).toEqual(expected.unmatched);
     expect(ruleset.domain('deep')).toEqual(expected.domain('deep'));
   });
 

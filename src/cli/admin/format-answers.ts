@@ -8,7 +8,11 @@ import { formatLimit, placeOf } from '../explanation';
 interface Rules {
   readonly loaded: { readonly source: string; readonly version: string; readonly rules: number } | null;
   readonly rejected: { readonly reason: string } | null;
-  readonly domains: readonly { readonly domain: string; readonly descriptors: readonly RuleNode[] }[];
+  readonly domains: readonly {
+    readonly domain: string;
+    readonly unmatched: RuleNode | null;
+    readonly descriptors: readonly RuleNode[];
+  }[];
 }
 
 type RuleNode = Omit<ListedRule, 'depth'> & { readonly descriptors: readonly RuleNode[] };
@@ -20,8 +24,9 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
       ? ['no rules are loaded']
       : [`${counted(loaded.rules, 'rule')} from ${loaded.source}, version ${loaded.version}`];
   if (rejected !== null) lines.push(...`the last load was rejected: ${rejected.reason}`.split('\n'));
-  for (const { domain, descriptors } of domains) {
+  for (const { domain, unmatched, descriptors } of domains) {
     lines.push(domain);
+    if (unmatched !== null) addRule(unmatched, '  ', lines);
     for (const rule of descriptors) addRule(rule, '  ', lines);
   }
   return visibleLines(lines);

@@ -22,7 +22,7 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
   const key = readKey(fields);
   const value = fields.text('value');
   const path = `${level.path}.${key}${value === '' ? '' : `_${value}`}`;
-  const limit = readRateLimit(fields);
+  const limit = readRateLimit(context, fields.maps('rate_limit'), fields.keyOf('rate_limit'));
   const nested: DescriptorLevel = { path, siblings: new Map() };
   const rule: RuleConfig = {
     key,
@@ -103,7 +103,7 @@ function checkDuplicate(context: ReadContext, { level, rule: { key, value }, loc
 }
 
 /** A `rate_limit` block, with the ranges that the checks need. */
-interface ReadRateLimit {
+export interface ReadRateLimit {
   readonly config: RateLimitConfig;
   readonly requestsPerUnit: SourceRange | undefined;
   readonly replaces: readonly SourceRange[];
@@ -112,20 +112,23 @@ interface ReadRateLimit {
 /** The fields of a `rate_limit` block, and what reading each of them depends on. */
 interface LimitFields {
   readonly fields: Fields<'rate_limit'>;
-  /** The key `rate_limit`, to mark in a message about an absent field. */
+  /** The key of the block, to mark in a message about an absent field. */
   readonly key: SourceRange;
   readonly unlimited: boolean;
 }
 
-/** The `rate_limit` of a descriptor; undefined when it has none, or only an invalid one. */
-function readRateLimit(descriptor: Fields<'descriptor'>): ReadRateLimit | undefined {
-  const maps = descriptor.maps('rate_limit');
+/** The limit in these mappings; undefined when there is none, or only an invalid one. @param key marked for what is absent */
+export function readRateLimit(
+  context: ReadContext,
+  maps: readonly YamlMap[],
+  key: SourceRange,
+): ReadRateLimit | undefined {
   if (maps.length === 0) return undefined;
-  const fields = new Fields(descriptor.context, 'rate_limit', maps);
+  const fields = new Fields(context, 'rate_limit', maps);
   const unlimited = fields.flag('unlimited');
   const name = fields.text('name');
   const replaces = readReplaces(fields, name);
-  const limit = { fields, key: descriptor.keyOf('rate_limit'), unlimited };
+  const limit = { fields, key, unlimited };
   const unit = readUnit(limit);
   return {
     config: {

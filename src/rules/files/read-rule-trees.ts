@@ -2,6 +2,7 @@ import type { DomainConfig, PlaceOf, RuleConfig } from '../rule-config';
 import { checkRules } from './checks/check-rules';
 import type { ProblemReport, SourceDocument, SourceRange } from './problems/source-text';
 import { type DescriptorLevel, readDescriptor } from './read-descriptors';
+import { type Unmatched, readUnmatched } from './read-unmatched';
 import { Fields, ReadContext, type RuleLocation, mapsIn } from './read-fields';
 import { type YamlMap, type YamlNode, describeNode, showText } from './yaml/yaml-tree';
 
@@ -51,7 +52,7 @@ export function readRuleTrees(
       for (const map of mapsIn(root)) readMisplaced(context, map, { domains, mergeDomainConfigs });
     }
   }
-  const configs = Array.from(domains.values(), ({ config }) => config);
+  const configs = Array.from(domains.values(), ({ config, unmatched }) => ({ ...config, unmatched: unmatched?.rule }));
   // A file of any domain may be missing among those that are merged.
   if (report.errorCount === 0 || !mergeDomainConfigs) {
     checkRules(
@@ -75,6 +76,7 @@ type Domains = Map<string, CollectedDomain>;
 interface CollectedDomain {
   readonly config: DomainConfig & { readonly descriptors: RuleConfig[] };
   readonly siblings: DescriptorLevel['siblings'];
+  unmatched: Unmatched | undefined;
   readonly source: SourceDocument;
   hasErrors: boolean;
 }
@@ -101,12 +103,14 @@ function readDomain(context: ReadContext, root: YamlMap, { domains, mergeDomainC
   const collected: CollectedDomain = (mergeDomainConfigs ? known : undefined) ?? {
     config: { domain, descriptors: [] },
     siblings: new Map(),
+    unmatched: undefined,
     source,
     hasErrors: false,
   };
   const level = { path: domain, siblings: collected.siblings };
   for (const map of fields.maps('descriptors')) collected.config.descriptors.push(readDescriptor(context, map, level));
-  if (domain !== '') reportNoDescriptors(fields);
+  collected.unmatched = readUnmatched(fields, collected.unmatched);
+  if (domain !== '' && collected.unmatched === undefined) reportNoDescriptors(fields);
   if (problems.errorCount > errorsBefore) collected.hasErrors = true;
   if (known === undefined && domain !== '') domains.set(domain, collected);
 }

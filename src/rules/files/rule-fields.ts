@@ -23,20 +23,26 @@ export interface FieldType {
 }
 
 const FLAG = { kind: 'flag', empty: 'it is read as false' } as const;
+const LIMIT = {
+  kind: 'section',
+  empty: 'the rule has no limit',
+  advice: 'Write `unit` and `requests_per_unit` below it.',
+  isJoined: true,
+} as const;
 const RULES = { kind: 'list', empty: 'it contains no rules' } as const;
 
 /** The keys that have a meaning, by the mapping that contains them. The JSON schema of rule files has the same ones. */
 export const FIELDS = {
-  'top level': { domain: { kind: 'text' }, descriptors: RULES },
+  'top level': {
+    domain: { kind: 'text' },
+    descriptors: RULES,
+    default_rate_limit: { ...LIMIT, empty: 'descriptors that match no rule have no limit' },
+    on_unmatched: { kind: 'text', empty: 'descriptors that match no rule are allowed' },
+  },
   descriptor: {
     key: { kind: 'text' },
     value: { kind: 'text', empty: 'the rule matches any value' },
-    rate_limit: {
-      kind: 'section',
-      empty: 'the rule has no limit',
-      advice: 'Write `unit` and `requests_per_unit` below it.',
-      isJoined: true,
-    },
+    rate_limit: LIMIT,
     descriptors: RULES,
     shadow_mode: FLAG,
     quota_mode: FLAG,

@@ -68,6 +68,7 @@ function list<Item>(
 const NOT_LIMITED: Readonly<Record<string, string>> = {
   unknown_domain: 'unknown domain',
   no_match: 'no rule matches',
+  denied: 'no rule matches, and on_unmatched denies that',
   no_limit: 'no limit',
   replaced: 'replaced by another rule',
   unlimited: 'unlimited',

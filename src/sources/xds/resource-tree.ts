@@ -27,11 +27,16 @@ class ResourceTree implements RuleTree, SourceDocument {
   /** By node: the field name or index that leads to it from its parent. */
   readonly #steps: (string | number)[] = [];
 
-  constructor({ name, domain, descriptors }: RateLimitConfig) {
+  constructor({ name, domain, descriptors, defaultRateLimit, onUnmatched }: RateLimitConfig) {
     this.file = name === '' ? 'a resource without a name' : `resource '${showText(name)}'`;
     this.root = this.#node(
       this.#add(-1, ''),
-      writtenFields({ domain, descriptors: descriptors.map(writtenDescriptor) }),
+      writtenFields({
+        domain,
+        descriptors: descriptors.map(writtenDescriptor),
+        default_rate_limit: defaultRateLimit && writtenLimit(defaultRateLimit),
+        on_unmatched: onUnmatched,
+      }),
     );
   }
 

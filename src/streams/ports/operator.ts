@@ -105,6 +105,8 @@ export interface RuleListing {
 /** The rules that follow belong to this domain. */
 export interface ListedDomain {
   readonly domain: string;
+  /** What applies to descriptors that match no rule; null: nothing. */
+  readonly unmatched: (Omit<ListedRule, 'depth'> & { readonly descriptors: readonly never[] }) | null;
 }
 
 /** A rule. Those after it with a greater depth are nested in it. */
@@ -116,7 +118,7 @@ export interface ListedRule {
   readonly value: string;
   /** Null when it is not known. */
   readonly place: RulePlace | null;
-  /** Null for a rule that only allows, or only contains others. */
+  /** Null for a rule that only allows, or only contains others, and for `on_unmatched`. */
   readonly limit: ListedLimit | null;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
@@ -282,6 +284,10 @@ export interface ExplainedDescriptor {
     | 'unlimited'
     | 'replaced'
     | 'override'
+    /** No rule matches, and `default_rate_limit` applies. */
+    | 'default'
+    /** No rule matches, and `on_unmatched` denies that. */
+    | 'denied'
     | 'no limit'
     | 'no match'
     | 'too deep'

@@ -28,7 +28,7 @@ descriptors:
     quota_mode: true
     on_store_failure: deny
 `,
-  'other.yaml': 'domain: a/b\ndescriptors:\n- key: k\n',
+  'other.yaml': 'domain: a/b\ndescriptors:\n- key: k\non_unmatched: deny\n',
 };
 
 const FLAGS = {
@@ -95,13 +95,18 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
     }),
   ];
   const other = [ruleOf('other.yaml:3:8', { key: 'k', statisticsKey: 'a/b.k', totals: null })];
+  const unmatched = ruleOf('other.yaml:4:1', {
+    key: 'on_unmatched',
+    value: 'deny',
+    statisticsKey: 'a/b.on_unmatched_deny',
+  });
   const info = {
     loaded: { source: 'files in /rules', version: '7', at: '2026-02-03T04:05:06.000Z', rules: 5 },
     rejected: null,
   };
   const domains = [
-    { domain: 'shop', descriptors: shop },
-    { domain: 'a/b', descriptors: other },
+    { domain: 'shop', unmatched: null, descriptors: shop },
+    { domain: 'a/b', unmatched, descriptors: other },
   ];
   expect(await api.json('/api/rules')).toEqual({ ...info, domains });
   expect(await api.json('/api/rules/a%2Fb')).toEqual({ ...info, domains: domains.slice(1) });

@@ -1,8 +1,10 @@
 import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
 
 /** A configuration in its usual written form: fields with default values are omitted. */
-export function written({ domain, descriptors }: DomainConfig): object {
-  return { domain, descriptors: descriptors.map(writtenRule) };
+export function written({ domain, descriptors, unmatched }: DomainConfig): object {
+  const { key, value, rateLimit } = unmatched ?? { key: '', value: '', rateLimit: undefined };
+  const rest = key === 'on_unmatched' ? { on_unmatched: value } : rateLimit && { [key]: writtenLimit(rateLimit) };
+  return { domain, descriptors: descriptors.map(writtenRule), ...rest };
 }
 
 function writtenRule({ key, value, rateLimit, descriptors, metadata, ...flags }: RuleConfig): object {

@@ -9,8 +9,14 @@ import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
 import { domainConfig, limit } from './rules';
 
 /** The resource that is equivalent to these rules. */
-export function ruleResource(name: string, { domain, descriptors }: DomainConfig): Any {
-  return resourceOf({ name, domain, descriptors: descriptors.map(descriptorOf) });
+export function ruleResource(name: string, { domain, descriptors, unmatched }: DomainConfig): Any {
+  return resourceOf({
+    name,
+    domain,
+    descriptors: descriptors.map(descriptorOf),
+    defaultRateLimit: unmatched?.key === 'default_rate_limit' ? descriptorOf(unmatched).rateLimit : undefined,
+    onUnmatched: unmatched?.key === 'on_unmatched' ? unmatched.value : '',
+  });
 }
 
 /** A resource with one rule: `requestsPerUnit` per minute for the key `key`. */

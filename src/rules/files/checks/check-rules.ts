@@ -12,14 +12,14 @@ import { type Locations, checkMetric, checkZeroLimit } from './check-rule';
  */
 export function checkRules(configs: readonly DomainConfig[], locations: Locations): void {
   const reach = new ReachCheck(locations);
-  for (const { descriptors } of configs) {
+  for (const { descriptors, unmatched } of configs) {
     reach.check(descriptors);
     walk(descriptors, [], (rule, path) => {
       reach.check(rule.descriptors);
       checkZeroLimit(rule, path, locations);
       checkMetric(rule, path, locations);
     });
-    checkReplaces(descriptors, locations);
+    checkReplaces(unmatched === undefined ? descriptors : [...descriptors, unmatched], locations);
   }
 }
 
@@ -105,7 +105,7 @@ const MAX_NAME_COMPARISONS = 100_000;
 
 /**
  * Warns about `replaces` entries that replace nothing. Only rules of the same domain count, because a request has one domain.
- * @param rules the top level of a domain
+ * @param rules the top level of a domain, and its default
  */
 function checkReplaces(rules: readonly RuleConfig[], locations: Locations): void {
   const names = new NamedRules();

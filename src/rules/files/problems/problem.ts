@@ -37,6 +37,8 @@ export const PROBLEMS = {
   // Meaning.
   'empty-domain': error(),
   'duplicate-domain': error(),
+  'duplicate-default': error(),
+  'invalid-unmatched-policy': error('The policies are allow and deny.'),
   'empty-key': error('Write `key: <key of a request entry>`.'),
   'duplicate-descriptor': error(),
   'invalid-unit': error(),
