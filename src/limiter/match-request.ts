@@ -32,7 +32,9 @@ export function matchRequest(
     for (let index = 0; index < descriptors.length; index += 1) {
       const { limit, entries } = descriptors[index] as Descriptor;
       rules[index] =
-        limit === undefined ? (matchRule(domain, entries, search) ?? ruleset?.unmatched.get(request.domain)) : undefined;
+        limit === undefined
+          ? (matchRule(domain, entries, search) ?? ruleset?.unmatched.get(request.domain))
+          : undefined;
     }
     return { rules, replaced: replacedNames(rules, search.budget) };
   } catch (error) {

@@ -10,7 +10,8 @@ interface Rules {
   readonly rejected: { readonly reason: string } | null;
   readonly domains: readonly {
     readonly domain: string;
-    readonly unmatched: RuleNode | null;
+    /** Absent in answers of older versions. */
+    readonly unmatched?: RuleNode | null;
     readonly descriptors: readonly RuleNode[];
   }[];
 }
@@ -26,7 +27,7 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
   if (rejected !== null) lines.push(...`the last load was rejected: ${rejected.reason}`.split('\n'));
   for (const { domain, unmatched, descriptors } of domains) {
     lines.push(domain);
-    if (unmatched !== null) addRule(unmatched, '  ', lines);
+    if (unmatched) addRule(unmatched, '  ', lines);
     for (const rule of descriptors) addRule(rule, '  ', lines);
   }
   return visibleLines(lines);
