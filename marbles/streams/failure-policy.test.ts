@@ -1,74 +1,17 @@
 import { type Observable, map, throwError } from 'rxjs';
-import type { TestScheduler } from 'rxjs/testing';
-import type { LimiterOptions } from '../../src/limiter/decision';
 import { DecisionError } from '../../src/limiter/decision-error';
-import { Limiter } from '../../src/limiter/limiter';
 import { Offenders } from '../../src/limiter/offenders';
-import { CODE_NAMES } from '../../src/limiter/verdict';
 import type { FailurePolicy } from '../../src/rules/rule-config';
-import { Statistics } from '../../src/statistics/statistics';
-import { decisions } from '../../src/streams/decisions';
-import { request } from '../../test/support/data/requests';
-import { limit, rulesetOf } from '../../test/support/data/rules';
-import { DEFAULT_OPTIONS } from '../../test/support/data/service';
+import { decisionPath } from '../support/decision-path';
 import { marbles } from '../support/marbles';
-import { type LaneOptions, ScriptedLane, freshCounts, storeOf } from '../support/scripted-lanes';
+import { type LaneOptions, ScriptedLane, freshCounts } from '../support/scripted-lanes';
 
-const ruleset = rulesetOf(
-  'shop',
-  { key: 'k', rateLimit: limit(10, 'MINUTE') },
-  { key: 'none', rateLimit: limit(0, 'MINUTE') },
-  { key: 'shadow', shadowMode: true, rateLimit: limit(10, 'MINUTE') },
-);
 const AWAY = new DecisionError('store_failed', 'the connection was lost');
 const HEADERS = { limit: 'limit', remaining: 'remaining', reset: 'reset' };
-
-interface Options extends Partial<LimiterOptions> {
-  readonly onStoreFailure: FailurePolicy;
-  /** STORE_DECISION_TIMEOUT */
-  readonly timeout?: number;
-}
 
 /** The lane of a value, by its name. */
 function named(lanes: Readonly<Record<string, ScriptedLane>>) {
   return (value: string) => lanes[value] ?? failing();
-}
-
-/** A decision path whose outcomes are written as `time: code remaining …`, or the code of the error. */
-function path(laneOf: (key: string) => ScriptedLane, scheduler: TestScheduler, { timeout, ...limiter }: Options) {
-  const statistics = new Statistics(10);
-  const { decide, windows$ } = decisions({
-    limiter: new Limiter({ ...DEFAULT_OPTIONS, ...limiter }, statistics),
-    ruleset: () => ruleset,
-    counters: storeOf(({ key }) => laneOf(key.split('_')[2] ?? '')),
-    statistics,
-    scheduler,
-    timeout,
-    onInternalError: (error) => {
-      throw error;
-    },
-  });
-  windows$.subscribe();
-  const outcomes: string[] = [];
-  const headers: string[] = [];
-  /** @param timeToAnswer in milliseconds */
-  function call(descriptors: readonly string[], timeToAnswer?: number) {
-    return decide(request('shop', descriptors), {
-      timeToAnswer,
-      verdict: ({ overallCode, statuses, responseHeaders }) => {
-        const left = statuses.map(({ limitRemaining }) => limitRemaining);
-        outcomes.push(`${scheduler.now()}: ${[CODE_NAMES[overallCode], ...left].join(' ')}`);
-        headers.push(...responseHeaders.map(({ key, value }) => `${key}: ${value}`));
-      },
-      error: ({ code }) => outcomes.push(`${scheduler.now()}: ${code}`),
-    });
-  }
-  /** The statistics that are not 0, without the beginnings of their names. */
-  function moved() {
-    const moving = [...statistics.entries()].filter(([name, value]) => value > 0 && !name.includes('pipeline'));
-    return Object.fromEntries(moving.map(([name, value]) => [name.replace(/.*?rate_limit\.|ratelimit\./, ''), value]));
-  }
-  return { call, outcomes, headers, moved };
 }
 
 function failing(): ScriptedLane {
@@ -87,7 +30,7 @@ describe('a call that the store does not count', () => {
     'is answered by the policy %s: over a limit of 0 in any case, and OK in shadow mode',
     (onStoreFailure, expected) => {
       marbles(({ flush }, scheduler) => {
-        const { call, outcomes } = path(failing, scheduler, { onStoreFailure });
+        const { call, outcomes } = decisionPath(failing, scheduler, { onStoreFailure });
         for (const key of ['k', 'none', 'shadow']) call([`${key}=x`]);
         flush();
         expect(outcomes).toEqual(expected);
@@ -100,7 +43,7 @@ describe('a call that the store does not count', () => {
       const offenders = new Offenders({ capacity: 9, windowSeconds: 60 });
       const options = { onStoreFailure: 'deny', responseHeaders: HEADERS, localCacheBytes: 1000, offenders } as const;
       const lane = failing();
-      const { call, headers, moved } = path(() => lane, scheduler, options);
+      const { call, headers, moved } = decisionPath(() => lane, scheduler, options);
       call(['k=x']);
       scheduler.schedule(() => call(['k=x']), 3);
       flush();
@@ -116,7 +59,7 @@ describe('a call that the store does not count', () => {
   it('is OVER_LIMIT as a whole when another descriptor was counted as over, and has the count of each that was counted', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lanes = { a: failing(), b: answering(cold('---(r|)')) };
-      const { call, outcomes, moved } = path(named(lanes), scheduler, { onStoreFailure: 'allow' });
+      const { call, outcomes, moved } = decisionPath(named(lanes), scheduler, { onStoreFailure: 'allow' });
       call(['k=a', 'k=b']);
       flush();
       expect(outcomes).toEqual(['4: OK 10 9']);
@@ -128,7 +71,7 @@ describe('a call that the store does not count', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lanes = { a: failing(), b: answering(cold('-(r|)')) };
       const options = { onStoreFailure: 'allow', stopIncrementWhenOverLimit: true } as const;
-      const { call, outcomes } = path(named(lanes), scheduler, options);
+      const { call, outcomes } = decisionPath(named(lanes), scheduler, options);
       call(['k=a', 'k=b']);
       call(['k=a', 'none=a']);
       flush();
@@ -141,7 +84,7 @@ describe('a call that the store does not count', () => {
     marbles(({ flush }, scheduler) => {
       const invalid = new DecisionError('invalid_request', 'a key that the store does not allow');
       const lane = new ScriptedLane(() => throwError(() => invalid));
-      const { call, outcomes } = path(() => lane, scheduler, { onStoreFailure: 'allow' });
+      const { call, outcomes } = decisionPath(() => lane, scheduler, { onStoreFailure: 'allow' });
       call(['k=x']);
       flush();
       expect(outcomes).toEqual(['3: invalid_request']);
@@ -153,7 +96,7 @@ describe('a call that waits for the store', () => {
   it('is answered by policy after the decision timeout, whose window then leaves its place', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lane = answering(cold('50ms (r|)'));
-      const { call, outcomes } = path(() => lane, scheduler, { onStoreFailure: 'allow', timeout: 20 });
+      const { call, outcomes } = decisionPath(() => lane, scheduler, { onStoreFailure: 'allow', timeout: 20 });
       call(['k=x']);
       scheduler.schedule(() => call(['k=y']), 5);
       flush();
@@ -164,7 +107,7 @@ describe('a call that waits for the store', () => {
   it('fails after the decision timeout when the policy is error', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lane = answering(cold('50ms (r|)'));
-      const { call, outcomes } = path(() => lane, scheduler, { onStoreFailure: 'error', timeout: 20 });
+      const { call, outcomes } = decisionPath(() => lane, scheduler, { onStoreFailure: 'error', timeout: 20 });
       call(['k=x'], 10);
       flush();
       expect(outcomes).toEqual(['21: store_timeout']);
@@ -174,7 +117,7 @@ describe('a call that waits for the store', () => {
   it('is answered by policy before its caller gives up, in the order of these times; a late count changes nothing', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lane = answering(cold('30ms (r|)'));
-      const { call, outcomes, moved } = path(() => lane, scheduler, { onStoreFailure: 'allow', timeout: 100 });
+      const { call, outcomes, moved } = decisionPath(() => lane, scheduler, { onStoreFailure: 'allow', timeout: 100 });
       call(['k=x'], 20);
       call(['k=y'], 8);
       call(['k=z'], 20);
@@ -189,7 +132,10 @@ describe('a call that waits for the store', () => {
   it('has the counts that have arrived when its time is over', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lanes = { a: answering(cold('5ms (r|)')), b: answering(cold('50ms (r|)')) };
-      const { call, outcomes, moved } = path(named(lanes), scheduler, { onStoreFailure: 'allow', timeout: 100 });
+      const { call, outcomes, moved } = decisionPath(named(lanes), scheduler, {
+        onStoreFailure: 'allow',
+        timeout: 100,
+      });
       call(['k=a', 'none=b'], 20);
       flush();
       expect(moved()['shop.k.within_limit']).toBe(1);
@@ -200,7 +146,7 @@ describe('a call that waits for the store', () => {
   it('is not sent when its caller has been answered while it was gathered', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lane = answering(cold('30ms (r|)'));
-      const { call, outcomes } = path(() => lane, scheduler, { onStoreFailure: 'deny', timeout: 100 });
+      const { call, outcomes } = decisionPath(() => lane, scheduler, { onStoreFailure: 'deny', timeout: 100 });
       call(['k=x']);
       scheduler.schedule(() => call(['k=y'], 5), 5);
       scheduler.schedule(() => call(['k=z']), 6);
@@ -213,7 +159,7 @@ describe('a call that waits for the store', () => {
   it('has no second outcome when it is cancelled or counted before its time is over', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lane = answering(cold('20ms (r|)'));
-      const { call, outcomes, moved } = path(() => lane, scheduler, { onStoreFailure: 'deny', timeout: 100 });
+      const { call, outcomes, moved } = decisionPath(() => lane, scheduler, { onStoreFailure: 'deny', timeout: 100 });
       call(['k=x'], 30);
       const cancelled = call(['k=y'], 10);
       scheduler.schedule(() => cancelled.cancel('cancelled'), 2);

@@ -1,3 +1,4 @@
+import type { FailurePolicy } from '../rules/rule-config';
 import type { DecisionError } from './decision-error';
 
 /**
@@ -23,8 +24,10 @@ export interface CounterOperation {
    * are added, and the others are only read.
    */
   readonly guard: Guard | undefined;
-  /** `requests_per_unit`; used only with a guard. */
+  /** `requests_per_unit`; stores use it only with a guard. */
   readonly limit: number;
+  /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
+  readonly onStoreFailure?: FailurePolicy | undefined;
 }
 
 /** Groups the operations of one request; compared by identity. */

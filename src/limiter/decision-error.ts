@@ -24,18 +24,21 @@ export class DecisionError extends Error {
 
   /** The store cannot count this key; the error says nothing about others. */
   readonly isOfKey: boolean;
+  /** The store has certainly not counted: it was not sent anything, or has rejected it. */
+  readonly isUncounted: boolean;
 
   constructor(
     readonly code: DecisionErrorCode,
     message: string,
-    options?: { cause?: unknown; isOfKey?: boolean },
+    options?: { cause?: unknown; isOfKey?: boolean; isUncounted?: boolean },
   ) {
     super(message, options);
     this.isOfKey = options?.isOfKey ?? false;
+    this.isUncounted = options?.isUncounted ?? false;
   }
 }
 
 /** The store has not answered within the time of a call, a window or a connection. */
-export function timedOut(): DecisionError {
-  return new DecisionError('store_timeout', 'the counter store did not answer in time');
+export function timedOut(options: { readonly isUncounted?: boolean } = {}): DecisionError {
+  return new DecisionError('store_timeout', 'the counter store did not answer in time', options);
 }

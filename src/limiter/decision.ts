@@ -4,6 +4,7 @@ import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { AppliedLimit, LimitOptions } from './applied-limit';
 import { windowStart } from './cache-key';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
+import type { LocalCounts } from './local-counts';
 import type { Offenders } from './offenders';
 import type { OverLimitCache } from './over-limit-cache';
 import type { Descriptor, RateLimitRequest } from './request';
@@ -43,6 +44,8 @@ export interface LimiterOptions extends LimitOptions {
   readonly unmatched?: UnmatchedCalls | undefined;
   /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
   readonly offenders?: Offenders | undefined;
+  /** Counts for the policy `local`; undefined: the store is in this instance, and does not fail */
+  readonly local?: LocalCounts | undefined;
   /** Called with the key of each counter whose hits the store has subtracted: other processes may have it in their local caches */
   readonly onForgotten?: ((cacheKey: string) => void) | undefined;
 }
@@ -126,6 +129,7 @@ export class Decision {
   verdict(): Verdict {
     const { options, globalShadowMode } = this.#context;
     const resolutions = this.#resolutions;
+    if (this.operations.some(hasFailed)) this.#countLocally();
     // Of its final length, so that it does not have to grow.
     const statuses = new Array<DescriptorStatus>(resolutions.length);
     const overall = new OverallCode();
@@ -161,6 +165,11 @@ export class Decision {
     for (const { limited } of this.#resolutions) if (limited !== undefined) countHits(limited);
   }
 
+  #countLocally(): void {
+    const uncounted = this.operations.filter((limited) => hasFailed(limited) && limited.onStoreFailure === 'local');
+    this.#context.options.local?.count(uncounted, this.#nowSeconds);
+  }
+
   #headers(names: ResponseHeaderNames, statuses: readonly DescriptorStatus[]): readonly HeaderValue[] {
     const quotas = this.#resolutions.map((resolution) => isQuota(resolution, this.#context.options));
     const headers = responseHeaders(names, statuses, quotas);
@@ -183,9 +192,9 @@ export class Decision {
   #status(resolution: Resolution, index: number): DescriptorStatus {
     const { limited, rule } = resolution;
     if (limited === undefined) return statusWithoutLimit(resolution);
-    const { applied, failure } = limited;
+    const { applied, failure, onStoreFailure } = limited;
     const isOver = failure === undefined ? this.#judge(limited) : this.#byPolicy(limited);
-    if (isOver && failure === undefined) {
+    if (isOver && (failure === undefined || onStoreFailure === 'local')) {
       const { domain, descriptors } = this.request;
       const { entries } = descriptors[index] as Descriptor;
       this.#context.options.offenders?.add(limited, rule, domain, entries, this.#nowSeconds);
@@ -199,14 +208,15 @@ export class Decision {
   }
 
   /**
-   * Whether the policy answers OVER_LIMIT. That is no decision on a count: it moves no statistics but those of all hits, and the local
-   * cache does not learn of it.
+   * Whether the policy answers OVER_LIMIT. Except with `local`, that is no decision on a count: it moves no statistics but those of all
+   * hits. In any case, the local cache does not learn of it.
    */
   #byPolicy(limited: LimitedDescriptor): boolean {
     const { applied, isNegative, onStoreFailure } = limited;
-    if (!this.#hasFailed) countHits(limited);
     if (onStoreFailure !== 'error' && !this.#policies.includes(onStoreFailure))
       this.#policies = [...this.#policies, onStoreFailure];
+    if (onStoreFailure === 'local') return this.#judge(limited);
+    if (!this.#hasFailed) countHits(limited);
     if (isNegative) this.#forget(limited);
     return !isNegative && (onStoreFailure === 'deny' || applied.requestsPerUnit === 0);
   }
@@ -225,7 +235,8 @@ export class Decision {
       return true;
     }
     const isOver = judge(applied, callHits, limited.after, statistics);
-    if (isOver && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
+    const isKnown = isOver && limited.failure === undefined;
+    if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
       const nowSeconds = this.#nowSeconds;
       const windowEnd = windowStart(nowSeconds, applied.windowSeconds) + applied.windowSeconds;
       this.#context.overLimitCache.add(limited.key, applied.requestsPerUnit, windowEnd, nowSeconds);
@@ -237,6 +248,10 @@ export class Decision {
 function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {
   if (kind === 'denied') return DENIED;
   return kind === 'unlimited' ? UNLIMITED : NO_LIMIT;
+}
+
+function hasFailed({ failure }: LimitedDescriptor): boolean {
+  return failure !== undefined;
 }
 
 function countHits({ isNegative, statistics, callHits }: LimitedDescriptor): void {

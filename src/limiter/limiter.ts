@@ -8,6 +8,7 @@ import { BoundRule } from './bound-rule';
 import { cacheKeyBody, windowStart } from './cache-key';
 import { Decision, type DecisionContext, type LimiterOptions } from './decision';
 import { ExplainedRequest } from './explained-request';
+import type { LocalCounts } from './local-counts';
 import { type Matches, isAnyDecided, isReplaced, matchRequest } from './match-request';
 import { OverLimitCache, TrialCache } from './over-limit-cache';
 import { type Descriptor, type LimitOverride, MAX_MATCHING_STEPS, type RateLimitRequest, hitsOf } from './request';
@@ -79,6 +80,7 @@ export class Limiter {
     const options = {
       ...this.#options,
       limitTried,
+      local: undefined,
       offenders: undefined,
       unmatched: undefined,
       onForgotten: undefined,
@@ -87,9 +89,15 @@ export class Limiter {
     return new ExplainedRequest(trial.begin(request, ruleset, now), options, Math.floor(now / 1000));
   }
 
-  /** Removes a counter that an operator has changed from the local cache. */
+  /** Counts for the policy `local`. */
+  get local(): LocalCounts | undefined {
+    return this.#options.local;
+  }
+
+  /** Removes a counter that an operator has changed from the local cache and from the counts for the policy `local`. */
   forget(cacheKey: string): void {
     this.#context.overLimitCache.remove(cacheKey);
+    this.local?.forget(cacheKey);
   }
 
   /** Whether the local cache has a counter as over this limit. */

@@ -18,6 +18,8 @@ export class LimitedDescriptor implements CounterOperation {
   after = -1;
   /** Why there is no count, if the descriptor is answered by {@link onStoreFailure} instead. */
   failure: DecisionError | undefined = undefined;
+  /** A window for the store has it, so that the store may count it. */
+  isSent = false;
   /** The key is over its limit according to the local cache, so the store is not called. */
   overByLocalCache = false;
 
@@ -96,7 +98,7 @@ export interface DescriptorOutcome {
    * that was sent with the request.
    */
   readonly rule: string | undefined;
-  /** The count after the call; undefined when nothing was counted. */
+  /** The count after the call, with the policy `local` that of this instance; undefined when nothing was counted. */
   readonly count: number | undefined;
   /** The policy that has decided because the store has not counted. */
   readonly policy?: FailurePolicy | undefined;
@@ -112,7 +114,8 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
   const { applied, overByLocalCache, isNegative, after, failure } = limited;
   const common = { rule: rule && applied.path, isShadow: applied.shadowMode };
   if (failure !== undefined) {
-    return { reason: 'store_unavailable', count: undefined, policy: applied.onStoreFailure, ...common };
+    const policy = applied.onStoreFailure;
+    return { reason: 'store_unavailable', count: policy === 'local' ? after : undefined, policy, ...common };
   }
   return {
     reason: overByLocalCache

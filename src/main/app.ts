@@ -1,5 +1,6 @@
-import { type Observable, Subscription, defer, merge, of, take, tap, timer } from 'rxjs';
+import { type Observable, Subscription, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
 import { Limiter } from '../limiter/limiter';
+import { LocalCounts } from '../limiter/local-counts';
 import { Offenders } from '../limiter/offenders';
 import { LocalDecisions } from '../operators/decisions';
 import { type LoadedSettings, readSettings } from '../settings/read-settings';
@@ -18,6 +19,7 @@ import type { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
 import { type CounterStore, countsInMemory } from './counter-store';
 import { decisionTimeout, limiterOptions } from './options';
+import { processCount } from './process';
 import { maskingReader } from '../sources/secret-files';
 import { type ServiceTracing, startTracing } from './tracing';
 
@@ -104,7 +106,8 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const tracing = await startTracing(app, log);
   const showsValues = settings.decisionLog !== 'off' || log.isDebug;
   const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues) : undefined;
-  const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched, onForgotten }, statistics);
+  const local = localCounts(app, store);
+  const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched, local, onForgotten }, statistics);
   const streams = service(
     {
       rules$,
@@ -130,6 +133,17 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   );
   streams.readiness.storeNote = storeNote(app);
   return { ...streams, limiter, store, offenders, tracing, decisionLog };
+}
+
+/** What counts for the policy `local`. Each worker counts by itself, and is one of those that share what is left of a limit. */
+function localCounts({ settings, statistics }: App, { counters }: CounterStore): LocalCounts | undefined {
+  if (countsInMemory(settings)) return undefined;
+  return new LocalCounts({
+    share: settings.storeFailureLocalShare * processCount(settings.workers),
+    reconciles: settings.storeFailureReconcile,
+    serverOf: (operation) => counters.laneOf(operation),
+    dropped: statistics.counter('ratelimit.store.dropped_hits'),
+  });
 }
 
 /** Milliseconds that the start waits for a store without which calls are answered by policy. */
@@ -190,10 +204,15 @@ function offendersOf({ settings: { offendersSize, offendersWindow } }: App): Off
 }
 
 /** How the decisions of a process end when its servers take no more calls: those in flight first, then what carries them. */
-export function endOfDecisions(path: DecisionPath): readonly DrainStep[] {
+export function endOfDecisions({ log }: App, path: DecisionPath): readonly DrainStep[] {
   const completed$ = defer(() => {
     path.complete();
-    return path.windows$;
+    return path.windows$.pipe(
+      finalize(() => {
+        const hits = path.limiter.local?.unsentHits ?? 0;
+        if (hits > 0) log.warn('hits could not be added to the counter store, which does not answer', { hits });
+      }),
+    );
   });
   return [
     { name: 'pipeline windows', run: () => completed$ },

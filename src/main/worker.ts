@@ -189,7 +189,7 @@ interface Ended {
 }
 
 /** As in a single process; between its calls and what reports about them, the worker waits for the others. */
-function drainOf({ log }: App, path: DecisionPath, { link, reporter, servers }: Ended): Observable<DrainOutcome> {
+function drainOf(app: App, path: DecisionPath, { link, reporter, servers }: Ended): Observable<DrainOutcome> {
   const finish$ = defer(() => {
     link.report({ kind: 'drained' });
     return link.orders('finish').pipe(take(1));
@@ -197,7 +197,7 @@ function drainOf({ log }: App, path: DecisionPath, { link, reporter, servers }: 
   return drain({
     steps: [
       { name: 'gRPC calls', run: () => defer(async () => servers()?.grpc.drain(DRAIN_DEADLINE)) },
-      ...endOfDecisions(path),
+      ...endOfDecisions(app, path),
       { name: 'other workers', run: () => finish$ },
       { name: 'HTTP requests', run: () => defer(async () => servers()?.http.close()) },
       { name: 'statistics', run: () => defer(() => reporter.report()) },
@@ -209,6 +209,6 @@ function drainOf({ log }: App, path: DecisionPath, { link, reporter, servers }: 
     signal$: NEVER,
     deadline: DRAIN_DEADLINE,
     scheduler: asyncScheduler,
-    onFailure: (step, error) => logFailedStep(log, step, error),
+    onFailure: (step, error) => logFailedStep(app.log, step, error),
   });
 }

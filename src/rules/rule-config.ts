@@ -39,8 +39,11 @@ export interface RuleConfig {
   readonly descriptors: readonly RuleConfig[];
 }
 
-/** How calls are answered that the store does not count: they fail, or are within their limits, or over them. */
-export const FAILURE_POLICIES = ['error', 'allow', 'deny'] as const;
+/**
+ * How calls are answered that the store does not count: they fail, or are within their limits, or over them, or are counted in this
+ * instance.
+ */
+export const FAILURE_POLICIES = ['error', 'allow', 'deny', 'local'] as const;
 export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
 /** Those that answer instead. */
 export type AnsweringPolicy = Exclude<FailurePolicy, 'error'>;

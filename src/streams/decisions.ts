@@ -1,6 +1,6 @@
-import { type Observable, type SchedulerLike, catchError, identity, map, of, tap, throwError, timeout } from 'rxjs';
+import { type Observable, type SchedulerLike, catchError, concatMap, endWith, identity, map, of, tap } from 'rxjs';
 import type { Decision } from '../limiter/decision';
-import { DecisionError, timedOut } from '../limiter/decision-error';
+import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Ruleset } from '../rules/ruleset';
@@ -13,6 +13,7 @@ import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
 import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
+import { reconciliation, within } from './reconciliation';
 import { tracedTrip } from './traced-trip';
 import { Window } from './window';
 
@@ -61,10 +62,14 @@ export function decisions(options: DecisionsOptions): Decisions {
   const outcomeCounters = {
     storeErrors: statistics.counter(STORE_ERRORS),
     serviceErrors: statistics.counter(SERVICE_ERRORS),
-    byPolicy: { allow: answersBy('allow'), deny: answersBy('deny') },
+    byPolicy: { allow: answersBy('allow'), deny: answersBy('deny'), local: answersBy('local') },
   };
   const outcomes = new Outcomes(outcomeCounters, options);
-  const lanes = new Lanes({ scheduler, send: sendToStore(options, outcomes), limit, breaker });
+  const lanes = new Lanes({
+    ...{ scheduler, limit, breaker },
+    send: sendToStore(options, outcomes),
+    onRetired: (lane) => limiter.local?.leave(lane),
+  });
   const expiries = limit === undefined ? undefined : new Expiries(scheduler);
   // Trips to the store are traced by window.
   const countNow = tracer === undefined ? counters.countNow : undefined;
@@ -114,25 +119,37 @@ export function decisions(options: DecisionsOptions): Decisions {
 const ANSWERED: PendingDecision = { cancel: () => undefined };
 
 /** Sends the calls of a closed window to their lane as one batch. */
-function sendToStore({ statistics, scheduler, tracer }: DecisionsOptions, outcomes: Outcomes): LanesOptions['send'] {
+function sendToStore(
+  { limiter, statistics, scheduler, tracer }: DecisionsOptions,
+  outcomes: Outcomes,
+): LanesOptions['send'] {
   const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
   let lastBatch = 0;
   statistics.gauge('ratelimit.pipeline.window_size', () => lastBatch);
 
-  return (lane) => (calls, limit) => {
-    const window = new Window(calls);
-    lastBatch = window.batch.length;
-    mergedHits.add(window.mergedHits);
-    if (window.batch.length === 0) return of(window);
-    return lane.apply(window.batch).pipe(
-      limit === undefined ? identity : timeout({ first: limit, scheduler, with: () => throwError(timedOut) }),
-      tracer === undefined ? identity : tracedTrip(tracer, window, calls),
-      tap((counts) => window.settle(counts)),
-      catchError((error: unknown) => {
-        window.fail(outcomes.errorOf(error));
-        return of(window);
-      }),
-      map(() => window),
-    );
+  const { local } = limiter;
+
+  return (lane) => {
+    const addUnsent = local && reconciliation(lane, local, scheduler);
+    return (calls, limit) => {
+      const window = new Window(calls);
+      lastBatch = window.batch.length;
+      mergedHits.add(window.mergedHits);
+      if (window.batch.length === 0) return of(window);
+      return lane.apply(window.batch).pipe(
+        within(limit, scheduler),
+        tracer === undefined ? identity : tracedTrip(tracer, window, calls),
+        tap((counts) => window.settle(local?.saw(window.batch, counts, scheduler.now()) ?? counts)),
+        catchError((error: unknown) => {
+          window.fail(outcomes.errorOf(error));
+          return of(window);
+        }),
+        map(() => window),
+        // The window of a probe ends when these are added, so that calls are sent again after them.
+        addUnsent === undefined
+          ? identity
+          : concatMap(() => (window.outcome === 'ok' ? addUnsent(limit).pipe(endWith(window)) : of(window))),
+      );
+    };
   };
 }

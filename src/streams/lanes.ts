@@ -24,6 +24,8 @@ export interface LanesOptions {
   readonly limit?: number | undefined;
   /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
   readonly breaker?: LaneBreaker | undefined;
+  /** Called with a lane whose server has left the store. */
+  readonly onRetired?: (lane: CounterLane) => void;
 }
 
 export interface LaneBreaker {
@@ -120,6 +122,7 @@ export class Lanes {
   #retire(lane: CounterLane): void {
     this.#open.delete(lane);
     this.#retired.add(lane);
+    this.#options.onRetired?.(lane);
   }
 
   #completeWhenIdle(): void {
@@ -135,6 +138,8 @@ const NOT_SENT = new DecisionError(
 /** Fails the calls of a window for which the lane had no free connection. */
 function failPoolEmpty(calls: readonly WindowCall[]): Observable<Window> {
   const window = new Window(calls);
-  window.fail(new DecisionError('store_pool_empty', 'every connection to the counter store was busy'));
+  window.fail(
+    new DecisionError('store_pool_empty', 'every connection to the counter store was busy', { isUncounted: true }),
+  );
   return of(window);
 }

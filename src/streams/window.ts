@@ -15,8 +15,8 @@ const LONGEST_MERGED_KEY = 4096;
 export interface WindowOperation extends CountedOperation {
   hits: number;
   guard: Guard | undefined;
-  /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
-  readonly onStoreFailure?: FailurePolicy | undefined;
+  /** It is in a window for the store. */
+  isSent?: boolean;
   /** Why there is no count. */
   failure?: DecisionError | undefined;
 }
@@ -46,12 +46,14 @@ class Merged implements CounterOperation {
   windowSeconds: number;
   readonly limit: number;
   readonly guard: Guard | undefined = undefined;
+  readonly onStoreFailure: FailurePolicy | undefined;
 
-  constructor({ key, hits, windowSeconds, limit }: CounterOperation) {
+  constructor({ key, hits, windowSeconds, limit, onStoreFailure }: CounterOperation) {
     this.key = key;
     this.hits = hits;
     this.windowSeconds = windowSeconds;
     this.limit = limit;
+    this.onStoreFailure = onStoreFailure;
   }
 }
 
@@ -120,6 +122,7 @@ export class Window implements EndedWindow {
     const open = new Map<string, number>();
     for (const { operations } of this.#calls) {
       for (const operation of operations) {
+        operation.isSent = true;
         const index = isMergeable(operation) ? open.get(operation.key) : undefined;
         const upTo = index === undefined ? undefined : this.#join(index, operation);
         if (index !== undefined && upTo !== undefined) {

@@ -1,4 +1,5 @@
 import { status } from '@grpc/grpc-js';
+import { RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { requestMessage } from '../support/clients/grpc-client';
 import { callByHand } from '../support/clients/call-by-hand';
@@ -11,6 +12,7 @@ descriptors:
   - {key: user, rate_limit: {unit: day, requests_per_unit: 10}}
   - {key: login, on_store_failure: deny, rate_limit: {unit: day, requests_per_unit: 10}}
   - {key: strict, on_store_failure: error, rate_limit: {unit: day, requests_per_unit: 10}}
+  - {key: counted, on_store_failure: local, rate_limit: {unit: day, requests_per_unit: 10}}
   - {key: banned, rate_limit: {unit: day, requests_per_unit: 0}}
 `;
 const [OK, OVER_LIMIT] = [1, 2];
@@ -39,10 +41,8 @@ describe('a service with policies for failures of the store', () => {
   it('answers by them while Redis is down or hangs, before the deadlines of callers, says so, and drains at once', async () => {
     await using server = await RedisProcess.start();
     // No caller waits for the store as long as the default of KVSTORE_TIMEOUT.
-    await using shop = await Shop.start(
-      { env: { ...ENV, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address } },
-      RULES,
-    );
+    const store = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, STORE_DECISION_TIMEOUT: '1s' };
+    await using shop = await Shop.start({ env: { ...ENV, ...store } }, RULES);
     const { weir } = shop;
     async function storeCheck(): Promise<string | undefined> {
       return /\[.\]store .*/.exec(await (await weir.http('/readyz?verbose')).text())?.[0];
@@ -65,9 +65,10 @@ describe('a service with policies for failures of the store', () => {
     expect(await storeCheck()).toBe('[+]store not checked');
 
     server.signal('SIGSTOP');
-    // The decision timeout, 100 ms, is longer.
+    // The decision timeout is longer.
     const message = requestMessage('shop', ['user=x']);
-    expect(await callByHand(weir.grpcAddress, SHOULD_RATE_LIMIT, message, { 'grpc-timeout': '60m' })).toBe(status.OK);
+    expect(await callByHand(weir.grpcAddress, SHOULD_RATE_LIMIT, message, { 'grpc-timeout': '900m' })).toBe(status.OK);
+    await Promise.all(Array.from({ length: 20 }, () => shop.hit()));
     expect(await answers(shop)).toEqual(DEGRADED);
     expect((await shop.json('x')).status).toBe(200);
     const byPolicy = (await weir.statistics()).get('ratelimit.store.answers_by_policy.__policy=allow');
@@ -88,16 +89,82 @@ describe('a service with policies for failures of the store', () => {
     await shop.weir.until('the store to be used', async () => (await answers(shop)).header === undefined);
   });
 
-  it('answers by them while memcached is down', async () => {
+  it('answers by them while memcached is down, and adds what was counted meanwhile', async () => {
     await using server = await MemcachedProcess.start();
     await using shop = await Shop.start(
       { env: { ...ENV, BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: server.address } },
       RULES,
     );
+    async function remaining(descriptor: string, hits: number): Promise<number | undefined> {
+      return (await shop.client.shouldRateLimit('shop', [descriptor], hits)).statuses[0]?.limitRemaining;
+    }
     expect((await answers(shop)).codes).toEqual({ user: OK, login: OK, banned: OVER_LIMIT });
+    expect(await remaining('counted=x', 4)).toBe(6);
     await server.crash();
     expect(await answers(shop)).toEqual(DEGRADED);
+    expect(await remaining('counted=x', 3)).toBe(3);
+    await shop.weir.line(/"reason":"store_unavailable","rule":"shop.counted","policy":"local",.*"count":7/);
     await server.run();
     await shop.weir.until('the store to be used', async () => (await answers(shop)).header === undefined);
+    // It has lost its counts.
+    expect(await remaining('counted=x', 1)).toBe(6);
+  });
+});
+
+describe('two services that share limits of 100 while their store is away', () => {
+  const RULES_OF_100 = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 100}}]\n';
+  const LIMIT = 100;
+  const ENV = {
+    STORE_FAILURE_POLICY: 'local',
+    STORE_FAILURE_LOCAL_SHARE: '2',
+    LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
+  };
+
+  /** So many calls, one after the other; returns how many have passed. */
+  async function passed(shop: Shop, calls: number, user = 'x'): Promise<number> {
+    let count = 0;
+    for (let call = 0; call < calls; call += 1) {
+      const { overallCode } = await shop.client.shouldRateLimit('shop', [`user=${user}`]);
+      if (overallCode === RateLimitResponse_Code.OK) count += 1;
+    }
+    return count;
+  }
+  /** Waits until a service counts without the store, or with it again. Its calls for another user end what is in flight, and add hits. */
+  function counts(shop: Shop, where: 'locally' | 'in the store'): Promise<unknown> {
+    return shop.weir.until(`the service to count ${where}`, async () => {
+      const { responseHeadersToAdd: headers } = await shop.client.shouldRateLimit('shop', ['user=other']);
+      const open = [...(await shop.weir.statistics())].some(
+        ([name, value]) => name.includes('breaker_open') && value > 0,
+      );
+      return headers.some(({ value }) => value === 'local') === (where === 'locally') && open === (where === 'locally');
+    });
+  }
+
+  it.each<{ what: string; isStopped: boolean; offered: number; total: number; stored: number }>([
+    // One above the limit, because the rest is divided by two and rounded up. Hits over the limit are added as well.
+    { what: 'hangs', isStopped: true, offered: 100, total: 101, stored: 441 },
+    { what: 'loses its counts', isStopped: false, offered: 100, total: 101, stored: 400 },
+    // What they have not used up is there again.
+    { what: 'loses its counts early', isStopped: false, offered: 20, total: 141, stored: 240 },
+  ])('let pass what is left of a limit when it $what, and add each hit once', async (row) => {
+    const { isStopped, offered, total, stored } = row;
+    await using server = await RedisProcess.start();
+    const env = { ...ENV, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address };
+    await using one = await Shop.start({ env }, RULES_OF_100);
+    await using other = await Shop.start({ env }, RULES_OF_100);
+    let sum = (await passed(one, 20)) + (await passed(other, 20)) + (await passed(one, 1));
+    if (isStopped) server.signal('SIGSTOP');
+    else await server.crash();
+    for (const shop of [one, other]) {
+      await counts(shop, 'locally');
+      sum += await passed(shop, offered);
+    }
+    if (isStopped) server.signal('SIGCONT');
+    else await server.run();
+    for (const shop of [one, other]) await counts(shop, 'in the store');
+    for (const shop of [one, other]) sum += await passed(shop, LIMIT);
+    expect(sum).toBe(total);
+    const [key = ''] = await server.control.keys('shop_user_x_*');
+    expect(await server.control.get(key)).toBe(String(stored));
   });
 });

@@ -10,10 +10,11 @@ import { derived, group, noDefault, setting } from './setting';
 const LONGEST_JITTER = 2_147_483_647;
 /** What a map of V8 can hold. */
 const MOST_KEYS = 2 ** 24;
+const MOST_INSTANCES = 1_000_000;
 /** Less would hold too few counters to limit anything, and is probably meant in another unit. In bytes. */
 const SMALLEST_MEMORY = 1_048_576;
 
-const IN_TIME = '100 ms with STORE_FAILURE_POLICY=allow or deny, otherwise that of the store';
+const IN_TIME = '100 ms with a STORE_FAILURE_POLICY other than error, otherwise that of the store';
 const A_QUARTER = 'a quarter of the memory that the process may use';
 
 const IN_MEMORY = is('BACKEND_TYPE', 'memory');
@@ -47,9 +48,13 @@ export const counterSettings = group({
       Counters in a shared store expire after their window plus a random delay below this many seconds.`,
     setting('KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION', boolean, false, SHARED)`
       Reports the service as unhealthy while it has no connection to a store that it shares.`,
-    setting('STORE_FAILURE_POLICY', choice({ error: [], allow: [], deny: [] }), 'error', SHARED)`
-      What calls are answered that the store cannot count: an error, or as within or over their limits. Of memcached,
-      counters count as 0 unless it is set.`,
+    setting('STORE_FAILURE_POLICY', choice({ error: [], allow: [], deny: [], local: [] }), 'error', SHARED)`
+      What calls are answered that the store cannot count: an error, as within or over their limits, or by counts of
+      this instance. Of memcached, counters count as 0 unless it is set.`,
+    setting('STORE_FAILURE_LOCAL_SHARE', wholeNumber({ min: 1, max: MOST_INSTANCES }), 1, SHARED)`
+      By how many instances what is left of a limit is divided where calls are answered by their own counts (local).`,
+    setting('STORE_FAILURE_RECONCILE', boolean, true, SHARED)`
+      Adds the hits that were counted by the instance and not sent to the store when it answers again.`,
     setting('STORE_DECISION_TIMEOUT', interval, noDefault(IN_TIME), SHARED)`
       How long a call waits for the store before it is answered by STORE_FAILURE_POLICY.`,
     setting('STORE_BREAKER_FAILURES', count, 5, is('BACKEND_TYPE', 'kvstore'))`

@@ -47,7 +47,7 @@ export const PROBLEMS = {
   'window-too-long': error(),
   'missing-requests-per-unit': error(),
   'invalid-requests-per-unit': error(),
-  'invalid-failure-policy': error('The policies are error, allow and deny.'),
+  'invalid-failure-policy': error('The policies are error, allow, deny and local.'),
   'empty-replaces': error('Write `- name: <name of the rule to replace>`.'),
   'replaces-itself': error('Name another rule here, or give this rule another name.'),
   'share-threshold-without-wildcard': error('Write a `value` with a `*`, or remove share_threshold.'),

@@ -103,12 +103,12 @@ export class Pool {
     try {
       const own = (connection = this.#takeIdle() ?? (await this.#wait(deadline)));
       // Granted while overdue replies were read, the connection would be cut right after the window was sent.
-      if (deadline.hasPassed) throw timedOut();
+      if (deadline.hasPassed) throw timedOut({ isUncounted: true });
       unwatch = deadline.watch(() => own.cut(timedOut()));
       return await run(own);
     } catch (error) {
       if (!isReply(error) && !(error instanceof DecisionError)) connection?.cut(error as Error);
-      throw deadline.hasPassed ? timedOut() : storeError(error);
+      throw deadline.hasPassed && !(error instanceof DecisionError) ? timedOut() : storeError(error);
     } finally {
       unwatch?.();
       if (connection !== undefined && this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
@@ -142,7 +142,7 @@ export class Pool {
       if (this.#lastFailure !== undefined) return this.#failWaiting();
       deadline.watch(() => {
         this.#waiting.delete(waiting);
-        reject(timedOut());
+        reject(timedOut({ isUncounted: true }));
       });
       // When it cannot be opened, the window waits for another one.
       if (mayExceed && this.#inFlight > size) this.#open();

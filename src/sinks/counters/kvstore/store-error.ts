@@ -1,4 +1,4 @@
-import { type DecisionErrorCode, DecisionError } from '../../../limiter/decision-error';
+import { DecisionError } from '../../../limiter/decision-error';
 
 /** Messages for callers, by the error code of the server. */
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -44,19 +44,24 @@ export function replyCode(error: unknown): string {
 /** The error of a call whose step in the store failed. It contains neither credentials nor keys. */
 export function storeError(error: unknown): DecisionError {
   if (error instanceof DecisionError) return error;
-  if (!isReply(error)) return failure('store_failed', 'the connection to the counter store was lost', error);
+  if (!isReply(error)) {
+    const cause = error instanceof Error ? withoutCommand(error) : undefined;
+    return new DecisionError('store_failed', 'the connection to the counter store was lost', { cause });
+  }
   return new DecisionError('store_failed', messageFor(error), {
     cause: withoutCommand(error),
     isOfKey: KEY_ERRORS.has(replyCode(error)),
+    isUncounted: true,
   });
 }
 
 export function noConnection(reason: Error | undefined): DecisionError {
-  return failure('store_failed', 'there is no connection to the counter store', reason);
+  const cause = reason && withoutCommand(reason);
+  return new DecisionError('store_failed', 'there is no connection to the counter store', { cause, isUncounted: true });
 }
 
 export function slotUnassigned(): DecisionError {
-  return new DecisionError('store_failed', 'no cluster node holds the slot of a counter');
+  return new DecisionError('store_failed', 'no cluster node holds the slot of a counter', { isUncounted: true });
 }
 
 export function notAnInteger(): DecisionError {
@@ -76,8 +81,4 @@ function messageFor(error: Error): string {
   if (known !== undefined) return known;
   if (/not an integer/.test(error.message)) return NOT_AN_INTEGER;
   return `the counter store replied with the error ${code}`;
-}
-
-function failure(code: DecisionErrorCode, message: string, cause: unknown): DecisionError {
-  return new DecisionError(code, message, cause instanceof Error ? { cause: withoutCommand(cause) } : {});
 }

@@ -4,7 +4,7 @@ import { windowStart } from '../../../limiter/cache-key';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CountedOperation, CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
 import { tableKey } from '../../../text/table-key';
-import { ExpiringCounts, type ExpiringCountsOptions } from './expiring-counts';
+import { ExpiringCounts, type ExpiringCountsOptions } from '../../../limiter/expiring-counts';
 
 export interface MemoryCountersOptions extends ExpiringCountsOptions {
   /** How long a pipeline window gathers, in milliseconds. */
@@ -85,10 +85,8 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   setCounter(counter: CounterKey, count: number): Promise<StoredCounter> {
-    const key = tableKey(counter.key);
     const before = this.#stored(counter);
-    this.#counts.subtract(key, before.count);
-    this.#counts.add(key, count, this.#now(), counter.windowSeconds);
+    this.#counts.set(tableKey(counter.key), count, this.#now(), counter.windowSeconds);
     return Promise.resolve(before);
   }
 

@@ -77,7 +77,9 @@ export class Node implements CounterLane {
     this.#context = context;
     this.#connection = new Connection({ ...context, server: parseServer(name) });
     this.#away = new ConditionLog(context.log, {
-      begins: 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does',
+      begins: context.countsAsZero
+        ? 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does'
+        : 'a memcached server does not answer; its calls are answered by policy until it does',
       ends: 'a memcached server answers again',
       fields: { server: name },
     });
@@ -205,8 +207,10 @@ export class Node implements CounterLane {
   }
 }
 
+/** Nothing was written: it did not answer when it was read. */
 function doesNotAnswer(cause?: unknown): DecisionError {
-  return new DecisionError('store_failed', 'the memcached server of the counter does not answer', { cause });
+  const message = 'the memcached server of the counter does not answer';
+  return new DecisionError('store_failed', message, { cause, isUncounted: true });
 }
 
 /** The commands that are left, because a key was absent or was not. */

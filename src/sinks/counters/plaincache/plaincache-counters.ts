@@ -141,7 +141,10 @@ const NO_NODES: CounterLane = {
   pipeline: { span: 0, windowsInFlight: 1, whenFull: undefined },
   instance: { lanesAtOnce: 1 },
   retired$: NEVER,
-  apply: () => throwError(() => new DecisionError('store_failed', 'the memcached servers are not known yet')),
+  apply: () => {
+    const message = 'the memcached servers are not known yet';
+    return throwError(() => new DecisionError('store_failed', message, { isUncounted: true }));
+  },
 };
 
 /** Whether any of the nodes answers, while it is subscribed to. */

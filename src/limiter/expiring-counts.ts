@@ -1,7 +1,7 @@
-import { windowStart } from '../../../limiter/cache-key';
-import { LARGEST_COUNT } from '../../../limiter/counter-operation';
-import { ownText, textBytes } from '../../../text/table-key';
-import { WideMap } from '../../../text/wide-map';
+import { windowStart } from './cache-key';
+import { LARGEST_COUNT } from './counter-operation';
+import { ownText, textBytes } from '../text/table-key';
+import { WideMap } from '../text/wide-map';
 
 /** The memory of a key in addition to its characters, at most. With 10,000 to 1,200,000 keys, 52 to 65 bytes were measured. */
 export const KEY_OVERHEAD_BYTES = 128;
@@ -91,6 +91,13 @@ export class ExpiringCounts {
     const count = Math.max(0, (counts.get(key) as number) - amount);
     counts.set(key, count);
     return count;
+  }
+
+  /** Replaces the count of a key, which is created when it is absent, as by {@link add}; 0 creates none. */
+  // oxlint-disable-next-line max-params -- as add
+  set(key: string, count: number, now: number, windowSeconds: number): void {
+    this.subtract(key, LARGEST_COUNT);
+    if (count > 0) this.add(key, count, now, windowSeconds);
   }
 
   remove(key: string): void {

@@ -1,0 +1,76 @@
+import type { TestScheduler } from 'rxjs/testing';
+import type { LimiterOptions } from '../../src/limiter/decision';
+import { Limiter } from '../../src/limiter/limiter';
+import { LocalCounts } from '../../src/limiter/local-counts';
+import type { Descriptor } from '../../src/limiter/request';
+import { CODE_NAMES } from '../../src/limiter/verdict';
+import type { FailurePolicy } from '../../src/rules/rule-config';
+import { Statistics } from '../../src/statistics/statistics';
+import { decisions } from '../../src/streams/decisions';
+import { request } from '../../test/support/data/requests';
+import { limit, rulesetOf } from '../../test/support/data/rules';
+import { DEFAULT_OPTIONS } from '../../test/support/data/service';
+import { type ScriptedLane, storeOf } from './scripted-lanes';
+
+const ruleset = rulesetOf(
+  'shop',
+  { key: 'k', rateLimit: limit(10, 'MINUTE') },
+  { key: 's', rateLimit: limit(10, 'SECOND') },
+  { key: 'none', rateLimit: limit(0, 'MINUTE') },
+  { key: 'shadow', shadowMode: true, rateLimit: limit(10, 'MINUTE') },
+);
+
+interface Options extends Partial<LimiterOptions> {
+  readonly onStoreFailure: FailurePolicy;
+  /** STORE_DECISION_TIMEOUT */
+  readonly timeout?: number;
+  /** STORE_FAILURE_LOCAL_SHARE */
+  readonly share?: number;
+  /** STORE_FAILURE_RECONCILE */
+  readonly reconciles?: boolean;
+  /** STORE_BREAKER_FAILURES */
+  readonly failures?: number;
+}
+
+/** A decision path whose outcomes are written as `time: code remaining …`, or the code of the error. */
+export function decisionPath(
+  laneOf: (key: string) => ScriptedLane,
+  scheduler: TestScheduler,
+  { timeout, share = 1, reconciles = true, failures = 0, ...more }: Options,
+) {
+  const statistics = new Statistics(10);
+  const counters = storeOf(({ key }) => laneOf(key.split('_')[2] ?? ''));
+  const dropped = statistics.counter('ratelimit.store.dropped_hits');
+  const local = new LocalCounts({ share, reconciles, serverOf: (operation) => counters.laneOf(operation), dropped });
+  const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, ...more }, statistics);
+  const ignored = { changed: () => undefined, faultBegan: () => undefined, faultEnded: () => undefined };
+  const { decide, windows$ } = decisions({
+    ...{ limiter, counters, statistics, scheduler, timeout },
+    ruleset: () => ruleset,
+    breaker: { failures, observe: () => ignored },
+    onInternalError: (error) => {
+      throw error;
+    },
+  });
+  windows$.subscribe();
+  const outcomes: string[] = [];
+  const headers: string[] = [];
+  /** @param timeToAnswer in milliseconds */
+  function call(descriptors: readonly (string | Descriptor)[], timeToAnswer?: number) {
+    return decide(request('shop', descriptors), {
+      timeToAnswer,
+      verdict: ({ overallCode, statuses, responseHeaders }) => {
+        const left = statuses.map(({ limitRemaining }) => limitRemaining);
+        outcomes.push(`${scheduler.now()}: ${[CODE_NAMES[overallCode], ...left].join(' ')}`);
+        headers.push(...responseHeaders.map(({ key, value }) => `${key}: ${value}`));
+      },
+      error: ({ code }) => outcomes.push(`${scheduler.now()}: ${code}`),
+    });
+  }
+  /** The statistics that are not 0, without the beginnings of their names. */
+  function moved() {
+    const moving = [...statistics.entries()].filter(([name, value]) => value > 0 && !name.includes('pipeline'));
+    return Object.fromEntries(moving.map(([name, value]) => [name.replace(/.*?rate_limit\.|ratelimit\./, ''), value]));
+  }
+  return { call, limiter, outcomes, headers, moved };
+}

@@ -1,0 +1,214 @@
+import type { Counter } from '../statistics/counter';
+import { ownText, tableKey, textBytes } from '../text/table-key';
+import { windowStart } from './cache-key';
+import { type Count, type CounterOperation, LARGEST_COUNT, guardedHits } from './counter-operation';
+import { DecisionError } from './decision-error';
+import { ExpiringCounts, KEY_OVERHEAD_BYTES } from './expiring-counts';
+import type { LimitedDescriptor } from './resolution';
+
+/** The estimated memory of the counts, and again of the hits to be added later, in bytes: some 45,000 keys each. */
+const MAX_BYTES = 8 * 2 ** 20;
+/** Counts up to this part of their limit are not kept, so that keys which are used once take no room. */
+const KEPT_ABOVE = 1 / 8;
+/** Most keys that are added to the store at a time. */
+const KEYS_PER_BATCH = 256;
+/** Seconds that ended windows are kept, for requests that have waited for the store; and by which the clock may go back unnoticed. */
+const [GRACE, TOLERANCE] = [2, 60];
+
+export interface LocalCountsOptions {
+  /** How many instances share what is left of each limit: STORE_FAILURE_LOCAL_SHARE, of each worker. */
+  readonly share: number;
+  /** STORE_FAILURE_RECONCILE: whether hits that were not sent to the store are added to it later */
+  readonly reconciles: boolean;
+  /** The server of the store that counts an operation at present. */
+  readonly serverOf: (operation: CounterOperation) => object;
+  /** Counts hits that are not added although they should be: there is no room for their key, or it is not known whether they were. */
+  readonly dropped: Counter;
+}
+
+/** Hits of a key that were not sent to the store, as one operation. */
+export interface UnsentHits extends CounterOperation {
+  hits: number;
+  /** When the window of the key ends, in Unix seconds. */
+  readonly end: number;
+}
+
+/**
+ * Counts for the policy `local`, which stands in for a store that does not count: the last counts of the store, and the hits since. Each hit
+ * of this instance counts `share` times, for those that the other instances let pass, so that all together let pass what is left of the
+ * limit: the share of it, rounded up. Hits that were not sent to the store are kept until they can be added to it.
+ */
+export class LocalCounts {
+  readonly #options: LocalCountsOptions;
+  readonly #counts = new ExpiringCounts({ maxKeys: Infinity, maxBytes: MAX_BYTES });
+  /** By server and {@link tableKey}. */
+  readonly #unsent = new Map<object, Map<string, UnsentHits>>();
+  #unsentBytes = 0;
+  /** When ended windows were removed, in Unix seconds. */
+  #swept = 0;
+
+  constructor(options: LocalCountsOptions) {
+    this.#options = options;
+  }
+
+  /** Takes over what the store has counted. Returns the counts with the hits that are still to be added to them. */
+  saw(batch: readonly CounterOperation[], counts: readonly Count[], now: number): readonly Count[] {
+    let corrected: Count[] | undefined;
+    for (let index = 0; index < counts.length; index += 1) {
+      const operation = batch[index] as CounterOperation;
+      const stored = counts[index] as Count;
+      if (operation.onStoreFailure !== 'local' || typeof stored !== 'number') continue;
+      this.#sweep(Math.floor(now / 1000));
+      const unsent = this.#unsentBytes === 0 ? 0 : (this.#unsentOf(operation)?.hits ?? 0);
+      const known = tableKey(operation.key);
+      if (stored > operation.limit * KEPT_ABOVE || this.#counts.get(known) > 0) {
+        const count = Math.max(0, stored + this.#options.share * unsent);
+        this.#counts.set(known, count, now, operation.windowSeconds);
+      }
+      if (unsent !== 0) (corrected ??= [...counts])[index] = Math.min(LARGEST_COUNT, Math.max(0, stored + unsent));
+    }
+    return corrected ?? counts;
+  }
+
+  /**
+   * Counts operations of a call that the store has not counted, each into its `after`.
+   *
+   * @param nowSeconds the time of their request
+   */
+  count(operations: readonly LimitedDescriptor[], nowSeconds: number): void {
+    this.#sweep(nowSeconds);
+    if (operations.some(({ guard }) => guard !== undefined)) {
+      const hits = guardedHits(operations, (key) => this.#counts.get(tableKey(key)));
+      operations.forEach((operation, index) => (operation.hits = hits[index] as number));
+    }
+    for (const operation of operations) {
+      operation.after = this.#after(operation, nowSeconds);
+      if (!this.#options.reconciles || operation.hits === 0 || !isUnsent(operation)) continue;
+      this.#keep(operation, windowStart(nowSeconds, operation.windowSeconds) + operation.windowSeconds);
+    }
+  }
+
+  /** Removes a count that an operator has changed in the store. */
+  forget(cacheKey: string): void {
+    this.#counts.remove(tableKey(cacheKey));
+  }
+
+  /** Takes some of the hits that are to be added to a server; empty: there are none. */
+  take(server: object, nowSeconds: number): readonly UnsentHits[] {
+    this.#sweep(nowSeconds);
+    const taken: UnsentHits[] = [];
+    for (const [known, unsent] of this.#unsent.get(server) ?? []) {
+      if (taken.length === KEYS_PER_BATCH) break;
+      this.#remove(server, known);
+      if (unsent.hits !== 0) taken.push(unsent);
+    }
+    return taken;
+  }
+
+  /**
+   * Those that were taken have been sent. The ones that were certainly not counted are kept; those of which it is not known are not, because
+   * no hit may be counted twice.
+   *
+   * @param results the counts of the store, or its errors
+   * @returns whether none of them has to be sent again
+   */
+  sent(taken: readonly UnsentHits[], results: readonly Count[], now: number): boolean {
+    let areDone = true;
+    for (const [index, unsent] of taken.entries()) {
+      const result = results[index];
+      if (!(result instanceof DecisionError)) continue;
+      if (isUncounted(result)) {
+        areDone = false;
+        this.#keep(unsent, unsent.end);
+      } else this.#drop(unsent);
+    }
+    this.saw(taken, results, now);
+    return areDone;
+  }
+
+  /** A server is no longer used: what is to be added to it is added to those that have its keys now. */
+  leave(server: object): void {
+    const unsent = [...(this.#unsent.get(server) ?? [])];
+    for (const [known] of unsent) this.#remove(server, known);
+    for (const [, each] of unsent) this.#keep(each, each.end);
+  }
+
+  /** How many hits are to be added. */
+  get unsentHits(): number {
+    let hits = 0;
+    for (const ofServer of this.#unsent.values()) for (const unsent of ofServer.values()) hits += Math.abs(unsent.hits);
+    return hits;
+  }
+
+  /**
+   * The count to compare with the limit. The hits of the others are those that they let pass before this one, so that the first hit after
+   * the last count of the store is just one more.
+   */
+  #after({ key, hits, windowSeconds }: LimitedDescriptor, nowSeconds: number): number {
+    const { share } = this.#options;
+    const known = tableKey(key);
+    if (hits === 0) return this.#counts.get(known);
+    if (hits < 0) return this.#counts.subtract(known, -hits * share);
+    return this.#counts.add(known, hits * share, nowSeconds * 1000, windowSeconds) - share + 1;
+  }
+
+  #unsentOf(operation: CounterOperation): UnsentHits | undefined {
+    return this.#unsent.get(this.#options.serverOf(operation))?.get(tableKey(operation.key));
+  }
+
+  #keep(operation: CounterOperation, end: number): void {
+    const { key, hits, windowSeconds, limit } = operation;
+    const present = this.#unsentOf(operation);
+    if (present !== undefined) {
+      present.hits += hits;
+      return;
+    }
+    const own = ownText(key);
+    const bytes = bytesOf(own);
+    if (this.#unsentBytes + bytes > MAX_BYTES) return this.#drop(operation);
+    this.#unsentBytes += bytes;
+    const server = this.#options.serverOf(operation);
+    let ofServer = this.#unsent.get(server);
+    if (ofServer === undefined) this.#unsent.set(server, (ofServer = new Map()));
+    ofServer.set(tableKey(own), {
+      ...{ key: own, hits, windowSeconds, limit, end },
+      ...{ guard: undefined, onStoreFailure: 'local' },
+    });
+  }
+
+  #remove(server: object, known: string): void {
+    const ofServer = this.#unsent.get(server);
+    const unsent = ofServer?.get(known);
+    if (ofServer === undefined || unsent === undefined) return;
+    this.#unsentBytes -= bytesOf(unsent.key);
+    ofServer.delete(known);
+    if (ofServer.size === 0) this.#unsent.delete(server);
+  }
+
+  #drop({ hits }: CounterOperation): void {
+    this.#options.dropped.add(Math.abs(hits));
+  }
+
+  #sweep(nowSeconds: number): void {
+    if (nowSeconds <= this.#swept && nowSeconds > this.#swept - TOLERANCE) return;
+    this.#swept = nowSeconds;
+    this.#counts.removeOutside((nowSeconds - GRACE) * 1000, Infinity);
+    for (const [server, ofServer] of this.#unsent) {
+      for (const [known, { end }] of ofServer) if (end <= nowSeconds) this.#remove(server, known);
+    }
+  }
+}
+
+function bytesOf(own: string): number {
+  return KEY_OVERHEAD_BYTES + textBytes(own);
+}
+
+/** Whether hits may be added later, because they were certainly not counted. */
+function isUnsent({ isSent, failure }: LimitedDescriptor): boolean {
+  return !isSent || (failure !== undefined && isUncounted(failure));
+}
+
+/** An error of a key remains, so its hits are not sent again. */
+function isUncounted({ isUncounted: wasNotCounted, isOfKey }: DecisionError): boolean {
+  return wasNotCounted && !isOfKey;
+}

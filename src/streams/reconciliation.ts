@@ -1,0 +1,52 @@
+import {
+  EMPTY,
+  type MonoTypeOperatorFunction,
+  type Observable,
+  type SchedulerLike,
+  catchError,
+  defer,
+  finalize,
+  identity,
+  mergeMap,
+  of,
+  throwError,
+  timeout,
+} from 'rxjs';
+import { DecisionError, timedOut } from '../limiter/decision-error';
+import type { LocalCounts } from '../limiter/local-counts';
+import type { CounterLane } from './ports/counters';
+
+/** Fails with `store_timeout` after so many milliseconds; undefined: the store has an end of its own. */
+export function within<T>(limit: number | undefined, scheduler: SchedulerLike): MonoTypeOperatorFunction<T> {
+  return limit === undefined ? identity : timeout({ first: limit, scheduler, with: () => throwError(timedOut) });
+}
+
+/**
+ * Adds to a lane the hits that could not be sent to it before, a batch at a time, each within a limit of time. To be subscribed to when the
+ * lane works. Completes without a value when none are left, when the lane does not count a batch, and at once if it is adding already.
+ */
+export function reconciliation(
+  lane: CounterLane,
+  local: LocalCounts,
+  scheduler: SchedulerLike,
+): (limit: number | undefined) => Observable<never> {
+  let isAdding = false;
+  function next(limit: number | undefined): Observable<never> {
+    const taken = local.take(lane, Math.floor(scheduler.now() / 1000));
+    if (taken.length === 0) return EMPTY;
+    return lane.apply(taken).pipe(
+      within(limit, scheduler),
+      catchError((error: unknown) => {
+        const failure = error instanceof DecisionError ? error : timedOut();
+        return of(taken.map(() => failure));
+      }),
+      mergeMap((results) => (local.sent(taken, results, scheduler.now()) ? next(limit) : EMPTY)),
+    );
+  }
+  return (limit) =>
+    defer(() => {
+      if (isAdding) return EMPTY;
+      isAdding = true;
+      return next(limit).pipe(finalize(() => (isAdding = false)));
+    });
+}
