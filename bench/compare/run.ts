@@ -1,7 +1,7 @@
-// npm run bench:grpc-server, bench:kvstore and bench:plaincache: see README.md.
+// npm run bench:grpc-server, bench:kvstore, bench:pace and bench:plaincache: see README.md.
 import net from 'node:net';
 import { parseArgs } from 'node:util';
-import { type Comparison, compare, comparisonTable } from '../suite/compare';
+import { type Comparison, compare, compareAtRates, comparisonTable } from '../suite/compare';
 import { opening } from '../suite/load/frames.cjs';
 import { durationsOf } from '../suite/options';
 import { type StartContender, server, weir } from '../suite/processes/contenders';
@@ -14,6 +14,8 @@ interface Suite {
   readonly loads: readonly LoadName[];
   /** Servers to compare weir with. */
   readonly servers: readonly string[];
+  /** Calls per second; without it, at saturation and a quarter of it. */
+  readonly rates?: readonly number[];
   /** Whether to measure the memory of idle connections, too. */
   readonly isIdle?: boolean;
 }
@@ -27,6 +29,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
     isIdle: true,
   },
   kvstore: { store: 'redis', loads: COUNTED, servers: ['ioredis'] },
+  pace: { store: 'memory', loads: ['10k-keys', 'json'], servers: ['floor'], rates: [1_000, 4_000] },
   plaincache: { store: 'memcached', loads: COUNTED, servers: ['memjs'] },
 };
 
@@ -68,8 +71,12 @@ async function main(): Promise<void> {
   const comparisons: Comparison[] = [];
   for (const load of suite.loads) {
     const scenario = { name: `${suite.store}/${load}`, store: suite.store, load };
-    const options = { durations: durationsOf(Number(values.seconds)), shares: [0.25] };
-    comparisons.push(await compare(scenario, Object.values(starts), options));
+    const durations = durationsOf(Number(values.seconds));
+    const comparison =
+      suite.rates === undefined
+        ? await compare(scenario, Object.values(starts), { durations, shares: [0.25] })
+        : await compareAtRates(scenario, Object.values(starts), { durations, rates: suite.rates });
+    comparisons.push(comparison);
   }
   process.stdout.write(`${comparisonTable(comparisons)}\n`);
   if (suite.isIdle !== true) return;

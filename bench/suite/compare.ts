@@ -13,9 +13,8 @@ export interface Comparison extends Scenario {
 
 export interface Compared {
   readonly title: string;
-  readonly saturation: Phase;
-  /** At the same rates for all: shares of the lowest of the saturations. */
-  readonly paced: readonly { readonly share: number; readonly phase: Phase }[];
+  /** Each at saturation or at a rate that is the same for all. */
+  readonly phases: readonly (readonly [pacing: string, phase: Phase])[];
 }
 
 export interface CompareOptions {
@@ -23,7 +22,10 @@ export interface CompareOptions {
   readonly shares: readonly number[];
 }
 
-/** Plays one load on all services in turn, each of which counts in the same store, unless it has its own. */
+/**
+ * Plays one load on all services in turn, each of which counts in the same store, unless it has its own: at saturation, then at shares of
+ * the lowest of the saturations.
+ */
 export async function compare(
   scenario: Scenario,
   starts: readonly StartContender[],
@@ -41,20 +43,41 @@ export async function compare(
     await generator.fill(durations.warmUpCalls, FILL_TIMEOUT);
     measured.push({ generator, expected: load.expected, servicePids: contender.pids, store: contender.store });
   }
-  const saturations: Phase[] = [];
-  for (const each of measured) saturations.push(await saturate(each, durations));
-  const slowest = Math.min(...saturations.map(({ perSecond }) => perSecond));
-  const paced: { share: number; phase: Phase }[][] = measured.map(() => []);
+  const phases: (readonly [string, Phase])[][] = [];
+  for (const each of measured) phases.push([['saturation', await saturate(each, durations)]]);
+  const slowest = Math.min(...phases.map(([saturation]) => saturation![1].perSecond));
   for (const share of shares) {
     for (const [index, each] of measured.entries()) {
-      paced[index]!.push({ share, phase: await pace(each, slowest * share, durations) });
+      phases[index]!.push([`${share * 100} %`, await pace(each, slowest * share, durations)]);
     }
   }
-  const services = contenders.items.map(({ title }, index) => ({
-    title,
-    saturation: saturations[index]!,
-    paced: paced[index]!,
-  }));
+  return { ...scenario, services: contenders.items.map(({ title }, index) => ({ title, phases: phases[index]! })) };
+}
+
+/** Calls after which a new process has compiled its code. */
+const WARM_UP_CALLS = 24_000;
+
+/**
+ * Plays one load on services at fixed rates, calls per second, one process at a time: even one that waits empties the caches of the
+ * processor for the others.
+ */
+export async function compareAtRates(
+  scenario: Scenario,
+  starts: readonly StartContender[],
+  { durations, rates }: { readonly durations: Durations; readonly rates: readonly number[] },
+): Promise<Comparison> {
+  const load = LOADS[scenario.load];
+  const services: Compared[] = [];
+  for (const start of starts) {
+    await using store = await startStore(scenario.store);
+    await using contender = await start(load, store);
+    await using generator = await startLoad(load, [contender]);
+    await generator.fill(WARM_UP_CALLS, FILL_TIMEOUT);
+    const measured = { generator, expected: load.expected, servicePids: contender.pids, store: contender.store };
+    const phases: (readonly [string, Phase])[] = [];
+    for (const rate of rates) phases.push([`${integer(rate)}/s`, await pace(measured, rate, durations)]);
+    services.push({ title: contender.title, phases });
+  }
   return { ...scenario, services };
 }
 
@@ -66,21 +89,17 @@ const HEAD =
 /** A row for each load, pace and service, with its costs as multiples of those of the last one. */
 export function comparisonTable(comparisons: readonly Comparison[]): string {
   const rows = comparisons.flatMap(({ load, store, services }) => {
-    const last = phasesOf(services.at(-1)!);
+    const last = services.at(-1)!.phases;
     return last.flatMap(([pacing, lastPhase], at) =>
       services.map((service) => [
         `${LOADS[load].title}; ${STORES[store]}`,
         pacing,
         service.title,
-        ...cells(phasesOf(service)[at]![1], lastPhase),
+        ...cells(service.phases[at]![1], lastPhase),
       ]),
     );
   });
   return markdownTable(HEAD, rows);
-}
-
-function phasesOf({ saturation, paced }: Compared): readonly (readonly [pacing: string, phase: Phase])[] {
-  return [['saturation', saturation], ...paced.map(({ share, phase }) => [`${share * 100} %`, phase] as const)];
 }
 
 function cells({ perSecond, cpu, commands, latency, calls }: Phase, last: Phase): readonly string[] {

@@ -41,7 +41,7 @@ async function playAgainst(other: StartContender, { plan, settings, out, ...opti
   }
   writeJson(join(out ?? join(ROOT, '.bench'), 'against.json'), comparisons);
   say(comparisonTable(comparisons));
-  const differing = comparisons.filter(({ services }) => services[0]!.saturation.calls.unexpected > 0);
+  const differing = comparisons.filter(({ services }) => services[0]!.phases[0]![1].calls.unexpected > 0);
   if (differing.length === 0) return;
   const names = differing.map(({ load }) => LOADS[load].title).join(', ');
   say(`The other service answered differently (${names}): does it have the rules that --rules prints?`);

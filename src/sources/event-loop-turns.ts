@@ -1,9 +1,9 @@
 import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs';
 
 /**
- * A scheduler whose unit is the turn of the event loop. Work without a delay runs at the end of the current turn, after the
- * input of every socket that was ready. Work with a delay below a millisecond runs at the end of the turn in which the delay
- * has elapsed, which no timer of Node can do; until then it keeps the event loop turning. Longer delays use a timer.
+ * A scheduler whose unit is the turn of the event loop. Work with a delay below a millisecond runs at the end of the current turn, after
+ * the input of every socket that was ready: no timer of Node is finer, and turning until such a delay is over would keep a core busy.
+ * Longer delays use a timer.
  */
 class TurnScheduler implements SchedulerLike {
   now(): number {
@@ -34,10 +34,9 @@ class TurnAction<T> extends Subscription implements SchedulerAction<T> {
     if (delay >= 1) {
       const timer = setTimeout(run, delay);
       this.#cancel = () => clearTimeout(timer);
-    } else if (delay > 0) {
-      this.#afterTurns(performance.now() + delay, run);
     } else {
-      this.#atEndOfTurn(run);
+      const immediate = setImmediate(run);
+      this.#cancel = () => clearImmediate(immediate);
     }
     return this;
   }
@@ -45,15 +44,6 @@ class TurnAction<T> extends Subscription implements SchedulerAction<T> {
   override unsubscribe(): void {
     this.#cancel();
     super.unsubscribe();
-  }
-
-  #atEndOfTurn(run: () => void): void {
-    const immediate = setImmediate(run);
-    this.#cancel = () => clearImmediate(immediate);
-  }
-
-  #afterTurns(due: number, run: () => void): void {
-    this.#atEndOfTurn(() => (performance.now() >= due ? run() : this.#afterTurns(due, run)));
   }
 }
 

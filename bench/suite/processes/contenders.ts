@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Target } from '../load/connection';
-import type { Load, Settings } from '../scenarios/loads';
+import { type Load, type Settings, protocolOf } from '../scenarios/loads';
 import { HEAP_REPORT, sizeOfHeap } from '../measure/memory';
 import { Service } from './service';
 import type { RunningStore } from './stores';
@@ -49,9 +49,9 @@ const DIST = join(__dirname, '../../../dist');
 
 /** A server of `bench/compare/servers`, in a process of its own. */
 export function server(kind: string): StartContender {
-  return async (_load, store) => {
+  return async (load, store) => {
     const address = store.env['KVSTORE_URL'] ?? store.env['PLAINCACHE_HOST_PORT'] ?? '';
-    const child = fork(SERVER_PROCESS, [kind, DIST, address], { execArgv: ['--expose-gc'] });
+    const child = fork(SERVER_PROCESS, [kind, DIST, address, protocolOf(load)], { execArgv: ['--expose-gc'] });
     const exited = once(child, 'exit');
     return {
       title: kind,

@@ -2,6 +2,7 @@ import net from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Connection, type ConnectionContext } from './connection';
+import { DirectSocket } from './direct-socket';
 import type { RequestInterpreter } from './header-reader';
 import { HeldBytes } from './held-bytes';
 import { DEFAULT_LIMITS, LIMITS, type Limits, type OnRejected } from './limits';
@@ -147,8 +148,9 @@ export class Http2Server {
   }
 
   #cleartextListener(): net.Server {
-    return net.createServer({ noDelay: true }, (socket) => {
-      if (this.#accept(socket)) this.#serve(socket, LIMITS.prefaceMs);
+    return net.createServer({ noDelay: true, pauseOnConnect: true }, (accepted) => {
+      const direct = new DirectSocket(accepted);
+      if (this.#accept(direct.socket)) direct.onChunk = this.#serve(direct.socket, LIMITS.prefaceMs);
     });
   }
 
@@ -159,7 +161,7 @@ export class Http2Server {
       tls,
       handshakeMs,
       onSocket: (socket) => this.#accept(socket),
-      onSecureSocket: (socket) => this.#serve(socket, LIMITS.prefaceMs - handshakeMs),
+      onSecureSocket: (socket) => socket.on('data', this.#serve(socket, LIMITS.prefaceMs - handshakeMs)),
       onRejected: this.#onRejected,
     });
   }
@@ -180,11 +182,11 @@ export class Http2Server {
     return false;
   }
 
-  #serve(socket: net.Socket, prefaceMs: number): void {
+  /** Returns what is to be called with each chunk that arrives. */
+  #serve(socket: net.Socket, prefaceMs: number): (chunk: Buffer) => void {
     const connection = new Connection(this.#context, socket, prefaceMs);
     this.#connections.add(connection);
     this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
-    socket.on('data', (chunk: Buffer) => connection.receive(chunk));
     socket.on('drain', () => connection.drained());
     // A peer that ends its half of the socket expects no more responses: HTTP/2 has GOAWAY for a graceful end.
     socket.on('end', () => {
@@ -199,6 +201,7 @@ export class Http2Server {
       this.#ticker = undefined;
     });
     if (this.#isClosing) connection.drain();
+    return (chunk) => connection.receive(chunk);
   }
 
   /** Does something to all connections without blocking: thousands of them take longer than a turn may. */

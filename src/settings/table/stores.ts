@@ -42,8 +42,8 @@ export const counterSettings = group({
       Maximum memory of the counters in the memory store, in bytes.`,
     setting('CACHE_KEY_PREFIX', anyText(), '')`Prefix of the key of every counter, in every store.`,
     setting('KVSTORE_PIPELINE_WINDOW', timeout, 0)`
-      How long to collect the hits of concurrent requests into one batch, in every store; 0: one event-loop turn, or
-      nothing at all in the memory store.`,
+      How long to collect the hits of concurrent requests into one batch, in every store; below 1ms: one event-loop
+      turn; 0 in the memory store: not at all.`,
     setting('EXPIRATION_JITTER_MAX_SECONDS', wholeNumber({ min: 0, max: LONGEST_JITTER }), 300, SHARED)`
       Counters in a shared store expire after their window plus a random delay below this many seconds.`,
     setting('KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION', boolean, false, SHARED)`

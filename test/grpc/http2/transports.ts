@@ -4,6 +4,8 @@ import { type RawClient, connectPlain, connectTls } from './raw-client';
 import { type TestServer, startServer } from './test-application';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
 
+const AS_STREAM = 'cleartext, read as a stream';
+
 /** A server on one transport, with one client that is served all the time. */
 class TransportServer {
   readonly internalErrors: unknown[] = [];
@@ -24,6 +26,14 @@ class TransportServer {
       limits: { lingerMs: 200, pacedStreams: Infinity },
       onInternalError: (error) => this.internalErrors.push(error),
     });
+    if (this.transport === AS_STREAM) {
+      // As in a version of Node without this method.
+      this.#server.listener.prependListener('connection', (socket) => {
+        const { _handle: handle } = socket as unknown as { readonly _handle: object };
+        Object.defineProperty(handle, 'useUserBuffer', { value: undefined });
+      });
+      });
+    }
     this.#good = this.connect().send(hello());
   }
 
@@ -60,7 +70,7 @@ class TransportServer {
 
 /** Describes a server on each transport. Another client is served after each test. */
 export function describeTransports(tests: (server: () => TransportServer) => void): void {
-  describe.each(['cleartext', 'TLS', 'a Unix socket'])('an HTTP/2 server over %s', (transport) => {
+  describe.each(['cleartext', AS_STREAM, 'TLS', 'a Unix socket'])('an HTTP/2 server over %s', (transport) => {
     let server: TransportServer;
     beforeAll(() => {
       server = new TransportServer(transport);
