@@ -32,7 +32,6 @@ class TransportServer {
         const { _handle: handle } = socket as unknown as { readonly _handle: object };
         Object.defineProperty(handle, 'useUserBuffer', { value: undefined });
       });
-      });
     }
     this.#good = this.connect().send(hello());
   }
