@@ -19,7 +19,16 @@ if (isStale(installStamp, ['package.json', 'packages/versioning/package.json', '
   writeFileSync(installStamp, '');
 }
 
-const buildSources = ['src', 'packages', 'proto', 'buf.yaml', 'buf.gen.yaml', 'tsconfig.json', 'package.json'];
+const buildSources = [
+  'src',
+  'console',
+  'packages',
+  'proto',
+  'buf.yaml',
+  'buf.gen.yaml',
+  'tsconfig.json',
+  'package.json',
+];
 // What is generated, built or installed is no change of the sources.
 const generated = ['src/gen', 'packages/versioning/dist', 'packages/versioning/node_modules'];
 if (isStale(BUILD_STAMP, buildSources, generated)) {

@@ -3,8 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './workspace.mjs';
 
+/** Development packages that are a part of what the build makes. */
+const BUNDLED = new Set(['preact']);
+
 /**
- * The packages that are installed with --omit=dev, on whichever platform; each name and version once, by name.
+ * The packages that are installed with --omit=dev, on whichever platform, and those that are bundled; each name and version once, by name.
  *
  * npm marks with `dev` what only development needs. (`npm sbom --omit dev` is no source: it leaves out what development needs, too.)
  *
@@ -16,7 +19,10 @@ export function productionPackages(lockFile = join(ROOT, 'package-lock.json')) {
   const { packages } = JSON.parse(readFileSync(lockFile, 'utf8'));
   const rows = Object.entries(packages)
     // Without the project and its workspaces, which have no entry of their own or are links.
-    .filter(([path, { dev, link }]) => path.startsWith('node_modules/') && dev !== true && link !== true)
+    .filter(
+      ([path, { dev, link }]) =>
+        path.startsWith('node_modules/') && (dev !== true || BUNDLED.has(nameAt(path))) && link !== true,
+    )
     .map(([path, entry]) => ({
       name: nameAt(path),
       version: entry.version,
@@ -35,6 +41,7 @@ export function productionPackages(lockFile = join(ROOT, 'package-lock.json')) {
 export function requirements(path, packages) {
   const { dependencies, optionalDependencies, peerDependencies } = packages[path];
   const names = new Set(Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }));
+  if (path === '') for (const name of BUNDLED) names.add(name);
   const found = [...names].map((name) => locate(name, path, packages)).filter((at) => at !== undefined);
   return found.map((at) => `${nameAt(at)}@${packages[at].version}`).toSorted(compare);
 }

@@ -61,6 +61,7 @@ export async function openDebugListener(
     statistics: () => operator.statistics(),
     workers,
     allowedHosts: [settings.debugHost, ...settings.debugAllowedHosts],
+    hasConsole: settings.console,
     authorization,
     operatorsApi: api.middleware,
     onRejected: rejections.of('debug'),

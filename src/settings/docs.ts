@@ -4,7 +4,7 @@ import { settingsTable } from './table/settings-table';
 import { otlpHeaders } from './values/lists';
 import { filePath } from './values/value-type';
 
-/** A setting in words, for the help text and for docs/settings.md. */
+/** A setting in words, for the help text, docs/settings.md and operators. */
 interface Description {
   readonly name: string;
   readonly alias: string | undefined;
@@ -19,7 +19,7 @@ function describeGroup({ settings, families = [] }: SettingGroup): readonly Desc
   return [...settings.flatMap((row) => [describeSetting(row), ...describeFile(row)]), ...families.map(describeSetting)];
 }
 
-function describeSetting(row: Setting): Description {
+export function describeSetting(row: Setting): Description {
   const { name, alias, type, requires } = row;
   const help = [row.help, ...onlyUnder(requires)].join(' ');
   return { name, alias, allowed: type.allowed, default: describeDefault(row), help };

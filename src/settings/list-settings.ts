@@ -1,5 +1,6 @@
 import { hideAddressCredentials, hideUrlCredentials } from '../text/hide-credentials';
 import type { Mogrifier } from './mogrifiers';
+import { describeSetting } from './docs';
 import type { LoadedSettings } from './read-settings';
 import type { Setting } from './table/setting';
 import { settingRows } from './table/settings-table';
@@ -12,6 +13,8 @@ export interface SettingLine {
   readonly source: 'environment' | 'file' | 'default';
   /** As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none. */
   readonly value: string | null;
+  /** As in docs/settings.md; null for the variables of a mogrifier. */
+  readonly documentation: { readonly help: string; readonly allowed: string; readonly default: string | null } | null;
 }
 
 /** All settings in the order of the table, then the variables of the mogrifiers; without secrets. */
@@ -20,9 +23,12 @@ export function listSettings({ settings, given, files, nameOf }: LoadedSettings)
     const value: unknown = settings[row.field];
     const name = nameOf(row.field);
     const file = files.get(row.field);
-    if (file !== undefined) return { name, source: 'file', value: file.path };
+    const { help, allowed, default: byDefault = null } = describeSetting(row);
+    const documentation = { help, allowed, default: byDefault };
+    if (file !== undefined) return { name, source: 'file', value: file.path, documentation };
     return {
       name,
+      documentation,
       source: given.has(row.field) ? 'environment' : 'default',
       value: value === undefined ? null : shown(row, row.type.format(value)),
     };
@@ -34,10 +40,16 @@ export function listSettings({ settings, given, files, nameOf }: LoadedSettings)
 function mogrifierLines({ patternVariable, pattern, output, tags }: Mogrifier): readonly SettingLine[] {
   const prefix = patternVariable.slice(0, -'PATTERN'.length);
   const tagsText = hideUrlCredentials(mogrifierTags.format(tags));
+  const documentation = null;
   return [
-    { name: `${prefix}PATTERN`, source: 'environment', value: hideUrlCredentials(pattern) },
-    { name: `${prefix}NAME`, source: 'environment', value: hideUrlCredentials(output) },
-    { name: `${prefix}TAGS`, source: tagsText === '' ? 'default' : 'environment', value: tagsText || null },
+    { name: `${prefix}PATTERN`, source: 'environment', value: hideUrlCredentials(pattern), documentation },
+    { name: `${prefix}NAME`, source: 'environment', value: hideUrlCredentials(output), documentation },
+    {
+      name: `${prefix}TAGS`,
+      source: tagsText === '' ? 'default' : 'environment',
+      value: tagsText || null,
+      documentation,
+    },
   ];
 }
 

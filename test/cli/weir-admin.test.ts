@@ -90,7 +90,9 @@ it.each([
   ['0', 'limited callers are not counted: OFFENDERS_SIZE is 0\n'],
   ['1000', 'no caller is limited\n'],
 ])('weir-admin top without callers, with OFFENDERS_SIZE=%s', async (value, expected) => {
-  await using api = await ServedApi.start({ settings: [{ name: 'OFFENDERS_SIZE', source: 'default', value }] });
+  await using api = await ServedApi.start({
+    settings: [{ name: 'OFFENDERS_SIZE', source: 'default', value, documentation: null }],
+  });
   expect((await admin({ address: `127.0.0.1:${api.server.port}` }, 'top')).stdout).toBe(expected);
 });
 

@@ -91,6 +91,7 @@ export async function startDebugServer(options: Partial<DebugServerOptions> = {}
     checks: () => [],
     statistics: () => partsOf(),
     allowedHosts: [],
+    hasConsole: true,
     authorization: new Authorization(() => undefined, new RecordedLog()),
     operatorsApi: (_ctx, next) => next(),
     onRejected: () => undefined,

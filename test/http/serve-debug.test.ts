@@ -43,13 +43,14 @@ async function textOf(path: string, accept = '*/*'): Promise<string> {
   return response.text();
 }
 
-const PATHS = ['/rlconfig', '/stats', '/healthcheck', '/readyz', '/livez', '/debug/pprof/', '/api/rules'];
+const PATHS = ['/console/', '/rlconfig', '/stats', '/healthcheck', '/readyz', '/livez', '/debug/pprof/', '/api/rules'];
 
 describe('the index of the debug listener', () => {
   it('lists every page with its description', async () => {
     expect((await textOf('/')).split('\n')).toEqual([
       'weir 1.2.3: debug',
       '',
+      '/console/      the console: live numbers, rules, explanations, counters',
       '/rlconfig      the active rules, one per line, and their origin',
       '/stats         the current value of every statistic, one per line',
       '/healthcheck   whether the service can be called, from its start on',
@@ -64,7 +65,7 @@ describe('the index of the debug listener', () => {
   it('has links for browsers, all of which work', async () => {
     const html = await textOf('/', 'text/html,application/xhtml+xml,*/*;q=0.8');
     expect([...html.matchAll(/href="([^"]+)"/g)].map(([, path]) => path)).toEqual(PATHS);
-    for (const path of PATHS.slice(0, 6)) await textOf(path);
+    for (const path of PATHS.slice(1, 7)) await textOf(path);
   });
 
   it.each(['/debug/pprof/', '/debug/pprof'])('of profiles is served at %s', async (path) => {
@@ -179,6 +180,21 @@ describe('/stats', () => {
     const next = get();
     await finish(4);
     expect([await next, begun]).toEqual(['page 4: 0\n', 4]);
+  });
+});
+
+describe('the console', () => {
+  it('is redirected to by a relative location, so that it is below the path of a proxy', async () => {
+    const { status, headers } = await fetch(`${server.url}/console`, { redirect: 'manual' });
+    expect([status, headers.get('location')]).toEqual([302, 'console/']);
+  });
+
+  it('is not served when it is off', async () => {
+    const without = await startDebugServer({ hasConsole: false });
+    for (const path of ['/console', '/console/', '/console/main.js']) {
+      expect([path, (await fetch(without.url + path)).status]).toEqual([path, 404]);
+    }
+    expect(await (await fetch(without.url)).text()).not.toContain('console');
   });
 });
 

@@ -135,7 +135,7 @@ describe('the Containerfile', () => {
       .flatMap(([, list]) => list!.split(' '))
       .map((path) => path.replace('/src/', ''));
     expect(
-      [...copied, ...kept, 'buf.gen.yaml', 'scripts', 'src', 'proto'].filter((path) => !allowed.has(path)),
+      [...copied, ...kept, 'buf.gen.yaml', 'scripts', 'src', 'console', 'proto'].filter((path) => !allowed.has(path)),
     ).toEqual([]);
     for (const path of allowed) expect(existsSync(join(ROOT, path!))).toBe(true);
     expect(read('.dockerignore')).toBe(read('.containerignore'));

@@ -53,10 +53,11 @@ describe('the list of settings for operators', () => {
 
   test('has every setting, with its value as it may be written, and the variable that sets it', () => {
     expect(listSettings(readSettings({})).map(({ name }) => name)).toEqual(settingRows.map(({ name }) => name));
-    const age = { name: 'GRPC_MAX_CONNECTION_AGE', source: 'default', value: '24h' };
+    const documentation = expect.anything();
+    const age = { documentation, name: 'GRPC_MAX_CONNECTION_AGE', source: 'default', value: '24h' };
     expect(lineOf('', 'GRPC_MAX_CONNECTION_AGE')).toEqual(age);
-    expect(lineOf('', 'GRPC_UDS')).toEqual({ name: 'GRPC_UDS', source: 'default', value: null });
-    const given = { name: 'USE_STATSD', source: 'environment', value: 'true' };
+    expect(lineOf('', 'GRPC_UDS')).toEqual({ name: 'GRPC_UDS', source: 'default', value: null, documentation });
+    const given = { documentation, name: 'USE_STATSD', source: 'environment', value: 'true' };
     expect(lineOf('USE_STATSD=TRUE', 'USE_STATSD')).toEqual(given);
   });
 
@@ -64,7 +65,7 @@ describe('the list of settings for operators', () => {
     const prefix = 'DOG_STATSD_MOGRIFIER_A_';
     const variables = `${prefix}PATTERN=^x(.*)$ ${prefix}NAME=y ${prefix}TAGS=b:$1,c:d`;
     const loaded = readSettings(env(`USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a ${variables}`));
-    expect(listSettings(loaded).filter(({ name }) => name.startsWith(prefix))).toEqual([
+    expect(listSettings(loaded).filter(({ name }) => name.startsWith(prefix))).toMatchObject([
       { name: `${prefix}PATTERN`, source: 'environment', value: '^x(.*)$' },
       { name: `${prefix}NAME`, source: 'environment', value: 'y' },
       { name: `${prefix}TAGS`, source: 'environment', value: 'b:$1,c:d' },

@@ -6,6 +6,7 @@ import { GET, HttpListener, type Route } from '../listener';
 import type { Authorization } from '../operators/authorization';
 import { type ProbeInputs, probes } from '../probes';
 import { browserGuard } from './browser-guard';
+import { consoleRoutes } from './console';
 import {
   type IndexLine,
   type ReadRules,
@@ -29,6 +30,8 @@ export interface DebugServerOptions extends TcpAddress, ProbeInputs {
   readonly workers?: DebugWorkers | undefined;
   /** The names by which it may be called: see {@link browserGuard}. */
   readonly allowedHosts: readonly string[];
+  /** Whether to serve the console. */
+  readonly hasConsole: boolean;
   readonly authorization: Authorization;
   /** Handles `/api` and what is below it. */
   readonly operatorsApi: Middleware;
@@ -42,8 +45,8 @@ export interface DebugServerOptions extends TcpAddress, ProbeInputs {
 const TIMEOUTS = { ...OPERATOR_TIMEOUTS, response: 300_000, inactive: 400_000 };
 
 /**
- * Starts the debug server: an index, `/rlconfig`, `/stats`, `/healthcheck`, `/livez`, `/readyz`, `/debug/pprof/` and the
- * operators' API.
+ * Starts the debug server: an index, the console, `/rlconfig`, `/stats`, `/healthcheck`, `/livez`, `/readyz`,
+ * `/debug/pprof/` and the operators' API.
  *
  * @throws when it cannot listen, with a human-readable message
  */
@@ -57,7 +60,9 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
     .flatMap((profile): readonly IndexLine[] => [profile, ...(profile.variants ?? [])])
     .map((line) => (line.form === undefined ? line : { ...line, form: [...line.form, ...fields] }));
   const guard = browserGuard(options.allowedHosts);
+  const [consolePage, ...consoleFiles] = options.hasConsole ? consoleRoutes() : [];
   const pages: readonly Route[] = [
+    ...(consolePage === undefined ? [] : [consolePage]),
     rlconfig(rulesInfo, rules),
     stats(statistics),
     ...probes(options),
@@ -75,7 +80,7 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
       guard(ctx);
       return operatorsApi(ctx, next);
     },
-    routes: [index, ...pages, redirect, ...profiles],
+    routes: [index, ...pages, ...consoleFiles, redirect, ...profiles],
     available: [index, ...pages, rulesLine].map(({ path }) => path),
     timeouts: TIMEOUTS,
     limits: OPERATOR_LIMITS,

@@ -35,6 +35,7 @@ export const listenerSettings = group({
     setting('DEBUG_ALLOWED_HOSTS', hostNames, [])`
       Further names by which the debug listener may be called. IP addresses, localhost, names without a dot and the name of the
       machine always may; others could belong to a web page that attacks through the browser of an operator.`,
+    setting('CONSOLE', boolean, true)`Serves the console, pages for browsers, at /console/ of the debug listener.`,
     setting('OPERATOR_TOKEN', operatorToken, undefined)`
       Bearer token of the operators' API: changes, and reads that show callers' values, need it, as do CPU profiles and heap snapshots.
       Without it, changes are off.`,

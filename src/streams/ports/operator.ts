@@ -255,6 +255,8 @@ export interface ListedSetting {
   readonly source: 'environment' | 'file' | 'default';
   /** As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none. */
   readonly value: string | null;
+  /** Null for the variables of a mogrifier. */
+  readonly documentation: { readonly help: string; readonly allowed: string; readonly default: string | null } | null;
 }
 
 /** Why a request would be answered as it would be. */

@@ -41,7 +41,8 @@ let expectValid: (schema: string, value: unknown) => void;
 
 beforeAll(async () => {
   const offender = { domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, limited: 2, error: 0 };
-  const settings = [{ name: 'PORT', source: 'default', value: '8080' }] as const;
+  const documentation = { help: 'Port.', allowed: 'a number', default: null };
+  const settings = [{ name: 'PORT', source: 'default', value: '8080', documentation }] as const;
   api = await ServedApi.start({ ruleset: rulesetOf(RULES), offenders: [offender], settings }, () => TOKEN);
   document = Object(await api.json('/api/openapi.json'));
   operations = Object.entries(Object(document.paths)).flatMap(([path, item]) =>

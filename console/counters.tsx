@@ -1,0 +1,194 @@
+import { useState } from 'preact/hooks';
+import type { CounterChange, CounterState } from '../src/streams/ports/operator';
+import { windowText } from '../src/rules/unit';
+import { type ApiError, call, useAnswer } from './api';
+import { Answered, Confirmation, Failure } from './parts';
+import { addressOf, route } from './route';
+import { useStore } from './store';
+import { Text, Time, count } from './text';
+
+interface Query {
+  readonly domain: string;
+  readonly descriptor: string;
+}
+
+export function CountersPage() {
+  const { parameters } = useStore(route);
+  const query = { domain: parameters.get('domain') ?? '', descriptor: parameters.get('descriptor') ?? '' };
+  return (
+    <>
+      <QueryForm key={String(parameters)} query={query} />
+      {query.descriptor === '' ? (
+        <p class="hint">Name a caller by the descriptor of its calls, to see its count and to unblock it.</p>
+      ) : (
+        <Counter key={addressOf('', { ...query })} query={query} />
+      )}
+    </>
+  );
+}
+
+function QueryForm({ query }: { readonly query: Query }) {
+  const [domain, setDomain] = useState(query.domain);
+  const [descriptor, setDescriptor] = useState(query.descriptor);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        location.hash = addressOf('counters', { domain, descriptor });
+      }}
+    >
+      <label>
+        Domain <input required value={domain} onInput={(event) => setDomain(event.currentTarget.value)} />
+      </label>
+      <label>
+        Descriptor: key=value,key2=value2, or JSON{' '}
+        <input required size={40} value={descriptor} onInput={(event) => setDescriptor(event.currentTarget.value)} />
+      </label>
+      <button>Look up</button>
+    </form>
+  );
+}
+
+function pathOf(query: Query): string {
+  return `counters?${String(new URLSearchParams({ ...query }))}`;
+}
+
+function Counter({ query }: { readonly query: Query }) {
+  const [changes, setChanges] = useState(0);
+  const [change, setChange] = useState<CounterChange>();
+  const [error, setError] = useState<ApiError>();
+  /** Null: to be cleared. */
+  const [asked, setAsked] = useState<number | null>();
+  const [text, setText] = useState('0');
+  const answer = useAnswer<CounterState>(pathOf(query), changes);
+  async function carryOut(value: number | null): Promise<void> {
+    setAsked(undefined);
+    setError(undefined);
+    try {
+      const init =
+        value === null
+          ? { method: 'DELETE' }
+          : { method: 'PUT', body: JSON.stringify({ ...query, descriptor: descriptorIn(query), count: value }) };
+      setChange(await call<CounterChange>(value === null ? pathOf(query) : 'counters', init));
+      setChanges(changes + 1);
+    } catch (failure) {
+      setError(failure as ApiError);
+    }
+  }
+  return (
+    <Answered
+      answer={answer}
+      show={(state) => (
+        <>
+          <Facts state={state} />
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              setAsked(Number(text));
+            }}
+          >
+            <label>
+              Count{' '}
+              <input
+                type="number"
+                required
+                min={0}
+                max={Number.MAX_SAFE_INTEGER}
+                value={text}
+                onInput={(event) => setText(event.currentTarget.value)}
+              />
+            </label>
+            <button>Set…</button>{' '}
+            <button type="button" onClick={() => setAsked(null)}>
+              Clear…
+            </button>
+          </form>
+          {error !== undefined && <Failure error={error} />}
+          {change !== undefined && (
+            <div class="notice good" role="status">
+              Changed from {count(change.countBefore)} to {count(change.count)}. The log of the service has a line like
+              <pre tabIndex={0}>{logLine(query, change.countBefore, change.count)}</pre>
+            </div>
+          )}
+          {asked !== undefined && (
+            <Confirmation
+              title={asked === null ? 'Clear this counter?' : `Set this counter to ${count(asked)}?`}
+              action={asked === null ? 'Clear' : 'Set'}
+              onConfirm={() => void carryOut(asked)}
+              onCancel={() => setAsked(undefined)}
+            >
+              <p>
+                Key{' '}
+                <code>
+                  <Text text={state.cacheKey} />
+                </code>
+                , count {count(state.count)}
+              </p>
+              <p>It goes to the log as</p>
+              <pre tabIndex={0}>{logLine(query, state.count, asked ?? 0, asked === null)}</pre>
+            </Confirmation>
+          )}
+        </>
+      )}
+    />
+  );
+}
+
+/** The API has an object where it is JSON. */
+function descriptorIn({ descriptor }: Query): unknown {
+  return descriptor.startsWith('{') ? (JSON.parse(descriptor) as unknown) : descriptor;
+}
+
+// oxlint-disable-next-line max-params -- in the order of the line
+function logLine({ domain, descriptor }: Query, before: number, after: number, isCleared = after === 0): string {
+  const message = `msg="counter ${isCleared ? 'cleared' : 'set'} by an operator"`;
+  return `${message} domain=${logged(domain)} descriptor=${logged(descriptor)} before=${before} after=${after}`;
+}
+
+/** As in the log: in quotes where it is not a word. */
+function logged(text: string): string {
+  return /^[\w.:/-]+$/.test(text) ? text : JSON.stringify(text);
+}
+
+function Facts({ state }: { readonly state: CounterState }) {
+  const { cacheKey, rule, requestsPerUnit, unit, unitMultiplier, name, timeToLive, windowStart, windowEnd } = state;
+  return (
+    <dl class="facts">
+      <dt>Count</dt>
+      <dd>
+        <b>{count(state.count)}</b> of {count(requestsPerUnit)} per {windowText(unit, unitMultiplier)}
+        {name !== '' && (
+          <>
+            {' '}
+            (<Text text={name} />)
+          </>
+        )}
+      </dd>
+      <dt>Left</dt>
+      <dd>{count(Math.max(0, requestsPerUnit - state.count))}</dd>
+      <dt>Window</dt>
+      <dd>
+        <Time iso={windowStart} /> to <Time iso={windowEnd} />
+      </dd>
+      <dt>Key</dt>
+      <dd>
+        <code>
+          <Text text={cacheKey} />
+        </code>
+        {timeToLive !== null && <span class="hint"> removed by the store in {count(timeToLive)} s</span>}
+      </dd>
+      <dt>Rule</dt>
+      <dd>
+        {rule === null ? (
+          'a limit of the request'
+        ) : (
+          <a href={addressOf('rules', { rule: rule.statisticsKey })}>
+            <Text text={rule.statisticsKey} />
+          </a>
+        )}
+      </dd>
+      <dt>Local cache</dt>
+      <dd>{state.isInLocalCache ? 'has it as over its limit' : 'does not have it'}</dd>
+    </dl>
+  );
+}

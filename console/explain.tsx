@@ -1,0 +1,265 @@
+import { useState } from 'preact/hooks';
+import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../src/streams/ports/operator';
+import { windowText } from '../src/rules/unit';
+import { counted } from '../src/text/counted';
+import { useAnswer } from './api';
+import { Answered, CopyButton } from './parts';
+import { type Written, bodyOf, commandOf, readPasted } from './request';
+import { addressOf, route } from './route';
+import { useStore } from './store';
+import { Text, Time, count, placeText } from './text';
+
+export function ExplainPage() {
+  const { parameters } = useStore(route);
+  const written: Written = {
+    domain: parameters.get('domain') ?? '',
+    descriptors: parameters.getAll('descriptor'),
+    hits: parameters.get('hits') ?? '',
+    limit: parameters.get('limit') ?? '',
+  };
+  // Filled in again when another request is in the address.
+  return (
+    <>
+      <RequestForm key={String(parameters)} written={written} />
+      {written.domain !== '' && <Result written={written} />}
+    </>
+  );
+}
+
+function ask({ domain, descriptors, hits, limit }: Written): void {
+  location.hash = addressOf('explain', { domain, descriptor: descriptors, hits, limit });
+}
+
+/** What is wrong with what was written; undefined if nothing is. */
+function problemOf(check: () => unknown): string | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+function RequestForm({ written }: { readonly written: Written }) {
+  const [domain, setDomain] = useState(written.domain);
+  const [lines, setLines] = useState(written.descriptors.join('\n'));
+  const [hits, setHits] = useState(written.hits);
+  const [limit, setLimit] = useState(written.limit);
+  const [pasted, setPasted] = useState('');
+  const [problem, setProblem] = useState<string>();
+  function submit(event: Event): void {
+    event.preventDefault();
+    const descriptors = lines.split('\n').filter((line) => line.trim() !== '');
+    const request = { domain, descriptors, hits: hits.trim(), limit: limit.trim() };
+    const found = problemOf(() => bodyOf(request));
+    setProblem(found);
+    if (found === undefined) ask(request);
+  }
+  function paste(text: string): void {
+    setPasted(text);
+    setProblem(text === '' ? undefined : problemOf(() => ask(readPasted(text))));
+  }
+  return (
+    <form onSubmit={submit}>
+      <div class="columns">
+        <div>
+          <label>
+            Domain <input required value={domain} onInput={(event) => setDomain(event.currentTarget.value)} />
+          </label>
+          <label>
+            Descriptors, one per line: key=value,key2=value2, or JSON
+            <textarea rows={3} required value={lines} onInput={(event) => setLines(event.currentTarget.value)} />
+          </label>
+          <label>
+            Hits{' '}
+            <input
+              inputMode="numeric"
+              size={6}
+              placeholder="1"
+              value={hits}
+              onInput={(event) => setHits(event.currentTarget.value)}
+            />
+          </label>
+          <label>
+            What would pass with limit{' '}
+            <input
+              inputMode="numeric"
+              size={8}
+              value={limit}
+              onInput={(event) => setLimit(event.currentTarget.value)}
+            />
+          </label>
+          <button>Explain</button>
+        </div>
+        <label>
+          Or paste a request in JSON, a command of grpcurl, or a line of the decision log
+          <textarea rows={6} value={pasted} onInput={(event) => paste(event.currentTarget.value)} />
+        </label>
+      </div>
+      {problem !== undefined && (
+        <p class="notice bad" role="alert">
+          {problem}.
+        </p>
+      )}
+    </form>
+  );
+}
+
+function Result({ written }: { readonly written: Written }) {
+  const problem = problemOf(() => bodyOf(written));
+  const init = { method: 'POST', body: problem === undefined ? bodyOf(written) : '' };
+  const answer = useAnswer<Explanation>(problem === undefined ? 'explanations' : undefined, undefined, init);
+  if (problem !== undefined) return <p class="notice bad">{problem}.</p>;
+  return (
+    <Answered
+      answer={answer}
+      show={(explanation) => (
+        <>
+          <Verdict explanation={explanation} limit={written.limit} />
+          {explanation.descriptors.map((descriptor, index) => (
+            <Descriptor key={index} descriptor={descriptor} domain={explanation.domain} number={index + 1} />
+          ))}
+          <h2>As a command</h2>
+          <pre tabIndex={0}>{commandOf(written)}</pre>
+          <CopyButton text={commandOf(written)} label="Copy the command" />
+        </>
+      )}
+    />
+  );
+}
+
+function Verdict({
+  explanation: { answer, error, at },
+  limit,
+}: {
+  readonly explanation: Explanation;
+  readonly limit: string;
+}) {
+  const isGood = answer?.overallCode === 'OK';
+  return (
+    <section class={`notice ${isGood ? 'good' : 'bad'}`} role="status">
+      <h2>{answer === null ? 'No answer' : answer.overallCode}</h2>
+      <p>
+        {answer === null ? `The call would fail: ${error?.message}` : answer.reason}. <Time iso={at} />
+      </p>
+      {limit !== '' && (
+        <p>With a limit of {count(Number(limit))} instead of each limit, for the counts of the present windows.</p>
+      )}
+      <p class="hint">Nothing was counted.</p>
+    </section>
+  );
+}
+
+interface DescriptorProps {
+  readonly descriptor: ExplainedDescriptor;
+  readonly domain: string;
+  readonly number: number;
+}
+
+function Descriptor({ descriptor, domain, number }: DescriptorProps) {
+  const { entries, steps, outcome, rule, replacedBy, nearest, counter, status, reason } = descriptor;
+  return (
+    <section>
+      <h2>
+        Descriptor {number}: <Text text={entries.map(({ key, value }) => `${key}=${value}`).join(', ')} />
+      </h2>
+      <ol class="steps">
+        <li>
+          Domain <Text text={domain} />:{' '}
+          {outcome === 'unknown domain' ? 'the rules do not have it' : 'the rules have it'}
+        </li>
+        {steps.map((step, index) => (
+          <Step key={index} step={step} />
+        ))}
+        <li>
+          {rule === null ? (
+            outcome === 'override' ? (
+              'Limit of the request'
+            ) : (
+              'No rule'
+            )
+          ) : (
+            <>
+              Rule <Reference rule={rule} />
+            </>
+          )}
+          {replacedBy !== null && (
+            <>
+              , replaced by <Reference rule={replacedBy} />
+            </>
+          )}
+          {nearest !== null && (
+            <>
+              . The nearest is {nearest.rule !== null && <Reference rule={nearest.rule} />}:{' '}
+              <Text text={nearest.difference} />
+            </>
+          )}
+        </li>
+        {counter !== null && (
+          <>
+            <li>
+              Key{' '}
+              <code>
+                <Text text={counter.cacheKey} />
+              </code>
+            </li>
+            <li>
+              Count {counter.count === null ? 'not read' : count(counter.count)}
+              {counter.countAfter !== null && `, then ${count(counter.countAfter)}`}, of{' '}
+              {count(counter.requestsPerUnit)} per {windowText(counter.unit, counter.unitMultiplier)}; the window ends{' '}
+              <Time iso={counter.resetAt} />
+              {counter.isInLocalCache && '; the local cache has it as over its limit'}
+            </li>
+          </>
+        )}
+        <li class={status?.code === 'OVER_LIMIT' ? 'bad' : 'good'}>
+          {status?.code ?? 'No verdict'}: <Text text={reason} />
+          {status !== null && counter !== null && `; ${count(status.limitRemaining)} left`}
+        </li>
+      </ol>
+    </section>
+  );
+}
+
+function Step({ step: { key, value, candidates, omitted, otherValues, keys } }: { readonly step: ExplainedStep }) {
+  return (
+    <li>
+      Entry <Text text={`${key}=${value}`} />
+      {candidates.length === 0 && (
+        <>
+          : no rule
+          {keys.length > 0 && (
+            <>
+              ; the keys here are <Text text={keys.join(', ')} />
+            </>
+          )}
+        </>
+      )}
+      <ul>
+        {candidates.map(({ rule, outcome }, index) => (
+          <li key={index}>
+            <Reference rule={rule} />: {outcome}
+          </li>
+        ))}
+      </ul>
+      {omitted > 0 && <p class="hint">and {count(omitted)} more</p>}
+      {otherValues > 0 && <p class="hint">another value: {counted(otherValues, 'rule')} of the key</p>}
+    </li>
+  );
+}
+
+function Reference({ rule: { statisticsKey, place } }: { readonly rule: RuleReference }) {
+  return (
+    <>
+      <a href={addressOf('rules', { rule: statisticsKey })}>
+        <Text text={statisticsKey} />
+      </a>
+      {place !== null && (
+        <span class="hint">
+          {' '}
+          (<Text text={placeText(place)} />)
+        </span>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,244 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Answer, type ApiError, token } from './api';
+
+/** A line of the last values, of which some may be missing. The numbers next to it say the same. */
+export function Sparkline({ values }: { readonly values: readonly (number | null | undefined)[] }) {
+  const [width, height] = [120, 24];
+  const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
+  let path = '';
+  let isDrawing = false;
+  values.forEach((value, index) => {
+    const isKnown = value !== null && value !== undefined;
+    if (isKnown) {
+      const x = width - (values.length - 1 - index);
+      path += `${isDrawing ? 'L' : 'M'}${x} ${(height - 1 - (value / most) * (height - 2)).toFixed(1)}`;
+    }
+    isDrawing = isKnown;
+  });
+  return (
+    <svg class="sparkline" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
+      <path d={path} />
+    </svg>
+  );
+}
+
+interface TableProps {
+  readonly title: string;
+  /** Those of numbers end with a colon. */
+  readonly columns: readonly string[];
+  readonly children: ComponentChildren;
+}
+
+/** A table that scrolls by itself when the page is narrow. */
+export function Table({ title, columns, children }: TableProps) {
+  return (
+    <section>
+      <h2>{title}</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
+        <table>
+          <thead>
+            <tr>
+              {columns.map((column) => (
+                <th key={column} scope="col" class={column.endsWith(':') ? 'number' : ''}>
+                  {column.replace(':', '')}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>{children}</tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** Pixels of a row of a list. */
+const ROW_HEIGHT = 44;
+/** Rows above and below those that are visible. */
+const MORE_ROWS = 6;
+/** Elements are used again for other rows, which costs less than new ones; more are never visible. */
+const ELEMENTS = 256;
+
+interface ListProps {
+  readonly label: string;
+  readonly count: number;
+  readonly render: (index: number) => VNode;
+  /** The row that is chosen; -1: none. */
+  readonly chosen: number;
+  readonly onChoose: (index: number) => void;
+}
+
+/** A list of any length, of which only the visible rows exist. The arrow keys choose a row. */
+export function LongList({ label, count, render, chosen, onChoose }: ListProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 800 });
+  useEffect(() => {
+    const element = box.current!;
+    function look(): void {
+      setView({ top: element.scrollTop, height: element.clientHeight });
+    }
+    const observer = new ResizeObserver(look);
+    observer.observe(element);
+    element.addEventListener('scroll', look, { passive: true });
+    return () => observer.disconnect();
+  }, []);
+  useEffect(() => {
+    const element = box.current!;
+    const [top, bottom] = [chosen * ROW_HEIGHT, (chosen + 1) * ROW_HEIGHT];
+    if (chosen < 0) return;
+    if (top < element.scrollTop) element.scrollTop = top;
+    else if (bottom > element.scrollTop + element.clientHeight) element.scrollTop = bottom - element.clientHeight;
+  }, [chosen]);
+  const page = Math.max(1, Math.floor(view.height / ROW_HEIGHT) - 1);
+  const steps: Readonly<Record<string, number>> = {
+    ArrowDown: 1,
+    ArrowUp: -1,
+    PageDown: page,
+    PageUp: -page,
+    Home: -Infinity,
+    End: Infinity,
+  };
+  function onKeyDown(event: KeyboardEvent): void {
+    const step = steps[event.key];
+    if (step === undefined || count === 0) return;
+    event.preventDefault();
+    onChoose(Math.min(count - 1, Math.max(0, chosen + step)));
+  }
+  const first = Math.max(0, Math.floor(view.top / ROW_HEIGHT) - MORE_ROWS);
+  const last = Math.min(count, Math.ceil((view.top + view.height) / ROW_HEIGHT) + MORE_ROWS, first + ELEMENTS);
+  const rows: VNode[] = [];
+  for (let index = first; index < last; index += 1) {
+    rows.push(
+      <div
+        key={index % ELEMENTS}
+        id={`row-${index}`}
+        class="row"
+        role="option"
+        aria-selected={index === chosen}
+        aria-setsize={count}
+        aria-posinset={index + 1}
+        style={{ top: `${index * ROW_HEIGHT}px` }}
+        onClick={() => onChoose(index)}
+      >
+        {render(index)}
+      </div>,
+    );
+  }
+  return (
+    <div
+      ref={box}
+      class="list"
+      role="listbox"
+      aria-label={label}
+      aria-activedescendant={chosen >= first && chosen < last ? `row-${chosen}` : undefined}
+      tabIndex={0}
+      onKeyDown={onKeyDown}
+    >
+      <div role="presentation" style={{ height: `${count * ROW_HEIGHT}px` }}>
+        {rows}
+      </div>
+    </div>
+  );
+}
+
+/** Asks for the operator token, which is forgotten when the page is left. */
+export function TokenForm({ why }: { readonly why: string }) {
+  const [text, setText] = useState('');
+  return (
+    <form
+      class="notice"
+      onSubmit={(event) => {
+        event.preventDefault();
+        token.set(text.trim());
+      }}
+    >
+      <p>{why}</p>
+      <label>
+        Operator token{' '}
+        <input
+          type="password"
+          autocomplete="off"
+          required
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </label>{' '}
+      <button>Use it</button>
+      <p class="hint">It is the value of OPERATOR_TOKEN, and kept until this page is closed or loaded again.</p>
+    </form>
+  );
+}
+
+/** Why there is no answer, and what to do. */
+export function Failure({ error }: { readonly error: ApiError }) {
+  if (error.status === 401) {
+    const why =
+      token.value === '' ? 'The operator token is needed to see what callers have sent.' : 'The token is wrong.';
+    return <TokenForm why={why} />;
+  }
+  return (
+    <p class="notice bad" role="alert">
+      {error.message}.
+    </p>
+  );
+}
+
+/** Shows an answer when it is there; the last one stays while there is an error. */
+export function Answered<T>({ answer, show }: { readonly answer: Answer<T>; readonly show: (value: T) => VNode }) {
+  const { value, error } = answer;
+  return (
+    <>
+      {error !== undefined && <Failure error={error} />}
+      {value !== undefined && show(value)}
+      {value === undefined && error === undefined && <p class="hint">Loading…</p>}
+    </>
+  );
+}
+
+/** Copies a text. Without a secure context, as with http and another host than localhost, there is no clipboard to write to. */
+export function CopyButton({ text, label }: { readonly text: string; readonly label: string }) {
+  const [isCopied, setCopied] = useState(false);
+  async function copy(): Promise<void> {
+    if (navigator.clipboard === undefined) {
+      const area = document.createElement('textarea');
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand('copy');
+      area.remove();
+    } else await navigator.clipboard.writeText(text);
+    setCopied(true);
+  }
+  return (
+    <button type="button" onClick={() => void copy()}>
+      <span role="status">{isCopied ? 'Copied' : label}</span>
+    </button>
+  );
+}
+
+interface ConfirmationProps {
+  readonly title: string;
+  readonly action: string;
+  readonly onConfirm: () => void;
+  readonly onCancel: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** Asks before something is changed. Escape cancels. */
+export function Confirmation({ title, action, onConfirm, onCancel, children }: ConfirmationProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-label={title} onClose={onCancel}>
+      <h2>{title}</h2>
+      {children}
+      <button type="button" class="danger" onClick={onConfirm}>
+        {action}
+      </button>{' '}
+      <button type="button" onClick={onCancel}>
+        Cancel
+      </button>
+    </dialog>
+  );
+}

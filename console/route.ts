@@ -1,0 +1,35 @@
+import { Store } from './store';
+
+/** The page and its parameters. They are in the fragment, so that a proxy need not know them. */
+export interface Route {
+  readonly page: string;
+  readonly parameters: URLSearchParams;
+}
+
+export const route = new Store(read());
+
+export function followRoute(): void {
+  addEventListener('hashchange', () => route.set(read()));
+}
+
+function read(): Route {
+  const [page = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
+  return { page: page || 'live', parameters: new URLSearchParams(query) };
+}
+
+type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** The address of a page; parameters that are empty are left out. */
+export function addressOf(page: string, parameters: Parameters = {}): string {
+  const query = new URLSearchParams();
+  for (const [name, values] of Object.entries(parameters)) {
+    for (const value of [values ?? []].flat()) if (value !== '') query.append(name, value);
+  }
+  return `#/${page}${query.size === 0 ? '' : `?${String(query)}`}`;
+}
+
+/** Changes parameters of the present page without a step in the history, for what is being typed. */
+export function replaceParameters(changed: Parameters): void {
+  const { page, parameters } = route.value;
+  location.replace(addressOf(page, { ...Object.fromEntries(parameters), ...changed }));
+}

@@ -1,0 +1,53 @@
+import type { ListedRule, RuleReference } from '../src/streams/ports/operator';
+import { windowText } from '../src/rules/unit';
+import { excerpt } from '../src/text/excerpt';
+import { visibleLine } from '../src/text/visible';
+
+/** The longest text that is shown, in characters: one of a megabyte in a list would delay everything. */
+const LONGEST = 256;
+
+/**
+ * A text of a caller or of a file: never more than text, and in its own direction. What cannot be seen, or would turn what follows, is
+ * shown by its code.
+ */
+export function Text({ text }: { readonly text: string }) {
+  return <bdi>{visibleLine(excerpt(text, LONGEST))}</bdi>;
+}
+
+const UNITS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
+const TENTHS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
+
+export function count(value: number): string {
+  return UNITS.format(value);
+}
+
+/** A rate or a duration. */
+export function measure(value: number | null | undefined): string {
+  if (value === null || value === undefined) return '–';
+  return (value >= 100 || value === 0 ? UNITS : TENTHS).format(value);
+}
+
+/** A time of the API in the zone of the reader, and in UTC when it is pointed at. */
+export function Time({ iso }: { readonly iso: string }) {
+  const utc = `${iso.slice(0, 19).replace('T', ' ')} UTC`;
+  return (
+    <time dateTime={iso} title={utc}>
+      {new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })}
+    </time>
+  );
+}
+
+/** A limit in words. */
+export function limitText(limit: ListedRule['limit']): string {
+  if (limit === null) return 'no limit';
+  if (limit.unlimited) return 'unlimited';
+  const multiplier = limit.unitMultiplier ?? 1;
+  const window = windowText(limit.unit ?? '', multiplier);
+  const each = multiplier === 1 ? (window === 'hour' ? 'an' : 'a') : 'in';
+  return `${count(limit.requestsPerUnit ?? 0)} ${each} ${window}`;
+}
+
+export function placeText(place: RuleReference['place']): string {
+  if (place === null) return '';
+  return place.line === 0 ? place.file : `${place.file}:${place.line}`;
+}
