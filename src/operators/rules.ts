@@ -1,6 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Rule, RuleLimit } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
+import { Network } from '../rules/networks';
+import { ValueList, ValueRegex } from '../rules/values';
 import { listedStatisticsKey } from '../rules/statistics-key';
 import { escapeStatisticsKey } from '../statistics/escape';
 import type { Statistics } from '../statistics/statistics';
@@ -24,6 +26,7 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
   const {
     key,
     value,
+    matcher,
     place,
     limit,
     shadowMode,
@@ -37,6 +40,9 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
   return {
     key,
     value,
+    valueIn: matcher instanceof ValueList ? matcher.values : null,
+    valueCidr: matcher instanceof Network ? matcher.text : null,
+    valueRegex: matcher instanceof ValueRegex ? value : null,
     place: place ?? null,
     // That of `on_unmatched` has neither.
     limit: limit?.unit === undefined && limit?.unlimited !== true ? null : listedLimit(limit),

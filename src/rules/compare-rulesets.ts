@@ -1,6 +1,7 @@
 import type { Level, Rule } from './rule-tree';
 import type { Ruleset } from './ruleset';
 import { plainStatisticsKey } from './statistics-key';
+import { ValueList } from './values';
 
 /** How many domains or rules, and the names of the first ones. */
 export interface Named {
@@ -60,9 +61,9 @@ type LevelPair = readonly [before: Level | undefined, after: Level | undefined];
 
 /** Each rule of either level with its counterpart in the other one. */
 function* rulePairs([before, after]: LevelPair): IterableIterator<readonly [Rule | undefined, Rule | undefined]> {
-  for (const rule of after?.rules() ?? []) yield [before?.get(rule.key, rule.value), rule];
+  for (const rule of after?.rules() ?? []) yield [before?.counterpart(rule), rule];
   for (const old of before?.rules() ?? []) {
-    const rule = after?.get(old.key, old.value);
+    const rule = after?.counterpart(old);
     // The rules of both levels have been yielded above; here they only count as work.
     yield rule === undefined ? [old, undefined] : [undefined, undefined];
   }
@@ -108,9 +109,15 @@ function isSame(one: Rule, other: Rule): boolean {
   return (
     RULE_FIELDS.every((field) => one[field] === other[field]) &&
     LIMIT_FIELDS.every((field) => one.limit?.[field] === other.limit?.[field]) &&
+    isSameJson(listOf(one), listOf(other)) &&
     isSameJson(one.limit?.replaces, other.limit?.replaces) &&
     isSameJson(one.metadata, other.metadata)
   );
+}
+
+/** The values of a list, of which the text of the rule may have the first ones only. */
+function listOf({ matcher }: Rule): readonly string[] | undefined {
+  return matcher instanceof ValueList ? matcher.values.toSorted() : undefined;
 }
 
 function isSameJson(one: unknown, other: unknown): boolean {

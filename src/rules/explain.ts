@@ -2,7 +2,7 @@ import { excerpt } from '../text/excerpt';
 import { KEY_TOLERANCE, nearestName } from '../text/nearest-name';
 import type { Entry, Level, Rule } from './rule-tree';
 import { type Ruleset, matchRule } from './ruleset';
-import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
+import { UNLIMITED_WORK, Wildcard, type WorkBudget } from './wildcards';
 
 /** One rule of an entry's key, and what the search did with it. */
 export interface Candidate {
@@ -119,11 +119,14 @@ function explainLevel(
   };
 }
 
-/** The rules of an entry's key in the order in which they are tried, without those of another exact value. */
+/** The rules of an entry's key in the order in which they are tried, without those of other exact values and networks. */
 function* triedRules(level: Level, { key, value }: Entry): IterableIterator<Rule> {
   const exact = value === '' ? undefined : level.get(key, value);
   if (exact !== undefined) yield exact;
+  const network = level.networkOf(key, value);
+  if (network !== undefined) yield network;
   for (const rule of level.wildcardsOf(key)) if (rule !== exact) yield rule;
+  yield* level.regexesOf(key);
   const withoutValue = level.get(key, '');
   if (withoutValue !== undefined) yield withoutValue;
 }
@@ -131,8 +134,9 @@ function* triedRules(level: Level, { key, value }: Entry): IterableIterator<Rule
 /** How many rules {@link triedRules} returns. */
 function countTried(level: Level, { key, value }: Entry): number {
   const exact = value === '' ? undefined : level.get(key, value);
-  const isExplicit = exact !== undefined && exact.wildcard === undefined;
-  return Number(isExplicit) + level.wildcardsOf(key).length + Number(level.get(key, '') !== undefined);
+  const isExplicit = exact !== undefined && !(exact.matcher instanceof Wildcard);
+  const single = [isExplicit, level.networkOf(key, value) !== undefined, level.get(key, '') !== undefined];
+  return level.wildcardsOf(key).length + level.regexesOf(key).length + single.filter(Boolean).length;
 }
 
 function firstOf<T>(items: Iterable<T>, most: number): readonly T[] {
@@ -214,14 +218,10 @@ function nearestAt(level: Level, entries: readonly Entry[], index: number): Near
 
 /** The rule with the most similar value, otherwise the first one. */
 function ruleWithNearestValue(level: Level, key: string, value: string): Rule | undefined {
-  const nearest = nearestText(value, valuesOf(level, key));
+  const nearest = nearestText(value, level.valuesOf(key));
   if (nearest !== undefined) return level.get(key, nearest);
   const [first] = level.rulesOf(key);
   return first;
-}
-
-function* valuesOf(level: Level, key: string): IterableIterator<string> {
-  for (const { value } of level.rulesOf(key)) yield value;
 }
 
 function nearestText(text: string, known: Iterable<string>): string | undefined {

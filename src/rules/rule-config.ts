@@ -24,8 +24,14 @@ export interface DomainConfig {
 export interface RuleConfig {
   /** Never empty. */
   readonly key: string;
-  /** Empty: any value matches. May contain wildcards (`*`). */
+  /** Empty: any value matches, unless one of the three below is given. May contain wildcards (`*`). */
   readonly value: string;
+  /** At least one value, each one not empty, and none twice. */
+  readonly valueIn?: readonly string[] | undefined;
+  /** A network in CIDR notation, without bits after the prefix. */
+  readonly valueCidr?: string | undefined;
+  /** A regular expression in RE2 syntax. */
+  readonly valueRegex?: string | undefined;
   /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
   readonly rateLimit: RateLimitConfig | undefined;
   readonly shadowMode: boolean;

@@ -1,6 +1,7 @@
 import type { FailurePolicy, JsonObject, RuleConfig } from './rule-config';
 import type { RulePlace } from './rule-config';
 import { type Unit, unitByName } from './unit';
+import { type Matcher, MatcherRules, ValueList, matcherOf, valueText } from './values';
 import { UNLIMITED_WORK, Wildcard, WildcardRules, type WorkBudget } from './wildcards';
 
 /** One entry of a request's descriptor. */
@@ -24,9 +25,10 @@ export interface RuleLimit {
 /** One rule as a node of the tree. */
 export class Rule {
   readonly key: string;
-  /** Empty: any value matches. */
+  /** Empty: any value matches. That of a list, a network or a regular expression is its {@link valueText}. */
   readonly value: string;
-  readonly wildcard: Wildcard | undefined;
+  /** Undefined for one exact value, and for any value. */
+  readonly matcher: Matcher | undefined;
   /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
   readonly limit: RuleLimit | undefined;
   readonly shadowMode: boolean;
@@ -54,8 +56,8 @@ export class Rule {
     parent: Rule | undefined,
   ) {
     this.key = config.key;
-    this.value = config.value;
-    this.wildcard = config.value.includes('*') ? new Wildcard(config.value) : undefined;
+    this.value = valueText(config);
+    this.matcher = matcherOf(config);
     this.limit = config.rateLimit && {
       ...config.rateLimit,
       unit: config.rateLimit.unit && unitByName(config.rateLimit.unit),
@@ -86,7 +88,7 @@ export class Rule {
 
   /** Whether the rule matches exactly one value. */
   get isExplicit(): boolean {
-    return this.value !== '' && this.wildcard === undefined;
+    return this.value !== '' && this.matcher === undefined;
   }
 
   /** Whether the different values that match here are counted separately. */
@@ -97,13 +99,15 @@ export class Rule {
 
 /** The rules of one key at one level. */
 interface KeyRules {
-  /** By configured value, including the text of patterns: a request value equal to it is an exact match. */
+  /** By configured value, including the text of wildcards and the values of lists: a request value equal to it is an exact match. */
   readonly byValue: Map<string, Rule>;
   wildcards: WildcardRules<Rule> | undefined;
+  /** Those with a list, a network or a regular expression. */
+  others: MatcherRules<Rule> | undefined;
   withoutValue: Rule | undefined;
 }
 
-/** The rules of one level of the tree. The most specific match wins: exact value, then wildcard, then rule without value. */
+/** The rules of one level of the tree. The most specific match wins; {@link find} has the order. */
 export class Level {
   readonly #byKey = new Map<string, KeyRules>();
 
@@ -111,34 +115,57 @@ export class Level {
   add(rule: Rule): boolean {
     let rules = this.#byKey.get(rule.key);
     if (rules === undefined) {
-      this.#byKey.set(rule.key, (rules = { byValue: new Map(), wildcards: undefined, withoutValue: undefined }));
+      rules = { byValue: new Map(), wildcards: undefined, others: undefined, withoutValue: undefined };
+      this.#byKey.set(rule.key, rules);
     }
     if (rule.value === '') {
       if (rules.withoutValue !== undefined) return false;
       rules.withoutValue = rule;
       return true;
     }
+    const { matcher } = rule;
+    if (matcher !== undefined && !(matcher instanceof Wildcard)) {
+      if (!(rules.others ??= new MatcherRules()).add(rule)) return false;
+      if (matcher instanceof ValueList) for (const value of matcher.values) rules.byValue.set(value, rule);
+      return true;
+    }
     if (rules.byValue.has(rule.value)) return false;
     rules.byValue.set(rule.value, rule);
-    if (rule.wildcard !== undefined) (rules.wildcards ??= new WildcardRules()).add(rule);
+    if (matcher !== undefined) (rules.wildcards ??= new WildcardRules()).add(rule);
     return true;
   }
 
   /**
-   * The rule for this key and value: the one with exactly this value, else the first wildcard that matches, else the one
-   * without value.
-   * @throws TooMuchWork when the wildcards need more work than the budget has
+   * The rule for this key and value: the one with exactly this value, alone or in a list, else the one with the smallest network, else
+   * the first wildcard that matches, else the first regular expression, else the one without value.
+   * @throws TooMuchWork when that needs more work than the budget has
    */
   find(key: string, value: string, budget: WorkBudget = UNLIMITED_WORK): Rule | undefined {
     const rules = this.#byKey.get(key);
     if (rules === undefined) return undefined;
-    return rules.byValue.get(value) ?? rules.wildcards?.find(value, budget) ?? rules.withoutValue;
+    const { byValue, wildcards, others, withoutValue } = rules;
+    if (others === undefined) return byValue.get(value) ?? wildcards?.find(value, budget) ?? withoutValue;
+    return (
+      byValue.get(value) ??
+      others.findNetwork(value, budget) ??
+      wildcards?.find(value, budget) ??
+      others.findRegex(value, budget) ??
+      withoutValue
+    );
   }
 
-  /** The rule with exactly this key and configured value; an empty value stands for the rule without one. */
+  /** The rule with exactly this key and configured value, alone or in a list; an empty value stands for the rule without one. */
   get(key: string, value: string): Rule | undefined {
     const rules = this.#byKey.get(key);
     return value === '' ? rules?.withoutValue : rules?.byValue.get(value);
+  }
+
+  /** The rule that has the same key as one of another level, and matches the same values. */
+  counterpart({ key, value, matcher }: Rule): Rule | undefined {
+    const isOther = matcher !== undefined && !(matcher instanceof Wildcard);
+    if (isOther) return this.#byKey.get(key)?.others?.counterpart({ value, matcher });
+    const rule = this.get(key, value);
+    return rule?.matcher instanceof ValueList ? undefined : rule;
   }
 
   /** Every rule of the level: those of one key in the order of the file, then the one without a value. */
@@ -165,15 +192,37 @@ export class Level {
   /** How many rules have a key. */
   countOf(key: string): number {
     const rules = this.#byKey.get(key);
-    return rules === undefined ? 0 : rules.byValue.size + (rules.withoutValue === undefined ? 0 : 1);
+    if (rules === undefined) return 0;
+    const { byValue, others, withoutValue } = rules;
+    const listed = others === undefined ? 0 : others.rules.size - others.listedValues;
+    return byValue.size + listed + (withoutValue === undefined ? 0 : 1);
   }
 
-  /** The rules of one key: those with a value in the order of the file, then the one without. */
+  /** The rules of one key: those with a value in the order of the file, then those with lists, networks and regular expressions, then the one without. */
   *rulesOf(key: string): IterableIterator<Rule> {
     const rules = this.#byKey.get(key);
     if (rules === undefined) return;
-    yield* rules.byValue.values();
+    for (const rule of rules.byValue.values()) if (!(rule.matcher instanceof ValueList)) yield rule;
+    if (rules.others !== undefined) yield* rules.others.rules.values();
     if (rules.withoutValue !== undefined) yield rules.withoutValue;
+  }
+
+  /** The values of one key that match exactly, and the texts of wildcards. */
+  *valuesOf(key: string): IterableIterator<string> {
+    const rules = this.#byKey.get(key);
+    if (rules === undefined) return;
+    yield* rules.byValue.keys();
+    if (rules.withoutValue !== undefined) yield '';
+  }
+
+  /** The rule of one key with the smallest network that contains an address. */
+  networkOf(key: string, value: string): Rule | undefined {
+    return this.#byKey.get(key)?.others?.findNetwork(value, UNLIMITED_WORK);
+  }
+
+  /** The rules of one key with a regular expression, in the order of the file. */
+  regexesOf(key: string): readonly Rule[] {
+    return this.#byKey.get(key)?.others?.regexes ?? [];
   }
 
   /** The rules of one key whose value has wildcards, in the order of the file. */

@@ -1,4 +1,5 @@
 import type { Entry, Rule } from './rule-tree';
+import { Wildcard } from './wildcards';
 
 /**
  * The statistics key of a rule, `<domain>.<key>[_<value>].<nested key>[_<value>]…`, unescaped. The metric flags of the rules
@@ -38,7 +39,7 @@ export function runtimeStatisticsLevels(rule: Rule): readonly number[] {
 /** The part after a level's key, including the `_`. */
 function valuePart(step: Rule, matched: Rule, requestValue: string): string {
   const { detailedMetric } = matched;
-  if (step.shareThreshold && (detailedMetric || step.valueToMetric)) return `_${beforeWildcard(step.value)}`;
+  if (step.shareThreshold && (detailedMetric || step.valueToMetric)) return beforeWildcard(step);
   if (step.shareThreshold) return configuredPart(step);
   if (detailedMetric) return `_${requestValue}`;
   if (step.valueToMetric && !step.isExplicit) return requestValue === '' ? '' : `_${requestValue}`;
@@ -49,6 +50,7 @@ function configuredPart(step: Rule): string {
   return step.value === '' ? '' : `_${step.value}`;
 }
 
-function beforeWildcard(pattern: string): string {
-  return pattern.slice(0, pattern.indexOf('*'));
+/** The value up to its first `*`; the whole text of a list, a network or a regular expression. */
+function beforeWildcard({ value, matcher }: Rule): string {
+  return `_${matcher instanceof Wildcard ? matcher.first : value}`;
 }

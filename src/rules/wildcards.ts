@@ -85,7 +85,7 @@ const MAX_LIST = 8;
 
 /** A rule whose value is a wildcard. */
 export interface WildcardRule {
-  readonly wildcard: Wildcard | undefined;
+  readonly matcher: unknown;
 }
 
 /**
@@ -108,7 +108,7 @@ export class WildcardRules<T extends WildcardRule> {
 
   add(rule: T): void {
     const position = this.#rules.push(rule) - 1;
-    const { first = '', isPrefix = false } = rule.wildcard ?? {};
+    const { first, isPrefix } = rule.matcher as Wildcard;
     if (!isPrefix) {
       this.#others.push(position);
       return;
@@ -147,8 +147,8 @@ export class WildcardRules<T extends WildcardRule> {
 }
 
 /** @throws TooMuchWork */
-function matches({ wildcard }: WildcardRule, value: string, budget: WorkBudget): boolean {
-  if (wildcard === undefined) return false;
+function matches({ matcher }: WildcardRule, value: string, budget: WorkBudget): boolean {
+  const wildcard = matcher as Wildcard;
   budget.spend(wildcard.stepsFor(value.length));
   return wildcard.matches(value);
 }

@@ -25,6 +25,27 @@ test('the example rules count each user separately, over gRPC and HTTP together,
   expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
 });
 
+test('rules match by list, network and regular expression, and the default of a domain limits everything else', async () => {
+  const limit = 'rate_limit: { unit: year, requests_per_unit: 1000 }';
+  const rules = `domain: shop
+descriptors:
+  - { key: user, value_in: [anna, bert], ${limit} }
+  - { key: ip, value_cidr: 10.0.0.0/8, ${limit} }
+  - { key: path, value_regex: "^/v[0-9]+/", share_threshold: true, ${limit} }
+default_rate_limit: { unit: year, requests_per_unit: 5 }
+`;
+  // Larger than what is loaded without a thread, and loaded by two workers.
+  const padding = `# ${'-'.repeat(40_000)}\n`;
+  await using shop = await Shop.start({ env: { WORKERS: '2' } }, rules + padding);
+  async function left(...descriptors: readonly string[]): Promise<readonly number[]> {
+    const { statuses } = await shop.client.shouldRateLimit('shop', descriptors);
+    return statuses.map(({ limitRemaining }) => limitRemaining);
+  }
+  expect(await left('user=anna', 'user=carl', 'ip=10.1.1.1', 'ip=11.0.0.1')).toEqual([999, 4, 999, 4]);
+  expect(await left('user=bert', 'path=/v1/a', 'path=/v22/b', 'path=/w', 'user=carl')).toEqual([999, 999, 998, 4, 3]);
+  expect(await shop.weir.debug('/rlconfig')).toContain('shop.default_rate_limit: unit=YEAR requests_per_unit=5');
+});
+
 describe('the settings of decisions have their effects', () => {
   const RULES = `domain: shop
 descriptors:

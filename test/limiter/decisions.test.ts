@@ -343,6 +343,23 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
   });
 });
 
+describe('a rule with several values', () => {
+  it.each<[what: string, sketch: Partial<RuleSketch>, values: readonly string[], key: string]>([
+    ['list', { valueIn: ['silver', 'gold'] }, ['gold', 'silver'], 'gold,silver'],
+    ['network', { valueCidr: '10.0.0.0/8' }, ['10.0.0.1', '::ffff:10.0.0.2'], '10_0_0_0/8'],
+    ['regular expression', { valueRegex: '^/v[0-9]+/' }, ['/v1/a', '/v2/b'], '^/v[0-9]+/'],
+  ])('of a %s counts each of them, or all together with share_threshold', (_, sketch, [one, other], text) => {
+    const keys = [`k=${one}`, `k=${other}`];
+    const limited = { ...rule(5, sketch), value: '' };
+    const each = serve([limited]);
+    expect([...remaining(call(each, ...keys)), ...remaining(call(each, keys[0]!))]).toEqual([4, 4, 3]);
+    const shared = serve([{ ...limited, shareThreshold: true }]);
+    expect([...remaining(call(shared, ...keys)), ...remaining(call(shared, keys[0]!))]).toEqual([4, 3, 2]);
+    expect(each.moved()).toMatchObject({ [`shop.k_${text}.total_hits`]: 3 });
+    expect([each.counters.size, shared.counters.size]).toEqual([2, 1]);
+  });
+});
+
 describe('a descriptor that matches no rule', () => {
   const rules = [
     { key: 'k', value: 'x', rateLimit: perMinute(9) },

@@ -1,8 +1,11 @@
+import { BlockList, isIP, isIPv4 } from 'node:net';
 import fc from 'fast-check';
 import type { Entry } from '../../src/limiter/request';
 import { explainMatch } from '../../src/rules/explain';
+import { Network } from '../../src/rules/networks';
 import type { RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset, matchRule } from '../../src/rules/ruleset';
+import { isForAnyValue, valueText } from '../../src/rules/values';
 import { TooMuchWork, WorkBudget } from '../../src/rules/wildcards';
 import { entries } from '../support/data/requests';
 import { type RuleSketch, limit, ruleConfig, rulesetOf } from '../support/data/rules';
@@ -77,6 +80,48 @@ describe('wildcards', () => {
   });
 });
 
+describe('value_in, value_cidr and value_regex', () => {
+  const rules: readonly RuleSketch[] = [
+    { ...rule(1, 'ip'), valueRegex: '^10[.]' },
+    { ...rule(2, 'ip'), valueCidr: '10.0.0.0/8' },
+    { ...rule(3, 'ip'), valueCidr: '10.1.0.0/16' },
+    { ...rule(4, 'ip'), valueIn: ['10.1.2.3', 'none'] },
+    rule(5, 'ip', '10.1.2.*'),
+    rule(6, 'ip', 'x*'),
+    { ...rule(7, 'ip'), valueRegex: 'x|z' },
+    { ...rule(8, 'ip'), valueRegex: 'z' },
+    { ...rule(9, 'ip'), valueCidr: '2001:db8::/33' },
+    { ...rule(10, 'ip'), valueCidr: '::/0' },
+    rule(11, 'ip'),
+  ];
+
+  it.each<[what: string, values: Readonly<Record<string, number>>]>([
+    [
+      'in the order exact value, network, wildcard, regular expression, key alone',
+      { '10.1.2.3': 4, none: 4, '10.1.2.4': 3, '10.2.0.1': 2, xz: 6, az: 7, b: 11 },
+    ],
+    ['by the longest prefix', { '10.1.0.0': 3, '10.0.0.0': 2, '2001:db8:7fff::1': 9, '2001:db8:8000::1': 10 }],
+    [
+      'an address of IPv4 that is mapped to IPv6 as one of IPv4',
+      { '::ffff:10.1.2.4': 3, '::FFFF:a01:204': 3, '::10.1.2.4': 10 },
+    ],
+    [
+      'no address in another notation',
+      { '010.1.2.4': 11, '10.1': 1, '167772161': 11, '10.1.9.4%a': 1, 'fe80::1%eth0': 11, '10.0.0.0/8': 1, '': 11 },
+    ],
+  ])('match %s', (_, values) => {
+    const found = Object.fromEntries(Object.keys(values).map((value) => [value, met(rules, `ip=${value}`)]));
+    expect(found).toEqual(values);
+  });
+
+  it('are paid for by a budget in proportion to the value and to the size of the expression', () => {
+    const domain = rulesetOf('shop', { ...rule(1, 'k'), valueRegex: '[ab]*a[ab]{200}c' }).domain('shop')!;
+    const search = { budget: new WorkBudget(10_000), visit: undefined };
+    expect(matchRule(domain, [{ key: 'k', value: 'ab'.repeat(100) }], search)).toBeUndefined();
+    expect(() => matchRule(domain, [{ key: 'k', value: 'ab'.repeat(2000) }], search)).toThrow(TooMuchWork);
+  });
+});
+
 /** The definition of a wildcard: the value can be split into the parts and arbitrary texts between them. */
 function isMatch([first = '', ...rest]: readonly string[], text: string): boolean {
   if (rest.length === 0) return text === first;
@@ -85,14 +130,35 @@ function isMatch([first = '', ...rest]: readonly string[], text: string): boolea
   return Array.from({ length: after.length + 1 }, (_, skip) => skip).some((skip) => isMatch(rest, after.slice(skip)));
 }
 
+function longest(rules: readonly RuleConfig[]): RuleConfig | undefined {
+  return rules.toSorted((one, other) => lengthOf(other) - lengthOf(one))[0];
+}
+
+function lengthOf({ valueCidr = '' }: RuleConfig): number {
+  return Number(valueCidr.split('/')[1]);
+}
+
+/** By the addresses that Node itself knows to be in a network. */
+function isWithin(value: string, network: string): boolean {
+  const [address = '', length] = network.split('/');
+  const blocks = new BlockList();
+  blocks.addSubnet(address, Number(length), isIPv4(address) ? 'ipv4' : 'ipv6');
+  const mapped = value.replace(/^::ffff:(?=\d+\.)/i, '');
+  if (isIPv4(mapped) !== isIPv4(address)) return false;
+  return isIP(mapped) > 0 && blocks.check(mapped, isIPv4(mapped) ? 'ipv4' : 'ipv6');
+}
+
 /** The definition of matching, level by level, without any index. */
 function definition(level: readonly RuleConfig[], [entry, ...rest]: readonly Entry[]): RuleConfig | undefined {
   if (entry === undefined) return undefined;
   const sameKey = level.filter((each) => each.key === entry.key);
   const matched =
     sameKey.find((each) => each.value !== '' && each.value === entry.value) ??
+    sameKey.find((each) => each.valueIn?.includes(entry.value)) ??
+    longest(sameKey.filter(({ valueCidr }) => valueCidr !== undefined && isWithin(entry.value, valueCidr))) ??
     sameKey.find((each) => each.value.includes('*') && isMatch(each.value.split('*'), entry.value)) ??
-    sameKey.find((each) => each.value === '');
+    sameKey.find((each) => each.valueRegex !== undefined && new RegExp(each.valueRegex).test(entry.value)) ??
+    sameKey.find((each) => isForAnyValue(each));
   return rest.length === 0 || matched === undefined ? matched : definition(matched.descriptors, rest);
 }
 
@@ -128,6 +194,58 @@ describe('the matched rule is that of the definition', () => {
         if (matched) expect(matched.path.map((step) => step.key)).toEqual(requested.map((one) => one.key));
       }),
       { numRuns: 2000 },
+    );
+  });
+
+  it('for lists, networks, wildcards and regular expressions of one key', () => {
+    const byte = fc.constantFrom('0', '1', '128', '255');
+    const ipv4 = fc.tuple(byte, byte).map(([third, last]) => `10.0.${third}.${last}`);
+    const ipv6 = fc.tuple(byte, byte).map(([third, last]) => `2001:db8::${third}:${last}`);
+    const cidr = fc.oneof(
+      fc.tuple(ipv4, fc.integer({ min: 0, max: 32 })),
+      fc.tuple(ipv6, fc.integer({ min: 0, max: 128 })),
+    );
+    const network = cidr.map(([address, length]) => Network.parse(`${address}/${length}`)!.text);
+    const value = fc.oneof(
+      textOf('xy1.', 4),
+      ipv4,
+      ipv6,
+      ipv4.map((address) => `::ffff:${address}`),
+      network,
+    );
+    const matched: fc.Arbitrary<Partial<RuleSketch>> = fc.oneof(
+      fc.record({
+        valueIn: fc.uniqueArray(
+          value.filter((text) => text !== ''),
+          { minLength: 1, maxLength: 3 },
+        ),
+      }),
+      fc.record({ valueCidr: network }),
+      fc.record({ value: textOf('x1*.', 4) }),
+      fc.record({ valueRegex: fc.constantFrom('^x', 'y$', '^$', '[.]1', '1+x', ':') }),
+    );
+    const rules = fc.uniqueArray(
+      matched.map((sketch) => ruleConfig({ key: 'k', ...sketch })),
+      { maxLength: 12, selector: (each) => `${Object.keys(each).join()} ${valueText(each)}` },
+    );
+    fc.assert(
+      fc.property(rules, fc.array(value, { minLength: 5, maxLength: 10 }), (configs, values) => {
+        // A value belongs to one rule only, which is checked when files are read.
+        const taken = new Set<string>();
+        const descriptors = configs.filter(({ value: single, valueIn = [single] }) => {
+          const isNew = valueIn.every((each) => each === '' || !taken.has(each));
+          for (const each of valueIn) taken.add(each);
+          return isNew;
+        });
+        const domain = buildRuleset([{ domain: 'shop', descriptors }]).domain('shop')!;
+        for (const sent of values) {
+          const entry = { key: 'k', value: sent };
+          const expected = definition(descriptors, [entry]);
+          expect([sent, matchRule(domain, [entry])?.value]).toEqual([sent, expected && valueText(expected)]);
+        }
+        expect(domain.countOf('k')).toBe(descriptors.length);
+      }),
+      { numRuns: 1000 },
     );
   });
 
@@ -205,6 +323,32 @@ describe('the explanation of a descriptor', () => {
     ['', ['no entries -']],
   ])('shows the search for %s', (descriptor, expected) => {
     expect(explain(descriptor)).toEqual(expected);
+  });
+
+  it('lists the network that matches and the regular expressions, and counts other values and networks', () => {
+    const others = rulesetOf(
+      'shop',
+      { key: 'ip', valueRegex: '9$' },
+      { key: 'ip', valueCidr: '10.0.0.0/8' },
+      { key: 'ip', valueCidr: '10.1.0.0/16' },
+      { key: 'ip', valueIn: ['10.1.0.1', '10.1.0.2'] },
+      { key: 'ip', value: '1*' },
+    );
+    function shownFor(value: string) {
+      const { levels } = explainMatch(others, { domain: 'shop', entries: [{ key: 'ip', value }] });
+      const [{ candidates, otherValues, omitted }] = levels as [(typeof levels)[0]];
+      return [...candidates.map(({ rule: { value: text }, outcome }) => `${text} ${outcome}`), otherValues, omitted];
+    }
+    expect(shownFor('10.1.0.9')).toEqual(['10.1.0.0/16 chosen', '1* not tried', '9$ not tried', 2, 0]);
+    expect(shownFor('10.1.0.2')).toEqual([
+      '10.1.0.1,10.1.0.2 chosen',
+      '10.1.0.0/16 not tried',
+      '1* not tried',
+      '9$ not tried',
+      1,
+      0,
+    ]);
+    expect(shownFor('9.9.9.9')).toEqual(['1* passed over', '9$ chosen', 3, 0]);
   });
 
   it('shows a domain without a rule file, and lists as much as it may', () => {

@@ -2,6 +2,7 @@ import { type RulesetChanges, compareRulesets } from '../../src/rules/compare-ru
 import { explainMatch, nearestRule } from '../../src/rules/explain';
 import { type Ruleset, buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
+import { valueText } from '../../src/rules/values';
 import { entries } from '../support/data/requests';
 import { type RuleSketch, domainConfig, limit, linesOf, ruleConfig, rulesetOf, unlimited } from '../support/data/rules';
 
@@ -61,6 +62,42 @@ describe('the comparison of two rulesets', () => {
   ])('finds a rule that differs in %j', (difference) => {
     const changes = changed(rulesetOf('shop', USER), rulesetOf('shop', { ...USER, ...difference }));
     expect(changes).toEqual({ rulesChanged: ['shop.user'] });
+  });
+
+  it('pairs lists, networks and regular expressions by their texts, and compares whole lists', () => {
+    const long = Array.from({ length: 40 }, (_, index) => `value${index}`);
+    const both = [
+      { ...USER, value: 'a,b' },
+      { ...USER, valueRegex: 'a' },
+      { ...USER, valueCidr: '10.0.0.0/8' },
+    ];
+    const one = rulesetOf('shop', ...both, { ...USER, valueIn: ['b', 'a'] }, { ...USER, valueIn: long });
+    const other = rulesetOf(
+      'shop',
+      ...both,
+      { ...USER, valueIn: ['a', 'b'] },
+      { ...USER, valueIn: [...long.slice(1), 'value0', 'x'] },
+    );
+    const lists = rulesetOf(
+      'shop',
+      ...both,
+      { ...USER, valueIn: ['b', 'c'] },
+      { ...USER, valueIn: [...long.slice(1), 'value0'] },
+    );
+    expect([changed(one, one), changed(one, lists)]).toEqual([
+      {},
+      { rulesAdded: ['shop.user_b,c'], rulesRemoved: ['shop.user_a,b'] },
+    ]);
+    expect(one.size).toBe(5);
+    const text = 'shop.user_value0,value1,value10,value11,value12,value13,value14,value15,+';
+    expect(changed(one, other)).toEqual({ rulesAdded: [`${text}33`], rulesRemoved: [`${text}32`] });
+    const renamed = rulesetOf(
+      'shop',
+      ...both,
+      { ...USER, valueIn: ['a', 'b'] },
+      { ...USER, valueIn: [...long.slice(0, -1), 'x'] },
+    );
+    expect(changed(one, renamed)).toEqual({ rulesChanged: [`${text}32`] });
   });
 
   it('finds a default that was added, removed or changed', () => {
@@ -141,8 +178,15 @@ describe('the statistics key of a rule', () => {
     ['a*', { ...S, ...V }, 'abc', 'shop.k_a', false],
     ['a*c*', { ...S, ...D }, 'abcd', 'shop.k_a', false],
     ['*c', { ...S, ...V }, 'abc', 'shop.k_', false],
+    ['', { valueIn: ['b', 'a'] }, 'b', 'shop.k_a,b', false],
+    ['', { valueIn: ['b', 'a'], ...V }, 'b', 'shop.k_b', true],
+    ['', { valueIn: ['b', 'a'], ...S, ...V }, 'b', 'shop.k_a,b', false],
+    ['', { valueCidr: '10.0.0.0/8', ...S, ...D }, '10.1.1.1', 'shop.k_10.0.0.0/8', false],
+    ['', { valueRegex: 'a*b', ...S, ...D }, 'b', 'shop.k_a*b', false],
+    ['', { valueRegex: 'a*b', ...D }, 'b', 'shop.k_b', true],
   ])('with the value %p and %o for the request value %p is %s', (value, flags, sent, key, isRuntime) => {
-    const plain = value === '' ? 'shop.k' : `shop.k_${value}`;
+    const text = valueText({ value, ...flags });
+    const plain = text === '' ? 'shop.k' : `shop.k_${text}`;
     expect(keysOf({ key: 'k', value, rateLimit, ...flags }, `k=${sent}`)).toEqual({ key, plain, isRuntime });
   });
 
@@ -178,6 +222,12 @@ describe('the rule that a descriptor nearly matches', () => {
       'the descriptor has 3 entries, but no rules are nested in this one, which matches the first 2',
       undefined,
     ]);
+    const lists = rulesetOf(
+      'shop',
+      { key: 'tier', valueIn: ['gold', 'silver'] },
+      { key: 'tier', valueCidr: '10.0.0.0/8' },
+    );
+    expect(nearest('tier=gol', lists)?.difference).toBe("entry 1 has the value 'gol', but the rule 'gold,silver'");
   });
 
   it('is none in another domain, of which the nearest is named', () => {

@@ -78,6 +78,9 @@ const GOOD = [
     { key: 'plain', value: 'exact', rateLimit: limit(4_294_967_295, 'SECOND'), shadowMode: true },
     { key: 'plain', value: 'pre*post', rateLimit: limit(7, 'HOUR'), detailedMetric: true },
     ...['010', 'yes', '~', '<<'].map((value) => ({ key: 'v', value, rateLimit: limit(0, 'YEAR'), quotaMode: true })),
+    { key: 'v', valueIn: ['a', 'b c'], rateLimit: limit(1, 'MINUTE') },
+    { key: 'v', valueCidr: '10.0.0.0/8', rateLimit: limit(1, 'MINUTE') },
+    { key: 'v', valueRegex: '^[0-9]+$', rateLimit: limit(1, 'MINUTE') },
     { key: 'named', rateLimit: limit(1, 'MINUTE', { name: 'one' }) },
     { key: 'replacing', rateLimit: limit(1, 'MONTH', { name: 'two', replaces: ['one'] }) },
     { key: 'free', rateLimit: unlimited({ name: 'three' }) },
@@ -130,7 +133,8 @@ describe('checkResources', () => {
       name: '',
       replaces: [],
     };
-    const descriptors = [{ ...ruleConfig({ key: 'a' }), rateLimit, descriptors: [] }];
+    const values = { valueIn: [], valueCidr: '', valueRegex: '' };
+    const descriptors = [{ ...ruleConfig({ key: 'a' }), ...values, rateLimit, descriptors: [] }];
     const resource = { name: 'r', domain: 'shop', descriptors, defaultRateLimit: undefined, onUnmatched: '' };
     return checkResources(response([resourceOf(resource)]), false);
   }
@@ -210,7 +214,15 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
   const metadata = fc.option(fc.dictionary(fc.constantFrom('a', 'b', '<<', '1'), json), { nil: undefined });
   const modes = { shadowMode: fc.boolean(), quotaMode: fc.boolean(), detailedMetric: fc.boolean() };
   function rulesOf(descriptors: fc.Arbitrary<readonly RuleConfig[]>) {
-    const rule = fc.record({ key: name, value: name, rateLimit, ...modes, metadata, descriptors });
+    const values = fc.oneof(
+      { weight: 3, arbitrary: fc.record({ value: name }) },
+      fc.record({ value: fc.constantFrom('', 'a'), valueIn: fc.array(name, { minLength: 1, maxLength: 3 }) }),
+      fc.record({ value: fc.constant(''), valueCidr: fc.constantFrom('10.0.0.0/8', '::/0', '10.0.0.1/8', 'a') }),
+      fc.record({ value: fc.constant(''), valueRegex: fc.constantFrom('a', '(', 'x{1000}{2}', '^b*$') }),
+    );
+    const rule = fc
+      .record({ key: name, values, rateLimit, ...modes, metadata, descriptors })
+      .map(({ values: matched, ...rest }) => ({ ...rest, ...matched }));
     return fc.array(
       rule.map((fields) => ({ ...ruleConfig({ key: '' }), ...fields })),
       { maxLength: 2 },

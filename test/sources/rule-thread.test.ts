@@ -55,6 +55,9 @@ ${repeat(
 )}`,
 )}  - key: last
     rate_limit: { unit: hour, requests_per_unit: 7 }
+  - { key: last, value_in: [a, b], share_threshold: true, rate_limit: { unit: hour, requests_per_unit: 8 } }
+  - { key: last, value_cidr: "2001:db8::/32", rate_limit: { unit: hour, requests_per_unit: 9 } }
+  - { key: last, value_regex: "^/[a-z]+$", rate_limit: { unit: hour, requests_per_unit: 10 } }
 `;
 const VALID = {
   'a.yaml': 'domain: empty\ndescriptors: []\n',
@@ -70,11 +73,14 @@ describe('loadRules', () => {
       return results[0]!.ruleset!;
     });
     const [expected, ruleset] = rulesets as [(typeof rulesets)[0], (typeof rulesets)[0]];
-    expect(linesOf(ruleset)).toHaveLength(303);
+    expect(linesOf(ruleset)).toHaveLength(306);
     expect(linesOf(ruleset)).toEqual(linesOf(expected));
     expect(Array.from(ruleset.domains.keys())).toEqual(['empty', 'closed', 'deep']);
     expect(ruleset.unmatched).toEqual(expected.unmatched);
     expect(ruleset.domain('deep')).toEqual(expected.domain('deep'));
+    const values = ['b', '2001:db8::1', '/x', '/1'];
+    const found = values.map((value) => ruleset.domain('deep')?.find('last', value)?.limit?.requestsPerUnit);
+    expect(found).toEqual([8, 9, 10, 7]);
   });
 
   it.each([

@@ -1,10 +1,12 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import { FAILURE_POLICIES, type FailurePolicy, type RateLimitConfig, type RuleConfig } from '../rule-config';
+import { valueText } from '../values';
 import { MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type UnitName, windowText } from '../unit';
 import { checkEffect, ignoredWhenUnlimited } from './checks/check-rule';
 import { placeFrom, type SourceRange } from './problems/source-text';
 import { countAdvice, Fields, type ReadContext, type RuleLocation } from './read-fields';
 import { readMetadata } from './read-metadata';
+import { type ReadValues, readValues } from './read-values';
 import type { FieldName } from './rule-fields';
 import { oneLine, showText, type YamlMap } from './yaml/yaml-tree';
 
@@ -14,19 +16,27 @@ export interface DescriptorLevel {
   readonly path: string;
   /** The rules of this level that have been read, other files' included, by key and value: a second one is a duplicate. */
   readonly siblings: Map<string, RuleLocation>;
+  /** How many of them have a regular expression. */
+  regexes: number;
+  /** How many rules of all levels have one. */
+  readonly all: { regexes: number };
 }
+
+/** Regular expressions of a level, and of all rules: each takes memory, and those of a level are tried one after the other. */
+const MAX_REGEXES_OF_LEVEL = 1_000;
+const MAX_REGEXES = 10_000;
 
 /** Reads a descriptor and those nested in it as rules; adds it to the siblings of its level. */
 export function readDescriptor(context: ReadContext, map: YamlMap, level: DescriptorLevel): RuleConfig {
   const fields = new Fields(context, 'descriptor', [map]);
   const key = readKey(fields);
-  const value = fields.text('value');
-  const path = `${level.path}.${key}${value === '' ? '' : `_${value}`}`;
+  const values = readValues(fields);
+  const path = pathTo(level, key, valueText(values.config));
   const limit = readRateLimit(context, fields.maps('rate_limit'), fields.keyOf('rate_limit'));
-  const nested: DescriptorLevel = { path, siblings: new Map() };
+  const nested: DescriptorLevel = { path, siblings: new Map(), regexes: 0, all: level.all };
   const rule: RuleConfig = {
     key,
-    value,
+    ...values.config,
     rateLimit: limit?.config,
     shadowMode: fields.flag('shadow_mode'),
     quotaMode: fields.flag('quota_mode'),
@@ -41,14 +51,15 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
   const location: RuleLocation = {
     context,
     key: keyRange,
-    value: fields.get('value')?.value ?? keyRange,
+    value: values.range ?? keyRange,
     requestsPerUnit: limit?.requestsPerUnit,
     replaces: limit?.replaces ?? [],
     detailedMetric: fields.get('detailed_metric')?.key,
     valueToMetric: fields.get('value_to_metric')?.key,
   };
   context.locations.set(rule, location);
-  if (key !== '' && !fields.isWrong('value')) checkDuplicate(context, { level, rule, location, path });
+  if (key !== '') checkDuplicates({ level, rule, location, values });
+  if (rule.valueRegex !== undefined) countRegex(level, location);
   checkEffect(fields, rule);
   return rule;
 }
@@ -78,28 +89,48 @@ function readFailurePolicy(fields: Fields<'descriptor'>): FailurePolicy | undefi
   return undefined;
 }
 
+function pathTo(level: DescriptorLevel, key: string, value: string): string {
+  return `${level.path}.${key}${value === '' ? '' : `_${value}`}`;
+}
+
 interface ReadRule {
   readonly level: DescriptorLevel;
   readonly rule: RuleConfig;
   readonly location: RuleLocation;
-  readonly path: string;
+  readonly values: ReadValues;
 }
 
 /** Adds a rule to its level, unless the level has one of the same key and value, which is reported. */
-function checkDuplicate(context: ReadContext, { level, rule: { key, value }, location, path }: ReadRule): void {
-  // The leading length of the key distinguishes key `a_b` with value `c` from key `a` with value `b_c`.
-  const identity = `${key.length} ${key}${value}`;
-  const first = level.siblings.get(identity);
-  if (first === undefined) {
-    level.siblings.set(identity, location);
-    return;
+function checkDuplicates({ level, rule: { key }, location, values }: ReadRule): void {
+  const { context } = location;
+  for (const { kind, text, range } of values.identities) {
+    // The leading length of the key distinguishes key `a_b` with value `c` from key `a` with value `b_c`.
+    const identity = `${kind}${key.length} ${key}${text}`;
+    const first = level.siblings.get(identity);
+    if (first === undefined) {
+      level.siblings.set(identity, location);
+      continue;
+    }
+    const place = placeFrom(context.source, first.context.source, first.key);
+    context.report(range ?? location.key, {
+      code: 'duplicate-descriptor',
+      message: `duplicate descriptor composite key '${oneLine(pathTo(level, key, text))}'`,
+      advice:
+        first === location
+          ? 'Write each value once.'
+          : `The same key and value are at ${place}; keep one of the two rules, and nest the rules of both in it.`,
+    });
   }
-  const place = placeFrom(context.source, first.context.source, first.key);
-  context.report(location.key, {
-    code: 'duplicate-descriptor',
-    message: `duplicate descriptor composite key '${oneLine(path)}'`,
-    advice: `The same key and value are at ${place}; keep one of the two rules, and nest the rules of both in it.`,
-  });
+}
+
+/** Reports the first regular expression that is one too many. */
+function countRegex(level: DescriptorLevel, { context, value }: RuleLocation): void {
+  level.regexes += 1;
+  level.all.regexes += 1;
+  const isLevel = level.regexes === MAX_REGEXES_OF_LEVEL + 1;
+  if (!isLevel && level.all.regexes !== MAX_REGEXES + 1) return;
+  const most = isLevel ? `${MAX_REGEXES_OF_LEVEL} of one level` : `${MAX_REGEXES} in all`;
+  context.report(value, { code: 'too-many-regexes', message: `more regular expressions than ${most}` });
 }
 
 /** A `rate_limit` block, with the ranges that the checks need. */

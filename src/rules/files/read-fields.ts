@@ -32,6 +32,7 @@ export interface RuleLocation {
   readonly context: ReadContext;
   /** Its `key`, or its start when it has none. */
   readonly key: SourceRange;
+  /** What it matches; its `key` when that is any value. */
   readonly value: SourceRange;
   readonly requestsPerUnit: SourceRange | undefined;
   /** Of each name in `replaces`, in order. */
@@ -78,6 +79,7 @@ const EXPECTED: Readonly<Record<Exclude<FieldKind, 'data'>, { readonly expected:
   flag: { expected: 'true or false', advice: 'Write `true` or `false`, without quotes.' },
   count: { expected: 'a whole number', advice: countAdvice(0) },
   list: { expected: 'a list', advice: 'Start each item with `- `.' },
+  texts: { expected: 'a list', advice: 'Write the values in brackets, with commas between them.' },
   section: { expected: 'a mapping', advice: 'Write `key: value` lines below it.' },
 };
 
@@ -268,7 +270,7 @@ export class Fields<S extends Section> {
 function isOfKind(kind: keyof typeof EXPECTED, value: YamlNode): boolean {
   if (kind === 'flag') return value.kind === 'scalar' && scalarType(value) === 'boolean';
   if (kind === 'text' || kind === 'count') return value.kind === 'scalar';
-  return value.kind === (kind === 'list' ? 'list' : 'map');
+  return value.kind === (kind === 'section' ? 'map' : 'list');
 }
 
 /** Why a scalar is not a whole number from `least` to {@link MAX_COUNT}; undefined when it is one. */

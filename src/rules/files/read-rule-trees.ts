@@ -38,18 +38,19 @@ export function readRuleTrees(
   report: ProblemReport,
 ): ReadTrees {
   const domains: Domains = new Map();
+  const options = { domains, mergeDomainConfigs, all: { regexes: 0 } };
   const locations = new Map<RuleConfig, RuleLocation>();
   for (const { source, root } of trees) {
     const context = new ReadContext(source, locations, report);
     if (root.kind === 'map') {
-      readDomain(context, root, { domains, mergeDomainConfigs });
+      readDomain(context, root, options);
     } else if (root.kind === 'scalar' && root.plain && root.text === '') {
       const advice = 'The file has no rules: write `domain: <name>` and `descriptors:`, or delete it.';
       context.report(FILE_START, { ...EMPTY_DOMAIN, advice });
     } else {
       const message = `error loading config file: the top level of the file must be a mapping, but is ${describeNode(root)}`;
       context.report(root, { code: 'not-a-mapping', message });
-      for (const map of mapsIn(root)) readMisplaced(context, map, { domains, mergeDomainConfigs });
+      for (const map of mapsIn(root)) readMisplaced(context, map, options);
     }
   }
   const configs = Array.from(domains.values(), ({ config, unmatched }) => ({ ...config, unmatched: unmatched?.rule }));
@@ -75,7 +76,7 @@ type Domains = Map<string, CollectedDomain>;
 
 interface CollectedDomain {
   readonly config: DomainConfig & { readonly descriptors: RuleConfig[] };
-  readonly siblings: DescriptorLevel['siblings'];
+  readonly level: DescriptorLevel;
   unmatched: Unmatched | undefined;
   readonly source: SourceDocument;
   hasErrors: boolean;
@@ -83,16 +84,22 @@ interface CollectedDomain {
 
 interface DomainOptions extends RuleTreeOptions {
   readonly domains: Domains;
+  readonly all: DescriptorLevel['all'];
 }
 
 /** Reads a mapping that is an item of a list at the top level, so that its problems are reported in the same run. */
 function readMisplaced(context: ReadContext, map: YamlMap, options: DomainOptions): void {
   const names = map.entries.map(({ key }) => (key.kind === 'scalar' ? key.text : ''));
   if (names.includes('domain') || names.includes('descriptors')) readDomain(context, map, options);
-  else if (names.includes('key')) readDescriptor(context, map, { path: '', siblings: new Map() });
+  else if (names.includes('key')) readDescriptor(context, map, topLevel('', options));
 }
 
-function readDomain(context: ReadContext, root: YamlMap, { domains, mergeDomainConfigs }: DomainOptions): void {
+function topLevel(domain: string, { all }: DomainOptions): DescriptorLevel {
+  return { path: domain, siblings: new Map(), regexes: 0, all };
+}
+
+function readDomain(context: ReadContext, root: YamlMap, options: DomainOptions): void {
+  const { domains, mergeDomainConfigs } = options;
   const { source, problems } = context;
   const errorsBefore = problems.errorCount;
   const fields = new Fields(context, 'top level', [root]);
@@ -102,13 +109,14 @@ function readDomain(context: ReadContext, root: YamlMap, { domains, mergeDomainC
   else if (known !== undefined && !mergeDomainConfigs) reportDuplicateDomain(fields, domain, known.source);
   const collected: CollectedDomain = (mergeDomainConfigs ? known : undefined) ?? {
     config: { domain, descriptors: [] },
-    siblings: new Map(),
+    level: topLevel(domain, options),
     unmatched: undefined,
     source,
     hasErrors: false,
   };
-  const level = { path: domain, siblings: collected.siblings };
-  for (const map of fields.maps('descriptors')) collected.config.descriptors.push(readDescriptor(context, map, level));
+  for (const map of fields.maps('descriptors')) {
+    collected.config.descriptors.push(readDescriptor(context, map, collected.level));
+  }
   collected.unmatched = readUnmatched(fields, collected.unmatched);
   if (domain !== '' && collected.unmatched === undefined) reportNoDescriptors(fields);
   if (problems.errorCount > errorsBefore) collected.hasErrors = true;

@@ -2,10 +2,10 @@ import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import type { ProblemCode } from './problems/problem';
 
 /**
- * A kind of value. `text`: a scalar of any type, as it is written. `flag`: a boolean. `count`: a whole number of at most 2^32 - 1. `list`:
+ * A kind of value. `text`: a scalar of any type, as it is written. `texts`: a list of these. `flag`: a boolean. `count`: a whole number of at most 2^32 - 1. `list`:
  * mappings. `section`: a mapping. `data`: any mapping, of which its reader makes JSON.
  */
-export type FieldKind = 'text' | 'flag' | 'count' | 'list' | 'section' | 'data';
+export type FieldKind = 'text' | 'texts' | 'flag' | 'count' | 'list' | 'section' | 'data';
 
 /** What the value of a field must be. */
 export interface FieldType {
@@ -42,6 +42,9 @@ export const FIELDS = {
   descriptor: {
     key: { kind: 'text' },
     value: { kind: 'text', empty: 'the rule matches any value' },
+    value_in: { kind: 'texts', empty: 'the rule matches any value' },
+    value_cidr: { kind: 'text', empty: 'the rule matches any value' },
+    value_regex: { kind: 'text', empty: 'the rule matches any value' },
     rate_limit: LIMIT,
     descriptors: RULES,
     shadow_mode: FLAG,

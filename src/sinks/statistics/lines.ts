@@ -1,6 +1,6 @@
 import { NO_TAGS, type Tags, joinTags } from '../../statistics/tags';
 import { fixedNumber, plainNumber } from '../../text/plain-number';
-import type { Pattern, PatternMatch } from './re2';
+import type { Pattern, PatternMatch } from '../../text/re2';
 
 /** A format of statistics, one per line, without the line terminator. */
 export interface LineFormat {

@@ -10,7 +10,7 @@ import {
   globPattern,
   undefinedReferences,
 } from './mapping';
-import { type Pattern, compileRe2 } from './re2';
+import { type Pattern, compileRe2 } from '../../text/re2';
 
 export interface MappingFile extends MappingTable {
   /** One sentence for each valid part of the file that has no effect. */

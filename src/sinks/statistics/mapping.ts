@@ -1,4 +1,4 @@
-import { type Pattern, type PatternMatch, compileRe2 } from './re2';
+import { type Pattern, type PatternMatch, compileRe2 } from '../../text/re2';
 
 export type StatisticType = 'counter' | 'gauge' | 'observer';
 

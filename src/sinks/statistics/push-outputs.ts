@@ -81,7 +81,7 @@ async function unixDatagramSender(path: string, variable: string): Promise<LineS
 
 async function mogrifiersOf({ mogrifiers }: Settings): Promise<readonly Mogrifier[]> {
   if (mogrifiers.length === 0) return [];
-  const { compileRe2 } = await import('./re2.js');
+  const { compileRe2 } = await import('../../text/re2.js');
   return mogrifiers.map(({ pattern, patternVariable, output, tags }) => {
     try {
       return { pattern: compileRe2(pattern), output, tags };

@@ -93,13 +93,16 @@ class ResourceTree implements RuleTree, SourceDocument {
 }
 
 /** A descriptor as it is written in a file. */
-function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...modes }: RateLimitDescriptor): Json {
+function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...rest }: RateLimitDescriptor): Json {
   return writtenFields({
     key,
     value,
-    shadow_mode: modes.shadowMode,
-    quota_mode: modes.quotaMode,
-    detailed_metric: modes.detailedMetric,
+    value_in: rest.valueIn,
+    value_cidr: rest.valueCidr,
+    value_regex: rest.valueRegex,
+    shadow_mode: rest.shadowMode,
+    quota_mode: rest.quotaMode,
+    detailed_metric: rest.detailedMetric,
     rate_limit: rateLimit && writtenLimit(rateLimit),
     metadata,
     descriptors: descriptors.map(writtenDescriptor),

@@ -114,8 +114,11 @@ export interface ListedRule {
   /** 0 at the top level of a domain. */
   readonly depth: number;
   readonly key: string;
-  /** Empty: any value matches. May contain wildcards. */
+  /** Empty: any value matches. May contain wildcards. Of the three below, their text. */
   readonly value: string;
+  readonly valueIn: readonly string[] | null;
+  readonly valueCidr: string | null;
+  readonly valueRegex: string | null;
   /** Null when it is not known. */
   readonly place: RulePlace | null;
   /** Null for a rule that only allows, or only contains others, and for `on_unmatched`. */

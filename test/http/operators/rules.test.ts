@@ -28,7 +28,17 @@ descriptors:
     quota_mode: true
     on_store_failure: deny
 `,
-  'other.yaml': 'domain: a/b\ndescriptors:\n- key: k\non_unmatched: deny\n',
+  'other.yaml': `domain: a/b
+descriptors:
+- key: k
+on_unmatched: deny
+`,
+  'values.yaml': `domain: values
+descriptors:
+- { key: k, value_in: [b, a] }
+- { key: k, value_cidr: ::FFFF:10.0.0.0/104 }
+- { key: k, value_regex: ^x }
+`,
 };
 
 const FLAGS = {
@@ -45,7 +55,8 @@ const NOTHING = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, sha
 /** A rule in the answer, without limit, flags and nested rules unless they are given. */
 function ruleOf(place: string, fields: Readonly<Record<string, unknown>>) {
   const [file, line, column] = place.split(':');
-  const described = { value: '', limit: null, totals: NOTHING, descriptors: [], ...FLAGS, ...fields };
+  const values = { value: '', valueIn: null, valueCidr: null, valueRegex: null };
+  const described = { ...values, limit: null, totals: NOTHING, descriptors: [], ...FLAGS, ...fields };
   return { place: { file, line: Number(line), column: Number(column) }, ...described };
 }
 
@@ -95,26 +106,44 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
     }),
   ];
   const other = [ruleOf('other.yaml:3:8', { key: 'k', statisticsKey: 'a/b.k', totals: null })];
+  const values = [
+    ruleOf('values.yaml:3:10', {
+      key: 'k',
+      value: 'a,b',
+      valueIn: ['b', 'a'],
+      statisticsKey: 'values.k_a,b',
+      totals: null,
+    }),
+    ruleOf('values.yaml:4:10', {
+      key: 'k',
+      value: '10.0.0.0/8',
+      valueCidr: '10.0.0.0/8',
+      statisticsKey: 'values.k_10_0_0_0/8',
+      totals: null,
+    }),
+    ruleOf('values.yaml:5:10', { key: 'k', value: '^x', valueRegex: '^x', statisticsKey: 'values.k_^x', totals: null }),
+  ];
   const unmatched = ruleOf('other.yaml:4:1', {
     key: 'on_unmatched',
     value: 'deny',
     statisticsKey: 'a/b.on_unmatched_deny',
   });
   const info = {
-    loaded: { source: 'files in /rules', version: '7', at: '2026-02-03T04:05:06.000Z', rules: 5 },
+    loaded: { source: 'files in /rules', version: '7', at: '2026-02-03T04:05:06.000Z', rules: 8 },
     rejected: null,
   };
   const domains = [
     { domain: 'shop', unmatched: null, descriptors: shop },
     { domain: 'a/b', unmatched, descriptors: other },
+    { domain: 'values', unmatched: null, descriptors: values },
   ];
   expect(await api.json('/api/rules')).toEqual({ ...info, domains });
-  expect(await api.json('/api/rules/a%2Fb')).toEqual({ ...info, domains: domains.slice(1) });
+  expect(await api.json('/api/rules/a%2Fb')).toEqual({ ...info, domains: domains.slice(1, 2) });
   const response = await api.send('/api/rules/none');
   expect([response.status, response.headers.get('content-type')]).toEqual([404, 'application/problem+json']);
   expect(await response.json()).toMatchObject({
     code: 'unknown_domain',
-    detail: 'the active rules have no such domain; their domains are shop, a/b',
+    detail: 'the active rules have no such domain; their domains are shop, a/b, values',
   });
 });
 

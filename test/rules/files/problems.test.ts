@@ -9,7 +9,7 @@ import { FOLDER_EXCESSES, MAX_FILE_BYTES, folderTooLarge } from '../../../src/ru
 import { fixtures, problemsOf, withoutFolder } from './fixtures';
 
 /** Codes that no stored file can produce: they have separate tests below. */
-const WITHOUT_FIXTURE = ['file-too-large', 'folder-too-large', 'unreadable-folder'];
+const WITHOUT_FIXTURE = ['file-too-large', 'folder-too-large', 'unreadable-folder', 'too-many-regexes'];
 
 /** The first error of a text. */
 function errorOf(text: string): Problem {
@@ -47,6 +47,19 @@ describe('each fixture of a problem', () => {
     expect(excesses.map(({ message }) => message.replace('the folder has ', ''))).toEqual([
       ...['more than 10000 rule files', 'more than 1000 subfolders', 'more than 50000 files and folders'],
       'rule files of more than 67108864 bytes in total',
+    ]);
+  });
+
+  it('too-many-regexes: a level has at most 1,000 regular expressions, and all rules together 10,000', () => {
+    const levels = Array.from({ length: 12 }, (_, level) => {
+      const rules = Array.from({ length: level === 0 ? 1_002 : 900 }, (_each, i) => `{key: k, value_regex: "${i}"}`);
+      return `- {key: level${level}, descriptors: [${rules.join(', ')}]}\n`;
+    });
+    const content = new TextEncoder().encode(`domain: shop\ndescriptors:\n${levels.join('')}`);
+    const { errors } = readRuleFiles([{ path: 'shop.yaml', content }], { mergeDomainConfigs: false });
+    expect(errors.map(({ code, line, message }) => [code, line, message])).toEqual([
+      ['too-many-regexes', 3, 'more regular expressions than 1000 of one level'],
+      ['too-many-regexes', 13, 'more regular expressions than 10000 in all'],
     ]);
   });
 

@@ -8,6 +8,7 @@ import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';
 import { parsePlainYaml } from '../../../src/rules/files/yaml/plain-yaml';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
+import { valueText } from '../../../src/rules/values';
 import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
 import { fixtures } from './fixtures';
 import { written } from './written-rules';
@@ -28,22 +29,31 @@ const metadata = fc
   .dictionary(word, fc.oneof(fc.boolean(), fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }), word))
   .map((members) => JSON.parse(JSON.stringify(members)) as JsonObject);
 
+const values = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ value: word }) },
+  fc.record({ value: fc.constant(''), valueIn: fc.constantFrom(['l'], ['yes', '010', 'm: "'], ['~', '*n']) }),
+  fc.record({ value: fc.constant(''), valueCidr: fc.constantFrom('10.0.0.0/8', '2001:db8::/32', '0.0.0.0/0') }),
+  fc.record({ value: fc.constant(''), valueRegex: fc.constantFrom('^a', '[0-9]+$', ' # "x"', '\\\\n') }),
+);
+
 /** Rules of one level, without two of the same key and value, with all that rules can have. */
 const arbitraryRules: fc.Arbitrary<readonly RuleConfig[]> = fc.letrec<{ rules: readonly RuleConfig[] }>((tie) => ({
   rules: fc.uniqueArray(
-    fc.record({
-      key: someKey,
-      value: word,
-      rateLimit: fc.option(rateLimit, { nil: undefined }),
-      shadowMode: fc.boolean(),
-      quotaMode: fc.boolean(),
-      detailedMetric: fc.boolean(),
-      valueToMetric: fc.boolean(),
-      shareThreshold: fc.boolean(),
-      metadata: fc.option(metadata, { nil: undefined }),
-      descriptors: fc.oneof({ depthSize: 'xsmall', withCrossShrink: true }, fc.constant([]), tie('rules')),
-    }),
-    { maxLength: 12, selector: (rule) => `${rule.key}\u0000${rule.value}` },
+    fc
+      .record({
+        key: someKey,
+        values,
+        rateLimit: fc.option(rateLimit, { nil: undefined }),
+        shadowMode: fc.boolean(),
+        quotaMode: fc.boolean(),
+        detailedMetric: fc.boolean(),
+        valueToMetric: fc.boolean(),
+        shareThreshold: fc.boolean(),
+        metadata: fc.option(metadata, { nil: undefined }),
+        descriptors: fc.oneof({ depthSize: 'xsmall', withCrossShrink: true }, fc.constant([]), tie('rules')),
+      })
+      .map(({ values: matched, ...rest }) => ({ ...rest, ...matched })),
+    { maxLength: 12, selector: (rule) => `${rule.key}\u0000${valueText(rule)}` },
   ),
 })).rules;
 
@@ -72,7 +82,7 @@ function validRule({ rateLimit: limit, ...rule }: RuleConfig): RuleConfig {
   return {
     ...rule,
     rateLimit: limit && { ...limit, unit, unitMultiplier, requestsPerUnit, replaces },
-    shareThreshold: rule.shareThreshold && rule.value.includes('*'),
+    shareThreshold: rule.shareThreshold && valueText(rule) !== '' && (rule.value === '' || rule.value.includes('*')),
     descriptors: rule.descriptors.slice(0, 3).map(validRule),
   };
 }

@@ -1,5 +1,5 @@
 import { dogstatsdLines, jsonLines, nameTags, statsdLines } from '../../../src/sinks/statistics/lines';
-import { compileRe2 } from '../../../src/sinks/statistics/re2';
+import { compileRe2 } from '../../../src/text/re2';
 
 const NAME = 'ratelimit.service.rate_limit.shop.user_a_b.total_hits';
 const EXTRA = nameTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });

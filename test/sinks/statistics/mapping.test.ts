@@ -1,7 +1,7 @@
 import { builtInMapping } from '../../../src/sinks/statistics/built-in-mapping';
 import { Mapper, type StatisticType } from '../../../src/sinks/statistics/mapping';
 import { readMappingFile } from '../../../src/sinks/statistics/mapping-file';
-import { compileRe2 } from '../../../src/sinks/statistics/re2';
+import { compileRe2 } from '../../../src/text/re2';
 
 /** What the mapper maps a name to: `metric{label=value,…}`, `dropped`, or undefined. */
 function mappedTo(mapper: Mapper, name: string, type: StatisticType = 'counter'): string | undefined {

@@ -36,5 +36,7 @@ function descriptorOf({ rateLimit, descriptors, ...rule }: RuleConfig): RateLimi
     unitMultiplier: rateLimit.unitMultiplier === 1 ? 0 : rateLimit.unitMultiplier,
     replaces: rateLimit.replaces.map((name) => ({ name })),
   };
-  return { ...rule, rateLimit: policy, descriptors: descriptors.map(descriptorOf) };
+  const { valueIn = [], valueCidr = '', valueRegex = '' } = rule;
+  const values = { valueIn: [...valueIn], valueCidr, valueRegex };
+  return { ...rule, ...values, rateLimit: policy, descriptors: descriptors.map(descriptorOf) };
 }

@@ -1,15 +1,20 @@
 import type { RuleConfig } from '../../rule-config';
+import { isForAnyValue } from '../../values';
 import type { ProblemDetails } from '../problems/problem';
 import type { Fields, RuleLocation } from '../read-fields';
 import type { FieldName } from '../rule-fields';
 import { showText } from '../yaml/yaml-tree';
+
+/** What a rule can have in place of `value`; its values can share a limit. */
+const MATCHERS = ['value_in', 'value_cidr', 'value_regex'] as const;
 
 /** Reports fields of a rule that are invalid or have no effect because of another field of the same rule. */
 export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): void {
   function report(name: FieldName<'descriptor'>, details: ProblemDetails) {
     fields.context.report(fields.keyOf(name), details);
   }
-  if (rule.shareThreshold && !rule.value.includes('*') && !fields.isWrong('value')) {
+  const isKnown = !fields.isWrong('value') && MATCHERS.every((name) => fields.get(name) === undefined);
+  if (rule.shareThreshold && isKnown && !rule.value.includes('*')) {
     report('share_threshold', {
       code: 'share-threshold-without-wildcard',
       message: `share_threshold can only be used with wildcard values (containing '*'), but found key '${showText(rule.key)}'`,
@@ -93,19 +98,20 @@ export function checkMetric(rule: RuleConfig, path: readonly RuleConfig[], locat
   }
 }
 
-function isUnbounded({ key, value, shareThreshold }: RuleConfig): boolean {
-  return UNBOUNDED_KEYS.has(key) && !shareThreshold && (value === '' || value.includes('*'));
+function isUnbounded({ key, value, valueIn, shareThreshold }: RuleConfig): boolean {
+  const isBounded = valueIn !== undefined || (value !== '' && !value.includes('*'));
+  return UNBOUNDED_KEYS.has(key) && !shareThreshold && !isBounded;
 }
 
 /**
  * Warns about a limit of 0, which rejects every request that matches, where no level of the path has a `value`: elsewhere 0
- * often means "no limit". A `value` on any level, even `*`, shows that the ban is intended.
+ * often means "no limit". A `value`, or what is in its place, on any level, even `*`, shows that the ban is intended.
  * @param path the rule, preceded by the rules that contain it
  */
 export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], locations: Locations): void {
   const limit = rule.rateLimit;
   if (limit === undefined || limit.unlimited || limit.requestsPerUnit !== 0 || rule.shadowMode) return;
-  if (path.some(({ value }) => value !== '')) return;
+  if (!path.every(isForAnyValue)) return;
   const location = locations.get(rule);
   if (location?.requestsPerUnit === undefined) return;
   location.context.report(location.requestsPerUnit, {

@@ -1,5 +1,6 @@
 import { KEY_TOLERANCE, nearestName } from '../../../text/nearest-name';
 import type { DomainConfig, RuleConfig } from '../../rule-config';
+import { isForAnyValue } from '../../values';
 import { Wildcard } from '../../wildcards';
 import type { ProblemDetails } from '../problems/problem';
 import { placeFrom } from '../problems/source-text';
@@ -67,9 +68,9 @@ class ReachCheck {
       patterns.set(rule.key, earlier);
     }
     if (patterns.size === 0) return;
-    // A rule without value is tried last, regardless of its position.
+    // Rules with regular expressions and those without value are tried last, regardless of their position.
     for (const rule of rules) {
-      if (rule.value === '') this.#compare(rule, patterns.get(rule.key) ?? []);
+      if (rule.valueRegex !== undefined || isForAnyValue(rule)) this.#compare(rule, patterns.get(rule.key) ?? []);
     }
   }
 
@@ -89,12 +90,12 @@ class ReachCheck {
     if (location === undefined || coverLocation === undefined) return;
     const where = placeFrom(location.context.source, coverLocation.context.source, coverLocation.value);
     const nested = rule.descriptors.length > 0 ? ', nor does any rule nested in it' : '';
-    location.context.report(rule.value === '' ? location.key : location.value, {
+    location.context.report(isForAnyValue(rule) ? location.key : location.value, {
       code: 'unreachable-rule',
       message: `this rule never matches${nested}: '${showText(cover.value)}' at ${where} matches all of its values first`,
       advice:
         rule.value === ''
-          ? 'Remove one of the two: a rule without value is tried after the wildcards of its key.'
+          ? 'Remove one of the two: rules with value_regex or without value are tried after the wildcards of their key.'
           : 'Put it before the wildcard: the first wildcard that matches is used.',
     });
   }

@@ -18,7 +18,7 @@ export interface Pattern {
  *
  * @throws when it is not valid; the message is a phrase to follow a colon
  */
-export function compileRe2(source: string): Pattern {
+export function compileRe2(source: string): Re2Pattern {
   try {
     return new Re2Pattern(source);
   } catch (error) {
@@ -28,7 +28,7 @@ export function compileRe2(source: string): Pattern {
   }
 }
 
-class Re2Pattern implements Pattern {
+export class Re2Pattern implements Pattern {
   readonly source: string;
   readonly #regex: RE2JS;
   readonly #names: readonly string[];
@@ -37,6 +37,16 @@ class Re2Pattern implements Pattern {
     this.source = source;
     this.#regex = RE2JS.compile(source);
     this.#names = Object.keys(this.#regex.namedGroups());
+  }
+
+  /** How many instructions its program has: what one character costs at most is in proportion to it. */
+  get size(): number {
+    return this.#regex.programSize();
+  }
+
+  /** Whether it matches anywhere in a text. Costs a fraction of {@link exec}. */
+  test(text: string): boolean {
+    return this.#regex.test(text);
   }
 
   exec(text: string): PatternMatch | null {
