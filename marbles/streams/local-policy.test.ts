@@ -4,6 +4,7 @@ import { DecisionError } from '../../src/limiter/decision-error';
 import { Offenders } from '../../src/limiter/offenders';
 import type { Descriptor } from '../../src/limiter/request';
 import { descriptor } from '../../test/support/data/requests';
+import type { Trip } from '../../src/streams/ports/counters';
 import { decisionPath } from '../support/decision-path';
 import { marbles } from '../support/marbles';
 import { type LaneOptions, ScriptedLane } from '../support/scripted-lanes';
@@ -12,9 +13,9 @@ const AWAY = new DecisionError('store_failed', 'there is no connection', { isUnc
 const CUT = new DecisionError('store_failed', 'the connection was lost');
 const OF_KEY = new DecisionError('store_failed', 'not an integer', { isUncounted: true, isOfKey: true });
 
-/** A server that counts, does not get what is sent, loses its connections after counting, or hangs. */
+/** A server that counts, does not get what is sent, loses its connections after counting, hangs, has no free connection, or rejects keys. */
 class Server extends ScriptedLane {
-  state: 'up' | 'away' | 'cut' | 'hangs' | 'rejects' = 'up';
+  state: 'up' | 'away' | 'cut' | 'hangs' | 'busy' | 'rejects' = 'up';
   readonly server = { server: 'of the test' };
   readonly counts: Record<string, number> = {};
   readonly #replyTime: number;
@@ -25,9 +26,14 @@ class Server extends ScriptedLane {
     this.#replyTime = replyTime;
   }
 
+  override apply(batch: readonly CounterOperation[], trip: Trip = {}): Observable<readonly Count[]> {
+    trip.hasBegun = () => this.state !== 'busy';
+    return super.apply(batch);
+  }
+
   #reply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
     if (this.state === 'away') return throwError(() => AWAY);
-    if (this.state === 'hangs') return NEVER;
+    if (this.state === 'hangs' || this.state === 'busy') return NEVER;
     if (this.state === 'rejects') return of(batch.map(() => OF_KEY));
     const counts = batch.map(({ key, hits }) => {
       const [, , value = ''] = key.split('_');
@@ -176,10 +182,12 @@ describe('hits that the policy local has counted', () => {
   }
 
   it('are added once to the store when it answers, if they were not sent to it', () => {
-    const { sent, counts, limiter } = added('away', ['k=x', hitting('k=x', 4), 'k=y']);
-    expect(sent.slice(2)).toEqual(['other+1', 'x+5 y+1']);
-    expect(counts).toEqual({ x: 10, y: 1, other: 1 });
-    expect(limiter.local?.unsentHits).toBe(0);
+    for (const state of ['away', 'busy'] as const) {
+      const { sent, counts, limiter } = added(state, ['k=x', hitting('k=x', 4), 'k=y']);
+      expect(sent.slice(2)).toEqual(['other+1', 'x+5 y+1']);
+      expect(counts).toEqual({ x: 10, y: 1, other: 1 });
+      expect(limiter.local?.unsentHits).toBe(0);
+    }
   });
 
   it('are not added when the store may have counted them', () => {

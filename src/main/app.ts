@@ -203,6 +203,15 @@ function offendersOf({ settings: { offendersSize, offendersWindow } }: App): Off
   return new Offenders({ capacity: offendersSize, windowSeconds: offendersWindow / 1000 });
 }
 
+/** How the calls of a process end: those in flight do not wait for the store as long as before. */
+export function endOfCalls({ store }: DecisionPath, drained: () => Promise<unknown>): DrainStep {
+  function run(): Promise<unknown> {
+    store.counters.hurry?.();
+    return drained();
+  }
+  return { name: 'gRPC calls', run: () => defer(run) };
+}
+
 /** How the decisions of a process end when its servers take no more calls: those in flight first, then what carries them. */
 export function endOfDecisions({ log }: App, path: DecisionPath): readonly DrainStep[] {
   const completed$ = defer(() => {

@@ -6,6 +6,7 @@ import { terminationSignals } from '../sources/signals';
 import {
   type App,
   decisionPath,
+  endOfCalls,
   endOfDecisions,
   endOfRecords,
   localDecisions,
@@ -72,7 +73,7 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
       }),
       // First no new calls, then what carries the calls in flight, then what reports about them.
       drainSteps: [
-        { name: 'gRPC calls', run: () => defer(() => listeners.drainGrpc(DRAIN_DEADLINE)) },
+        endOfCalls(path, () => listeners.drainGrpc(DRAIN_DEADLINE)),
         ...endOfDecisions(app, path),
         { name: 'HTTP requests', run: () => defer(() => listeners.closeHttp()) },
         { name: 'statistics outputs', run: () => outputs.finish() },

@@ -42,6 +42,7 @@ import {
   type DecisionPath,
   createApp,
   decisionPath,
+  endOfCalls,
   endOfDecisions,
   endOfRecords,
   localDecisions,
@@ -196,7 +197,7 @@ function drainOf(app: App, path: DecisionPath, { link, reporter, servers }: Ende
   });
   return drain({
     steps: [
-      { name: 'gRPC calls', run: () => defer(async () => servers()?.grpc.drain(DRAIN_DEADLINE)) },
+      endOfCalls(path, async () => servers()?.grpc.drain(DRAIN_DEADLINE)),
       ...endOfDecisions(app, path),
       { name: 'other workers', run: () => finish$ },
       { name: 'HTTP requests', run: () => defer(async () => servers()?.http.close()) },

@@ -13,7 +13,7 @@ import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
 import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
-import { reconciliation, within } from './reconciliation';
+import { applyWithin, reconciliation } from './reconciliation';
 import { tracedTrip } from './traced-trip';
 import { Window } from './window';
 
@@ -136,8 +136,7 @@ function sendToStore(
       lastBatch = window.batch.length;
       mergedHits.add(window.mergedHits);
       if (window.batch.length === 0) return of(window);
-      return lane.apply(window.batch).pipe(
-        within(limit, scheduler),
+      return applyWithin(limit, { lane, batch: window.batch, scheduler }).pipe(
         tracer === undefined ? identity : tracedTrip(tracer, window, calls),
         tap((counts) => window.settle(local?.saw(window.batch, counts, scheduler.now()) ?? counts)),
         catchError((error: unknown) => {

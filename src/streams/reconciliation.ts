@@ -1,12 +1,10 @@
 import {
   EMPTY,
-  type MonoTypeOperatorFunction,
   type Observable,
   type SchedulerLike,
   catchError,
   defer,
   finalize,
-  identity,
   mergeMap,
   of,
   throwError,
@@ -14,11 +12,20 @@ import {
 } from 'rxjs';
 import { DecisionError, timedOut } from '../limiter/decision-error';
 import type { LocalCounts } from '../limiter/local-counts';
-import type { CounterLane } from './ports/counters';
+import type { Count, CounterOperation } from '../limiter/counter-operation';
+import type { CounterLane, Trip } from './ports/counters';
 
-/** Fails with `store_timeout` after so many milliseconds; undefined: the store has an end of its own. */
-export function within<T>(limit: number | undefined, scheduler: SchedulerLike): MonoTypeOperatorFunction<T> {
-  return limit === undefined ? identity : timeout({ first: limit, scheduler, with: () => throwError(timedOut) });
+/** Applies a batch, which fails with `store_timeout` after so many milliseconds; undefined: the store has an end of its own. */
+export function applyWithin(
+  limit: number | undefined,
+  { lane, batch, scheduler }: { lane: CounterLane; batch: readonly CounterOperation[]; scheduler: SchedulerLike },
+): Observable<readonly Count[]> {
+  if (limit === undefined) return lane.apply(batch);
+  const trip: Trip = {};
+  function late(): Observable<never> {
+    return throwError(() => timedOut({ isUncounted: trip.hasBegun?.() === false }));
+  }
+  return lane.apply(batch, trip).pipe(timeout({ first: limit, scheduler, with: late }));
 }
 
 /**
@@ -34,8 +41,7 @@ export function reconciliation(
   function next(limit: number | undefined): Observable<never> {
     const taken = local.take(lane, Math.floor(scheduler.now() / 1000));
     if (taken.length === 0) return EMPTY;
-    return lane.apply(taken).pipe(
-      within(limit, scheduler),
+    return applyWithin(limit, { lane, batch: taken, scheduler }).pipe(
       catchError((error: unknown) => {
         const failure = error instanceof DecisionError ? error : timedOut();
         return of(taken.map(() => failure));

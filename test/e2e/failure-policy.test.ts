@@ -76,6 +76,23 @@ describe('a service with policies for failures of the store', () => {
     await shop.drain();
   });
 
+  it.each(['1', '2'])(
+    'ends calls that wait for a store which hangs when it drains, with WORKERS=%s',
+    async (WORKERS) => {
+      await using server = await RedisProcess.start();
+      const env = { WORKERS, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, KVSTORE_TIMEOUT: '1h' };
+      await using shop = await Shop.start({ env }, RULES);
+      await shop.hit();
+      server.signal('SIGSTOP');
+      const calls = Array.from({ length: 20 }, () => shop.hit().catch(({ code }: { code: number }) => code));
+      await shop.weir.until('the calls to be in flight', async () => {
+        return (await shop.weir.statistics()).get('ratelimit_server.ShouldRateLimit.total_requests') === 21;
+      });
+      await shop.drain();
+      expect(new Set(await Promise.all(calls))).toEqual(new Set([status.UNAVAILABLE]));
+    },
+  );
+
   it('starts without the store, and counts when it is there', async () => {
     await using server = await RedisProcess.start();
     await server.crash();

@@ -19,6 +19,8 @@ export interface Counters {
   readonly countNow?: ((operations: readonly CountedOperation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
+  /** The process ends: from now on, batches take at most a second, those in flight as well. Without it, they do anyway. */
+  hurry?(): void;
   /** Waits for batches in flight, then releases connections and timers. */
   close(): Promise<void>;
 }
@@ -44,9 +46,15 @@ export interface CounterLane {
    * Sends a batch. Its operations take effect in order; operations on the same key as if they were sent one by one. Emits once, the
    * count after each operation, in the order of the batch, and completes; or fails as a whole with a `DecisionError`. A failed
    * batch may have been counted once, never twice: implementations do not retry what the store may have applied. Unsubscribing
-   * does not undo what was sent.
+   * does not undo what was sent, but nothing more of the batch is sent then.
    */
-  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]>;
+  apply(batch: readonly CounterOperation[], trip?: Trip): Observable<readonly Count[]>;
+}
+
+/** What becomes of a batch, for one that is no longer waited for. */
+export interface Trip {
+  /** Set by lanes whose batches may wait for a connection: whether anything may have been sent. */
+  hasBegun?: () => boolean;
 }
 
 /** How the operations for a lane are gathered and how many batches it takes. */

@@ -94,7 +94,7 @@ describe('a lane whose connections are all busy', () => {
   });
 });
 
-it('a window whose time ends while it waits for a connection leaves it to the next one', async () => {
+it('a window whose time ends, or that is abandoned, while it waits for a connection leaves it to the next one', async () => {
   const connection = { isOpen: true, cut: () => undefined, ping: () => undefined } as Partial<Connection> as Connection;
   const statistics = new PoolStatistics(new Statistics(10), 'redis_pool');
   const outage = new ConditionLog(new RecordedLog(), { begins: 'an outage' });
@@ -103,7 +103,14 @@ it('a window whose time ends while it waits for a connection leaves it to the ne
   const released$ = new Subject<void>();
   const busy = pool.use(new Deadline(0), () => firstValueFrom(released$));
   // In a cluster a window that was sent to the wrong server first has less time left than those that are served.
-  await expect(pool.use(new Deadline(1), () => Promise.resolve())).rejects.toMatchObject({ code: 'store_timeout' });
+  const late = { code: 'store_timeout', isUncounted: true };
+  await expect(pool.use(new Deadline(1), () => Promise.resolve())).rejects.toMatchObject(late);
+  const abandoned = new Deadline(0);
+  const waiting = pool.use(abandoned, () => Promise.resolve());
+  abandoned.abandon();
+  await expect(waiting).rejects.toMatchObject(late);
+  await expect(pool.use(abandoned, () => Promise.resolve())).rejects.toMatchObject(late);
+  expect(abandoned.hasBegun).toBe(false);
   released$.next();
   await busy;
   expect(await pool.use(new Deadline(0), () => Promise.resolve('served'))).toBe('served');

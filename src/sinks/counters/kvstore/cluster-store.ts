@@ -1,4 +1,4 @@
-import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, tap } from 'rxjs';
+import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, take, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import { type DecisionError, timedOut } from '../../../limiter/decision-error';
 import type { ConditionLog } from '../../../streams/condition-log';
@@ -63,7 +63,8 @@ export class ClusterStore implements Store {
   /** How many nodes work for one decision at a time. */
   readonly #lanes: CounterInstance;
   /** For keys whose slot no node holds: their operations fail. */
-  readonly #unassigned: CounterLane;
+  #unassigned: CounterLane;
+  readonly #assigned$ = new Subject<void>();
   readonly #tooManyNodes: ConditionLog;
   readonly #subscription = new Subscription();
 
@@ -71,7 +72,7 @@ export class ClusterStore implements Store {
     this.#instance = instance;
     const { clusterPipelineParallelism: parallelism, poolSize } = instance.options;
     this.#lanes = { lanesAtOnce: parallelism === 0 ? poolSize : Math.min(parallelism, poolSize) };
-    this.#unassigned = this.#lane('unassigned slots');
+    this.#unassigned = this.#unassignedLane();
     const unknown = instance.conditionLog({
       begins: 'cannot read the cluster topology; retrying',
       ends: 'the cluster topology is known again',
@@ -212,6 +213,8 @@ export class ClusterStore implements Store {
     else this.#tooManyNodes.occurred({ nodes: named.size });
     this.#owners.fill(undefined);
     for (const { first, last, master } of ranges) this.#owners.fill(this.#nodeAt(master), first, last + 1);
+    this.#unassigned = this.#unassignedLane();
+    this.#assigned$.next();
     for (const [, { retired$, pool }] of leaving) {
       retired$.next();
       pool.drain();
@@ -251,6 +254,11 @@ export class ClusterStore implements Store {
   #lane(name: string, retired$?: Observable<unknown>): CounterLane {
     const apply: ApplyBatch = (batch, deadline) => this.#apply(batch, deadline);
     return this.#instance.lane(name, { apply, instance: this.#lanes, retired$ });
+  }
+
+  /** Another one with each assignment, so that what is known of the one before is known of slots that are assigned now. */
+  #unassignedLane(): CounterLane {
+    return this.#lane('unassigned slots', this.#assigned$.pipe(take(1)));
   }
 
   #update(): void {

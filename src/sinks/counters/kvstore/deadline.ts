@@ -7,17 +7,15 @@ import { startReplyTimer } from '../../../net/reply-timer';
 export class Deadline {
   /** Whether the time is over: nothing more is to be sent, but a reply may still be read. */
   hasPassed = false;
-  readonly #stopTimer: (() => void) | undefined;
-  readonly #watchers = new Set<() => void>();
+  /** Whether a part of the work has begun, which is to be set by who does it. */
+  hasBegun = false;
+  #stopTimer: (() => void) | undefined;
+  /** With whether they wait to begin. */
+  readonly #watchers = new Map<() => void, boolean>();
 
   /** @param milliseconds 0: never passes */
   constructor(milliseconds: number) {
-    if (milliseconds <= 0) return;
-    this.#stopTimer = startReplyTimer(
-      milliseconds,
-      () => this.#notify(),
-      () => (this.hasPassed = true),
-    );
+    if (milliseconds > 0) this.passAfter(milliseconds);
   }
 
   /** Runs work within a time limit, which ends with it. */
@@ -30,10 +28,30 @@ export class Deadline {
     }
   }
 
-  /** Calls `onPassed` when the deadline passes, unless the returned function is called first. */
-  watch(onPassed: () => void): () => void {
-    this.#watchers.add(onPassed);
+  /** Lets it pass so many milliseconds from now on, and not before. */
+  passAfter(milliseconds: number): void {
+    this.#stopTimer?.();
+    this.#stopTimer = startReplyTimer(
+      milliseconds,
+      () => this.#notify(),
+      () => (this.hasPassed = true),
+    );
+  }
+
+  /**
+   * Calls `onPassed` when the deadline passes, unless the returned function is called first.
+   *
+   * @param isWaiting also when the work is abandoned, because it waits to begin
+   */
+  watch(onPassed: () => void, isWaiting = false): () => void {
+    this.#watchers.set(onPassed, isWaiting);
     return () => this.#watchers.delete(onPassed);
+  }
+
+  /** Nothing waits for the work any more: what has begun goes on until the deadline, but nothing else begins. */
+  abandon(): void {
+    this.hasPassed = true;
+    for (const [onPassed, isWaiting] of this.#watchers) if (isWaiting) onPassed();
   }
 
   /** The work is done: the deadline no longer passes. */
@@ -43,7 +61,7 @@ export class Deadline {
   }
 
   #notify(): void {
-    for (const onPassed of this.#watchers) onPassed();
+    for (const onPassed of this.#watchers.keys()) onPassed();
     this.#watchers.clear();
   }
 }

@@ -52,6 +52,9 @@ export const QUIET = { milliseconds: 1000, now: () => performance.now() };
 /** Most milliseconds for a query of a sentinel or for the slots: a server that hangs must not delay the query of the next. */
 const QUERY_TIMEOUT = 1000;
 
+/** Most milliseconds that a batch takes when the process ends. */
+const LAST_TIMEOUT = 1000;
+
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
 export class Instance {
   readonly options: InstanceOptions;
@@ -71,7 +74,8 @@ export class Instance {
   readonly #keyErrors: ConditionLog;
   readonly #scriptRejections: ConditionLog;
   readonly #current: () => Deployment;
-  readonly #inFlight = new Set<Promise<void>>();
+  readonly #inFlight = new Map<Promise<void>, Deadline>();
+  #isEnding = false;
 
   constructor(parts: InstanceParts) {
     const { options, deployment, store, poolName } = parts;
@@ -151,9 +155,10 @@ export class Instance {
       instance,
       retired$,
       // Written out, because each Promise in between costs every window.
-      apply: (batch) =>
+      apply: (batch, trip) =>
         new Observable((subscriber) => {
-          const deadline = new Deadline(timeout);
+          const deadline = new Deadline(this.#isEnding ? Math.min(timeout || LAST_TIMEOUT, LAST_TIMEOUT) : timeout);
+          if (trip !== undefined) trip.hasBegun = () => deadline.hasBegun;
           const end = (): void => {
             deadline.end();
             this.#inFlight.delete(done);
@@ -169,9 +174,11 @@ export class Instance {
               subscriber.error(storeError(error));
             },
           );
-          this.#inFlight.add(done);
+          this.#inFlight.set(done, deadline);
           // Nothing waits for a reply that is late; until it comes, or the deadline, the connection is in use.
-          return () => this.#inFlight.delete(done);
+          return () => {
+            if (this.#inFlight.delete(done)) deadline.abandon();
+          };
         }),
     };
   }
@@ -209,7 +216,16 @@ export class Instance {
 
   /** Resolves when no batch of a lane is in flight. */
   async settled(): Promise<void> {
-    await Promise.all(this.#inFlight);
+    await Promise.all(this.#inFlight.keys());
+  }
+
+  /** Batches end soon, those in flight as well. */
+  hurry(): void {
+    this.#isEnding = true;
+    const { timeout } = this.options;
+    // A shorter one passes before.
+    if (timeout > 0 && timeout <= LAST_TIMEOUT) return;
+    for (const deadline of this.#inFlight.values()) deadline.passAfter(LAST_TIMEOUT);
   }
 
   #replyLog(begins: string, ends?: string): ConditionLog {

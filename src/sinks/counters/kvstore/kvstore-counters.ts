@@ -71,6 +71,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     ),
     description: read.map(({ name, deployment }) => `${name}: ${describeDeployment(deployment)}`).join('; '),
     ready$: waitForStores(stores, startup.maxElapsedTime),
+    hurry: () => instances.forEach((instance) => instance.hurry()),
     close: async () => {
       await Promise.all(instances.map((instance) => instance.settled()));
       for (const each of stores) each.close();

@@ -104,6 +104,7 @@ export class Pool {
       const own = (connection = this.#takeIdle() ?? (await this.#wait(deadline)));
       // Granted while overdue replies were read, the connection would be cut right after the window was sent.
       if (deadline.hasPassed) throw timedOut({ isUncounted: true });
+      deadline.hasBegun = true;
       unwatch = deadline.watch(() => own.cut(timedOut()));
       return await run(own);
     } catch (error) {
@@ -137,13 +138,14 @@ export class Pool {
   #wait(deadline: Deadline): Promise<Connection> {
     const { mayExceed, size } = this.#options;
     return new Promise((resolve, reject) => {
+      if (deadline.hasPassed) return reject(timedOut({ isUncounted: true }));
       const waiting = { resolve, reject };
       this.#waiting.add(waiting);
       if (this.#lastFailure !== undefined) return this.#failWaiting();
       deadline.watch(() => {
         this.#waiting.delete(waiting);
         reject(timedOut({ isUncounted: true }));
-      });
+      }, true);
       // When it cannot be opened, the window waits for another one.
       if (mayExceed && this.#inFlight > size) this.#open();
     });
