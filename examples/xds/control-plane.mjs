@@ -44,6 +44,8 @@ function policy(limit) {
     unit: RateLimitUnit[String(limit.unit).toUpperCase()] ?? RateLimitUnit.UNKNOWN,
     unitMultiplier: limit.unit_multiplier ?? 0,
     requestsPerUnit: limit.requests_per_unit ?? 0,
+    algorithm: limit.algorithm ?? '',
+    burst: limit.burst ?? 0,
     unlimited: limit.unlimited ?? false,
     name: limit.name ?? '',
     replaces: limit.replaces ?? [],

@@ -45,6 +45,9 @@ interface Limit {
   readonly requestsPerUnit: number | null;
   readonly unit: string | null;
   readonly unitMultiplier: number | null;
+  /** Absent in answers of older versions, as the next one. */
+  readonly algorithm?: string | null;
+  readonly burst?: number | null;
   readonly name: string;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
@@ -55,11 +58,18 @@ interface Limit {
 export function formatLimit(limit: Limit): string {
   const { requestsPerUnit, unit, unitMultiplier, name, shadowMode, quotaMode, onStoreFailure } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
+  parts.push(...algorithmParts(limit));
   if (name !== '') parts.push(`name ${name}`);
   if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');
   if (onStoreFailure !== null && onStoreFailure !== 'error') parts.push(`if the store fails, ${onStoreFailure}`);
   return parts.join(', ');
+}
+
+/** What is said of a limit that does not count in fixed windows. */
+export function algorithmParts({ algorithm, burst }: Pick<Limit, 'algorithm' | 'burst'>): readonly string[] {
+  if (!algorithm) return [];
+  return [algorithm.replace('_', ' '), ...(burst ? [`burst ${burst}`] : [])];
 }
 
 function nameOf({ statisticsKey, place }: RuleReference): string {

@@ -1,7 +1,10 @@
 import type { FailurePolicy } from '../rules/rule-config';
-import type { Rule } from '../rules/rule-tree';
+import type { Rule, RuleLimit } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
+import type { Algorithm, AlgorithmLimit } from './algorithm';
 import type { LimitOverride } from './request';
+import { SlidingWindow } from './sliding-window';
+import { TokenBucket } from './token-bucket';
 import type { CurrentLimit } from './verdict';
 
 /** The settings of limits. */
@@ -22,6 +25,10 @@ export interface AppliedLimit {
   readonly path: string;
   readonly requestsPerUnit: number;
   readonly windowSeconds: number;
+  /** Undefined: hits are counted in fixed windows. */
+  readonly algorithm: Algorithm | undefined;
+  /** The most hits that can count at once: `requestsPerUnit`, of a token bucket its burst. */
+  readonly capacity: number;
   /** Counts above this value are near the limit. */
   readonly nearThreshold: number;
   readonly shadowMode: boolean;
@@ -41,42 +48,87 @@ export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): 
   return Math.min(requestsPerUnit, threshold);
 }
 
+/** Makes the algorithm of a limit. */
+export function algorithmOf(limit: AlgorithmLimit): Algorithm {
+  return limit.name === 'token_bucket' ? new TokenBucket(limit) : new SlidingWindow(limit);
+}
+
 /** The limit of a rule; undefined when the rule has none or is unlimited. */
-export function limitOfRule(
-  rule: Rule,
-  { nearLimitRatio, limitNameFromRule = false, onStoreFailure = 'error', limitTried }: LimitOptions,
-): AppliedLimit | undefined {
+export function limitOfRule(rule: Rule, options: LimitOptions): AppliedLimit | undefined {
   const { limit, shadowMode, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
+  const { limitNameFromRule = false, onStoreFailure = 'error', limitTried } = options;
   const { requestsPerUnit: configured, unit, unitMultiplier, name } = limit;
   const requestsPerUnit = limitTried ?? configured;
   const path = plainStatisticsKey(rule);
   return {
     path,
-    requestsPerUnit,
-    windowSeconds: unitMultiplier * unit.seconds,
-    nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),
     shadowMode,
     quotaMode,
-    onStoreFailure: rule.onStoreFailure ?? onStoreFailure,
-    currentLimit: { requestsPerUnit, unit, unitMultiplier, name: name === '' && limitNameFromRule ? path : name },
+    onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, limit),
+    ...countedBy(
+      limit,
+      { requestsPerUnit, unit, unitMultiplier, name: name === '' && limitNameFromRule ? path : name },
+      options,
+    ),
   };
 }
 
-/** A limit override of a request: without shadow mode, quota mode and name. */
+/**
+ * A limit override of a request: without shadow mode, quota mode and name.
+ *
+ * @param rule the limit of the rule that the descriptor matches, if it has an algorithm
+ */
 export function limitOfOverride(
   { requestsPerUnit: sent, unit }: LimitOverride & { readonly unit: NonNullable<LimitOverride['unit']> },
-  { nearLimitRatio, onStoreFailure = 'error', limitTried }: LimitOptions,
+  rule: RuleLimit | undefined,
+  options: LimitOptions,
 ): AppliedLimit {
-  const requestsPerUnit = limitTried ?? sent;
+  const requestsPerUnit = options.limitTried ?? sent;
   return {
     path: '',
-    requestsPerUnit,
-    windowSeconds: unit.seconds,
-    nearThreshold: nearThreshold(requestsPerUnit, nearLimitRatio),
     shadowMode: false,
     quotaMode: false,
-    onStoreFailure,
-    currentLimit: { requestsPerUnit, unit, unitMultiplier: 1, name: '' },
+    onStoreFailure: usable(options.onStoreFailure ?? 'error', rule),
+    ...countedBy(rule, { requestsPerUnit, unit, unitMultiplier: 1, name: '' }, options),
+  };
+}
+
+/** `local` counts in fixed windows only. */
+function usable(policy: FailurePolicy, rule: Pick<RuleLimit, 'algorithm'> | undefined): FailurePolicy {
+  return policy === 'local' && rule?.algorithm !== undefined ? 'error' : policy;
+}
+
+/** How a limit counts, by the algorithm of its rule. */
+function countedBy(
+  rule: Pick<RuleLimit, 'algorithm' | 'burst'> | undefined,
+  limit: CurrentLimit,
+  { nearLimitRatio }: LimitOptions,
+): Pick<
+  AppliedLimit,
+  'requestsPerUnit' | 'windowSeconds' | 'algorithm' | 'capacity' | 'nearThreshold' | 'currentLimit'
+> {
+  const { requestsPerUnit, unit, unitMultiplier } = limit;
+  const windowSeconds = unitMultiplier * unit.seconds;
+  const common = { requestsPerUnit, windowSeconds };
+  const name = rule?.algorithm;
+  if (name === undefined) {
+    const capacity = requestsPerUnit;
+    return {
+      ...common,
+      algorithm: undefined,
+      capacity,
+      nearThreshold: nearThreshold(capacity, nearLimitRatio),
+      currentLimit: limit,
+    };
+  }
+  const algorithm = algorithmOf({ ...common, name, burst: rule?.burst });
+  const { capacity } = algorithm;
+  return {
+    ...common,
+    algorithm,
+    capacity,
+    nearThreshold: nearThreshold(capacity, nearLimitRatio),
+    currentLimit: { ...limit, algorithm: name, ...(capacity !== requestsPerUnit && { burst: capacity }) },
   };
 }

@@ -4,7 +4,7 @@ import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { ownText } from '../text/table-key';
 import { type AppliedLimit, limitOfRule } from './applied-limit';
-import { cacheKeyBody, runtimeKeyLevels, windowStart } from './cache-key';
+import { algorithmKey, cacheKeyBody, runtimeKeyLevels, windowStart } from './cache-key';
 import type { LimiterOptions } from './decision';
 import type { Entry } from './request';
 
@@ -98,10 +98,21 @@ export class BoundRule {
   }
 
   /** @param shared the result of {@link sharedBy} for the same entries */
-  cacheKey(shared: Shared, entries: readonly Entry[], { windowSeconds }: AppliedLimit, nowSeconds: number): string {
-    const start = windowStart(nowSeconds, windowSeconds);
+  cacheKey(
+    shared: Shared,
+    entries: readonly Entry[],
+    { windowSeconds, algorithm }: AppliedLimit,
+    nowSeconds: number,
+  ): string {
+    // The key of an algorithm is the same at all times.
+    const start = algorithm === undefined ? windowStart(nowSeconds, windowSeconds) : 0;
     if (this.#sharesKeys && shared.window === start) return shared.key;
-    const key = cacheKeyBody(this.#options.cacheKeyPrefix, this.rule.domain, entries, this.rule) + start;
+    const prefix = this.#options.cacheKeyPrefix;
+    const { rule } = this;
+    const key =
+      algorithm === undefined
+        ? cacheKeyBody(prefix, rule.domain, entries, rule) + start
+        : algorithmKey(prefix, cacheKeyBody('', rule.domain, entries, rule), algorithm);
     if (!this.#sharesKeys) return key;
     shared.window = start;
     shared.key = ownText(key);

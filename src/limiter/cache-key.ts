@@ -1,4 +1,5 @@
 import type { Rule } from '../rules/rule-tree';
+import type { AlgorithmLimit } from './algorithm';
 import type { Entry } from './request';
 
 /** The start of the window that contains `nowSeconds`, in Unix seconds. */
@@ -35,4 +36,13 @@ export function countedValue(entries: readonly Entry[], level: number, rule: Rul
 /** The indices of the levels whose request values are part of the rule's cache keys. */
 export function runtimeKeyLevels(rule: Rule): readonly number[] {
   return rule.path.flatMap((step, level) => (step.countsByValue ? [level] : []));
+}
+
+/**
+ * The key of a counter with an algorithm, which has no time but the length of the window in seconds:
+ * `<prefix>{_<domain>_<key>_<value>_}token_bucket_60`. The part in braces, which is never empty, keeps what a store makes of it in one
+ * slot of a cluster.
+ */
+export function algorithmKey(prefix: string, body: string, { name, windowSeconds }: AlgorithmLimit): string {
+  return `${prefix}{_${body}}${name}_${windowSeconds}`;
 }

@@ -1,4 +1,5 @@
 import type { FailurePolicy } from '../rules/rule-config';
+import type { Algorithm, LimitState, Outcome } from './algorithm';
 import type { DecisionError } from './decision-error';
 
 /**
@@ -26,6 +27,10 @@ export interface CounterOperation {
   readonly guard: Guard | undefined;
   /** `requests_per_unit`; stores use it only with a guard. */
   readonly limit: number;
+  /** Decides by the state of the counter, instead of a count. Undefined: hits are counted in a window that is part of the key. */
+  readonly algorithm?: Algorithm | undefined;
+  /** With an algorithm, the hits of each call that was merged into the operation, in order of arrival. Undefined: there is one. */
+  readonly calls?: readonly number[] | undefined;
   /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
   readonly onStoreFailure?: FailurePolicy | undefined;
 }
@@ -35,8 +40,11 @@ export interface Guard {
   readonly operations: number;
 }
 
-/** The count after an operation, at most {@link LARGEST_COUNT}, or the error of that operation alone. */
-export type Count = number | DecisionError;
+/**
+ * The count after an operation, at most {@link LARGEST_COUNT}; with an algorithm, the state before it, at the time of the operation; or the
+ * error of that operation alone.
+ */
+export type Count = number | LimitState | DecisionError;
 
 /** What a guarded step does to one operation: its hits, or 0 where it is only read. */
 export interface GuardedOperation {
@@ -65,4 +73,20 @@ export function guardedHits(
   });
   const isAnyOver = operations.some(({ hits }, index) => hits >= 0 && goesOver[index]);
   return operations.map(({ hits }, index) => (isAnyOver && !goesOver[index] ? 0 : hits));
+}
+
+/** An operation that receives what becomes of it. */
+export interface DecidedOperation extends CounterOperation {
+  /** The count after the operation, once it is known; with an algorithm, the hits that count then. */
+  after: number;
+  /** What the algorithm has decided. */
+  outcome?: Outcome | undefined;
+}
+
+/** Decides an operation with an algorithm by the state before it. Returns the state after it. */
+export function decideOn(operation: DecidedOperation, state: LimitState): LimitState {
+  const outcome = (operation.algorithm as Algorithm).decide(state, operation.hits);
+  operation.outcome = outcome;
+  operation.after = outcome.used;
+  return outcome.state;
 }

@@ -1,6 +1,7 @@
 import type { AnsweringPolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { RuleStatistics } from '../statistics/rule-statistics';
+import type { Outcome } from './algorithm';
 import type { AppliedLimit, LimitOptions } from './applied-limit';
 import { windowStart } from './cache-key';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
@@ -199,12 +200,25 @@ export class Decision {
       const { entries } = descriptors[index] as Descriptor;
       this.#context.options.offenders?.add(limited, rule, domain, entries, this.#nowSeconds);
     }
+    const code = isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK;
+    if (applied.algorithm !== undefined) return this.#statusByAlgorithm(limited, code, isOver);
     return {
-      code: isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK,
+      code,
       currentLimit: applied.currentLimit,
       limitRemaining: isOver ? 0 : Math.max(0, applied.requestsPerUnit - Math.max(0, limited.after)),
       secondsUntilReset: applied.windowSeconds - (this.#nowSeconds % applied.windowSeconds),
     };
+  }
+
+  /** Without an outcome, which is without the store, nothing is known to be left, nor whether anything is used. */
+  #statusByAlgorithm({ applied, key, outcome }: LimitedDescriptor, code: Code, isOver: boolean): DescriptorStatus {
+    const { currentLimit, capacity, windowSeconds } = applied;
+    if (outcome !== undefined) {
+      const { remaining: limitRemaining, secondsUntilReset } = outcome;
+      return { code, currentLimit, limitRemaining, secondsUntilReset };
+    }
+    const secondsUntilReset = this.#context.overLimitCache.secondsLeft(key, this.#nowSeconds) ?? windowSeconds;
+    return { code, currentLimit, limitRemaining: isOver ? 0 : capacity, secondsUntilReset };
   }
 
   /**
@@ -234,12 +248,19 @@ export class Decision {
       countOverByLocalCache(applied, callHits, statistics);
       return true;
     }
-    const isOver = judge(applied, callHits, limited.after, statistics);
+    const { outcome } = limited;
+    const isOver =
+      outcome === undefined
+        ? judge(applied, callHits, limited.after, statistics)
+        : judgeOutcome(applied, callHits, outcome, statistics);
     const isKnown = isOver && limited.failure === undefined;
     if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
       const nowSeconds = this.#nowSeconds;
-      const windowEnd = windowStart(nowSeconds, applied.windowSeconds) + applied.windowSeconds;
-      this.#context.overLimitCache.add(limited.key, applied.requestsPerUnit, windowEnd, nowSeconds);
+      const expiry =
+        outcome === undefined
+          ? windowStart(nowSeconds, applied.windowSeconds) + applied.windowSeconds
+          : nowSeconds + outcome.secondsClosed;
+      if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.key, limited.limit, expiry, nowSeconds);
     }
     return isOver;
   }
@@ -289,11 +310,18 @@ export function judge(limit: AppliedLimit, hits: number, after: number, statisti
     countOver(limit, hits, before, after, statistics);
     return true;
   }
-  statistics.withinLimit += hits;
-  if (after > limit.nearThreshold) {
-    statistics.nearLimit += before >= limit.nearThreshold ? hits : after - limit.nearThreshold;
-  }
+  countWithin(limit, hits, before, after, statistics);
   return false;
+}
+
+/** As {@link judge}, for a limit with an algorithm: of a call that is denied, all hits are over the limit. */
+function judgeOutcome(limit: AppliedLimit, hits: number, outcome: Outcome, statistics: RuleStatistics): boolean {
+  if (outcome.isAllowed) countWithin(limit, hits, outcome.used - hits, outcome.used, statistics);
+  else {
+    statistics.overLimit += hits;
+    if (limit.shadowMode) statistics.shadowMode += hits;
+  }
+  return !outcome.isAllowed;
 }
 
 /** Updates the statistics of a call whose key is over its limit according to the local cache: all its hits are over. */
@@ -301,6 +329,18 @@ export function countOverByLocalCache(limit: AppliedLimit, hits: number, statist
   statistics.overLimit += hits;
   statistics.overLimitWithLocalCache += hits;
   if (limit.shadowMode) statistics.shadowMode += hits;
+}
+
+// oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
+function countWithin(
+  { nearThreshold }: AppliedLimit,
+  hits: number,
+  before: number,
+  after: number,
+  statistics: RuleStatistics,
+): void {
+  statistics.withinLimit += hits;
+  if (after > nearThreshold) statistics.nearLimit += before >= nearThreshold ? hits : after - nearThreshold;
 }
 
 function countOver(

@@ -1,3 +1,4 @@
+import type { LimitState } from './algorithm';
 import { windowStart } from './cache-key';
 import { LARGEST_COUNT } from './counter-operation';
 import { ownText, textBytes } from '../text/table-key';
@@ -13,12 +14,20 @@ export interface ExpiringCountsOptions {
   readonly maxBytes?: number;
 }
 
+/** What a key has: the keys of counts have others than those of states. */
+type Stored = number | LimitState;
+
+/** The memory of a state in addition to that of a count, at most: an object with four numbers. */
+const STATE_BYTES = 96;
+
 /** A window of the clock, in Unix milliseconds, and the counts of its keys. */
 interface ClockWindow {
   readonly start: number;
   /** The first millisecond after it. */
   readonly end: number;
-  readonly counts: WideMap<number>;
+  readonly counts: WideMap<Stored>;
+  /** The bytes of each key in addition to those of a count. */
+  readonly more: number;
   bytes: number;
 }
 
@@ -53,7 +62,27 @@ export class ExpiringCounts {
 
   /** The key's count; 0 for an absent key. */
   get(key: string): number {
-    return this.#windowOf(key)?.counts.get(key) ?? 0;
+    return (this.#windowOf(key)?.counts.get(key) as number | undefined) ?? 0;
+  }
+
+  /** What the algorithm of a limit has left in a key; undefined for an absent key. */
+  state(key: string): LimitState | undefined {
+    return this.#windowOf(key)?.counts.get(key) as LimitState | undefined;
+  }
+
+  /** Sets it. It is removed when at least its lifetime in seconds has passed. */
+  // oxlint-disable-next-line max-params -- as add
+  setState(key: string, state: LimitState, now: number, lifetime: number): void {
+    // Powers of two, as limits that are sent with requests can have any lifetime, and each needs windows of its own.
+    const length = 2 ** Math.ceil(Math.log2(lifetime));
+    const start = windowStart(Math.floor(now / 1000), length) * 1000;
+    const end = start + 2 * length * 1000;
+    const known = this.#windowOf(key);
+    if (known?.start === start && known.end === end) known.counts.set(key, state);
+    else {
+      this.remove(key);
+      this.#create(key, now, { start, end, more: STATE_BYTES }).counts.set(key, state);
+    }
   }
 
   /**
@@ -66,8 +95,8 @@ export class ExpiringCounts {
   add(key: string, amount: number, now: number, windowSeconds: number): number {
     const start = windowStart(Math.floor(now / 1000), windowSeconds) * 1000;
     const end = start + windowSeconds * 1000;
-    const part = this.#windowAt(start, end)?.counts.part(key);
-    const before = part?.get(key);
+    const part = this.#windowAt(start, end, 0)?.counts.part(key);
+    const before = part?.get(key) as number | undefined;
     if (part === undefined || before === undefined) return this.#addElsewhere(key, amount, { now, start, end });
     const count = Math.min(LARGEST_COUNT, before + amount);
     part.set(key, count);
@@ -77,9 +106,11 @@ export class ExpiringCounts {
   /** Adds to a key that is not in the window from `start` to `end`. */
   #addElsewhere(key: string, amount: number, { now, start, end }: { now: number; start: number; end: number }): number {
     let window = this.#windowOf(key);
-    const count = Math.min(LARGEST_COUNT, (window?.counts.get(key) ?? 0) + amount);
+    const count = Math.min(LARGEST_COUNT, ((window?.counts.get(key) as number | undefined) ?? 0) + amount);
     if (window !== undefined && window.end - window.start < end - start) this.remove(key);
-    if (window === undefined || window.end - window.start < end - start) window = this.#create(key, now, start, end);
+    if (window === undefined || window.end - window.start < end - start) {
+      window = this.#create(key, now, { start, end, more: 0 });
+    }
     window.counts.set(key, count);
     return count;
   }
@@ -115,8 +146,10 @@ export class ExpiringCounts {
     this.#bytes = kept.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  #windowAt(start: number, end: number): ClockWindow | undefined {
-    for (const window of this.#windows) if (window.start === start && window.end === end) return window;
+  #windowAt(start: number, end: number, more: number): ClockWindow | undefined {
+    for (const window of this.#windows) {
+      if (window.start === start && window.end === end && window.more === more) return window;
+    }
     return undefined;
   }
 
@@ -127,14 +160,13 @@ export class ExpiringCounts {
   }
 
   /** Makes room for a key, and adds it to a window with the count 0. */
-  // oxlint-disable-next-line max-params -- as add
-  #create(key: string, now: number, start: number, end: number): ClockWindow {
+  #create(key: string, now: number, { start, end, more }: Pick<ClockWindow, 'start' | 'end' | 'more'>): ClockWindow {
     const own = ownText(key);
-    const bytes = KEY_OVERHEAD_BYTES + textBytes(own);
+    const bytes = KEY_OVERHEAD_BYTES + more + textBytes(own);
     while (this.#size > 0 && (this.#size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes)) this.#evict(now);
-    let window = this.#windowAt(start, end);
+    let window = this.#windowAt(start, end, more);
     if (window === undefined) {
-      window = { start, end, counts: new WideMap(), bytes: 0 };
+      window = { start, end, counts: new WideMap(), more, bytes: 0 };
       this.#windows = [...this.#windows, window].sort((one, other) => one.end - other.end || one.start - other.start);
     }
     window.counts.set(own, 0);
@@ -157,7 +189,7 @@ export class ExpiringCounts {
   }
 
   #removed(window: ClockWindow, key: string): void {
-    const bytes = KEY_OVERHEAD_BYTES + textBytes(key);
+    const bytes = KEY_OVERHEAD_BYTES + window.more + textBytes(key);
     window.bytes -= bytes;
     this.#bytes -= bytes;
     this.#size -= 1;

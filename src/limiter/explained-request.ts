@@ -1,5 +1,6 @@
 import type { Rule } from '../rules/rule-tree';
-import { LARGEST_COUNT, guardedHits } from './counter-operation';
+import type { LimitState } from './algorithm';
+import { LARGEST_COUNT, decideOn, guardedHits } from './counter-operation';
 import type { Decision, LimiterOptions } from './decision';
 import type { RateLimitRequest } from './request';
 import type { LimitedDescriptor, Resolution } from './resolution';
@@ -43,11 +44,11 @@ export class ExplainedRequest {
   }
 
   /**
-   * The verdict of a decision that finds these counts.
+   * The verdict of a decision that finds these counts and states.
    *
    * @param stored by key; to be called once
    */
-  verdict(stored: ReadonlyMap<string, number>): Verdict {
+  verdict(stored: ReadonlyMap<string, Stored>): Verdict {
     simulateCounts(this.operations, stored);
     return this.#trial.verdict();
   }
@@ -64,21 +65,27 @@ function replacersIn(resolutions: readonly Resolution[]): ReadonlyMap<string, Ru
   return replacers;
 }
 
+/** A count, or what the algorithm of a limit reads. */
+export type Stored = number | LimitState;
+
 /**
  * Sets the hits that each operation of a request would add, and the count that it would have after it, as the stores count.
  *
- * @param stored the present count of each key
+ * @param stored what each key has at present
  */
-function simulateCounts(operations: readonly LimitedDescriptor[], stored: ReadonlyMap<string, number>): void {
+function simulateCounts(operations: readonly LimitedDescriptor[], stored: ReadonlyMap<string, Stored>): void {
   const counts = new Map(stored);
   const isGuarded = operations[0]?.guard !== undefined;
   const hits = isGuarded
-    ? guardedHits(operations, (key) => counts.get(key) ?? 0)
+    ? guardedHits(operations, (key) => Number(counts.get(key) ?? 0))
     : operations.map((operation) => operation.hits);
   operations.forEach((operation, index) => {
     const before = counts.get(operation.key) ?? 0;
-    operation.hits = hits[index] as number;
-    operation.after = Math.min(LARGEST_COUNT, Math.max(0, before + operation.hits));
-    counts.set(operation.key, operation.after);
+    if (typeof before === 'object') counts.set(operation.key, decideOn(operation, before));
+    else {
+      operation.hits = hits[index] as number;
+      operation.after = Math.min(LARGEST_COUNT, Math.max(0, before + operation.hits));
+      counts.set(operation.key, operation.after);
+    }
   });
 }

@@ -5,7 +5,7 @@ import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, Statistics } from '../statistics/statistics';
 import { limitOfOverride } from './applied-limit';
 import { BoundRule } from './bound-rule';
-import { cacheKeyBody, windowStart } from './cache-key';
+import { algorithmKey, cacheKeyBody, windowStart } from './cache-key';
 import { Decision, type DecisionContext, type LimiterOptions } from './decision';
 import { ExplainedRequest } from './explained-request';
 import type { LocalCounts } from './local-counts';
@@ -138,10 +138,15 @@ export class Limiter {
   }
 
   // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
-  #resolveOne(request: RateLimitRequest, index: number, { rules, replaced }: Matches, nowSeconds: number): Resolution {
+  #resolveOne(request: RateLimitRequest, index: number, matches: Matches, nowSeconds: number): Resolution {
+    const { rules, replaced, overridden } = matches;
     const descriptor = request.descriptors[index] as Descriptor;
     const hits = hitsOf(descriptor, request);
-    if (descriptor.limit !== undefined) return this.#override(request, descriptor, descriptor.limit, hits, nowSeconds);
+    if (descriptor.limit !== undefined) {
+      const rule = overridden?.[index];
+      const base = rule?.limit?.algorithm === undefined ? undefined : rule;
+      return this.#override({ request, descriptor, hits, base }, descriptor.limit, nowSeconds);
+    }
     const rule = rules[index];
     if (rule === undefined) return NO_MATCH;
     if (rule.limit === undefined) return { kind: 'no_limit', limited: undefined, rule };
@@ -170,18 +175,20 @@ export class Limiter {
   }
 
   #override(
-    { domain }: RateLimitRequest,
-    { entries, isNegativeHits }: Descriptor,
+    { request: { domain }, descriptor: { entries, isNegativeHits }, hits, base }: Overriding,
     { requestsPerUnit, unit }: LimitOverride,
-    hits: number,
     nowSeconds: number,
   ): Resolution {
     if (unit === undefined) return NO_MATCH;
-    const applied = limitOfOverride({ requestsPerUnit, unit }, this.#options);
-    const body = cacheKeyBody(this.#options.cacheKeyPrefix, domain, entries, undefined);
+    const prefix = this.#options.cacheKeyPrefix;
+    const applied = limitOfOverride({ requestsPerUnit, unit }, base?.limit, this.#options);
+    const { algorithm } = applied;
     const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
     const statistics = this.#statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
-    const key = body + windowStart(nowSeconds, applied.windowSeconds);
+    const key =
+      algorithm === undefined
+        ? cacheKeyBody(prefix, domain, entries, undefined) + windowStart(nowSeconds, applied.windowSeconds)
+        : algorithmKey(prefix, cacheKeyBody('', domain, entries, base), algorithm);
     const limited = new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits);
     return { kind: 'limited', limited, rule: undefined };
   }
@@ -200,7 +207,8 @@ export class Limiter {
         continue;
       }
       if (limited.isNegative) overLimitCache.remove(limited.key);
-      else limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
+      else if (limited.applied.algorithm === undefined || limited.callHits > 0)
+        limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
       if (limited.overByLocalCache) {
         isAnyOver = true;
         continue;
@@ -222,11 +230,20 @@ export class Limiter {
   }
 }
 
+/** A descriptor with a limit of its own. @property base the rule whose algorithm it takes */
+interface Overriding {
+  readonly request: RateLimitRequest;
+  readonly descriptor: Descriptor;
+  readonly hits: number;
+  readonly base: Rule | undefined;
+}
+
 /**
  * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: if the local cache reports a key as over, no hits are added; otherwise the store
- * decides in one step. Negative hits are not affected.
+ * decides in one step. Negative hits are not affected, nor limits with an algorithm, which come last.
  */
-function stopIncrements(operations: readonly LimitedDescriptor[], isAnyOver: boolean): readonly LimitedDescriptor[] {
+function stopIncrements(all: readonly LimitedDescriptor[], isAnyOver: boolean): readonly LimitedDescriptor[] {
+  const operations = all.filter(({ algorithm }) => algorithm === undefined);
   const additions = operations.filter(({ isNegative }) => !isNegative);
   if (isAnyOver) {
     for (const addition of additions) addition.hits = 0;
@@ -235,5 +252,5 @@ function stopIncrements(operations: readonly LimitedDescriptor[], isAnyOver: boo
     const guard = { operations: operations.length };
     for (const operation of operations) operation.guard = guard;
   }
-  return operations;
+  return [...operations, ...all.filter(({ algorithm }) => algorithm !== undefined)];
 }

@@ -8,6 +8,8 @@ import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest, checkReques
 export interface Matches {
   /** For each descriptor, the default of its domain if it matches none; undefined without one, or when it has a limit of its own. */
   readonly rules: readonly (Rule | undefined)[];
+  /** For each descriptor that has a limit of its own, the rule that it would match; undefined when no rule has an algorithm. */
+  readonly overridden: readonly (Rule | undefined)[] | undefined;
   /** The names of the rules that they replace. */
   readonly replaced: ReadonlySet<string> | undefined;
 }
@@ -36,7 +38,14 @@ export function matchRequest(
           ? (matchRule(domain, entries, search) ?? ruleset?.unmatched.get(request.domain))
           : undefined;
     }
-    return { rules, replaced: replacedNames(rules, search.budget) };
+    // Not as a part of the above, which is that of every decision.
+    const overridden =
+      ruleset?.withAlgorithm === undefined
+        ? undefined
+        : descriptors.map(({ limit, entries }) =>
+            limit === undefined ? undefined : matchRule(domain, entries, search),
+          );
+    return { rules, overridden, replaced: replacedNames(rules, search.budget) };
   } catch (error) {
     throw error instanceof TooMuchWork ? tooManySteps(error) : error;
   }

@@ -90,11 +90,13 @@ function describeDecision(
   };
 }
 
-function describeLimit({ requestsPerUnit, unit, unitMultiplier, name }: CurrentLimit): JsonObject {
+function describeLimit({ requestsPerUnit, unit, unitMultiplier, algorithm, burst, name }: CurrentLimit): JsonObject {
   return {
     requestsPerUnit,
     unit: unit.name,
     ...(unitMultiplier !== 1 && { unitMultiplier }),
+    ...(algorithm !== undefined && { algorithm }),
+    ...(burst !== undefined && { burst }),
     ...(name !== '' && { name }),
   };
 }

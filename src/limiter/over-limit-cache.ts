@@ -86,6 +86,12 @@ export class OverLimitCache {
     return entry !== undefined && entry.expiresAt > nowSeconds && limit <= entry.limit;
   }
 
+  /** For how long a key is still over its limit. */
+  secondsLeft(cacheKey: string, nowSeconds: number): number | undefined {
+    const expiresAt = this.#entries.get(tableKey(cacheKey))?.expiresAt;
+    return expiresAt === undefined ? undefined : Math.max(1, expiresAt - nowSeconds);
+  }
+
   /**
    * Adds a key that is over its limit until its window ends.
    *

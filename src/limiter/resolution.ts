@@ -2,6 +2,7 @@ import type { FailurePolicy } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
+import type { Algorithm, Outcome } from './algorithm';
 import type { AppliedLimit } from './applied-limit';
 import { type CounterOperation, type Guard, LARGEST_COUNT } from './counter-operation';
 import type { DecisionError } from './decision-error';
@@ -16,6 +17,8 @@ export class LimitedDescriptor implements CounterOperation {
   guard: Guard | undefined = undefined;
   /** The count after the operation, set when it is known; negative before. */
   after = -1;
+  /** What the algorithm of the limit has decided, if it has one. */
+  outcome: Outcome | undefined = undefined;
   /** Why there is no count, if the descriptor is answered by {@link onStoreFailure} instead. */
   failure: DecisionError | undefined = undefined;
   /** A window for the store has it, so that the store may count it. */
@@ -42,9 +45,21 @@ export class LimitedDescriptor implements CounterOperation {
     return this.applied.windowSeconds;
   }
 
-  /** Hits that are subtracted have none, also when there are 0 of them. */
+  get algorithm(): Algorithm | undefined {
+    return this.applied.algorithm;
+  }
+
+  /** Hits that are subtracted have none, also when there are 0 of them. That of an algorithm is higher the more it allows. */
   get limit(): number {
-    return this.isNegative ? LARGEST_COUNT : this.applied.requestsPerUnit;
+    if (this.isNegative) return LARGEST_COUNT;
+    const { requestsPerUnit, capacity, algorithm } = this.applied;
+    return algorithm === undefined ? requestsPerUnit : requestsPerUnit * capacity;
+  }
+
+  /** Whether it is over its limit, once that is known. */
+  get isOver(): boolean {
+    if (this.overByLocalCache) return true;
+    return this.outcome === undefined ? this.after > this.applied.requestsPerUnit : !this.outcome.isAllowed;
   }
 }
 
@@ -111,7 +126,7 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
   if (limited === undefined || kind !== 'limited') {
     return { reason: kind as OutcomeReason, rule: rule && plainStatisticsKey(rule), count: undefined, isShadow: false };
   }
-  const { applied, overByLocalCache, isNegative, after, failure } = limited;
+  const { applied, overByLocalCache, isNegative, after, failure, isOver } = limited;
   const common = { rule: rule && applied.path, isShadow: applied.shadowMode };
   if (failure !== undefined) {
     const policy = applied.onStoreFailure;
@@ -122,7 +137,7 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
       ? 'over_limit_in_local_cache'
       : isNegative
         ? 'negative_hits'
-        : after > applied.requestsPerUnit
+        : isOver
           ? 'over_limit'
           : 'within_limit',
     count: overByLocalCache ? undefined : after,

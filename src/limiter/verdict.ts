@@ -1,4 +1,4 @@
-import type { JsonObject } from '../rules/rule-config';
+import type { AlgorithmName, JsonObject } from '../rules/rule-config';
 import type { Unit } from '../rules/unit';
 
 /** The codes of `RateLimitResponse.Code`, by their numbers in the protocol. */
@@ -26,9 +26,9 @@ export interface DescriptorStatus {
   readonly code: Code;
   /** Undefined if no limit applies to the descriptor, and for an unlimited rule. */
   readonly currentLimit: CurrentLimit | undefined;
-  /** The remaining requests in the window; 4294967295 for an unlimited rule. */
+  /** The remaining requests in the window, or the tokens left; 4294967295 for an unlimited rule. */
   readonly limitRemaining: number;
-  /** Whole seconds until the window ends; undefined without a limit and for an unlimited rule. */
+  /** Whole seconds until the window ends, or as the algorithm says; undefined without a limit and for an unlimited rule. */
   readonly secondsUntilReset: number | undefined;
 }
 
@@ -37,6 +37,10 @@ export interface CurrentLimit {
   readonly unit: Unit;
   /** How many units the window has; 1 for a limit override. */
   readonly unitMultiplier: number;
+  /** Undefined: hits are counted in fixed windows. */
+  readonly algorithm?: AlgorithmName | undefined;
+  /** Of a token bucket with another burst than `requestsPerUnit`. */
+  readonly burst?: number | undefined;
   /** The rule's `name`; without one, its path with LIMIT_NAME_FROM_RULE. Otherwise empty, as for a limit override. */
   readonly name: string;
 }
@@ -96,10 +100,14 @@ export function responseHeaders(
   ];
 }
 
-/** With the window's length in seconds where the unit alone does not say it: `10, 10;w=300`. */
-function limitHeader({ requestsPerUnit, unit, unitMultiplier }: CurrentLimit): string {
-  if (unitMultiplier === 1) return String(requestsPerUnit);
-  return `${requestsPerUnit}, ${requestsPerUnit};w=${unitMultiplier * unit.seconds}`;
+/**
+ * With the window's length in seconds where the unit alone does not say it: `10, 10;w=300`. Of a token bucket, the burst comes first, as
+ * so much can be left: `50, 10;w=1;burst=50`.
+ */
+function limitHeader({ requestsPerUnit, unit, unitMultiplier, burst }: CurrentLimit): string {
+  if (unitMultiplier === 1 && burst === undefined) return String(requestsPerUnit);
+  const policy = `${requestsPerUnit};w=${unitMultiplier * unit.seconds}`;
+  return burst === undefined ? `${requestsPerUnit}, ${policy}` : `${burst}, ${policy};burst=${burst}`;
 }
 
 function select(statuses: readonly DescriptorStatus[], quotas: readonly boolean[]): DescriptorStatus | undefined {

@@ -1,11 +1,15 @@
 import type { DecisionError } from '../limiter/decision-error';
+import type { Outcome } from '../limiter/algorithm';
 import { windowStart } from '../limiter/cache-key';
+import { type DecidedOperation, LARGEST_COUNT } from '../limiter/counter-operation';
 import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
+import type { AlgorithmName } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
+import type { ApplyOperations } from '../streams/ports/decide';
 import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../streams/ports/operator';
 import { explanationOf, isoTime } from './explanation';
 import { LookUps, referenceTo } from './look-ups';
@@ -13,6 +17,7 @@ import { LookUps, referenceTo } from './look-ups';
 export interface CountersOptions {
   readonly limiter: Pick<Limiter, 'explain' | 'forget' | 'isInLocalCache'>;
   readonly administration: CounterAdministration;
+  readonly apply: ApplyOperations;
 }
 
 /** The counter of a descriptor in its current window. */
@@ -34,7 +39,7 @@ export class OperatedCounters {
   async read(query: CounterQuery, ruleset: Ruleset | undefined): Promise<CounterState | NoCounter> {
     const located = await this.#locate(query, ruleset);
     if ('reason' in located) return located;
-    return this.#stateOf(located, await this.#options.administration.readCounter(located.limited));
+    return this.#stateOf(located, await this.#read(located.limited));
   }
 
   /** @throws DecisionError */
@@ -43,17 +48,39 @@ export class OperatedCounters {
     count: number | null,
     ruleset: Ruleset | undefined,
   ): Promise<CounterChange | NoCounter> {
-    const { administration, limiter } = this.#options;
+    const { limiter } = this.#options;
     const located = await this.#locate(query, ruleset);
     if ('reason' in located) return located;
     const { limited } = located;
-    const before =
-      count === null ? await administration.clearCounter(limited) : await administration.setCounter(limited, count);
+    const before = await this.#set(limited, count);
     limiter.forget(limited.key);
-    const after = await administration.readCounter(limited);
+    const after = await this.#read(limited);
     // A decision that was in flight may have added the key again.
     limiter.forget(limited.key);
-    return { ...this.#stateOf(located, after), countBefore: before.count };
+    return { ...this.#stateOf(located, after), countBefore: countIn(before, limited.algorithm?.name ?? null) };
+  }
+
+  #read(limited: LimitedDescriptor): Promise<StoredCounter | Outcome> {
+    if (limited.algorithm !== undefined) return this.#decide(readOf(limited));
+    return this.#options.administration.readCounter(limited);
+  }
+
+  /** Returns the counter before. */
+  #set(limited: LimitedDescriptor, count: number | null): Promise<StoredCounter | Outcome> {
+    const { algorithm } = limited;
+    if (algorithm === undefined) {
+      const { administration } = this.#options;
+      return count === null ? administration.clearCounter(limited) : administration.setCounter(limited, count);
+    }
+    const most = Math.min(count ?? 0, algorithm.capacity);
+    const used = algorithm.name === 'token_bucket' && count !== null ? algorithm.capacity - most : most;
+    // In one step: everything is given back, and as much taken.
+    return this.#decide({ ...readOf(limited), calls: [-LARGEST_COUNT, used] });
+  }
+
+  async #decide(operation: Read): Promise<Outcome> {
+    await new Promise<void>((settled, failed) => this.#options.apply([operation], { settled, failed }));
+    return operation.outcome as Outcome;
   }
 
   async #locate({ domain, descriptor }: CounterQuery, ruleset: Ruleset | undefined): Promise<Located | NoCounter> {
@@ -66,24 +93,50 @@ export class OperatedCounters {
     return { reason, nearest };
   }
 
-  #stateOf({ limited, rule, nowSeconds }: Located, { count, timeToLive }: StoredCounter): CounterState {
-    const { applied, key } = limited;
-    const { requestsPerUnit, unit, unitMultiplier, name } = applied.currentLimit;
-    const start = windowStart(nowSeconds, applied.windowSeconds);
+  #stateOf({ limited, rule, nowSeconds }: Located, stored: StoredCounter | Outcome): CounterState {
+    const { applied, key, limit } = limited;
+    const { requestsPerUnit, unit, unitMultiplier, name, algorithm = null } = applied.currentLimit;
+    const [start, end] =
+      'state' in stored
+        ? [nowSeconds, nowSeconds + stored.secondsUntilReset]
+        : windowOf(nowSeconds, applied.windowSeconds);
     return {
       cacheKey: key,
       rule: referenceTo(rule),
       requestsPerUnit,
       unit: unit.name,
       unitMultiplier,
+      algorithm,
+      burst: algorithm === 'token_bucket' ? applied.capacity : null,
       name,
-      count,
-      timeToLive,
+      count: countIn(stored, algorithm),
+      timeToLive: 'state' in stored ? null : stored.timeToLive,
       windowStart: isoTime(start),
-      windowEnd: isoTime(start + applied.windowSeconds),
-      isInLocalCache: this.#options.limiter.isInLocalCache(key, requestsPerUnit, nowSeconds),
+      windowEnd: isoTime(end),
+      isInLocalCache: this.#options.limiter.isInLocalCache(key, limit, nowSeconds),
     };
   }
+}
+
+/** What operators see as the count: see {@link CounterState.count}. */
+function countIn(stored: StoredCounter | Outcome, algorithm: AlgorithmName | null): number {
+  if (!('state' in stored)) return stored.count;
+  return algorithm === 'token_bucket' ? stored.remaining : stored.used;
+}
+
+function windowOf(nowSeconds: number, windowSeconds: number): readonly [start: number, end: number] {
+  const start = windowStart(nowSeconds, windowSeconds);
+  return [start, start + windowSeconds];
+}
+
+/** An operation that changes nothing. */
+interface Read extends DecidedOperation {
+  readonly hits: 0;
+  readonly guard: undefined;
+}
+
+export function readOf({ key, windowSeconds, limit, algorithm }: LimitedDescriptor): Read {
+  return { key, windowSeconds, limit, algorithm, hits: 0, guard: undefined, after: 0 };
 }
 
 /** A descriptor without a limit needs no count. */

@@ -4,7 +4,6 @@ import type { RateLimitRequest } from '../limiter/request';
 import type { Ruleset } from '../rules/ruleset';
 import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
-import type { ApplyOperations } from '../streams/ports/decide';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type {
   CounterChange,
@@ -14,14 +13,13 @@ import type {
   Explanation,
   NoCounter,
 } from '../streams/ports/operator';
-import { type CountersOptions, OperatedCounters } from './counters';
+import { type CountersOptions, OperatedCounters, readOf } from './counters';
 import { type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
 
 /** What decides in this process. */
 export interface LocalDecisionsOptions extends CountersOptions {
   readonly config$: Latest<CurrentConfig>;
-  readonly apply: ApplyOperations;
   readonly offenders: OffenderSource;
 }
 
@@ -58,16 +56,11 @@ export class LocalDecisions implements DecisionOperator {
 }
 
 /** Reads the counts that a decision would need. */
-function countsOf({ operations }: ExplainedRequest, apply: ApplyOperations): Promise<StoredCounts> {
-  const reads = new Map(
-    operations.map(({ key, windowSeconds, limit }) => [
-      key,
-      { key, windowSeconds, limit, hits: 0, guard: undefined, after: 0 },
-    ]),
-  );
+function countsOf({ operations }: ExplainedRequest, apply: CountersOptions['apply']): Promise<StoredCounts> {
+  const reads = new Map(operations.map((operation) => [operation.key, readOf(operation)]));
   return new Promise((resolve) => {
     apply([...reads.values()], {
-      settled: () => resolve(new Map(Array.from(reads, ([key, { after }]) => [key, after]))),
+      settled: () => resolve(new Map(Array.from(reads, ([key, { after, outcome }]) => [key, outcome?.state ?? after]))),
       failed: resolve,
     });
   });

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { DecisionError } from '../limiter/decision-error';
 import { isQuota } from '../limiter/decision';
-import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explained-request';
+import type { ExplainedDescriptor as Explained, ExplainedRequest, Stored } from '../limiter/explained-request';
 import { windowStart } from '../limiter/cache-key';
 import type { LimitedDescriptor, ResolutionKind } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
@@ -10,7 +10,7 @@ import { counted } from '../text/counted';
 import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 
 /** The present counts, by cache key, or why they cannot be read. */
-export type StoredCounts = ReadonlyMap<string, number> | DecisionError;
+export type StoredCounts = ReadonlyMap<string, Stored> | DecisionError;
 
 /** Milliseconds of a turn of the event loop that an explanation takes at most, so that decisions go on meanwhile. */
 const SLICE = 5;
@@ -22,7 +22,7 @@ export async function explanationOf(
   stored: StoredCounts,
 ): Promise<Explanation> {
   const { request, nowSeconds } = explained;
-  const counts = stored instanceof Map ? (stored as ReadonlyMap<string, number>) : undefined;
+  const counts = stored instanceof Map ? (stored as ReadonlyMap<string, Stored>) : undefined;
   const verdict = counts && explained.verdict(counts);
   const descriptors: ExplainedDescriptor[] = [];
   let sliceStart = performance.now();
@@ -48,7 +48,7 @@ export async function explanationOf(
 }
 
 interface DescriptorState {
-  readonly counts: ReadonlyMap<string, number> | undefined;
+  readonly counts: ReadonlyMap<string, Stored> | undefined;
   readonly status: DescriptorStatus | undefined;
   readonly nowSeconds: number;
 }
@@ -60,7 +60,7 @@ function describe(
 ): Omit<ExplainedDescriptor, 'entries'> {
   const { resolution, replacedBy } = descriptor;
   const { kind, limited, rule } = resolution;
-  const counter = limited === undefined ? null : counterOf(limited, counts, nowSeconds);
+  const counter = limited === undefined ? null : counterOf(limited, { counts, status, nowSeconds });
   const explained = {
     steps,
     outcome: outcomeOf(kind, outcome),
@@ -82,17 +82,19 @@ function outcomeOf(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDes
 
 function counterOf(
   { applied, key, callHits, isNegative, overByLocalCache, after }: LimitedDescriptor,
-  counts: ReadonlyMap<string, number> | undefined,
-  nowSeconds: number,
+  { counts, status, nowSeconds }: DescriptorState,
 ): ExplainedCounter {
-  const { requestsPerUnit, unit, unitMultiplier, name } = applied.currentLimit;
-  const start = windowStart(nowSeconds, applied.windowSeconds);
-  const isRead = counts !== undefined && !overByLocalCache;
+  const { requestsPerUnit, unit, unitMultiplier, name, algorithm = null } = applied.currentLimit;
+  const start = algorithm === null ? windowStart(nowSeconds, applied.windowSeconds) : nowSeconds;
+  const reset = algorithm === null ? start + applied.windowSeconds : start + (status?.secondsUntilReset ?? 0);
+  const stored = overByLocalCache ? undefined : counts && (counts.get(key) ?? 0);
   return {
     cacheKey: shortened(key),
     requestsPerUnit,
     unit: unit.name,
     unitMultiplier,
+    algorithm,
+    burst: algorithm === 'token_bucket' ? applied.capacity : null,
     name,
     shadowMode: applied.shadowMode,
     quotaMode: applied.quotaMode,
@@ -100,10 +102,10 @@ function counterOf(
     hits: callHits,
     isNegativeHits: isNegative,
     isInLocalCache: overByLocalCache,
-    count: isRead ? (counts.get(key) ?? 0) : null,
-    countAfter: isRead ? after : null,
+    count: (typeof stored === 'object' ? applied.algorithm?.decide(stored, 0).used : stored) ?? null,
+    countAfter: stored === undefined ? null : after,
     windowStart: isoTime(start),
-    resetAt: isoTime(start + applied.windowSeconds),
+    resetAt: isoTime(reset),
   };
 }
 
@@ -173,15 +175,20 @@ function reasonOfRead({ count }: ExplainedCounter): string {
 }
 
 function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): string {
-  const { hits, isNegativeHits, isInLocalCache, count, countAfter, requestsPerUnit, shadowMode } = counter;
+  const { hits, isNegativeHits, isInLocalCache, count, countAfter, algorithm, shadowMode } = counter;
+  const most = counter.burst ?? counter.requestsPerUnit;
   if (isNegativeHits) return `${hits} would be subtracted from the count of ${count}, which never is over the limit`;
-  const isOver = isInLocalCache || (countAfter ?? 0) > requestsPerUnit;
+  // With an algorithm, hits that are over do not count.
+  const isDenied = algorithm !== null && hits > 0 && countAfter === count;
+  const isOver = isInLocalCache || isDenied || (countAfter ?? 0) > most;
   const shadow = isOver && shadowMode && code === 'OK' ? ', which shadow mode allows' : '';
   if (isInLocalCache) {
     return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or its window ends${shadow}`;
   }
+  if (isDenied)
+    return `${count} of at most ${most} hits count, so that ${counted(hits, 'hit')} would be too many${shadow}`;
   const change = `the count would be ${countAfter} after ${counted(hits, 'hit')}`;
-  return `${change}, ${isOver ? 'over' : 'within'} the limit of ${requestsPerUnit}${shadow}`;
+  return `${change}, ${isOver ? 'over' : 'within'} the limit of ${most}${shadow}`;
 }
 
 /** Why a request has its overall code. */

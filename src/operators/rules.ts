@@ -58,12 +58,15 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
   };
 }
 
-function listedLimit({ unlimited, unit, unitMultiplier, requestsPerUnit, name, replaces }: RuleLimit): ListedLimit {
+function listedLimit(limit: RuleLimit): ListedLimit {
+  const { unlimited, unit, unitMultiplier, requestsPerUnit, algorithm, burst, name, replaces } = limit;
   return {
     unlimited,
     unit: unit?.name ?? null,
     unitMultiplier: unlimited ? null : unitMultiplier,
     requestsPerUnit: unlimited ? null : requestsPerUnit,
+    algorithm: algorithm ?? null,
+    burst: burst ?? null,
     name,
     replaces,
   };

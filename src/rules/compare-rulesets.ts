@@ -102,7 +102,7 @@ const RULE_FIELDS = [
   'valueToMetric',
   'shareThreshold',
 ] as const;
-const LIMIT_FIELDS = ['unit', 'unitMultiplier', 'requestsPerUnit', 'unlimited', 'name'] as const;
+const LIMIT_FIELDS = ['unit', 'unitMultiplier', 'requestsPerUnit', 'algorithm', 'burst', 'unlimited', 'name'] as const;
 
 /** Whether two rules of the same key and value are equal, apart from the rules nested in them. */
 function isSame(one: Rule, other: Rule): boolean {

@@ -54,6 +54,11 @@ export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
 /** Those that answer instead. */
 export type AnsweringPolicy = Exclude<FailurePolicy, 'error'>;
 
+/** How a limit counts. */
+export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
+/** Those that do not count in windows of the clock. */
+export type AlgorithmName = Exclude<(typeof ALGORITHMS)[number], 'fixed_window'>;
+
 /** A `rate_limit` block. */
 export interface RateLimitConfig {
   /** Undefined only if unlimited, or if `on_unmatched` denies. */
@@ -62,6 +67,10 @@ export interface RateLimitConfig {
   readonly unitMultiplier: number;
   /** A whole number from 0 to 4294967295; 0 when unlimited. */
   readonly requestsPerUnit: number;
+  /** Undefined: hits are counted in fixed windows. */
+  readonly algorithm?: AlgorithmName | undefined;
+  /** Of a token bucket, a whole number of at least 1; undefined: `requestsPerUnit`. */
+  readonly burst?: number | undefined;
   readonly unlimited: boolean;
   /** Empty: other rules cannot replace this one. */
   readonly name: string;

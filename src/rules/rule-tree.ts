@@ -1,4 +1,4 @@
-import type { FailurePolicy, JsonObject, RuleConfig } from './rule-config';
+import type { AlgorithmName, FailurePolicy, JsonObject, RuleConfig } from './rule-config';
 import type { RulePlace } from './rule-config';
 import { type Unit, unitByName } from './unit';
 import { type Matcher, MatcherRules, ValueList, matcherOf, valueText } from './values';
@@ -17,6 +17,10 @@ export interface RuleLimit {
   /** How many units the window has. */
   readonly unitMultiplier: number;
   readonly requestsPerUnit: number;
+  /** Undefined: hits are counted in fixed windows. */
+  readonly algorithm?: AlgorithmName | undefined;
+  /** Undefined: `requestsPerUnit`. */
+  readonly burst?: number | undefined;
   readonly unlimited: boolean;
   readonly name: string;
   readonly replaces: readonly string[];

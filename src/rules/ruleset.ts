@@ -5,16 +5,23 @@ import { plainStatisticsKey } from './statistics-key';
 
 /** All active rules. Immutable: a reload creates another one. */
 export class Ruleset {
+  /** The number of rules. */
+  readonly size: number;
+  /** The first rule whose limit has an algorithm, if there is one. */
+  readonly withAlgorithm: Rule | undefined;
+
   /**
    * @param domains the top level of each domain
    * @param unmatched what applies to descriptors that match no rule, by domain: `default_rate_limit` or `on_unmatched: deny`
-   * @param size the number of rules
    */
   constructor(
     readonly domains: ReadonlyMap<string, Level>,
     readonly unmatched: ReadonlyMap<string, Rule>,
-    readonly size: number,
-  ) {}
+    { size, withAlgorithm }: Pick<Ruleset, 'size' | 'withAlgorithm'>,
+  ) {
+    this.size = size;
+    this.withAlgorithm = withAlgorithm;
+  }
 
   /** The top level of a domain, undefined when no rule file names it. */
   domain(name: string): Level | undefined {
@@ -59,7 +66,8 @@ export function matchRule(
  * One line for each rule with a `rate_limit`, and for what applies to descriptors that match none, in no particular order, as `/rlconfig` shows them:
  * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
  * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
- * units has a ` unit_multiplier=<n>` after its unit, and a policy for failures of the store of the rule's own comes last.
+ * units has a ` unit_multiplier=<n>` after its unit, an algorithm comes after the number, and a policy for failures of the store of the
+ * rule's own comes last.
  */
 export function* listRules(ruleset: Ruleset): IterableIterator<string> {
   for (const [domain, level] of ruleset.domains) {
@@ -69,9 +77,11 @@ export function* listRules(ruleset: Ruleset): IterableIterator<string> {
   }
 }
 
-function lineOf(rule: Rule, { unlimited, unit, unitMultiplier, requestsPerUnit }: RuleLimit): string {
+function lineOf(rule: Rule, { unlimited, unit, unitMultiplier, requestsPerUnit, algorithm, burst }: RuleLimit): string {
   const multiplier = unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`;
-  const limit = `unit=${unit?.name ?? 'UNKNOWN'}${multiplier} requests_per_unit=${requestsPerUnit}`;
+  const counting =
+    (algorithm === undefined ? '' : ` algorithm=${algorithm}`) + (burst === undefined ? '' : ` burst=${burst}`);
+  const limit = `unit=${unit?.name ?? 'UNKNOWN'}${multiplier} requests_per_unit=${requestsPerUnit}${counting}`;
   const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
   const policy = rule.onStoreFailure === undefined ? '' : `, on_store_failure: ${rule.onStoreFailure}`;
   const comment = unlimited ? ' # unlimited' : unit === undefined ? ' # denied' : '';
@@ -141,6 +151,7 @@ export class RulesetBuilder {
   #top = new Level();
   #file = '';
   #size = 0;
+  #withAlgorithm: Rule | undefined;
 
   /** Adds the rules of a domain as a tree, without the copies that rows are. */
   addDomain({ domain, descriptors, unmatched }: DomainConfig, placeOf: PlaceOf): void {
@@ -162,7 +173,7 @@ export class RulesetBuilder {
   }
 
   done(): Ruleset {
-    return new Ruleset(this.#domains, this.#unmatched, this.#size);
+    return new Ruleset(this.#domains, this.#unmatched, { size: this.#size, withAlgorithm: this.#withAlgorithm });
   }
 
   #enter(domain: string): void {
@@ -182,6 +193,7 @@ export class RulesetBuilder {
   #addRule(config: RuleConfig, depth: number): Rule {
     const parent = depth <= 0 ? undefined : this.#parents[depth - 1];
     const rule = new Rule(config, this.#domain, parent);
+    if (rule.limit?.algorithm !== undefined) this.#withAlgorithm ??= rule;
     if (depth === UNMATCHED) {
       this.#unmatched.set(this.#domain, rule);
       return rule;

@@ -33,6 +33,9 @@ const byNumber: readonly (Unit | undefined)[] = UNIT_NAMES.map((name, number) =>
 /** The longest window of a limit, in seconds: 10 years. */
 export const MAX_WINDOW_SECONDS = 10 * SECONDS.YEAR;
 
+/** The longest time in which a token bucket may fill, in seconds: 100 years. Up to it, the time at which it is full is exact in microseconds. */
+export const MAX_FILL_SECONDS = 100 * SECONDS.YEAR;
+
 /** A window in words: `minute`, `5 minutes`. */
 export function windowText(unit: string, multiplier: number): string {
   const name = unit.toLowerCase();

@@ -18,7 +18,7 @@ export function tracedTrip(
   if (traces.length === 0) return identity;
   const trip = tracer.beginWindow({ operations: window.batch.length, calls: carried.length }, traces);
   return tap({
-    next: (counts) => trip.ended(counts.find((count) => typeof count !== 'number')?.code),
+    next: (counts) => trip.ended(counts.find((count) => count instanceof DecisionError)?.code),
     error: (error: unknown) => trip.ended(failureOf(error)),
   });
 }

@@ -1,7 +1,14 @@
-import { type Count, type CounterOperation, type Guard, LARGEST_COUNT } from '../limiter/counter-operation';
-import type { DecisionError, DecisionErrorCode } from '../limiter/decision-error';
+import {
+  type Count,
+  type CounterOperation,
+  type DecidedOperation,
+  type Guard,
+  LARGEST_COUNT,
+  decideOn,
+} from '../limiter/counter-operation';
+import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
+import type { Algorithm, LimitState } from '../limiter/algorithm';
 import type { FailurePolicy } from '../rules/rule-config';
-import type { CountedOperation } from './ports/counters';
 import type { EndedWindow, Outcome } from './circuit-breaker';
 import type { CallTrace } from './ports/tracer';
 
@@ -12,7 +19,7 @@ import type { CallTrace } from './ports/tracer';
 const LONGEST_MERGED_KEY = 4096;
 
 /** An operation of a call, whose hits and guard can be decided before it is counted. */
-export interface WindowOperation extends CountedOperation {
+export interface WindowOperation extends DecidedOperation {
   hits: number;
   guard: Guard | undefined;
   /** It is in a window for the store. */
@@ -39,7 +46,7 @@ export interface WindowCall {
  */
 const MOST_MERGED = LARGEST_COUNT - 2 ** 32;
 
-/** Additions to one key that go to the store as one operation. */
+/** Additions to one key, or calls with one algorithm, that go to the store as one operation. */
 class Merged implements CounterOperation {
   hits: number;
   readonly key: string;
@@ -47,8 +54,12 @@ class Merged implements CounterOperation {
   readonly limit: number;
   readonly guard: Guard | undefined = undefined;
   readonly onStoreFailure: FailurePolicy | undefined;
+  readonly algorithm: Algorithm | undefined;
+  readonly calls: number[] | undefined;
 
-  constructor({ key, hits, windowSeconds, limit, onStoreFailure }: CounterOperation) {
+  constructor({ key, hits, windowSeconds, limit, onStoreFailure, algorithm }: CounterOperation) {
+    this.algorithm = algorithm;
+    this.calls = algorithm === undefined ? undefined : [hits];
     this.key = key;
     this.hits = hits;
     this.windowSeconds = windowSeconds;
@@ -95,6 +106,8 @@ export class Window implements EndedWindow {
   /** Gives every call its counts. An operation that failed by itself fails its own call only. */
   settle(counts: readonly Count[]): void {
     this.#outcome = outcomeOf(counts);
+    /** By index of the batch, what the calls of an operation with an algorithm have left so far. */
+    const states: LimitState[] = [];
     let position = 0;
     for (const call of this.#calls) {
       let error: DecisionError | undefined;
@@ -103,9 +116,11 @@ export class Window implements EndedWindow {
         const upTo = this.#sums[position] as number;
         position += 1;
         const count = counts[index] as Count;
-        if (typeof count !== 'number') error = without(operation, count) ?? error;
-        else if (count === LARGEST_COUNT) operation.after = count;
-        else operation.after = count - (this.batch[index] as CounterOperation).hits + upTo;
+        if (typeof count === 'number') {
+          const isSaturated = count === LARGEST_COUNT;
+          operation.after = isSaturated ? count : count - (this.batch[index] as CounterOperation).hits + upTo;
+        } else if (count instanceof DecisionError) error = without(operation, count) ?? error;
+        else states[index] = decideOn(operation, states[index] ?? count);
       }
       if (error === undefined) call.settle();
       else call.fail(error);
@@ -147,13 +162,15 @@ export class Window implements EndedWindow {
   #join(index: number, operation: CounterOperation): number | undefined {
     const present = this.batch[index] as CounterOperation;
     const sum = present.hits + operation.hits;
-    if (sum > MOST_MERGED) return undefined;
+    // A limit override can have the key of a rule and other numbers.
+    if (sum > MOST_MERGED || present.algorithm !== operation.algorithm) return undefined;
     const merged = present instanceof Merged ? present : new Merged(present);
     merged.hits = sum;
+    merged.calls?.push(operation.hits);
     // Limits of different units can have one key; it has to outlive the longest of their windows.
     merged.windowSeconds = Math.max(merged.windowSeconds, operation.windowSeconds);
     this.batch[index] = merged;
-    this.#mergedHits += operation.hits;
+    this.#mergedHits += Math.max(0, operation.hits);
     return sum;
   }
 }
@@ -180,13 +197,16 @@ const STORE_ERRORS: ReadonlySet<DecisionErrorCode> = new Set(['store_failed', 's
 function outcomeOf(counts: readonly Count[]): Outcome {
   let outcome: Outcome = 'none';
   for (const count of counts) {
-    if (typeof count === 'number') return 'ok';
+    if (!(count instanceof DecisionError)) return 'ok';
     if (!count.isOfKey && (count.code === 'store_failed' || count.code === 'store_timeout')) outcome = 'bad';
   }
   return outcome;
 }
 
-/** Whether the operation only adds or reads, so that its count can be derived from that of a merged operation. */
-function isMergeable({ key, hits, guard }: CounterOperation): boolean {
-  return hits >= 0 && guard === undefined && key.length <= LONGEST_MERGED_KEY;
+/**
+ * Whether the operation only adds or reads, so that its count can be derived from that of a merged operation; with an algorithm, each is
+ * decided again.
+ */
+function isMergeable({ key, hits, guard, algorithm }: CounterOperation): boolean {
+  return (hits >= 0 || algorithm !== undefined) && guard === undefined && key.length <= LONGEST_MERGED_KEY;
 }

@@ -7,6 +7,8 @@ import {
   firstValueFrom,
   mergeMap,
 } from 'rxjs';
+import type { AlgorithmLimit, LimitState } from '../limiter/algorithm';
+import { algorithmOf } from '../limiter/applied-limit';
 import { windowStart } from '../limiter/cache-key';
 import type { Count, CounterOperation, Guard } from '../limiter/counter-operation';
 import { DecisionError } from '../limiter/decision-error';
@@ -32,9 +34,11 @@ const CHECKS = 10;
 
 /**
  * Operations: the key of each, and its four numbers unless they are those of the operation before. The last of them is the size of a guard
- * with its first operation, 0 otherwise.
+ * with its first operation, 0 otherwise. Then the limit of one with an algorithm, with its calls.
  */
-type BatchMessage = (string | number)[];
+type BatchMessage = (string | number | AlgorithmMessage)[];
+
+type AlgorithmMessage = AlgorithmLimit & Pick<CounterOperation, 'calls'>;
 
 /** A batch whose counts have not arrived. */
 interface SentBatch {
@@ -70,7 +74,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     this.#channel = channel;
     this.#timer = setInterval(() => this.#check(), ANSWER_LIMIT / CHECKS);
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
-    channel.messages<readonly number[]>('counters').subscribe({
+    channel.messages<readonly (number | LimitState)[]>('counters').subscribe({
       next: (counts) => this.#arrived(counts),
       complete: () => this.#closed(),
     });
@@ -123,11 +127,11 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   /** Adds hits, or subtracts them; returns the count after. */
   async #hit({ key, windowSeconds }: CounterKey, hits: number): Promise<number> {
     const [count] = await firstValueFrom(this.apply([{ key, windowSeconds, hits, guard: undefined, limit: 0 }]));
-    if (typeof count !== 'number') throw count;
-    return count;
+    if (count instanceof DecisionError) throw count;
+    return Number(count);
   }
 
-  #arrived(counts: readonly number[]): void {
+  #arrived(counts: readonly (number | LimitState)[]): void {
     this.#checksWithoutAnswer = 0;
     const batch = this.#sent[0] as SentBatch;
     for (const count of counts) batch.counts.push(count);
@@ -177,7 +181,7 @@ function* messagesOf(batch: readonly CounterOperation[]): Generator<BatchMessage
   let count = 0;
   let [last, lastSize]: [CounterOperation | undefined, number] = [undefined, 0];
   for (const operation of batch) {
-    const { key, hits, limit, windowSeconds, guard } = operation;
+    const { key, hits, limit, windowSeconds, guard, algorithm, calls } = operation;
     const isFirst = guard === undefined || guard !== last?.guard;
     if (isFirst && count >= OPERATIONS_PER_MESSAGE) {
       yield message;
@@ -187,6 +191,10 @@ function* messagesOf(batch: readonly CounterOperation[]): Generator<BatchMessage
     message.push(tableKey(key));
     if (size !== lastSize || last === undefined || !isAlike(operation, last)) {
       message.push(hits, limit, windowSeconds, size);
+    }
+    if (algorithm !== undefined) {
+      const { name, requestsPerUnit, burst } = algorithm;
+      message.push({ name, requestsPerUnit, windowSeconds: algorithm.windowSeconds, burst, calls });
     }
     count += 1;
     [last, lastSize] = [operation, size];
@@ -211,7 +219,11 @@ function operationsIn(message: BatchMessage): readonly CounterOperation[] {
       at += 4;
     }
     if (size > 0) [guard, guarded] = [{ operations: size }, size];
-    operations.push({ key, hits, limit, windowSeconds, guard: guarded > 0 ? guard : undefined });
+    const decided = typeof message[at] === 'object' ? (message[at] as AlgorithmMessage) : undefined;
+    if (decided !== undefined) at += 1;
+    const algorithm = decided && algorithmOf(decided);
+    const calls = decided?.calls;
+    operations.push({ key, hits, limit, windowSeconds, algorithm, calls, guard: guarded > 0 ? guard : undefined });
     guarded -= 1;
   }
   return operations;

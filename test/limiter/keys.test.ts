@@ -30,6 +30,18 @@ describe('the cache key of a counter, identical to that of the Go service', () =
     expect(cacheKeyBody('p:', 'shop', entries(text), ruleFor(sketch, text))).toBe(`p:${body}`);
   });
 
+  it.each([
+    ['token_bucket', 'p:{_shop_k_x_}token_bucket_120'],
+    ['sliding_window', 'p:{_shop_k_x_}sliding_window_120'],
+  ] as const)('has no time with the algorithm %s, and is then %s', (algorithm, key) => {
+    const limited = rule(5, { rateLimit: perMinute(5, { unitMultiplier: 2, algorithm }) });
+    const service = serve([limited], { cacheKeyPrefix: 'p:' });
+    for (const now of [service.now, service.now + 86_400_000]) {
+      const { operations } = service.limiter.begin(request('shop', ['k=x']), service.ruleset, now);
+      expect(operations.map((operation) => operation.key)).toEqual([key]);
+    }
+  });
+
   it('is shared by all matching values with share_threshold, otherwise separate; it is new in each window', () => {
     const service = serve([rule(5, { value: 'a*', ...SHARED }), rule(5, { value: 'b*' })]);
     const left = ['k=a1', 'k=a2', 'k=b1', 'k=b2'].flatMap((text) => remaining(call(service, text)));

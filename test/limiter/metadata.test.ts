@@ -58,6 +58,7 @@ describe('the dynamic metadata', () => {
 describe('the decisions in the dynamic metadata', () => {
   const rules: readonly RuleSketch[] = [
     { key: 'long', rateLimit: limit(5, 'HOUR', { unitMultiplier: 5 }) },
+    { key: 'bucket', rateLimit: perMinute(2, { algorithm: 'token_bucket', burst: 3 }) },
     { key: 'user', value: 'anna', rateLimit: perMinute(2, { name: 'of anna' }) },
     { key: 'shadow', shadowMode: true, rateLimit: perMinute(0) },
     { key: 'free', rateLimit: unlimited({ replaces: ['replaced'] }) },
@@ -82,6 +83,9 @@ describe('the decisions in the dynamic metadata', () => {
     ]);
     const currentLimit = { requestsPerUnit: 5, unit: 'HOUR', unitMultiplier: 5 };
     expect(decide('long=x')).toMatchObject([{ currentLimit }]);
+    const bucket = { requestsPerUnit: 2, unit: 'MINUTE', algorithm: 'token_bucket', burst: 3 };
+    const denied = { code: 'OVER_LIMIT', reason: 'over_limit', count: 0, durationUntilReset: '1s' };
+    expect(decide(hits('bucket=x', 4))).toEqual([{ ...denied, rule: 'shop.bucket', currentLimit: bucket }]);
     expect(decide('user=anna')).toEqual([{ ...ofAnna, code: 'OVER_LIMIT', reason: 'over_limit', count: 3 }]);
   });
 

@@ -20,6 +20,7 @@ const RULESET = rulesetOf(
   { key: 'shadow', shadowMode: true, rateLimit: limit(5, 'MINUTE') },
   { key: 'free', rateLimit: unlimited() },
   { key: 'long', rateLimit: limit(5, 'MINUTE', { unitMultiplier: 5 }) },
+  { key: 'bucket', rateLimit: limit(5, 'MINUTE', { algorithm: 'token_bucket', burst: 9 }) },
 );
 const NO_CALLER: DecisionObserver = { verdict: () => undefined, error: () => undefined };
 
@@ -91,6 +92,13 @@ describe('a line of the decision log', () => {
     const [record] = recordsOf([request('shop', ['long=x'])]);
     expect(record).toMatchObject({
       descriptors: [{ currentLimit: { requestsPerUnit: 5, unit: 'MINUTE', unitMultiplier: 5 } }],
+    });
+  });
+
+  it('has the algorithm of a limit and its burst', () => {
+    const [record] = recordsOf([request('shop', ['bucket=x'])]);
+    expect(record).toMatchObject({
+      descriptors: [{ currentLimit: { requestsPerUnit: 5, unit: 'MINUTE', algorithm: 'token_bucket', burst: 9 } }],
     });
   });
 

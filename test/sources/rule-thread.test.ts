@@ -173,3 +173,21 @@ describe('rules whose check failed in the thread', () => {
     expect(await attemptsIn(2)).toBe(2);
   });
 });
+
+it.each([
+  ['in a thread', IN_WORKER],
+  ['in this thread', IN_MAIN_THREAD],
+])('rules with an algorithm are rejected %s where the store has none, also as a default', async (_, where) => {
+  const limit = '{ unit: day, requests_per_unit: 1, algorithm: token_bucket }';
+  const texts = [
+    `domain: a\ndescriptors:\n- key: outer\n  descriptors: [{ key: k, rate_limit: ${limit} }]\n`,
+    `domain: a\ndefault_rate_limit: ${limit}\ndescriptors: [{ key: k }]\n`,
+  ];
+  const places = ['a.yaml:4:24', 'a.yaml:2:1'];
+  for (const [index, text] of texts.entries()) {
+    const options = { ...where, withoutAlgorithms: 'a reason' };
+    const error = `${places[index]}: the algorithm token_bucket cannot be used: a reason. Remove it, or use another store.`;
+    expect(await load({ 'a.yaml': text }, options)).toEqual([{ ruleset: undefined, errors: [error] }]);
+    expect(await load({ 'a.yaml': text }, where)).toMatchObject([{ warnings: [] }]);
+  }
+});

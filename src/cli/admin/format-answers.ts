@@ -3,7 +3,7 @@ import { windowText } from '../../rules/unit';
 import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
 import { counted } from '../../text/counted';
 import { visibleLine, visibleLines } from '../../text/visible';
-import { formatLimit, placeOf } from '../explanation';
+import { algorithmParts, formatLimit, placeOf } from '../explanation';
 
 interface Rules {
   readonly loaded: { readonly source: string; readonly version: string; readonly rules: number } | null;
@@ -46,10 +46,13 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
   const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache } = counter;
+  const [algorithm, ...burst] = algorithmParts(counter);
+  const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
   return visibleLines([
-    'countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count),
-    `  limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`,
-    `  window ends ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
+    ('countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count)) +
+      (burst.length > 0 ? ' left' : ''),
+    `  ${limit.join(', ')}`,
+    `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
   ]);

@@ -1,7 +1,14 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
-import { FAILURE_POLICIES, type FailurePolicy, type RateLimitConfig, type RuleConfig } from '../rule-config';
+import {
+  ALGORITHMS,
+  type AlgorithmName,
+  FAILURE_POLICIES,
+  type FailurePolicy,
+  type RateLimitConfig,
+  type RuleConfig,
+} from '../rule-config';
 import { valueText } from '../values';
-import { MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type UnitName, windowText } from '../unit';
+import { MAX_FILL_SECONDS, MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type UnitName, windowText } from '../unit';
 import { checkEffect, ignoredWhenUnlimited } from './checks/check-rule';
 import { placeFrom, type SourceRange } from './problems/source-text';
 import { countAdvice, Fields, type ReadContext, type RuleLocation } from './read-fields';
@@ -161,11 +168,16 @@ export function readRateLimit(
   const replaces = readReplaces(fields, name);
   const limit = { fields, key, unlimited };
   const unit = readUnit(limit);
+  const unitMultiplier = readUnitMultiplier(limit, unit);
+  const requestsPerUnit = readRequestsPerUnit(limit);
+  const window = unit === undefined ? 0 : unitMultiplier * secondsOf(unit);
   return {
     config: {
       unit,
-      unitMultiplier: readUnitMultiplier(limit, unit),
-      requestsPerUnit: readRequestsPerUnit(limit),
+      unitMultiplier,
+      requestsPerUnit,
+      algorithm: readAlgorithm(limit),
+      burst: readBurst(limit, requestsPerUnit, window),
       unlimited,
       name,
       replaces: replaces.map((entry) => entry.name),
@@ -239,6 +251,44 @@ function readRequestsPerUnit({ fields, key, unlimited }: LimitFields): number {
     });
   }
   return 0;
+}
+
+function readAlgorithm({ fields, unlimited }: LimitFields): AlgorithmName | undefined {
+  const text = fields.text('algorithm');
+  if (text === '' || fields.isWrong('algorithm')) return undefined;
+  if (unlimited) reportIgnored(fields, 'algorithm');
+  else if (isAlgorithm(text)) return text === 'fixed_window' ? undefined : text;
+  else {
+    const message = `invalid algorithm '${showText(text)}'`;
+    fields.context.report(fields.get('algorithm')?.value ?? fields.start, { code: 'invalid-algorithm', message });
+  }
+  return undefined;
+}
+
+function isAlgorithm(text: string): text is (typeof ALGORITHMS)[number] {
+  return (ALGORITHMS as readonly string[]).includes(text);
+}
+
+function readBurst({ fields, unlimited }: LimitFields, requestsPerUnit: number, window: number): number | undefined {
+  const value = fields.get('burst')?.value;
+  const burst = fields.count('burst');
+  const algorithm = fields.text('algorithm');
+  if (value === undefined || burst === undefined || fields.isWrong('burst')) return undefined;
+  if (unlimited) reportIgnored(fields, 'burst');
+  else if (algorithm !== 'token_bucket') {
+    // An unknown algorithm is reported already.
+    if (algorithm !== '' && !isAlgorithm(algorithm)) return undefined;
+    const message = '`burst` has a meaning only for a token bucket';
+    fields.context.report(fields.keyOf('burst'), { code: 'burst-without-token-bucket', message });
+  } else if (burst * window > MAX_FILL_SECONDS * requestsPerUnit) {
+    const most = Math.floor((MAX_FILL_SECONDS * requestsPerUnit) / window);
+    fields.context.report(value, {
+      code: 'burst-too-long',
+      message: `a bucket of ${burst} tokens takes more than 100 years to fill`,
+      advice: most === 0 ? 'Remove `burst`: no tokens flow in.' : `The largest burst of this rate is ${most}.`,
+    });
+  } else return burst;
+  return undefined;
 }
 
 function reportIgnored(fields: Fields<'rate_limit'>, name: FieldName<'rate_limit'>): void {

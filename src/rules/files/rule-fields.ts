@@ -59,6 +59,8 @@ export const FIELDS = {
     unit: { kind: 'text' },
     unit_multiplier: { kind: 'count', empty: 'the window is one unit', code: 'invalid-unit-multiplier', least: 1 },
     requests_per_unit: { kind: 'count', code: 'invalid-requests-per-unit' },
+    algorithm: { kind: 'text', empty: 'hits are counted in fixed windows' },
+    burst: { kind: 'count', empty: 'it is requests_per_unit', code: 'invalid-burst', least: 1 },
     unlimited: FLAG,
     name: { kind: 'text' },
     replaces: { kind: 'list', empty: 'the rule replaces nothing' },

@@ -1,3 +1,4 @@
+import type { LimitState } from '../../limiter/algorithm';
 import { windowStart } from '../../limiter/cache-key';
 import { type CounterOperation, LARGEST_COUNT, guardedHits } from '../../limiter/counter-operation';
 import { tableKey } from '../../text/table-key';
@@ -21,7 +22,7 @@ export function secondsLeft(windowSeconds: number): number {
 }
 
 /** An operation that is applied by itself: what remains of it once its guard, if any, is decided. */
-export type Step = Pick<CounterOperation, 'key' | 'hits' | 'windowSeconds'>;
+export type Step = Pick<CounterOperation, 'key' | 'hits' | 'windowSeconds' | 'algorithm'>;
 
 /** How many operations from `index` on belong together: the rest of its guard, or 1 without a guard. */
 export function groupLength(batch: readonly CounterOperation[], index: number): number {
@@ -34,7 +35,11 @@ export function groupLength(batch: readonly CounterOperation[], index: number): 
 
 /** Reads of the same keys. */
 export function readsOf(batch: readonly CounterOperation[]): readonly CounterOperation[] {
-  return batch.map(({ key, windowSeconds, limit }) => ({ key, windowSeconds, limit, hits: 0, guard: undefined }));
+  return batch.map(({ key, windowSeconds, limit, algorithm }) => ({
+    ...{ key, windowSeconds, limit, algorithm },
+    hits: 0,
+    guard: undefined,
+  }));
 }
 
 /**
@@ -46,13 +51,18 @@ export function readsOf(batch: readonly CounterOperation[]): readonly CounterOpe
  */
 export function decideGuards(
   batch: readonly CounterOperation[],
-  stored: readonly (number | Error)[],
+  stored: readonly (number | LimitState | Error)[],
 ): readonly CounterOperation[] {
   // Not by the keys themselves: V8 hashes very long texts by their length alone.
   const keys = batch.map(({ key }) => tableKey(key));
   const counts = new Map(keys.map((key, index) => [key, Number(stored[index]) || 0]));
   const decided: CounterOperation[] = [];
   while (decided.length < batch.length) {
+    const first = batch[decided.length] as CounterOperation;
+    if (first.algorithm !== undefined) {
+      decided.push(first);
+      continue;
+    }
     const group = batch.slice(decided.length, decided.length + groupLength(batch, decided.length));
     // The hits of an operation without a guard are not changed.
     const hits = guardedHits(group, (key) => counts.get(tableKey(key)) as number);

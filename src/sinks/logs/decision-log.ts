@@ -157,5 +157,5 @@ export class DecisionLines implements DecisionLog {
 
 function isOverInShadow({ limited }: Resolution): boolean {
   if (limited === undefined || !limited.applied.shadowMode || limited.isNegative) return false;
-  return limited.overByLocalCache || limited.after > limited.applied.requestsPerUnit;
+  return limited.isOver;
 }

@@ -72,10 +72,12 @@ function describe(resolution: Resolution, { code, currentLimit, secondsUntilRese
   return isShadow ? `${json},"shadowMode":true` : json;
 }
 
-function describeLimit({ requestsPerUnit, unit, unitMultiplier, name }: CurrentLimit): string {
+function describeLimit({ requestsPerUnit, unit, unitMultiplier, algorithm, burst, name }: CurrentLimit): string {
   const multiplied = unitMultiplier === 1 ? '' : `,"unitMultiplier":${unitMultiplier}`;
+  const counted =
+    (algorithm === undefined ? '' : `,"algorithm":"${algorithm}"`) + (burst === undefined ? '' : `,"burst":${burst}`);
   const named = name === '' ? '' : `,"name":${JSON.stringify(name)}`;
-  return `{"requestsPerUnit":${requestsPerUnit},"unit":"${unit.name}"${multiplied}${named}}`;
+  return `{"requestsPerUnit":${requestsPerUnit},"unit":"${unit.name}"${multiplied}${counted}${named}}`;
 }
 
 /** The only part of a decision without a verdict that is known. */

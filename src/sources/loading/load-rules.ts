@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { getHeapStatistics } from 'node:v8';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
-import { Observable, defer, of, tap } from 'rxjs';
+import { Observable, defer, map, of, tap } from 'rxjs';
 import type { RuleFile } from '../../rules/files/read-rule-files';
+import type { Settings } from '../../settings/settings';
 import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
 import type * as CheckResources from '../xds/check-resources';
 import { type CheckedRules, checkFiles } from './check-files';
@@ -21,6 +22,8 @@ export interface LoadOptions extends CheckOptions {
   readonly workerFile?: string | undefined;
   /** Bytes up to which rules are loaded without a worker thread. */
   readonly smallSet?: number | undefined;
+  /** Why limits with an algorithm cannot be counted; undefined: they can. */
+  readonly withoutAlgorithms?: string | undefined;
   /** Called with valid rules and what they were loaded from, for another process that has to load the same ones. */
   readonly onLoaded?: ((ruleset: Ruleset, raw: RawRules) => void) | undefined;
 }
@@ -63,11 +66,34 @@ const OUT_OF_MEMORY = 'they need too much memory: write fewer rules, or smaller 
  * continue meanwhile. Emits once and completes; never fails. Unsubscribing terminates the thread.
  */
 export function loadRules(raw: RawRules, options: LoadOptions): Observable<LoadedRules> {
-  const { form, mergeDomainConfigs, workerFile = WORKER_FILE, smallSet = SMALL_SET[form], onLoaded } = options;
+  const {
+    form,
+    mergeDomainConfigs,
+    workerFile = WORKER_FILE,
+    smallSet = SMALL_SET[form],
+    onLoaded,
+    withoutAlgorithms: reason,
+  } = options;
   const bytes = raw.reduce((sum, { content }) => sum + content.length, 0);
   const workerData: ThreadInput = { raw, form, mergeDomainConfigs };
   const loaded$ = bytes > smallSet ? loadInThread(workerFile, { workerData }) : defer(() => of(loadHere(workerData)));
-  return loaded$.pipe(tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)));
+  const accepted$ = reason === undefined ? loaded$ : loaded$.pipe(map((loaded) => refuseAlgorithms(loaded, reason)));
+  return accepted$.pipe(tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)));
+}
+
+/** Why the store of the settings cannot count limits with an algorithm: {@link LoadOptions.withoutAlgorithms}. */
+export function withoutAlgorithms({ backendType }: Settings): string | undefined {
+  return backendType === 'plaincache' ? 'memcached has no scripts, without which a decision is not atomic' : undefined;
+}
+
+/** Rejects rules of which one has an algorithm. */
+function refuseAlgorithms(loaded: LoadedRules, reason: string): LoadedRules {
+  const rule = loaded.ruleset?.withAlgorithm;
+  if (rule === undefined) return loaded;
+  const { file = '', line = 0, column = 0 } = rule.place ?? {};
+  const place = line === 0 ? file : `${file}:${line}:${column}`;
+  const error = `${place}: the algorithm ${rule.limit?.algorithm} cannot be used: ${reason}. Remove it, or use another store.`;
+  return { ruleset: undefined, errors: [error] };
 }
 
 function loadHere(input: ThreadInput): LoadedRules {

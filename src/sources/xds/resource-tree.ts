@@ -109,13 +109,15 @@ function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...re
   });
 }
 
-function writtenLimit({ unit, unitMultiplier, requestsPerUnit, unlimited, name, replaces }: RateLimitPolicy): Json {
+function writtenLimit({ unit, requestsPerUnit, unlimited, name, replaces, ...more }: RateLimitPolicy): Json {
   // A value that the enum does not define is decoded as its number.
   const number: number = unit;
   return writtenFields({
     unit: unlimited && number === 0 ? undefined : (UNIT_NAMES[number] ?? String(number)),
-    unit_multiplier: unitMultiplier === 0 ? undefined : unitMultiplier,
+    unit_multiplier: more.unitMultiplier === 0 ? undefined : more.unitMultiplier,
     requests_per_unit: unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
+    algorithm: more.algorithm,
+    burst: more.burst === 0 ? undefined : more.burst,
     unlimited,
     name,
     replaces: replaces.map((each) => writtenFields({ name: each.name })),

@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { Count, CounterOperation } from '../../limiter/counter-operation';
+import type { Count, CounterOperation, DecidedOperation } from '../../limiter/counter-operation';
 
 /**
  * A counter store. Its servers are lanes, which neither wait for each other nor fail together: a slow server slows the counters
@@ -16,19 +16,13 @@ export interface Counters {
    * Present if the counts are in this process, where nothing is gained by gathering operations: applies those of one call as
    * {@link CounterLane.apply} does, and writes the count after each into its `after`, before it returns.
    */
-  readonly countNow?: ((operations: readonly CountedOperation[]) => void) | undefined;
+  readonly countNow?: ((operations: readonly DecidedOperation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
   /** The process ends: from now on, batches take at most a second, those in flight as well. Without it, they do anyway. */
   hurry?(): void;
   /** Waits for batches in flight, then releases connections and timers. */
   close(): Promise<void>;
-}
-
-/** An operation that receives its count. */
-export interface CountedOperation extends CounterOperation {
-  /** The count after the operation, once it is known. */
-  after: number;
 }
 
 /** One server of a counter store. */

@@ -1,7 +1,7 @@
 import type { Offender, OffenderQuery } from '../../limiter/offender';
 import type { Descriptor, RateLimitRequest } from '../../limiter/request';
 import type { RuleFile } from '../../rules/files/read-rule-files';
-import type { FailurePolicy, Json } from '../../rules/rule-config';
+import type { AlgorithmName, FailurePolicy, Json } from '../../rules/rule-config';
 import type { RulePlace } from '../../rules/rule-config';
 import type { UnitName } from '../../rules/unit';
 import type { Check, Health } from '../readiness';
@@ -27,7 +27,7 @@ export interface Operator {
   /**
    * Changes that counter, and removes it from the local caches of this instance.
    *
-   * @param count from 0 to 2^53 − 1; null clears it
+   * @param count from 0 to 2^53 − 1, of a token bucket the tokens left; null clears it
    */
   changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter>;
   /** The callers that are limited most, those with the most limited calls first. */
@@ -66,11 +66,18 @@ export interface CounterState {
   readonly unit: UnitName;
   /** How many units the window has. */
   readonly unitMultiplier: number;
+  /** Null: fixed windows. */
+  readonly algorithm: AlgorithmName | null;
+  /** Of a token bucket. */
+  readonly burst: number | null;
   readonly name: string;
+  /** Of a token bucket, the tokens left; of a sliding window, the hits that count. */
   readonly count: number;
   /** Whole seconds until the store removes the counter; null when there is none, or the store cannot report it. */
   readonly timeToLive: number | null;
+  /** With an algorithm, the present. */
   readonly windowStart: string;
+  /** With an algorithm, when no hits will count. */
   readonly windowEnd: string;
   /** Whether the local cache of this process has the counter as over its limit. */
   readonly isInLocalCache: boolean;
@@ -144,6 +151,10 @@ export interface ListedLimit {
   readonly unit: UnitName | null;
   readonly unitMultiplier: number | null;
   readonly requestsPerUnit: number | null;
+  /** Null: fixed windows. */
+  readonly algorithm: AlgorithmName | null;
+  /** Null: `requestsPerUnit`. */
+  readonly burst: number | null;
   readonly name: string;
   readonly replaces: readonly string[];
 }
@@ -342,6 +353,10 @@ export interface ExplainedCounter {
   readonly unit: UnitName;
   /** How many units the window has. */
   readonly unitMultiplier: number;
+  /** Null: fixed windows. */
+  readonly algorithm: AlgorithmName | null;
+  /** Of a token bucket. */
+  readonly burst: number | null;
   readonly name: string;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
@@ -350,12 +365,12 @@ export interface ExplainedCounter {
   readonly isNegativeHits: boolean;
   /** Whether the local cache answers, so that the store is not called. */
   readonly isInLocalCache: boolean;
-  /** The present count; null when it was not read, because the local cache answers or the store failed. */
+  /** The present count, with an algorithm the hits that count; null when it was not read, because the local cache answers or the store failed. */
   readonly count: number | null;
   /** What the count would be after the call. */
   readonly countAfter: number | null;
   readonly windowStart: string;
-  /** When the window ends and the counter starts again at 0. */
+  /** When the window ends and the counter starts again at 0; with an algorithm, as the status says. */
   readonly resetAt: string;
 }
 

@@ -2,7 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { LocalDecisions } from '../../../src/operators/decisions';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import type { DecisionOperator } from '../../../src/streams/ports/operator';
-import { domainConfig } from '../../support/data/rules';
+import { descriptor, request } from '../../support/data/requests';
+import { domainConfig, limit } from '../../support/data/rules';
 import { TestService } from '../../support/data/service';
 import { ServedApi, always, configOf, rulesetOf } from './served-api';
 
@@ -56,6 +57,47 @@ it('a turn of the event loop ends with the descriptor during which its time is o
   clock.mockRestore();
   expect((await explained).descriptors).toHaveLength(1_000);
   expect(turns).toBeGreaterThanOrEqual(1_000);
+});
+
+it('what is left in a bucket is shown, set and cleared, and explained', async () => {
+  const rateLimit = limit(60, 'MINUTE', { algorithm: 'token_bucket', burst: 10 });
+  const sliding = limit(60, 'MINUTE', { algorithm: 'sliding_window' });
+  const ruleset = buildRuleset([domainConfig('shop', { key: 'k', rateLimit }, { key: 's', rateLimit: sliding })]);
+  const service = new TestService(ruleset);
+  const { limiter, counters: administration, apply } = service;
+  const offenders = { top: () => Promise.resolve([]) };
+  const decisions = new LocalDecisions({
+    config$: always(configOf(ruleset)),
+    limiter,
+    administration,
+    apply,
+    offenders,
+  });
+  const query = { domain: 'shop', descriptor: descriptor('k=x') };
+  const window = { domain: 'shop', descriptor: descriptor('s=x') };
+  service.decide(request('shop', ['k=x', 's=x'], 3));
+  const shown = { algorithm: 'token_bucket', burst: 10, requestsPerUnit: 60, timeToLive: null };
+  expect(await decisions.readCounter(query)).toMatchObject({ ...shown, count: 7 });
+  const ofWindow = { algorithm: 'sliding_window', burst: null, count: 3 };
+  expect(await decisions.readCounter(window)).toMatchObject(ofWindow);
+
+  async function reasonOf(hits: number): Promise<unknown> {
+    const { descriptors } = await decisions.explain(request('shop', ['k=x'], hits));
+    const { counter, status, reason } = descriptors[0]!;
+    return [counter?.count, counter?.countAfter, status?.code, status?.limitRemaining, reason];
+  }
+  const within = 'the count would be 5 after 2 hits, within the limit of 10';
+  expect(await reasonOf(2)).toEqual([3, 5, 'OK', 5, within]);
+  const over = '3 of at most 10 hits count, so that 8 hits would be too many';
+  expect(await reasonOf(8)).toEqual([3, 3, 'OVER_LIMIT', 7, over]);
+
+  expect(await decisions.changeCounter(query, 2)).toMatchObject({ countBefore: 7, count: 2 });
+  expect(service.decide(request('shop', ['k=x'], 2)).statuses[0]).toMatchObject({ limitRemaining: 0 });
+  expect(await decisions.changeCounter(query, 99)).toMatchObject({ countBefore: 0, count: 10 });
+  service.decide(request('shop', ['k=x'], 4));
+  expect(await decisions.changeCounter(query, null)).toMatchObject({ countBefore: 6, count: 10 });
+  expect(await decisions.changeCounter(window, 50)).toMatchObject({ countBefore: 3, count: 50 });
+  expect(await decisions.changeCounter(window, null)).toMatchObject({ countBefore: 50, count: 0 });
 });
 
 it('requests are explained one after the other, and those that wait are limited', async () => {

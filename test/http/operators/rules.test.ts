@@ -24,7 +24,7 @@ descriptors:
     rate_limit: { unit: minute, requests_per_unit: 0 }
   - key: user
     value_to_metric: true
-    rate_limit: { unit: day, unit_multiplier: 3, requests_per_unit: 2 }
+    rate_limit: { unit: day, unit_multiplier: 3, requests_per_unit: 2, algorithm: token_bucket, burst: 5 }
     quota_mode: true
     on_store_failure: deny
 `,
@@ -66,6 +66,8 @@ function limitOf(requestsPerUnit: number | null, unit: string | null, fields = {
     unit,
     unitMultiplier: unit === null ? null : 1,
     requestsPerUnit,
+    algorithm: null,
+    burst: null,
     name: '',
     replaces: [],
     ...fields,
@@ -91,7 +93,7 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
     }),
     ruleOf('api/shop.yaml:15:10', {
       key: 'user',
-      limit: limitOf(2, 'DAY', { unitMultiplier: 3 }),
+      limit: limitOf(2, 'DAY', { unitMultiplier: 3, algorithm: 'token_bucket', burst: 5 }),
       quotaMode: true,
       onStoreFailure: 'deny',
       valueToMetric: true,

@@ -6,6 +6,7 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { channelPair } from '../../support/workers/channel-pair';
+import { algorithmTable, clock } from './algorithm-scenarios';
 import { countingScenarios } from './scenarios';
 import { memcachedStore, redisStore, storeTests } from './stores';
 
@@ -18,6 +19,13 @@ describe('counters in the memory of another process', () => {
   const counters = new RemoteCounters(worker, 0);
   afterAll(() => Promise.all([counters.close(), memory.close()]));
   countingScenarios(() => counters);
+
+  const late = channelPair();
+  const memoryAtClock = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
+  serveCounters(late.primary, memoryAtClock);
+  const countersAtClock = new RemoteCounters(late.worker, 0);
+  afterAll(() => Promise.all([countersAtClock.close(), memoryAtClock.close()]));
+  algorithmTable(() => countersAtClock);
 });
 
 storeTests('on a single server over a Unix socket', async (use) => {
@@ -28,10 +36,14 @@ storeTests('on a database of a single server', async (use) => {
   return redisStore(`redis://${(await use(RedisProcess.start())).address}/3`);
 });
 
-storeTests('on a server that rejects scripts', async (use) => {
-  const directives = ['--user', 'default', 'on', 'nopass', '~*', '&*', '+@all', '-@scripting'];
-  return redisStore((await use(RedisProcess.start({ directives }))).address);
-});
+storeTests(
+  'on a server that rejects scripts',
+  async (use) => {
+    const directives = ['--user', 'default', 'on', 'nopass', '~*', '&*', '+@all', '-@scripting'];
+    return redisStore((await use(RedisProcess.start({ directives }))).address);
+  },
+  { hasAlgorithms: false },
+);
 
 storeTests('on a master that sentinels monitor', async (use) => {
   return redisStore((await use(RedisSentinels.start())).url, { type: 'sentinel' });
@@ -49,19 +61,23 @@ describe.each<readonly [what: string, directives: readonly string[], more: Parti
   ['one node after the other', [], { clusterPipelineParallelism: 1 }],
   ['without scripts', WITHOUT_SCRIPTS, {}],
 ])('a cluster, %s', (_, directives, more) => {
-  storeTests('on its nodes', async (use) => {
-    return redisStore((await use(RedisCluster.start({ directives }))).url, { type: 'cluster', ...more });
-  });
+  storeTests(
+    'on its nodes',
+    async (use) => {
+      return redisStore((await use(RedisCluster.start({ directives }))).url, { type: 'cluster', ...more });
+    },
+    { hasAlgorithms: directives.length === 0 },
+  );
 });
 
 storeTests(
   'on several memcached servers',
   async (use) => memcachedStore(await use(MemcachedProcess.start()), await use(MemcachedProcess.start())),
-  { hasAnyKey: false },
+  { hasAnyKey: false, hasAlgorithms: false },
 );
 
 storeTests(
   'in memcached over a Unix socket',
   async (use) => memcachedStore(await use(MemcachedProcess.start({ onSocket: true }))),
-  { hasAnyKey: false },
+  { hasAnyKey: false, hasAlgorithms: false },
 );

@@ -8,6 +8,7 @@ import type { Counters } from '../../../src/streams/ports/counters';
 import type { MemcachedProcess } from '../../support/processes/memcached-process';
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
+import { algorithmTable, clock } from './algorithm-scenarios';
 import { type StoreTraits, apply, countingScenarios, operation } from './scenarios';
 
 type AdministeredCounters = Counters & CounterAdministration;
@@ -27,6 +28,8 @@ function hit({ key, windowSeconds }: CounterKey, hits: number) {
 interface Traits extends StoreTraits {
   /** Whether the lifetime of a key is at least the length of its window; in memory, it ends with the window. Default true. */
   readonly livesForWindow?: boolean;
+  /** Whether it has the algorithms, at the time of {@link clock}; default true. */
+  readonly hasAlgorithms?: boolean;
 }
 
 /** The administration that all counter stores have in common. @param store called when a scenario begins */
@@ -110,6 +113,7 @@ export function storeTests(where: string, open: Open, traits: Traits = {}): void
     });
     countingScenarios(() => counters, traits);
     administrationScenarios(() => counters, traits);
+    if (traits.hasAlgorithms !== false) algorithmTable(() => counters, ['sliding_window', 'token_bucket']);
   });
 }
 
@@ -117,6 +121,8 @@ export function storeTests(where: string, open: Open, traits: Traits = {}): void
 const PATIENT = { timeout: 60_000 };
 /** So that a scenario can wait for the expiry. */
 const NO_JITTER = { expirationJitterMaxSeconds: 0 };
+/** For the algorithms. */
+const CLOCK = { now: () => clock.now * 1000 };
 
 /** Opens counters in Redis. @param second the address of a server for limits per second */
 export async function redisStore(
@@ -125,7 +131,9 @@ export async function redisStore(
   second?: string,
 ): Promise<AdministeredCounters> {
   const perSecond = second === undefined ? undefined : instance(second, PATIENT);
-  const counters = kvstoreCounters(options(instance(url, { ...PATIENT, ...more }), { ...NO_JITTER, perSecond }));
+  const counters = kvstoreCounters(
+    options(instance(url, { ...PATIENT, ...more }), { ...NO_JITTER, ...CLOCK, perSecond }),
+  );
   await firstValueFrom(counters.ready$);
   return counters;
 }

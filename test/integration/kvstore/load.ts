@@ -104,7 +104,7 @@ export class Load {
 
   #record(key: string, count: Count): void {
     if (count instanceof Error && !(count instanceof DecisionError)) this.unexpected.push(count);
-    const result = typeof count === 'number' ? 'OK' : count.code;
+    const result = count instanceof DecisionError ? count.code : 'OK';
     this.#results.set(result, this.count(result) + 1);
     this.#streak = result === 'OK' ? this.#streak + 1 : 0;
     if (key === this.hotKey) {

@@ -21,6 +21,8 @@ const rateLimit = fc.record({
   unit: fc.option(fc.constantFrom(...UNITS), { nil: undefined }),
   unitMultiplier: fc.constantFrom(1, 2, 10),
   requestsPerUnit: fc.integer({ min: 0, max: 4_294_967_295 }),
+  algorithm: fc.constantFrom(undefined, 'token_bucket' as const, 'sliding_window' as const),
+  burst: fc.constantFrom(undefined, 1, 4_294_967_295),
   unlimited: fc.boolean(),
   name: word,
   replaces: fc.array(word, { maxLength: 3 }),
@@ -79,9 +81,12 @@ function validRule({ rateLimit: limit, ...rule }: RuleConfig): RuleConfig {
   const unitMultiplier = limit?.unlimited ? 1 : (limit?.unitMultiplier ?? 1);
   const requestsPerUnit = limit?.unlimited ? 0 : (limit?.requestsPerUnit ?? 0);
   const replaces = limit?.replaces.filter((name) => name !== '' && name !== limit.name) ?? [];
+  const algorithm = limit?.unlimited ? undefined : limit?.algorithm;
+  // A bucket of 1 that has a token every 100 years or more often.
+  const burst = algorithm === 'token_bucket' && requestsPerUnit > 0 && limit?.burst === 1 ? 1 : undefined;
   return {
     ...rule,
-    rateLimit: limit && { ...limit, unit, unitMultiplier, requestsPerUnit, replaces },
+    rateLimit: limit && { ...limit, unit, unitMultiplier, requestsPerUnit, algorithm, burst, replaces },
     shareThreshold: rule.shareThreshold && valueText(rule) !== '' && (rule.value === '' || rule.value.includes('*')),
     descriptors: rule.descriptors.slice(0, 3).map(validRule),
   };

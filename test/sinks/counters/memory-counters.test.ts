@@ -22,7 +22,7 @@ function memory({ maxKeys = 100, maxBytes = 1_000_000 } = {}) {
   opened.push(counters);
   function apply(...operations: readonly CounterOperation[]): readonly number[] {
     let counts: readonly number[] = [];
-    counters.apply(operations).subscribe((result) => (counts = result));
+    counters.apply(operations).subscribe((result) => (counts = result.map(Number)));
     return counts;
   }
   function count(key: string, hits: number, windowSeconds = 60): number {

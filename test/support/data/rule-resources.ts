@@ -34,6 +34,8 @@ function descriptorOf({ rateLimit, descriptors, ...rule }: RuleConfig): RateLimi
     unit: RateLimitUnit[rateLimit.unit ?? 'UNKNOWN'],
     // As servers leave it out, too.
     unitMultiplier: rateLimit.unitMultiplier === 1 ? 0 : rateLimit.unitMultiplier,
+    algorithm: rateLimit.algorithm ?? '',
+    burst: rateLimit.burst ?? 0,
     replaces: rateLimit.replaces.map((name) => ({ name })),
   };
   const { valueIn = [], valueCidr = '', valueRegex = '' } = rule;

@@ -26,6 +26,12 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
       message: '`value_to_metric` has no effect: detailed_metric already includes the values of all levels',
     });
   }
+  if (rule.onStoreFailure === 'local' && rule.rateLimit?.algorithm !== undefined) {
+    report('on_store_failure', {
+      code: 'local-policy-with-algorithm',
+      message: `the policy local counts in fixed windows only, and the limit is a ${rule.rateLimit.algorithm}`,
+    });
+  }
   if (rule.rateLimit === undefined) {
     if (fields.isWrong('rate_limit')) return;
     const names = limitFieldsOf(rule);

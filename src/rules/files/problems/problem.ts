@@ -1,3 +1,4 @@
+import { ALGORITHMS } from '../../rule-config';
 import { visible } from '../../../text/visible';
 /**
  * Every problem that a rule file can have, by code. An error prevents the files from loading; a warning is about something
@@ -53,6 +54,11 @@ export const PROBLEMS = {
   'window-too-long': error(),
   'missing-requests-per-unit': error(),
   'invalid-requests-per-unit': error(),
+  'invalid-algorithm': error(`The algorithms are ${ALGORITHMS.join(', ')}.`),
+  'invalid-burst': error(),
+  'burst-without-token-bucket': error('Write `algorithm: token_bucket`, or remove `burst`.'),
+  'burst-too-long': error(),
+  'local-policy-with-algorithm': error('Write another policy, or remove the algorithm.'),
   'invalid-failure-policy': error('The policies are error, allow, deny and local.'),
   'empty-replaces': error('Write `- name: <name of the rule to replace>`.'),
   'replaces-itself': error('Name another rule here, or give this rule another name.'),

@@ -1,11 +1,12 @@
+import type { LimitState } from '../../../limiter/algorithm';
 import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import { type Step, decideGuards, readsOf, secondsLeft, randomPart } from '../counting';
 import type { Connection } from './connection';
-import { isReply, notAnInteger, replyCode } from './store-error';
+import { isReply, noScripts, notAnInteger, replyCode } from './store-error';
 
-/** The result of one step: the count after it, or the error of its key alone, as the server reported it. */
-export type StepResult = number | Error;
+/** The result of one step: as {@link Count}, with the error as the server reported it. */
+export type StepResult = number | LimitState | Error;
 
 /** The results of the steps of a group, or the error of all of them. */
 export type GroupResult = readonly StepResult[] | Error;
@@ -32,19 +33,19 @@ export function asking(connection: Connection): void {
 }
 
 /** The result for an integer reply, or for an error in its place. Counts saturate at 2^53 − 1. */
-export function stepResult(reply: unknown): StepResult {
+export function stepResult(reply: unknown): number | Error {
   if (typeof reply === 'number') return Math.min(LARGEST_COUNT, reply);
   return reply instanceof Error ? reply : notAnInteger();
 }
 
 /** The result for the reply to GET: an absent key counts 0. */
-export function readResult(reply: unknown): StepResult {
+export function readResult(reply: unknown): number | Error {
   if (reply === null) return 0;
   if (reply instanceof Error) return reply;
   return typeof reply === 'string' && /^-?\d+$/.test(reply) ? stepResult(Number(reply)) : notAnInteger();
 }
 
-/** Whether no step failed. */
+/** Whether all are counts. */
 export function areCounts(results: readonly unknown[]): results is readonly number[] {
   return results.every((result) => typeof result === 'number');
 }
@@ -101,6 +102,8 @@ function runsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
 }
 
 function apply(send: SendCommand, step: Step, jitter: number): Promise<StepResult> {
+  // They have no commands that are atomic, which is what they are about.
+  if (step.algorithm !== undefined) return Promise.resolve(noScripts());
   if (step.hits < 0) return subtract(send, step, jitter);
   return step.hits === 0 ? send('GET', step.key).then(readResult) : add(send, step, jitter);
 }

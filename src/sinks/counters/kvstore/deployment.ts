@@ -33,6 +33,8 @@ export interface KvstoreOptions {
   readonly hasDecisionTimeout?: boolean | undefined;
   /** EXPIRATION_JITTER_MAX_SECONDS */
   readonly expirationJitterMaxSeconds: number;
+  /** Unix time in microseconds for limits with an algorithm, in tests; undefined: the time of the server. */
+  readonly now?: (() => number) | undefined;
   readonly statistics: Statistics;
   readonly log: Log;
 }

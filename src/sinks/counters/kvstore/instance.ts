@@ -12,8 +12,8 @@ import { type Credentials, type Deployment, currentDeployment } from './deployme
 import type { InstanceOptions, KvstoreOptions } from './deployment';
 import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
 import { replyCode, storeError } from './store-error';
-import { type CountOptions, KnownExpiries } from './count';
-import { type CommandRunner, type StepResult, areCounts } from './commands';
+import { type CountOptions, KnownExpiries } from './script-calls';
+import type { CommandRunner, StepResult } from './commands';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
 export interface Store extends CommandRunner {
@@ -88,6 +88,7 @@ export class Instance {
       jitter: expirationJitterMaxSeconds,
       known: new KnownExpiries(),
       isAsking: false,
+      now: store.now,
     };
     const atStart = connectBackoff(startup.initialInterval, Math.max(startup.initialInterval, startup.maxInterval));
     this.retryDelay = (attempt) => (this.#statistics.hasOpened ? RECONNECT : atStart)(attempt);
@@ -184,10 +185,13 @@ export class Instance {
   }
 
   /** Whether all steps were counted. Logs when the server begins or stops to reply with errors, and to reject scripts. */
-  counted(results: readonly StepResult[], { scriptRejection }: Connection): results is readonly number[] {
+  counted(
+    results: readonly StepResult[],
+    { scriptRejection }: Connection,
+  ): results is readonly Exclude<Count, Error>[] {
     if (scriptRejection === undefined) this.#scriptRejections.ended();
     else this.#scriptRejections.because(replyCode(scriptRejection));
-    const areAllCounted = areCounts(results);
+    const areAllCounted = !results.some((result) => result instanceof Error);
     if (areAllCounted) this.#errors.ended();
     return areAllCounted;
   }

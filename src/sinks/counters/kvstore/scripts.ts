@@ -136,3 +136,162 @@ while i <= #KEYS do
 end
 return counts
 `);
+
+/**
+ * The time of the scripts below, in Unix microseconds: that of the server, so that the clocks of its callers do not matter; a test sends
+ * another. Texts are made of numbers by `%.0f`, because Lua's own conversion has 14 digits.
+ */
+const NOW = `
+local pcall, format = redis.pcall, string.format
+local runs = cjson.decode(ARGV[1])
+local now = runs[1]
+if now == 0 then
+  local time = redis.call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+local results = { now }
+local function fail(i, err)
+  results[2 * i], results[2 * i + 1] = err, 0
+end
+local function number(stored)
+  local value = tonumber(stored)
+  if value and value >= 0 and value <= 9007199254740991 then return value end
+end
+local function failed(reply)
+  return type(reply) == 'table' and reply.err and reply
+end
+`;
+
+/**
+ * Decides calls by token buckets. The value of a key is the time at which its bucket is full, in microseconds; where the rate needs it,
+ * with parts of one: `<microseconds>:<parts>/<parts of a microsecond>`. It is 0 or absent when that is over.
+ *
+ * - KEYS: one for each operation; a key may occur more than once.
+ * - ARGV[1]: a JSON list. First the time, 0 for that of the server. Then a list for each run of operations that have it in common: the
+ *   index of its first one, the span from empty to full (microseconds, parts), the parts of a microsecond, the lifetime in milliseconds,
+ *   whether existing keys are known to live long enough (1). Then the calls in their order, equal ones together: what each takes
+ *   (microseconds, negative if it is given back, and parts) and how many they are.
+ * - Result: a list with the time, and for each operation two values: how long its bucket took to be full before it (microseconds and
+ *   parts), or the error of its key and 0. The caller decides each call again, as here.
+ * - Atomic, because a call that is denied must not change anything, and one that is allowed must be the only one to take its tokens.
+ *
+ * A key that is full later than in its span is cut to it, because a clock that has gone back would otherwise close it for as long.
+ * INCRBY keeps the expiry, and costs half of a SET. It is set again by the first operation on a key in ten seconds of a caller.
+ */
+export const TOKEN_BUCKET = script(`${NOW}
+local function bucket(i, run, spanWhole, spanPart, parts)
+  local key = KEYS[i]
+  local stored = pcall('GET', key)
+  if type(stored) == 'table' then return fail(i, stored) end
+  local full, part, plain = stored and number(stored) or 0, 0, true
+  if stored and not number(stored) then
+    local text, rest, of = string.match(stored, '^(%d+):(%d+)/(%d+)$')
+    full, part, plain = number(text), tonumber(rest), false
+    if not full then return fail(i, redis.error_reply('ERR value is not an integer')) end
+    if tonumber(of) ~= parts then full, part = full + 1, 0 end
+  end
+  local whole, cut = full - now, false
+  local busy = whole >= 0
+  if not busy then
+    whole, part = 0, 0
+  elseif whole > spanWhole or (whole == spanWhole and part > spanPart) then
+    whole, part, busy, cut = spanWhole, spanPart, false, true
+  end
+  local wholeBefore, partBefore = whole, part
+  for c = 7, #run, 3 do
+    for _ = 1, run[c + 2] do
+      local nextWhole, nextPart = whole + run[c], part + run[c + 1]
+      if nextPart >= parts then nextWhole, nextPart = nextWhole + 1, nextPart - parts end
+      if nextWhole < 0 then nextWhole, nextPart = 0, 0 end
+      if run[c] >= 0 and (nextWhole > spanWhole or (nextWhole == spanWhole and nextPart > spanPart)) then break end
+      whole, part = nextWhole, nextPart
+    end
+  end
+  local reply
+  if whole == wholeBefore and part == partBefore and not cut then
+    if stored and run[6] == 0 then reply = pcall('PEXPIRE', key, run[5]) end
+  elseif busy and plain and parts == 1 and run[6] == 1 then
+    reply = pcall('INCRBY', key, format('%.0f', whole - wholeBefore))
+  else
+    local value = format('%.0f', now + whole)
+    if part > 0 then value = format('%s:%.0f/%.0f', value, part, parts) end
+    reply = pcall('SET', key, value, 'PX', run[5])
+  end
+  if failed(reply) then return fail(i, reply) end
+  results[2 * i], results[2 * i + 1] = wholeBefore, partBefore
+end
+for r = 2, #runs do
+  local run = runs[r]
+  for i = run[1], (runs[r + 1] and runs[r + 1][1] or #KEYS + 1) - 1 do bucket(i, run, run[2], run[3], run[4]) end
+end
+return results
+`);
+
+/**
+ * Decides calls by sliding windows. Each counter has a key for the windows of the clock with an even number and one for those with an odd
+ * number, so that one has the current window and the other the one before. Their values are the number of the window, in its last digits
+ * only, times 2^32, plus its hits: what is left of older windows does not count.
+ *
+ * - KEYS: two for each operation, of the even windows and of the odd ones.
+ * - ARGV[1]: a JSON list. First the time, 0 for that of the server. Then a list for each run of operations that have it in common: the
+ *   index of its first one, the limit, the length of the window and the lifetime of keys in milliseconds. Then the calls in their order,
+ *   equal ones together: the hits of each, and how many they are.
+ * - Result: a list with the time, and for each operation two values: the hits of the window before and of the current one, before the
+ *   operation, or the error of its key and 0. The caller decides each call again, as here.
+ * - Atomic, as above.
+ */
+export const SLIDING_WINDOW = script(`${NOW}
+local HITS = 4294967296
+local NUMBERS = 2097151
+local clock = math.floor(now / 1000)
+local function hitsIn(key, tag)
+  local stored = pcall('GET', key)
+  if not stored then return 0, false end
+  if type(stored) == 'table' then return nil, stored end
+  local value = number(stored)
+  if not value then return nil, redis.error_reply('ERR value is not an integer') end
+  local hits = value % HITS
+  if value - hits ~= tag * HITS then return 0, false end
+  return hits, true
+end
+local function slide(i, run, limit, window, expiry)
+  local elapsed = clock % window
+  local at = (clock - elapsed) / window
+  local key, keyBefore = KEYS[2 * i - 1 + at % 2], KEYS[2 * i - at % 2]
+  local tag = at % NUMBERS + 1
+  local current, exists = hitsIn(key, tag)
+  if not current then return fail(i, exists) end
+  local previous, err = hitsIn(keyBefore, (at - 1) % NUMBERS + 1)
+  if not previous then return fail(i, err) end
+  local currentBefore, previousBefore = current, previous
+  for c = 5, #run, 2 do
+    local hits = run[c]
+    for _ = 1, run[c + 1] do
+      if hits < 0 then
+        local left = current + hits
+        current = math.max(0, left)
+        previous = math.max(0, previous + math.min(0, left))
+      else
+        if math.ceil(previous * (window - elapsed) / window) + current + hits > limit then break end
+        current = current + hits
+      end
+    end
+  end
+  local reply, other
+  if current ~= currentBefore then
+    if exists then
+      reply = pcall('INCRBY', key, format('%.0f', current - currentBefore))
+    else
+      reply = pcall('SET', key, format('%.0f', tag * HITS + current), 'PX', expiry)
+    end
+  end
+  if previous ~= previousBefore then other = pcall('INCRBY', keyBefore, format('%.0f', previous - previousBefore)) end
+  if failed(reply) or failed(other) then return fail(i, failed(reply) or other) end
+  results[2 * i], results[2 * i + 1] = previousBefore, currentBefore
+end
+for r = 2, #runs do
+  local run = runs[r]
+  for i = run[1], (runs[r + 1] and runs[r + 1][1] or #KEYS / 2 + 1) - 1 do slide(i, run, run[2], run[3], run[4]) end
+end
+return results
+`);

@@ -4,7 +4,8 @@ import type { DecisionError } from '../../../limiter/decision-error';
 import type { CounterLane } from '../../../streams/ports/counters';
 import { nameOf } from '../server-address';
 import { type GroupResult, type SendCommand, commandsOn } from './commands';
-import { callsOf, count } from './count';
+import type { Connection } from './connection';
+import { callsOf, count, groupsByScript } from './count';
 import { Deadline } from './deadline';
 import type { StoreServers } from './deployment';
 import type { Instance, Store } from './instance';
@@ -81,18 +82,26 @@ export class ServerStore implements Store {
     return counts;
   }
 
-  /** Rejects when the connection is lost; an error reply to the call is the error of each operation. */
+  /** Rejects when the connection is lost; an error reply to a script call is the error of each of its operations. */
   #call(operations: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
-    const instance = this.#instance;
     return this.#pool.use(deadline, async (connection) => {
-      const [result] = (await count(connection, [operations], instance.countOptions)) as [GroupResult];
-      if (result instanceof Error) {
-        if (!isReply(result)) throw result;
-        const failure = instance.failed(result, connection);
-        return operations.map(() => failure);
-      }
-      if (instance.counted(result, connection)) return result;
-      return result.map((each) => (typeof each === 'number' ? each : instance.failed(each, connection)));
+      const groups = groupsByScript(operations);
+      const results = await count(connection, groups, this.#instance.countOptions);
+      const counts = groups.map((group, index) => this.#counts(group, results[index] as GroupResult, connection));
+      if (counts.length === 1) return counts[0] as readonly Count[];
+      const next = new Map(groups.map((group, index) => [group[0]?.algorithm?.name, counts[index]?.values()]));
+      return operations.map(({ algorithm }) => next.get(algorithm?.name)?.next().value as Count);
     });
+  }
+
+  #counts(group: readonly CounterOperation[], result: GroupResult, connection: Connection): readonly Count[] {
+    const instance = this.#instance;
+    if (result instanceof Error) {
+      if (!isReply(result)) throw result;
+      const failure = instance.failed(result, connection);
+      return group.map(() => failure);
+    }
+    if (instance.counted(result, connection)) return result;
+    return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
   }
 }

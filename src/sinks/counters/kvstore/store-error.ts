@@ -68,6 +68,12 @@ export function notAnInteger(): DecisionError {
   return new DecisionError('store_failed', NOT_AN_INTEGER, { isOfKey: true });
 }
 
+/** A limit with an algorithm cannot be counted with plain commands. */
+export function noScripts(): DecisionError {
+  const message = 'the limit has an algorithm, which needs scripts, and the counter store rejects them';
+  return new DecisionError('store_failed', message, { isOfKey: true });
+}
+
 /** A copy without the properties that ioredis adds: `command.args` holds the password of an AUTH and the keys of a script. */
 export function withoutCommand(error: Error): Error {
   const copy = new Error(error.message);

@@ -1,8 +1,14 @@
 import { NEVER, type Observable, of } from 'rxjs';
-import { type CounterOperation, guardedHits } from '../../../limiter/counter-operation';
+import type { Algorithm, LimitState } from '../../../limiter/algorithm';
+import {
+  type CounterOperation,
+  type DecidedOperation,
+  decideOn,
+  guardedHits,
+} from '../../../limiter/counter-operation';
 import { windowStart } from '../../../limiter/cache-key';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
-import type { CountedOperation, CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
+import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
 import { tableKey } from '../../../text/table-key';
 import { ExpiringCounts, type ExpiringCountsOptions } from '../../../limiter/expiring-counts';
 
@@ -36,7 +42,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   readonly instance = { lanesAtOnce: 1 };
   readonly retired$ = NEVER;
   /** Undefined if windows are to gather for a time: their merged operations then cost less. */
-  readonly countNow: ((operations: readonly CountedOperation[]) => void) | undefined;
+  readonly countNow: ((operations: readonly DecidedOperation[]) => void) | undefined;
   readonly #counts: ExpiringCounts;
   readonly #now: () => number;
   readonly #grace: number;
@@ -76,7 +82,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return this;
   }
 
-  apply(batch: readonly CounterOperation[]): Observable<readonly number[]> {
+  apply(batch: readonly CounterOperation[]): Observable<readonly (number | LimitState)[]> {
     return of(this.#apply(batch));
   }
 
@@ -101,21 +107,27 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve();
   }
 
-  #countNow(operations: readonly CountedOperation[]): void {
+  #countNow(operations: readonly DecidedOperation[]): void {
     const counts = this.#apply(operations);
     for (let index = 0; index < counts.length; index += 1) {
-      (operations[index] as CountedOperation).after = counts[index] as number;
+      const count = counts[index] as number | LimitState;
+      if (typeof count === 'number') (operations[index] as DecidedOperation).after = count;
+      else decideOn(operations[index] as DecidedOperation, count);
     }
   }
 
-  #apply(batch: readonly CounterOperation[]): readonly number[] {
+  #apply(batch: readonly CounterOperation[]): readonly (number | LimitState)[] {
     const now = this.#now();
     // Of its final length, so that it does not have to grow.
-    const counts = new Array<number>(batch.length);
+    const counts = new Array<number | LimitState>(batch.length);
     for (let index = 0; index < batch.length; index += 1) {
       const operation = batch[index] as CounterOperation;
       if (operation.guard === undefined) {
-        counts[index] = this.#applyOne(operation, operation.hits, now);
+        const { algorithm } = operation;
+        counts[index] =
+          algorithm === undefined
+            ? this.#applyOne(operation, operation.hits, now)
+            : this.#decide(operation, algorithm, now);
         continue;
       }
       const guarded = this.#applyGuarded(batch.slice(index, index + operation.guard.operations), now);
@@ -145,6 +157,18 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   #applyGuarded(operations: readonly CounterOperation[], now: number): number[] {
     const hits = guardedHits(operations, (key) => this.#counts.get(tableKey(key)));
     return operations.map((operation, index) => this.#applyOne(operation, hits[index] as number, now));
+  }
+
+  /** Decides the calls of an operation, and returns the state before them. */
+  #decide({ key: cacheKey, hits, calls = [hits] }: CounterOperation, algorithm: Algorithm, now: number): LimitState {
+    const key = tableKey(cacheKey);
+    const stored = this.#counts.state(key);
+    const before = stored === undefined ? algorithm.empty(now * 1000) : algorithm.at(stored, now * 1000);
+    let state = before;
+    for (const each of calls) state = algorithm.decide(state, each).state;
+    // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have gone back.
+    if (stored !== undefined || state !== before) this.#counts.setState(key, state, now, algorithm.lifetime);
+    return before;
   }
 
   #applyOne({ key: cacheKey, windowSeconds }: CounterOperation, hits: number, now: number): number {

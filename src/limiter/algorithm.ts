@@ -1,0 +1,67 @@
+import type { AlgorithmName } from '../rules/rule-config';
+
+/** A duration: whole microseconds and, as not every rate has hits of whole ones, parts of one. */
+export interface Span {
+  readonly whole: number;
+  readonly part: number;
+}
+
+/** How long a token bucket takes to be full, at a time. */
+export interface BucketState extends Span {
+  /** How many parts a microsecond has. */
+  readonly parts: number;
+  /** Unix time of the store, in microseconds. */
+  readonly now: number;
+}
+
+/** The hits of the current window of the clock and of the one before, at a time. */
+export interface WindowsState {
+  readonly previous: number;
+  readonly current: number;
+  /** As {@link BucketState.now}. */
+  readonly now: number;
+}
+
+/** What a store has of a limit, as the algorithm of the limit reads it. Plain data. */
+export type LimitState = BucketState | WindowsState;
+
+/** A call that an algorithm has decided. */
+export interface Outcome {
+  readonly isAllowed: boolean;
+  /** The hits that count towards the limit after the call. Those of a call that is denied never do. */
+  readonly used: number;
+  readonly remaining: number;
+  /** If no others follow: denied, until the same hits would be allowed, at least 1; allowed, until no hits count. */
+  readonly secondsUntilReset: number;
+  /** Whole seconds in which a single hit is denied, too; rounded down. */
+  readonly secondsClosed: number;
+  /** After the call: the same object if it has changed nothing. */
+  readonly state: LimitState;
+}
+
+/** The numbers of a limit that does not count in fixed windows. */
+export interface AlgorithmLimit {
+  readonly name: AlgorithmName;
+  /** From 0 to 2^32 − 1. */
+  readonly requestsPerUnit: number;
+  readonly windowSeconds: number;
+  /** The hits that a full token bucket allows at once. Undefined: `requestsPerUnit`; otherwise from 1 to 2^32 − 1. */
+  readonly burst: number | undefined;
+}
+
+/**
+ * How the calls on one counter are decided. The same functions serve the counters in memory, and the calls that were merged into one
+ * operation on another store, whose scripts have the same arithmetic. A call counts with all of its hits or with none.
+ */
+export interface Algorithm extends AlgorithmLimit {
+  /** The most hits that can count at once. */
+  readonly capacity: number;
+  /** For how many seconds a state may differ from an absent one. */
+  readonly lifetime: number;
+  /** The state in which no hits count. @param now of the store, in Unix microseconds */
+  empty(now: number): LimitState;
+  /** A state at another time: a clock may also go back. */
+  at(state: LimitState, now: number): LimitState;
+  /** Decides a call at the time of the state. @param hits negative: they are given back; 0: nothing changes */
+  decide(state: LimitState, hits: number): Outcome;
+}

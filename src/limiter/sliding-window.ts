@@ -1,0 +1,91 @@
+import type { Algorithm, AlgorithmLimit, Outcome, WindowsState } from './algorithm';
+
+/**
+ * The hits of the current window of the clock, and those of the window before, weighted with the part of it that a window which ends now
+ * would cover. At most 2 × `requestsPerUnit` − 1 can pass in any interval as long as the window: so many when all of a window have
+ * passed at its end.
+ */
+export class SlidingWindow implements Algorithm {
+  readonly name = 'sliding_window';
+  readonly burst = undefined;
+  readonly requestsPerUnit: number;
+  readonly windowSeconds: number;
+  readonly capacity: number;
+  readonly lifetime: number;
+  /** In milliseconds. */
+  readonly #window: number;
+
+  constructor({ requestsPerUnit, windowSeconds }: AlgorithmLimit) {
+    this.requestsPerUnit = requestsPerUnit;
+    this.windowSeconds = windowSeconds;
+    this.capacity = requestsPerUnit;
+    this.lifetime = 2 * windowSeconds;
+    this.#window = windowSeconds * 1000;
+  }
+
+  empty(now: number): WindowsState {
+    return { previous: 0, current: 0, now };
+  }
+
+  at({ previous, current, now: before }: WindowsState, now: number): WindowsState {
+    const passed = this.#numberOf(now) - this.#numberOf(before);
+    if (passed === 0) return { previous, current, now };
+    if (passed === 1) return { previous: current, current: 0, now };
+    // The clock has gone back into the window before.
+    if (passed === -1) return { previous: 0, current: previous, now };
+    return this.empty(now);
+  }
+
+  decide(state: WindowsState, hits: number): Outcome {
+    const { now } = state;
+    let { previous, current } = state;
+    if (hits < 0) {
+      current = Math.max(0, state.current + hits);
+      previous = Math.max(0, previous + Math.min(0, state.current + hits));
+    } else if (this.#used(state) + hits <= this.requestsPerUnit) current += hits;
+    else if (hits > 0) return this.#outcome(state, false, Math.max(1, Math.ceil(this.#wait(state, hits) / 1000)));
+    const elapsed = this.#elapsed(now);
+    const wait = (current > 0 ? 2 : 1) * this.#window - elapsed;
+    const isSame = previous === state.previous && current === state.current;
+    return this.#outcome(isSame ? state : { previous, current, now }, true, Math.ceil(wait / 1000));
+  }
+
+  #outcome(state: WindowsState, isAllowed: boolean, secondsUntilReset: number): Outcome {
+    const used = this.#used(state);
+    return {
+      isAllowed,
+      used,
+      remaining: Math.max(0, this.requestsPerUnit - used),
+      secondsUntilReset,
+      secondsClosed: used < this.requestsPerUnit ? 0 : Math.floor(this.#wait(state, 1) / 1000),
+      state,
+    };
+  }
+
+  /** The order of the operations is that of the script: above 2^53, both round alike. */
+  #used({ previous, current, now }: WindowsState): number {
+    return Math.ceil((previous * (this.#window - this.#elapsed(now))) / this.#window) + current;
+  }
+
+  /** The milliseconds until hits that are denied fit, if there are no others. Of more than ever fit, until no others count. */
+  #wait({ previous, current, now }: WindowsState, hits: number): number {
+    const elapsed = this.#elapsed(now);
+    const limit = this.requestsPerUnit;
+    if (hits > limit) return 2 * this.#window - elapsed;
+    if (current + hits <= limit) return this.#fallsTo(limit - current - hits, previous) - elapsed;
+    return this.#window - elapsed + this.#fallsTo(limit - hits, current);
+  }
+
+  /** After how many milliseconds of the window after it, the hits of a window weigh this much. */
+  #fallsTo(weight: number, hits: number): number {
+    return Math.ceil(Math.max(0, (this.#window * (hits - weight)) / hits));
+  }
+
+  #elapsed(now: number): number {
+    return Math.floor(now / 1000) % this.#window;
+  }
+
+  #numberOf(now: number): number {
+    return Math.floor(Math.floor(now / 1000) / this.#window);
+  }
+}
