@@ -97,6 +97,7 @@ const layers = [
       'src/settings',
       'src/gen',
       'src/sources',
+      'src/sinks/counters/memory',
       'node_modules',
       'core',
     ],

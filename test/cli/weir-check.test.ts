@@ -168,6 +168,9 @@ describe('weir-check', () => {
       '-config_dir . -explain shop',
       'flag -explain requires a path, a domain and descriptors: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …',
     ],
+    ['. -now . -html', 'flags -now and -html require -replay'],
+    ['. -replay - -html -json', 'flags -html and -json exclude each other'],
+    ['. -replay - -explain shop a=b', 'flags -replay and -explain exclude each other'],
     ['-config_dir . -explain shop a=b c', 'invalid descriptor "c": expected name=value instead of "c"'],
   ])('rejects the command line "%s" and exits with 2', async (line, message) => {
     const run = await runOf(CHECK, line === '' ? [] : line.split(' '));

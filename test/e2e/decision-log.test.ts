@@ -1,4 +1,7 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { requestMessage } from '../support/clients/grpc-client';
 import { callByHand } from '../support/clients/call-by-hand';
@@ -29,6 +32,13 @@ function recordsIn(text: string) {
     .split('\n')
     .filter((line) => line.startsWith('{'))
     .map(parseDecisionLine);
+}
+
+/** What the built program prints of the file. */
+function replay(rules: string): unknown {
+  const args = [join(__dirname, '../../dist/cli/weir-check.js'), rules, '-replay', '-', '-json'];
+  const stdout = execFileSync(process.execPath, args, { input: readFileSync(file), encoding: 'utf8' });
+  return (JSON.parse(stdout) as { total: unknown }).total;
 }
 
 async function hitTwice(shop: Shop): Promise<void> {
@@ -90,5 +100,15 @@ describe('the decision log', () => {
     await shop.drain();
     const callers = recordsIn(await readFile(file, 'utf8')).map((record) => record['caller']);
     expect(callers).toEqual(Array.from({ length: 4 }, () => expect.stringMatching(ADDRESS)));
+  });
+
+  it('is what weir-check replays from standard input, with no change by the rules that wrote it, and one by others', async () => {
+    await using shop = await start({ DECISION_LOG: 'all', DECISION_LOG_OUTPUT: file });
+    await hitTwice(shop);
+    await shop.drain();
+    const same = folder.write('same.yaml', RULES);
+    const candidate = folder.write('candidate.yaml', RULES.replace('requests_per_unit: 1', 'requests_per_unit: 2'));
+    expect(replay(same)).toMatchObject({ calls: 2, allowedBefore: 1, allowedAfter: 1, newlyAllowed: 0 });
+    expect(replay(candidate)).toMatchObject({ calls: 2, allowedBefore: 1, allowedAfter: 2, newlyAllowed: 1 });
   });
 });

@@ -81,8 +81,8 @@ describe('a line of the decision log', () => {
             count: 6,
             durationUntilReset: '50s',
           },
-          { entries: ['free=x'], code: 'OK', reason: 'unlimited', rule: 'shop.free' },
-          { entries: ['other=y', 'z=1'], code: 'OK', reason: 'no_match' },
+          { entries: ['free=x'], hits: 3, code: 'OK', reason: 'unlimited', rule: 'shop.free' },
+          { entries: ['other=y', 'z=1'], hits: 3, code: 'OK', reason: 'no_match' },
         ],
       },
     ]);
@@ -192,7 +192,9 @@ describe('the decision log', () => {
       return (drawn % 100) / 100;
     }
     for (const sample of [0, 0.25, 1]) {
-      expect(recordsOf(requests, { options: { sample, random } })).toHaveLength(100 * sample);
+      const records = recordsOf(requests, { options: { sample, random } });
+      expect(records).toHaveLength(100 * sample);
+      for (const record of records) expect(record['sample']).toBe(sample === 1 ? undefined : sample);
     }
   });
 

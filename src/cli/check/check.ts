@@ -1,16 +1,17 @@
-import type { LimiterOptions } from '../../limiter/decision';
-import { Limiter } from '../../limiter/limiter';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { explanationOf } from '../../operators/explanation';
 import { LookUps } from '../../operators/look-ups';
 import { type Ruleset, buildRuleset } from '../../rules/ruleset';
-import { Statistics } from '../../statistics/statistics';
 import type { Explanation } from '../../streams/ports/operator';
 import { formatExplanation } from '../explanation';
-import { FlagError, booleanFlag, textFlag } from '../flags';
-import { Exit, JSON_FLAG, type Program } from '../program';
+import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
+import { Exit, JSON_FLAG, type Output, type Program, type ProgramResult } from '../program';
 import { parseEntries } from '../request';
-import { readRules } from './read-rules';
+import { replayPage } from '../replay/page';
+import { replay } from '../replay/replay';
+import { formatReport, reportOf } from '../replay/report';
+import { defaultLimiter } from './default-limiter';
+import { type CheckedRules, type ReadOptions, readRules } from './read-rules';
 import { textReport, totalsOf } from './report';
 
 /** The flags of weir-check. The first two have the names of the Go service's config check. */
@@ -20,6 +21,9 @@ const CHECK_FLAGS = {
   ignore_dot_files: booleanFlag('skip names that begin with a dot, like RUNTIME_IGNOREDOTFILES'),
   strict: booleanFlag('exit with code 1 for warnings too'),
   json: JSON_FLAG,
+  replay: textFlag('file', 'play the calls of a decision log (- is standard input) against the rules of PATH'),
+  now: textFlag('PATH', 'with -replay: compare with these rules, instead of with what the log says was decided'),
+  html: booleanFlag('with -replay: print a page of HTML with charts'),
   explain: booleanFlag('show which rule limits a call: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …'),
 };
 
@@ -32,28 +36,64 @@ export const CHECK: Program<typeof CHECK_FLAGS> = {
 
 Usage: weir-check PATH [flags]
 
-PATH is a folder with rule files, or one rule file.
+PATH is a folder with rule files, or one rule file. With -replay it has the candidate rules: see docs/replay.md.
 `,
-    'Exit codes: 0 valid, 1 errors (or warnings with -strict), 2 wrong use.\n',
+    'Exit codes: 0 valid or replayed, 1 errors (or warnings with -strict), 2 wrong use.\n',
   ],
-  async run({ values, rest }) {
+  async run({ values, rest, stderr }) {
     const [path, ...others] = values.config_dir === '' ? rest : [values.config_dir, ...rest];
     if (path === undefined) throw new FlagError('give the folder with the rule files, or one rule file');
+    rejectCombinations(values);
     const explained = values.explain ? explainedRequest(others) : rejectRest(others);
-    const result = await readRules(path, {
-      mergeDomainConfigs: values.merge_domain_configs,
-      ignoreDotFiles: values.ignore_dot_files,
-    });
-    if (explained !== undefined && result.errors.length === 0) {
-      const explanation = await explain(explained, buildRuleset(result.configs, result.placeOf));
+    const candidate = await readRules(path, readOptions(values));
+    if (explained !== undefined && candidate.errors.length === 0) {
+      const explanation = await explain(explained, rulesetOf(candidate));
       return { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) };
     }
-    const totals = totalsOf(result, values.strict);
-    const { errors, warnings } = result;
-    const answer = { ...totals, errors, warnings };
-    return { exitCode: totals.ok ? Exit.DONE : Exit.FAILED, answer, text: () => textReport(result, totals) };
+    const checked = resultOf(candidate, values);
+    return values.replay === '' || checked.exitCode !== Exit.DONE ? checked : replayed(candidate, values, stderr);
   },
 };
+
+type Values = FlagValues<typeof CHECK_FLAGS>;
+
+function rejectCombinations({ replay: log, now, html, explain: explains, json }: Values): void {
+  if (log === '' && (now !== '' || html)) throw new FlagError('flags -now and -html require -replay');
+  if (log !== '' && explains) throw new FlagError('flags -replay and -explain exclude each other');
+  if (html && json) throw new FlagError('flags -html and -json exclude each other');
+}
+
+function readOptions({
+  merge_domain_configs: mergeDomainConfigs,
+  ignore_dot_files: ignoreDotFiles,
+}: Values): ReadOptions {
+  return { mergeDomainConfigs, ignoreDotFiles };
+}
+
+function rulesetOf({ configs, placeOf }: CheckedRules): Ruleset {
+  return buildRuleset(configs, placeOf);
+}
+
+function resultOf(rules: CheckedRules, { strict }: Values): ProgramResult {
+  const totals = totalsOf(rules, strict);
+  const { errors, warnings } = rules;
+  const answer = { ...totals, errors, warnings };
+  return { exitCode: totals.ok ? Exit.DONE : Exit.FAILED, answer, text: () => textReport(rules, totals) };
+}
+
+async function replayed(candidate: CheckedRules, values: Values, progress: Output): Promise<ProgramResult> {
+  const present = values.now === '' ? undefined : await readRules(values.now, readOptions(values));
+  const checked = present && resultOf(present, values);
+  if (checked !== undefined && checked.exitCode !== Exit.DONE) return checked;
+  const now = present && rulesetOf(present);
+  const report = reportOf(await replay({ log: values.replay, candidate: rulesetOf(candidate), now, progress }));
+  const isFailed = values.strict && report.log.malformed > 0;
+  return {
+    exitCode: isFailed ? Exit.FAILED : Exit.DONE,
+    answer: report,
+    text: () => (values.html ? replayPage(report) : formatReport(report)),
+  };
+}
 
 function explainedRequest([domain, ...descriptors]: readonly string[]): RateLimitRequest {
   if (domain === undefined || descriptors.length === 0) {
@@ -69,21 +109,8 @@ function rejectRest([surplus]: readonly string[]): undefined {
   if (surplus !== undefined) throw new FlagError(`unexpected argument "${surplus}"`);
 }
 
-/** Those of a service with the default settings, without a local cache. */
-const LIMITER_OPTIONS: LimiterOptions = {
-  cacheKeyPrefix: '',
-  nearLimitRatio: 0.8,
-  localCacheBytes: 0,
-  localCacheMaxAge: Infinity,
-  stopIncrementWhenOverLimit: false,
-  shadowMode: false,
-  quotaMode: false,
-  responseHeaders: undefined,
-  dynamicMetadata: false,
-};
-
 /** What a service that has counted nothing yet would answer: an explanation as weir-admin prints it. */
 function explain(request: RateLimitRequest, ruleset: Ruleset): Promise<Explanation> {
-  const explained = new Limiter(LIMITER_OPTIONS, new Statistics(0)).explain(request, ruleset, Date.now());
+  const explained = defaultLimiter().explain(request, ruleset, Date.now());
   return explanationOf(explained, new LookUps(ruleset, request), new Map());
 }

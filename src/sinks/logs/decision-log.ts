@@ -149,6 +149,7 @@ export class DecisionLines implements DecisionLog {
     const parent = trace === undefined && caller !== undefined ? readParent(caller) : undefined;
     return {
       now: this.#options.now(),
+      sample: this.#options.sample,
       caller: caller?.peer && peerAddress(caller.peer),
       traceId: trace?.traceId ?? (parent !== undefined && 'traceId' in parent ? parent.traceId : undefined),
     };

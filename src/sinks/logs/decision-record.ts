@@ -1,7 +1,7 @@
 import type { Decision } from '../../limiter/decision';
 import { DecisionError } from '../../limiter/decision-error';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
-import type { Descriptor, Entry, RateLimitRequest } from '../../limiter/request';
+import { type Descriptor, type Entry, type RateLimitRequest, hitsOf } from '../../limiter/request';
 import { CODE_NAMES, Code, type CurrentLimit, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
 import { excerpt } from '../../text/excerpt';
 
@@ -18,6 +18,8 @@ export interface RecordContext {
   /** `host:port`; undefined if it is not known. */
   readonly caller: string | undefined;
   readonly traceId: string | undefined;
+  /** The share of the decisions that are written: DECISION_LOG_SAMPLE. */
+  readonly sample: number;
 }
 
 /**
@@ -34,9 +36,7 @@ export function decisionRecord(decision: Decision, outcome: Verdict | DecisionEr
   }
   const { overallCode, statuses } = outcome;
   const shadow = isOver && overallCode === Code.OK ? ',"shadowMode":true' : '';
-  const list = listOf(request, texts, (index) =>
-    describe(resolutions[index] as Resolution, statuses[index] as DescriptorStatus),
-  );
+  const list = listOf(request, texts, (index) => describe(decision, index, statuses[index] as DescriptorStatus));
   return `${head},"code":"${CODE_NAMES[overallCode]}"${shadow}${list}${sourceOf(context)}}`;
 }
 
@@ -54,16 +54,20 @@ function errorOf({ code, message }: DecisionError): string {
   return `,"error":{"code":"${code}","message":${JSON.stringify(message)}}`;
 }
 
-function sourceOf({ caller, traceId }: RecordContext): string {
+function sourceOf({ caller, traceId, sample }: RecordContext): string {
   return (
-    (caller === undefined ? '' : `,"caller":"${caller}"`) + (traceId === undefined ? '' : `,"traceId":"${traceId}"`)
+    (caller === undefined ? '' : `,"caller":"${caller}"`) +
+    (traceId === undefined ? '' : `,"traceId":"${traceId}"`) +
+    (sample === 1 ? '' : `,"sample":${sample}`)
   );
 }
 
-function describe(resolution: Resolution, { code, currentLimit, secondsUntilReset }: DescriptorStatus): string {
-  const { limited } = resolution;
+function describe({ request, resolutions }: Decision, index: number, status: DescriptorStatus): string {
+  const resolution = resolutions[index] as Resolution;
+  const { code, currentLimit, secondsUntilReset } = status;
   const { reason, count, policy, isShadow } = outcomeOf(resolution);
-  let json = limited === undefined ? '' : `,"hits":${limited.callHits}`;
+  const hits = hitsOf(request.descriptors[index] as Descriptor, request);
+  let json = resolution.limited === undefined && hits === 1 ? '' : `,"hits":${hits}`;
   json += `,"code":"${CODE_NAMES[code]}","reason":"${reason}"${ruleOf(resolution)}`;
   if (policy !== undefined) json += `,"policy":"${policy}"`;
   if (currentLimit !== undefined) json += `,"currentLimit":${describeLimit(currentLimit)}`;

@@ -102,6 +102,12 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve(before);
   }
 
+  /** Removes the keys of windows that are not those of the present; called each second, unless the clock has jumped. */
+  removeExpired(): void {
+    const now = this.#now();
+    this.#counts.removeOutside(now - this.#grace, now);
+  }
+
   close(): Promise<void> {
     clearInterval(this.#sweeper);
     return Promise.resolve();
@@ -150,7 +156,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     const isJump = Math.abs(now - this.#lastSweep - SWEEP_INTERVAL) > TOLERANCE;
     this.#lastSweep = now;
     this.#sweeps = isJump ? 0 : this.#sweeps + 1;
-    if (this.#sweeps >= CONFIRMING_SWEEPS) this.#counts.removeOutside(now - this.#grace, now);
+    if (this.#sweeps >= CONFIRMING_SWEEPS) this.removeExpired();
   }
 
   /** When any operation would exceed its limit, only those that do are counted, and the others are read. */

@@ -1,0 +1,135 @@
+import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
+import { unitByName } from '../../rules/unit';
+import { excerpt } from '../../text/excerpt';
+import { LONGEST_LINE } from './log-lines';
+
+/** What became of a call, by the log or by rules. */
+export interface JudgedCall {
+  readonly isAllowed: boolean;
+  readonly descriptors: readonly JudgedDescriptor[];
+}
+
+export interface JudgedDescriptor {
+  readonly isAllowed: boolean;
+  /** The path of the rule that matches, or {@link REQUEST_LIMIT}; undefined without one. */
+  readonly rule: string | undefined;
+}
+
+/** Stands for the rule where the call has a limit of its own. */
+export const REQUEST_LIMIT = 'limit of the request';
+
+/** A decision of the log. */
+export interface RecordedCall extends JudgedCall {
+  /** Unix time in milliseconds. */
+  readonly time: number;
+  readonly request: RateLimitRequest;
+  /** The entries of each descriptor as one text. */
+  readonly callers: readonly string[];
+  /** The share of the decisions that is in the log. */
+  readonly sample: number;
+  /** Whether the call was within its limits, or had none: not over one that is in shadow mode either. */
+  readonly isWithinLimits: boolean;
+  /** The log has cut off a text. */
+  readonly isCutOff: boolean;
+}
+
+/** Why a line is not played. */
+export type SkippedLine =
+  /** Another line, such as one of the log of the service. */
+  | { readonly skipped: 'other' }
+  /** The call has failed: no rule has decided it. */
+  | { readonly skipped: 'failed' }
+  /** The log has left out descriptors or entries. */
+  | { readonly skipped: 'incomplete' }
+  | { readonly skipped: 'malformed'; readonly reason: string };
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Reads a line of a decision log (schema/decision-log.schema.json). Members that a replay does not need are not checked. */
+export function readLine(line: string | undefined): RecordedCall | SkippedLine {
+  if (line === undefined) return malformed(`it is longer than ${LONGEST_LINE} bytes`);
+  if (line.trim() === '') return { skipped: 'other' };
+  let record: unknown;
+  try {
+    record = JSON.parse(line);
+  } catch {
+    return malformed('it is not JSON');
+  }
+  if (!isObject(record) || record['type'] !== 'decision') return { skipped: 'other' };
+  if (isObject(record['error'])) return { skipped: 'failed' };
+  if ('moreDescriptors' in record) return { skipped: 'incomplete' };
+  return readDecision(record);
+}
+
+function malformed(reason: string): SkippedLine {
+  return { skipped: 'malformed', reason };
+}
+
+function readDecision({ time, domain, code, descriptors, sample = 1 }: Fields): RecordedCall | SkippedLine {
+  const at = typeof time === 'string' ? Date.parse(time) : Number.NaN;
+  if (Number.isNaN(at)) return malformed('its time is not valid');
+  if (typeof domain !== 'string') return malformed('its domain is not a text');
+  if (!isCode(code)) return malformed('its code is neither OK nor OVER_LIMIT');
+  if (typeof sample !== 'number' || !(sample > 0 && sample <= 1)) return malformed('its sample is not a share');
+  if (!Array.isArray(descriptors)) return malformed('its descriptors are not a list');
+  const requested: Descriptor[] = [];
+  const callers: string[] = [];
+  const judged: JudgedDescriptor[] = [];
+  let isWithinLimits = code === 'OK';
+  let isCutOff = false;
+  for (const each of descriptors as readonly unknown[]) {
+    if (!isObject(each) || !isCode(each['code'])) return malformed('a descriptor has no code');
+    if ('moreEntries' in each) return { skipped: 'incomplete' };
+    const descriptor = readDescriptor(each);
+    if (typeof descriptor === 'string') return malformed(descriptor);
+    const { rule, currentLimit } = each;
+    const texts = each['entries'] as readonly string[];
+    requested.push(descriptor);
+    callers.push(texts.join(','));
+    judged.push({
+      isAllowed: each['code'] === 'OK',
+      rule: typeof rule === 'string' ? excerpt(rule, LONGEST_NAME) : currentLimit && REQUEST_LIMIT,
+    } as JudgedDescriptor);
+    isWithinLimits &&= each['code'] === 'OK' && !String(each['reason']).startsWith('over_limit');
+    isCutOff ||= texts.some((text) => text.endsWith('…'));
+  }
+  const request = { domain, descriptors: requested, hitsAddend: 0 };
+  const isAllowed = code === 'OK';
+  return { time: at, request, callers, sample, isAllowed, descriptors: judged, isWithinLimits, isCutOff };
+}
+
+/** The longest name of a rule that is kept, in characters. */
+const LONGEST_NAME = 256;
+
+/** @returns what is wrong, if anything is */
+function readDescriptor({ entries, hits, reason, rule, currentLimit }: Fields): Descriptor | string {
+  if (!Array.isArray(entries)) return 'a descriptor has no entries';
+  const read: { key: string; value: string }[] = [];
+  for (const text of entries as readonly unknown[]) {
+    // A key that has an equals sign itself cannot be told from its value.
+    const equals = typeof text === 'string' ? text.indexOf('=') : -1;
+    if (equals < 0) return 'an entry is not key=value';
+    read.push({ key: (text as string).slice(0, equals), value: (text as string).slice(equals + 1) });
+  }
+  if (hits !== undefined && !(Number.isSafeInteger(hits) && (hits as number) >= 0)) return 'its hits are not a number';
+  const isOverride = rule === undefined && isObject(currentLimit);
+  const limit = isOverride ? readLimit(currentLimit) : undefined;
+  if (isOverride && limit === undefined) return 'a limit is not valid';
+  const hitsAddend = (hits as number | undefined) ?? NO_HITS_ADDEND;
+  return { entries: read, limit, hitsAddend, isNegativeHits: reason === 'negative_hits' };
+}
+
+/** A limit that was sent with the request. */
+function readLimit({ requestsPerUnit, unit }: Fields): Descriptor['limit'] {
+  const known = typeof unit === 'string' ? unitByName(unit) : undefined;
+  if (known === undefined || typeof requestsPerUnit !== 'number' || !(requestsPerUnit >= 0)) return undefined;
+  return { requestsPerUnit, unit: known };
+}
+
+function isCode(code: unknown): boolean {
+  return code === 'OK' || code === 'OVER_LIMIT';
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,132 @@
+import { counted } from '../../text/counted';
+import { visibleLines } from '../../text/visible';
+import type { LogFigures, Replayed } from './replay';
+import type { Figures, RuleFigures, Span } from './tally';
+
+/** The result of a replay; the JSON that weir-check prints. */
+export interface ReplayReport {
+  readonly log: Omit<LogFigures, 'from' | 'to'>;
+  /** When the first and the last call were. */
+  readonly from: string;
+  readonly to: string;
+  /** What decided the calls before: the log, or other rules. */
+  readonly before: 'recorded' | 'replayed';
+  /** What limits the meaning of the figures, in sentences. */
+  readonly notes: readonly string[];
+  readonly total: Figures;
+  /** Those with the biggest change first. */
+  readonly rules: readonly RuleFigures[];
+  readonly timeline: readonly (Omit<Span, 'start'> & { readonly start: string })[];
+}
+
+/** @throws Error when no call of the log was played */
+export function reportOf({ log: figures, tally, isRecorded }: Replayed): ReplayReport {
+  const { from, to, ...log } = figures;
+  const { total, rules, spans } = tally;
+  const notes = [...notesOnLog(log, isRecorded), ...notesOnRules(rules, tally.unlistedCalls)].flatMap(
+    ([count, note]) => (count === 0 ? [] : [note]),
+  );
+  if (log.played === 0) throw new Error(['the log has no decision that can be played', ...notes].join('; '));
+  return {
+    log,
+    from: new Date(from).toISOString(),
+    to: new Date(to).toISOString(),
+    before: isRecorded ? 'recorded' : 'replayed',
+    notes,
+    total,
+    rules,
+    timeline: spans.map(({ start, figures: ofSpan }) => ({ start: new Date(start).toISOString(), figures: ofSpan })),
+  };
+}
+
+/** A note, unless the count is 0. */
+type Note = readonly [count: number, text: string];
+
+function notesOnLog(log: ReplayReport['log'], isRecorded: boolean): readonly Note[] {
+  const { played, malformed, other, failed, incomplete, rejected, cutOff, withinLimits, sample, evictions } = log;
+  const first = log.malformedLines.map(({ line, reason }) => `line ${line}: ${reason}`).join('; ');
+  const further = malformed > log.malformedLines.length ? '; …' : '';
+  const isSample = Number(sample < 1);
+  return [
+    [malformed, `left out as malformed: ${counted(malformed, 'line')} (${first}${further})`],
+    [other, `left out as no decisions: ${counted(other, 'line')}`],
+    [failed, `left out as failed, so that no rule has decided them: ${counted(failed, 'call')}`],
+    [incomplete, `left out, because the log does not have all their entries: ${counted(incomplete, 'call')}`],
+    [rejected, `left out, because a service would reject them: ${counted(rejected, 'call')}`],
+    [cutOff, `the log has cut off texts of ${counted(cutOff, 'call')}: callers whose texts begin alike count as one`],
+    [
+      Number(played > 0 && withinLimits === 0),
+      'no call of the log is within its limits: with DECISION_LOG=denied the calls that use up the limits are missing, so replay a log with DECISION_LOG=all',
+    ],
+    [
+      isSample,
+      `the log is a sample (DECISION_LOG_SAMPLE=${sample}): each call stands for ${Math.round(1 / sample)} calls at one time, so that all figures are estimates, and callers with few calls are denied too often`,
+    ],
+    [
+      isSample && Number(isRecorded),
+      'the log says how all calls were decided, but the replay has only the sample: use -now, so that both are estimated alike',
+    ],
+    [evictions, `${counted(evictions, 'counter')} had no room in memory and started again at 0: too much is allowed`],
+  ];
+}
+
+function notesOnRules(rules: readonly RuleFigures[], unlisted: number): readonly Note[] {
+  const uncertain = rules.filter((rule) => rule.isUncertain).map(({ rule }) => rule);
+  const shadow = rules
+    .filter((rule) => rule.overInShadow > 0)
+    .map(({ rule, overInShadow }) => `${rule} ${overInShadow}`);
+  return [
+    [uncertain.length, `the sample is too small for the limits of ${listed(uncertain)}`],
+    [shadow.length, `calls over limits in shadow mode, which are allowed: ${listed(shadow)}`],
+    [unlisted, 'there are more callers than can be told apart: those that came last are not listed'],
+  ];
+}
+
+/** Names that a note has. */
+const LISTED_NAMES = 10;
+
+function listed(names: readonly string[]): string {
+  return `${names.slice(0, LISTED_NAMES).join(', ')}${names.length > LISTED_NAMES ? ', …' : ''}`;
+}
+
+/** What the candidate rules are compared with. */
+export const COMPARED = { recorded: 'what the log says was decided', replayed: 'the present rules' } as const;
+
+const HEAD = ['CALLS', 'ALLOWED BEFORE', 'ALLOWED AFTER', 'NEWLY DENIED', 'NEWLY ALLOWED'] as const;
+
+export function figuresOf(
+  figures: Pick<Figures, 'calls' | 'allowedBefore' | 'allowedAfter' | 'newlyDenied' | 'newlyAllowed'>,
+): readonly number[] {
+  const { calls, allowedBefore, allowedAfter, newlyDenied, newlyAllowed } = figures;
+  return [calls, allowedBefore, allowedAfter, newlyDenied, newlyAllowed];
+}
+
+/** A human-readable report: the rules in a table, then the callers of each, then what limits the meaning of the figures. */
+export function formatReport({ from, to, before, total, rules, notes }: ReplayReport): string {
+  return visibleLines([
+    `${counted(total.calls, 'call')} from ${from} to ${to}, compared with ${COMPARED[before]}`,
+    '',
+    ...table('RULE', [...rules.map(({ rule, ...figures }) => [rule, figures] as const), ['all calls', total]]),
+    ...rules.flatMap(formatCallers),
+    ...(notes.length === 0 ? [] : ['', ...notes.map((note) => `note: ${note}`)]),
+  ]);
+}
+
+function formatCallers(row: RuleFigures): readonly string[] {
+  if (row.callers.length === 0) return [];
+  const rows = row.callers.map((caller) => [caller.caller, caller] as const);
+  return ['', callersTitle(row), ...table('CALLER', rows).map((line) => `  ${line}`)];
+}
+
+/** How many callers of a rule are affected. */
+export function callersTitle({ rule, callersNewlyDenied, callersNewlyAllowed }: RuleFigures): string {
+  return `${rule}: ${counted(callersNewlyDenied, 'caller')} newly denied, ${callersNewlyAllowed} newly allowed`;
+}
+
+function table(name: string, rows: readonly (readonly [string, Parameters<typeof figuresOf>[0]])[]): readonly string[] {
+  const cells = [[name, ...HEAD], ...rows.map(([first, figures]) => [first, ...figuresOf(figures).map(String)])];
+  const widths = [name, ...HEAD].map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
+  return cells.map((row) =>
+    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '),
+  );
+}

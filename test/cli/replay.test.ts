@@ -1,0 +1,384 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import { CHECK } from '../../src/cli/check/check';
+import { readLine, type RecordedCall } from '../../src/cli/replay/recorded-call';
+import type { ReplayReport } from '../../src/cli/replay/report';
+import { Tally } from '../../src/cli/replay/tally';
+import { Limiter } from '../../src/limiter/limiter';
+import type { RateLimitRequest } from '../../src/limiter/request';
+import { readRules } from '../../src/cli/check/read-rules';
+import { buildRuleset } from '../../src/rules/ruleset';
+import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
+import { decisionRecord } from '../../src/sinks/logs/decision-record';
+import { Statistics } from '../../src/statistics/statistics';
+import { CONTROL } from '../support/data/hostile-text';
+import { descriptor, request } from '../support/data/requests';
+import { DEFAULT_OPTIONS } from '../support/data/service';
+import { TemporaryFolder } from '../support/data/temporary-folder';
+import { runOf } from './run-program';
+
+const START = Date.UTC(2026, 10, 22, 7, 30);
+/** 10 calls per minute for each user; the path has no rule. */
+const PRESENT = rulesOf('{ key: user, rate_limit: { unit: minute, requests_per_unit: 10 } }');
+const CANDIDATE = rulesOf('{ key: user, rate_limit: { unit: minute, requests_per_unit: 4 } }');
+
+let folder: TemporaryFolder;
+let log: string;
+beforeEach(() => {
+  folder = new TemporaryFolder();
+  log = folder.at('decisions.jsonl');
+  folder.write('candidate/shop.yaml', CANDIDATE);
+});
+afterEach(() => folder[Symbol.dispose]());
+
+function rulesOf(...rules: readonly string[]): string {
+  return `domain: shop\ndescriptors:\n${rules.map((rule) => `  - ${rule}\n`).join('')}`;
+}
+
+function replay(...flags: readonly string[]) {
+  return runOf(CHECK, [folder.at('candidate'), '-replay', log, ...flags]);
+}
+
+async function report(...flags: readonly string[]): Promise<ReplayReport> {
+  const { exitCode, stdout, stderr } = await replay('-json', ...flags);
+  expect([exitCode, stderr]).toEqual([0, '']);
+  return JSON.parse(stdout) as ReplayReport;
+}
+
+interface Call {
+  /** Seconds after the start. */
+  readonly at?: number;
+  readonly request: RateLimitRequest;
+}
+
+/** Several calls of a user, one per second. */
+function callsOf(user: string, count: number, first = 0): readonly Call[] {
+  return Array.from({ length: count }, (_, index) => ({
+    at: first + index,
+    request: request('shop', [`user=${user}`]),
+  }));
+}
+
+/** Writes the log that a service with these rules would write, and returns its lines. */
+async function record(rules: string, calls: readonly Call[], sample = 1): Promise<readonly string[]> {
+  const { configs, errors } = await readRules(folder.write('now/shop.yaml', rules), {
+    mergeDomainConfigs: false,
+    ignoreDotFiles: false,
+  });
+  expect(errors).toEqual([]);
+  let now = START;
+  const [limiter, ruleset] = [new Limiter(DEFAULT_OPTIONS, new Statistics(0)), buildRuleset(configs)];
+  const counters = new MemoryCounters({ maxKeys: 1000, now: () => now });
+  const lines = calls.map((call) => {
+    now = START + (call.at ?? 0) * 1000;
+    counters.removeExpired();
+    const decision = limiter.begin(call.request, ruleset, now);
+    counters.countNow!(decision.operations);
+    return decisionRecord(decision, decision.verdict(), { now, caller: undefined, traceId: undefined, sample });
+  });
+  await counters.close();
+  write(...lines);
+  return lines;
+}
+
+function write(...lines: readonly string[]): void {
+  writeFileSync(log, lines.map((line) => `${line}\n`).join(''));
+}
+
+/** A line as {@link record} writes it, with other members. */
+function lineWith(members: Readonly<Record<string, unknown>> = {}): string {
+  const one = { entries: ['user=anna'], hits: 1, code: 'OK', reason: 'within_limit', rule: 'shop.user', count: 1 };
+  const time = new Date(START).toISOString();
+  return JSON.stringify({ type: 'decision', time, domain: 'shop', code: 'OK', descriptors: [one], ...members });
+}
+
+describe('weir-check -replay', () => {
+  it('prints for each rule and its callers what the calls of a log would become, the biggest change first', async () => {
+    folder.write(
+      'candidate/shop.yaml',
+      CANDIDATE + '  - { key: path, rate_limit: { unit: hour, requests_per_unit: 1 } }\n',
+    );
+    const paths = [{ request: request('shop', ['path=/', 'path=/cart']) }, { request: request('shop', ['path=/']) }];
+    await record(PRESENT, [...callsOf('anna', 12), ...callsOf('ben', 5, 15), ...callsOf('eva', 4, 30), ...paths]);
+    expect(await replay()).toEqual({
+      exitCode: 0,
+      stderr: '',
+      stdout: `23 calls from 2026-11-22T07:30:00.000Z to 2026-11-22T07:30:33.000Z, compared with what the log says was decided
+
+RULE       CALLS  ALLOWED BEFORE  ALLOWED AFTER  NEWLY DENIED  NEWLY ALLOWED
+shop.user     21              19             12             7              0
+shop.path      3               3              2             1              0
+all calls     23              21             13             8              0
+
+shop.user: 2 callers newly denied, 0 newly allowed
+  CALLER     CALLS  ALLOWED BEFORE  ALLOWED AFTER  NEWLY DENIED  NEWLY ALLOWED
+  user=anna     12              10              4             6              0
+  user=ben       5               5              4             1              0
+
+shop.path: 1 caller newly denied, 0 newly allowed
+  CALLER  CALLS  ALLOWED BEFORE  ALLOWED AFTER  NEWLY DENIED  NEWLY ALLOWED
+  path=/      2               2              1             1              0
+`,
+    });
+  });
+
+  it('compares with other rules instead of the log with -now, also in the other direction', async () => {
+    await record(rulesOf('{ key: other }'), callsOf('anna', 12));
+    folder.write('now/shop.yaml', PRESENT);
+    const { before, total, rules } = await report('-now', folder.at('now'));
+    const figures = { calls: 12, allowedBefore: 10, allowedAfter: 4, newlyDenied: 6, newlyAllowed: 0 };
+    expect([before, total, rules]).toMatchObject(['replayed', figures, [{ rule: 'shop.user', ...figures }]]);
+    const swapped = await runOf(CHECK, [folder.at('now'), '-now', folder.at('candidate'), '-replay', log, '-json']);
+    expect(JSON.parse(swapped.stdout)).toMatchObject({ total: { newlyDenied: 0, newlyAllowed: 6 } });
+  });
+
+  it('counts calls that the candidate rules do not limit under the rule that limited them', async () => {
+    folder.write('candidate/shop.yaml', rulesOf('{ key: other }'));
+    await record(PRESENT, callsOf('anna', 12));
+    expect((await report()).rules).toMatchObject([{ rule: 'shop.user', newlyAllowed: 2, callersNewlyAllowed: 1 }]);
+  });
+
+  it('finds no change with the rules of the log, whatever they have', async () => {
+    const rules = rulesOf(
+      '{ key: user, rate_limit: { unit: second, requests_per_unit: 2, name: users } }',
+      '{ key: slow, rate_limit: { unit: minute, unit_multiplier: 5, requests_per_unit: 7 } }',
+      '{ key: staff, rate_limit: { unlimited: true, replaces: [{ name: users }] } }',
+      '{ key: quota, quota_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
+      '{ key: trial, shadow_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
+      '{ key: file, value: "/img/*", share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
+    );
+    const texts = [
+      'user=a',
+      'user=b',
+      'slow=a',
+      'staff=a',
+      'quota=a',
+      'quota=b',
+      'trial=a',
+      'file=/img/1',
+      'file=/img/2',
+      'x=y',
+    ];
+    let seed = 1;
+    function draw(most: number): number {
+      seed = (seed * 48_271) % 2_147_483_647;
+      return seed % most;
+    }
+    const calls = Array.from({ length: 1000 }, (_, index) => {
+      const own = { limit: { requestsPerUnit: 2, unit: { name: 'SECOND', number: 1, seconds: 1 } } } as const;
+      const plain = Array.from({ length: 1 + draw(2) }, () => texts[draw(texts.length)]!);
+      const special = [descriptor('user=a', { hitsAddend: 1, isNegativeHits: true }), descriptor('any=c', own)][
+        draw(20)
+      ];
+      return {
+        at: index * 0.3,
+        request: request('shop', special === undefined ? plain : [...plain, special], draw(3)),
+      };
+    });
+    await record(rules, calls);
+    folder.write('candidate/shop.yaml', rules);
+    const { total, rules: rows, log: figures, notes } = await report();
+    expect(figures).toMatchObject({ lines: 1000, played: 1000 });
+    expect(total).toMatchObject({ calls: 1000, newlyDenied: 0, newlyAllowed: 0 });
+    expect(total.allowedAfter).toBeLessThan(900);
+    expect(total.allowedAfter).toBeGreaterThan(200);
+    expect(rows.map(({ rule }) => rule).sort()).toEqual(
+      [
+        ...['file_/img/*', 'quota', 'slow', 'staff', 'trial', 'user'].map((rule) => `shop.${rule}`),
+        'shop: limit of the request',
+        'shop: no rule',
+      ].sort(),
+    );
+    expect(notes).toEqual([
+      expect.stringMatching(/^calls over limits in shadow mode, which are allowed: shop\.trial \d+$/),
+    ]);
+  });
+
+  it('reads a log that is compressed', async () => {
+    await record(PRESENT, callsOf('anna', 12));
+    const plain = await report();
+    const whole = gzipSync(readFileSync(log));
+    writeFileSync(log, whole);
+    expect(await report()).toEqual(plain);
+    writeFileSync(log, whole.subarray(0, -20));
+    expect(await replay()).toEqual({
+      exitCode: 1,
+      stdout: '',
+      stderr: `weir-check: cannot read the decision log (${log}): unexpected end of file\n`,
+    });
+  });
+
+  it('plays hits and limits of requests as they were', async () => {
+    const own = { limit: { requestsPerUnit: 2, unit: { name: 'MINUTE', number: 2, seconds: 60 } } } as const;
+    await record(PRESENT, [
+      { request: request('shop', ['user=anna', 'other=x'], 5) },
+      { request: request('shop', [descriptor('user=anna', { hitsAddend: 2, isNegativeHits: true })]) },
+      { request: request('shop', ['user=anna']) },
+      ...['', '', ''].map(() => ({ request: request('shop', [descriptor('any=b', own)]) })),
+    ]);
+    folder.write(
+      'candidate/shop.yaml',
+      CANDIDATE + '  - { key: other, rate_limit: { unit: hour, requests_per_unit: 4 } }\n',
+    );
+    expect((await report()).rules).toMatchObject([
+      // The first call only: 5 hits, then 3, then 4.
+      { rule: 'shop.user', calls: 3, newlyDenied: 1 },
+      // The 5 hits of the first call, which no rule has counted.
+      { rule: 'shop.other', calls: 1, newlyDenied: 1 },
+      { rule: 'shop: limit of the request', calls: 3, allowedBefore: 2, allowedAfter: 2 },
+    ]);
+  });
+
+  it('lets each call of a sample stand for as many as it was drawn from, and says what that means', async () => {
+    await record(PRESENT.replace('10', '1000'), [...callsOf('anna', 30), ...callsOf('ben', 2, 30)], 0.15);
+    folder.write('candidate/shop.yaml', CANDIDATE.replace('4', '50'));
+    const { total, notes, log: figures, rules } = await report();
+    // 32 calls, of which each is 6 or 7. Those of anna are over 50 from the eighth on.
+    expect([figures.sample, total]).toEqual([
+      0.15,
+      { calls: 213, allowedBefore: 213, allowedAfter: 46 + 13, newlyDenied: 154, newlyAllowed: 0 },
+    ]);
+    expect(rules).toMatchObject([{ isUncertain: true, callersNewlyDenied: 1 }]);
+    expect(notes).toEqual([
+      expect.stringMatching(/^the log is a sample \(DECISION_LOG_SAMPLE=0\.15\): each call stands for 7 calls/),
+      expect.stringContaining('use -now'),
+      'the sample is too small for the limits of shop.user',
+    ]);
+    const both = await report('-now', folder.at('now'));
+    expect(both.notes).toHaveLength(2);
+    expect(both.rules).toMatchObject([{ newlyDenied: 154 }]);
+  });
+
+  it('says which lines it has left out, and why', async () => {
+    write(
+      lineWith(),
+      'no JSON',
+      '',
+      '{"type":"other"}',
+      lineWith({ time: 'yesterday' }),
+      lineWith({ descriptors: [{ entries: ['user'], code: 'OK' }] }),
+      lineWith({ descriptors: [{ entries: ['user=anna'], code: 'MAYBE' }] }),
+      'x'.repeat(300_000),
+      lineWith({ code: undefined }),
+      lineWith({ sample: 2 }),
+      lineWith({ error: { code: 'store_failed', message: 'the store has failed' } }),
+      lineWith({ moreDescriptors: 3 }),
+      lineWith({ descriptors: [{ entries: ['user=anna'], moreEntries: 3, code: 'OK' }] }),
+      lineWith({ descriptors: [] }),
+      lineWith({ descriptors: [{ entries: [`user=${'a'.repeat(256)}…`], code: 'OVER_LIMIT', reason: 'over_limit' }] }),
+    );
+    const { log: figures, notes } = await report();
+    expect(figures).toMatchObject({
+      lines: 15,
+      played: 2,
+      malformed: 7,
+      other: 2,
+      failed: 1,
+      incomplete: 2,
+      rejected: 1,
+    });
+    expect(notes).toEqual([
+      'left out as malformed: 7 lines (line 2: it is not JSON; line 5: its time is not valid; line 6: an entry is not key=value; line 7: a descriptor has no code; line 8: it is longer than 262144 bytes; …)',
+      'left out as no decisions: 2 lines',
+      'left out as failed, so that no rule has decided them: 1 call',
+      'left out, because the log does not have all their entries: 2 calls',
+      'left out, because a service would reject them: 1 call',
+      'the log has cut off texts of 1 call: callers whose texts begin alike count as one',
+    ]);
+    expect((await replay('-strict')).exitCode).toBe(1);
+  });
+
+  it('warns of a log that has only the calls over a limit', async () => {
+    const [, , ...over] = await record(PRESENT.replace('10', '2'), callsOf('anna', 5));
+    write(...over);
+    const { stdout } = await replay();
+    expect(stdout).toContain('\n\nnote: no call of the log is within its limits: with DECISION_LOG=denied the calls ');
+  });
+
+  it.each([
+    ['', 'the log has no decision that can be played'],
+    [
+      '{}\nx\n',
+      'the log has no decision that can be played; left out as malformed: 1 line (line 2: it is not JSON); left out as no decisions: 1 line',
+    ],
+    [
+      [lineWith(), lineWith({ time: new Date(START - 61_000).toISOString() })].join('\n'),
+      'line 2 of the decision log is earlier than one before it: sort the lines, which begin with their time',
+    ],
+  ])('fails when nothing can be played, or the lines are not in order: %j', async (text, message) => {
+    writeFileSync(log, text);
+    expect(await replay()).toEqual({ exitCode: 1, stdout: '', stderr: `weir-check: ${message}\n` });
+  });
+
+  it('prints the problems of either rules instead, if there are any, and the reason why a log cannot be read', async () => {
+    write(lineWith());
+    folder.write('now/shop.yaml', PRESENT.replace('minute', 'minutes'));
+    const wrong = await replay('-now', folder.at('now'));
+    expect([wrong.exitCode, wrong.stdout]).toEqual([1, expect.stringContaining("invalid rate limit unit 'minutes'")]);
+    log = folder.at('missing');
+    expect((await replay()).stderr).toMatch(/^weir-check: cannot read the decision log \(.*missing\): ENOENT/);
+    folder.write('candidate/shop.yaml', PRESENT.replace('minute', 'minutes'));
+    expect((await replay()).stdout).toBe(wrong.stdout);
+  });
+
+  it('shows every character of a hostile log in its place, and no markup of it in the page', async () => {
+    const hostile = `<img src=x onerror=alert(1)>"'&\u202e\u0007`;
+    const one = { entries: [`user=${hostile}`], code: 'OVER_LIMIT', reason: 'over_limit', rule: `<b>${hostile}\n` };
+    write(
+      lineWith({ domain: `<u>${hostile}`, code: 'OVER_LIMIT', descriptors: [one, { ...one, rule: undefined }] }),
+      lineWith({ descriptors: [{ ...one, entries: [`user=${'<'.repeat(100_000)}`] }] }),
+      JSON.stringify({ ['<'.repeat(1_000_000)]: 1 }),
+      `{"type":"decision","__proto__":${'['.repeat(100_000)}`,
+    );
+    for (const flags of [[], ['-json'], ['-html']]) {
+      const { exitCode, stdout } = await replay(...flags);
+      expect([exitCode, stdout]).toEqual([0, expect.not.stringMatching(CONTROL)]);
+      expect(stdout.length).toBeLessThan(30_000);
+      expect(stdout).toContain(String.raw`\u202e\u0007`);
+    }
+    const page = (await replay('-html')).stdout;
+    expect(page).not.toMatch(/<(?:img|b|u)\b/);
+    expect(page).toContain('&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;');
+    expect(page).not.toMatch(/ on\w+=(?!alert)|style="|<script|https?:|<meta http-equiv="refresh/);
+  });
+
+  it('shows on a terminal how much of the log it has read', async () => {
+    await record(PRESENT, callsOf('anna', 12));
+    const { stderr } = await runOf(CHECK, [folder.at('candidate'), '-replay', log], {}, true);
+    expect(stderr.endsWith('\r\u001b[K')).toBe(true);
+  });
+});
+
+describe('the tally of a replay', () => {
+  const call = readLine(lineWith()) as RecordedCall;
+  const one = { isAllowed: true, rule: 'shop.user', isOverInShadow: false, requestsPerUnit: 1 };
+
+  it('tells 200,000 callers and 10,000 rules apart, and counts further ones together', () => {
+    const tally = new Tally();
+    for (let index = 0; index < 200_010; index += 1) {
+      const denied = { isAllowed: false, descriptors: [{ ...one, isAllowed: false, rule: `shop.${index % 10_010}` }] };
+      tally.add({ ...call, callers: [`user=${index}`] }, { before: call, after: denied }, 1);
+    }
+    const { rules } = tally;
+    expect([rules.length, rules[0], tally.unlistedCalls]).toMatchObject([
+      10_001,
+      { rule: 'other rules', calls: 190 },
+      10,
+    ]);
+    expect(rules.reduce((sum, { calls }) => sum + calls, 0)).toBe(200_010);
+    for (const { callers } of rules) expect(callers.length).toBeLessThanOrEqual(20);
+  });
+
+  it('has at most 120 spans of time, which together are the whole log', () => {
+    const tally = new Tally();
+    const after = { isAllowed: false, descriptors: [one] };
+    for (const seconds of [0, 1, 50, 119, 120, 5000, 400_000, 399_990]) {
+      tally.add({ ...call, time: call.time + seconds * 1000 }, { before: call, after }, 1);
+    }
+    const { spans } = tally;
+    expect(spans.length).toBeLessThanOrEqual(120);
+    expect(spans.map(({ figures }) => figures.newlyDenied).filter(Boolean)).toEqual([5, 1, 2]);
+    expect(spans[1]!.start - spans[0]!.start).toBe(4096_000);
+    expect(spans.reduce((sum, { figures }) => sum + figures.calls, 0)).toBe(8);
+  });
+});
