@@ -28,9 +28,9 @@ export function listSettings({ settings, given, files, nameOf }: LoadedSettings)
     if (file !== undefined) return { name, source: 'file', value: file.path, documentation };
     return {
       name,
-      documentation,
       source: given.has(row.field) ? 'environment' : 'default',
       value: value === undefined ? null : shown(row, row.type.format(value)),
+      documentation,
     };
   });
   return [...lines, ...settings.mogrifiers.flatMap(mogrifierLines)];

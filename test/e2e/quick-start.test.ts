@@ -107,7 +107,7 @@ describe('npm start', () => {
       await fetch(`http://127.0.0.1:${weir.ports.http}/json`, { method: 'POST', body });
       expect(await redis.control.dbsize()).toBe(1);
       expect(weir.lines).not.toContain('Counters are stored in this process.');
-      expect(await weir.debug('/api/settings')).toMatch(/\{"name":"DISABLE_STATS","source":"\w+","value":"true"\}/);
+      expect(await weir.debug('/api/settings')).toMatch(/\{"name":"DISABLE_STATS","source":"\w+","value":"true",/);
     },
   );
 });

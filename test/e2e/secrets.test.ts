@@ -132,7 +132,7 @@ it('the password of the store is rotated in its file without a restart and a fai
   await weir.line(/the file of a secret can be used again/);
 
   const shown = (await observableOutput(weir)) + (await weir.debug('/api/settings'));
-  expect(shown).toContain(`{"name":"REDIS_AUTH_FILE","source":"file","value":"${mount.path('password')}"}`);
+  expect(shown).toContain(`{"name":"REDIS_AUTH_FILE","source":"file","value":"${mount.path('password')}",`);
   expect(secrets.shownIn(shown)).toEqual([]);
   expect(weir.output).not.toContain('a worker has ended');
 });
