@@ -19,8 +19,8 @@ export interface PlayedCall extends JudgedCall {
 export interface PlayedDescriptor extends JudgedDescriptor {
   /** It is over a limit in shadow mode. */
   readonly isOverInShadow: boolean;
-  /** Undefined without a limit. */
-  readonly requestsPerUnit: number | undefined;
+  /** The most hits that can count at once; undefined without a limit. */
+  readonly capacity: number | undefined;
 }
 
 /** Decides calls by rules, as a service would that has just been started and counts in memory, at the times of the calls. */
@@ -67,6 +67,6 @@ export class Player {
 
 function played(resolution: Resolution, isAllowed: boolean): PlayedDescriptor {
   const { rule = resolution.limited && REQUEST_LIMIT, reason, isShadow } = outcomeOf(resolution);
-  const requestsPerUnit = resolution.limited?.applied.requestsPerUnit;
-  return { isAllowed, rule, isOverInShadow: isShadow && reason === 'over_limit', requestsPerUnit };
+  const capacity = resolution.limited?.applied.capacity;
+  return { isAllowed, rule, isOverInShadow: isShadow && reason === 'over_limit', capacity };
 }

@@ -109,7 +109,7 @@ export class Tally {
       const row = this.#rowOf(domain, descriptor.rule ?? earlier.rule);
       row.add(earlier.isAllowed, descriptor.isAllowed, weight);
       if (descriptor.isOverInShadow) row.overInShadow += weight;
-      row.smallestLimit = Math.min(row.smallestLimit, descriptor.requestsPerUnit ?? Infinity);
+      row.smallestLimit = Math.min(row.smallestLimit, descriptor.capacity ?? Infinity);
       this.#callerOf(row, call.callers[index]!)?.add(earlier.isAllowed, descriptor.isAllowed, weight);
     });
   }
