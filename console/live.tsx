@@ -139,7 +139,7 @@ function Offenders({ offenders }: { readonly offenders: readonly Offender[] | nu
     );
   }
   return (
-    <Table title="Callers that are limited most" columns={['Caller', 'Rule', 'Limited calls:', '']}>
+    <Table title="Callers that are limited most" columns={['Caller', 'Rule', 'Limited calls:', 'Look into']}>
       {offenders.map(({ domain, rule, descriptor, isShadow, limited }) => (
         <tr key={`${domain} ${rule} ${descriptor}`}>
           <td>

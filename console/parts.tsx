@@ -172,10 +172,8 @@ export function TokenForm({ why }: { readonly why: string }) {
 
 /** Why there is no answer, and what to do. */
 export function Failure({ error }: { readonly error: ApiError }) {
-  if (error.status === 401) {
-    const why =
-      token.value === '' ? 'The operator token is needed to see what callers have sent.' : 'The token is wrong.';
-    return <TokenForm why={why} />;
+  if (error.status === 401 && token.value === '') {
+    return <TokenForm why="The operator token is needed to see what callers have sent." />;
   }
   return (
     <p class="notice bad" role="alert">

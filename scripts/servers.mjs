@@ -7,6 +7,7 @@ import { ROOT, run, printStatus } from './workspace.mjs';
 
 /** Programs that the tests start, and the Debian packages that contain them. */
 const DEBIAN = [
+  { program: 'chromium', debian: 'chromium' },
   { program: 'curl', debian: 'curl' },
   { program: 'h2load', debian: 'nghttp2-client' },
   { program: 'memcached', debian: 'memcached' },

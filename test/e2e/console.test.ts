@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import type { Page } from 'playwright-core';
+import { TestBrowser } from '../support/clients/browser';
+import { Shop } from './shop';
+
+const RULES = `domain: shop
+descriptors:
+  - key: user
+    rate_limit: { unit: day, requests_per_unit: 3, name: per-user }
+    descriptors:
+      - { key: path, value: /buy, rate_limit: { unit: day, requests_per_unit: 20 } }
+  - { key: plan, value: free, shadow_mode: true, rate_limit: { unit: year, requests_per_unit: 5 } }
+`;
+const TOKEN = 'a-token-of-operators';
+const DIST = join(__dirname, '../../dist/console');
+
+let shop: Shop;
+let browser: TestBrowser;
+beforeAll(async () => {
+  [shop, browser] = await Promise.all([
+    Shop.start({ env: { OPERATOR_TOKEN: TOKEN, KVSTORE_AUTH: 'not-to-be-shown' } }, RULES),
+    TestBrowser.start(),
+  ]);
+});
+// Chromium writes of each answer with 401.
+afterEach(async () => {
+  expect(browser.errors.filter((error) => !error.includes('401'))).toEqual([]);
+  await browser.closePages();
+});
+afterAll(async () => {
+  await browser[Symbol.asyncDispose]();
+  await shop[Symbol.asyncDispose]();
+});
+
+/** Opens a page of the console by its address. */
+function open(address = ''): Promise<Page> {
+  return browser.open(`http://127.0.0.1:${shop.weir.ports.debug}/console/${address}`);
+}
+
+async function enterToken(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Operator token').fill(token);
+  await page.keyboard.press('Enter');
+}
+
+it('Live shows what happens, the rules that are hit and the callers that are limited, and a rejected reload', async () => {
+  const page = await open();
+  await page.getByText('Connected').waitFor();
+  expect(await page.title()).toBe('Live · weir');
+  const denials = page.getByRole('region', { name: 'Rules with the most denials' });
+  await shop.weir.until('a rule with denials', async () => {
+    await shop.hit('ann', 3);
+    return (await denials.count()) === 1 && /shop\.user/.test(await denials.innerText());
+  });
+  await page.getByText('The operator token is needed to see what callers have sent.').waitFor();
+  await enterToken(page, TOKEN);
+  await page.getByRole('region', { name: 'Callers that are limited most' }).getByText('user=ann').waitFor();
+  await shop.rules.write('shop.yaml', RULES.replace('day', 'dai'));
+  await page.getByRole('alert').getByRole('link', { name: 'What is wrong' }).click();
+  await page.getByText("invalid rate limit unit 'dai'").waitFor();
+  expect(await page.locator('pre').first().innerText()).toMatch(/\n {2}\| {25}\^{3}\n/);
+  await page.locator('.added', { hasText: 'unit: dai,' }).waitFor();
+  await shop.rules.write('shop.yaml', RULES.replace('requests_per_unit: 3', 'requests_per_unit: 4'));
+  await page.getByText('Valid rules have followed.').waitFor();
+  await page.getByRole('link', { name: 'Changes' }).click();
+  await page.locator('.removed', { hasText: 'requests_per_unit: 3' }).waitFor();
+  await page.locator('.added', { hasText: 'requests_per_unit: 4' }).waitFor();
+});
+
+it('Rules are searched and chosen with the keyboard, and the address has both', async () => {
+  const page = await open('#/rules');
+  await page.getByRole('option', { name: 'plan = free' }).waitFor();
+  await page.getByLabel('Search').fill('/BUY');
+  await page.getByText('2 shown').waitFor();
+  expect(await page.getByRole('option').allInnerTexts()).toEqual([
+    'shop',
+    expect.stringMatching(/^user\n(?:3|4) a day · shop\.yaml:3/),
+    expect.stringMatching(/^path = \/buy\n20 a day · shop\.yaml:6\n0 hits/),
+  ]);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('End');
+  await page.getByLabel('The chosen rule').getByText('shop.user.path_/buy').waitFor();
+  expect(page.url()).toMatch(/#\/rules\?q=%2FBUY&rule=shop\.user\.path_%2Fbuy$/);
+  await page.reload();
+  await page.getByRole('option', { selected: true }).getByText('path').waitFor();
+  await page.getByRole('link', { name: 'Explain a request' }).click();
+  expect(await page.getByLabel('Descriptors').inputValue()).toBe('user=x,path=/buy');
+});
+
+it('Explain asks for the token, shows each step and what another limit would do, and has a command', async () => {
+  const page = await open('#/explain');
+  await page
+    .getByLabel('Or paste')
+    .fill(
+      `grpcurl -d '{"domain": "shop", "descriptors": [{"entries": [{"key": "plan", "value": "x"}]}], "hits_addend": 2}' host:1 x/y`,
+    );
+  await page.getByLabel('Operator token').waitFor();
+  await enterToken(page, 'wrong');
+  await page.getByText('The token is wrong.').waitFor();
+  await enterToken(page, TOKEN);
+  await page.getByText("No rule. The nearest is shop.plan_free (shop.yaml:7): entry 1 has the value 'x'").waitFor();
+  expect(await page.getByLabel('Hits').inputValue()).toBe('2');
+  await page.getByText('weir-admin explain -domain shop -descriptors plan=x -hits_addend 2').waitFor();
+  await page.getByLabel('Descriptors').fill('user=joe');
+  await page.getByLabel('What would pass').fill('1');
+  await page.getByRole('button', { name: 'Explain' }).click();
+  await page.getByText('OVER_LIMIT: the count would be 2 after 2 hits, over the limit of 1').waitFor();
+  expect(page.url()).toMatch(/#\/explain\?domain=shop&descriptor=user%3Djoe&hits=2&limit=1$/);
+  await page.getByText(/^curl -s http.*\/api\/explanations -d .*"limit":1/).waitFor();
+});
+
+it('Counters shows a counter, and clears it after a confirmation that names its key', async () => {
+  await shop.hit('eve', 9);
+  const page = await open('#/counters?domain=shop&descriptor=user%3Deve');
+  await enterToken(page, TOKEN);
+  await page.getByText(/^9 of (?:3|4) per day \(per-user\)/).waitFor();
+  await page.getByRole('button', { name: 'Clear…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Clear this counter?' });
+  await dialog.getByText('shop_user_eve_').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Clear…' }).click();
+  const line = /msg="counter cleared by an operator" domain=shop descriptor="user=eve" before=9 after=0/;
+  await dialog.getByText(line).waitFor();
+  await dialog.getByRole('button', { name: 'Clear' }).click();
+  await page.getByText('Changed from 9 to 0.').waitFor();
+  expect(await shop.weir.line(line)).toContain('peer=127.0.0.1');
+  await page.getByText(/^0 of/).waitFor();
+});
+
+it('Settings shows those that are set first, without secrets, each with its documentation', async () => {
+  const page = await open('#/settings?q=KVSTORE_AUTH&setting=KVSTORE_AUTH');
+  await page.getByRole('heading', { name: 'Set (1)' }).waitFor();
+  await page.getByText(/^Values: .*password/i).waitFor();
+  expect(await page.getByRole('definition').first().innerText()).toMatch(/^\*\*\*\n/);
+  await page.getByLabel('Search').fill('');
+  await page.getByRole('link', { name: 'OPERATOR_TOKEN', exact: true }).waitFor();
+  expect(await page.content()).not.toMatch(/not-to-be-shown|a-token-of-operators/);
+});
+
+it('the console requests nothing but itself and the API, and has at most 40 KB', () => {
+  const base = `http://127.0.0.1:${shop.weir.ports.debug}/`;
+  const others = [...browser.requested].filter((url) => !/^(?:console|api)\//.test(url.slice(base.length)));
+  expect([others, browser.requested.size > 6]).toEqual([[], true]);
+  const files = ['index.html', 'main.js', 'app.css', 'icon.svg'].map((name) => readFileSync(join(DIST, name)));
+  expect(files.reduce((sum, file) => sum + gzipSync(file).length, 0)).toBeLessThan(40_000);
+});
