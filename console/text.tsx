@@ -44,7 +44,8 @@ export function limitText(limit: ListedRule['limit']): string {
   const multiplier = limit.unitMultiplier ?? 1;
   const window = windowText(limit.unit ?? '', multiplier);
   const each = multiplier === 1 ? (window === 'hour' ? 'an' : 'a') : 'in';
-  return `${count(limit.requestsPerUnit ?? 0)} ${each} ${window}`;
+  const zone = limit.calendar === null ? '' : ` in ${limit.calendar.timeZone}`;
+  return `${count(limit.requestsPerUnit ?? 0)} ${each} ${window}${zone}`;
 }
 
 export function placeText(place: RuleReference['place']): string {

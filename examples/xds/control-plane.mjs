@@ -43,6 +43,10 @@ function policy(limit) {
   return {
     unit: RateLimitUnit[String(limit.unit).toUpperCase()] ?? RateLimitUnit.UNKNOWN,
     unitMultiplier: limit.unit_multiplier ?? 0,
+    calendar: limit.calendar && {
+      timeZone: limit.calendar.time_zone ?? '',
+      startsOn: String(limit.calendar.starts_on ?? ''),
+    },
     requestsPerUnit: limit.requests_per_unit ?? 0,
     algorithm: limit.algorithm ?? '',
     burst: limit.burst ?? 0,

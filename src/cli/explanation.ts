@@ -1,4 +1,4 @@
-import type { FailurePolicy, RulePlace } from '../rules/rule-config';
+import type { CalendarConfig, FailurePolicy, RulePlace } from '../rules/rule-config';
 import { windowText } from '../rules/unit';
 import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../streams/ports/operator';
 import { counted } from '../text/counted';
@@ -48,6 +48,8 @@ interface Limit {
   /** Absent in answers of older versions, as the next one. */
   readonly algorithm?: string | null;
   readonly burst?: number | null;
+  /** Absent in answers of older versions. */
+  readonly calendar?: CalendarConfig | null;
   readonly name: string;
   readonly shadowMode: boolean;
   readonly quotaMode: boolean;
@@ -56,9 +58,10 @@ interface Limit {
 
 /** A limit with its name and its modes. */
 export function formatLimit(limit: Limit): string {
-  const { requestsPerUnit, unit, unitMultiplier, name, shadowMode, quotaMode, onStoreFailure } = limit;
+  const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode, quotaMode, onStoreFailure } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
+  if (calendar) parts.push(`in ${calendar.timeZone} from day ${calendar.startsOn}`);
   if (name !== '') parts.push(`name ${name}`);
   if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');

@@ -1,7 +1,9 @@
+import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
 import type { FailurePolicy } from '../rules/rule-config';
 import type { Rule, RuleLimit } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
 import type { Algorithm, AlgorithmLimit } from './algorithm';
+import { windowStart } from './cache-key';
 import type { LimitOverride } from './request';
 import { SlidingWindow } from './sliding-window';
 import { TokenBucket } from './token-bucket';
@@ -24,7 +26,10 @@ export interface AppliedLimit {
   /** The path of the rule in its file, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for a limit override. */
   readonly path: string;
   readonly requestsPerUnit: number;
+  /** Of a window of the calendar, nothing: see {@link calendar}. */
   readonly windowSeconds: number;
+  /** Undefined: the window has a fixed length. */
+  readonly calendar: CalendarWindows | undefined;
   /** Undefined: hits are counted in fixed windows. */
   readonly algorithm: Algorithm | undefined;
   /** The most hits that can count at once: `requestsPerUnit`, of a token bucket its burst. */
@@ -58,7 +63,7 @@ export function limitOfRule(rule: Rule, options: LimitOptions): AppliedLimit | u
   const { limit, shadowMode, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
   const { limitNameFromRule = false, onStoreFailure = 'error', limitTried } = options;
-  const { requestsPerUnit: configured, unit, unitMultiplier, name } = limit;
+  const { requestsPerUnit: configured, unit, unitMultiplier, calendar, name } = limit;
   const requestsPerUnit = limitTried ?? configured;
   const path = plainStatisticsKey(rule);
   return {
@@ -68,7 +73,7 @@ export function limitOfRule(rule: Rule, options: LimitOptions): AppliedLimit | u
     onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, limit),
     ...countedBy(
       limit,
-      { requestsPerUnit, unit, unitMultiplier, name: name === '' && limitNameFromRule ? path : name },
+      { requestsPerUnit, unit, unitMultiplier, calendar, name: name === '' && limitNameFromRule ? path : name },
       options,
     ),
   };
@@ -106,11 +111,12 @@ function countedBy(
   { nearLimitRatio }: LimitOptions,
 ): Pick<
   AppliedLimit,
-  'requestsPerUnit' | 'windowSeconds' | 'algorithm' | 'capacity' | 'nearThreshold' | 'currentLimit'
+  'requestsPerUnit' | 'windowSeconds' | 'calendar' | 'algorithm' | 'capacity' | 'nearThreshold' | 'currentLimit'
 > {
   const { requestsPerUnit, unit, unitMultiplier } = limit;
   const windowSeconds = unitMultiplier * unit.seconds;
-  const common = { requestsPerUnit, windowSeconds };
+  const calendar = limit.calendar && calendarWindows(unit.name as CalendarUnit, limit.calendar);
+  const common = { requestsPerUnit, windowSeconds, calendar };
   const name = rule?.algorithm;
   if (name === undefined) {
     const capacity = requestsPerUnit;
@@ -131,4 +137,14 @@ function countedBy(
     nearThreshold: nearThreshold(capacity, nearLimitRatio),
     currentLimit: { ...limit, algorithm: name, ...(capacity !== requestsPerUnit && { burst: capacity }) },
   };
+}
+
+/** When the window of a limit that contains a time has begun, in Unix seconds. */
+export function startOfWindow({ calendar, windowSeconds }: AppliedLimit, nowSeconds: number): number {
+  return calendar === undefined ? windowStart(nowSeconds, windowSeconds) : calendar.at(nowSeconds).start;
+}
+
+/** When it ends. */
+export function endOfWindow({ calendar, windowSeconds }: AppliedLimit, nowSeconds: number): number {
+  return calendar === undefined ? windowStart(nowSeconds, windowSeconds) + windowSeconds : calendar.at(nowSeconds).end;
 }

@@ -3,8 +3,8 @@ import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../r
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { ownText } from '../text/table-key';
-import { type AppliedLimit, limitOfRule } from './applied-limit';
-import { algorithmKey, cacheKeyBody, runtimeKeyLevels, windowStart } from './cache-key';
+import { type AppliedLimit, limitOfRule, startOfWindow } from './applied-limit';
+import { algorithmKey, cacheKeyBody, runtimeKeyLevels } from './cache-key';
 import type { LimiterOptions } from './decision';
 import type { Entry } from './request';
 
@@ -98,14 +98,10 @@ export class BoundRule {
   }
 
   /** @param shared the result of {@link sharedBy} for the same entries */
-  cacheKey(
-    shared: Shared,
-    entries: readonly Entry[],
-    { windowSeconds, algorithm }: AppliedLimit,
-    nowSeconds: number,
-  ): string {
+  cacheKey(shared: Shared, entries: readonly Entry[], applied: AppliedLimit, nowSeconds: number): string {
+    const { algorithm } = applied;
     // The key of an algorithm is the same at all times.
-    const start = algorithm === undefined ? windowStart(nowSeconds, windowSeconds) : 0;
+    const start = algorithm === undefined ? startOfWindow(applied, nowSeconds) : 0;
     if (this.#sharesKeys && shared.window === start) return shared.key;
     const prefix = this.#options.cacheKeyPrefix;
     const { rule } = this;

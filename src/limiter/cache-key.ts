@@ -1,9 +1,14 @@
 import type { Rule } from '../rules/rule-tree';
+import { MAX_WINDOW_SECONDS } from '../rules/unit';
 import type { AlgorithmLimit } from './algorithm';
 import type { Entry } from './request';
 
-/** The start of the window that contains `nowSeconds`, in Unix seconds. */
+/**
+ * The start of the window that contains `nowSeconds`, in Unix seconds. For stores, a window of the calendar is one from the epoch to its
+ * end, which is longer than all others, and does not begin again.
+ */
 export function windowStart(nowSeconds: number, windowSeconds: number): number {
+  if (windowSeconds > MAX_WINDOW_SECONDS) return 0;
   return nowSeconds - (nowSeconds % windowSeconds);
 }
 

@@ -17,7 +17,10 @@ export interface CounterOperation {
    * count does not fall below 0 and the key's expiry is kept; an absent key stays absent and counts as 0.
    */
   readonly hits: number;
-  /** The length of the counter's window in seconds. A key without expiry gets this expiry plus the store's jitter. */
+  /**
+   * The length of the counter's window in seconds; the end of a window of the calendar, in Unix seconds: see {@link windowStart}. A key
+   * without expiry gets this expiry, or the time until then, plus the store's jitter.
+   */
   readonly windowSeconds: number;
   /**
    * Consecutive operations with the same guard are applied as one step (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT): if any of

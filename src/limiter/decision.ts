@@ -2,8 +2,7 @@ import type { AnsweringPolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Outcome } from './algorithm';
-import type { AppliedLimit, LimitOptions } from './applied-limit';
-import { windowStart } from './cache-key';
+import { type AppliedLimit, type LimitOptions, endOfWindow } from './applied-limit';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
 import type { LocalCounts } from './local-counts';
 import type { Offenders } from './offenders';
@@ -206,7 +205,7 @@ export class Decision {
       code,
       currentLimit: applied.currentLimit,
       limitRemaining: isOver ? 0 : Math.max(0, applied.requestsPerUnit - Math.max(0, limited.after)),
-      secondsUntilReset: applied.windowSeconds - (this.#nowSeconds % applied.windowSeconds),
+      secondsUntilReset: endOfWindow(applied, this.#nowSeconds) - this.#nowSeconds,
     };
   }
 
@@ -256,10 +255,7 @@ export class Decision {
     const isKnown = isOver && limited.failure === undefined;
     if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
       const nowSeconds = this.#nowSeconds;
-      const expiry =
-        outcome === undefined
-          ? windowStart(nowSeconds, applied.windowSeconds) + applied.windowSeconds
-          : nowSeconds + outcome.secondsClosed;
+      const expiry = outcome === undefined ? endOfWindow(applied, nowSeconds) : nowSeconds + outcome.secondsClosed;
       if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.key, limited.limit, expiry, nowSeconds);
     }
     return isOver;

@@ -75,7 +75,8 @@ export class ExpiringCounts {
   setState(key: string, state: LimitState, now: number, lifetime: number): void {
     // Powers of two, as limits that are sent with requests can have any lifetime, and each needs windows of its own.
     const length = 2 ** Math.ceil(Math.log2(lifetime));
-    const start = windowStart(Math.floor(now / 1000), length) * 1000;
+    const seconds = Math.floor(now / 1000);
+    const start = (seconds - (seconds % length)) * 1000;
     const end = start + 2 * length * 1000;
     const known = this.#windowOf(key);
     if (known?.start === start && known.end === end) known.counts.set(key, state);

@@ -90,11 +90,13 @@ function describeDecision(
   };
 }
 
-function describeLimit({ requestsPerUnit, unit, unitMultiplier, algorithm, burst, name }: CurrentLimit): JsonObject {
+function describeLimit(limit: CurrentLimit): JsonObject {
+  const { requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst, name } = limit;
   return {
     requestsPerUnit,
     unit: unit.name,
     ...(unitMultiplier !== 1 && { unitMultiplier }),
+    ...(calendar !== undefined && { timeZone: calendar.timeZone }),
     ...(algorithm !== undefined && { algorithm }),
     ...(burst !== undefined && { burst }),
     ...(name !== '' && { name }),

@@ -42,7 +42,9 @@ export class LimitedDescriptor implements CounterOperation {
   }
 
   get windowSeconds(): number {
-    return this.applied.windowSeconds;
+    const { calendar, windowSeconds } = this.applied;
+    // The window may have ended since; the next one's end removes the counter later.
+    return calendar === undefined ? windowSeconds : calendar.end;
   }
 
   get algorithm(): Algorithm | undefined {

@@ -1,4 +1,4 @@
-import type { AlgorithmName, JsonObject } from '../rules/rule-config';
+import type { AlgorithmName, CalendarConfig, JsonObject } from '../rules/rule-config';
 import type { Unit } from '../rules/unit';
 
 /** The codes of `RateLimitResponse.Code`, by their numbers in the protocol. */
@@ -37,6 +37,8 @@ export interface CurrentLimit {
   readonly unit: Unit;
   /** How many units the window has; 1 for a limit override. */
   readonly unitMultiplier: number;
+  /** Undefined: the window has a fixed length. */
+  readonly calendar?: CalendarConfig | undefined;
   /** Undefined: hits are counted in fixed windows. */
   readonly algorithm?: AlgorithmName | undefined;
   /** Of a token bucket with another burst than `requestsPerUnit`. */

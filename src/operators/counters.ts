@@ -1,6 +1,6 @@
 import type { DecisionError } from '../limiter/decision-error';
 import type { Outcome } from '../limiter/algorithm';
-import { windowStart } from '../limiter/cache-key';
+import { endOfWindow, startOfWindow } from '../limiter/applied-limit';
 import { type DecidedOperation, LARGEST_COUNT } from '../limiter/counter-operation';
 import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Limiter } from '../limiter/limiter';
@@ -95,17 +95,18 @@ export class OperatedCounters {
 
   #stateOf({ limited, rule, nowSeconds }: Located, stored: StoredCounter | Outcome): CounterState {
     const { applied, key, limit } = limited;
-    const { requestsPerUnit, unit, unitMultiplier, name, algorithm = null } = applied.currentLimit;
+    const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
     const [start, end] =
       'state' in stored
         ? [nowSeconds, nowSeconds + stored.secondsUntilReset]
-        : windowOf(nowSeconds, applied.windowSeconds);
+        : [startOfWindow(applied, nowSeconds), endOfWindow(applied, nowSeconds)];
     return {
       cacheKey: key,
       rule: referenceTo(rule),
       requestsPerUnit,
       unit: unit.name,
       unitMultiplier,
+      calendar,
       algorithm,
       burst: algorithm === 'token_bucket' ? applied.capacity : null,
       name,
@@ -122,11 +123,6 @@ export class OperatedCounters {
 function countIn(stored: StoredCounter | Outcome, algorithm: AlgorithmName | null): number {
   if (!('state' in stored)) return stored.count;
   return algorithm === 'token_bucket' ? stored.remaining : stored.used;
-}
-
-function windowOf(nowSeconds: number, windowSeconds: number): readonly [start: number, end: number] {
-  const start = windowStart(nowSeconds, windowSeconds);
-  return [start, start + windowSeconds];
 }
 
 /** An operation that changes nothing. */

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { DecisionError } from '../limiter/decision-error';
 import { isQuota } from '../limiter/decision';
 import type { ExplainedDescriptor as Explained, ExplainedRequest, Stored } from '../limiter/explained-request';
-import { windowStart } from '../limiter/cache-key';
+import { endOfWindow, startOfWindow } from '../limiter/applied-limit';
 import type { LimitedDescriptor, ResolutionKind } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
 import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from '../streams/ports/operator';
@@ -84,15 +84,16 @@ function counterOf(
   { applied, key, callHits, isNegative, overByLocalCache, after }: LimitedDescriptor,
   { counts, status, nowSeconds }: DescriptorState,
 ): ExplainedCounter {
-  const { requestsPerUnit, unit, unitMultiplier, name, algorithm = null } = applied.currentLimit;
-  const start = algorithm === null ? windowStart(nowSeconds, applied.windowSeconds) : nowSeconds;
-  const reset = algorithm === null ? start + applied.windowSeconds : start + (status?.secondsUntilReset ?? 0);
+  const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
+  const start = algorithm === null ? startOfWindow(applied, nowSeconds) : nowSeconds;
+  const reset = algorithm === null ? endOfWindow(applied, nowSeconds) : start + (status?.secondsUntilReset ?? 0);
   const stored = overByLocalCache ? undefined : counts && (counts.get(key) ?? 0);
   return {
     cacheKey: shortened(key),
     requestsPerUnit,
     unit: unit.name,
     unitMultiplier,
+    calendar,
     algorithm,
     burst: algorithm === 'token_bucket' ? applied.capacity : null,
     name,

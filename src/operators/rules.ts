@@ -59,11 +59,12 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
 }
 
 function listedLimit(limit: RuleLimit): ListedLimit {
-  const { unlimited, unit, unitMultiplier, requestsPerUnit, algorithm, burst, name, replaces } = limit;
+  const { unlimited, unit, unitMultiplier, calendar = null, requestsPerUnit, algorithm, burst, name, replaces } = limit;
   return {
     unlimited,
     unit: unit?.name ?? null,
     unitMultiplier: unlimited ? null : unitMultiplier,
+    calendar,
     requestsPerUnit: unlimited ? null : requestsPerUnit,
     algorithm: algorithm ?? null,
     burst: burst ?? null,

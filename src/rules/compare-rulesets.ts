@@ -110,6 +110,7 @@ function isSame(one: Rule, other: Rule): boolean {
     RULE_FIELDS.every((field) => one[field] === other[field]) &&
     LIMIT_FIELDS.every((field) => one.limit?.[field] === other.limit?.[field]) &&
     isSameJson(listOf(one), listOf(other)) &&
+    isSameJson(one.limit?.calendar, other.limit?.calendar) &&
     isSameJson(one.limit?.replaces, other.limit?.replaces) &&
     isSameJson(one.metadata, other.metadata)
   );

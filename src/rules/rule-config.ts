@@ -54,6 +54,14 @@ export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
 /** Those that answer instead. */
 export type AnsweringPolicy = Exclude<FailurePolicy, 'error'>;
 
+/** The time zone of a window of the calendar, and its first day. */
+export interface CalendarConfig {
+  /** A name that `Intl` knows. */
+  readonly timeZone: string;
+  /** The first day of a week, from 1, Monday, to 7; of a month, from 1 to 31, where a shorter one has its last day; otherwise 1. */
+  readonly startsOn: number;
+}
+
 /** How a limit counts. */
 export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
 /** Those that do not count in windows of the clock. */
@@ -65,6 +73,8 @@ export interface RateLimitConfig {
   readonly unit: UnitName | undefined;
   /** How many units the window has, a whole number of at least 1. */
   readonly unitMultiplier: number;
+  /** Undefined: the window has a fixed length. */
+  readonly calendar?: CalendarConfig | undefined;
   /** A whole number from 0 to 4294967295; 0 when unlimited. */
   readonly requestsPerUnit: number;
   /** Undefined: hits are counted in fixed windows. */

@@ -1,4 +1,4 @@
-import type { AlgorithmName, FailurePolicy, JsonObject, RuleConfig } from './rule-config';
+import type { AlgorithmName, CalendarConfig, FailurePolicy, JsonObject, RuleConfig } from './rule-config';
 import type { RulePlace } from './rule-config';
 import { type Unit, unitByName } from './unit';
 import { type Matcher, MatcherRules, ValueList, matcherOf, valueText } from './values';
@@ -16,6 +16,8 @@ export interface RuleLimit {
   readonly unit: Unit | undefined;
   /** How many units the window has. */
   readonly unitMultiplier: number;
+  /** Undefined: the window has a fixed length. */
+  readonly calendar?: CalendarConfig | undefined;
   readonly requestsPerUnit: number;
   /** Undefined: hits are counted in fixed windows. */
   readonly algorithm?: AlgorithmName | undefined;

@@ -66,8 +66,8 @@ export function matchRule(
  * One line for each rule with a `rate_limit`, and for what applies to descriptors that match none, in no particular order, as `/rlconfig` shows them:
  * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
  * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
- * units has a ` unit_multiplier=<n>` after its unit, an algorithm comes after the number, and a policy for failures of the store of the
- * rule's own comes last.
+ * units has a ` unit_multiplier=<n>` after its unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm comes after the
+ * number, and a policy for failures of the store of the rule's own comes last.
  */
 export function* listRules(ruleset: Ruleset): IterableIterator<string> {
   for (const [domain, level] of ruleset.domains) {
@@ -77,15 +77,18 @@ export function* listRules(ruleset: Ruleset): IterableIterator<string> {
   }
 }
 
-function lineOf(rule: Rule, { unlimited, unit, unitMultiplier, requestsPerUnit, algorithm, burst }: RuleLimit): string {
-  const multiplier = unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`;
+function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: RuleLimit): string {
+  const { unitMultiplier, calendar, algorithm, burst } = limit;
+  const window =
+    (unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`) +
+    (calendar === undefined ? '' : ` time_zone=${calendar.timeZone} starts_on=${calendar.startsOn}`);
   const counting =
     (algorithm === undefined ? '' : ` algorithm=${algorithm}`) + (burst === undefined ? '' : ` burst=${burst}`);
-  const limit = `unit=${unit?.name ?? 'UNKNOWN'}${multiplier} requests_per_unit=${requestsPerUnit}${counting}`;
+  const shown = `unit=${unit?.name ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
   const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
   const policy = rule.onStoreFailure === undefined ? '' : `, on_store_failure: ${rule.onStoreFailure}`;
   const comment = unlimited ? ' # unlimited' : unit === undefined ? ' # denied' : '';
-  return `${plainStatisticsKey(rule)}: ${limit}, ${modes}${policy}${comment}`;
+  return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${policy}${comment}`;
 }
 
 /** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */

@@ -237,6 +237,15 @@ ${BY_KEY}  rule shop.user (shop.yaml:3:10)
     expect(denied.stdout).toContain('\n  OVER_LIMIT: no rule matches, and on_unmatched denies that\n');
   });
 
+  it('names the time zone of a window of the calendar, and its end', async () => {
+    const calendar = 'calendar: { time_zone: Asia/Tokyo, starts_on: 15 }';
+    write({
+      'shop.yaml': `domain: shop\ndescriptors: [{key: a, rate_limit: {unit: month, requests_per_unit: 5, ${calendar}}}]`,
+    });
+    const { stdout } = await check('-explain', 'shop', 'a=x');
+    expect(stdout).toMatch(/\n {2}5 per month, in Asia\/Tokyo from day 15, resets \d{4}-\d\d-14T15:00:00\.000Z\n/);
+  });
+
   it('names the nearest domain for an unknown one', async () => {
     const { stdout } = await check('-explain', 'shopp', 'user=anna');
     expect(stdout).toContain(`\n  nearest: the rules have the domain 'shop', not 'shopp'\n`);

@@ -25,13 +25,14 @@ test('the example rules count each user separately, over gRPC and HTTP together,
   expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
 });
 
-test('rules match by list, network and regular expression, and the default of a domain limits everything else', async () => {
+test('rules match by list, network and regular expression, in windows of the calendar; a default limits everything else', async () => {
   const limit = 'rate_limit: { unit: year, requests_per_unit: 1000 }';
   const rules = `domain: shop
 descriptors:
   - { key: user, value_in: [anna, bert], ${limit} }
   - { key: ip, value_cidr: 10.0.0.0/8, ${limit} }
   - { key: path, value_regex: "^/v[0-9]+/", share_threshold: true, ${limit} }
+  - { key: zone, rate_limit: { unit: year, calendar: { time_zone: Asia/Tokyo }, requests_per_unit: 1000 } }
 default_rate_limit: { unit: year, requests_per_unit: 5 }
 `;
   // Larger than what is loaded without a thread, and loaded by two workers.
@@ -43,6 +44,7 @@ default_rate_limit: { unit: year, requests_per_unit: 5 }
   }
   expect(await left('user=anna', 'user=carl', 'ip=10.1.1.1', 'ip=11.0.0.1')).toEqual([999, 4, 999, 4]);
   expect(await left('user=bert', 'path=/v1/a', 'path=/v22/b', 'path=/w', 'user=carl')).toEqual([999, 999, 998, 4, 3]);
+  expect([await left('zone=x'), await left('zone=x')]).toEqual([[999], [998]]);
   expect(await shop.weir.debug('/rlconfig')).toContain('shop.default_rate_limit: unit=YEAR requests_per_unit=5');
 });
 

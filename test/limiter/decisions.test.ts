@@ -6,7 +6,7 @@ import { buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
-import { call, codes, hits, overall, perMinute, remaining, rule, serve, shown } from './serve';
+import { NOW, call, codes, hits, overall, perMinute, remaining, rule, serve, shown } from './serve';
 
 const HOUR = unitByName('HOUR');
 const STOPPING = { stopIncrementWhenOverLimit: true };
@@ -57,6 +57,35 @@ describe('the verdict', () => {
     service.now += 1;
     expect(overall(service, 'k=x')).toEqual(['OK']);
     expect(service.counters.size).toBe(2);
+  });
+
+  it('of a limit of the calendar is that of a window in its time zone, which ends with the day there', () => {
+    const rateLimit = limit(1, 'DAY', { calendar: { timeZone: 'Europe/Berlin', startsOn: 1 } });
+    const service = serve([{ key: 'k', rateLimit }], { localCacheBytes: 10_000 });
+    // 10 s after 01:00 in Berlin.
+    expect(call(service, 'k=x').statuses[0]).toMatchObject({ code: Code.OK, secondsUntilReset: 23 * 3600 - 10 });
+    service.now += (23 * 3600 - 10) * 1000 - 1;
+    expect(call(service, 'k=x').statuses[0]).toMatchObject({ code: Code.OVER_LIMIT, secondsUntilReset: 1 });
+    expect([overall(service, 'k=x'), service.moved()]).toMatchObject([
+      ['OVER'],
+      { 'shop.k.over_limit_with_local_cache': 1 },
+    ]);
+    service.now += 1;
+    expect(call(service, 'k=x').statuses[0]).toMatchObject({ code: Code.OK, secondsUntilReset: 24 * 3600 });
+    expect(service.counters.size).toBe(2);
+  });
+
+  it('of two calls is that of the window of each, also when the later one is decided first', () => {
+    const calendar = { timeZone: 'Asia/Tokyo', startsOn: 1 };
+    const service = serve([{ key: 'k', rateLimit: limit(5, 'DAY', { calendar }) }]);
+    const asked = request('shop', ['k=x']);
+    const [before, after] = [0, 15 * 3600].map((later) => {
+      const decision = service.limiter.begin(asked, service.ruleset, NOW + later * 1000);
+      for (const operation of decision.operations) operation.after = 1;
+      return decision;
+    });
+    const statuses = [after, before].map((decision) => decision!.verdict().statuses[0]?.secondsUntilReset);
+    expect(statuses).toEqual([24 * 3600 - 10, 15 * 3600 - 10]);
   });
 
   it('has the overall code OVER_LIMIT if any descriptor is over, and the status of each', () => {

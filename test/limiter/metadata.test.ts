@@ -59,6 +59,7 @@ describe('the decisions in the dynamic metadata', () => {
   const rules: readonly RuleSketch[] = [
     { key: 'long', rateLimit: limit(5, 'HOUR', { unitMultiplier: 5 }) },
     { key: 'bucket', rateLimit: perMinute(2, { algorithm: 'token_bucket', burst: 3 }) },
+    { key: 'zoned', rateLimit: limit(5, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
     { key: 'user', value: 'anna', rateLimit: perMinute(2, { name: 'of anna' }) },
     { key: 'shadow', shadowMode: true, rateLimit: perMinute(0) },
     { key: 'free', rateLimit: unlimited({ replaces: ['replaced'] }) },
@@ -86,6 +87,8 @@ describe('the decisions in the dynamic metadata', () => {
     const bucket = { requestsPerUnit: 2, unit: 'MINUTE', algorithm: 'token_bucket', burst: 3 };
     const denied = { code: 'OVER_LIMIT', reason: 'over_limit', count: 0, durationUntilReset: '1s' };
     expect(decide(hits('bucket=x', 4))).toEqual([{ ...denied, rule: 'shop.bucket', currentLimit: bucket }]);
+    const zoned = { requestsPerUnit: 5, unit: 'DAY', timeZone: 'Asia/Tokyo' };
+    expect(decide('zoned=x')).toMatchObject([{ currentLimit: zoned }]);
     expect(decide('user=anna')).toEqual([{ ...ofAnna, code: 'OVER_LIMIT', reason: 'over_limit', count: 3 }]);
   });
 

@@ -52,6 +52,7 @@ describe('the comparison of two rulesets', () => {
     limit(5, 'MINUTE', { unitMultiplier: 2 }),
     limit(5, 'MINUTE', { algorithm: 'token_bucket' }),
     limit(5, 'MINUTE', { burst: 9 }),
+    limit(5, 'MINUTE', { calendar: { timeZone: 'UTC', startsOn: 1 } }),
     limit(5, 'HOUR'),
     undefined,
     limit(5, 'MINUTE', { unlimited: true }),
@@ -136,6 +137,7 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     { key: 'long', rateLimit: limit(5, 'DAY', { unitMultiplier: 3 }) },
     { key: 'slide', rateLimit: limit(5, 'DAY', { algorithm: 'sliding_window' }) },
     { key: 'bucket', rateLimit: limit(5, 'DAY', { algorithm: 'token_bucket', burst: 9 }) },
+    { key: 'monthly', rateLimit: limit(5, 'MONTH', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 15 } }) },
     { key: 'exempt' },
   ];
   const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
@@ -144,6 +146,7 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     'shop.banned: unit=DAY requests_per_unit=0, shadow_mode: true, quota_mode: false',
     'shop.bucket: unit=DAY requests_per_unit=5 algorithm=token_bucket burst=9, shadow_mode: false, quota_mode: false',
     'shop.long: unit=DAY unit_multiplier=3 requests_per_unit=5, shadow_mode: false, quota_mode: false',
+    'shop.monthly: unit=MONTH time_zone=Asia/Tokyo starts_on=15 requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.slide: unit=DAY requests_per_unit=5 algorithm=sliding_window, shadow_mode: false, quota_mode: false',
     'shop.staff: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # unlimited',
     'shop.user: unit=MINUTE requests_per_unit=10, shadow_mode: false, quota_mode: true',

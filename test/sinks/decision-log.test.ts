@@ -21,6 +21,7 @@ const RULESET = rulesetOf(
   { key: 'free', rateLimit: unlimited() },
   { key: 'long', rateLimit: limit(5, 'MINUTE', { unitMultiplier: 5 }) },
   { key: 'bucket', rateLimit: limit(5, 'MINUTE', { algorithm: 'token_bucket', burst: 9 }) },
+  { key: 'zoned', rateLimit: limit(5, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
 );
 const NO_CALLER: DecisionObserver = { verdict: () => undefined, error: () => undefined };
 
@@ -86,6 +87,11 @@ describe('a line of the decision log', () => {
         ],
       },
     ]);
+  });
+
+  it('has the time zone of a window of the calendar', () => {
+    const currentLimit = { requestsPerUnit: 5, unit: 'DAY', timeZone: 'Asia/Tokyo' };
+    expect(recordsOf([request('shop', ['zoned=x'])])).toMatchObject([{ descriptors: [{ currentLimit }] }]);
   });
 
   it('has the number of units of a longer window', () => {

@@ -56,6 +56,9 @@ ${repeat(
 )}  - key: last
     rate_limit: { unit: hour, requests_per_unit: 7 }
   - { key: last, value_in: [a, b], share_threshold: true, rate_limit: { unit: hour, requests_per_unit: 8 } }
+  - key: last
+    value: c
+    rate_limit: { unit: month, requests_per_unit: 8, calendar: { time_zone: Asia/Tokyo, starts_on: 15 } }
   - { key: last, value_cidr: "2001:db8::/32", rate_limit: { unit: hour, requests_per_unit: 9 } }
   - { key: last, value_regex: "^/[a-z]+$", rate_limit: { unit: hour, requests_per_unit: 10 } }
 `;
@@ -73,7 +76,7 @@ describe('loadRules', () => {
       return results[0]!.ruleset!;
     });
     const [expected, ruleset] = rulesets as [(typeof rulesets)[0], (typeof rulesets)[0]];
-    expect(linesOf(ruleset)).toHaveLength(306);
+    expect(linesOf(ruleset)).toHaveLength(307);
     expect(linesOf(ruleset)).toEqual(linesOf(expected));
     expect(Array.from(ruleset.domains.keys())).toEqual(['empty', 'closed', 'deep']);
     expect(ruleset.unmatched).toEqual(expected.unmatched);

@@ -2,6 +2,7 @@ import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import {
   ALGORITHMS,
   type AlgorithmName,
+  type CalendarConfig,
   FAILURE_POLICIES,
   type FailurePolicy,
   type RateLimitConfig,
@@ -11,6 +12,7 @@ import { valueText } from '../values';
 import { MAX_FILL_SECONDS, MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type UnitName, windowText } from '../unit';
 import { checkEffect, ignoredWhenUnlimited } from './checks/check-rule';
 import { placeFrom, type SourceRange } from './problems/source-text';
+import { readCalendar } from './read-calendar';
 import { countAdvice, Fields, type ReadContext, type RuleLocation } from './read-fields';
 import { readMetadata } from './read-metadata';
 import { type ReadValues, readValues } from './read-values';
@@ -175,6 +177,7 @@ export function readRateLimit(
     config: {
       unit,
       unitMultiplier,
+      calendar: readLimitCalendar(limit, unit),
       requestsPerUnit,
       algorithm: readAlgorithm(limit),
       burst: readBurst(limit, requestsPerUnit, window),
@@ -230,6 +233,12 @@ function readUnitMultiplier({ fields, unlimited }: LimitFields, name: UnitName |
     });
   } else return multiplier;
   return 1;
+}
+
+function readLimitCalendar({ fields, unlimited }: LimitFields, unit: UnitName | undefined): CalendarConfig | undefined {
+  if (!unlimited) return readCalendar(fields, unit);
+  if (fields.get('calendar') !== undefined) reportIgnored(fields, 'calendar');
+  return undefined;
 }
 
 function secondsOf(name: UnitName): number {

@@ -58,6 +58,11 @@ export const FIELDS = {
   rate_limit: {
     unit: { kind: 'text' },
     unit_multiplier: { kind: 'count', empty: 'the window is one unit', code: 'invalid-unit-multiplier', least: 1 },
+    calendar: {
+      kind: 'section',
+      empty: 'the window has a fixed length',
+      advice: 'Write `time_zone` and, for a week or month, `starts_on` below it.',
+    },
     requests_per_unit: { kind: 'count', code: 'invalid-requests-per-unit' },
     algorithm: { kind: 'text', empty: 'hits are counted in fixed windows' },
     burst: { kind: 'count', empty: 'it is requests_per_unit', code: 'invalid-burst', least: 1 },
@@ -65,6 +70,7 @@ export const FIELDS = {
     name: { kind: 'text' },
     replaces: { kind: 'list', empty: 'the rule replaces nothing' },
   },
+  calendar: { time_zone: { kind: 'text' }, starts_on: { kind: 'text' } },
   replaces: { name: { kind: 'text' } },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, FieldType>>>>;
 
@@ -80,6 +86,7 @@ const PLACES: Readonly<Record<Section, string>> = {
   'top level': 'at the top level',
   descriptor: 'in a descriptor',
   rate_limit: 'in `rate_limit`',
+  calendar: 'in `calendar`',
   replaces: 'in an entry of `replaces`',
 };
 

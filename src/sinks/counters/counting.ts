@@ -1,6 +1,7 @@
 import type { LimitState } from '../../limiter/algorithm';
 import { windowStart } from '../../limiter/cache-key';
 import { type CounterOperation, LARGEST_COUNT, guardedHits } from '../../limiter/counter-operation';
+import { MAX_WINDOW_SECONDS } from '../../rules/unit';
 import { tableKey } from '../../text/table-key';
 
 /**
@@ -18,7 +19,14 @@ export function randomPart(jitter: number): number {
  */
 export function secondsLeft(windowSeconds: number): number {
   const now = Math.floor(Date.now() / 1000);
-  return windowStart(now, windowSeconds) + windowSeconds - now;
+  // A window of the calendar may have ended since the call; a new key needs an expiry even so.
+  return Math.max(1, windowStart(now, windowSeconds) + windowSeconds - now);
+}
+
+/** For how many seconds a key is kept that is created now, without the random part. */
+export function lifetimeOf(windowSeconds: number): number {
+  // Until the end of a window of the calendar, and a second more, so that it is not found to be too short.
+  return windowSeconds > MAX_WINDOW_SECONDS ? secondsLeft(windowSeconds) + 1 : windowSeconds;
 }
 
 /** An operation that is applied by itself: what remains of it once its guard, if any, is decided. */

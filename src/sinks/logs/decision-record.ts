@@ -76,12 +76,14 @@ function describe({ request, resolutions }: Decision, index: number, status: Des
   return isShadow ? `${json},"shadowMode":true` : json;
 }
 
-function describeLimit({ requestsPerUnit, unit, unitMultiplier, algorithm, burst, name }: CurrentLimit): string {
+function describeLimit({ requestsPerUnit, unit, unitMultiplier, ...limit }: CurrentLimit): string {
+  const { calendar, algorithm, burst, name } = limit;
   const multiplied = unitMultiplier === 1 ? '' : `,"unitMultiplier":${unitMultiplier}`;
+  const zoned = calendar === undefined ? '' : `,"timeZone":${JSON.stringify(calendar.timeZone)}`;
   const counted =
     (algorithm === undefined ? '' : `,"algorithm":"${algorithm}"`) + (burst === undefined ? '' : `,"burst":${burst}`);
   const named = name === '' ? '' : `,"name":${JSON.stringify(name)}`;
-  return `{"requestsPerUnit":${requestsPerUnit},"unit":"${unit.name}"${multiplied}${counted}${named}}`;
+  return `{"requestsPerUnit":${requestsPerUnit},"unit":"${unit.name}"${multiplied}${zoned}${counted}${named}}`;
 }
 
 /** The only part of a decision without a verdict that is known. */

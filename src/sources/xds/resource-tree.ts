@@ -110,11 +110,13 @@ function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...re
 }
 
 function writtenLimit({ unit, requestsPerUnit, unlimited, name, replaces, ...more }: RateLimitPolicy): Json {
+  const { unitMultiplier, calendar } = more;
   // A value that the enum does not define is decoded as its number.
   const number: number = unit;
   return writtenFields({
     unit: unlimited && number === 0 ? undefined : (UNIT_NAMES[number] ?? String(number)),
-    unit_multiplier: more.unitMultiplier === 0 ? undefined : more.unitMultiplier,
+    unit_multiplier: unitMultiplier === 0 ? undefined : unitMultiplier,
+    calendar: calendar && writtenFields({ time_zone: calendar.timeZone, starts_on: calendar.startsOn }),
     requests_per_unit: unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
     algorithm: more.algorithm,
     burst: more.burst === 0 ? undefined : more.burst,

@@ -1,7 +1,7 @@
 import type { Offender, OffenderQuery } from '../../limiter/offender';
 import type { Descriptor, RateLimitRequest } from '../../limiter/request';
 import type { RuleFile } from '../../rules/files/read-rule-files';
-import type { AlgorithmName, FailurePolicy, Json } from '../../rules/rule-config';
+import type { AlgorithmName, CalendarConfig, FailurePolicy, Json } from '../../rules/rule-config';
 import type { RulePlace } from '../../rules/rule-config';
 import type { UnitName } from '../../rules/unit';
 import type { Check, Health } from '../readiness';
@@ -66,6 +66,8 @@ export interface CounterState {
   readonly unit: UnitName;
   /** How many units the window has. */
   readonly unitMultiplier: number;
+  /** Null: the window has a fixed length. */
+  readonly calendar: CalendarConfig | null;
   /** Null: fixed windows. */
   readonly algorithm: AlgorithmName | null;
   /** Of a token bucket. */
@@ -150,6 +152,8 @@ export interface ListedLimit {
   /** Null when unlimited, as are the numbers. */
   readonly unit: UnitName | null;
   readonly unitMultiplier: number | null;
+  /** Null: the window has a fixed length. */
+  readonly calendar: CalendarConfig | null;
   readonly requestsPerUnit: number | null;
   /** Null: fixed windows. */
   readonly algorithm: AlgorithmName | null;
@@ -353,6 +357,8 @@ export interface ExplainedCounter {
   readonly unit: UnitName;
   /** How many units the window has. */
   readonly unitMultiplier: number;
+  /** Null: the window has a fixed length. */
+  readonly calendar: CalendarConfig | null;
   /** Null: fixed windows. */
   readonly algorithm: AlgorithmName | null;
   /** Of a token bucket. */

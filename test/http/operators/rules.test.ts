@@ -35,7 +35,7 @@ on_unmatched: deny
 `,
   'values.yaml': `domain: values
 descriptors:
-- { key: k, value_in: [b, a] }
+- { key: k, value_in: [b, a], rate_limit: { unit: month, requests_per_unit: 1, calendar: { time_zone: Asia/Tokyo, starts_on: 15 } } }
 - { key: k, value_cidr: ::FFFF:10.0.0.0/104 }
 - { key: k, value_regex: ^x }
 `,
@@ -65,6 +65,7 @@ function limitOf(requestsPerUnit: number | null, unit: string | null, fields = {
     unlimited: false,
     unit,
     unitMultiplier: unit === null ? null : 1,
+    calendar: null,
     requestsPerUnit,
     algorithm: null,
     burst: null,
@@ -113,8 +114,8 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
       key: 'k',
       value: 'a,b',
       valueIn: ['b', 'a'],
+      limit: limitOf(1, 'MONTH', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 15 } }),
       statisticsKey: 'values.k_a,b',
-      totals: null,
     }),
     ruleOf('values.yaml:4:10', {
       key: 'k',

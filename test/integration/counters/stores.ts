@@ -8,6 +8,7 @@ import type { Counters } from '../../../src/streams/ports/counters';
 import type { MemcachedProcess } from '../../support/processes/memcached-process';
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
+import { until } from '../../support/waiting/until';
 import { algorithmTable, clock } from './algorithm-scenarios';
 import { type StoreTraits, apply, countingScenarios, operation } from './scenarios';
 
@@ -51,6 +52,24 @@ function administrationScenarios(store: () => AdministeredCounters, { livesForWi
     // A counter of a second may be gone.
     expect(windowSeconds === 1 ? [4, 0] : [4]).toContain(count);
     if (windowSeconds > 1) expectLifetime(timeToLive, windowSeconds);
+  });
+
+  it('keeps a counter of a window of the calendar until its end, and what is counted after the end only briefly', async () => {
+    const end = Math.floor(Date.now() / 1000) + 5_000;
+    const [counter, late] = [freshCounter(end), freshCounter(end - 5_001)];
+    const guard = { operations: 2 };
+    const guarded = [hit(counter, 3), hit(late, 0)].map((each) => ({ ...each, guard, limit: 10 }));
+    expect(await apply(store(), ...guarded, hit(counter, 1), hit(late, 2))).toEqual([3, 0, 4, 2]);
+    const { count, timeToLive } = await store().readCounter(counter);
+    expect(count).toBe(4);
+    expect(timeToLive).toBeGreaterThan(4_000);
+    expect(timeToLive).toBeLessThanOrEqual(5_002);
+    await store().clearCounter(counter);
+    expect(await store().setCounter(counter, 7)).toMatchObject({ count: 0 });
+    const created = await store().readCounter(counter);
+    expect(created.timeToLive).toBeGreaterThan(4_000);
+    expect(created.timeToLive).toBeLessThanOrEqual(5_002);
+    await until('the late counter has expired', async () => (await store().readCounter(late)).count === 0);
   });
 
   it('sets a counter, to which later hits are added, and keeps its expiry, or creates it with one', async () => {

@@ -9,7 +9,13 @@ import { FOLDER_EXCESSES, MAX_FILE_BYTES, folderTooLarge } from '../../../src/ru
 import { fixtures, problemsOf, withoutFolder } from './fixtures';
 
 /** Codes that no stored file can produce: they have separate tests below. */
-const WITHOUT_FIXTURE = ['file-too-large', 'folder-too-large', 'unreadable-folder', 'too-many-regexes'];
+const WITHOUT_FIXTURE = [
+  'file-too-large',
+  'folder-too-large',
+  'unreadable-folder',
+  'too-many-regexes',
+  'no-time-zones',
+];
 
 /** The first error of a text. */
 function errorOf(text: string): Problem {
@@ -61,6 +67,21 @@ describe('each fixture of a problem', () => {
       ['too-many-regexes', 3, 'more regular expressions than 1000 of one level'],
       ['too-many-regexes', 13, 'more regular expressions than 10000 in all'],
     ]);
+  });
+
+  it('no-time-zones: a window of the calendar needs Intl, and other rules do not', () => {
+    const { Intl: intl } = globalThis;
+    const calendar =
+      'domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1, calendar: {time_zone: UTC}}}]';
+    Reflect.deleteProperty(globalThis, 'Intl');
+    try {
+      const { code, message, column } = errorOf(calendar);
+      const found = '`calendar` needs the time zones of Intl, without which this Node.js was built';
+      expect([code, message, column]).toEqual(['no-time-zones', found, 92]);
+      expect(() => errorOf(calendar.replace(', calendar: {time_zone: UTC}', ''))).toThrow('there is no error');
+    } finally {
+      globalThis.Intl = intl;
+    }
   });
 
   it('unreadable-folder: a folder that does not exist is an error', async () => {

@@ -7,6 +7,7 @@ import { SourceText } from '../../../src/rules/files/problems/source-text';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';
 import { parsePlainYaml } from '../../../src/rules/files/yaml/plain-yaml';
+import { CALENDAR_UNITS } from '../../../src/rules/calendar';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
 import { valueText } from '../../../src/rules/values';
 import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
@@ -20,6 +21,9 @@ const someKey = fc.constantFrom('a', 'b', '__proto__');
 const rateLimit = fc.record({
   unit: fc.option(fc.constantFrom(...UNITS), { nil: undefined }),
   unitMultiplier: fc.constantFrom(1, 2, 10),
+  calendar: fc.option(fc.record({ timeZone: fc.constantFrom('UTC', 'Asia/Kolkata'), startsOn: fc.constant(1) }), {
+    nil: undefined,
+  }),
   requestsPerUnit: fc.integer({ min: 0, max: 4_294_967_295 }),
   algorithm: fc.constantFrom(undefined, 'token_bucket' as const, 'sliding_window' as const),
   burst: fc.constantFrom(undefined, 1, 4_294_967_295),
@@ -78,15 +82,16 @@ function valid({ domain, descriptors }: DomainConfig): DomainConfig {
 
 function validRule({ rateLimit: limit, ...rule }: RuleConfig): RuleConfig {
   const unit = limit?.unlimited ? undefined : (limit?.unit ?? 'DAY');
-  const unitMultiplier = limit?.unlimited ? 1 : (limit?.unitMultiplier ?? 1);
+  const calendar = CALENDAR_UNITS.some((each) => each === unit) ? limit?.calendar : undefined;
+  const unitMultiplier = limit?.unlimited || calendar ? 1 : (limit?.unitMultiplier ?? 1);
   const requestsPerUnit = limit?.unlimited ? 0 : (limit?.requestsPerUnit ?? 0);
   const replaces = limit?.replaces.filter((name) => name !== '' && name !== limit.name) ?? [];
-  const algorithm = limit?.unlimited ? undefined : limit?.algorithm;
+  const algorithm = limit?.unlimited || calendar ? undefined : limit?.algorithm;
   // A bucket of 1 that has a token every 100 years or more often.
   const burst = algorithm === 'token_bucket' && requestsPerUnit > 0 && limit?.burst === 1 ? 1 : undefined;
   return {
     ...rule,
-    rateLimit: limit && { ...limit, unit, unitMultiplier, requestsPerUnit, algorithm, burst, replaces },
+    rateLimit: limit && { ...limit, unit, unitMultiplier, calendar, requestsPerUnit, algorithm, burst, replaces },
     shareThreshold: rule.shareThreshold && valueText(rule) !== '' && (rule.value === '' || rule.value.includes('*')),
     descriptors: rule.descriptors.slice(0, 3).map(validRule),
   };

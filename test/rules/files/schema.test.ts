@@ -8,7 +8,7 @@ import { FIELDS } from '../../../src/rules/files/rule-fields';
 import { fixtures } from './fixtures';
 
 interface SchemaNode {
-  readonly properties: Readonly<Record<string, { readonly items?: SchemaNode }>>;
+  readonly properties: Readonly<Record<string, SchemaNode & { readonly items?: SchemaNode }>>;
 }
 interface FileSchema extends SchemaNode {
   readonly definitions: Readonly<Record<'descriptor' | 'rateLimit', SchemaNode>>;
@@ -61,11 +61,13 @@ describe('the schema of rule files', () => {
 
   it('has the same fields as the loader, in the same order', () => {
     const { descriptor, rateLimit } = schema.definitions;
+    const { replaces, calendar } = rateLimit.properties;
     const sections = {
       'top level': schema,
       descriptor,
       rate_limit: rateLimit,
-      replaces: rateLimit.properties['replaces']?.items,
+      calendar,
+      replaces: replaces?.items,
     };
     for (const [section, fields] of Object.entries(FIELDS)) {
       expect(Object.keys(sections[section as keyof typeof FIELDS]?.properties ?? {})).toEqual(Object.keys(fields));

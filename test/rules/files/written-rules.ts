@@ -1,3 +1,4 @@
+import { startsOn } from '../../support/data/rule-resources';
 import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
 
 /** A configuration in its usual written form: fields with default values are omitted. */
@@ -22,11 +23,13 @@ function writtenLimit({
   unit,
   unitMultiplier,
   requestsPerUnit,
+  calendar,
   replaces,
   ...rest
 }: NonNullable<RuleConfig['rateLimit']>): object {
   return withoutDefaults({
     ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
+    calendar: calendar && withoutDefaults({ time_zone: calendar.timeZone, starts_on: startsOn({ unit, calendar }) }),
     unit_multiplier: unitMultiplier === 1 ? undefined : unitMultiplier,
     requests_per_unit: rest.unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
   });

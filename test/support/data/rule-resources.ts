@@ -4,9 +4,11 @@ import {
   type RateLimitDescriptor,
   RateLimitUnit,
 } from '../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
-import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
+import type { DomainConfig, RateLimitConfig as LimitConfig, RuleConfig } from '../../../src/rules/rule-config';
 import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
 import { domainConfig, limit } from './rules';
+
+const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'];
 
 /** The resource that is equivalent to these rules. */
 export function ruleResource(name: string, { domain, descriptors, unmatched }: DomainConfig): Any {
@@ -28,6 +30,13 @@ export function resourceOf(config: RateLimitConfig): Any {
   return { typeUrl: RULES_TYPE_URL, value: Buffer.from(RateLimitConfig.encode(config).finish()) };
 }
 
+/** As it is written in a file; the first day is left out. */
+export function startsOn({ unit, calendar }: Pick<LimitConfig, 'unit' | 'calendar'>): string {
+  const day = calendar?.startsOn ?? 1;
+  if (day === 1) return '';
+  return unit === 'WEEK' ? (WEEKDAYS[day - 1] ?? String(day)) : String(day);
+}
+
 function descriptorOf({ rateLimit, descriptors, ...rule }: RuleConfig): RateLimitDescriptor {
   const policy = rateLimit && {
     ...rateLimit,
@@ -36,6 +45,10 @@ function descriptorOf({ rateLimit, descriptors, ...rule }: RuleConfig): RateLimi
     unitMultiplier: rateLimit.unitMultiplier === 1 ? 0 : rateLimit.unitMultiplier,
     algorithm: rateLimit.algorithm ?? '',
     burst: rateLimit.burst ?? 0,
+    calendar: rateLimit.calendar && {
+      timeZone: rateLimit.calendar.timeZone,
+      startsOn: startsOn(rateLimit),
+    },
     replaces: rateLimit.replaces.map((name) => ({ name })),
   };
   const { valueIn = [], valueCidr = '', valueRegex = '' } = rule;

@@ -1,7 +1,7 @@
 import type { LimitState } from '../../../limiter/algorithm';
 import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
-import { type Step, decideGuards, readsOf, secondsLeft, randomPart } from '../counting';
+import { type Step, decideGuards, lifetimeOf, readsOf, secondsLeft, randomPart } from '../counting';
 import type { Connection } from './connection';
 import { isReply, noScripts, notAnInteger, replyCode } from './store-error';
 
@@ -115,7 +115,7 @@ async function add(send: SendCommand, { key, hits, windowSeconds }: Step, jitter
   // A key that cannot be counted on is not a counter: with an expiry, the data of another program would be removed.
   const isCounter = isOverflow || typeof reply === 'number';
   const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(windowSeconds);
-  if (isCounter && expiresEarly) await send('EXPIRE', key, String(windowSeconds + randomPart(jitter)));
+  if (isCounter && expiresEarly) await send('EXPIRE', key, String(lifetimeOf(windowSeconds) + randomPart(jitter)));
   if (isOverflow) return LARGEST_COUNT;
   // A count that has passed 2^53 − 1 is set back to it. Additions of other processes in between are not lost, because they leave it
   // there, too; and no process reads less. If the server rejects the command, the larger value stays, and counts 2^53 − 1.
@@ -159,7 +159,8 @@ export function counterAdministration(
     return storeOf({ key, windowSeconds }).run(key, async (send) => {
       const before = await read(send, key, MENDED);
       if (count === undefined) checked(await send('DEL', key));
-      else await set(send, key, { count: String(count), expiry: String(windowSeconds + randomPart(jitter)) });
+      else
+        await set(send, key, { count: String(count), expiry: String(lifetimeOf(windowSeconds) + randomPart(jitter)) });
       return before;
     });
   }

@@ -2,7 +2,7 @@ import type { LimitState } from '../../../limiter/algorithm';
 import type { CounterOperation } from '../../../limiter/counter-operation';
 import type { SlidingWindow } from '../../../limiter/sliding-window';
 import { TokenBucket } from '../../../limiter/token-bucket';
-import { type Step, groupLength, randomPart, secondsLeft } from '../counting';
+import { type Step, groupLength, lifetimeOf, randomPart, secondsLeft } from '../counting';
 import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
 import { COUNT, GUARDED_COUNT, SLIDING_WINDOW, type Script, TOKEN_BUCKET } from './scripts';
 
@@ -56,7 +56,8 @@ export function scriptCall(group: readonly CounterOperation[], options: CountOpt
     if (run?.hits === step.hits && run.windowSeconds === step.windowSeconds && isRunKnown === isKnown) continue;
     run = step;
     isRunKnown = isKnown;
-    json += `,${index + 1},"${step.hits}",${step.windowSeconds},${secondsLeft(step.windowSeconds)},${isKnown ? 1 : 0}`;
+    const { windowSeconds } = step;
+    json += `,${index + 1},"${step.hits}",${lifetimeOf(windowSeconds)},${secondsLeft(windowSeconds)},${isKnown ? 1 : 0}`;
   }
   function read(reply: unknown): readonly StepResult[] {
     const counts = countsIn(reply, group);
@@ -69,7 +70,7 @@ export function scriptCall(group: readonly CounterOperation[], options: CountOpt
 function guardedCountArgument(operations: readonly CounterOperation[], jitter: number): string {
   const steps = operations.map(({ hits, windowSeconds, limit }, index) => {
     const group = groupLength(operations, index);
-    return `"${hits}",${windowSeconds + randomPart(jitter)},${secondsLeft(windowSeconds)},${limit},${group}`;
+    return `"${hits}",${lifetimeOf(windowSeconds) + randomPart(jitter)},${secondsLeft(windowSeconds)},${limit},${group}`;
   });
   return `[${steps.join()}]`;
 }

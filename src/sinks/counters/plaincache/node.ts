@@ -8,7 +8,7 @@ import { BREAKER_OPEN } from '../../../streams/store-faults';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
-import { decideGuards, randomPart } from '../counting';
+import { decideGuards, lifetimeOf, randomPart } from '../counting';
 import { parseServer } from '../server-address';
 import {
   type StoredValue,
@@ -280,7 +280,12 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
       state.addition = undefined;
     } else if (added > 0 && state.addition !== undefined) state.addition.hits += added;
     else if (added > 0) {
-      const addition = { kind: 'incr', key: wire, hits: added, lifetime: windowSeconds + randomPart(jitter) } as const;
+      const addition = {
+        kind: 'incr',
+        key: wire,
+        hits: added,
+        lifetime: lifetimeOf(windowSeconds) + randomPart(jitter),
+      } as const;
       commands.push((state.addition = addition));
     }
     return state.count;

@@ -21,7 +21,7 @@ import type { CounterAdministration, CounterKey, StoredCounter } from '../../../
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { ConditionLog } from '../../../streams/condition-log';
-import { randomPart } from '../counting';
+import { lifetimeOf, randomPart } from '../counting';
 import { type StoreTlsFiles, storeTls } from '../tls-material';
 import {
   type ReadCounter,
@@ -181,7 +181,8 @@ function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, jitte
       const before = await read(connection, key);
       const timeToLive = before?.timeToLive ?? null;
       // The expiry is sent in whole seconds, and one is added to it.
-      const lifetime = timeToLive === null ? counter.windowSeconds + randomPart(jitter) : Math.max(1, timeToLive - 1);
+      const lifetime =
+        timeToLive === null ? lifetimeOf(counter.windowSeconds) + randomPart(jitter) : Math.max(1, timeToLive - 1);
       const cause = await connection.write(count === undefined ? remove(key) : set(key, count, lifetime));
       if (cause === true) return counterOf(before);
       throw new DecisionError('store_failed', 'a memcached server rejected the change', { cause });
