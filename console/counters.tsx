@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks';
 import type { CounterChange, CounterState } from '../src/streams/ports/operator';
-import { windowText } from '../src/rules/unit';
 import { type ApiError, call, useAnswer } from './api';
 import { Answered, Confirmation, Failure } from './parts';
 import { addressOf, route } from './route';
 import { useStore } from './store';
-import { Text, Time, count } from './text';
+import { Text, Time, count, limitText } from './text';
 
 interface Query {
   readonly domain: string;
@@ -151,12 +150,13 @@ function logged(text: string): string {
 }
 
 function Facts({ state }: { readonly state: CounterState }) {
-  const { cacheKey, rule, requestsPerUnit, unit, unitMultiplier, name, timeToLive, windowStart, windowEnd } = state;
+  const { cacheKey, rule, requestsPerUnit, algorithm, name, timeToLive, windowStart, windowEnd } = state;
+  const isBucket = algorithm === 'token_bucket';
   return (
     <dl class="facts">
-      <dt>Count</dt>
+      <dt>{isBucket ? 'Tokens left' : 'Count'}</dt>
       <dd>
-        <b>{count(state.count)}</b> of {count(requestsPerUnit)} per {windowText(unit, unitMultiplier)}
+        <b>{count(state.count)}</b> of {limitText(state)}
         {name !== '' && (
           <>
             {' '}
@@ -164,8 +164,12 @@ function Facts({ state }: { readonly state: CounterState }) {
           </>
         )}
       </dd>
-      <dt>Left</dt>
-      <dd>{count(Math.max(0, requestsPerUnit - state.count))}</dd>
+      {!isBucket && (
+        <>
+          <dt>Left</dt>
+          <dd>{count(Math.max(0, requestsPerUnit - state.count))}</dd>
+        </>
+      )}
       <dt>Window</dt>
       <dd>
         <Time iso={windowStart} /> to <Time iso={windowEnd} />

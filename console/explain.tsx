@@ -1,13 +1,12 @@
 import { useState } from 'preact/hooks';
 import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../src/streams/ports/operator';
-import { windowText } from '../src/rules/unit';
 import { counted } from '../src/text/counted';
 import { useAnswer } from './api';
 import { Answered, CopyButton } from './parts';
 import { type Written, bodyOf, commandOf, readPasted } from './request';
 import { addressOf, route } from './route';
 import { useStore } from './store';
-import { Text, Time, count, placeText } from './text';
+import { Text, Time, count, limitText, placeText } from './text';
 
 export function ExplainPage() {
   const { parameters } = useStore(route);
@@ -205,9 +204,8 @@ function Descriptor({ descriptor, domain, number }: DescriptorProps) {
             </li>
             <li>
               Count {counter.count === null ? 'not read' : count(counter.count)}
-              {counter.countAfter !== null && `, then ${count(counter.countAfter)}`}, of{' '}
-              {count(counter.requestsPerUnit)} per {windowText(counter.unit, counter.unitMultiplier)}; the window ends{' '}
-              <Time iso={counter.resetAt} />
+              {counter.countAfter !== null && `, then ${count(counter.countAfter)}`}, of {limitText(counter)};{' '}
+              {counter.algorithm === null ? 'the window ends' : 'until'} <Time iso={counter.resetAt} />
               {counter.isInLocalCache && '; the local cache has it as over its limit'}
             </li>
           </>

@@ -6,7 +6,7 @@ import { live } from './live-events';
 import { Answered, LongList } from './parts';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
-import { Text, Time, count, limitText, measure, placeText } from './text';
+import { Text, Time, count, effectText, measure, placeText } from './text';
 
 type NestedRule = Omit<ListedRule, 'depth'> & { readonly descriptors: readonly NestedRule[] };
 
@@ -185,7 +185,7 @@ function RuleRow({ row: { domain, rule, depth }, rate }: { readonly row: Row; re
       </div>
     );
   }
-  const { key, value, limit, place, totals } = rule;
+  const { key, value, place, totals } = rule;
   return (
     <>
       <div class="rule" style={{ paddingInlineStart: `${Math.min(depth, 8)}em` }}>
@@ -200,7 +200,7 @@ function RuleRow({ row: { domain, rule, depth }, rate }: { readonly row: Row; re
           <Flags rule={rule} />
         </div>
         <div class="hint">
-          {limit === null && key === 'on_unmatched' ? 'denied' : limitText(limit)}
+          {effectText(rule)}
           {place !== null && (
             <>
               {' · '}
@@ -235,7 +235,7 @@ function Details({ row: { domain, rule, parent } }: { readonly row: Row }) {
     ['Domain', domain],
     ['Key', rule.key],
     ['Value', rule.value || 'any'],
-    ['Limit', limitText(limit)],
+    ['Limit', effectText(rule)],
     ['Name', limit?.name],
     ['Replaces', limit?.replaces.join(', ')],
     ['File', placeText(place)],

@@ -37,15 +37,27 @@ export function Time({ iso }: { readonly iso: string }) {
   );
 }
 
-/** A limit in words. */
-export function limitText(limit: ListedRule['limit']): string {
-  if (limit === null) return 'no limit';
-  if (limit.unlimited) return 'unlimited';
-  const multiplier = limit.unitMultiplier ?? 1;
-  const window = windowText(limit.unit ?? '', multiplier);
+type Limit = Pick<
+  NonNullable<ListedRule['limit']>,
+  'requestsPerUnit' | 'unit' | 'unitMultiplier' | 'calendar' | 'algorithm' | 'burst'
+>;
+
+/** A limit in words: `10 a minute`, `token bucket, 5 a second, burst 20`. */
+export function limitText({ requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst }: Limit): string {
+  const multiplier = unitMultiplier ?? 1;
+  const window = windowText(unit ?? '', multiplier);
   const each = multiplier === 1 ? (window === 'hour' ? 'an' : 'a') : 'in';
-  const zone = limit.calendar === null ? '' : ` in ${limit.calendar.timeZone}`;
-  return `${count(limit.requestsPerUnit ?? 0)} ${each} ${window}${zone}`;
+  const zone = calendar === null ? '' : ` in ${calendar.timeZone}`;
+  const rate = `${count(requestsPerUnit ?? 0)} ${each} ${window}${zone}`;
+  if (algorithm === null) return rate;
+  const how = `${algorithm.replace('_', ' ')}, ${rate}`;
+  return burst === null ? how : `${how}, burst ${count(burst)}`;
+}
+
+/** What a rule does, in words. */
+export function effectText({ key, limit }: Pick<ListedRule, 'key' | 'limit'>): string {
+  if (limit === null) return key === 'on_unmatched' ? 'denied' : 'no limit';
+  return limit.unlimited ? 'unlimited' : limitText(limit);
 }
 
 export function placeText(place: RuleReference['place']): string {

@@ -118,7 +118,7 @@ it('hostile and very long texts of rules and callers stay texts, and are shown i
   ] as const) {
     const page = await browser.open(consoleOf(shop) + address);
     if (text !== '2 left') await page.getByText(text).first().waitFor();
-    else await page.getByText(/^3 of 1 per day/).waitFor();
+    else await page.getByText(/^3 of 1 a day/).waitFor();
     expect(await page.locator('img').count()).toBe(0);
     expect((await page.locator('main').innerText()).length).toBeLessThan(10_000);
   }
@@ -180,7 +180,7 @@ it('the console works behind a proxy that removes a path, on another port, with 
   await page.reload();
   await expectRule(page);
   await page.getByRole('link', { name: 'Look up a counter' }).click();
-  await page.getByText(/^0 of 1 per day/).waitFor();
+  await page.getByText(/^0 of 1 a day/).waitFor();
   await page.goBack();
   await expectRule(page);
   expect([...browser.requested].filter((url) => !url.startsWith(base))).toEqual([]);

@@ -114,7 +114,7 @@ it('Counters shows a counter, and clears it after a confirmation that names its 
   await shop.hit('eve', 9);
   const page = await open('#/counters?domain=shop&descriptor=user%3Deve');
   await enterToken(page, TOKEN);
-  await page.getByText(/^9 of (?:3|4) per day \(per-user\)/).waitFor();
+  await page.getByText(/^9 of (?:3|4) a day \(per-user\)/).waitFor();
   await page.getByRole('button', { name: 'Clear…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Clear this counter?' });
   await dialog.getByText('shop_user_eve_').waitFor();

@@ -139,9 +139,9 @@ describe('CPU profiles and heap snapshots', () => {
   it('have forms on the index page, whose fields are parameters', async () => {
     const html = await (await fetch(`${server.url}/debug/pprof/`, { headers: { Accept: 'text/html' } })).text();
     expect([...html.matchAll(/<form method="post" action="([^"]+)">.*<\/form>/g)].map(([, path]) => path)).toEqual([
-      '/debug/pprof/profile',
-      '/debug/pprof/profile?format=v8',
-      '/debug/pprof/heap?format=v8',
+      '../../debug/pprof/profile',
+      '../../debug/pprof/profile?format=v8',
+      '../../debug/pprof/heap?format=v8',
     ]);
     expect([...html.matchAll(/<input name="(\w+)" type="(\w+)"/g)].map(([, ...field]) => field.join())).toEqual([
       ...['seconds,text', 'token,password', 'seconds,text', 'token,password', 'token,password'],

@@ -52,7 +52,7 @@ describe('the index of the debug listener', () => {
       '',
       '/console/      the console: live numbers, rules, explanations, counters',
       '/rlconfig      the active rules, one per line, and their origin',
-      '/stats         the current value of every statistic, one per line',
+      '/stats         the current value of every statistic, one per line; ?filter=<RE2>, ?format=json or prometheus',
       '/healthcheck   whether the service can be called, from its start on',
       '/readyz        the same for readiness probes; with ?verbose, one line for each check',
       '/livez         whether the process responds, for liveness probes',
@@ -64,8 +64,15 @@ describe('the index of the debug listener', () => {
 
   it('has links for browsers, all of which work', async () => {
     const html = await textOf('/', 'text/html,application/xhtml+xml,*/*;q=0.8');
-    expect([...html.matchAll(/href="([^"]+)"/g)].map(([, path]) => path)).toEqual(PATHS);
+    // Relative, so that they are right below the path of a proxy.
+    expect([...html.matchAll(/href="([^"]+)"/g)].map(([, path]) => `/${path}`)).toEqual(PATHS);
     for (const path of PATHS.slice(1, 7)) await textOf(path);
+    for (const path of ['/rlconfig', '/stats', '/debug/pprof/']) {
+      const links = [...(await textOf(path, 'text/html')).matchAll(/href="([^"]+)"/g)].map(([, link]) => link!);
+      const paths = links.map((link) => new URL(link, server.url + path).pathname);
+      expect(paths.slice(0, 2)).toEqual(['/', '/console/']);
+      expect(links.filter((link) => link.startsWith('/'))).toEqual([]);
+    }
   });
 
   it.each(['/debug/pprof/', '/debug/pprof'])('of profiles is served at %s', async (path) => {
@@ -124,6 +131,35 @@ describe('/stats', () => {
     ];
     statistics = () => partsOf(named, [], [['a.within_limit', 3e21]], [['a-b', 0]]);
     expect(await textOf('/stats')).toBe('B.x: 0.5\na-b: 0\na.within_limit: 3000000000000000000000\nb.total_hits: 3\n');
+  });
+
+  it('has those whose name an expression is found in, as text, JSON or metrics', async () => {
+    const named: Statistic[] = [
+      ['a.total_hits', 3],
+      ['b-c.total_hits', 1],
+      ['b.c.total_hits', 2],
+      ['b.over_limit', 0.5],
+    ];
+    statistics = () => partsOf(named);
+    expect(await textOf('/stats?filter=^b.*hits$')).toBe('b-c.total_hits: 1\nb.c.total_hits: 2\n');
+    const stats = [{ name: 'b.over_limit', value: 0.5 }];
+    expect(JSON.parse(await textOf('/stats?filter=over&format=json', 'text/html'))).toEqual({ stats });
+    expect(await textOf('/stats?format=prometheus')).toBe('a_total_hits 3\nb_c_total_hits 1\nb_over_limit 0.5\n');
+    expect(await textOf('/stats?filter=none&format=json')).toBe('{"stats":[]}\n');
+    for (const [query, message] of [
+      ['filter=(', /^invalid re2 regex: /],
+      [`filter=${'x'.repeat(1_001)}`, /^filter has more than 1000 characters$/],
+      ['format=xml', /^format must be one of text, json, prometheus$/],
+    ] as const) {
+      const response = await fetch(`${server.url}/stats?${query}`);
+      const { error } = Object(await response.json());
+      expect([response.status, error.message]).toEqual([400, expect.stringMatching(message)]);
+    }
+  });
+
+  it('is HTML for browsers, in which names are text', async () => {
+    statistics = () => partsOf([['<b>&amp;', 1] as Statistic]);
+    expect(await textOf('/stats', 'text/html')).toContain('<pre>&lt;b>&amp;amp;: 1\n</pre>');
   });
 
   it('is sorted in turns of the event loop', async () => {

@@ -1,7 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Context } from 'koa';
 import { plainNumber } from '../../text/plain-number';
 import { visibleLine } from '../../text/visible';
-import { GET, type Route, textPage } from '../listener';
+import { invalidRequest } from '../errors';
+import { GET, type Route } from '../listener';
 
 /** The lines of an index: what it says of a route, and of the same route with other query parameters. */
 export interface IndexLine extends Pick<Route, 'path' | 'description'> {
@@ -15,10 +17,8 @@ export function indexPage(path: string, title: string, lines: readonly IndexLine
     path,
     allow: GET,
     handle: (ctx) => {
-      ctx.vary('Accept');
-      const isHtml = ctx.accepts('text/plain', 'text/html') === 'text/html';
-      ctx.type = isHtml ? 'text/html' : 'text/plain';
-      ctx.body = isHtml ? asHtml(title, lines) : asText(title, lines);
+      const rows = lines.map((line) => `<dt>${asLink(path, line)}</dt><dd>${line.description}</dd>`).join('\n');
+      respond(ctx, asText(title, lines), () => htmlPage(path, title, `<dl>\n${rows}\n</dl>`));
     },
   };
 }
@@ -33,8 +33,20 @@ function requestOf({ path, form }: IndexLine): string {
   return form === undefined ? path : `POST ${path}`;
 }
 
-function asHtml(title: string, lines: readonly IndexLine[]): string {
-  const rows = lines.map((line) => `<dt>${asLink(line)}</dt><dd>${line.description}</dd>`);
+/** As HTML for clients that prefer it, else as text. */
+function respond(ctx: Context, text: string, html: () => string): void {
+  ctx.vary('Accept');
+  const isHtml = ctx.accepts('text/plain', 'text/html') === 'text/html';
+  ctx.type = isHtml ? 'text/html' : 'text/plain';
+  ctx.body = isHtml ? html() : text;
+}
+
+/** A page with links to the index and the console. */
+function htmlPage(path: string, title: string, content: string): string {
+  const links =
+    path === '/'
+      ? ''
+      : `<p><a href="${relative(path, '/')}">index</a> <a href="${relative(path, '/console/')}">console</a></p>\n`;
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -47,20 +59,24 @@ function asHtml(title: string, lines: readonly IndexLine[]): string {
   dd { margin: 0 }
 </style>
 <h1>${title}</h1>
-<dl>
-${rows.join('\n')}
-</dl>
+${links}${content}
 </html>
 `;
 }
 
-function asLink({ path, form }: IndexLine): string {
-  if (form === undefined) return `<a href="${path}">${path}</a>`;
+/** A proxy may have the listener below any path. */
+function relative(from: string, to: string): string {
+  return '../'.repeat(from.split('/').length - 2) + to.slice(1) || './';
+}
+
+function asLink(page: string, { path, form }: IndexLine): string {
+  const address = relative(page, path);
+  if (form === undefined) return `<a href="${address}">${path}</a>`;
   const fields = form.map((name) => {
     const type = name === 'token' ? 'password' : 'text';
     return `<input name="${name}" type="${type}" placeholder="${name}" size="10" autocomplete="off">`;
   });
-  return `<form method="post" action="${path}"><button>${path}</button> ${fields.join(' ')}</form>`;
+  return `<form method="post" action="${address}"><button>${path}</button> ${fields.join(' ')}</form>`;
 }
 
 /** The origin of the active rules, human-readable. */
@@ -76,10 +92,26 @@ export type ReadRules = () => AsyncIterable<readonly string[]>;
 
 /** `/rlconfig`: the origin of the active rules as comment lines, then one line per rule, sorted. */
 export function rlconfig(info: () => RulesInfo, rules: ReadRules): Route {
-  return longPage('/rlconfig', 'the active rules, one per line, and their origin', async function* lines() {
-    yield originLines(info());
-    yield* sortedInTurns(rules(), (line) => line);
+  const path = '/rlconfig';
+  const text = shared(async () => {
+    const parts = [linesText(originLines(info()))];
+    for await (const part of sortedInTurns(rules(), (line) => line)) parts.push(linesText(part));
+    return parts.join('');
   });
+  return {
+    path,
+    description: 'the active rules, one per line, and their origin',
+    allow: GET,
+    handle: async (ctx) => respondLines(ctx, path, await text()),
+  };
+}
+
+function linesText(lines: readonly string[]): string {
+  return lines.map((line) => `${visibleLine(line)}\n`).join('');
+}
+
+function respondLines(ctx: Context, path: string, text: string): void {
+  respond(ctx, text, () => htmlPage(path, path, `<pre>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</pre>`));
 }
 
 function originLines({ loaded, rejected }: RulesInfo): string[] {
@@ -100,39 +132,112 @@ export type Statistic = readonly [name: string, value: number];
 /** Every statistic, in any order; each part in a turn of the event loop of its own. */
 export type ReadStatistics = () => AsyncIterable<readonly Statistic[]>;
 
-/** `/stats`: one line `name: value` per statistic, sorted by name. */
+/** How statistics are written: the beginning, each of them, what is between two, and the end. */
+interface Format {
+  readonly type: string;
+  readonly begin: string;
+  readonly write: (statistic: Statistic) => string;
+  readonly between: string;
+  readonly end: string;
+}
+
+/** As Envoy has them, and named so in its query. In that of Prometheus, the metrics page has labels, types and histograms, too. */
+const FORMATS: Readonly<Record<string, Format>> = {
+  text: lineFormat(([name, value]) => `${visibleLine(name)}: ${plainNumber(value)}\n`),
+  json: {
+    type: 'application/json',
+    begin: '{"stats":[',
+    write: ([name, value]) => JSON.stringify({ name, value }),
+    between: ',',
+    end: ']}\n',
+  },
+  prometheus: lineFormat(([name, value]) => `${metricName(name)} ${plainNumber(value)}\n`),
+};
+
+function metricName(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_:]/g, '_');
+}
+
+function lineFormat(write: Format['write']): Format {
+  return { type: 'text/plain', begin: '', write, between: '', end: '' };
+}
+
+/** Characters of an expression. */
+const LONGEST_FILTER = 1_000;
+
+/** `/stats`: each statistic, sorted by name, in one of {@link FORMATS}, and with `filter` those alone whose name an expression is found in. */
 export function stats(statistics: ReadStatistics): Route {
-  return longPage('/stats', 'the current value of every statistic, one per line', async function* lines() {
-    for await (const part of sortedInTurns(statistics(), ([name]) => name)) {
-      yield part.map(([name, value]) => `${name}: ${plainNumber(value)}`);
-    }
+  const path = '/stats';
+  const sorted = shared(async () => {
+    const parts: (readonly Statistic[])[] = [];
+    for await (const part of sortedInTurns(statistics(), ([name]) => name)) parts.push(part);
+    return parts;
   });
+  return {
+    path,
+    description: 'the current value of every statistic, one per line; ?filter=<RE2>, ?format=json or prometheus',
+    allow: GET,
+    handle: async (ctx) => {
+      const { format = 'text', filter = '' } = ctx.query;
+      const chosen = Object.hasOwn(FORMATS, String(format)) ? FORMATS[String(format)] : undefined;
+      if (chosen === undefined) throw invalidRequest(`format must be one of ${Object.keys(FORMATS).join(', ')}`);
+      const isShown = await compileFilter(String(filter));
+      const { type, begin, write, between, end } = chosen;
+      const texts: string[] = [];
+      // Of names that differ only in what a metric cannot have, the first one.
+      const metrics = new Set<string>();
+      for (const part of await sorted()) {
+        for (const statistic of part) {
+          const [name] = statistic;
+          if (!isShown(name) || metrics.has(metricName(name))) continue;
+          if (chosen === FORMATS['prometheus']) metrics.add(metricName(name));
+          texts.push(write(statistic));
+        }
+        await nextTurn();
+      }
+      const text = begin + texts.join(between) + end;
+      if (chosen === FORMATS['text']) return respondLines(ctx, path, text);
+      ctx.type = type;
+      ctx.body = text;
+    },
+  };
+}
+
+/** @throws HttpError for an expression that is not valid */
+async function compileFilter(source: string): Promise<(name: string) => boolean> {
+  if (source === '') return () => true;
+  if (source.length > LONGEST_FILTER) throw invalidRequest(`filter has more than ${LONGEST_FILTER} characters`);
+  // Loaded only when it is used.
+  const { RE2JS, RE2JSException } = await import('re2js');
+  try {
+    const expression = RE2JS.compile(source);
+    return (name) => expression.matcher(name).find();
+  } catch (error) {
+    if (error instanceof RE2JSException) throw invalidRequest(`invalid re2 regex: ${error.message}`, { cause: error });
+    throw error;
+  }
 }
 
 /**
- * A page whose text is long. It is generated once at a time, however many callers ask for it: those that ask while it is generated share
- * the next one, because what they see must not be older than their request.
- *
- * @param generate the lines, in parts, each in a turn of the event loop of its own
+ * Generates something long once at a time, however many callers ask for it: those that ask while it is generated share the next one,
+ * because what they see must not be older than their request.
  */
-function longPage(path: string, description: string, generate: () => AsyncIterable<readonly string[]>): Route {
-  /** Ends with the page that is generated now, or with the next one. */
+function shared<T>(generate: () => Promise<T>): () => Promise<T> {
+  /** Ends with what is generated now, or with the next one. */
   let last: Promise<unknown> = Promise.resolve();
-  let next: Promise<string> | undefined;
-  async function joined(): Promise<string> {
+  let next: Promise<T> | undefined;
+  async function generated(): Promise<T> {
     await last;
     next = undefined;
-    const parts: string[] = [];
-    for await (const part of generate()) parts.push(part.map((line) => `${visibleLine(line)}\n`).join(''));
-    return parts.join('');
+    return generate();
   }
-  return textPage(path, description, () => {
+  return () => {
     if (next === undefined) {
-      next = joined();
+      next = generated();
       last = next.catch(() => undefined);
     }
     return next;
-  });
+  };
 }
 
 /** Items that are merged, or yielded, in one turn of the event loop: less than a millisecond. */

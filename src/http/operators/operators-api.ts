@@ -7,6 +7,7 @@ import { BodyMemory } from '../body';
 import type { Authorization } from './authorization';
 import { CONTROLLERS, Explanations, type OperatorsState } from './controllers';
 import { EventStreams } from './event-streams';
+import { indentForBrowsers } from './indented';
 import { problems } from './problems';
 
 /** Bytes of unfinished bodies of all connections. */
@@ -71,6 +72,7 @@ export function operatorsApi({ operator, authorization, log }: OperatorsApiOptio
       Object.assign(ctx.state, state);
       return boundary(ctx, async () => {
         await handle(ctx as never, () => Promise.resolve());
+        if (ctx.respond !== false) indentForBrowsers(ctx);
       });
     },
   };

@@ -177,6 +177,20 @@ describe('an error of the API is a problem', () => {
   });
 });
 
+it('an answer is indented for browsers alone, also when it is written in parts', async () => {
+  for (const path of ['/api/health', '/api/rules', '/api/statistics', '/api/configurations', '/api/settings']) {
+    const plain = await api.send(path);
+    const shown = await api.send(path, { headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });
+    const [text, indented] = [await plain.text(), await shown.text()];
+    expect(indented.trimEnd()).toBe(JSON.stringify(JSON.parse(text), undefined, 2));
+    expect(text.trimEnd()).toBe(JSON.stringify(JSON.parse(text)));
+    for (const { headers } of [plain, shown]) {
+      expect(headers.get('content-type')).toBe('application/vnd.weir+json; version=1');
+      expect(headers.get('vary')).toMatch(/\bAccept\b/);
+    }
+  }
+});
+
 it('an answer has the vendor and the version of the API, and other paths are not of the API', async () => {
   const response = await api.send('/api/health');
   expect(response.headers.get('content-type')).toBe('application/vnd.weir+json; version=1');
