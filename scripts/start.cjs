@@ -89,7 +89,7 @@ weir is running: gRPC on port ${grpc}, HTTP on port ${http}, debug on port ${deb
 ${facts.map((fact) => `${fact}\n`).join('')}Press Ctrl+C to stop.
 
 ${commandsFor(exampleCalls(rules?.ruleset.domains ?? []), { grpc, http })}
-Open http://localhost:${debug}/ in a browser for the active rules, statistics and profiles.
+Open http://localhost:${debug}/ in a browser for the console: live numbers, rules, and why a call is limited.
 
 `);
 }
