@@ -222,7 +222,14 @@ function RuleRow({ row: { domain, rule, depth }, rate }: { readonly row: Row; re
 }
 
 function Flags({ rule }: { readonly rule: NestedRule }) {
-  const flags = [rule.shadowMode && 'shadow mode', rule.quotaMode && 'quota mode', rule.shareThreshold && 'shared'];
+  const { enforcePercent } = rule;
+  const enforced = enforcePercent !== null && `enforced for ${enforcePercent} %`;
+  const flags = [
+    rule.shadowMode && 'shadow mode',
+    enforced,
+    rule.quotaMode && 'quota mode',
+    rule.shareThreshold && 'shared',
+  ];
   const shown = flags.filter((flag) => flag !== false);
   return <>{shown.length > 0 && <span class="flag">{shown.join(', ')}</span>}</>;
 }

@@ -35,6 +35,7 @@ function descriptor({ key = '', value = '', rate_limit: limit, descriptors = [],
     shadowMode: rest.shadow_mode ?? false,
     detailedMetric: rest.detailed_metric ?? false,
     quotaMode: rest.quota_mode ?? false,
+    enforcePercent: rest.enforce_percent,
     metadata: rest.metadata,
   };
 }

@@ -52,18 +52,23 @@ interface Limit {
   readonly calendar?: CalendarConfig | null;
   readonly name: string;
   readonly shadowMode: boolean;
+  /** Absent in answers of older versions. */
+  readonly enforcePercent?: number | null;
   readonly quotaMode: boolean;
   readonly onStoreFailure: FailurePolicy | null;
 }
 
 /** A limit with its name and its modes. */
 export function formatLimit(limit: Limit): string {
-  const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode, quotaMode, onStoreFailure } = limit;
+  const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode, enforcePercent } = limit;
+  const { quotaMode, onStoreFailure } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
   if (calendar) parts.push(`in ${calendar.timeZone} from day ${calendar.startsOn}`);
   if (name !== '') parts.push(`name ${name}`);
-  if (shadowMode) parts.push('shadow mode');
+  if (typeof enforcePercent === 'number') {
+    parts.push(`enforced for ${enforcePercent} % of callers${shadowMode ? ', not for this one' : ''}`);
+  } else if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');
   if (onStoreFailure !== null && onStoreFailure !== 'error') parts.push(`if the store fails, ${onStoreFailure}`);
   return parts.join(', ');

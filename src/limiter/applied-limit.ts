@@ -37,6 +37,8 @@ export interface AppliedLimit {
   /** Counts above this value are near the limit. */
   readonly nearThreshold: number;
   readonly shadowMode: boolean;
+  /** The share of the callers for which the limit is enforced, from 0 to 100; for the others, `shadowMode` is true. */
+  readonly enforcePercent: number;
   readonly quotaMode: boolean;
   readonly onStoreFailure: FailurePolicy;
   /** The limit as the response contains it. */
@@ -60,7 +62,7 @@ export function algorithmOf(limit: AlgorithmLimit): Algorithm {
 
 /** The limit of a rule; undefined when the rule has none or is unlimited. */
 export function limitOfRule(rule: Rule, options: LimitOptions): AppliedLimit | undefined {
-  const { limit, shadowMode, quotaMode } = rule;
+  const { limit, shadowMode, enforcePercent = 100, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
   const { limitNameFromRule = false, onStoreFailure = 'error', limitTried } = options;
   const { requestsPerUnit: configured, unit, unitMultiplier, calendar, name } = limit;
@@ -69,6 +71,7 @@ export function limitOfRule(rule: Rule, options: LimitOptions): AppliedLimit | u
   return {
     path,
     shadowMode,
+    enforcePercent: shadowMode ? 100 : enforcePercent,
     quotaMode,
     onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, limit),
     ...countedBy(
@@ -93,6 +96,7 @@ export function limitOfOverride(
   return {
     path: '',
     shadowMode: false,
+    enforcePercent: 100,
     quotaMode: false,
     onStoreFailure: usable(options.onStoreFailure ?? 'error', rule),
     ...countedBy(rule, { requestsPerUnit, unit, unitMultiplier: 1, name: '' }, options),

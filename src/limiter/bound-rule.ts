@@ -6,6 +6,7 @@ import { ownText } from '../text/table-key';
 import { type AppliedLimit, limitOfRule, startOfWindow } from './applied-limit';
 import { algorithmKey, cacheKeyBody, runtimeKeyLevels } from './cache-key';
 import type { LimiterOptions } from './decision';
+import { isEnforced } from './enforcement';
 import type { Entry } from './request';
 
 /** A map whose key is the combination of the values of a descriptor's entries at certain levels. */
@@ -59,8 +60,10 @@ class Shared {
 /** The data of a rule that is the same for all its calls, computed at its first match. */
 export class BoundRule {
   readonly #options: LimiterOptions;
-  /** Undefined for a rule without a limit and for an unlimited one. */
-  readonly applied: AppliedLimit | undefined;
+  /** As in {@link limitOf}, where it is enforced. */
+  readonly #applied: AppliedLimit | undefined;
+  /** The limit for the callers that `enforce_percent` leaves out; undefined without it. */
+  readonly #shadow: AppliedLimit | undefined = undefined;
   readonly #plainKey: string;
   /** By the request values in the statistics key; limited by the maximum number of runtime keys. */
   readonly #shared: ByValues<Shared>;
@@ -79,7 +82,9 @@ export class BoundRule {
     readonly statistics: Statistics,
   ) {
     this.#options = options;
-    this.applied = limitOfRule(rule, options);
+    const applied = limitOfRule(rule, options);
+    this.#applied = applied;
+    if (applied !== undefined && applied.enforcePercent < 100) this.#shadow = { ...applied, shadowMode: true };
     this.#plainKey = plainStatisticsKey(rule);
     const levels = runtimeStatisticsLevels(rule);
     // The values in a statistics key are a subset of those in the cache key, so equal numbers mean equal sets.
@@ -90,6 +95,12 @@ export class BoundRule {
       const configured = rule.path.map(({ key, value }) => ({ key, value }));
       this.#shared.set(configured, new Shared(statistics.rule(statisticsKey(rule, configured))));
     }
+  }
+
+  /** The limit for the callers with a descriptor. Undefined for a rule without a limit and for an unlimited one. */
+  limitOf(entries: readonly Entry[]): AppliedLimit | undefined {
+    if (this.#shadow === undefined) return this.#applied;
+    return isEnforced(this.#shadow.enforcePercent, this.rule.domain, entries) ? this.#applied : this.#shadow;
   }
 
   /** The shared state of the call's values. Costs one look-up; building a key and hashing it would cost two. */

@@ -156,7 +156,7 @@ export class Limiter {
 
   #limited(descriptor: Descriptor, rule: Rule, hits: number, nowSeconds: number): Resolution {
     const bound = this.#bind(rule);
-    const { applied } = bound;
+    const applied = bound.limitOf(descriptor.entries);
     if (applied === undefined) {
       const isUnlimited = rule.limit?.unlimited === true;
       // It needs no store, but its hits are counted. Negative hits have no count to be subtracted from, and are never denied.

@@ -98,6 +98,7 @@ function counterOf(
     burst: algorithm === 'token_bucket' ? applied.capacity : null,
     name,
     shadowMode: applied.shadowMode,
+    enforcePercent: applied.enforcePercent === 100 ? null : applied.enforcePercent,
     quotaMode: applied.quotaMode,
     onStoreFailure: applied.onStoreFailure,
     hits: callHits,
@@ -176,13 +177,14 @@ function reasonOfRead({ count }: ExplainedCounter): string {
 }
 
 function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): string {
-  const { hits, isNegativeHits, isInLocalCache, count, countAfter, algorithm, shadowMode } = counter;
+  const { hits, isNegativeHits, isInLocalCache, count, countAfter, algorithm, shadowMode, enforcePercent } = counter;
   const most = counter.burst ?? counter.requestsPerUnit;
   if (isNegativeHits) return `${hits} would be subtracted from the count of ${count}, which never is over the limit`;
   // With an algorithm, hits that are over do not count.
   const isDenied = algorithm !== null && hits > 0 && countAfter === count;
   const isOver = isInLocalCache || isDenied || (countAfter ?? 0) > most;
-  const shadow = isOver && shadowMode && code === 'OK' ? ', which shadow mode allows' : '';
+  const allows = enforcePercent === null ? 'shadow mode' : 'enforce_percent';
+  const shadow = isOver && shadowMode && code === 'OK' ? `, which ${allows} allows` : '';
   if (isInLocalCache) {
     return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or its window ends${shadow}`;
   }

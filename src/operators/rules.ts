@@ -30,6 +30,7 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
     place,
     limit,
     shadowMode,
+    enforcePercent,
     quotaMode,
     onStoreFailure,
     shareThreshold,
@@ -47,6 +48,7 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
     // That of `on_unmatched` has neither.
     limit: limit?.unit === undefined && limit?.unlimited !== true ? null : listedLimit(limit),
     shadowMode,
+    enforcePercent: shadowMode ? null : (enforcePercent ?? null),
     quotaMode,
     onStoreFailure: onStoreFailure ?? null,
     shareThreshold,

@@ -96,6 +96,7 @@ class NameList implements Named {
 
 const RULE_FIELDS = [
   'shadowMode',
+  'enforcePercent',
   'quotaMode',
   'onStoreFailure',
   'detailedMetric',

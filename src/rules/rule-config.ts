@@ -35,6 +35,8 @@ export interface RuleConfig {
   /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
   readonly rateLimit: RateLimitConfig | undefined;
   readonly shadowMode: boolean;
+  /** For which share of the callers the limit is enforced, from 0 to 100; undefined: for all. */
+  readonly enforcePercent?: number | undefined;
   readonly quotaMode: boolean;
   /** Undefined: STORE_FAILURE_POLICY decides. */
   readonly onStoreFailure?: FailurePolicy | undefined;

@@ -38,6 +38,8 @@ export class Rule {
   /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
   readonly limit: RuleLimit | undefined;
   readonly shadowMode: boolean;
+  /** Undefined: for all callers. */
+  readonly enforcePercent: number | undefined;
   readonly quotaMode: boolean;
   /** Undefined: STORE_FAILURE_POLICY decides. */
   readonly onStoreFailure: FailurePolicy | undefined;
@@ -69,6 +71,7 @@ export class Rule {
       unit: config.rateLimit.unit && unitByName(config.rateLimit.unit),
     };
     this.shadowMode = config.shadowMode;
+    this.enforcePercent = config.enforcePercent;
     this.quotaMode = config.quotaMode;
     this.onStoreFailure = config.onStoreFailure;
     this.detailedMetric = config.detailedMetric;

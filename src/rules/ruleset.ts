@@ -67,7 +67,7 @@ export function matchRule(
  * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
  * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
  * units has a ` unit_multiplier=<n>` after its unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm comes after the
- * number, and a policy for failures of the store of the rule's own comes last.
+ * number, `enforce_percent` and a policy of the rule's own for failures of the store come last.
  */
 export function* listRules(ruleset: Ruleset): IterableIterator<string> {
   for (const [domain, level] of ruleset.domains) {
@@ -86,9 +86,10 @@ function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: Rule
     (algorithm === undefined ? '' : ` algorithm=${algorithm}`) + (burst === undefined ? '' : ` burst=${burst}`);
   const shown = `unit=${unit?.name ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
   const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
+  const enforced = rule.enforcePercent === undefined ? '' : `, enforce_percent: ${rule.enforcePercent}`;
   const policy = rule.onStoreFailure === undefined ? '' : `, on_store_failure: ${rule.onStoreFailure}`;
   const comment = unlimited ? ' # unlimited' : unit === undefined ? ' # denied' : '';
-  return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${policy}${comment}`;
+  return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${enforced}${policy}${comment}`;
 }
 
 /** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */

@@ -146,6 +146,8 @@ shop.path: 1 caller newly denied, 0 newly allowed
       '{ key: bucket, rate_limit: { unit: minute, requests_per_unit: 6, algorithm: token_bucket, burst: 3 } }',
       '{ key: sliding, rate_limit: { unit: minute, requests_per_unit: 6, algorithm: sliding_window } }',
       '{ key: address, value_cidr: 10.0.0.0/8, rate_limit: { unit: minute, requests_per_unit: 3 } }',
+      '{ key: zone, rate_limit: { unit: day, requests_per_unit: 20, calendar: { time_zone: Asia/Tokyo } } }',
+      '{ key: part, enforce_percent: 50, rate_limit: { unit: minute, requests_per_unit: 3 } }',
       '{ key: quota, quota_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
       '{ key: trial, shadow_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
       '{ key: file, value: "/img/*", share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
@@ -161,6 +163,9 @@ shop.path: 1 caller newly denied, 0 newly allowed
       'quota=a',
       'quota=b',
       'trial=a',
+      'zone=a',
+      'part=anna',
+      'part=gil',
       'file=/img/1',
       'file=/img/2',
       'x=y',
@@ -189,9 +194,9 @@ shop.path: 1 caller newly denied, 0 newly allowed
     expect(total.allowedAfter).toBeLessThan(900);
     expect(total.allowedAfter).toBeGreaterThan(200);
     // All rules, and the limits of requests.
-    expect(rows).toHaveLength(11);
+    expect(rows).toHaveLength(13);
     expect(notes).toEqual([
-      expect.stringMatching(/^calls over limits in shadow mode, which are allowed: shop\.trial \d+$/),
+      expect.stringMatching(/^calls over limits in shadow mode, which are allowed: shop\.\w+ \d+, shop\.\w+ \d+$/),
     ]);
   });
 

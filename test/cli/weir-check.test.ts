@@ -224,6 +224,19 @@ ${BY_KEY}  rule shop.user (shop.yaml:3:10)
     expect({ stdout: timeless, ...rest }).toEqual({ exitCode: 0, stdout: `${text}\n`, stderr: '' });
   });
 
+  it('says whether a limit is enforced for the caller', async () => {
+    write({
+      'shop.yaml':
+        'domain: gradual\ndescriptors: [{key: user, enforce_percent: 5, rate_limit: {unit: day, requests_per_unit: 0}}]',
+    });
+    const { stdout } = await check('-explain', 'gradual', 'user=anna', 'user=ben');
+    expect(stdout).toContain('OVER_LIMIT: descriptor 1 is over its limit\n');
+    expect(stdout).toContain('over the limit of 0\n  0 per day, enforced for 5 % of callers, resets ');
+    expect(stdout).toContain(
+      'over the limit of 0, which enforce_percent allows\n  0 per day, enforced for 5 % of callers, not for this one, ',
+    );
+  });
+
   it('explains a descriptor that matches no rule by the default of its domain', async () => {
     write({ 'shop.yaml': `${SHOP}default_rate_limit: { unit: hour, requests_per_unit: 5 }\n` });
     const { stdout } = await check('-explain', 'shop', 'group=crew');

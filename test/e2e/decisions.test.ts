@@ -25,7 +25,7 @@ test('the example rules count each user separately, over gRPC and HTTP together,
   expect((await client.shouldRateLimit('shop', ['user=other'])).overallCode).toBe(Code.OK);
 });
 
-test('rules match by list, network and regular expression, in windows of the calendar; a default limits everything else', async () => {
+test('rules match by list, network and regular expression, in windows of the calendar, for a share of the callers, and by default', async () => {
   const limit = 'rate_limit: { unit: year, requests_per_unit: 1000 }';
   const rules = `domain: shop
 descriptors:
@@ -33,6 +33,7 @@ descriptors:
   - { key: ip, value_cidr: 10.0.0.0/8, ${limit} }
   - { key: path, value_regex: "^/v[0-9]+/", share_threshold: true, ${limit} }
   - { key: zone, rate_limit: { unit: year, calendar: { time_zone: Asia/Tokyo }, requests_per_unit: 1000 } }
+  - { key: part, enforce_percent: 10, rate_limit: { unit: year, requests_per_unit: 0 } }
 default_rate_limit: { unit: year, requests_per_unit: 5 }
 `;
   // Larger than what is loaded without a thread, and loaded by two workers.
@@ -45,6 +46,8 @@ default_rate_limit: { unit: year, requests_per_unit: 5 }
   expect(await left('user=anna', 'user=carl', 'ip=10.1.1.1', 'ip=11.0.0.1')).toEqual([999, 4, 999, 4]);
   expect(await left('user=bert', 'path=/v1/a', 'path=/v22/b', 'path=/w', 'user=carl')).toEqual([999, 999, 998, 4, 3]);
   expect([await left('zone=x'), await left('zone=x')]).toEqual([[999], [998]]);
+  const parts = await shop.client.shouldRateLimit('shop', ['part=anna', 'part=dora', 'part=eva', 'part=finn']);
+  expect(parts.statuses.map(({ code }) => code)).toEqual([Code.OK, Code.OVER_LIMIT, Code.OVER_LIMIT, Code.OK]);
   expect(await shop.weir.debug('/rlconfig')).toContain('shop.default_rate_limit: unit=YEAR requests_per_unit=5');
 });
 

@@ -169,6 +169,47 @@ describe('shadow mode', () => {
   });
 });
 
+describe('a limit with enforce_percent', () => {
+  const CALLERS = Array.from({ length: 2000 }, (_, index) => `k=customer-${index}`);
+
+  function enforcedAt(percent: number): readonly string[] {
+    const service = serve([rule(0, { enforcePercent: percent })]);
+    return CALLERS.filter((caller) => overall(service, caller)[0] === 'OVER');
+  }
+
+  it('is enforced for that share of the callers, and for who was in when it was smaller', () => {
+    let before: readonly string[] = [];
+    for (const percent of [0, 1, 5, 50, 99, 100]) {
+      const enforced = enforcedAt(percent);
+      expect(enforced).toEqual(expect.arrayContaining([...before]));
+      const expected = CALLERS.length * (percent / 100);
+      // Five standard deviations.
+      expect(Math.abs(enforced.length - expected)).toBeLessThanOrEqual(5 * Math.sqrt(expected * (1 - percent / 100)));
+      before = enforced;
+    }
+  });
+
+  it('is enforced for the same callers in all instances, windows and versions, whatever its numbers', () => {
+    const many = {
+      limit: limit(0, 'HOUR', { unitMultiplier: 3 }),
+      sliding: limit(0, 'DAY', { algorithm: 'sliding_window' }),
+    };
+    for (const rateLimit of [perMinute(0), many.limit, many.sliding]) {
+      const service = serve([{ key: 'user', rateLimit, enforcePercent: 20 }]);
+      service.now += 123_456_789;
+      const callers = ['anna', 'ben', 'carl', 'dora', 'gil', 'ida', 'jon'].map((name) => `user=${name}`);
+      expect(callers.filter((caller) => overall(service, caller)[0] === 'OVER')).toEqual(['user=dora', 'user=gil']);
+    }
+  });
+
+  it('is in shadow mode for the others: they pass with no remaining requests when over, and are counted', () => {
+    const service = serve([{ key: 'user', rateLimit: perMinute(1), enforcePercent: 20 }]);
+    expect([1, 2, 3].map(() => shown(call(service, 'user=ben')))).toEqual(['OK 0', 'OK 0', 'OK 0']);
+    expect(overall(service, 'user=dora', 'user=dora')).toEqual(['OK', 'OVER']);
+    expect(service.moved()).toMatchObject({ 'shop.user.over_limit': 3, 'shop.user.shadow_mode': 2 });
+  });
+});
+
 describe('hits', () => {
   // the descriptor's own (undefined: absent), the request's, and the hits counted
   it.each([

@@ -62,6 +62,7 @@ describe('the decisions in the dynamic metadata', () => {
     { key: 'zoned', rateLimit: limit(5, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
     { key: 'user', value: 'anna', rateLimit: perMinute(2, { name: 'of anna' }) },
     { key: 'shadow', shadowMode: true, rateLimit: perMinute(0) },
+    { key: 'part', enforcePercent: 0, rateLimit: perMinute(0) },
     { key: 'free', rateLimit: unlimited({ replaces: ['replaced'] }) },
     { key: 'old', rateLimit: perMinute(1, { name: 'replaced' }) },
     { key: 'parent', descriptors: [{ key: 'child', value: 'a*', rateLimit: limit(5, 'HOUR') }] },
@@ -110,6 +111,7 @@ describe('the decisions in the dynamic metadata', () => {
     const currentLimit = { requestsPerUnit: 7, unit: 'DAY' };
     const override = descriptor('x=y', { limit: { requestsPerUnit: 7, unit: unitByName('DAY') } });
     decide(hits('user=anna', 3));
+    expect(decide('part=x')).toMatchObject([{ code: 'OK', reason: 'over_limit', shadowMode: true }]);
     expect(decide('shadow=x', override, hits('user=anna', -1))).toEqual([
       expect.objectContaining({ code: 'OK', reason: 'over_limit', rule: 'shop.shadow', count: 1, shadowMode: true }),
       { code: 'OK', reason: 'within_limit', currentLimit, count: 1, durationUntilReset: '86390s' },

@@ -138,6 +138,7 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     { key: 'slide', rateLimit: limit(5, 'DAY', { algorithm: 'sliding_window' }) },
     { key: 'bucket', rateLimit: limit(5, 'DAY', { algorithm: 'token_bucket', burst: 9 }) },
     { key: 'monthly', rateLimit: limit(5, 'MONTH', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 15 } }) },
+    { key: 'part', rateLimit: limit(5, 'DAY'), enforcePercent: 7, onStoreFailure: 'deny' },
     { key: 'exempt' },
   ];
   const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
@@ -147,6 +148,7 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     'shop.bucket: unit=DAY requests_per_unit=5 algorithm=token_bucket burst=9, shadow_mode: false, quota_mode: false',
     'shop.long: unit=DAY unit_multiplier=3 requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.monthly: unit=MONTH time_zone=Asia/Tokyo starts_on=15 requests_per_unit=5, shadow_mode: false, quota_mode: false',
+    'shop.part: unit=DAY requests_per_unit=5, shadow_mode: false, quota_mode: false, enforce_percent: 7, on_store_failure: deny',
     'shop.slide: unit=DAY requests_per_unit=5 algorithm=sliding_window, shadow_mode: false, quota_mode: false',
     'shop.staff: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # unlimited',
     'shop.user: unit=MINUTE requests_per_unit=10, shadow_mode: false, quota_mode: true',

@@ -78,6 +78,7 @@ const GOOD = [
     { key: 'plain', value: 'exact', rateLimit: limit(4_294_967_295, 'SECOND'), shadowMode: true },
     { key: 'plain', value: 'pre*post', rateLimit: limit(7, 'HOUR'), detailedMetric: true },
     ...['010', 'yes', '~', '<<'].map((value) => ({ key: 'v', value, rateLimit: limit(0, 'YEAR'), quotaMode: true })),
+    { key: 'part', rateLimit: limit(1, 'MINUTE'), enforcePercent: 0 },
     { key: 'v', valueIn: ['a', 'b c'], rateLimit: limit(1, 'MINUTE') },
     { key: 'v', valueCidr: '10.0.0.0/8', rateLimit: limit(1, 'MINUTE') },
     { key: 'v', valueRegex: '^[0-9]+$', rateLimit: limit(1, 'MINUTE') },

@@ -34,9 +34,9 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
 }
 
 function addRule(rule: RuleNode, indent: string, lines: string[]): void {
-  const { key, value, limit, shadowMode, quotaMode, onStoreFailure, totals } = rule;
+  const { key, value, limit, totals } = rule;
   const parts = [`${key}${value === '' ? '' : `=${value}`}`];
-  if (limit !== null) parts.push(formatLimit({ ...limit, shadowMode, quotaMode, onStoreFailure }));
+  if (limit !== null) parts.push(formatLimit({ ...rule, ...limit }));
   if (totals !== null) parts.push(`${counted(totals.hits, 'hit')}, ${totals.over} over, ${totals.near} near`);
   const place = placeOf(rule.place);
   lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);

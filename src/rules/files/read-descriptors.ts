@@ -48,6 +48,7 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
     ...values.config,
     rateLimit: limit?.config,
     shadowMode: fields.flag('shadow_mode'),
+    enforcePercent: fields.count('enforce_percent'),
     quotaMode: fields.flag('quota_mode'),
     onStoreFailure: readFailurePolicy(fields),
     detailedMetric: fields.flag('detailed_metric'),

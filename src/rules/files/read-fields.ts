@@ -68,9 +68,9 @@ export interface Field {
 
 const MAX_COUNT = 4_294_967_295;
 
-/** How to write a whole number of at least `least`. */
-export function countAdvice(least: number): string {
-  return `Write a whole number from ${least} to ${MAX_COUNT}, without quotes.`;
+/** How to write a whole number. */
+export function countAdvice(least: number, most = MAX_COUNT): string {
+  return `Write a whole number from ${least} to ${most}, without quotes.`;
 }
 
 /** What a value of each kind must be, for a message, and how to write it. */
@@ -235,11 +235,11 @@ export class Fields<S extends Section> {
     else if (type.kind === 'list' && value.kind === 'list') this.#checkItems(name, value.items);
   }
 
-  #checkCount(name: string, { code = 'wrong-type', least = 0 }: FieldType, value: YamlScalar): void {
-    const reason = whyNoCount(value, least);
+  #checkCount(name: string, { code = 'wrong-type', least = 0, most = MAX_COUNT }: FieldType, value: YamlScalar): void {
+    const reason = whyNoCount(value, least, most);
     if (reason !== undefined) {
-      const message = `error loading config file: ${name} must be a whole number from ${least} to ${MAX_COUNT}, but ${reason}`;
-      this.#reject(name, value, { code, message, advice: countAdvice(least) });
+      const message = `error loading config file: ${name} must be a whole number from ${least} to ${most}, but ${reason}`;
+      this.#reject(name, value, { code, message, advice: countAdvice(least, most) });
     } else if (isOctalByZero(value)) {
       const number = numberOf(value);
       this.context.report(value, {
@@ -273,15 +273,15 @@ function isOfKind(kind: keyof typeof EXPECTED, value: YamlNode): boolean {
   return value.kind === (kind === 'section' ? 'map' : 'list');
 }
 
-/** Why a scalar is not a whole number from `least` to {@link MAX_COUNT}; undefined when it is one. */
-function whyNoCount(value: YamlScalar, least: number): string | undefined {
+/** Why a scalar is not a whole number from `least` to `most`; undefined when it is one. */
+function whyNoCount(value: YamlScalar, least: number, most: number): string | undefined {
   const shown = showText(value.text);
   switch (scalarType(value)) {
     case 'integer': {
       const number = numberOf(value);
       if (number < 0) return `${shown} is negative`;
       if (number < least) return `${shown} is smaller`;
-      return number > MAX_COUNT ? `${shown} is larger` : undefined;
+      return number > most ? `${shown} is larger` : undefined;
     }
     case 'float':
       return /^[-+]?0\d+$/.test(value.text)

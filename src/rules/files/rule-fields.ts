@@ -18,6 +18,8 @@ export interface FieldType {
   readonly code?: ProblemCode;
   /** The smallest number that is valid; absent: 0. */
   readonly least?: number;
+  /** The largest one; absent: 2^32 - 1. */
+  readonly most?: number;
   /** Whether a mapping that is assigned again extends the one before it, key by key; otherwise it replaces it. */
   readonly isJoined?: true;
 }
@@ -48,6 +50,12 @@ export const FIELDS = {
     rate_limit: LIMIT,
     descriptors: RULES,
     shadow_mode: FLAG,
+    enforce_percent: {
+      kind: 'count',
+      empty: 'the limit is enforced for all callers',
+      code: 'invalid-enforce-percent',
+      most: 100,
+    },
     quota_mode: FLAG,
     on_store_failure: { kind: 'text', empty: 'STORE_FAILURE_POLICY decides' },
     detailed_metric: FLAG,

@@ -101,6 +101,7 @@ function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...re
     value_cidr: rest.valueCidr,
     value_regex: rest.valueRegex,
     shadow_mode: rest.shadowMode,
+    enforce_percent: rest.enforcePercent,
     quota_mode: rest.quotaMode,
     detailed_metric: rest.detailedMetric,
     rate_limit: rateLimit && writtenLimit(rateLimit),

@@ -133,6 +133,8 @@ export interface ListedRule {
   /** Null for a rule that only allows, or only contains others, and for `on_unmatched`. */
   readonly limit: ListedLimit | null;
   readonly shadowMode: boolean;
+  /** For which share of the callers the limit is enforced. Null: for all, or in shadow mode for none. */
+  readonly enforcePercent: number | null;
   readonly quotaMode: boolean;
   /** Null: STORE_FAILURE_POLICY decides. */
   readonly onStoreFailure: FailurePolicy | null;
@@ -364,7 +366,10 @@ export interface ExplainedCounter {
   /** Of a token bucket. */
   readonly burst: number | null;
   readonly name: string;
+  /** Also if `enforce_percent` leaves the caller out. */
   readonly shadowMode: boolean;
+  /** Null: the limit is enforced for all callers. */
+  readonly enforcePercent: number | null;
   readonly quotaMode: boolean;
   readonly onStoreFailure: FailurePolicy;
   readonly hits: number;

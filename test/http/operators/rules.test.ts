@@ -26,6 +26,7 @@ descriptors:
     value_to_metric: true
     rate_limit: { unit: day, unit_multiplier: 3, requests_per_unit: 2, algorithm: token_bucket, burst: 5 }
     quota_mode: true
+    enforce_percent: 20
     on_store_failure: deny
 `,
   'other.yaml': `domain: a/b
@@ -43,6 +44,7 @@ descriptors:
 
 const FLAGS = {
   shadowMode: false,
+  enforcePercent: null,
   quotaMode: false,
   onStoreFailure: null,
   shareThreshold: false,
@@ -95,6 +97,7 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
     ruleOf('api/shop.yaml:15:10', {
       key: 'user',
       limit: limitOf(2, 'DAY', { unitMultiplier: 3, algorithm: 'token_bucket', burst: 5 }),
+      enforcePercent: 20,
       quotaMode: true,
       onStoreFailure: 'deny',
       valueToMetric: true,
@@ -182,7 +185,7 @@ it('the totals of a rule include its keys with request values, whatever keys are
   const statistics = new Statistics(1);
   decideWith(statistics, ruleset, [...Array(3).fill(['bob', 5]), ['eve', 2], ['joe', 2]]);
   await using api = await ServedApi.start({ ruleset, statistics });
-  const totals = { hits: 10, within: 4, over: 6, shadow: 0 };
+  const totals = { hits: 10, within: 4, over: 6, shadow: 6 };
   const descriptors = [{ statisticsKey: 'shop.user_ann', totals: NOTHING }, { statisticsKey: 'shop.user', totals }, {}];
   expect(await api.json('/api/rules/shop')).toMatchObject({ domains: [{ descriptors }] });
 });

@@ -21,7 +21,7 @@ const validate = new Ajv({ strict: true, allowUnionTypes: true, strictRequired: 
 const STRUCTURAL = new Set<string>([
   ...['not-a-mapping', 'unknown-key', 'misplaced-key', 'list-item-not-a-mapping', 'wrong-type', 'empty-domain'],
   ...['empty-key', 'invalid-unit', 'unit-when-unlimited', 'missing-requests-per-unit', 'invalid-requests-per-unit'],
-  ...['invalid-algorithm', 'invalid-burst'],
+  ...['invalid-algorithm', 'invalid-burst', 'invalid-enforce-percent'],
   ...['invalid-unit-multiplier', 'invalid-failure-policy', 'invalid-unmatched-policy', 'invalid-value-in'],
   ...['empty-replaces', 'share-threshold-without-wildcard', 'invalid-metadata'],
 ]);

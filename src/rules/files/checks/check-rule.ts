@@ -26,6 +26,12 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
       message: '`value_to_metric` has no effect: detailed_metric already includes the values of all levels',
     });
   }
+  if (rule.enforcePercent !== undefined && rule.shadowMode) {
+    report('enforce_percent', {
+      code: 'ignored-enforce-percent',
+      message: '`enforce_percent` has no effect: the rule is in shadow mode',
+    });
+  }
   if (rule.onStoreFailure === 'local' && rule.rateLimit?.algorithm !== undefined) {
     report('on_store_failure', {
       code: 'local-policy-with-algorithm',
@@ -66,6 +72,7 @@ function isReadBelow({ descriptors }: RuleConfig): boolean {
 function limitFieldsOf(rule: RuleConfig): FieldName<'descriptor'>[] {
   const names: FieldName<'descriptor'>[] = [];
   if (rule.shadowMode) names.push('shadow_mode');
+  if (rule.enforcePercent !== undefined) names.push('enforce_percent');
   if (rule.quotaMode) names.push('quota_mode');
   if (rule.onStoreFailure !== undefined) names.push('on_store_failure');
   if (rule.metadata !== undefined) names.push('metadata');

@@ -65,6 +65,7 @@ export const PROBLEMS = {
   'burst-too-long': error(),
   'local-policy-with-algorithm': error('Write another policy, or remove the algorithm.'),
   'invalid-failure-policy': error('The policies are error, allow, deny and local.'),
+  'invalid-enforce-percent': error(),
   'empty-replaces': error('Write `- name: <name of the rule to replace>`.'),
   'replaces-itself': error('Name another rule here, or give this rule another name.'),
   'share-threshold-without-wildcard': error(
@@ -77,6 +78,7 @@ export const PROBLEMS = {
   'repeated-key': warning('Keep one of the two; the last one is used.'),
   'merge-overrides-key': warning('Put `<<` first in its mapping: only keys after it override the merged ones.'),
   'merged-rate-limit': warning(),
+  'ignored-enforce-percent': warning('Remove it, or `shadow_mode`.'),
   'misplaced-key': warning(),
   'empty-field': warning('Give it a value, or remove it.'),
   'octal-number': warning(),
