@@ -10,18 +10,15 @@ import { shortened } from './look-ups';
 const OLD = 5_000;
 /** What is left of the hits of a rule after a second, where the rules with the most hits are chosen: else they would change too often. */
 const KEPT = 0.9;
-/** Rules with fewer recent hits are forgotten. */
+/** Rules with fewer recent hits are not listed. */
 const FEW = 0.01;
 const TOP = 10;
 
 const CALLS = 'ratelimit_server.ShouldRateLimit.total_requests';
 const RESPONSE_TIME = 'ratelimit_server.ShouldRateLimit.response_time';
 const NO_MATCH = 'ratelimit.service.no_match';
-/** The statistics that are shown as rates. */
-const COUNTERS = [CALLS, SERVICE_ERRORS, STORE_ERRORS, NO_MATCH] as const;
-const FIELDS = ['withinLimit', 'nearLimit', 'overLimit', 'shadowMode'] as const satisfies (keyof RuleStatistics)[];
 
-/** A rule that was hit lately. */
+/** The hits of a rule, with those of its keys with request values. */
 interface Recent {
   readonly key: string;
   /** Of the last interval. */
@@ -35,14 +32,15 @@ interface Recent {
 /** Measures what happens between two looks at the statistics. */
 export class LiveView {
   readonly #statistics: Statistics;
-  readonly #recent = new Map<string, Recent>();
   #at = -Infinity;
-  #counters: number[] = [];
+  #sums: Readonly<LiveRates> | undefined;
+  #durations = new QuantileSketch();
   /** By the index of the rule: its hits, and those over the limit. */
   #hits: number[] = [];
   #over: number[] = [];
-  #sums: number[] = [];
-  #durations = new QuantileSketch();
+  /** By the index of the rule, and by key; only of rules that were hit. */
+  #ofRule: (Recent | undefined)[] = [];
+  #recent = new Map<string, Recent>();
 
   constructor(statistics: Statistics) {
     this.#statistics = statistics;
@@ -54,60 +52,65 @@ export class LiveView {
     const seconds = (now - this.#at) / 1000;
     const isFirst = now - this.#at > OLD;
     this.#at = now;
-    if (isFirst) this.#recent.clear();
-    const rates = this.#rates(seconds, isFirst);
+    if (isFirst) {
+      this.#ofRule = [];
+      this.#recent = new Map();
+    }
+    const sums = this.#count(isFirst);
+    const before = this.#sums ?? sums;
+    const names = Object.keys(sums) as (keyof LiveRates)[];
+    const rates = Object.fromEntries(names.map((name) => [name, (sums[name] - before[name]) / seconds]));
+    this.#sums = sums;
     const latency = this.#latency();
     return {
-      rates: isFirst ? null : rates,
+      rates: isFirst ? null : (rates as unknown as LiveRates),
       latency: isFirst ? null : latency,
       rules: { hits: this.#top('recentHits', seconds), denials: this.#top('recentOver', seconds) },
       servers: this.#servers(),
     };
   }
 
-  #rates(seconds: number, isFirst: boolean): LiveRates {
-    const sums = [0, 0, 0, 0];
+  /** The totals of all rules. Looks at each rule, of which there may be many thousands. */
+  #count(isFirst: boolean): LiveRates {
     for (const recent of this.#recent.values()) {
       recent.hits = recent.over = 0;
       recent.recentHits *= KEPT;
       recent.recentOver *= KEPT;
-      if (recent.recentHits < FEW) this.#recent.delete(recent.key);
     }
-    for (const [index, rule] of this.#statistics.rules.entries()) {
-      FIELDS.forEach((field, at) => (sums[at]! += rule[field]));
+    const { rules } = this.#statistics;
+    let [within, near, over, shadow] = [0, 0, 0, 0];
+    for (let index = 0; index < rules.length; index += 1) {
+      const rule = rules[index] as RuleStatistics;
+      within += rule.withinLimit;
+      near += rule.nearLimit;
+      over += rule.overLimit;
+      shadow += rule.shadowMode;
       const hits = rule.totalHits - (this.#hits[index] ?? 0);
       if (hits === 0) continue;
-      if (!isFirst) this.#addTo(rule, hits, rule.overLimit - (this.#over[index] ?? 0));
+      if (!isFirst) {
+        const recent = (this.#ofRule[index] ??= this.#recentOf(rule));
+        const denials = rule.overLimit - (this.#over[index] ?? 0);
+        recent.hits += hits;
+        recent.over += denials;
+        recent.recentHits += hits;
+        recent.recentOver += denials;
+      }
       this.#hits[index] = rule.totalHits;
       this.#over[index] = rule.overLimit;
     }
-    const counters = COUNTERS.map((name) => this.#statistics.counter(name).value);
-    const [within, near, over, shadow] = sums.map((sum, at) => (sum - (this.#sums[at] ?? 0)) / seconds);
-    const [calls, invalid, storeErrors, noMatch] = counters.map(
-      (value, at) => (value - (this.#counters[at] ?? 0)) / seconds,
-    );
-    this.#sums = sums;
-    this.#counters = counters;
-    return {
-      within: within!,
-      near: near!,
-      over: over!,
-      shadow: shadow!,
-      calls: calls!,
-      invalid: invalid!,
-      storeErrors: storeErrors!,
-      noMatch: noMatch!,
-    };
+    const [calls, invalid, storeErrors, noMatch] = [CALLS, SERVICE_ERRORS, STORE_ERRORS, NO_MATCH].map(
+      (name) => this.#statistics.counter(name).value,
+    ) as [number, number, number, number];
+    return { within, near, over, shadow, calls, invalid, storeErrors, noMatch };
   }
 
-  #addTo({ name, rollUp }: RuleStatistics, hits: number, over: number): void {
+  #recentOf({ name, rollUp }: RuleStatistics): Recent {
     const key = rollUp === undefined ? name.slice(RULE_PREFIX.length) : escapeStatisticsKey(rollUp);
-    let recent = this.#recent.get(key);
-    if (recent === undefined) this.#recent.set(key, (recent = { key, hits: 0, over: 0, recentHits: 0, recentOver: 0 }));
-    recent.hits += hits;
-    recent.over += over;
-    recent.recentHits += hits;
-    recent.recentOver += over;
+    const known = this.#recent.get(key);
+    if (known !== undefined) return known;
+    const created: Recent = { key, hits: 0, over: 0, recentHits: 0, recentOver: 0 };
+    this.#recent.set(key, created);
+    return created;
   }
 
   #top(by: 'recentHits' | 'recentOver', seconds: number): readonly LiveRule[] {
