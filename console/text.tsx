@@ -15,6 +15,7 @@ export function Text({ text }: { readonly text: string }) {
 }
 
 const UNITS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
+const HUNDREDTHS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2, minimumFractionDigits: 2 });
 const TENTHS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
 
 export function count(value: number): string {
@@ -24,7 +25,7 @@ export function count(value: number): string {
 /** A rate or a duration. */
 export function measure(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
-  return (value >= 100 || value === 0 ? UNITS : TENTHS).format(value);
+  return (value >= 100 || value === 0 ? UNITS : value >= 1 ? TENTHS : HUNDREDTHS).format(value);
 }
 
 /** A time of the API in the zone of the reader, and in UTC when it is pointed at. */

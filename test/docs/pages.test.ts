@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   type MarkdownLink,
   ROOT,
@@ -39,6 +39,16 @@ describe('the Markdown files', () => {
 
     expect(links.length).toBeGreaterThan(20);
     expect(links.filter(isBroken).map(written)).toEqual([]);
+  });
+
+  it('have pictures that exist, and none is without a page', () => {
+    const shown = FILES.flatMap((file) =>
+      Array.from(readMarkdown(file).matchAll(/!\[[^\]]+\]\(([^)]+)\)/g), ([, path]) => join(dirname(file), path!)),
+    );
+
+    expect(shown.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    expect(readdirSync(join(ROOT, 'docs/images')).filter((name) => !shown.includes(`docs/images/${name}`))).toEqual([]);
+    expect(shown.length).toBeGreaterThan(3);
   });
 
   it('in docs/ are all in its index', () => {

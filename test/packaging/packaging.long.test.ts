@@ -32,7 +32,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   bench: ['.json', '.md'],
   deploy: ['.conf', '.md', '.service', '.socket'],
   dist: ['.css', '.d.ts', '.html', '.js', '.svg'],
-  docs: ['.md', '.png'],
+  docs: ['.md'],
   examples: ['.env', '.json', '.md', '.mjs', '.yaml'],
   packages: ['.d.ts', '.js', '.json', '.md'],
   proto: ['.proto'],
