@@ -129,7 +129,6 @@ export class Decision {
   verdict(): Verdict {
     const { options, globalShadowMode } = this.#context;
     const resolutions = this.#resolutions;
-    if (this.operations.some(hasFailed)) this.#countLocally();
     // Of its final length, so that it does not have to grow.
     const statuses = new Array<DescriptorStatus>(resolutions.length);
     const overall = new OverallCode();
@@ -163,11 +162,6 @@ export class Decision {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     for (const { limited } of this.#resolutions) if (limited !== undefined) countHits(limited);
-  }
-
-  #countLocally(): void {
-    const uncounted = this.operations.filter((limited) => hasFailed(limited) && limited.onStoreFailure === 'local');
-    this.#context.options.local?.count(uncounted, this.#nowSeconds);
   }
 
   #headers(names: ResponseHeaderNames, statuses: readonly DescriptorStatus[]): readonly HeaderValue[] {
@@ -228,10 +222,21 @@ export class Decision {
     const { applied, isNegative, onStoreFailure } = limited;
     if (onStoreFailure !== 'error' && !this.#policies.includes(onStoreFailure))
       this.#policies = [...this.#policies, onStoreFailure];
-    if (onStoreFailure === 'local') return this.#judge(limited);
+    if (onStoreFailure === 'local') {
+      if (limited.after < 0) this.#countLocally();
+      return this.#judge(limited);
+    }
     if (!this.#hasFailed) countHits(limited);
     if (isNegative) this.#forget(limited);
     return !isNegative && (onStoreFailure === 'deny' || applied.requestsPerUnit === 0);
+  }
+
+  /** Counts all operations of the policy `local` that the store has not counted, which may depend on each other. */
+  #countLocally(): void {
+    const uncounted = this.operations.filter(
+      ({ failure, onStoreFailure }) => failure !== undefined && onStoreFailure === 'local',
+    );
+    this.#context.options.local?.count(uncounted, this.#nowSeconds);
   }
 
   #judge(limited: LimitedDescriptor): boolean {
@@ -265,10 +270,6 @@ export class Decision {
 function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {
   if (kind === 'denied') return DENIED;
   return kind === 'unlimited' ? UNLIMITED : NO_LIMIT;
-}
-
-function hasFailed({ failure }: LimitedDescriptor): boolean {
-  return failure !== undefined;
 }
 
 function countHits({ isNegative, statistics, callHits }: LimitedDescriptor): void {

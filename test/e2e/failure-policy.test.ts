@@ -93,14 +93,16 @@ describe('a service with policies for failures of the store', () => {
     },
   );
 
-  it('starts without the store, and counts when it is there', async () => {
+  it('starts without the store, when each worker counts by itself, and counts when the store is there', async () => {
     await using server = await RedisProcess.start();
     await server.crash();
-    await using shop = await Shop.start(
-      { env: { ...ENV, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address } },
-      RULES,
-    );
+    const env = { ...ENV, WORKERS: '2', BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address };
+    await using shop = await Shop.start({ env }, RULES);
     expect(await answers(shop)).toEqual(DEGRADED);
+    // The connection is that of one worker, whose part of the limit is a half.
+    for (const code of [OK, OK, OK, OK, OK, OVER_LIMIT]) {
+      expect((await shop.client.shouldRateLimit('shop', ['counted=x'])).overallCode).toBe(code);
+    }
     expect(shop.weir.output).toContain('the counter store has not been reached; answering calls by policy until it is');
     await server.run();
     await shop.weir.until('the store to be used', async () => (await answers(shop)).header === undefined);
@@ -125,6 +127,11 @@ describe('a service with policies for failures of the store', () => {
     await shop.weir.until('the store to be used', async () => (await answers(shop)).header === undefined);
     // It has lost its counts.
     expect(await remaining('counted=x', 1)).toBe(6);
+    await server.crash();
+    expect(await answers(shop)).toEqual(DEGRADED);
+    await remaining('counted=x', 2);
+    await shop.drain();
+    expect(shop.weir.output).toMatch(/hits could not be added to the counter store, which does not answer.* hits=2$/m);
   });
 });
 

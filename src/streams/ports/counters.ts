@@ -47,7 +47,7 @@ export interface CounterLane {
 
 /** What becomes of a batch, for one that is no longer waited for. */
 export interface Trip {
-  /** Set by lanes whose batches may wait for a connection: whether anything may have been sent. */
+  /** Set by lanes that know it: whether the store may have counted any of the batch, or may do so still. */
   hasBegun?: () => boolean;
 }
 

@@ -11,7 +11,7 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { type Reply, CommandServer, loopback } from '../../support/servers/command-server';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
-import { GIVE_UP, connected, instance, nextCount } from './options';
+import { GIVE_UP, connected, instance, nextCount, openKvstore } from './options';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
 
 function countersAt(url: string, more: Partial<InstanceOptions> = {}, log = new RecordedLog()) {
@@ -293,6 +293,14 @@ describe('the slots of a cluster', () => {
     const counters = await countersAt(`127.0.0.1:${dead},${nodes.address(0)}`);
     const counts = await apply(counters, operation('held', 1), operation('alone', 1));
     expect(counts).toMatchObject([1, { code: 'store_failed', message: 'no cluster node holds the slot of a counter' }]);
+  });
+
+  it('are of other lanes once they are known: that of the time before is retired', async () => {
+    await using nodes = await FakeNodes.start(willing);
+    const counters = openKvstore(instance(nodes.address(0), { type: 'cluster' }));
+    const before = counters.laneOf(operation('k', 1));
+    await Promise.all([firstValueFrom(before.retired$), firstValueFrom(counters.ready$)]);
+    expect(counters.laneOf(operation('k', 1))).not.toBe(before);
   });
 
   it('that cannot be read fail the start with the reason of each node', async () => {

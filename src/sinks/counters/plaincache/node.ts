@@ -5,7 +5,7 @@ import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { ConditionLog } from '../../../streams/condition-log';
 import { BREAKER_OPEN } from '../../../streams/store-faults';
-import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
+import type { CounterInstance, CounterLane, LanePipeline, Trip } from '../../../streams/ports/counters';
 import type { Log } from '../../../streams/ports/log';
 import { messageOf } from '../../../text/thrown';
 import { decideGuards, lifetimeOf, randomPart } from '../counting';
@@ -88,10 +88,12 @@ export class Node implements CounterLane {
 
   /**
    * As {@link CounterLane.apply}, but completes only when the hits have been written: until then the batch is in flight. The counts that a
-   * node does not send are 0, so that their limits do not apply; the batch does not fail.
+   * node does not send are 0, so that their limits do not apply; the batch does not fail. Nothing is written of a batch that is not waited
+   * for any longer.
    */
-  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+  apply(batch: readonly CounterOperation[], trip: Trip = {}): Observable<readonly Count[]> {
     return new Observable((subscriber) => {
+      trip.hasBegun = () => false;
       this.#idle = this.#idle
         .then(() => this.#apply(batch, subscriber))
         .catch((error: unknown) => subscriber.error(error));
@@ -138,6 +140,7 @@ export class Node implements CounterLane {
   async #apply(batch: readonly CounterOperation[], subscriber: Subscriber<readonly Count[]>): Promise<void> {
     const wires = batch.map(({ key }) => wireKey(key));
     const stored = await this.#read(new Set(wires));
+    if (subscriber.closed) return;
     if (!this.#context.countsAsZero && !this.#isUp$.value) throw doesNotAnswer();
     const { counts, commands } = planBatch(batch, { wires, stored }, this.#context.jitter);
     subscriber.next(counts);
