@@ -12,6 +12,7 @@ import {
 import { parse } from 'yaml';
 import { type Setting, fileNamesOf, namesOf } from '../../src/settings/table/setting';
 import { settingsTable } from '../../src/settings/table/settings-table';
+import { faultsSection, picture, readFaults } from '../../bench/faults/report';
 import { nameOf, readSoaks, soakSection, verdictsOf } from '../../bench/soak/report';
 import { headline, replaceSections, sectionsOf, sizing } from '../../bench/suite/report/pages';
 import { readResults } from '../../bench/suite/results';
@@ -157,6 +158,7 @@ test('every setting that the documentation names exists', () => {
 const RESULTS = join(ROOT, 'bench/results');
 const results = readResults(RESULTS);
 const soaks = readSoaks(join(RESULTS, 'soak.json'));
+const faults = readFaults(join(RESULTS, 'faults.json'));
 
 describe('the published results', () => {
   it('have every scenario at three paces, with the default settings', () => {
@@ -177,10 +179,18 @@ describe('the published results', () => {
   it.each([
     ['docs/performance.md', { ...sectionsOf(results), soak: soakSection(soaks) }],
     ['docs/sizing.md', { sizing: sizing(results) }],
+    ['docs/operations.md', { faults: faultsSection(faults) }],
     ['README.md', { headline: headline(results) }],
   ])('are those of the tables in %s', (name, sections) => {
     const page = readMarkdown(name);
 
     expect(page).toBe(replaceSections(page, sections));
+  });
+
+  it('of faults of the store are of every store and policy, lasted ten seconds, and are those of the picture', () => {
+    expect(faults.results).toHaveLength(3 * (4 + 3));
+    expect(faults.seconds[1]).toBe(10);
+    expect(faults.results.filter(({ appliedTwice }) => appliedTwice > 0)).toEqual([]);
+    expect(readFileSync(join(ROOT, 'docs/store-faults.svg'), 'utf8')).toBe(picture(faults));
   });
 });

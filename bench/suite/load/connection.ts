@@ -11,7 +11,7 @@ export interface Target {
   /** The certificate of the authority of the server, in PEM, for TLS. */
   readonly ca?: string;
   /** How gRPC calls begin; see `PROFILES` in frames.cjs. */
-  readonly headers?: 'envoy' | 'deadline';
+  readonly headers?: 'envoy' | 'envoy, 50 ms' | 'deadline';
 }
 
 /** Writes the message of a call. All messages of one source have the same length. */

@@ -77,27 +77,31 @@ function remembered(encode) {
   };
 }
 
+function envoy(path, timeout) {
+  const fixed = Buffer.concat([POST_HTTP, PATH_NOT_INDEXED, text(path)]);
+  const encoder = new Encoder();
+  const fields = [
+    [':authority', 'ratelimit'],
+    ['te', 'trailers'],
+    ['grpc-timeout', timeout],
+    ['content-type', 'application/grpc'],
+    ['x-envoy-internal', 'true'],
+    ['x-forwarded-for', '10.0.0.7'],
+    ['x-envoy-expected-rq-timeout-ms', '20'],
+  ];
+  const blocks = [0, 1].map(() => Buffer.concat([fixed, encoder.encode(fields).subarray(POST_HTTP.length)]));
+  return (call) => blocks[Math.min(call, 1)];
+}
+
 /**
  * Header blocks as two kinds of client send them. Each profile returns a function from a call's number on its connection to its
- * header block. `envoy`: a literal path, everything else from the table, the same bytes in every call. `deadline`: as grpc-go with
+ * header block. `envoy`: a literal path, everything else from the table, the same bytes in every call; with a deadline of 20 s, or of
+ * 50 ms. `deadline`: as grpc-go with
  * deadlines: every call inserts a new grpc-timeout into the table, so that no two blocks are equal.
  */
 const PROFILES = {
-  envoy(path) {
-    const fixed = Buffer.concat([POST_HTTP, PATH_NOT_INDEXED, text(path)]);
-    const encoder = new Encoder();
-    const fields = [
-      [':authority', 'ratelimit'],
-      ['te', 'trailers'],
-      ['grpc-timeout', '20S'],
-      ['content-type', 'application/grpc'],
-      ['x-envoy-internal', 'true'],
-      ['x-forwarded-for', '10.0.0.7'],
-      ['x-envoy-expected-rq-timeout-ms', '20'],
-    ];
-    const blocks = [0, 1].map(() => Buffer.concat([fixed, encoder.encode(fields).subarray(POST_HTTP.length)]));
-    return (call) => blocks[Math.min(call, 1)];
-  },
+  envoy: (path) => envoy(path, '20S'),
+  'envoy, 50 ms': (path) => envoy(path, '50m'),
   deadline(path) {
     const encoder = new Encoder();
     const fixed = [

@@ -3,4 +3,6 @@ export function frame(type: number, flags: number, stream: number, payload: Buff
 export const SETTINGS_ACK: Buffer;
 export function opening(): Buffer;
 /** Header blocks by the number of a call on its connection, for a path. */
-export const PROFILES: Readonly<Record<'envoy' | 'deadline', (path: string) => (call: number) => Buffer>>;
+export const PROFILES: Readonly<
+  Record<'envoy' | 'envoy, 50 ms' | 'deadline', (path: string) => (call: number) => Buffer>
+>;

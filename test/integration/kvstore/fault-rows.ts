@@ -35,11 +35,14 @@ export interface FaultTests<C> {
   readonly play: (course: C, row: FaultRow) => Promise<void>;
 }
 
-/** Runs a test for each row of the suite. The fast suite fails when a row has no test or a test no row, so that the tables list what is tested. */
+/**
+ * Runs a test for each row of the suite. The fast suite fails when a row has no test or a test no row, so that the tables list what is tested;
+ * so does the long suite for a table of which the fast one plays nothing.
+ */
 export function faultTests<C>(heading: string, { suite, courses, play }: FaultTests<C>): void {
   const rows = faultTable(heading);
   const fast = FAST[heading] ?? [];
-  if (suite === 'fast') {
+  if (suite === 'fast' || fast.length === 0) {
     it(`has a test for every row of the table “${heading}”, and a row for every test`, () => {
       expect(rows.map(({ fault }) => fault)).toEqual(Object.keys(courses));
       expect(Object.keys(courses)).toEqual(expect.arrayContaining([...fast]));

@@ -16,6 +16,8 @@ export type Fault =
 export class FaultProxy extends LocalServer {
   readonly #target: () => { readonly port: number };
   fault: Fault = 'none';
+  /** Milliseconds by which replies are late. */
+  delay = 0;
   /** The connections to the target, by those of the clients. */
   readonly #pairs = new Map<Socket, Socket>();
   #cutAfter = Infinity;
@@ -78,6 +80,10 @@ export class FaultProxy extends LocalServer {
     });
     server.on('data', (bytes) => {
       if (this.fault === 'black hole' || this.fault === 'lost replies') return;
+      if (this.delay > 0) {
+        setTimeout(() => client.write(bytes), this.delay);
+        return;
+      }
       if (bytes.length < this.#cutAfter) {
         this.#cutAfter -= bytes.length;
         client.write(bytes);
