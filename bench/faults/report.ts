@@ -47,7 +47,7 @@ export function faultsSection({ date, machine, rate, seconds, results }: FaultsR
     integer(result.appliedTwice),
   ]);
   return [
-    `${cpu}, ${cores} cores that other programs used as well, Node ${node}, Redis ${redis}, memcached ${memcached}; ${date}. ` +
+    `${cpu}, ${cores} cores, Node ${node}, Redis ${redis}, memcached ${memcached}; ${date}. ` +
       `${integer(rate)} calls per second with a deadline of 50 ms, ${seconds[0]} s before the fault, ${seconds[1]} s in it and ` +
       `${seconds[2]} s after it.`,
     markdownTable(head, rows),

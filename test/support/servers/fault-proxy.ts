@@ -23,7 +23,8 @@ export class FaultProxy extends LocalServer {
   #cutAfter = Infinity;
 
   private constructor(target: () => { readonly port: number }) {
-    super(createServer((client) => this.#accept(client)));
+    // Without delay: the second part of a reply would wait for the acknowledgement of the first, 40 ms.
+    super(createServer({ noDelay: true }, (client) => this.#accept(client)));
     this.#target = target;
   }
 
@@ -67,7 +68,9 @@ export class FaultProxy extends LocalServer {
       client.resetAndDestroy();
       return;
     }
-    const server = connect(this.#target().port, '127.0.0.1');
+    const server = connect({ port: this.#target().port, host: '127.0.0.1', noDelay: true });
+    /** Replies that are late: what follows them must not overtake them when the delay ends. */
+    const late: Buffer[] = [];
     this.#pairs.set(client, server);
     const drop = (): void => {
       this.#pairs.delete(client);
@@ -80,8 +83,9 @@ export class FaultProxy extends LocalServer {
     });
     server.on('data', (bytes) => {
       if (this.fault === 'black hole' || this.fault === 'lost replies') return;
-      if (this.delay > 0) {
-        setTimeout(() => client.write(bytes), this.delay);
+      if (this.delay > 0 || late.length > 0) {
+        late.push(bytes);
+        setTimeout(() => client.write(late.shift()!), this.delay);
         return;
       }
       if (bytes.length < this.#cutAfter) {
