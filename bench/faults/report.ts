@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { svg, svgText, tenths } from '../suite/report/svg';
 import { integer, markdownTable, significant } from '../suite/report/tables';
 import type { Machine } from '../suite/processes/machine';
 import type { FaultResult, Part } from './play-fault';
@@ -69,13 +70,13 @@ export function picture({ rate, seconds, results }: FaultsReport): string {
     const parts = result.parts.slice(0, duration * 10);
     const top = 40 + index * PANEL;
     return [
-      text(LEFT, top + 12, TITLES[result.fault], 'bold'),
+      svgText(LEFT, top + 12, TITLES[result.fault], 'bold'),
       `<rect x="${x(seconds[0])}" y="${top + 20}" width="${x(seconds[1]) - LEFT}" height="${CALLS_HEIGHT + LATENCY_HEIGHT + 10}" fill="#f3e5d8"/>`,
       bars(parts, { x, bottom: top + 20 + CALLS_HEIGHT, most: rate / 10 }),
-      text(4, top + 32, 'calls'),
+      svgText(4, top + 32, 'calls'),
       ...latencies(parts, { x, bottom: top + 30 + CALLS_HEIGHT + LATENCY_HEIGHT }),
       ...Array.from({ length: duration + 1 }, (_, second) =>
-        text(x(second) - 4, top + 44 + CALLS_HEIGHT + LATENCY_HEIGHT, String(second - seconds[0])),
+        svgText(x(second) - 4, top + 44 + CALLS_HEIGHT + LATENCY_HEIGHT, String(second - seconds[0])),
       ),
     ].join('\n');
   });
@@ -85,19 +86,16 @@ export function picture({ rate, seconds, results }: FaultsReport): string {
     byPolicy: 'answered by policy',
     failed: 'failed or late',
   });
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11">`,
-    `<title>Answers and latencies while a store fails, with STORE_FAILURE_POLICY=local</title>`,
-    `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
+  const title = 'Answers and latencies while a store fails, with STORE_FAILURE_POLICY=local';
+  return svg({ width: WIDTH, height, title }, [
     ...legend.map(([outcome, meaning], index) => {
       const left = LEFT + index * 180;
       const colour = COLOURS[outcome as keyof typeof COLOURS];
-      return `<rect x="${left}" y="12" width="10" height="10" fill="${colour}"/>\n${text(left + 15, 21, meaning)}`;
+      return `<rect x="${left}" y="12" width="10" height="10" fill="${colour}"/>\n${svgText(left + 15, 21, meaning)}`;
     }),
-    text(LEFT + 560, 21, 'line: p99 in ms; seconds from the fault'),
+    svgText(LEFT + 560, 21, 'line: p99 in ms; seconds from the fault'),
     ...panels,
-    '</svg>\n',
-  ].join('\n');
+  ]);
 }
 
 type Scale = (seconds: number) => number;
@@ -114,7 +112,7 @@ function bars(parts: readonly Part[], axis: { x: Scale; bottom: number; most: nu
       const height = Math.min(y - axis.bottom + CALLS_HEIGHT, (part[outcome] / axis.most) * (CALLS_HEIGHT - 10));
       if (height === 0) return '';
       y -= height;
-      return `<rect x="${round(axis.x(index / 10))}" y="${round(y)}" width="${round(width)}" height="${round(height)}" fill="${COLOURS[outcome]}"/>`;
+      return `<rect x="${tenths(axis.x(index / 10))}" y="${tenths(y)}" width="${tenths(width)}" height="${tenths(height)}" fill="${COLOURS[outcome]}"/>`;
     });
   });
   return rectangles.filter((rectangle) => rectangle !== '').join('\n');
@@ -125,20 +123,12 @@ function latencies(parts: readonly Part[], { x, bottom }: { x: Scale; bottom: nu
     return bottom - (Math.min(LONGEST, milliseconds) / LONGEST) * LATENCY_HEIGHT;
   }
   const points = parts.flatMap(({ p99 }, index) =>
-    p99 !== null ? [`${round(x(index / 10 + 0.05))},${round(y(p99))}`] : [],
+    p99 !== null ? [`${tenths(x(index / 10 + 0.05))},${tenths(y(p99))}`] : [],
   );
   return [
     `<line x1="${LEFT}" y1="${y(50)}" x2="${WIDTH - RIGHT}" y2="${y(50)}" stroke="#999999" stroke-dasharray="4 3"/>`,
-    text(4, y(50) + 4, 'deadline'),
+    svgText(4, y(50) + 4, 'deadline'),
     `<line x1="${LEFT}" y1="${bottom}" x2="${WIDTH - RIGHT}" y2="${bottom}" stroke="#666666"/>`,
     `<polyline points="${points.join(' ')}" fill="none" stroke="#444444"/>`,
   ];
-}
-
-function text(x: number, y: number, content: string, weight = 'normal'): string {
-  return `<text x="${round(x)}" y="${round(y)}" fill="#333333" font-weight="${weight}">${content}</text>`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROBLEMS } from '../../src/rules/files/problems/problem';
+import { algorithmsPicture } from './algorithms-picture';
 import { type CodeBlock, codeBlocksOf } from './code-blocks';
 import { ROOT, readMarkdown, relativeLinks } from './markdown-files';
 import { playDecisions, rulesetOf } from './play-decisions';
@@ -24,6 +25,10 @@ describe('the examples of docs/rules.md', () => {
   it.each(examples())('%s answers as it says', async (_place, rules, decisions) => {
     expect(await playDecisions(rules.text, decisions!.text)).toBe(decisions!.text);
   });
+});
+
+it('the picture of the algorithms is what `npm run pictures` writes', () => {
+  expect(readFileSync(join(ROOT, 'docs/algorithms.svg'), 'utf8')).toBe(algorithmsPicture());
 });
 
 it.each(['README.md', 'docs/getting-started.md'])('the rule files in %s are valid', (page) => {
