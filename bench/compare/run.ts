@@ -1,6 +1,7 @@
-// npm run bench:grpc-server, bench:kvstore, bench:pace and bench:plaincache: see README.md.
+// npm run bench:grpc-server, bench:kvstore, bench:limits, bench:pace and bench:plaincache: see README.md.
 import net from 'node:net';
 import { parseArgs } from 'node:util';
+import type { AlgorithmName } from '../../src/rules/rule-config';
 import { type Comparison, compare, compareAtRates, comparisonTable } from '../suite/compare';
 import { opening } from '../suite/load/frames.cjs';
 import { durationsOf } from '../suite/options';
@@ -14,6 +15,8 @@ interface Suite {
   readonly loads: readonly LoadName[];
   /** Servers to compare weir with. */
   readonly servers: readonly string[];
+  /** Other algorithms of limits, with which weir is compared. */
+  readonly algorithms?: readonly AlgorithmName[];
   /** Calls per second; without it, at saturation and a quarter of it. */
   readonly rates?: readonly number[];
   /** Whether to measure the memory of idle connections, too. */
@@ -29,6 +32,12 @@ const SUITES: Readonly<Record<string, Suite>> = {
     isIdle: true,
   },
   kvstore: { store: 'redis', loads: COUNTED, servers: ['ioredis'] },
+  limits: {
+    store: 'redis',
+    loads: ['hot-key', '10k-keys'],
+    servers: [],
+    algorithms: ['sliding_window', 'token_bucket'],
+  },
   pace: { store: 'memory', loads: ['10k-keys', 'json'], servers: ['floor'], rates: [1_000, 4_000] },
   plaincache: { store: 'memcached', loads: COUNTED, servers: ['memjs'] },
 };
@@ -65,7 +74,10 @@ async function main(): Promise<void> {
   const starts: Readonly<Record<string, StartContender>> = {
     // With another build, only that one: the others are measured to know where weir stands.
     ...(values.against === undefined && Object.fromEntries(suite.servers.map((name) => [name, server(name)]))),
-    ...(values.against !== undefined && { before: weir('before', {}, values.against) }),
+    ...(values.against !== undefined && { before: weir('before', {}, { dist: values.against }) }),
+    ...(values.against === undefined &&
+      suite.algorithms !== undefined &&
+      Object.fromEntries(suite.algorithms.map((algorithm) => [algorithm, weir(algorithm, {}, { algorithm })]))),
     weir: weir('weir', {}),
   };
   const comparisons: Comparison[] = [];

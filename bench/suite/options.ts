@@ -121,7 +121,7 @@ function readSetting(text: string): readonly [string, string] {
 }
 
 function readOther(text: string, pid: string | undefined): StartContender {
-  if (existsSync(join(text, 'main.js'))) return weir(text, {}, resolve(text));
+  if (existsSync(join(text, 'main.js'))) return weir(text, {}, { dist: resolve(text) });
   const [, host, port] = /^(.+):(\d+)$/.exec(text) ?? [];
   if (host === undefined) throw new Error(`--against: ${text} is neither host:port nor the folder of a build`);
   if (pid !== undefined && !/^\d+$/.test(pid)) throw new Error(`--against-pid: ${pid} is not a process id`);

@@ -6,7 +6,7 @@ import { playPlan } from './play-plan';
 import { type StartContender, weir } from './processes/contenders';
 import { renderPages, writeReport } from './report/pages';
 import { readResults, writeJson, writeResults } from './results';
-import { LOADS, RULES } from './scenarios/loads';
+import { LOADS, rulesWith } from './scenarios/loads';
 
 const ROOT = join(__dirname, '../..');
 const PUBLISHED = join(ROOT, 'bench/results');
@@ -14,7 +14,7 @@ const PUBLISHED = join(ROOT, 'bench/results');
 async function main(): Promise<void> {
   const options = readOptions(process.argv.slice(2));
   if (options.instead === 'help') return say(HELP);
-  if (options.instead === 'rules') return say(RULES);
+  if (options.instead === 'rules') return say(rulesWith());
   if (options.instead === 'list') return say(namesOf(options.plan).join('\n'));
   if (options.instead === 'render') return renderPages(ROOT, readResults(PUBLISHED));
   if (options.against !== undefined) return playAgainst(options.against, options);

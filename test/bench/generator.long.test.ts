@@ -1,5 +1,5 @@
 import { Generator } from '../../bench/suite/load/generator';
-import { LOADS, type Load, RULES, RULE_FILE, protocolOf } from '../../bench/suite/scenarios/loads';
+import { LOADS, type Load, RULE_FILE, protocolOf, rulesWith } from '../../bench/suite/scenarios/loads';
 import { messagesOf } from '../../bench/suite/scenarios/messages';
 import { RuleFolder } from '../support/data/rule-folder';
 import { WeirProcess } from '../support/processes/weir-process';
@@ -14,7 +14,7 @@ describe('the load generator', () => {
   let weir: WeirProcess;
   let generator: Generator;
 
-  beforeAll(async () => void (rules = await RuleFolder.with({ [RULE_FILE]: RULES })));
+  beforeAll(async () => void (rules = await RuleFolder.with({ [RULE_FILE]: rulesWith() })));
   beforeEach(async () => void (weir = await startWeir()));
   afterEach(async () => {
     generator.close();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Target } from '../load/connection';
 import { type Load, type Settings, protocolOf } from '../scenarios/loads';
 import { HEAP_REPORT, sizeOfHeap } from '../measure/memory';
-import { Service } from './service';
+import { Service, type Variant } from './service';
 import type { RunningStore } from './stores';
 
 /** One of the services that are measured in turn. */
@@ -21,11 +21,11 @@ export interface Contender extends AsyncDisposable {
 
 export type StartContender = (load: Load, store: RunningStore) => Promise<Contender>;
 
-/** weir as it was built into a folder. */
-export function weir(title: string, settings: Settings, dist?: string): StartContender {
+/** weir, or a variant of it. */
+export function weir(title: string, settings: Settings, variant?: Variant): StartContender {
   return async (load, store) => {
     const env = { ...store.env, ...settings, NODE_OPTIONS: `--require ${HEAP_REPORT}` };
-    const service = await Service.start(load, env, dist);
+    const service = await Service.start(load, env, variant);
     return {
       title,
       target: service.target,

@@ -3,8 +3,17 @@ import { RuleFolder } from '../../../test/support/data/rule-folder';
 import { WeirProcess } from '../../../test/support/processes/weir-process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { AlgorithmName } from '../../../src/rules/rule-config';
 import type { Target } from '../load/connection';
-import { type Load, RULES, RULE_FILE, type Settings, protocolOf } from '../scenarios/loads';
+import { type Load, RULE_FILE, type Settings, protocolOf, rulesWith } from '../scenarios/loads';
+
+/** What else is measured than this checkout with fixed windows. */
+export interface Variant {
+  /** The folder of a build; default: that of this checkout. */
+  readonly dist?: string;
+  /** Of the limits; default: fixed windows. */
+  readonly algorithm?: AlgorithmName;
+}
 
 /** The built service with the rules of the benchmark. */
 export class Service implements AsyncDisposable {
@@ -17,9 +26,8 @@ export class Service implements AsyncDisposable {
     readonly target: Target,
   ) {}
 
-  /** @param dist the folder of a build; default: that of this checkout */
-  static async start(load: Load, env: Settings, dist?: string): Promise<Service> {
-    const rules = await RuleFolder.with({ [RULE_FILE]: RULES });
+  static async start(load: Load, env: Settings, { dist, algorithm }: Variant = {}): Promise<Service> {
+    const rules = await RuleFolder.with({ [RULE_FILE]: rulesWith(algorithm) });
     try {
       const authority = load.protocol === 'grpc over TLS' ? newAuthority() : undefined;
       const settings = {

@@ -1,7 +1,8 @@
+import type { AlgorithmName } from '../../../src/rules/rule-config';
 import { OK, OVER_LIMIT } from '../load/connection';
 
 export const DOMAIN = 'bench';
-/** The file that holds {@link RULES}. */
+/** The file that holds the rules. */
 export const RULE_FILE = 'bench.yaml';
 /** A limit that no load reaches. */
 const LIMIT = 4_000_000_000;
@@ -12,14 +13,22 @@ const COUNTED_KEYS: readonly string[] = 'user account address device session ten
 const BLOCKED_KEY = 'blocked';
 const UNLIMITED_KEY = 'free';
 
-/** The rules of every scenario. Counters per day, so that hardly any run sees the beginning of a window. */
-export const RULES = `domain: ${DOMAIN}
+/**
+ * The rules of every scenario. Counters per day, so that hardly any run sees the beginning of a window.
+ *
+ * @param algorithm of the limits that are not reached; default: fixed windows
+ */
+export function rulesWith(algorithm?: AlgorithmName): string {
+  const fields = algorithm === undefined ? '' : `, algorithm: ${algorithm}`;
+  const limit = `{ unit: day, requests_per_unit: ${LIMIT}${fields} }`;
+  return `domain: ${DOMAIN}
 descriptors:
-${COUNTED_KEYS.map((key) => `  - key: ${key}\n    rate_limit: { unit: day, requests_per_unit: ${LIMIT} }\n`).join('')}  - key: ${BLOCKED_KEY}
+${COUNTED_KEYS.map((key) => `  - key: ${key}\n    rate_limit: ${limit}\n`).join('')}  - key: ${BLOCKED_KEY}
     rate_limit: { unit: day, requests_per_unit: 1 }
   - key: ${UNLIMITED_KEY}
     rate_limit: { unlimited: true }
 `;
+}
 
 /** What the calls of a scenario ask for. */
 export interface Load {
