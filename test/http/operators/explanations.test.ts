@@ -33,6 +33,22 @@ it('1,000 near misses are explained with bounded lists', async () => {
   expect(descriptors.filter(({ nearest }: { nearest: unknown }) => nearest !== null)).toHaveLength(20);
 });
 
+it('a descriptor whose rule is replaced names the rule that replaces it', async () => {
+  const ruleset = rulesetOf({
+    'shop.yaml': [
+      'domain: shop',
+      'descriptors:',
+      '- { key: user, rate_limit: { unit: day, requests_per_unit: 5, name: each } }',
+      '- { key: team, rate_limit: { unit: day, requests_per_unit: 5, replaces: [{ name: each }] } }',
+    ].join('\n'),
+  });
+  await using api = await ServedApi.start({ ruleset });
+  const { descriptors } = Object(await api.json('/api/explanations', requestOf('none', 'user', 'team')));
+  const [, replaced, replacing] = descriptors;
+  expect(replaced.reason).toBe('the rule is not applied, because shop.team replaces it');
+  expect(replacing.replacedBy).toBeNull();
+});
+
 it('a turn of the event loop ends with the descriptor during which its time is over', async () => {
   const { ruleset, keys } = nearMisses();
   const { limiter, counters, apply } = new TestService(ruleset);
