@@ -93,6 +93,11 @@ export class LocalCounts {
     this.#counts.remove(tableKey(cacheKey));
   }
 
+  /** Whether there are hits to add to a server. */
+  hasUnsent(server: object): boolean {
+    return this.#unsent.has(server);
+  }
+
   /** Takes some of the hits that are to be added to a server; empty: there are none. */
   take(server: object, nowSeconds: number): readonly UnsentHits[] {
     this.#sweep(nowSeconds);

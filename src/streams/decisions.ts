@@ -1,4 +1,5 @@
-import { type Observable, type SchedulerLike, catchError, concatMap, endWith, identity, map, of, tap } from 'rxjs';
+import { Observable, type SchedulerLike, of } from 'rxjs';
+import type { Count } from '../limiter/counter-operation';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
@@ -136,19 +137,31 @@ function sendToStore(
       lastBatch = window.batch.length;
       mergedHits.add(window.mergedHits);
       if (window.batch.length === 0) return of(window);
-      return applyWithin(limit, { lane, batch: window.batch, scheduler }).pipe(
-        tracer === undefined ? identity : tracedTrip(tracer, window, calls),
-        tap((counts) => window.settle(local?.saw(window.batch, counts, scheduler.now()) ?? counts)),
-        catchError((error: unknown) => {
+      const counts$ = applyWithin(limit, { lane, batch: window.batch, scheduler });
+      // By hand, because a chain of operators costs as much as the rest of a small window.
+      return new Observable((subscriber) => {
+        function end(): void {
+          subscriber.next(window);
+          subscriber.complete();
+        }
+        function fail(error: unknown): void {
           window.fail(outcomes.errorOf(error));
-          return of(window);
-        }),
-        map(() => window),
-        // The window of a probe ends when these are added, so that calls are sent again after them.
-        addUnsent === undefined
-          ? identity
-          : concatMap(() => (window.outcome === 'ok' ? addUnsent(limit).pipe(endWith(window)) : of(window))),
-      );
+          end();
+        }
+        function settle(counts: readonly Count[]): void {
+          try {
+            window.settle(local?.saw(window.batch, counts, scheduler.now()) ?? counts);
+          } catch (error) {
+            return fail(error);
+          }
+          if (addUnsent === undefined || window.outcome !== 'ok' || !local?.hasUnsent(lane)) return end();
+          // The window of a probe ends when these are added, so that calls are sent again after them.
+          subscriber.add(addUnsent(limit).subscribe({ complete: end }));
+          return undefined;
+        }
+        const traced$ = tracer === undefined ? counts$ : counts$.pipe(tracedTrip(tracer, window, calls));
+        return traced$.subscribe({ next: settle, error: fail });
+      });
     };
   };
 }

@@ -1,5 +1,7 @@
 import type { Duplex } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import { AsyncSubject, type Observable, Subject } from 'rxjs';
+import { DirectSocket } from '../net/direct-socket';
 
 /** What a message is about; the file that sends it has its type. */
 export type Topic = 'control' | 'rules' | 'counters' | 'statistics' | 'forget';
@@ -18,19 +20,25 @@ const MAX_UNSENT = 64 * 1024 * 1024;
  */
 export class Channel {
   readonly #stream: Duplex;
+  readonly #direct: DirectSocket;
+  readonly #receivers = new Map<Topic, (message: never) => void>();
   readonly #topics = new Map<Topic, Subject<unknown>>();
   readonly #closed$ = new AsyncSubject<void>();
+  /** What arrives before {@link start}. */
+  #early: Buffer[] = [];
   /** What is sent in the current callback, which leaves in one write, and what waits until that is sent. */
   #unwritten = '';
   #waiting: (() => void)[] = [];
   #isWriteDue = false;
   #isClosed = false;
 
+  /** @param stream from which nothing was read */
   constructor(stream: Duplex) {
-    this.#stream = stream;
+    this.#direct = new DirectSocket(stream, (chunk) => this.#early.push(chunk));
+    this.#stream = this.#direct.socket;
     // 'close' follows.
-    stream.on('error', () => undefined);
-    stream.once('close', () => this.#close());
+    this.#stream.on('error', () => undefined);
+    this.#stream.once('close', () => this.#close());
   }
 
   /** Emits once when the other end is gone, also to those who subscribe later, and completes. */
@@ -45,12 +53,22 @@ export class Channel {
 
   /** Begins to read; to be called once, when the topics have their subscribers. */
   start(): void {
-    const reader = new MessageReader(([topic, message]) => this.#topics.get(topic)?.next(message));
-    this.#stream.setEncoding('utf8').on('data', (chunk: string) => {
+    const decoder = new StringDecoder('utf8');
+    const reader = new MessageReader(([topic, message]) => this.#receivers.get(topic)?.(message as never));
+    this.#direct.onChunk = (chunk) => {
       // A message may have closed the channel.
-      if (!this.#isClosed && !reader.read(chunk)) this.close();
-    });
-    this.#stream.once('end', () => this.close());
+      if (this.#isClosed) return;
+      // What is sent in answer leaves in one write, without a callback of its own.
+      const isWriteDue = this.#isWriteDue;
+      this.#isWriteDue = true;
+      if (!reader.read(decoder.write(chunk))) this.close();
+      if (isWriteDue) return;
+      if (this.#unwritten !== '' || this.#waiting.length > 0) this.#write();
+      else this.#isWriteDue = false;
+    };
+    for (const chunk of this.#early.splice(0)) this.#direct.onChunk(chunk);
+    if (this.#stream.readableEnded) this.close();
+    else this.#stream.once('end', () => this.close());
   }
 
   /** Sends a message, which has to be JSON. After the other end is gone it does nothing. */
@@ -76,8 +94,17 @@ export class Channel {
    */
   messages<Message>(topic: Topic): Observable<Message> {
     let messages$ = this.#topics.get(topic);
-    if (messages$ === undefined) this.#topics.set(topic, (messages$ = new Subject()));
+    if (messages$ === undefined) {
+      const subject = new Subject<unknown>();
+      this.#topics.set(topic, (messages$ = subject));
+      this.#receivers.set(topic, (message) => subject.next(message));
+    }
     return messages$.asObservable() as Observable<Message>;
+  }
+
+  /** As {@link messages}, for a topic with one receiver and a message for each turn of the event loop. */
+  receive(topic: Topic, receiver: (message: never) => void): void {
+    this.#receivers.set(topic, receiver);
   }
 
   /** Closes the pipe in both directions; what has not been sent is lost. */
@@ -128,15 +155,15 @@ class MessageReader {
 
   /** @returns false when the text is no messages; what follows it cannot be read either */
   read(chunk: string): boolean {
-    const lines = chunk.split('\n');
-    // Appended without being searched again, because a line may be of many chunks.
-    const rest = lines.pop() as string;
-    for (const line of lines) {
-      const begun = this.#begun;
+    let at = 0;
+    for (let end = chunk.indexOf('\n'); end >= 0; end = chunk.indexOf('\n', at)) {
+      const line = this.#begun + chunk.slice(at, end);
       this.#begun = '';
-      if (!this.#deliver(begun + line)) return false;
+      if (!this.#deliver(line)) return false;
+      at = end + 1;
     }
-    this.#begun += rest;
+    // Appended without being searched again, because a line may be of many chunks.
+    this.#begun += chunk.slice(at);
     return this.#begun.length <= MAX_UNSENT;
   }
 

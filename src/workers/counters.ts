@@ -1,12 +1,4 @@
-import {
-  BehaviorSubject,
-  NEVER,
-  Observable,
-  type Subscriber,
-  distinctUntilChanged,
-  firstValueFrom,
-  mergeMap,
-} from 'rxjs';
+import { BehaviorSubject, NEVER, Observable, type Subscriber, distinctUntilChanged, firstValueFrom } from 'rxjs';
 import type { AlgorithmLimit, LimitState } from '../limiter/algorithm';
 import { algorithmOf } from '../limiter/applied-limit';
 import { windowStart } from '../limiter/cache-key';
@@ -42,9 +34,10 @@ type AlgorithmMessage = AlgorithmLimit & Pick<CounterOperation, 'calls'>;
 
 /** A batch whose counts have not arrived. */
 interface SentBatch {
-  readonly counts: Count[];
-  /** How many counts are still missing. */
-  missing: number;
+  /** Those that have arrived. */
+  counts: readonly Count[] | undefined;
+  /** How many there will be. */
+  readonly size: number;
   readonly subscriber: Subscriber<readonly Count[]>;
 }
 
@@ -73,11 +66,9 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     this.pipeline = { span: windowSpan, windowsInFlight: WINDOWS_IN_FLIGHT, whenFull: undefined };
     this.#channel = channel;
     this.#timer = setInterval(() => this.#check(), ANSWER_LIMIT / CHECKS);
+    channel.receive('counters', (counts: readonly (number | LimitState)[]) => this.#arrived(counts));
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
-    channel.messages<readonly (number | LimitState)[]>('counters').subscribe({
-      next: (counts) => this.#arrived(counts),
-      complete: () => this.#closed(),
-    });
+    channel.closed$.subscribe(() => this.#closed());
   }
 
   /** The one lane of this store. */
@@ -93,7 +84,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
         subscriber.next([]);
         subscriber.complete();
       } else {
-        this.#sent.push({ counts: [], missing: batch.length, subscriber });
+        this.#sent.push({ counts: undefined, size: batch.length, subscriber });
         for (const message of messagesOf(batch)) this.#channel.send('counters', message);
       }
     });
@@ -134,13 +125,12 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   #arrived(counts: readonly (number | LimitState)[]): void {
     this.#checksWithoutAnswer = 0;
     const batch = this.#sent[0] as SentBatch;
-    for (const count of counts) batch.counts.push(count);
-    batch.missing -= counts.length;
-    if (batch.missing > 0) return;
+    batch.counts = batch.counts === undefined ? counts : [...batch.counts, ...counts];
+    if (batch.counts.length < batch.size) return;
     this.#sent.shift();
     batch.subscriber.next(batch.counts);
     batch.subscriber.complete();
-    this.#isConnected$.next(true);
+    if (!this.#isConnected$.value) this.#isConnected$.next(true);
     if (this.#sent.length === 0) this.#onIdle();
   }
 
@@ -161,18 +151,15 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   }
 }
 
+/** Applies a batch as {@link CounterLane.apply} does, before it returns. */
+export type ApplyNow = (batch: readonly CounterOperation[]) => readonly (number | LimitState)[];
+
 /**
  * Applies the batches of a worker to the counters of this process, until the channel closes. A batch is applied when it arrives,
  * whether or not its worker still lives when it is answered.
- *
- * @param counters answers at once, so that the answers have the order of the batches
  */
-export function serveCounters(channel: Channel, counters: Pick<CounterLane, 'apply'>): void {
-  // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
-  channel
-    .messages<BatchMessage>('counters')
-    .pipe(mergeMap((message) => counters.apply(operationsIn(message))))
-    .subscribe((counts) => channel.send('counters', counts));
+export function serveCounters(channel: Channel, applyNow: ApplyNow): void {
+  channel.receive('counters', (message: BatchMessage) => channel.send('counters', applyNow(operationsIn(message))));
 }
 
 /** The messages of a batch, in order. Operations with a common guard are in the same one. */

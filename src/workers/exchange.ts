@@ -2,8 +2,7 @@ import type { ClientHttp2Stream } from 'node:http2';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Subscription, asyncScheduler } from 'rxjs';
 import type { Statistics } from '../statistics/statistics';
-import type { CounterLane } from '../streams/ports/counters';
-import { serveCounters } from './counters';
+import { type ApplyNow, serveCounters } from './counters';
 import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
 import { MergedStatistics } from './statistics';
@@ -17,16 +16,16 @@ export const PROCESS_METRICS = 'process_metrics';
 export class Exchange {
   readonly #pool: WorkerPool;
   readonly #statistics: Statistics;
-  readonly #memory: Pick<CounterLane, 'apply'> | undefined;
+  readonly #applyNow: ApplyNow | undefined;
   readonly #merged: MergedStatistics;
   /** The metrics that were last received from each worker. */
   readonly #metrics = new Map<WorkerProcess, string>();
 
-  /** @param memory the counters of the instance, with the memory store */
-  constructor(pool: WorkerPool, statistics: Statistics, memory: Pick<CounterLane, 'apply'> | undefined) {
+  /** @param applyNow applies a batch to the counters of the instance, with the memory store */
+  constructor(pool: WorkerPool, statistics: Statistics, applyNow: ApplyNow | undefined) {
     this.#pool = pool;
     this.#statistics = statistics;
-    this.#memory = memory;
+    this.#applyNow = applyNow;
     this.#merged = new MergedStatistics(statistics);
     statistics.gauge('ratelimit.workers.ready', () => pool.workers.filter(({ isReady }) => isReady).length);
     statistics.counter('ratelimit.workers.restarts');
@@ -72,7 +71,7 @@ export class Exchange {
     const { channel, number } = process;
     if (this.#pool.restartsOf(number) > 0) this.#statistics.counter('ratelimit.workers.restarts').add(1);
     this.#merged.add(channel);
-    if (this.#memory !== undefined) serveCounters(channel, this.#memory);
+    if (this.#applyNow !== undefined) serveCounters(channel, this.#applyNow);
     this.#metrics.set(process, '');
     // What one worker removes from its local cache, because its count was reduced, the others have to remove, too.
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { constants } from 'node:http2';
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { Readable } from 'node:stream';
-import { firstValueFrom, of } from 'rxjs';
+import { firstValueFrom } from 'rxjs';
 import type { CounterOperation } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
@@ -45,6 +45,24 @@ describe('a channel', () => {
     expect(isCompleted).toBe(true);
     channel.send('control', 'x');
     await channel.sent();
+  });
+
+  it('delivers what has arrived before it reads, and answers what arrives together in one write', async () => {
+    const [stream, other] = duplexPair();
+    const channel = new Channel(stream);
+    const written: string[] = [];
+    other.on('data', (chunk: Buffer) => written.push(String(chunk)));
+    channel.receive('counters', (count: number) => channel.send('counters', count + 1));
+    other.write('["counters",1]\n["counters",');
+    other.write('2]\n');
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    channel.start();
+    await until('it has answered', () => written.join('').split('\n').length === 3);
+    other.write('["counters",3]\n["counters",4]\n');
+    await until('it has answered again', () => written.join('').split('\n').length === 5);
+    expect(written.join('')).toBe('["counters",2]\n["counters",3]\n["counters",4]\n["counters",5]\n');
+    expect(written.at(-1)).toBe('["counters",4]\n["counters",5]\n');
+    channel.close();
   });
 
   it('is congested while the other end does not read, and closes rather than keep any amount for it', async () => {
@@ -146,7 +164,7 @@ describe('counters in the memory of the primary', () => {
     const batches = [large, small, large, small, large];
     const [memory, alone] = [1, 2].map(() => new MemoryCounters({ maxKeys: 10_000, now: () => 0 }));
     const { primary, worker } = channelPair();
-    serveCounters(primary, memory!);
+    serveCounters(primary, (batch) => memory!.applyNow(batch));
     const counters = new RemoteCounters(worker, 0);
     expect(await countsOf(counters, batches)).toEqual(await countsOf(alone!, batches));
     const inFlight = countsOf(counters, [small]);
@@ -172,11 +190,9 @@ describe('counters in the memory of the primary', () => {
     const sent: CounterOperation[] = changes.map((_, last) => Object.assign({}, first, ...changes.slice(0, last + 1)));
     const received: CounterOperation[] = [];
     const { primary, worker } = channelPair();
-    serveCounters(primary, {
-      apply: (operations) => {
-        received.push(...operations);
-        return of(operations.map(() => 1));
-      },
+    serveCounters(primary, (operations) => {
+      received.push(...operations);
+      return operations.map(() => 1);
     });
     const counters = new RemoteCounters(worker, 0);
     await firstValueFrom(counters.apply([...sent, ...sent]));

@@ -2,7 +2,7 @@ import net from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Connection, type ConnectionContext } from './connection';
-import { DirectSocket } from './direct-socket';
+import { DirectSocket } from '../../net/direct-socket';
 import type { RequestInterpreter } from './header-reader';
 import { HeldBytes } from './held-bytes';
 import { DEFAULT_LIMITS, LIMITS, type Limits, type OnRejected } from './limits';

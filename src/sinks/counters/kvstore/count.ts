@@ -23,7 +23,10 @@ export async function count(
   options: CountOptions,
 ): Promise<readonly GroupResult[]> {
   if (connection.scriptRejection !== undefined) return countByCommands(connection, groups, options);
-  const results = await callScripts('evalsha', groups);
+  const [first] = groups;
+  // The usual case, without what holding back and joining several calls costs.
+  const isOne = groups.length === 1 && first !== undefined;
+  const results = isOne ? [await callScript('evalsha', first)] : await callScripts('evalsha', groups);
   if (!results.some(isReply)) return results;
   // Neither NOSCRIPT nor a rejection has counted anything, so these groups, and no others, are sent again.
   await replace(isUnknownScript, (unknown) => callScripts('eval', unknown));
@@ -32,22 +35,17 @@ export async function count(
   return results;
 
   /** `evalsha`: by their hash, which fails with NOSCRIPT when the server has lost the script; `eval`: by its text, which also loads it. */
-  async function callScripts(command: Command, called: typeof groups): Promise<GroupResult[]> {
-    const [first] = called;
-    // The usual case, without what holding back and joining several calls costs.
-    if (called.length === 1 && first !== undefined) return [await callScript(command, first)];
+  function callScripts(command: Command, called: typeof groups): Promise<GroupResult[]> {
     return Promise.all(connection.inOneWrite(() => called.map((group) => callScript(command, group))));
   }
-  async function callScript(command: Command, group: readonly CounterOperation[]): Promise<GroupResult> {
+  function callScript(command: Command, group: readonly CounterOperation[]): Promise<GroupResult> {
     const call = scriptCall(group, options);
     if (options.isAsking) asking(connection);
-    let reply: unknown;
-    try {
-      reply = await connection.sendEncoded(command, encode(command, call));
-    } catch (error) {
-      return error as Error;
-    }
-    return call.read(reply);
+    const replied = connection.sendEncoded(command, encode(command, call));
+    return replied.then(
+      (reply) => call.read(reply),
+      (error: Error) => error,
+    );
   }
   async function replace(isUncounted: (result: GroupResult) => boolean, send: SendGroups): Promise<void> {
     const indices = results.flatMap((result, index) => (isUncounted(result) ? [index] : []));

@@ -83,7 +83,29 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   apply(batch: readonly CounterOperation[]): Observable<readonly (number | LimitState)[]> {
-    return of(this.#apply(batch));
+    return of(this.applyNow(batch));
+  }
+
+  /** Applies a batch as {@link apply} does, before it returns. */
+  applyNow(batch: readonly CounterOperation[]): readonly (number | LimitState)[] {
+    const now = this.#now();
+    // Of its final length, so that it does not have to grow.
+    const counts = new Array<number | LimitState>(batch.length);
+    for (let index = 0; index < batch.length; index += 1) {
+      const operation = batch[index] as CounterOperation;
+      if (operation.guard === undefined) {
+        const { algorithm } = operation;
+        counts[index] =
+          algorithm === undefined
+            ? this.#applyOne(operation, operation.hits, now)
+            : this.#decide(operation, algorithm, now);
+        continue;
+      }
+      const guarded = this.#applyGuarded(batch.slice(index, index + operation.guard.operations), now);
+      for (let at = 0; at < guarded.length; at += 1) counts[index + at] = guarded[at] as number;
+      index += guarded.length - 1;
+    }
+    return counts;
   }
 
   readCounter(counter: CounterKey): Promise<StoredCounter> {
@@ -114,33 +136,12 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   #countNow(operations: readonly DecidedOperation[]): void {
-    const counts = this.#apply(operations);
+    const counts = this.applyNow(operations);
     for (let index = 0; index < counts.length; index += 1) {
       const count = counts[index] as number | LimitState;
       if (typeof count === 'number') (operations[index] as DecidedOperation).after = count;
       else decideOn(operations[index] as DecidedOperation, count);
     }
-  }
-
-  #apply(batch: readonly CounterOperation[]): readonly (number | LimitState)[] {
-    const now = this.#now();
-    // Of its final length, so that it does not have to grow.
-    const counts = new Array<number | LimitState>(batch.length);
-    for (let index = 0; index < batch.length; index += 1) {
-      const operation = batch[index] as CounterOperation;
-      if (operation.guard === undefined) {
-        const { algorithm } = operation;
-        counts[index] =
-          algorithm === undefined
-            ? this.#applyOne(operation, operation.hits, now)
-            : this.#decide(operation, algorithm, now);
-        continue;
-      }
-      const guarded = this.#applyGuarded(batch.slice(index, index + operation.guard.operations), now);
-      for (let at = 0; at < guarded.length; at += 1) counts[index + at] = guarded[at] as number;
-      index += guarded.length - 1;
-    }
-    return counts;
   }
 
   #stored({ key: cacheKey, windowSeconds }: CounterKey): StoredCounter {
