@@ -48,6 +48,11 @@ const layers = [
     why: 'A sink receives through the ports of streams/; it takes its settings as they are, and does not depend on sources or servers.',
   },
   {
+    folder: 'src/reservations',
+    mayReach: ['src/reservations', 'src/streams', ...PURE, 'core'],
+    why: 'reservations/ makes and ends reservations with the limiter; stores are behind their port, and servers call it through one.',
+  },
+  {
     folder: 'src/operators',
     mayReach: ['src/operators', 'src/streams', ...PURE, 'core'],
     why: 'operators/ answers operators with what the streams and the limiter know; http/ serves it.',

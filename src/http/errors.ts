@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
 import type { Log } from '../streams/ports/log';
+import { ReservationError, type ReservationErrorCode } from '../streams/ports/reservations';
 import { asError } from '../text/thrown';
 import type { HttpRejection } from './limits';
 
@@ -49,11 +50,21 @@ const DECISION_STATUS: Readonly<Record<DecisionErrorCode, number>> = {
   shutting_down: 503,
 };
 
+const RESERVATION_STATUS: Readonly<Record<ReservationErrorCode, number>> = {
+  unknown_reservation: 404,
+  reservation_conflict: 409,
+  too_many_reservations: 429,
+  not_supported: 501,
+};
+
 /** The response to an error; an unexpected one is logged, and answered with status 500 without its message. */
 export function responseTo(error: unknown, log: Log): ErrorResponse {
   if (error instanceof HttpError) return error.response;
   if (error instanceof DecisionError) {
     return { status: DECISION_STATUS[error.code], code: error.code, message: error.message };
+  }
+  if (error instanceof ReservationError) {
+    return { status: RESERVATION_STATUS[error.code], code: error.code, message: error.message };
   }
   if (error instanceof MalformedBody) return { status: 400, code: 'invalid_request', message: error.message };
   log.error('internal error in an HTTP request; answered with status 500', { error: asError(error) });

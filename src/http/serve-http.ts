@@ -3,11 +3,12 @@ import type { TcpAddress } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
 import type { BodyLimits } from './body';
 import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
+import { type ReservationsHandlerOptions, reservationsHandler } from './json/reservations-handler';
 import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, PUBLIC_LIMITS } from './limits';
 import { HttpListener } from './listener';
 import { type ProbeInputs, probes } from './probes';
 
-export interface HttpServerOptions extends JsonHandlerOptions, ProbeInputs {
+export interface HttpServerOptions extends JsonHandlerOptions, ReservationsHandlerOptions, ProbeInputs {
   /** The timeouts that differ from {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Partial<HttpTimeouts>;
   /** The limits that differ from the defaults. */
@@ -26,7 +27,7 @@ const DEFAULT_TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Starts the HTTP server: `/json`, `/healthcheck`, `/livez` and `/readyz`.
+ * Starts the HTTP server: `/json`, `/v1/reservations`, `/healthcheck`, `/livez` and `/readyz`.
  *
  * @throws when it cannot listen, with a human-readable message
  */
@@ -42,6 +43,7 @@ export function adoptingHttp(options: HttpServerOptions): HttpListener {
   const answered = probes(options);
   return new HttpListener({
     direct: { method: 'POST', target: '/json', handle: json },
+    before: reservationsHandler(options),
     routes: [
       ...answered,
       // Other methods, and other spellings of the target, such as one with a query.
@@ -53,7 +55,7 @@ export function adoptingHttp(options: HttpServerOptions): HttpListener {
         },
       },
     ],
-    available: ['POST /json', ...answered.map(({ path }) => `GET ${path}`)],
+    available: ['POST /json', 'POST /v1/reservations', ...answered.map(({ path }) => `GET ${path}`)],
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
     limits: { ...PUBLIC_LIMITS, ...limits },
     leavesFilesFree: options.leavesFilesFree ?? ((socket) => leavesFilesFree(socket, filesLimit)),

@@ -3,6 +3,7 @@ import { Limiter } from '../limiter/limiter';
 import { LocalCounts } from '../limiter/local-counts';
 import { Offenders } from '../limiter/offenders';
 import { LocalDecisions } from '../operators/decisions';
+import { StoredReservations } from '../reservations/reservations';
 import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
 import type { BoundedLines } from '../sinks/logs/bounded-lines';
@@ -12,6 +13,7 @@ import { turnScheduler } from '../sources/event-loop-turns';
 import { Statistics } from '../statistics/statistics';
 import type { DrainStep } from '../streams/drain';
 import type { OffenderSource } from '../streams/ports/offender-source';
+import type { Reservations } from '../streams/ports/reservations';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Service, service } from '../streams/service';
 import { BREAKER_OPEN, storeFaults } from '../streams/store-faults';
@@ -91,6 +93,7 @@ export interface DecisionPath extends Service {
   readonly offenders: Offenders | undefined;
   readonly tracing: ServiceTracing;
   readonly decisionLog: OpenDecisionLog;
+  readonly reservations: Reservations;
 }
 
 /**
@@ -132,7 +135,29 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     },
   );
   streams.readiness.storeNote = storeNote(app);
-  return { ...streams, limiter, store, offenders, tracing, decisionLog };
+  const reservations = reservationsOf(app, inputs, { ...streams, limiter, offenders });
+  return { ...streams, limiter, store, offenders, tracing, decisionLog, reservations };
+}
+
+/** The store decides reservations in one step, all or nothing, without a local cache. */
+function reservationsOf(
+  { settings, statistics }: App,
+  { store, onForgotten }: DecisionInputs,
+  { config$, limiter, offenders }: Pick<DecisionPath, 'config$' | 'limiter' | 'offenders'>,
+): Reservations {
+  const options = { ...limiterOptions(settings), offenders, localCacheBytes: 0, stopIncrementWhenOverLimit: false };
+  return new StoredReservations({
+    limiter: new Limiter(options, statistics),
+    options,
+    ruleset: () => config$.value.loaded?.ruleset,
+    store: store.reservations,
+    statistics,
+    now: Date.now,
+    onFree: (cacheKey, isFallen) => {
+      limiter.forget(cacheKey);
+      if (isFallen && settings.localCacheSizeInBytes > 0) onForgotten?.(cacheKey);
+    },
+  });
 }
 
 /** What counts for the policy `local`. Each worker counts by itself, and is one of those that share what is left of a limit. */

@@ -6,6 +6,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
 import type { Log } from '../streams/ports/log';
+import type { ReservationStore } from '../streams/ports/reservations';
 import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';
 import { kvstoreOptions, plaincacheOptions } from './options';
@@ -20,6 +21,8 @@ const COUNTERS_SHARE = 1 / 4;
 /** A counter store, and what the decision path, the start of the service and operators need from it. */
 export interface CounterStore {
   readonly counters: Counters & CounterAdministration;
+  /** Or why there is none. */
+  readonly reservations: ReservationStore | string;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
   /** Its kind and its addresses, without credentials, for log lines. */
@@ -36,12 +39,14 @@ export async function counterStore(reading: LoadedSettings, statistics: Statisti
   if (settings.backendType === 'kvstore') {
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
     const counters = kvstoreCounters({ ...kvstoreOptions(reading, log), statistics });
-    return { counters, ready$: counters.ready$, description: `kvstore (${counters.description})` };
+    const { reservations, ready$, description } = counters;
+    return { counters, reservations, ready$, description: `kvstore (${description})` };
   }
   if (settings.backendType === 'plaincache') {
     const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');
     const counters = plaincacheCounters({ ...plaincacheOptions(reading), statistics, log });
-    return { counters, ready$: counters.ready$, description: `memcached (${counters.description})` };
+    const reservations = 'memcached cannot change the record of a reservation and its counters in one step';
+    return { counters, reservations, ready$: counters.ready$, description: `memcached (${counters.description})` };
   }
   return memoryStore(reading, statistics, log);
 }
@@ -64,7 +69,7 @@ export function memoryStore({ settings, given }: LoadedSettings, statistics: Sta
   statistics.gauge('ratelimit.memory.keys', () => counters.size);
   statistics.gauge('ratelimit.memory.bytes', () => counters.bytes);
   statistics.gauge('ratelimit.memory.evicted_keys', () => counters.evictions);
-  return { counters, ready$: of(true), description: 'memory' };
+  return { counters, reservations: counters, ready$: of(true), description: 'memory' };
 }
 
 /** Whether the counters are kept in memory. */
@@ -74,5 +79,6 @@ export function countsInMemory({ backendType }: Settings): boolean {
 
 /** The counters in the memory of the primary, seen from a worker. */
 export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): CounterStore {
-  return { counters: new RemoteCounters(channel, windowSpan), ready$: of(true), description: 'memory' };
+  const reservations = 'with WORKERS above 1, counters in memory have no reservations';
+  return { counters: new RemoteCounters(channel, windowSpan), reservations, ready$: of(true), description: 'memory' };
 }

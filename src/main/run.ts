@@ -45,7 +45,7 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
     store: await counterStore(app, statistics, log),
     termination$: signal$,
   });
-  const { config$, readiness, decide, tracing, store } = path;
+  const { config$, readiness, tracing, store } = path;
   const outputs = await startStatisticsOutputs(app, { offenders: offenderSource(path.offenders), rejections });
   // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
   const debug = await openDebugListener(app, {
@@ -58,7 +58,7 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
   const subscriptions = subscribeTo(path);
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
-  const listeners = new Listeners(app, { decide, readiness, tracer: tracing.tracer, rejections, refusals });
+  const listeners = new Listeners(app, { ...path, tracer: tracing.tracer, rejections, refusals });
   try {
     return await lifeOf(app, {
       ...options,

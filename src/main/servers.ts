@@ -12,6 +12,7 @@ import { PARENT_FIELDS } from '../sinks/traces/parent';
 import { turnClock } from '../sources/event-loop-turns';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import type { Decide } from '../streams/ports/decide';
+import type { Reservations } from '../streams/ports/reservations';
 import type { Tracer } from '../streams/ports/tracer';
 import type { Readiness } from '../streams/readiness';
 import { asError } from '../text/thrown';
@@ -24,6 +25,7 @@ import type { RefusedConnections } from './refused-connections';
 /** What the servers for decisions use of the service. */
 export interface ServerInputs {
   readonly decide: Decide;
+  readonly reservations: Reservations;
   /** What health checks answer. */
   readonly readiness: Readiness;
   /** Samples calls; undefined without tracing. */
@@ -34,14 +36,15 @@ export interface ServerInputs {
   readonly refusals: RefusedConnections;
 }
 
-/** The HTTP server: `/json`, and what probes ask for. */
+/** The HTTP server: `/json`, reservations, and what probes ask for. */
 export function httpServerOptions(
   { statistics, log }: App,
-  { decide, readiness, tracer, rejections }: ServerInputs,
+  { decide, reservations, readiness, tracer, rejections }: ServerInputs,
 ): HttpServerOptions {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
   return {
     decide,
+    reservations,
     health: () => readiness.health,
     checks: () => readiness.checks,
     onMalformed: (reason, caller) => {

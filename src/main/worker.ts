@@ -101,7 +101,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
     termination$: drain$,
     onForgotten: (cacheKey) => channel.send('forget', cacheKey),
   });
-  const { decide, limiter, tracing, store } = path;
+  const { limiter, tracing, store } = path;
   const { phase$, health$, awaited$ } = path.readiness;
   const reporter = new StatisticsReporter(statistics, channel);
   await answerPrimary(app, path, worker);
@@ -135,7 +135,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
     await firstValueFrom(merge(rules.joined$, drain$));
     const tls$ = link.orders('tls').pipe(map(({ tls }) => serverTls(tls)));
     const tls = settings.grpcServerUseTls ? await firstValueFrom(tls$) : undefined;
-    const opened = makeServers(app, { decide, readiness, tracer: tracing.tracer, rejections, refusals }, tls);
+    const opened = makeServers(app, { ...path, readiness, tracer: tracing.tracer, rejections, refusals }, tls);
     servers = opened;
     readiness.opened();
     subscriptions.add(tls$.subscribe((next) => opened.grpc.replaceTls(next)));

@@ -7,6 +7,7 @@ import type { HttpRejection } from '../../src/http/limits';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import type { CancelCause, Decide, DecisionObserver } from '../../src/streams/ports/decide';
+import { ReservationError, type Reservations } from '../../src/streams/ports/reservations';
 import { RecordedLog } from '../support/data/recorded-log';
 
 export const OK: Verdict = {
@@ -48,6 +49,11 @@ export async function* partsOf<T>(...parts: readonly (readonly T[])[]): AsyncIte
   for (const part of parts) yield await Promise.resolve(part);
 }
 
+function rejected(): Promise<never> {
+  return Promise.reject(new ReservationError('not_supported', 'no reservations'));
+}
+const NO_RESERVATIONS: Reservations = { reserve: rejected, settle: rejected, cancel: rejected };
+
 const opened: (() => unknown)[] = [];
 
 /** Closes everything that was opened here; for `afterEach`. */
@@ -62,6 +68,7 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
     host: '127.0.0.1',
     port: 0,
     decide: always(OK),
+    reservations: NO_RESERVATIONS,
     health: () => ({ healthy: true, unhealthy: [] }),
     checks: () => [],
     onMalformed: () => undefined,

@@ -95,6 +95,10 @@ export class JsonCursor {
     return this.#peek() === '"';
   }
 
+  isArray(): boolean {
+    return this.#peek() === '[';
+  }
+
   /** Reads the text of a number. Returns undefined, without moving, when the value is not a number. */
   numberText(): string | undefined {
     this.#peek();

@@ -10,6 +10,8 @@ import {
   countEntry,
 } from '../../limiter/request';
 import { UNIT_NAMES, unitByNumber } from '../../rules/unit';
+import type { OnExpiry, ReserveCall } from '../../streams/ports/reservations';
+import { MalformedBody } from '../errors';
 import { JsonCursor, quoted } from './json-cursor';
 
 /**
@@ -33,11 +35,63 @@ export function readExplained(text: string): {
 } {
   const cursor = new JsonCursor(text);
   let limit: number | undefined;
-  const request = readMessage(cursor, () => {
-    if (cursor.isGiven(8)) limit = readInteger(cursor, UINT32);
+  const request = readMessage(cursor, {
+    names: 'limit',
+    read: (name) => {
+      if (name !== 'limit') return false;
+      if (cursor.isGiven(8)) limit = readInteger(cursor, UINT32);
+      return true;
+    },
   });
   cursor.end();
   return { request, limit };
+}
+
+/** Reads a request for a reservation: `ttl`, `id` and `onExpiry` in addition to what {@link readRequest} reads. */
+export function readReservation(text: string): ReserveCall {
+  const cursor = new JsonCursor(text);
+  let ttl: number | undefined;
+  let id: string | undefined;
+  let onExpiry: OnExpiry = 'settle';
+  const request = readMessage(cursor, {
+    names: 'ttl, id, onExpiry',
+    read: (name) => {
+      if (name === 'ttl') {
+        if (cursor.isGiven(8)) ttl = readDuration(cursor);
+      } else if (name === 'id') {
+        if (cursor.isGiven(16)) id = cursor.string();
+      } else if (name === 'onExpiry' || name === 'on_expiry') {
+        if (cursor.isGiven(32)) onExpiry = readOnExpiry(cursor);
+      } else return false;
+      return true;
+    },
+  });
+  cursor.end();
+  if (ttl === undefined) throw new MalformedBody('$: ttl is missing, for example "60s"');
+  return { request, ttl, id, onExpiry };
+}
+
+/** Reads `{hits}`: one number, or a list. */
+export function readSettlement(text: string): number | readonly number[] {
+  const cursor = new JsonCursor(text);
+  let hits: number | number[] | undefined;
+  cursor.enterObject('a settlement');
+  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
+    if (name !== 'hits') unknown(cursor, 'hits');
+    if (!cursor.isGiven(1)) continue;
+    if (!cursor.isArray()) hits = readInteger(cursor, COUNT);
+    else {
+      hits = [];
+      cursor.enterArray('a list of hits');
+      while (cursor.nextElement()) {
+        if (hits.length === MAX_DESCRIPTORS) cursor.fail(`expected at most ${MAX_DESCRIPTORS} numbers`);
+        hits.push(readInteger(cursor, COUNT));
+      }
+    }
+  }
+  cursor.end();
+  if (hits === undefined) throw new MalformedBody('$: hits is missing');
+  return hits;
 }
 
 /** Reads one descriptor, as {@link readRequest}. */
@@ -85,8 +139,14 @@ export function readCounter(text: string): CounterBody {
 
 // Each field has a bit, by which duplicates are detected; both names of a field have the same bit.
 
-/** @param readLimitTried reads the value of `limit`, which only a request to explain has */
-function readMessage(cursor: JsonCursor, readLimitTried?: () => void): RateLimitRequest {
+/** Members that only some messages with a request have. */
+interface MoreMembers {
+  readonly names: string;
+  /** Reads the value of one; false for another name. */
+  readonly read: (name: string) => boolean;
+}
+
+function readMessage(cursor: JsonCursor, more?: MoreMembers): RateLimitRequest {
   let domain = '';
   let descriptors: readonly Descriptor[] = [];
   let hitsAddend = 0;
@@ -104,9 +164,8 @@ function readMessage(cursor: JsonCursor, readLimitTried?: () => void): RateLimit
         if (cursor.isGiven(4)) hitsAddend = readInteger(cursor, UINT32);
         break;
       default:
-        if (readLimitTried === undefined) unknown(cursor, 'domain, descriptors, hitsAddend');
-        if (name !== 'limit') unknown(cursor, 'domain, descriptors, hitsAddend, limit');
-        readLimitTried();
+        if (more === undefined) unknown(cursor, 'domain, descriptors, hitsAddend');
+        if (!more.read(name)) unknown(cursor, `domain, descriptors, hitsAddend, ${more.names}`);
     }
   }
   return { domain, descriptors, hitsAddend };
@@ -200,6 +259,22 @@ function readEntries(cursor: JsonCursor, number: number): Entry[] {
     else countEntry(entries, number);
   }
   return entries;
+}
+
+const DURATION = /^(\d{1,6})(?:\.(\d{1,9}))?s$/;
+
+/** Reads a duration of proto3 JSON, in whole milliseconds. */
+function readDuration(cursor: JsonCursor): number {
+  const text = cursor.string();
+  const match = DURATION.exec(text);
+  if (match === null) cursor.fail(`expected a duration in seconds such as "60s", got "${quoted(text)}"`);
+  return Number(match[1]) * 1000 + Math.floor(Number(`0.${match[2] ?? 0}`) * 1000);
+}
+
+function readOnExpiry(cursor: JsonCursor): OnExpiry {
+  const text = cursor.string();
+  if (text !== 'settle' && text !== 'cancel') cursor.fail(`expected "settle" or "cancel", got "${quoted(text)}"`);
+  return text;
 }
 
 function unknown(cursor: JsonCursor, allowed: string): never {

@@ -118,7 +118,8 @@ function header(bytes: number): string {
 /** The headers of short texts, because building them takes as long as the rest of encoding a key. */
 const HEADERS = Array.from({ length: 256 }, (_, bytes) => header(bytes));
 
-function isUnknownScript(result: GroupResult): boolean {
+/** Whether the server does not know a script by its hash. */
+export function isUnknownScript(result: unknown): boolean {
   return isReply(result) && result.message.startsWith('NOSCRIPT');
 }
 
@@ -126,7 +127,7 @@ function isUnknownScript(result: GroupResult): boolean {
  * Whether the server rejects scripts altogether: the user lacks the permission, or the command does not exist. Not when the
  * script ran and a command or key in it was denied.
  */
-function isRejected(result: GroupResult): result is Error {
+export function isRejected(result: unknown): result is Error {
   return isReply(result) && SCRIPT_REJECTION.test(result.message);
 }
 

@@ -12,12 +12,14 @@ import {
 } from 'rxjs';
 import type { CounterAdministration } from '../../../streams/ports/counter-administration';
 import type { Counters } from '../../../streams/ports/counters';
+import type { ReservationStore } from '../../../streams/ports/reservations';
 import { storeTls } from '../tls-material';
 import { counterAdministration } from './commands';
 import type { KvstoreOptions } from './deployment';
 import { ClusterStore } from './cluster-store';
 import { describeDeployment, readDeployment } from './deployment';
 import { Instance, type Store } from './instance';
+import { kvstoreReservations } from './reservations';
 import { ServerStore } from './server-store';
 
 /** Limits with this window length in seconds are counted on the per-second instance. */
@@ -36,6 +38,8 @@ export interface KvstoreCounters extends Counters, CounterAdministration {
    * longer than KVSTORE_STARTUP_MAX_ELAPSED_TIME.
    */
   readonly ready$: Observable<void>;
+  /** Or why there is none. */
+  readonly reservations: ReservationStore | string;
   /** The kind and the addresses of the instances, without credentials, for log lines. */
   readonly description: string;
 }
@@ -64,6 +68,10 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
 
   return {
     ...counterAdministration(storeOf, store.expirationJitterMaxSeconds),
+    reservations:
+      main.type === 'cluster'
+        ? 'a cluster cannot change the record of a reservation and its counters in one step'
+        : kvstoreReservations({ storeOf, records: mainStore, jitter: store.expirationJitterMaxSeconds }),
     laneOf: (operation) => storeOf(operation).laneOf(operation),
     connected$: combineLatest(stores.map(({ connected$ }) => connected$)).pipe(
       map((states) => !states.includes(false)),

@@ -9,8 +9,10 @@ import {
 import { windowStart } from '../../../limiter/cache-key';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
+import type { ReservationChange, ReservationResult, ReservationStore } from '../../../streams/ports/reservations';
 import { tableKey } from '../../../text/table-key';
 import { ExpiringCounts, type ExpiringCountsOptions } from '../../../limiter/expiring-counts';
+import { MemoryReservations } from './memory-reservations';
 
 export interface MemoryCountersOptions extends ExpiringCountsOptions {
   /** How long a pipeline window gathers, in milliseconds. */
@@ -36,7 +38,7 @@ const GRACE = 1000;
  * which keys are removed: those of windows that have passed, and those of windows that have not begun because the clock went back.
  * Nothing is removed in the minute after a jump, so a clock that is wrong for a moment ends no window.
  */
-export class MemoryCounters implements Counters, CounterLane, CounterAdministration {
+export class MemoryCounters implements Counters, CounterLane, CounterAdministration, ReservationStore {
   readonly connected$: Observable<boolean> = of(true);
   readonly pipeline: LanePipeline;
   readonly instance = { lanesAtOnce: 1 };
@@ -44,6 +46,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   /** Undefined if windows are to gather for a time: their merged operations then cost less. */
   readonly countNow: ((operations: readonly DecidedOperation[]) => void) | undefined;
   readonly #counts: ExpiringCounts;
+  readonly #reservations: MemoryReservations;
   readonly #now: () => number;
   readonly #grace: number;
   readonly #sweeper: NodeJS.Timeout;
@@ -55,6 +58,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
     this.countNow = windowSpan === 0 ? (operations) => this.#countNow(operations) : undefined;
     this.#counts = new ExpiringCounts(bounds);
+    this.#reservations = new MemoryReservations(this.#counts);
     this.#now = now;
     this.#lastSweep = now();
     this.#grace = GRACE + windowSpan;
@@ -124,9 +128,18 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve(before);
   }
 
+  readRecord(key: string): Promise<string | undefined> {
+    return Promise.resolve(this.#reservations.read(key));
+  }
+
+  changeReservation(change: ReservationChange): Promise<ReservationResult> {
+    return Promise.resolve(this.#reservations.change(change));
+  }
+
   /** Removes the keys of windows that are not those of the present; called each second, unless the clock has jumped. */
   removeExpired(): void {
     const now = this.#now();
+    this.#reservations.removeExpired(now);
     this.#counts.removeOutside(now - this.#grace, now);
   }
 

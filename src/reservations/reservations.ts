@@ -1,0 +1,340 @@
+import { randomUUID } from 'node:crypto';
+import { endOfWindow } from '../limiter/applied-limit';
+import { LARGEST_COUNT } from '../limiter/counter-operation';
+import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
+import { DecisionError } from '../limiter/decision-error';
+import type { Limiter } from '../limiter/limiter';
+import type { RateLimitRequest } from '../limiter/request';
+import type { LimitedDescriptor, Resolution } from '../limiter/resolution';
+import type { Ruleset } from '../rules/ruleset';
+import type { Counter } from '../statistics/counter';
+import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
+import {
+  type EndedDescriptor,
+  type EndedReservation,
+  MAX_OPEN,
+  ReservationError,
+  type ReservationStep,
+  type ReservationStore,
+  type Reservations,
+  type ReserveCall,
+  type Reserved,
+  memberOf,
+} from '../streams/ports/reservations';
+import { type ReservationRecord, type StoredRecord, isSameCall, readStored, writeRecord, writeStored } from './record';
+
+export interface ReservationsOptions {
+  /** Decides without a local cache, and without STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. */
+  readonly limiter: Limiter;
+  readonly options: LimiterOptions;
+  readonly ruleset: () => Ruleset | undefined;
+  /** Or why there is none. */
+  readonly store: ReservationStore | string;
+  readonly statistics: Statistics;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  /** Called with the key of each counter whose count has fallen, or is below its limit: local caches must not have it as over. */
+  readonly onFree: (cacheKey: string, isFallen: boolean) => void;
+}
+
+export const MIN_TTL = 1_000;
+export const MAX_TTL = 3_600_000;
+/** How long the calls of a reservation that has expired or ended are answered as before, in milliseconds. */
+export const KEPT = 600_000;
+const MAX_DESCRIPTORS = 16;
+const MAX_RECORD_BYTES = 16 * 1024;
+/** Also safe in a path of a URL. */
+const ID = /^[A-Za-z0-9._-]{1,128}$/;
+/** How often a change is tried that another process interferes with; each time, that process has ended the reservation. */
+const ATTEMPTS = 3;
+
+/** See {@link Reservations}. What it does is counted in `ratelimit.reservations.…`. */
+export class StoredReservations implements Reservations {
+  readonly #options: ReservationsOptions;
+  readonly #storeErrors: Counter;
+  readonly #counters: Readonly<
+    Record<'reserved' | 'denied' | 'repeated' | 'settled' | 'cancelled' | 'rejected', Counter>
+  >;
+
+  constructor(options: ReservationsOptions) {
+    const { statistics } = options;
+    function counter(name: string): Counter {
+      return statistics.counter(`ratelimit.reservations.${name}`);
+    }
+    this.#options = options;
+    this.#storeErrors = statistics.counter(STORE_ERRORS);
+    this.#counters = {
+      reserved: counter('reserved'),
+      denied: counter('denied'),
+      repeated: counter('repeated'),
+      settled: counter('settled'),
+      cancelled: counter('cancelled'),
+      rejected: counter('rejected'),
+    };
+  }
+
+  reserve(call: ReserveCall): Promise<Reserved> {
+    return this.#counted(() => this.#reserve(call));
+  }
+
+  settle(id: string, hits: number | readonly number[]): Promise<EndedReservation> {
+    return this.#counted(() =>
+      this.#end(id, 'settled', ({ request: { descriptors } }) => {
+        if (typeof hits === 'number') return descriptors.map(() => hits);
+        if (hits.length === descriptors.length) return hits;
+        throw invalid(`the reservation has ${descriptors.length} descriptors, hits has ${hits.length} numbers`);
+      }),
+    );
+  }
+
+  cancel(id: string): Promise<EndedReservation> {
+    return this.#counted(() => this.#end(id, 'cancelled', ({ request: { descriptors } }) => descriptors.map(() => 0)));
+  }
+
+  async #counted<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const isOfStore = error instanceof DecisionError && error.code.startsWith('store_');
+      (isOfStore ? this.#storeErrors : this.#counters.rejected).add(1);
+      throw error;
+    }
+  }
+
+  async #reserve({ request, ttl, id = randomUUID(), onExpiry }: ReserveCall): Promise<Reserved> {
+    checkCall(request, ttl, id);
+    const store = this.#store;
+    const now = this.#options.now();
+    const decision = this.#options.limiter.begin(request, this.#options.ruleset(), now);
+    const operations = reservable(decision);
+    const record = recordOf({ request, ttl, onExpiry, at: now }, decision);
+    const after = writeRecord(record);
+    if (Buffer.byteLength(after) > MAX_RECORD_BYTES) {
+      throw new DecisionError(
+        'too_much_work',
+        `a reservation may have at most ${MAX_RECORD_BYTES} bytes of descriptors and keys`,
+      );
+    }
+    const expiresAt = now + ttl;
+    const { isDenied, steps } = this.#stepsOf(decision.resolutions, id, onExpiry === 'cancel');
+    const opens = { expiresAt, givesBack: onExpiry === 'cancel', isDenied };
+    const result = await store
+      .changeReservation({ key: this.#keyOf(id), before: undefined, after, lifetime: ttl + KEPT, now, opens, steps })
+      .catch((error: unknown) => {
+        decision.failed();
+        throw error;
+      });
+    if (result.outcome === 'changed') return this.#again(id, record, readRecord(result.record));
+    if (result.outcome !== 'done' && result.outcome !== 'denied') {
+      throw new ReservationError('too_many_reservations', `a counter may have at most ${MAX_OPEN} open reservations`);
+    }
+    for (const [index, operation] of operations.entries()) {
+      operation.after = result.counts[index] as number;
+      if (operation.after < operation.applied.requestsPerUnit) this.#options.onFree(operation.key, false);
+    }
+    const verdict = decision.verdict();
+    const isReserved = result.outcome === 'done';
+    this.#counters[isReserved ? 'reserved' : 'denied'].add(1);
+    return { id: isReserved ? id : undefined, verdict, expiresAt };
+  }
+
+  /** The answer to a call that was answered before, as if it were the first; nothing is counted. */
+  #again(id: string, call: ReservationRecord, { record, counts }: StoredRecord): Reserved {
+    if (!isSameCall(call, record)) {
+      throw new ReservationError('reservation_conflict', 'there is a reservation with this id and another content');
+    }
+    const { limiter, ruleset } = this.#options;
+    const before = new Map<string, number>();
+    record.counted.forEach(({ key, hits }, index) => {
+      if (!before.has(key)) before.set(key, Math.max(0, (counts[index] as number) - hits));
+    });
+    const verdict = limiter.explain(record.request, ruleset(), record.at).verdict(before);
+    this.#counters.repeated.add(1);
+    return { id, verdict, expiresAt: record.at + record.ttl };
+  }
+
+  /** @param hitsOf what each descriptor of the request is to have in the end */
+  async #end(
+    id: string,
+    state: 'settled' | 'cancelled',
+    hitsOf: (record: ReservationRecord) => readonly number[],
+  ): Promise<EndedReservation> {
+    const store = this.#store;
+    if (!ID.test(id)) throw unknown();
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const text = await store.readRecord(this.#keyOf(id));
+      if (text === undefined) throw unknown();
+      const { record, counts } = readRecord(text);
+      const hits = hitsOf(record);
+      if (record.state !== 'open') return this.#endedBefore(id, record, { state, hits });
+      const now = this.#options.now();
+      const left = record.at + record.ttl - now;
+      if (left <= 0) throw expired(record);
+      const { steps, ended } = this.#endingOf(id, record, { hits, now, state });
+      const after = writeStored({ record: { ...record, state, ended }, counts });
+      const result = await store.changeReservation({
+        key: this.#keyOf(id),
+        before: text,
+        after,
+        lifetime: left + KEPT,
+        now,
+        steps,
+      });
+      if (result.outcome === 'expired') throw expired(record);
+      if (result.outcome === 'changed') continue;
+      for (const { key, hits: added } of steps) if (added < 0) this.#options.onFree(key, true);
+      this.#counters[state].add(1);
+      return { id, state, descriptors: ended };
+    }
+    throw new ReservationError('reservation_conflict', 'other calls change the reservation at the same time');
+  }
+
+  #endedBefore(
+    id: string,
+    { state, ended = [] }: ReservationRecord,
+    wanted: { readonly state: string; readonly hits: readonly number[] },
+  ): EndedReservation {
+    const isSame = state === wanted.state && ended.every(({ hits }, index) => hits === wanted.hits[index]);
+    if (state === 'open' || !isSame) {
+      const how = state === 'settled' ? `settled with ${ended.map(({ hits }) => hits).join()} hits` : 'cancelled';
+      throw new ReservationError('reservation_conflict', `the reservation was ${how} before`);
+    }
+    this.#counters.repeated.add(1);
+    return { id, state, descriptors: ended };
+  }
+
+  /** What ends a reservation in the store. A window that has ended is not changed: what is above the reservation counts in the present one. */
+  #endingOf(
+    id: string,
+    { request, counted, onExpiry }: ReservationRecord,
+    { hits, now, state }: { readonly hits: readonly number[]; readonly now: number; readonly state: string },
+  ): { readonly steps: readonly ReservationStep[]; readonly ended: readonly EndedDescriptor[] } {
+    const { limiter, ruleset } = this.#options;
+    const steps: ReservationStep[] = [];
+    const ended = request.descriptors.map((_, index) => ({ reserved: 0, hits: hits[index] as number, added: 0 }));
+    let present: readonly Resolution[] | undefined;
+    for (const { index, key, hits: reserved, windowSeconds, end } of counted) {
+      const own = ended[index] as (typeof ended)[number];
+      own.reserved = reserved;
+      const difference = own.hits - reserved;
+      const common = { hits: difference, limit: LARGEST_COUNT, denies: 'never' } as const;
+      if (now < end * 1000) {
+        own.added = difference;
+        steps.push({
+          ...common,
+          key,
+          windowSeconds,
+          member: memberOf(id, { index, hits: reserved }, onExpiry === 'cancel'),
+        });
+      } else if (state === 'settled' && difference > 0) {
+        present ??= limiter.explain(request, ruleset(), now).descriptors.map(({ resolution }) => resolution);
+        const limited = present[index]?.limited;
+        // The rule may have been removed or changed.
+        if (limited === undefined || limited.algorithm !== undefined) continue;
+        own.added = difference;
+        steps.push({ ...common, key: limited.key, windowSeconds: limited.windowSeconds, member: undefined });
+      }
+    }
+    return { steps, ended };
+  }
+
+  #stepsOf(
+    resolutions: readonly Resolution[],
+    id: string,
+    givesBack: boolean,
+  ): { readonly isDenied: boolean; readonly steps: readonly ReservationStep[] } {
+    const { options } = this.#options;
+    const others = resolutions.filter(({ limited }) => limited === undefined);
+    const isQuotaAllowed = others.some((each) => isQuota(each, options) && each.kind !== 'denied');
+    const isDenied = others.some((each) => each.kind === 'denied' && !isQuota(each, options)) && !options.shadowMode;
+    const steps = resolutions.flatMap((resolution, index): readonly ReservationStep[] => {
+      const { limited } = resolution;
+      if (limited === undefined) return [];
+      const { key, callHits: hits, windowSeconds, applied } = limited;
+      const isShadow = applied.shadowMode || options.shadowMode;
+      const quota = isQuotaAllowed ? 'never' : 'together';
+      const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
+      return [
+        {
+          key,
+          hits,
+          windowSeconds,
+          limit: applied.requestsPerUnit,
+          denies,
+          member: memberOf(id, { index, hits }, givesBack),
+        },
+      ];
+    });
+    return { isDenied, steps };
+  }
+
+  /** No cache key has colons before its first underscore, unless they are in the name of a domain. */
+  #keyOf(id: string): string {
+    return `${this.#options.options.cacheKeyPrefix}weir:reservation:${id}`;
+  }
+
+  get #store(): ReservationStore {
+    const { store } = this.#options;
+    if (typeof store === 'string') throw new ReservationError('not_supported', store);
+    return store;
+  }
+}
+
+function checkCall({ descriptors }: RateLimitRequest, ttl: number, id: string): void {
+  if (!ID.test(id)) throw invalid('id must have 1 to 128 letters, digits, dots, hyphens and underscores');
+  if (!(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw invalid('ttl must be from 1 s to 3600 s');
+  if (descriptors.length > MAX_DESCRIPTORS) {
+    throw invalid(`a reservation may have at most ${MAX_DESCRIPTORS} descriptors, this one has ${descriptors.length}`);
+  }
+  if (descriptors.some(({ isNegativeHits }) => isNegativeHits))
+    throw invalid('hits of a reservation cannot be negative');
+}
+
+/** @throws ReservationError for a limit that has no reservations */
+function reservable({ resolutions }: Decision): readonly LimitedDescriptor[] {
+  return resolutions.flatMap(({ limited, rule }, index) => {
+    if (limited === undefined) return [];
+    const { algorithm, applied } = limited;
+    if (algorithm === undefined) return [limited];
+    const name = rule === undefined ? `descriptor ${index + 1}` : `the rule ${applied.path}`;
+    throw new ReservationError(
+      'not_supported',
+      `the limit of ${name} has the algorithm ${algorithm.name}; only fixed windows have reservations`,
+    );
+  });
+}
+
+function recordOf(
+  call: Pick<ReservationRecord, 'request' | 'ttl' | 'onExpiry' | 'at'>,
+  { resolutions }: Decision,
+): ReservationRecord {
+  const nowSeconds = Math.floor(call.at / 1000);
+  const counted = resolutions.flatMap(({ limited }, index) => {
+    if (limited === undefined) return [];
+    const { key, callHits: hits, windowSeconds, applied } = limited;
+    return [{ index, key, hits, windowSeconds, end: endOfWindow(applied, nowSeconds) }];
+  });
+  return { ...call, counted, state: 'open' };
+}
+
+/** @throws DecisionError when it is no record */
+function readRecord(text: string | undefined): StoredRecord {
+  const stored = readStored(text ?? '');
+  if (stored !== undefined) return stored;
+  throw new DecisionError('store_failed', 'the key of a reservation holds something else in the store', {
+    isOfKey: true,
+  });
+}
+
+function expired({ onExpiry }: ReservationRecord): ReservationError {
+  const what = onExpiry === 'settle' ? 'its hits stay counted' : 'its hits were given back';
+  return new ReservationError('reservation_conflict', `the reservation has expired: ${what}`);
+}
+
+function unknown(): ReservationError {
+  return new ReservationError('unknown_reservation', 'there is no reservation with this id, or not any more');
+}
+
+function invalid(message: string): DecisionError {
+  return new DecisionError('invalid_request', message);
+}

@@ -1,0 +1,86 @@
+import { DecisionError } from '../../../limiter/decision-error';
+import {
+  MAX_OPEN,
+  type ReservationChange,
+  ReservationError,
+  type ReservationResult,
+  type ReservationStep,
+  type ReservationStore,
+} from '../../../streams/ports/reservations';
+import { lifetimeOf, randomPart, secondsLeft } from '../counting';
+import type { CommandRunner, SendCommand } from './commands';
+import { isRejected, isUnknownScript } from './count';
+import { RESERVATION } from './scripts';
+import { isReply } from './store-error';
+
+/** The list of a counter outlives its window by so many seconds: the clocks of processes differ. */
+const MARGIN = 60;
+
+export interface ReservationsOptions {
+  /** The server that has a counter. */
+  readonly storeOf: (counter: { readonly windowSeconds: number }) => CommandRunner;
+  /** The server that has all records. */
+  readonly records: CommandRunner;
+  /** EXPIRATION_JITTER_MAX_SECONDS */
+  readonly jitter: number;
+}
+
+/** Reservations in one server, whose scripts change a record and counters at once. */
+export function kvstoreReservations({ storeOf, records, jitter }: ReservationsOptions): ReservationStore {
+  return {
+    readRecord: (key) =>
+      records.run(key, async (send) => {
+        const reply = await send('GET', key);
+        if (isReply(reply)) throw reply;
+        return typeof reply === 'string' ? reply : undefined;
+      }),
+    changeReservation: async (change) => {
+      if (change.steps.some((step) => storeOf(step) !== records)) {
+        throw unsupported('limits per second are in a store of their own, which has no reservations');
+      }
+      const { key } = change;
+      const args = [change.before ?? '', change.after, argumentOf(change, jitter)];
+      const keys = [key, ...change.steps.flatMap((step) => [step.key, `${step.key}:reservations`])];
+      const reply = await records.run(key, (send) => call(send, [String(keys.length), ...keys, ...args]));
+      if (isRejected(reply)) throw unsupported('reservations need scripts, and the counter store rejects them');
+      return resultOf(reply);
+    },
+  };
+}
+
+/** @returns the reply, or the error of a server that rejects scripts */
+async function call(send: SendCommand, args: readonly string[]): Promise<unknown> {
+  let reply = await send('EVALSHA', RESERVATION.sha, ...args);
+  if (isUnknownScript(reply)) reply = await send('EVAL', RESERVATION.text, ...args);
+  if (isReply(reply) && !isRejected(reply)) throw reply;
+  return reply;
+}
+
+function argumentOf({ now, lifetime, opens, steps }: ReservationChange, jitter: number): string {
+  const common = [String(now), String(lifetime), String(MAX_OPEN), opens === undefined ? 0 : String(opens.expiresAt)];
+  return JSON.stringify([
+    ...common,
+    opens?.isDenied === true ? 1 : 0,
+    ...steps.flatMap((step) => valuesOf(step, jitter)),
+  ]);
+}
+
+const DENIES = { never: 0, alone: 1, together: 2 };
+
+function valuesOf({ hits, windowSeconds, limit, denies, member = '' }: ReservationStep, jitter: number): unknown[] {
+  const [expiry, left] = [lifetimeOf(windowSeconds) + randomPart(jitter), secondsLeft(windowSeconds)];
+  return [String(hits), expiry, left, limit, DENIES[denies], member, left + MARGIN];
+}
+
+/** @throws DecisionError when the reply does not match the script */
+function resultOf(reply: unknown): ReservationResult {
+  const [outcome, ...rest] = Array.isArray(reply) ? (reply as readonly unknown[]) : [];
+  if (outcome === 'full' || outcome === 'expired') return { outcome };
+  if (outcome === 'changed') return { outcome, record: rest[0] === '' ? undefined : String(rest[0]) };
+  if (outcome === 'done' || outcome === 'denied') return { outcome, counts: rest.map(Number) };
+  throw new DecisionError('store_failed', 'the counter store replied to a reservation with something else');
+}
+
+function unsupported(message: string): ReservationError {
+  return new ReservationError('not_supported', message);
+}

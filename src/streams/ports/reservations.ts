@@ -1,0 +1,154 @@
+import type { RateLimitRequest } from '../../limiter/request';
+import type { Verdict } from '../../limiter/verdict';
+
+/** Reserves hits on the counters of a request, and settles or cancels them later, in any process that has the same store. */
+export interface Reservations {
+  /**
+   * Rejects with a `DecisionError`, or with a {@link ReservationError}.
+   */
+  reserve(call: ReserveCall): Promise<Reserved>;
+  /**
+   * Counts what was really used. Rejects as {@link reserve}.
+   *
+   * @param hits one number for all descriptors, or one for each
+   */
+  settle(id: string, hits: number | readonly number[]): Promise<EndedReservation>;
+  /** Gives everything back. Rejects as {@link reserve}. */
+  cancel(id: string): Promise<EndedReservation>;
+}
+
+export interface ReserveCall {
+  readonly request: RateLimitRequest;
+  /** How long the reservation is open, in milliseconds. */
+  readonly ttl: number;
+  /** The caller's name for it; undefined: one is made. */
+  readonly id: string | undefined;
+  /** What becomes of it when nobody settles it: it counts as settled with its own hits, or is given back. */
+  readonly onExpiry: OnExpiry;
+}
+
+export type OnExpiry = 'settle' | 'cancel';
+
+/** What a request for a reservation is answered. */
+export interface Reserved {
+  /** Undefined: a limit denies it, and nothing is counted. */
+  readonly id: string | undefined;
+  readonly verdict: Verdict;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+}
+
+/** What a reservation has become. */
+export interface EndedReservation {
+  readonly id: string;
+  readonly state: 'settled' | 'cancelled';
+  /** In the order of the request. */
+  readonly descriptors: readonly EndedDescriptor[];
+}
+
+export interface EndedDescriptor {
+  readonly reserved: number;
+  /** What it was settled with; 0 when it was cancelled. */
+  readonly hits: number;
+  /** By how much its counter was changed, negative when hits were given back; 0 without a counter. */
+  readonly added: number;
+}
+
+export type ReservationErrorCode =
+  /** There is no such reservation, or not any more. */
+  | 'unknown_reservation'
+  /** The reservation has another content, or has ended in another way. */
+  | 'reservation_conflict'
+  /** A counter has as many open reservations as it can have, or the store as many as it keeps. */
+  | 'too_many_reservations'
+  /** The store or the limit has no reservations. */
+  | 'not_supported';
+
+/** Why a call for a reservation is not answered. The message is for the caller. */
+export class ReservationError extends Error {
+  override readonly name = 'ReservationError';
+
+  constructor(
+    readonly code: ReservationErrorCode,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * Keeps reservations: for each a record, a text that only the caller understands, and for each counter the list of its open reservations.
+ * Both methods reject with a `DecisionError` when the store fails, and with a {@link ReservationError} when it cannot do what is asked.
+ */
+export interface ReservationStore {
+  /** The record with a key; undefined when there is none. */
+  readRecord(key: string): Promise<string | undefined>;
+  /** Changes the record and the counters in one step, or nothing of both. */
+  changeReservation(change: ReservationChange): Promise<ReservationResult>;
+}
+
+/** Most open reservations of a counter. */
+export const MAX_OPEN = 10_000;
+
+export interface ReservationChange {
+  /** Of the record. */
+  readonly key: string;
+  /** The record as it must be; undefined: there must be none. */
+  readonly before: string | undefined;
+  /** The new record. A reservation that is opened gets a line with the counts of its steps at the end. */
+  readonly after: string;
+  /** How long the record is kept from now on, in milliseconds. */
+  readonly lifetime: number;
+  /** Unix milliseconds: reservations that have expired by then are ended first. */
+  readonly now: number;
+  /** Present when the reservation is opened. */
+  readonly opens?: OpenedReservation | undefined;
+  readonly steps: readonly ReservationStep[];
+}
+
+export interface OpenedReservation {
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  /** Its hits are subtracted when it expires; otherwise they stay counted. */
+  readonly givesBack: boolean;
+  /** It is denied for another reason than its counters: they are only read. */
+  readonly isDenied: boolean;
+}
+
+/** A step of a change, on one counter. */
+export interface ReservationStep {
+  /** The cache key. */
+  readonly key: string;
+  /** Hits to add; negative: to subtract, down to 0. */
+  readonly hits: number;
+  /** As that of a counter operation. */
+  readonly windowSeconds: number;
+  /** When the reservation is opened: the largest count that is allowed, and what happens beyond. */
+  readonly limit: number;
+  readonly denies: Denies;
+  /** Its name among the open reservations of the counter: it is entered there, or removed; undefined: it has none. */
+  readonly member: string | undefined;
+}
+
+/** `alone`: one such step over its limit denies the reservation; `together`: all of them do; `never`: it is counted in any case. */
+export type Denies = 'alone' | 'together' | 'never';
+
+export type ReservationResult =
+  /** The counts after the steps. When it is denied: of those over their limit as if they were counted, of the others the present counts. */
+  | { readonly outcome: 'done' | 'denied'; readonly counts: readonly number[] }
+  /** A counter has {@link MAX_OPEN} open reservations. */
+  | { readonly outcome: 'full' }
+  /** A member to remove was not there: it has expired. */
+  | { readonly outcome: 'expired' }
+  /** The record is not what it must be. */
+  | { readonly outcome: 'changed'; readonly record: string | undefined };
+
+/** The name of a descriptor of a reservation among the open ones of its counter. With `c`, its hits are subtracted when it expires. */
+export function memberOf(id: string, { index, hits }: { index: number; hits: number }, givesBack: boolean): string {
+  return `${givesBack ? 'c' : 's'}${hits}:${index}:${id}`;
+}
+
+/** What is subtracted from a counter when such a member expires. */
+export function givenBackBy(member: string): number {
+  return member.startsWith('c') ? Number.parseInt(member.slice(1), 10) : 0;
+}

@@ -1,0 +1,368 @@
+import fc from 'fast-check';
+import { Limiter } from '../../../src/limiter/limiter';
+import { Code } from '../../../src/limiter/verdict';
+import { KEPT, StoredReservations } from '../../../src/reservations/reservations';
+import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import { Statistics } from '../../../src/statistics/statistics';
+import type { OnExpiry, ReservationStore, Reservations } from '../../../src/streams/ports/reservations';
+import { MAX_OPEN } from '../../../src/streams/ports/reservations';
+import { descriptor, request } from '../../support/data/requests';
+import { limit, rulesetOf } from '../../support/data/rules';
+import { DEFAULT_OPTIONS } from '../../support/data/service';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { connected, instance } from '../kvstore/options';
+
+const LIMITS = { user: 100, team: 150, tried: 10, free: Infinity };
+type Name = keyof typeof LIMITS;
+const NAMES = Object.keys(LIMITS) as readonly Name[];
+const RULES = rulesetOf(
+  'd',
+  { key: 'user', rateLimit: limit(LIMITS.user, 'MINUTE') },
+  { key: 'team', rateLimit: limit(LIMITS.team, 'MINUTE', { unitMultiplier: 2 }) },
+  { key: 'tried', rateLimit: limit(LIMITS.tried, 'MINUTE'), shadowMode: true },
+  { key: 'slid', rateLimit: limit(10, 'MINUTE', { algorithm: 'sliding_window' }) },
+);
+const WINDOW: Readonly<Record<Name, number>> = { user: 60_000, team: 120_000, tried: 60_000, free: 1 };
+/** Five seconds before the windows end. */
+const STARTS_AT = 1_700_000_035_000;
+
+/** Reservations at a time that the test sets, with keys of their own. */
+class Caller {
+  now = STARTS_AT;
+  readonly reservations: Reservations;
+  readonly freed: string[] = [];
+  readonly statistics = new Statistics(100);
+
+  constructor(store: ReservationStore | string, cacheKeyPrefix: string) {
+    const options = { ...DEFAULT_OPTIONS, cacheKeyPrefix };
+    this.reservations = new StoredReservations({
+      limiter: new Limiter(options, this.statistics),
+      options,
+      ruleset: () => RULES,
+      store,
+      statistics: this.statistics,
+      now: () => this.now,
+      onFree: (key) => this.freed.push(key),
+    });
+  }
+
+  /** The hits that are left of each limit, or what went wrong. */
+  async reserve(id: string, uses: readonly Use[], { ttl = 5_000, onExpiry = 'settle' }: Terms = {}) {
+    const descriptors = uses.map(({ name, hits }) => descriptor(`${name}=x`, { hitsAddend: hits }));
+    const call = { request: request('d', descriptors), ttl, id, onExpiry };
+    return this.reservations
+      .reserve(call)
+      .then(
+        ({ id: given, verdict }) =>
+          `${given === undefined ? 'denied' : 'reserved'} ${verdict.overallCode === Code.OK} ${verdict.statuses.map(({ limitRemaining }) => limitRemaining).join()}`,
+        codeOf,
+      );
+  }
+
+  settle(id: string, hits: number | readonly number[]) {
+    return this.reservations.settle(id, hits).then(endOf, codeOf);
+  }
+
+  cancel(id: string) {
+    return this.reservations.cancel(id).then(endOf, codeOf);
+  }
+}
+
+interface Terms {
+  readonly ttl?: number;
+  readonly onExpiry?: OnExpiry;
+}
+
+interface Use {
+  readonly name: Name;
+  readonly hits: number;
+}
+
+function codeOf({ code }: { readonly code: string }): string {
+  return code;
+}
+
+function endOf({ state, descriptors }: Awaited<ReturnType<Reservations['cancel']>>): string {
+  return `${state} ${descriptors.map(({ reserved, hits, added }) => `${reserved}>${hits}:${added}`).join()}`;
+}
+
+/** What reservations must do, without a store: all at once, and reservations end at the moment when they expire. */
+class Model {
+  now = STARTS_AT;
+  readonly #counts = new Map<string, number>();
+  readonly #made = new Map<string, Made>();
+
+  reserve(id: string, uses: readonly Use[], { ttl = 5_000, onExpiry = 'settle' }: Terms = {}): string {
+    this.#expire();
+    const known = this.#made.get(id);
+    const content = JSON.stringify([uses, ttl, onExpiry]);
+    if (known !== undefined) return known.content === content ? known.answer : 'reservation_conflict';
+    const after = uses.map(({ name, hits }, index) => {
+      const before = uses.slice(0, index).filter((use) => use.name === name);
+      return this.#count(name) + before.reduce((sum, use) => sum + use.hits, 0) + hits;
+    });
+    const isDenied = uses.some(({ name }, index) => name !== 'tried' && after[index]! > LIMITS[name]);
+    function left({ name, hits }: Use, index: number): number {
+      if (name === 'free') return 0;
+      const count = isDenied && after[index]! <= LIMITS[name] ? after[index]! - hits : after[index]!;
+      return Math.max(0, LIMITS[name] - count);
+    }
+    const answer = `${isDenied ? 'denied' : 'reserved'} ${!isDenied} ${uses.map(left).join()}`;
+    if (isDenied) return answer;
+    const keys = uses.map(({ name }) => this.#key(name));
+    uses.forEach(({ name, hits }) => this.#add(this.#key(name), hits));
+    this.#made.set(id, { content, answer, uses, keys, expiresAt: this.now + ttl, onExpiry, state: 'open' });
+    return answer;
+  }
+
+  end(id: string, wanted: 'settled' | 'cancelled', hits: number | readonly number[]): string {
+    this.#expire();
+    const made = this.#made.get(id);
+    if (made === undefined) return 'unknown_reservation';
+    if (typeof hits !== 'number' && hits.length !== made.uses.length) return 'invalid_request';
+    const all = made.uses.map((_, index) => (typeof hits === 'number' ? hits : hits[index]!));
+    const call = `${wanted} ${all.join()}`;
+    if (made.state !== 'open') return made.call === call ? made.ended! : 'reservation_conflict';
+    const parts = made.uses.map((use, index) => {
+      if (use.name === 'free') return `0>${all[index]}:0`;
+      const difference = all[index]! - use.hits;
+      const isPresent = made.keys[index] === this.#key(use.name);
+      const added = isPresent || difference > 0 ? difference : 0;
+      this.#add(this.#key(use.name), added);
+      return `${use.hits}>${all[index]}:${added}`;
+    });
+    made.state = wanted;
+    made.call = call;
+    made.ended = `${wanted} ${parts.join()}`;
+    return made.ended;
+  }
+
+  #expire(): void {
+    for (const made of this.#made.values()) {
+      if (made.state !== 'open' || made.expiresAt > this.now) continue;
+      made.state = 'expired';
+      if (made.onExpiry === 'cancel') made.uses.forEach(({ hits }, index) => this.#add(made.keys[index]!, -hits));
+    }
+  }
+
+  #key(name: Name): string {
+    return `${name} ${Math.floor(this.now / WINDOW[name])}`;
+  }
+
+  #count(name: Name): number {
+    return this.#counts.get(this.#key(name)) ?? 0;
+  }
+
+  #add(key: string, hits: number): void {
+    this.#counts.set(key, Math.max(0, (this.#counts.get(key) ?? 0) + hits));
+  }
+}
+
+interface Made {
+  readonly content: string;
+  readonly answer: string;
+  readonly uses: readonly Use[];
+  readonly keys: readonly string[];
+  readonly expiresAt: number;
+  readonly onExpiry: OnExpiry;
+  state: 'open' | 'expired' | 'settled' | 'cancelled';
+  call?: string;
+  ended?: string;
+}
+
+type Step =
+  | { kind: 'reserve'; id: string; uses: readonly Use[]; ttl: number; onExpiry: OnExpiry }
+  | { kind: 'settle'; id: string; hits: number | readonly number[] }
+  | { kind: 'cancel'; id: string }
+  | { kind: 'pass'; milliseconds: number };
+
+const ID = fc.constantFrom('r1', 'r2', 'r3', 'r4', 'r5');
+const HITS = fc.constantFrom(0, 1, 9, 40, 60, 101);
+const STEP: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    kind: fc.constant('reserve' as const),
+    id: ID,
+    uses: fc.array(fc.record({ name: fc.constantFrom(...NAMES), hits: HITS }), { minLength: 1, maxLength: 3 }),
+    ttl: fc.constantFrom(1_000, 60_000),
+    onExpiry: fc.constantFrom<OnExpiry>('settle', 'cancel'),
+  }),
+  fc.record({
+    kind: fc.constant('settle' as const),
+    id: ID,
+    hits: fc.oneof(HITS, fc.array(HITS, { minLength: 1, maxLength: 3 })),
+  }),
+  fc.record({ kind: fc.constant('cancel' as const), id: ID }),
+  fc.record({ kind: fc.constant('pass' as const), milliseconds: fc.constantFrom(300, 1_000, 20_000) }),
+);
+
+/** Half of the reservations are made again, as after a lost answer. */
+async function play(steps: readonly Step[], callers: readonly Caller[]): Promise<void> {
+  const model = new Model();
+  for (const [index, step] of steps.entries()) {
+    const caller = callers[index % callers.length]!;
+    if (step.kind === 'pass') {
+      model.now += step.milliseconds;
+      for (const each of callers) each.now = model.now;
+    } else if (step.kind === 'reserve') {
+      const expected = model.reserve(step.id, step.uses, step);
+      expect(await caller.reserve(step.id, step.uses, step)).toBe(expected);
+      if (index % 2 === 0) {
+        const again = model.reserve(step.id, step.uses, step);
+        expect(await caller.reserve(step.id, step.uses, step)).toBe(again);
+      }
+    } else if (step.kind === 'settle') {
+      expect(await caller.settle(step.id, step.hits)).toBe(model.end(step.id, 'settled', step.hits));
+    } else expect(await caller.cancel(step.id)).toBe(model.end(step.id, 'cancelled', 0));
+    const reads = NAMES.map((name) => ({ name, hits: 0 }));
+    expect(await caller.reserve(`read${index}`, reads)).toBe(model.reserve(`read${index}`, reads));
+  }
+}
+
+let redis: RedisProcess;
+beforeAll(async () => {
+  redis = await RedisProcess.start();
+});
+afterAll(() => redis[Symbol.asyncDispose]());
+
+let prefixes = 0;
+function freshPrefix(): string {
+  prefixes += 1;
+  return `p${prefixes}_`;
+}
+
+const opened: MemoryCounters[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
+
+/** Counters in memory whose clock is that of the first caller. */
+function memory(clock: { now: number }): MemoryCounters {
+  const counters = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
+  opened.push(counters);
+  return counters;
+}
+
+describe.each(['memory', 'Redis'] as const)('reservations in %s', (kind) => {
+  let kvstore: KvstoreCounters | undefined;
+  beforeEach(async () => {
+    kvstore = kind === 'Redis' ? await connected(instance(redis.address)) : undefined;
+  });
+
+  /** Two callers with one store. */
+  function callers(): readonly [Caller, Caller] {
+    const clock = { now: STARTS_AT };
+    const store = kvstore === undefined ? memory(clock) : (kvstore.reservations as ReservationStore);
+    const prefix = freshPrefix();
+    const made = [new Caller(store, prefix), new Caller(store, prefix)] as const;
+    Object.defineProperty(clock, 'now', { get: () => made[0].now });
+    return made;
+  }
+
+  it('do the same as a model, whichever of two instances is called', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 25 }), (steps) => play(steps, callers())),
+      { numRuns: kind === 'memory' ? 500 : 80 },
+    );
+  });
+
+  it('end once, whoever is first', async () => {
+    const [one, other] = callers();
+    await one.reserve('r', [{ name: 'user', hits: 50 }]);
+    const ends = await Promise.all([
+      one.settle('r', 80),
+      other.cancel('r'),
+      one.settle('r', 80),
+      other.settle('r', 80),
+    ]);
+    const wins = ends.filter((end) => end !== 'reservation_conflict');
+    expect(new Set(wins).size).toBe(1);
+    const left = wins[0] === 'cancelled 50>0:-50' ? 100 : 20;
+    expect(await one.reserve('read', [{ name: 'user', hits: 0 }])).toBe(`reserved true ${left}`);
+  });
+
+  it('do not let parallel calls overspend', async () => {
+    const both = callers();
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, index) => both[index % 2]!.reserve(`r${index}`, [{ name: 'user', hits: 9 }])),
+    );
+    expect(answers.filter((answer) => answer.startsWith('reserved'))).toHaveLength(11);
+  });
+
+  it('free the local cache when hits are given back', async () => {
+    const [caller] = callers();
+    await caller.reserve('r', [{ name: 'user', hits: 100 }]);
+    expect(caller.freed).toEqual([]);
+    await caller.cancel('r');
+    expect(caller.freed).toEqual([expect.stringContaining('d_user_x_')]);
+  });
+
+  it('are bounded for each counter', async () => {
+    const [caller] = callers();
+    const uses = Array.from({ length: 16 }, () => ({ name: 'user' as const, hits: 0 }));
+    for (let index = 0; index < MAX_OPEN / 16; index += 1) await caller.reserve(`r${index}`, uses);
+    expect(await caller.reserve('more', uses)).toBe('too_many_reservations');
+    caller.now += 5_000;
+    expect(await caller.reserve('more', uses)).toMatch(/^reserved/);
+  });
+
+  it('reject what they cannot do, and count nothing', async () => {
+    const [caller] = callers();
+    const one = [{ name: 'user', hits: 1 }] as const;
+    expect(await caller.reserve('a/b', one)).toBe('invalid_request');
+    expect(await caller.reserve('x'.repeat(129), one)).toBe('invalid_request');
+    expect(await caller.reserve('r', one, { ttl: 999 })).toBe('invalid_request');
+    expect(await caller.reserve('r', one, { ttl: 3_600_001 })).toBe('invalid_request');
+    expect(
+      await caller.reserve(
+        'r',
+        Array.from({ length: 17 }, () => one[0]),
+      ),
+    ).toBe('invalid_request');
+    const slid = { request: request('d', ['slid=x', 'user=x']), ttl: 5_000, id: 'r', onExpiry: 'settle' } as const;
+    await expect(caller.reservations.reserve(slid)).rejects.toThrow('d.slid has the algorithm sliding_window');
+    const long = request('d', [descriptor(`user=${'x'.repeat(9_000)}`)]);
+    await expect(caller.reservations.reserve({ ...slid, request: long })).rejects.toThrow('at most 16384 bytes');
+    const negative = request('d', [descriptor('user=x', { isNegativeHits: true })]);
+    await expect(caller.reservations.reserve({ ...slid, request: negative })).rejects.toThrow('cannot be negative');
+    expect(await caller.reserve('read', [{ name: 'user', hits: 0 }])).toBe('reserved true 100');
+  });
+});
+
+describe('reservations of one store only', () => {
+  it('in memory are forgotten some time after they have expired, and what they held is given back then', async () => {
+    jest.useFakeTimers({ doNotFake: ['performance'] });
+    const clock = { now: STARTS_AT };
+    const counters = memory(clock);
+    const caller = new Caller(counters, freshPrefix());
+    await caller.reserve('r', [{ name: 'team', hits: 50 }], { onExpiry: 'cancel' });
+    clock.now += KEPT + 6_000;
+    caller.now = clock.now;
+    counters.removeExpired();
+    expect(await caller.cancel('r')).toBe('unknown_reservation');
+    jest.useRealTimers();
+  });
+
+  it('in Redis leave keys that expire, and reject another type of value', async () => {
+    const kvstore = await connected(instance(redis.address));
+    const caller = new Caller(kvstore.reservations, 'ttl_');
+    await caller.reserve('r', [{ name: 'user', hits: 1 }]);
+    const keys = (await redis.control.keys('ttl_*')).sort();
+    expect(keys).toEqual([
+      expect.stringMatching(/^ttl_d_user_x_\d+$/),
+      expect.stringMatching(/:reservations$/),
+      'ttl_weir:reservation:r',
+    ]);
+    for (const key of keys) expect(await redis.control.ttl(key)).toBeGreaterThan(0);
+    await redis.control.set('ttl_weir:reservation:odd', 'odd');
+    expect(await caller.settle('odd', 1)).toBe('store_failed');
+    await redis.control.lpush('ttl_weir:reservation:list', 'odd');
+    expect(await caller.reserve('list', [{ name: 'user', hits: 1 }])).toBe('store_failed');
+    expect(await caller.reserve('read', [{ name: 'user', hits: 0 }])).toBe('reserved true 99');
+    expect(caller.statistics.counter('ratelimit.reservations.reserved').value).toBe(2);
+  });
+
+  it('need a store of theirs', async () => {
+    const perSecond = await connected(instance(redis.address), { perSecond: instance(redis.address) });
+    expect(typeof perSecond.reservations).toBe('object');
+    expect(await new Caller('no', '').reserve('r', [{ name: 'user', hits: 1 }])).toBe('not_supported');
+  });
+});
