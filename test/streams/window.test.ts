@@ -108,7 +108,7 @@ describe('a window', () => {
   });
 
   it('counts merged hits, and sends them with the longest of their windows', () => {
-    expect(new Window(calls('a+1', 'b+2', 'a+3', 'a+4')).mergedHits).toBe(7);
+    expect(new Window(calls('a+1', 'b+2', 'a+3', 'a+4', 'a+0')).mergedHits).toBe(7);
     const seconds = [60, 3600, 1].map((windowSeconds) => call([{ key: 'a', hits: 1, limit: 1 }], false, windowSeconds));
     expect(new Window(seconds).batch).toMatchObject([{ key: 'a', hits: 3, windowSeconds: 3600, limit: 1 }]);
   });
