@@ -156,7 +156,7 @@ interface DescriptorProps {
 }
 
 function Descriptor({ descriptor, domain, number }: DescriptorProps) {
-  const { entries, steps, outcome, rule, replacedBy, nearest, counter, status, reason } = descriptor;
+  const { entries, steps, outcome, rule, replacedBy, nearest, counter, otherCounters, status, reason } = descriptor;
   return (
     <section>
       <h2>
@@ -194,22 +194,22 @@ function Descriptor({ descriptor, domain, number }: DescriptorProps) {
             </>
           )}
         </li>
-        {counter !== null && (
+        {(counter === null ? [] : [counter, ...otherCounters]).map((each) => (
           <>
             <li>
               Key{' '}
               <code>
-                <Text text={counter.cacheKey} />
+                <Text text={each.cacheKey} />
               </code>
             </li>
             <li>
-              Count {counter.count === null ? 'not read' : count(counter.count)}
-              {counter.countAfter !== null && `, then ${count(counter.countAfter)}`}, of {limitText(counter)};{' '}
-              {counter.algorithm === null ? 'the window ends' : 'until'} <Time iso={counter.resetAt} />
-              {counter.isInLocalCache && '; the local cache has it as over its limit'}
+              Count {each.count === null ? 'not read' : count(each.count)}
+              {each.countAfter !== null && `, then ${count(each.countAfter)}`}, of {limitText(each)};{' '}
+              {each.algorithm === null ? 'the window ends' : 'until'} <Time iso={each.resetAt} />
+              {each.isInLocalCache && '; the local cache has it as over its limit'}
             </li>
           </>
-        )}
+        ))}
         <li class={status?.code === 'OVER_LIMIT' ? 'bad' : 'good'}>
           {status?.code ?? 'No verdict'}: <Text text={reason} />
           {status !== null && counter !== null && `; ${count(status.limitRemaining)} left`}

@@ -56,7 +56,8 @@ export function limitText({ requestsPerUnit, unit, unitMultiplier, calendar, alg
 }
 
 /** What a rule does, in words. */
-export function effectText({ key, limit }: Pick<ListedRule, 'key' | 'limit'>): string {
+export function effectText({ key, limit, limits }: Pick<ListedRule, 'key' | 'limit' | 'limits'>): string {
+  if (limits !== null) return limits.map(limitText).join('; ');
   if (limit === null) return key === 'on_unmatched' ? 'denied' : 'no limit';
   return limit.unlimited ? 'unlimited' : limitText(limit);
 }

@@ -19,13 +19,18 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
   const lines = [`descriptor ${index + 1}: ${name}`, ...steps.map(formatStep)];
   if (rule !== null) lines.push(`  rule ${nameOf(rule)}`);
   lines.push(`  ${status === null ? '' : `${status.code}: `}${reason}`);
-  if (counter !== null) {
-    lines.push(`  ${formatLimit(counter)}, resets ${counter.resetAt}`);
-    lines.push(`  key ${counter.cacheKey}, count ${counter.count ?? 'not read'}`);
+  for (const each of counter === null ? [] : [counter, ...othersOf(descriptor)]) {
+    lines.push(`  ${formatLimit(each)}, resets ${each.resetAt}`);
+    lines.push(`  key ${each.cacheKey}, count ${each.count ?? 'not read'}`);
   }
   if (nearest !== null)
     lines.push(`  nearest${nearest.rule === null ? '' : ` ${nameOf(nearest.rule)}`}: ${nearest.difference}`);
   return lines;
+}
+
+/** The other counters of a descriptor, which are absent in answers of older versions. */
+function othersOf({ otherCounters }: Partial<ExplainedDescriptor>): ExplainedDescriptor['otherCounters'] {
+  return otherCounters ?? [];
 }
 
 const OUTCOMES = { chosen: 'matches', 'passed over': 'does not match', 'not tried': 'is not tried' } as const;

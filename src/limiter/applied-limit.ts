@@ -1,7 +1,7 @@
 import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
 import type { FailurePolicy } from '../rules/rule-config';
 import type { Rule, RuleLimit } from '../rules/rule-tree';
-import { plainStatisticsKey } from '../rules/statistics-key';
+import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
 import type { Algorithm, AlgorithmLimit } from './algorithm';
 import { windowStart } from './cache-key';
 import type { LimitOverride } from './request';
@@ -25,6 +25,8 @@ export interface LimitOptions {
 export interface AppliedLimit {
   /** The path of the rule in its file, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for a limit override. */
   readonly path: string;
+  /** Whether it is one of the `rate_limits` of its rule: all of them are counted in one place. */
+  readonly isOneOfSeveral: boolean;
   readonly requestsPerUnit: number;
   /** Of a window of the calendar, nothing: see {@link calendar}. */
   readonly windowSeconds: number;
@@ -60,9 +62,9 @@ export function algorithmOf(limit: AlgorithmLimit): Algorithm {
   return limit.name === 'token_bucket' ? new TokenBucket(limit) : new SlidingWindow(limit);
 }
 
-/** The limit of a rule; undefined when the rule has none or is unlimited. */
-export function limitOfRule(rule: Rule, options: LimitOptions): AppliedLimit | undefined {
-  const { limit, shadowMode, enforcePercent = 100, quotaMode } = rule;
+/** A limit of a rule; undefined when it is unlimited, or none. */
+export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: LimitOptions): AppliedLimit | undefined {
+  const { shadowMode, enforcePercent = 100, quotaMode } = rule;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
   const { limitNameFromRule = false, onStoreFailure = 'error', limitTried } = options;
   const { requestsPerUnit: configured, unit, unitMultiplier, calendar, name } = limit;
@@ -70,13 +72,20 @@ export function limitOfRule(rule: Rule, options: LimitOptions): AppliedLimit | u
   const path = plainStatisticsKey(rule);
   return {
     path,
+    isOneOfSeveral: rule.limits !== undefined,
     shadowMode,
     enforcePercent: shadowMode ? 100 : enforcePercent,
     quotaMode,
     onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, limit),
     ...countedBy(
       limit,
-      { requestsPerUnit, unit, unitMultiplier, calendar, name: name === '' && limitNameFromRule ? path : name },
+      {
+        requestsPerUnit,
+        unit,
+        unitMultiplier,
+        calendar,
+        name: name === '' && limitNameFromRule ? path + limitSuffix(rule, limit) : name,
+      },
       options,
     ),
   };
@@ -95,6 +104,7 @@ export function limitOfOverride(
   const requestsPerUnit = options.limitTried ?? sent;
   return {
     path: '',
+    isOneOfSeveral: false,
     shadowMode: false,
     enforcePercent: 100,
     quotaMode: false,

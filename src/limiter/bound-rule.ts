@@ -1,10 +1,10 @@
-import type { Rule } from '../rules/rule-tree';
-import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../rules/statistics-key';
+import type { Rule, RuleLimit } from '../rules/rule-tree';
+import { limitSuffix, plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { ownText } from '../text/table-key';
 import { type AppliedLimit, limitOfRule, startOfWindow } from './applied-limit';
-import { algorithmKey, cacheKeyBody, runtimeKeyLevels } from './cache-key';
+import { cacheKeyBody, runtimeKeyLevels, taggedKey } from './cache-key';
 import type { LimiterOptions } from './decision';
 import { isEnforced } from './enforcement';
 import type { Entry } from './request';
@@ -64,6 +64,8 @@ export class BoundRule {
   readonly #applied: AppliedLimit | undefined;
   /** The limit for the callers that `enforce_percent` leaves out; undefined without it. */
   readonly #shadow: AppliedLimit | undefined = undefined;
+  /** What follows the keys of the rule's statistics: see {@link limitSuffix}. */
+  readonly #suffix: string;
   readonly #plainKey: string;
   /** By the request values in the statistics key; limited by the maximum number of runtime keys. */
   readonly #shared: ByValues<Shared>;
@@ -80,12 +82,15 @@ export class BoundRule {
     options: LimiterOptions,
     /** The registry of the rule's statistics; the binding is valid only for this registry. */
     readonly statistics: Statistics,
+    /** One of those of the rule. */
+    readonly limit: RuleLimit | undefined = rule.limit,
   ) {
     this.#options = options;
-    const applied = limitOfRule(rule, options);
+    const applied = limitOfRule(rule, limit, options);
     this.#applied = applied;
     if (applied !== undefined && applied.enforcePercent < 100) this.#shadow = { ...applied, shadowMode: true };
-    this.#plainKey = plainStatisticsKey(rule);
+    this.#suffix = limit === undefined ? '' : limitSuffix(rule, limit);
+    this.#plainKey = plainStatisticsKey(rule) + this.#suffix;
     const levels = runtimeStatisticsLevels(rule);
     // The values in a statistics key are a subset of those in the cache key, so equal numbers mean equal sets.
     this.#sharesKeys = levels.length === runtimeKeyLevels(rule).length;
@@ -93,7 +98,7 @@ export class BoundRule {
     this.#kept = levels.length > 1 ? new Set() : undefined;
     if (levels.length === 0) {
       const configured = rule.path.map(({ key, value }) => ({ key, value }));
-      this.#shared.set(configured, new Shared(statistics.rule(statisticsKey(rule, configured))));
+      this.#shared.set(configured, new Shared(statistics.rule(statisticsKey(rule, configured) + this.#suffix)));
     }
   }
 
@@ -117,13 +122,20 @@ export class BoundRule {
     const prefix = this.#options.cacheKeyPrefix;
     const { rule } = this;
     const key =
-      algorithm === undefined
+      algorithm === undefined && rule.limits === undefined
         ? cacheKeyBody(prefix, rule.domain, entries, rule) + start
-        : algorithmKey(prefix, cacheKeyBody('', rule.domain, entries, rule), algorithm);
+        : this.#taggedKey(entries, applied, start);
     if (!this.#sharesKeys) return key;
     shared.window = start;
     shared.key = ownText(key);
     return shared.key;
+  }
+
+  #taggedKey(entries: readonly Entry[], { algorithm, windowSeconds }: AppliedLimit, start: number): string {
+    const body = cacheKeyBody('', this.rule.domain, entries, this.rule);
+    const prefix = this.#options.cacheKeyPrefix;
+    if (algorithm !== undefined) return taggedKey(prefix, body, algorithm);
+    return `${taggedKey(prefix, body, { name: 'fixed_window', windowSeconds })}_${start}`;
   }
 
   /**
@@ -132,12 +144,26 @@ export class BoundRule {
    * values of a key are kept, so that the number of keys limits the number of values, too.
    */
   #addShared(entries: readonly Entry[]): Shared {
-    const key = statisticsKey(this.rule, entries);
+    const key = statisticsKey(this.rule, entries) + this.#suffix;
     const shared = new Shared(this.statistics.runtimeRule(key, this.#plainKey));
     if (this.statistics.keepsRuntimeRule(key) && this.#kept?.has(shared.statistics) !== true) {
       this.#kept?.add(shared.statistics);
       this.#shared.set(entries, shared);
     }
     return shared;
+  }
+}
+
+/** The limits of a rule with `rate_limits`, each of which has statistics and keys of its own. */
+export class BoundLimits {
+  readonly limits: readonly BoundRule[];
+
+  /** @param statistics as {@link BoundRule.statistics} */
+  constructor(
+    rule: Rule,
+    options: LimiterOptions,
+    readonly statistics: Statistics,
+  ) {
+    this.limits = rule.limits?.map((limit) => new BoundRule(rule, options, statistics, limit)) ?? [];
   }
 }

@@ -1,6 +1,6 @@
+import type { ALGORITHMS } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { MAX_WINDOW_SECONDS } from '../rules/unit';
-import type { AlgorithmLimit } from './algorithm';
 import type { Entry } from './request';
 
 /**
@@ -45,9 +45,16 @@ export function runtimeKeyLevels(rule: Rule): readonly number[] {
 
 /**
  * The key of a counter with an algorithm, which has no time but the length of the window in seconds:
- * `<prefix>{_<domain>_<key>_<value>_}token_bucket_60`. The part in braces, which is never empty, keeps what a store makes of it in one
- * slot of a cluster.
+ * `<prefix>{_<domain>_<key>_<value>_}token_bucket_60`. That of a fixed window of a rule with `rate_limits` is
+ * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, and the caller appends the start of the window. The part in braces, which is never
+ * empty, keeps what a store makes of it, and all limits of a rule, in one slot of a cluster.
  */
-export function algorithmKey(prefix: string, body: string, { name, windowSeconds }: AlgorithmLimit): string {
+export function taggedKey(prefix: string, body: string, { name, windowSeconds }: Counting): string {
   return `${prefix}{_${body}}${name}_${windowSeconds}`;
+}
+
+/** How a limit counts. */
+interface Counting {
+  readonly name: (typeof ALGORITHMS)[number];
+  readonly windowSeconds: number;
 }

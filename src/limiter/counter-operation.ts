@@ -34,6 +34,8 @@ export interface CounterOperation {
   readonly algorithm?: Algorithm | undefined;
   /** With an algorithm, the hits of each call that was merged into the operation, in order of arrival. Undefined: there is one. */
   readonly calls?: readonly number[] | undefined;
+  /** Whether it is counted in the main store in any case, also with a window of a second: with the other limits of its rule. */
+  readonly isInMainStore?: boolean | undefined;
   /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
   readonly onStoreFailure?: FailurePolicy | undefined;
 }

@@ -8,7 +8,7 @@ import type { LocalCounts } from './local-counts';
 import type { Offenders } from './offenders';
 import type { OverLimitCache } from './over-limit-cache';
 import type { Descriptor, RateLimitRequest } from './request';
-import type { LimitedDescriptor, Resolution } from './resolution';
+import { type LimitedDescriptor, type Resolution, SeveralLimits, limitsOfResolution } from './resolution';
 import type { UnmatchedCalls } from './unmatched-calls';
 import {
   Code,
@@ -17,6 +17,7 @@ import {
   OverallCode,
   type ResponseHeaderNames,
   type Verdict,
+  mostRestrictive,
   responseHeaders,
 } from './verdict';
 
@@ -161,7 +162,7 @@ export class Decision {
     for (const limited of this.operations) if (limited.isNegative) this.#forget(limited);
     if (this.#hasFailed) return;
     this.#hasFailed = true;
-    for (const { limited } of this.#resolutions) if (limited !== undefined) countHits(limited);
+    for (const resolution of this.#resolutions) limitsOfResolution(resolution).forEach(countHits);
   }
 
   #headers(names: ResponseHeaderNames, statuses: readonly DescriptorStatus[]): readonly HeaderValue[] {
@@ -184,15 +185,42 @@ export class Decision {
   }
 
   #status(resolution: Resolution, index: number): DescriptorStatus {
-    const { limited, rule } = resolution;
+    const { limited } = resolution;
     if (limited === undefined) return statusWithoutLimit(resolution);
-    const { applied, failure, onStoreFailure } = limited;
-    const isOver = failure === undefined ? this.#judge(limited) : this.#byPolicy(limited);
-    if (isOver && (failure === undefined || onStoreFailure === 'local')) {
-      const { domain, descriptors } = this.request;
-      const { entries } = descriptors[index] as Descriptor;
-      this.#context.options.offenders?.add(limited, rule, domain, entries, this.#nowSeconds);
-    }
+    if (resolution instanceof SeveralLimits) return this.#statusOfSeveral(resolution, index);
+    const isOver = this.#isOverBy(limited);
+    if (isOver) this.#addOffender(resolution, limited, index);
+    return this.#statusOf(limited, isOver);
+  }
+
+  /** That of the most restrictive limit. Each limit has its statistics; the call is one that was over its limit, or none. */
+  #statusOfSeveral(resolution: SeveralLimits, index: number): DescriptorStatus {
+    const { limits } = resolution;
+    const areOver = limits.map((limited) => this.#isOverBy(limited));
+    const statuses = limits.map((limited, at) => this.#statusOf(limited, areOver[at] === true));
+    const shown = mostRestrictive(statuses);
+    resolution.limited = limits[shown]!;
+    const over = areOver[shown] === true ? shown : areOver.indexOf(true);
+    if (over >= 0) this.#addOffender(resolution, limits[over]!, index);
+    return { ...statuses[shown]!, limits: limits.map(({ applied }) => applied.currentLimit) };
+  }
+
+  /** Whether the call is over a limit, also in shadow mode. To be called once for each. */
+  #isOverBy(limited: LimitedDescriptor): boolean {
+    return limited.failure === undefined ? this.#judge(limited) : this.#byPolicy(limited);
+  }
+
+  /** Of calls that a policy answers, only those that were counted are over a limit. */
+  #addOffender({ rule }: Resolution, limited: LimitedDescriptor, index: number): void {
+    const { offenders } = this.#context.options;
+    if (offenders === undefined || (limited.failure !== undefined && limited.onStoreFailure !== 'local')) return;
+    const { domain, descriptors } = this.request;
+    const { entries } = descriptors[index] as Descriptor;
+    offenders.add(limited, rule, domain, entries, this.#nowSeconds);
+  }
+
+  #statusOf(limited: LimitedDescriptor, isOver: boolean): DescriptorStatus {
+    const { applied } = limited;
     const code = isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK;
     if (applied.algorithm !== undefined) return this.#statusByAlgorithm(limited, code, isOver);
     return {

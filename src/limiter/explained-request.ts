@@ -60,7 +60,7 @@ function replacersIn(resolutions: readonly Resolution[]): ReadonlyMap<string, Ru
   if (!resolutions.some(({ kind }) => kind === 'replaced')) return replacers;
   for (const rule of new Set(resolutions.map(({ rule: matched }) => matched))) {
     if (rule === undefined) continue;
-    for (const name of rule.limit?.replaces ?? []) if (!replacers.has(name)) replacers.set(name, rule);
+    for (const name of rule.replaces) if (!replacers.has(name)) replacers.set(name, rule);
   }
   return replacers;
 }

@@ -3,16 +3,16 @@ import type { Ruleset, Search } from '../rules/ruleset';
 import { WorkBudget } from '../rules/wildcards';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, Statistics } from '../statistics/statistics';
-import { limitOfOverride } from './applied-limit';
-import { BoundRule } from './bound-rule';
-import { algorithmKey, cacheKeyBody, windowStart } from './cache-key';
+import { type AppliedLimit, limitOfOverride } from './applied-limit';
+import { BoundLimits, BoundRule } from './bound-rule';
+import { cacheKeyBody, taggedKey, windowStart } from './cache-key';
 import { Decision, type DecisionContext, type LimiterOptions } from './decision';
 import { ExplainedRequest } from './explained-request';
 import type { LocalCounts } from './local-counts';
 import { type Matches, isAnyDecided, isReplaced, matchRequest } from './match-request';
 import { OverLimitCache, TrialCache } from './over-limit-cache';
 import { type Descriptor, type LimitOverride, MAX_MATCHING_STEPS, type RateLimitRequest, hitsOf } from './request';
-import { LimitedDescriptor, NO_MATCH, type Resolution, UNKNOWN_DOMAIN } from './resolution';
+import { LimitedDescriptor, NO_MATCH, type Resolution, SeveralLimits, UNKNOWN_DOMAIN } from './resolution';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
@@ -144,13 +144,15 @@ export class Limiter {
     const hits = hitsOf(descriptor, request);
     if (descriptor.limit !== undefined) {
       const rule = overridden?.[index];
-      const base = rule?.limit?.algorithm === undefined ? undefined : rule;
+      // That of a rule with several limits replaces all of them.
+      const base = rule?.limit?.algorithm === undefined || rule.limits !== undefined ? undefined : rule;
       return this.#override({ request, descriptor, hits, base }, descriptor.limit, nowSeconds);
     }
     const rule = rules[index];
     if (rule === undefined) return NO_MATCH;
     if (rule.limit === undefined) return { kind: 'no_limit', limited: undefined, rule };
-    if (isReplaced(rule, replaced)) return { kind: 'replaced', limited: undefined, rule };
+    if (rule.limits !== undefined) return this.#several({ descriptor, rule, hits, replaced }, nowSeconds);
+    if (isReplaced(rule.limit, replaced)) return { kind: 'replaced', limited: undefined, rule };
     return this.#limited(descriptor, rule, hits, nowSeconds);
   }
 
@@ -168,10 +170,18 @@ export class Limiter {
       } else if (!isUnlimited) return NO_MATCH;
       return { kind: isUnlimited ? 'unlimited' : 'denied', limited: undefined, rule };
     }
-    const shared = bound.sharedBy(descriptor.entries);
-    const key = bound.cacheKey(shared, descriptor.entries, applied, nowSeconds);
-    const limited = new LimitedDescriptor(applied, key, shared.statistics, hits, descriptor.isNegativeHits);
-    return { kind: 'limited', limited, rule };
+    return { kind: 'limited', limited: limitedBy(bound, applied, descriptor, hits, nowSeconds), rule };
+  }
+
+  /** A rule with `rate_limits`, of which some may be replaced. */
+  #several({ descriptor, rule, hits, replaced }: SeveralOf, nowSeconds: number): Resolution {
+    const limits: LimitedDescriptor[] = [];
+    for (const bound of this.#bindLimits(rule)) {
+      const applied = bound.limitOf(descriptor.entries);
+      if (applied === undefined || isReplaced(bound.limit!, replaced)) continue;
+      limits.push(limitedBy(bound, applied, descriptor, hits, nowSeconds));
+    }
+    return limits.length === 0 ? { kind: 'replaced', limited: undefined, rule } : new SeveralLimits(limits, rule);
   }
 
   #override(
@@ -188,36 +198,45 @@ export class Limiter {
     const key =
       algorithm === undefined
         ? cacheKeyBody(prefix, domain, entries, undefined) + windowStart(nowSeconds, applied.windowSeconds)
-        : algorithmKey(prefix, cacheKeyBody('', domain, entries, base), algorithm);
+        : taggedKey(prefix, cacheKeyBody('', domain, entries, base), algorithm);
     const limited = new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits);
     return { kind: 'limited', limited, rule: undefined };
   }
 
   /** Consults the local cache, and returns the remaining operations for the store. */
   #operations(resolutions: readonly Resolution[], nowSeconds: number): readonly LimitedDescriptor[] {
-    const { overLimitCache } = this.#context;
     // Mostly of its final length: V8 makes room for 17 elements when one is added to an empty array.
     const operations = new Array<LimitedDescriptor>(resolutions.length);
     let count = 0;
     let isAnyOver = false;
     for (const resolution of resolutions) {
-      const { limited } = resolution;
-      if (limited === undefined) {
-        isAnyOver ||= resolution.kind === 'denied';
-        continue;
+      const { limited, limits } = resolution;
+      if (limited === undefined) isAnyOver ||= resolution.kind === 'denied';
+      else if (limits !== undefined) {
+        for (const each of limits) {
+          if (this.#isOverInCache(each, nowSeconds)) isAnyOver = true;
+          else {
+            operations[count] = each;
+            count += 1;
+          }
+        }
+      } else if (this.#isOverInCache(limited, nowSeconds)) isAnyOver = true;
+      else {
+        operations[count] = limited;
+        count += 1;
       }
-      if (limited.isNegative) overLimitCache.remove(limited.key);
-      else if (limited.applied.algorithm === undefined || limited.callHits > 0)
-        limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
-      if (limited.overByLocalCache) {
-        isAnyOver = true;
-        continue;
-      }
-      operations[count] = limited;
-      count += 1;
     }
     if (count < operations.length) operations.length = count;
     return this.#options.stopIncrementWhenOverLimit ? stopIncrements(operations, isAnyOver) : operations;
+  }
+
+  /** Whether a limit needs no store, because the local cache has its counter as over it. */
+  #isOverInCache(limited: LimitedDescriptor, nowSeconds: number): boolean {
+    const { overLimitCache } = this.#context;
+    if (limited.isNegative) overLimitCache.remove(limited.key);
+    else if (limited.applied.algorithm === undefined || limited.callHits > 0)
+      limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
+    return limited.overByLocalCache;
   }
 
   #bind(rule: Rule): BoundRule {
@@ -228,6 +247,37 @@ export class Limiter {
     rule.bound = created;
     return created;
   }
+
+  #bindLimits(rule: Rule): readonly BoundRule[] {
+    if (this.#isTrial) return new BoundLimits(rule, this.#options, this.#statistics).limits;
+    const { bound } = rule;
+    if (bound instanceof BoundLimits && bound.statistics === this.#statistics) return bound.limits;
+    const created = new BoundLimits(rule, this.#options, this.#statistics);
+    rule.bound = created;
+    return created.limits;
+  }
+}
+
+// oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
+function limitedBy(
+  bound: BoundRule,
+  applied: AppliedLimit,
+  { entries, isNegativeHits }: Descriptor,
+  hits: number,
+  nowSeconds: number,
+): LimitedDescriptor {
+  const shared = bound.sharedBy(entries);
+  const key = bound.cacheKey(shared, entries, applied, nowSeconds);
+  return new LimitedDescriptor(applied, key, shared.statistics, hits, isNegativeHits);
+}
+
+/** A descriptor that matches a rule with `rate_limits`. */
+interface SeveralOf {
+  readonly descriptor: Descriptor;
+  readonly rule: Rule;
+  readonly hits: number;
+  /** Names of limits that are not applied. */
+  readonly replaced: Matches['replaced'];
 }
 
 /** A descriptor with a limit of its own. @property base the rule whose algorithm it takes */

@@ -162,7 +162,7 @@ export class LocalCounts {
   }
 
   #keep(operation: CounterOperation, end: number): void {
-    const { key, hits, windowSeconds, limit } = operation;
+    const { key, hits, windowSeconds, isInMainStore, limit } = operation;
     const present = this.#unsentOf(operation);
     if (present !== undefined) {
       present.hits += hits;
@@ -176,7 +176,7 @@ export class LocalCounts {
     let ofServer = this.#unsent.get(server);
     if (ofServer === undefined) this.#unsent.set(server, (ofServer = new Map()));
     ofServer.set(tableKey(own), {
-      ...{ key: own, hits, windowSeconds, limit, end },
+      ...{ key: own, hits, windowSeconds, isInMainStore, limit, end },
       ...{ guard: undefined, onStoreFailure: 'local' },
     });
   }

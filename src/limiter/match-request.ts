@@ -1,4 +1,4 @@
-import type { Rule } from '../rules/rule-tree';
+import type { Rule, RuleLimit } from '../rules/rule-tree';
 import { type Ruleset, type Search, matchRule } from '../rules/ruleset';
 import { TooMuchWork, type WorkBudget } from '../rules/wildcards';
 import { DecisionError } from './decision-error';
@@ -83,7 +83,7 @@ export function replacedNames(
   let names: Set<string> | undefined;
   let gathered: Set<readonly string[]> | undefined;
   for (const rule of matched) {
-    const replaces = rule?.limit?.replaces;
+    const replaces = rule?.replaces;
     // Many descriptors can match the same rule.
     if (replaces === undefined || replaces.length === 0 || gathered?.has(replaces)) continue;
     budget.spend(replaces.length);
@@ -94,8 +94,7 @@ export function replacedNames(
   return names;
 }
 
-/** Whether a matched rule is replaced and not applied. An unlimited rule is never replaced. */
-export function isReplaced(rule: Rule, names: ReadonlySet<string> | undefined): boolean {
-  const { limit } = rule;
-  return names !== undefined && limit !== undefined && !limit.unlimited && limit.name !== '' && names.has(limit.name);
+/** Whether a limit of a matched rule is replaced and not applied. An unlimited rule is never replaced. */
+export function isReplaced({ unlimited, name }: RuleLimit, names: ReadonlySet<string> | undefined): boolean {
+  return names !== undefined && !unlimited && name !== '' && names.has(name);
 }

@@ -60,7 +60,8 @@ export class Offenders {
     if (weight === 0) return;
     this.#follow(nowSeconds);
     const sketch = this.#current;
-    const body = tableKey(key.slice(0, key.lastIndexOf('_')));
+    // Each limit of a rule with several has a key of its own, after the braces.
+    const body = tableKey(key.slice(0, key.lastIndexOf(applied.isOneOfSeveral ? '}' : '_')));
     let name = body;
     let slot = sketch.find(name);
     if (slot !== undefined && slot.rule !== applied.path) {

@@ -47,6 +47,10 @@ export class LimitedDescriptor implements CounterOperation {
     return calendar === undefined ? windowSeconds : calendar.end;
   }
 
+  get isInMainStore(): boolean {
+    return this.applied.isOneOfSeveral;
+  }
+
   get algorithm(): Algorithm | undefined {
     return this.applied.algorithm;
   }
@@ -85,10 +89,32 @@ export type ResolutionKind =
 /** The result of the look-up of a descriptor. */
 export interface Resolution {
   readonly kind: ResolutionKind;
-  /** Undefined unless a limit applies. */
+  /** Undefined unless a limit applies. Of several, the most restrictive one once the decision has its verdict; the first before. */
   readonly limited: LimitedDescriptor | undefined;
+  /** The limits of a rule with `rate_limits` that apply; undefined for any other rule. */
+  readonly limits?: readonly LimitedDescriptor[] | undefined;
   /** The rule that matches, whether it applies or not, or the default; undefined without one, and for a limit override. */
   readonly rule: Rule | undefined;
+}
+
+/** The result for a descriptor that matches a rule with `rate_limits`. */
+export class SeveralLimits implements Resolution {
+  readonly kind = 'limited';
+  limited: LimitedDescriptor;
+
+  /** @param limits at least one */
+  constructor(
+    readonly limits: readonly LimitedDescriptor[],
+    readonly rule: Rule,
+  ) {
+    this.limited = limits[0]!;
+  }
+}
+
+/** The limits that apply to a descriptor. */
+export function limitsOfResolution({ limited, limits }: Resolution): readonly LimitedDescriptor[] {
+  if (limits !== undefined) return limits;
+  return limited === undefined ? [] : [limited];
 }
 
 export const NO_MATCH: Resolution = { kind: 'no_match', limited: undefined, rule: undefined };

@@ -26,6 +26,8 @@ export interface DescriptorStatus {
   readonly code: Code;
   /** Undefined if no limit applies to the descriptor, and for an unlimited rule. */
   readonly currentLimit: CurrentLimit | undefined;
+  /** The limits of a rule with `rate_limits`, in its order; the other fields are those of the most restrictive one. */
+  readonly limits?: readonly CurrentLimit[] | undefined;
   /** The remaining requests in the window, or the tokens left; 4294967295 for an unlimited rule. */
   readonly limitRemaining: number;
   /** Whole seconds until the window ends, or as the algorithm says; undefined without a limit and for an unlimited rule. */
@@ -96,7 +98,7 @@ export function responseHeaders(
   const selected = select(statuses, quotas);
   if (selected?.currentLimit === undefined) return [];
   return [
-    { key: names.limit, value: limitHeader(selected.currentLimit) },
+    { key: names.limit, value: limitHeader(selected.currentLimit, selected.limits) },
     { key: names.remaining, value: String(selected.limitRemaining) },
     { key: names.reset, value: String(selected.secondsUntilReset) },
   ];
@@ -104,12 +106,35 @@ export function responseHeaders(
 
 /**
  * With the window's length in seconds where the unit alone does not say it: `10, 10;w=300`. Of a token bucket, the burst comes first, as
- * so much can be left: `50, 10;w=1;burst=50`.
+ * so much can be left: `50, 10;w=1;burst=50`. Of several limits, each one comes after that number: `10, 10;w=1, 250;w=86400`.
  */
-function limitHeader({ requestsPerUnit, unit, unitMultiplier, burst }: CurrentLimit): string {
-  if (unitMultiplier === 1 && burst === undefined) return String(requestsPerUnit);
+function limitHeader(limit: CurrentLimit, limits: readonly CurrentLimit[] | undefined): string {
+  const { requestsPerUnit, unitMultiplier, burst } = limit;
+  if (limits === undefined && unitMultiplier === 1 && burst === undefined) return String(requestsPerUnit);
+  return [burst ?? requestsPerUnit, ...(limits ?? [limit]).map(policyOf)].join(', ');
+}
+
+function policyOf({ requestsPerUnit, unit, unitMultiplier, burst }: CurrentLimit): string {
   const policy = `${requestsPerUnit};w=${unitMultiplier * unit.seconds}`;
-  return burst === undefined ? `${requestsPerUnit}, ${policy}` : `${burst}, ${policy};burst=${burst}`;
+  return burst === undefined ? policy : `${policy};burst=${burst}`;
+}
+
+/**
+ * The index of the most restrictive status of several limits: one that is over comes before those that are not; of those over, the one with
+ * the longest reset; of the others, the one with the fewest left; of equal ones, the first.
+ */
+export function mostRestrictive(statuses: readonly DescriptorStatus[]): number {
+  let most = 0;
+  statuses.forEach((status, index) => {
+    if (isStricter(status, statuses[most]!)) most = index;
+  });
+  return most;
+}
+
+function isStricter(one: DescriptorStatus, other: DescriptorStatus): boolean {
+  if (one.code !== other.code) return one.code === Code.OVER_LIMIT;
+  if (one.code === Code.OK) return one.limitRemaining < other.limitRemaining;
+  return (one.secondsUntilReset ?? 0) > (other.secondsUntilReset ?? 0);
 }
 
 function select(statuses: readonly DescriptorStatus[], quotas: readonly boolean[]): DescriptorStatus | undefined {

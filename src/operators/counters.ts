@@ -131,8 +131,8 @@ interface Read extends DecidedOperation {
   readonly guard: undefined;
 }
 
-export function readOf({ key, windowSeconds, limit, algorithm }: LimitedDescriptor): Read {
-  return { key, windowSeconds, limit, algorithm, hits: 0, guard: undefined, after: 0 };
+export function readOf({ key, windowSeconds, isInMainStore, limit, algorithm }: LimitedDescriptor): Read {
+  return { key, windowSeconds, isInMainStore, limit, algorithm, hits: 0, guard: undefined, after: 0 };
 }
 
 /** A descriptor without a limit needs no count. */

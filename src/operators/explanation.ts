@@ -59,7 +59,7 @@ function describe(
   { counts, status, nowSeconds }: DescriptorState,
 ): Omit<ExplainedDescriptor, 'entries'> {
   const { resolution, replacedBy } = descriptor;
-  const { kind, limited, rule } = resolution;
+  const { kind, limited, limits = [], rule } = resolution;
   const counter = limited === undefined ? null : counterOf(limited, { counts, status, nowSeconds });
   const explained = {
     steps,
@@ -68,6 +68,9 @@ function describe(
     replacedBy: referenceTo(replacedBy),
     nearest,
     counter,
+    otherCounters: limits
+      .filter((other) => other !== limited)
+      .map((other) => counterOf(other, { counts, status: undefined, nowSeconds })),
     status: status === undefined ? null : statusOf(status),
   };
   const isCounted = limited === undefined || limited.hits !== 0 || limited.callHits === 0;
@@ -81,12 +84,13 @@ function outcomeOf(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDes
 }
 
 function counterOf(
-  { applied, key, callHits, isNegative, overByLocalCache, after }: LimitedDescriptor,
+  { applied, key, callHits, isNegative, overByLocalCache, after, outcome }: LimitedDescriptor,
   { counts, status, nowSeconds }: DescriptorState,
 ): ExplainedCounter {
   const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
   const start = algorithm === null ? startOfWindow(applied, nowSeconds) : nowSeconds;
-  const reset = algorithm === null ? endOfWindow(applied, nowSeconds) : start + (status?.secondsUntilReset ?? 0);
+  const untilReset = outcome?.secondsUntilReset ?? status?.secondsUntilReset ?? 0;
+  const reset = algorithm === null ? endOfWindow(applied, nowSeconds) : start + untilReset;
   const stored = overByLocalCache ? undefined : counts && (counts.get(key) ?? 0);
   return {
     cacheKey: shortened(key),

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Rule, RuleLimit } from '../rules/rule-tree';
+import { type Rule, type RuleLimit, limitsOfRule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { Network } from '../rules/networks';
 import { ValueList, ValueRegex } from '../rules/values';
-import { listedStatisticsKey } from '../rules/statistics-key';
+import { limitSuffix, listedStatisticsKey } from '../rules/statistics-key';
 import { escapeStatisticsKey } from '../statistics/escape';
 import type { Statistics } from '../statistics/statistics';
 import type { ListedDomain, ListedLimit, ListedRule, RuleTotals } from '../streams/ports/operator';
@@ -29,6 +29,7 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
     matcher,
     place,
     limit,
+    limits,
     shadowMode,
     enforcePercent,
     quotaMode,
@@ -47,6 +48,7 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
     place: place ?? null,
     // That of `on_unmatched` has neither.
     limit: limit?.unit === undefined && limit?.unlimited !== true ? null : listedLimit(limit),
+    limits: limits?.map(listedLimit) ?? null,
     shadowMode,
     enforcePercent: shadowMode ? null : (enforcePercent ?? null),
     quotaMode,
@@ -56,7 +58,7 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
     valueToMetric,
     metadata: rule.metadata ?? null,
     statisticsKey: escapeStatisticsKey(statisticsKey),
-    totals: limit === undefined ? null : totalsOf(statisticsKey, statistics),
+    totals: limit === undefined ? null : totalsOf(rule, statisticsKey, statistics),
   };
 }
 
@@ -75,9 +77,10 @@ function listedLimit(limit: RuleLimit): ListedLimit {
   };
 }
 
-function totalsOf(key: string, statistics: Statistics): RuleTotals {
+function totalsOf(rule: Rule, key: string, statistics: Statistics): RuleTotals {
   const totals = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
-  for (const counted of statistics.rolledUp(key)) {
+  const keys = limitsOfRule(rule).map((limit) => key + limitSuffix(rule, limit));
+  for (const counted of keys.flatMap((each) => [...statistics.rolledUp(each)])) {
     totals.hits += counted.totalHits;
     totals.within += counted.withinLimit;
     totals.near += counted.nearLimit;

@@ -1,4 +1,4 @@
-import type { Level, Rule } from './rule-tree';
+import { type Level, type Rule, type RuleLimit, limitsOfRule } from './rule-tree';
 import type { Ruleset } from './ruleset';
 import { plainStatisticsKey } from './statistics-key';
 import { ValueList } from './values';
@@ -109,11 +109,26 @@ const LIMIT_FIELDS = ['unit', 'unitMultiplier', 'requestsPerUnit', 'algorithm', 
 function isSame(one: Rule, other: Rule): boolean {
   return (
     RULE_FIELDS.every((field) => one[field] === other[field]) &&
-    LIMIT_FIELDS.every((field) => one.limit?.[field] === other.limit?.[field]) &&
     isSameJson(listOf(one), listOf(other)) &&
-    isSameJson(one.limit?.calendar, other.limit?.calendar) &&
-    isSameJson(one.limit?.replaces, other.limit?.replaces) &&
-    isSameJson(one.metadata, other.metadata)
+    isSameJson(one.metadata, other.metadata) &&
+    areSameLimits(one, other)
+  );
+}
+
+function areSameLimits(one: Rule, other: Rule): boolean {
+  const [limits, others] = [limitsOfRule(one), limitsOfRule(other)];
+  // Of one limit in a list, the statistics and keys are others than those of one without.
+  const isList = (one.limits === undefined) === (other.limits === undefined);
+  return (
+    isList && limits.length === others.length && limits.every((limit, index) => isSameLimit(limit, others[index]!))
+  );
+}
+
+function isSameLimit(one: RuleLimit, other: RuleLimit): boolean {
+  return (
+    LIMIT_FIELDS.every((field) => one[field] === other[field]) &&
+    isSameJson(one.calendar, other.calendar) &&
+    isSameJson(one.replaces, other.replaces)
   );
 }
 

@@ -34,6 +34,8 @@ export interface RuleConfig {
   readonly valueRegex?: string | undefined;
   /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
   readonly rateLimit: RateLimitConfig | undefined;
+  /** The limits of a rule with `rate_limits`, the first of which is {@link rateLimit}; undefined for any other rule. */
+  readonly rateLimits?: readonly RateLimitConfig[] | undefined;
   readonly shadowMode: boolean;
   /** For which share of the callers the limit is enforced, from 0 to 100; undefined: for all. */
   readonly enforcePercent?: number | undefined;
@@ -88,6 +90,12 @@ export interface RateLimitConfig {
   readonly name: string;
   /** Names of the rules that this one replaces. */
   readonly replaces: readonly string[];
+}
+
+/** The limits of a rule: none, one, or those of `rate_limits`. */
+export function limitsOf({ rateLimit, rateLimits }: RuleConfig): readonly RateLimitConfig[] {
+  if (rateLimits !== undefined) return rateLimits;
+  return rateLimit === undefined ? [] : [rateLimit];
 }
 
 /** Where a rule is configured. */

@@ -1,4 +1,11 @@
-import type { AlgorithmName, CalendarConfig, FailurePolicy, JsonObject, RuleConfig } from './rule-config';
+import type {
+  AlgorithmName,
+  CalendarConfig,
+  FailurePolicy,
+  JsonObject,
+  RateLimitConfig,
+  RuleConfig,
+} from './rule-config';
 import type { RulePlace } from './rule-config';
 import { type Unit, unitByName } from './unit';
 import { type Matcher, MatcherRules, ValueList, matcherOf, valueText } from './values';
@@ -28,6 +35,8 @@ export interface RuleLimit {
   readonly replaces: readonly string[];
 }
 
+const NOTHING: readonly string[] = [];
+
 /** One rule as a node of the tree. */
 export class Rule {
   readonly key: string;
@@ -37,6 +46,10 @@ export class Rule {
   readonly matcher: Matcher | undefined;
   /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
   readonly limit: RuleLimit | undefined;
+  /** The limits of a rule with `rate_limits`, the first of which is {@link limit}; undefined for any other rule. */
+  readonly limits: readonly RuleLimit[] | undefined;
+  /** The names of the rules that its limits replace. */
+  readonly replaces: readonly string[];
   readonly shadowMode: boolean;
   /** Undefined: for all callers. */
   readonly enforcePercent: number | undefined;
@@ -66,10 +79,9 @@ export class Rule {
     this.key = config.key;
     this.value = valueText(config);
     this.matcher = matcherOf(config);
-    this.limit = config.rateLimit && {
-      ...config.rateLimit,
-      unit: config.rateLimit.unit && unitByName(config.rateLimit.unit),
-    };
+    this.limits = config.rateLimits?.map(limitOf);
+    this.limit = this.limits?.[0] ?? (config.rateLimit && limitOf(config.rateLimit));
+    this.replaces = this.limits?.flatMap(({ replaces }) => replaces) ?? this.limit?.replaces ?? NOTHING;
     this.shadowMode = config.shadowMode;
     this.enforcePercent = config.enforcePercent;
     this.quotaMode = config.quotaMode;
@@ -104,6 +116,16 @@ export class Rule {
   get countsByValue(): boolean {
     return !this.isExplicit && !this.shareThreshold;
   }
+}
+
+function limitOf(config: RateLimitConfig): RuleLimit {
+  return { ...config, unit: config.unit && unitByName(config.unit) };
+}
+
+/** The limits of a rule: none, one, or those of `rate_limits`. */
+export function limitsOfRule({ limit, limits }: Rule): readonly RuleLimit[] {
+  if (limits !== undefined) return limits;
+  return limit === undefined ? [] : [limit];
 }
 
 /** The rules of one key at one level. */

@@ -1,4 +1,4 @@
-import { type Entry, Level, Rule, type RuleLimit } from './rule-tree';
+import { type Entry, Level, Rule, type RuleLimit, limitsOfRule } from './rule-tree';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import { type DomainConfig, NO_PLACES, type PlaceOf, type RuleConfig } from './rule-config';
 import { plainStatisticsKey } from './statistics-key';
@@ -67,14 +67,19 @@ export function matchRule(
  * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
  * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
  * units has a ` unit_multiplier=<n>` after its unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm comes after the
- * number, `enforce_percent` and a policy of the rule's own for failures of the store come last.
+ * number, `enforce_percent` and a policy of the rule's own for failures of the store come last. A rule with `rate_limits` has a line for
+ * each of them.
  */
 export function* listRules(ruleset: Ruleset): IterableIterator<string> {
   for (const [domain, level] of ruleset.domains) {
     const unmatched = ruleset.unmatched.get(domain);
-    if (unmatched !== undefined) yield lineOf(unmatched, unmatched.limit!);
-    for (const { rule } of level.walk()) if (rule.limit !== undefined) yield lineOf(rule, rule.limit);
+    if (unmatched !== undefined) yield* linesOf(unmatched);
+    for (const { rule } of level.walk()) yield* linesOf(rule);
   }
+}
+
+function linesOf(rule: Rule): readonly string[] {
+  return limitsOfRule(rule).map((limit) => lineOf(rule, limit));
 }
 
 function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: RuleLimit): string {
@@ -197,7 +202,7 @@ export class RulesetBuilder {
   #addRule(config: RuleConfig, depth: number): Rule {
     const parent = depth <= 0 ? undefined : this.#parents[depth - 1];
     const rule = new Rule(config, this.#domain, parent);
-    if (rule.limit?.algorithm !== undefined) this.#withAlgorithm ??= rule;
+    if (limitsOfRule(rule).some(({ algorithm }) => algorithm !== undefined)) this.#withAlgorithm ??= rule;
     if (depth === UNMATCHED) {
       this.#unmatched.set(this.#domain, rule);
       return rule;

@@ -1,4 +1,5 @@
-import type { Entry, Rule } from './rule-tree';
+import type { Entry, Rule, RuleLimit } from './rule-tree';
+import { windowLabel } from './unit';
 import { Wildcard } from './wildcards';
 
 /**
@@ -27,6 +28,11 @@ export function plainStatisticsKey(rule: Rule): string {
  */
 export function listedStatisticsKey(rule: Rule): string {
   return runtimeStatisticsLevels(rule).length > 0 ? plainStatisticsKey(rule) : statisticsKey(rule, rule.path);
+}
+
+/** What follows the statistics key of a rule for one of its limits: nothing, or with `rate_limits` the window, `.5minute`. */
+export function limitSuffix({ limits }: Rule, { unit, unitMultiplier }: RuleLimit): string {
+  return limits === undefined || unit === undefined ? '' : `.${windowLabel(unit.name, unitMultiplier)}`;
 }
 
 /** The indices of the levels whose request values are part of the rule's statistics key. */

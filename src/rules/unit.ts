@@ -42,6 +42,11 @@ export function windowText(unit: string, multiplier: number): string {
   return multiplier === 1 ? name : `${multiplier} ${name}s`;
 }
 
+/** A window in keys of statistics: `minute`, `5minute`. */
+export function windowLabel(unit: string, multiplier: number): string {
+  return `${multiplier === 1 ? '' : multiplier}${unit.toLowerCase()}`;
+}
+
 /** The unit with this number in the protocol; undefined for UNKNOWN and for numbers that have no unit. */
 export function unitByNumber(number: number): Unit | undefined {
   return byNumber[number];

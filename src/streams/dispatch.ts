@@ -177,8 +177,15 @@ class Part implements WindowCall {
   }
 }
 
-function readOf({ key, windowSeconds, limit, algorithm, onStoreFailure }: WindowOperation): WindowOperation {
-  return { key, windowSeconds, limit, algorithm, hits: 0, guard: undefined, after: 0, onStoreFailure };
+function readOf({
+  key,
+  windowSeconds,
+  isInMainStore,
+  limit,
+  algorithm,
+  onStoreFailure,
+}: WindowOperation): WindowOperation {
+  return { key, windowSeconds, isInMainStore, limit, algorithm, hits: 0, guard: undefined, after: 0, onStoreFailure };
 }
 
 /** Unties guarded operations, with the hits that the counts which were read allow. */

@@ -139,6 +139,7 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     { key: 'bucket', rateLimit: limit(5, 'DAY', { algorithm: 'token_bucket', burst: 9 }) },
     { key: 'monthly', rateLimit: limit(5, 'MONTH', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 15 } }) },
     { key: 'part', rateLimit: limit(5, 'DAY'), enforcePercent: 7, onStoreFailure: 'deny' },
+    { key: 'two', rateLimits: [limit(5, 'SECOND'), limit(9, 'DAY')] },
     { key: 'exempt' },
   ];
   const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
@@ -151,6 +152,8 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     'shop.part: unit=DAY requests_per_unit=5, shadow_mode: false, quota_mode: false, enforce_percent: 7, on_store_failure: deny',
     'shop.slide: unit=DAY requests_per_unit=5 algorithm=sliding_window, shadow_mode: false, quota_mode: false',
     'shop.staff: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # unlimited',
+    'shop.two: unit=DAY requests_per_unit=9, shadow_mode: false, quota_mode: false',
+    'shop.two: unit=SECOND requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.user: unit=MINUTE requests_per_unit=10, shadow_mode: false, quota_mode: true',
   ]);
 });

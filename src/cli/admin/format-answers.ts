@@ -35,8 +35,10 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
 
 function addRule(rule: RuleNode, indent: string, lines: string[]): void {
   const { key, value, limit, totals } = rule;
+  // Absent in answers of older versions.
+  const limits = rule.limits ?? (limit === null ? [] : [limit]);
   const parts = [`${key}${value === '' ? '' : `=${value}`}`];
-  if (limit !== null) parts.push(formatLimit({ ...rule, ...limit }));
+  for (const each of limits) parts.push(formatLimit({ ...rule, ...each }));
   if (totals !== null) parts.push(`${counted(totals.hits, 'hit')}, ${totals.over} over, ${totals.near} near`);
   const place = placeOf(rule.place);
   lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);

@@ -41,12 +41,14 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
   const key = readKey(fields);
   const values = readValues(fields);
   const path = pathTo(level, key, valueText(values.config));
-  const limit = readRateLimit(context, fields.maps('rate_limit'), fields.keyOf('rate_limit'));
+  const limits = readLimits(fields);
+  const [limit] = limits;
   const nested: DescriptorLevel = { path, siblings: new Map(), regexes: 0, all: level.all };
   const rule: RuleConfig = {
     key,
     ...values.config,
     rateLimit: limit?.config,
+    ...(fields.maps('rate_limits').length > 0 && { rateLimits: limits.map(({ config }) => config) }),
     shadowMode: fields.flag('shadow_mode'),
     enforcePercent: fields.count('enforce_percent'),
     quotaMode: fields.flag('quota_mode'),
@@ -62,8 +64,8 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
     context,
     key: keyRange,
     value: values.range ?? keyRange,
-    requestsPerUnit: limit?.requestsPerUnit,
-    replaces: limit?.replaces ?? [],
+    requestsPerUnit: (limits.find(({ config }) => config.requestsPerUnit === 0) ?? limit)?.requestsPerUnit,
+    replaces: limits.flatMap(({ replaces }) => replaces),
     detailedMetric: fields.get('detailed_metric')?.key,
     valueToMetric: fields.get('value_to_metric')?.key,
   };
@@ -146,8 +148,61 @@ function countRegex(level: DescriptorLevel, { context, value }: RuleLocation): v
 /** A `rate_limit` block, with the ranges that the checks need. */
 export interface ReadRateLimit {
   readonly config: RateLimitConfig;
+  /** Of what says its window. */
+  readonly range: SourceRange;
   readonly requestsPerUnit: SourceRange | undefined;
   readonly replaces: readonly SourceRange[];
+}
+
+/** Each limit of a rule is one more counter for each of its calls. */
+const MAX_LIMITS = 10;
+
+/** The limit of a rule, or its `rate_limits`. */
+function readLimits(fields: Fields<'descriptor'>): readonly ReadRateLimit[] {
+  const { context } = fields;
+  const maps = fields.maps('rate_limits');
+  const limit = readRateLimit(context, fields.maps('rate_limit'), fields.keyOf('rate_limit'));
+  if (maps.length === 0) return limit === undefined ? [] : [limit];
+  const key = fields.keyOf('rate_limits');
+  if (limit !== undefined)
+    context.report(key, {
+      code: 'rate-limit-and-limits',
+      message: 'the rule has both `rate_limit` and `rate_limits`',
+    });
+  if (maps.length > MAX_LIMITS)
+    context.report(key, { code: 'too-many-limits', message: `a rule has at most ${MAX_LIMITS} limits` });
+  const limits = maps.slice(0, MAX_LIMITS).flatMap((map) => readRateLimit(context, [map], map) ?? []);
+  for (const [index, each] of limits.entries()) checkAmongLimits(context, each, limits.slice(0, index));
+  const names = new Set(limits.map(({ config }) => config.name));
+  for (const { config, replaces } of limits)
+    for (const [index, name] of config.replaces.entries())
+      if (names.has(name)) context.report(replaces[index]!, REPLACES_ITSELF);
+  return limits;
+}
+
+/** Reports what is not possible in a limit because there are others. @param before the limits before it */
+function checkAmongLimits(
+  context: ReadContext,
+  { config, range }: ReadRateLimit,
+  before: readonly ReadRateLimit[],
+): void {
+  const { unit, unitMultiplier, unlimited } = config;
+  if (unlimited) {
+    context.report(range, {
+      code: 'unlimited-among-limits',
+      message: 'a limit in `rate_limits` cannot be unlimited',
+    });
+  }
+  if (unit === undefined) return;
+  const seconds = unitMultiplier * secondsOf(unit);
+  const isKnown = before.some(
+    ({ config: other }) => other.unit !== undefined && other.unitMultiplier * secondsOf(other.unit) === seconds,
+  );
+  if (!isKnown) return;
+  context.report(range, {
+    code: 'same-window',
+    message: `a limit of the rule before this one has a window as long as ${windowText(unit, unitMultiplier)}`,
+  });
 }
 
 /** The fields of a `rate_limit` block, and what reading each of them depends on. */
@@ -186,6 +241,7 @@ export function readRateLimit(
       name,
       replaces: replaces.map((entry) => entry.name),
     },
+    range: fields.get(unlimited ? 'unlimited' : 'unit')?.value ?? key,
     requestsPerUnit: fields.get('requests_per_unit')?.value,
     replaces: replaces.map((entry) => entry.range),
   };
@@ -310,6 +366,11 @@ interface ReplacesEntry {
   readonly range: SourceRange;
 }
 
+const REPLACES_ITSELF = {
+  code: 'replaces-itself',
+  message: 'replaces should not contain name of same descriptor',
+} as const;
+
 function readReplaces(fields: Fields<'rate_limit'>, ownName: string): readonly ReplacesEntry[] {
   const entries: ReplacesEntry[] = [];
   for (const item of fields.maps('replaces')) {
@@ -320,10 +381,7 @@ function readReplaces(fields: Fields<'rate_limit'>, ownName: string): readonly R
       if (inner.isWrong('name')) continue;
       fields.context.report(range, { code: 'empty-replaces', message: 'should not have an empty replaces entry' });
     } else if (name === ownName) {
-      fields.context.report(range, {
-        code: 'replaces-itself',
-        message: 'replaces should not contain name of same descriptor',
-      });
+      fields.context.report(range, REPLACES_ITSELF);
     } else {
       entries.push({ name, range });
     }

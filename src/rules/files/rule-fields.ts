@@ -48,6 +48,7 @@ export const FIELDS = {
     value_cidr: { kind: 'text', empty: 'the rule matches any value' },
     value_regex: { kind: 'text', empty: 'the rule matches any value' },
     rate_limit: LIMIT,
+    rate_limits: { kind: 'list', empty: 'the rule has no limit' },
     descriptors: RULES,
     shadow_mode: FLAG,
     enforce_percent: {

@@ -4,6 +4,7 @@ import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { Observable, defer, map, of, tap } from 'rxjs';
 import type { RuleFile } from '../../rules/files/read-rule-files';
 import type { Settings } from '../../settings/settings';
+import { limitsOfRule } from '../../rules/rule-tree';
 import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
 import type * as CheckResources from '../xds/check-resources';
 import { type CheckedRules, checkFiles } from './check-files';
@@ -92,7 +93,8 @@ function refuseAlgorithms(loaded: LoadedRules, reason: string): LoadedRules {
   if (rule === undefined) return loaded;
   const { file = '', line = 0, column = 0 } = rule.place ?? {};
   const place = line === 0 ? file : `${file}:${line}:${column}`;
-  const error = `${place}: the algorithm ${rule.limit?.algorithm} cannot be used: ${reason}. Remove it, or use another store.`;
+  const limit = limitsOfRule(rule).find(({ algorithm }) => algorithm !== undefined);
+  const error = `${place}: the algorithm ${limit?.algorithm} cannot be used: ${reason}. Remove it, or use another store.`;
   return { ruleset: undefined, errors: [error] };
 }
 

@@ -105,6 +105,7 @@ function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...re
     quota_mode: rest.quotaMode,
     detailed_metric: rest.detailedMetric,
     rate_limit: rateLimit && writtenLimit(rateLimit),
+    rate_limits: rest.rateLimits.map(writtenLimit),
     metadata,
     descriptors: descriptors.map(writtenDescriptor),
   });

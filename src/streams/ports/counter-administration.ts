@@ -4,6 +4,8 @@ export interface CounterKey {
   readonly key: string;
   /** The length of its window in seconds: per-second counters may have a store of their own. */
   readonly windowSeconds: number;
+  /** Whether it is in the main store in any case. */
+  readonly isInMainStore?: boolean | undefined;
 }
 
 /** A counter as a store has it. */

@@ -132,6 +132,8 @@ export interface ListedRule {
   readonly place: RulePlace | null;
   /** Null for a rule that only allows, or only contains others, and for `on_unmatched`. */
   readonly limit: ListedLimit | null;
+  /** Those of a rule with `rate_limits`, the first of which is `limit`; null for any other rule. */
+  readonly limits: readonly ListedLimit[] | null;
   readonly shadowMode: boolean;
   /** For which share of the callers the limit is enforced. Null: for all, or in shadow mode for none. */
   readonly enforcePercent: number | null;
@@ -144,7 +146,7 @@ export interface ListedRule {
   readonly metadata: Json;
   /** Without request values, escaped as in the names of statistics. */
   readonly statisticsKey: string;
-  /** What was counted for the rule since the start of the process. Null without a limit. */
+  /** What was counted for the rule since the start of the process, of several limits the sums. Null without a limit. */
   readonly totals: RuleTotals | null;
 }
 
@@ -322,6 +324,8 @@ export interface ExplainedDescriptor {
   readonly nearest: { readonly rule: RuleReference | null; readonly difference: string } | null;
   /** What is counted and compared; null when nothing is. */
   readonly counter: ExplainedCounter | null;
+  /** Of the other limits of a rule with `rate_limits`: `counter` is that of the most restrictive one. */
+  readonly otherCounters: readonly ExplainedCounter[];
   /** Null when there would be an error. */
   readonly status: ExplainedStatus | null;
   /** One sentence. */

@@ -38,7 +38,7 @@ on_unmatched: deny
 descriptors:
 - { key: k, value_in: [b, a], rate_limit: { unit: month, requests_per_unit: 1, calendar: { time_zone: Asia/Tokyo, starts_on: 15 } } }
 - { key: k, value_cidr: ::FFFF:10.0.0.0/104 }
-- { key: k, value_regex: ^x }
+- { key: k, value_regex: ^x, rate_limits: [{ unit: second, requests_per_unit: 3 }, { unit: day, requests_per_unit: 9 }] }
 `,
 };
 
@@ -58,7 +58,7 @@ const NOTHING = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, sha
 function ruleOf(place: string, fields: Readonly<Record<string, unknown>>) {
   const [file, line, column] = place.split(':');
   const values = { value: '', valueIn: null, valueCidr: null, valueRegex: null };
-  const described = { ...values, limit: null, totals: NOTHING, descriptors: [], ...FLAGS, ...fields };
+  const described = { ...values, limit: null, limits: null, totals: NOTHING, descriptors: [], ...FLAGS, ...fields };
   return { place: { file, line: Number(line), column: Number(column) }, ...described };
 }
 
@@ -127,7 +127,14 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
       statisticsKey: 'values.k_10_0_0_0/8',
       totals: null,
     }),
-    ruleOf('values.yaml:5:10', { key: 'k', value: '^x', valueRegex: '^x', statisticsKey: 'values.k_^x', totals: null }),
+    ruleOf('values.yaml:5:10', {
+      key: 'k',
+      value: '^x',
+      valueRegex: '^x',
+      limit: limitOf(3, 'SECOND'),
+      limits: [limitOf(3, 'SECOND'), limitOf(9, 'DAY')],
+      statisticsKey: 'values.k_^x',
+    }),
   ];
   const unmatched = ruleOf('other.yaml:4:1', {
     key: 'on_unmatched',

@@ -8,11 +8,13 @@ export function written({ domain, descriptors, unmatched }: DomainConfig): objec
   return { domain, descriptors: descriptors.map(writtenRule), ...rest };
 }
 
-function writtenRule({ key, value, rateLimit, descriptors, metadata, ...flags }: RuleConfig): object {
+function writtenRule({ key, value, rateLimit, rateLimits, descriptors, metadata, ...flags }: RuleConfig): object {
+  const one = rateLimits === undefined ? rateLimit : undefined;
   return {
     key,
     ...withoutDefaults({
-      ...{ value, metadata, rate_limit: rateLimit && writtenLimit(rateLimit) },
+      ...{ value, metadata, rate_limit: one && writtenLimit(one) },
+      rate_limits: rateLimits?.map(writtenLimit),
       ...Object.fromEntries(Object.entries(flags).map(([name, is]) => [snakeCase(name), is])),
       descriptors: descriptors.map(writtenRule),
     }),

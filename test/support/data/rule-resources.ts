@@ -2,6 +2,7 @@ import type { Any } from '../../../src/gen/google/protobuf/any';
 import {
   RateLimitConfig,
   type RateLimitDescriptor,
+  type RateLimitPolicy,
   RateLimitUnit,
 } from '../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { DomainConfig, RateLimitConfig as LimitConfig, RuleConfig } from '../../../src/rules/rule-config';
@@ -37,8 +38,8 @@ export function startsOn({ unit, calendar }: Pick<LimitConfig, 'unit' | 'calenda
   return unit === 'WEEK' ? (WEEKDAYS[day - 1] ?? String(day)) : String(day);
 }
 
-function descriptorOf({ rateLimit, descriptors, ...rule }: RuleConfig): RateLimitDescriptor {
-  const policy = rateLimit && {
+function policyOf(rateLimit: LimitConfig): RateLimitPolicy {
+  return {
     ...rateLimit,
     unit: RateLimitUnit[rateLimit.unit ?? 'UNKNOWN'],
     // As servers leave it out, too.
@@ -51,7 +52,16 @@ function descriptorOf({ rateLimit, descriptors, ...rule }: RuleConfig): RateLimi
     },
     replaces: rateLimit.replaces.map((name) => ({ name })),
   };
+}
+
+function descriptorOf({ rateLimit, rateLimits, descriptors, ...rule }: RuleConfig): RateLimitDescriptor {
   const { valueIn = [], valueCidr = '', valueRegex = '' } = rule;
   const values = { valueIn: [...valueIn], valueCidr, valueRegex };
-  return { ...rule, ...values, rateLimit: policy, descriptors: descriptors.map(descriptorOf) };
+  return {
+    ...rule,
+    ...values,
+    rateLimit: rateLimits === undefined && rateLimit !== undefined ? policyOf(rateLimit) : undefined,
+    rateLimits: rateLimits?.map(policyOf) ?? [],
+    descriptors: descriptors.map(descriptorOf),
+  };
 }

@@ -12,7 +12,7 @@ export interface RuleSketch extends Partial<Omit<RuleConfig, 'rateLimit' | 'desc
 export function ruleConfig({ descriptors = [], ...sketch }: RuleSketch): RuleConfig {
   return {
     value: '',
-    rateLimit: undefined,
+    rateLimit: sketch.rateLimits?.[0],
     shadowMode: false,
     quotaMode: false,
     detailedMetric: false,

@@ -1,4 +1,4 @@
-import type { RuleConfig } from '../../rule-config';
+import { type RuleConfig, limitsOf } from '../../rule-config';
 import { isForAnyValue } from '../../values';
 import type { ProblemDetails } from '../problems/problem';
 import type { Fields, RuleLocation } from '../read-fields';
@@ -32,14 +32,15 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
       message: '`enforce_percent` has no effect: the rule is in shadow mode',
     });
   }
-  if (rule.onStoreFailure === 'local' && rule.rateLimit?.algorithm !== undefined) {
+  const algorithm = limitsOf(rule).find((limit) => limit.algorithm !== undefined)?.algorithm;
+  if (rule.onStoreFailure === 'local' && algorithm !== undefined) {
     report('on_store_failure', {
       code: 'local-policy-with-algorithm',
-      message: `the policy local counts in fixed windows only, and the limit is a ${rule.rateLimit.algorithm}`,
+      message: `the policy local counts in fixed windows only, and the limit is a ${algorithm}`,
     });
   }
   if (rule.rateLimit === undefined) {
-    if (fields.isWrong('rate_limit')) return;
+    if (fields.isWrong('rate_limit') || fields.isWrong('rate_limits')) return;
     const names = limitFieldsOf(rule);
     if (rule.detailedMetric) names.push('detailed_metric');
     for (const name of names) {
@@ -49,7 +50,7 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
         advice: `Give the rule a \`rate_limit\`, or move \`${name}\` to the rule that has one.`,
       });
     }
-  } else if (rule.rateLimit.unlimited) {
+  } else if (rule.rateLimit.unlimited && rule.rateLimits === undefined) {
     for (const name of limitFieldsOf(rule)) report(name, ignoredWhenUnlimited(name));
   }
 }
@@ -122,8 +123,8 @@ function isUnbounded({ key, value, valueIn, shareThreshold }: RuleConfig): boole
  * @param path the rule, preceded by the rules that contain it
  */
 export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], locations: Locations): void {
-  const limit = rule.rateLimit;
-  if (limit === undefined || limit.unlimited || limit.requestsPerUnit !== 0 || rule.shadowMode) return;
+  const bans = limitsOf(rule).some(({ unlimited, requestsPerUnit }) => !unlimited && requestsPerUnit === 0);
+  if (!bans || rule.shadowMode) return;
   if (!path.every(isForAnyValue)) return;
   const location = locations.get(rule);
   if (location?.requestsPerUnit === undefined) return;

@@ -1,5 +1,5 @@
 import { KEY_TOLERANCE, nearestName } from '../../../text/nearest-name';
-import type { DomainConfig, RuleConfig } from '../../rule-config';
+import { type DomainConfig, type RuleConfig, limitsOf } from '../../rule-config';
 import { isForAnyValue } from '../../values';
 import { Wildcard } from '../../wildcards';
 import type { ProblemDetails } from '../problems/problem';
@@ -113,7 +113,8 @@ function checkReplaces(rules: readonly RuleConfig[], locations: Locations): void
   names.add(rules);
   for (const rule of names.replacing) {
     const location = locations.get(rule);
-    for (const [index, name] of rule.rateLimit?.replaces.entries() ?? []) {
+    const replaced = limitsOf(rule).flatMap(({ replaces }) => replaces);
+    for (const [index, name] of replaced.entries()) {
       const range = location?.replaces[index];
       const details = names.check(name);
       if (range !== undefined && details !== undefined) location?.context.report(range, details);
@@ -131,9 +132,10 @@ class NamedRules {
 
   add(rules: readonly RuleConfig[]): void {
     for (const rule of rules) {
-      const limit = rule.rateLimit;
-      if (limit !== undefined && limit.name !== '') (limit.unlimited ? this.#unlimited : this.#limited).add(limit.name);
-      if (limit !== undefined && limit.replaces.length > 0) this.replacing.push(rule);
+      const limits = limitsOf(rule);
+      for (const { name, unlimited } of limits)
+        if (name !== '') (unlimited ? this.#unlimited : this.#limited).add(name);
+      if (limits.some(({ replaces }) => replaces.length > 0)) this.replacing.push(rule);
       this.add(rule.descriptors);
     }
   }

@@ -155,8 +155,9 @@ export function counterAdministration(
   jitter: number,
 ): CounterAdministration {
   /** @returns the counter before the change */
-  function change({ key, windowSeconds }: CounterKey, count: number | undefined): Promise<StoredCounter> {
-    return storeOf({ key, windowSeconds }).run(key, async (send) => {
+  function change(counter: CounterKey, count: number | undefined): Promise<StoredCounter> {
+    const { key, windowSeconds } = counter;
+    return storeOf(counter).run(key, async (send) => {
       const before = await read(send, key, MENDED);
       if (count === undefined) checked(await send('DEL', key));
       else

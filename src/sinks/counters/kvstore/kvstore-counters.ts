@@ -10,7 +10,7 @@ import {
   take,
   throwError,
 } from 'rxjs';
-import type { CounterAdministration } from '../../../streams/ports/counter-administration';
+import type { CounterAdministration, CounterKey } from '../../../streams/ports/counter-administration';
 import type { Counters } from '../../../streams/ports/counters';
 import type { ReservationStore } from '../../../streams/ports/reservations';
 import { storeTls } from '../tls-material';
@@ -62,8 +62,8 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
   const stores = instances.map(openStore);
   const [mainStore, perSecondStore = mainStore] = stores as [Store, Store?];
 
-  function storeOf({ windowSeconds }: { readonly windowSeconds: number }): Store {
-    return windowSeconds === PER_SECOND ? perSecondStore : mainStore;
+  function storeOf({ windowSeconds, isInMainStore }: Omit<CounterKey, 'key'>): Store {
+    return windowSeconds === PER_SECOND && isInMainStore !== true ? perSecondStore : mainStore;
   }
 
   return {

@@ -1,0 +1,219 @@
+import fc from 'fast-check';
+import { firstValueFrom } from 'rxjs';
+import { Code, type Verdict } from '../../../src/limiter/verdict';
+import { type RateLimitConfig, limitsOf } from '../../../src/rules/rule-config';
+import { unitByName } from '../../../src/rules/unit';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { descriptor } from '../../support/data/requests';
+import { type RuleSketch, limit, ruleConfig, rulesetOf } from '../../support/data/rules';
+import { instance, options } from '../kvstore/options';
+import { modelOf } from './algorithm-models';
+import { Service, clock } from './algorithm-scenarios';
+
+let redis: RedisProcess;
+let perSecond: RedisProcess;
+let kvstore: KvstoreCounters;
+const memory = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
+beforeAll(async () => {
+  [redis, perSecond] = await Promise.all([RedisProcess.start(), RedisProcess.start()]);
+  kvstore = kvstoreCounters({
+    ...options(instance(redis.address), { now: () => Math.round(clock.now * 1000) }),
+    perSecond: instance(perSecond.address),
+  });
+  await firstValueFrom(kvstore.ready$);
+});
+afterAll(async () => {
+  await Promise.all([kvstore.close(), memory.close()]);
+  await Promise.all([redis, perSecond].map((server) => server[Symbol.asyncDispose]()));
+});
+
+let domains = 0;
+
+/** Code, remaining, seconds until the reset and requests per unit of what is shown. */
+type Answer = readonly [isAllowed: boolean, remaining: number, reset: number, requestsPerUnit: number];
+
+function answerOf({ statuses: [status] }: Verdict): Answer {
+  const { code, limitRemaining, secondsUntilReset, currentLimit } = status!;
+  return [code === Code.OK, limitRemaining, secondsUntilReset!, currentLimit!.requestsPerUnit];
+}
+
+/** What one limit of a rule answers, in whole numbers. */
+function modelOfLimit(config: RateLimitConfig): (hits: number, now: number) => Answer {
+  const { algorithm, requestsPerUnit, burst, unit, unitMultiplier } = config;
+  const windowSeconds = unitByName(unit!)!.seconds * unitMultiplier;
+  if (algorithm !== undefined) {
+    const model = modelOf({ name: algorithm, requestsPerUnit, windowSeconds, burst });
+    return (hits, now) => {
+      const outcome = model.decide(BigInt(hits), BigInt(now) * 1000n);
+      return [outcome.isAllowed, outcome.remaining, outcome.secondsUntilReset, requestsPerUnit];
+    };
+  }
+  let [start, count] = [0n, 0n];
+  return (hits, now) => {
+    const [seconds, window] = [BigInt(Math.floor(now / 1000)), BigInt(windowSeconds)];
+    const begun = seconds - (seconds % window);
+    if (begun !== start) [start, count] = [begun, 0n];
+    count += BigInt(hits);
+    if (count < 0n) count = 0n;
+    const left = BigInt(requestsPerUnit) - count;
+    const isAllowed = hits < 0 || left >= 0n;
+    return [isAllowed, Number(left > 0n ? left : 0n), Number(start + window - seconds), requestsPerUnit];
+  };
+}
+
+function mostRestrictive(answers: readonly Answer[]): Answer {
+  const denied = answers.filter(([isAllowed]) => !isAllowed);
+  if (denied.length > 0) return denied.toSorted((one, other) => other[2] - one[2])[0]!;
+  return answers.toSorted((one, other) => one[1] - other[1])[0]!;
+}
+
+const HEADERS = { responseHeaders: { limit: 'limit', remaining: 'remaining', reset: 'reset' } };
+const SHORT = limit(2, 'SECOND', { name: 'short' });
+const LONG = limit(5, 'MINUTE', { unitMultiplier: 5, name: 'long' });
+
+const stores = [
+  ['in memory', () => memory],
+  ['on Redis', () => kvstore],
+] as const;
+
+it('two limits of a rule answer as two models do, in memory and on Redis', async () => {
+  const anyAlgorithm = fc.constantFrom(undefined, 'sliding_window', 'token_bucket');
+  const anyLimit = fc.record({ algorithm: anyAlgorithm, requestsPerUnit: fc.integer({ min: 0, max: 9 }) });
+  const anyCall = fc.record({
+    pause: fc.constantFrom(0, 0, 1, 300, 1000, 7_000, 61_000),
+    hits: fc.constantFrom(1, 1, 1, 2, 3, 0, -1),
+  });
+  const calls = fc.array(anyCall, { minLength: 1, maxLength: 20 });
+  await fc.assert(
+    fc.asyncProperty(anyLimit, anyLimit, calls, async (one, other, made) => {
+      const rateLimits = [
+        limit(one.requestsPerUnit, 'MINUTE', { algorithm: one.algorithm }),
+        limit(other.requestsPerUnit, 'SECOND', { algorithm: other.algorithm }),
+      ];
+      const domain = `property-${(domains += 1)}`;
+      const ruleset = rulesetOf(domain, { key: 'k', rateLimits });
+      const services = stores.map(([, store]) => new Service(ruleset, store()));
+      const models = rateLimits.map(modelOfLimit);
+      clock.now = 1_764_000_000_000 + domains * 977;
+      for (const { pause, hits } of made) {
+        clock.now += pause;
+        const sent = descriptor('k=x', { hitsAddend: Math.abs(hits), isNegativeHits: hits < 0 });
+        const answers = await Promise.all(services.map((service) => service.decide(domain, [sent])));
+        const expected = mostRestrictive(models.map((model) => model(hits, clock.now)));
+        expect(answers.map(answerOf)).toEqual([expected, expected]);
+      }
+      for (const service of services) service[Symbol.dispose]();
+    }),
+    { numRuns: 150 },
+  );
+});
+
+describe.each(stores)('a rule with rate_limits %s', (_, store) => {
+  /** Sends requests at the beginning of five minutes; a number is a pause in seconds. */
+  async function play(
+    sketch: Partial<RuleSketch>,
+    steps: readonly (string | number | ReturnType<typeof descriptor>)[],
+    limiter: ConstructorParameters<typeof Service>[2] = {},
+  ) {
+    const domain = `several-${(domains += 1)}`;
+    const other = { key: 'other', rateLimit: limit(9, 'MINUTE', { replaces: ['short'] }) };
+    const ruleset = rulesetOf(domain, { key: 'k', rateLimits: [SHORT, LONG], ...sketch }, other);
+    using service = new Service(ruleset, store(), { ...HEADERS, ...limiter });
+    clock.now += 300_000 - (clock.now % 300_000);
+    const verdicts: Verdict[] = [];
+    for (const step of steps) {
+      if (typeof step === 'number') clock.now += step * 1000;
+      else verdicts.push(await service.decide(domain, typeof step === 'string' ? step.split(' ') : [step]));
+    }
+    const statistics = [...service.statistics.entries()].flatMap(([name, value]) => {
+      const [, short] = /^ratelimit\.service\.rate_limit\.[^.]+\.(k.*)$/.exec(name) ?? [];
+      return short === undefined || value === 0 ? [] : [[short, value] as const];
+    });
+    return { domain, verdicts, answers: verdicts.map(answerOf), statistics: Object.fromEntries(statistics) };
+  }
+
+  it('counts each limit, and shows the most restrictive with the windows of all', async () => {
+    const { verdicts, answers, statistics } = await play({}, ['k=x', 'k=x', 'k=x', 1, 'k=x', 1, 'k=x', 1, 'k=x']);
+    expect(answers).toEqual([
+      [true, 1, 1, 2],
+      [true, 0, 1, 2],
+      [false, 0, 1, 2],
+      [true, 1, 1, 2],
+      [true, 0, 298, 5],
+      [false, 0, 297, 5],
+    ]);
+    expect(verdicts.at(-1)!.responseHeaders.map(({ value }) => value)).toEqual(['5, 2;w=1, 5;w=300', '0', '297']);
+    expect(verdicts[0]!.responseHeaders[0]).toEqual({ key: 'limit', value: '2, 2;w=1, 5;w=300' });
+    expect(statistics).toEqual({
+      'k.second.total_hits': 6,
+      'k.second.within_limit': 5,
+      'k.second.over_limit': 1,
+      'k.second.near_limit': 1,
+      'k.5minute.total_hits': 6,
+      'k.5minute.within_limit': 5,
+      'k.5minute.over_limit': 1,
+      'k.5minute.near_limit': 1,
+    });
+  });
+
+  it('is replaced limit by limit', async () => {
+    const { answers } = await play({}, ['k=x other=y', 'k=x other=y', 'k=x other=y', 'k=x']);
+    expect(answers).toEqual([
+      [true, 4, 300, 5],
+      [true, 3, 300, 5],
+      [true, 2, 300, 5],
+      [true, 1, 1, 2],
+    ]);
+  });
+
+  it('is replaced by an override as a whole', async () => {
+    const sent = descriptor('k=x', { limit: { requestsPerUnit: 100, unit: unitByName('HOUR') } });
+    const { answers, statistics } = await play({}, [sent, sent]);
+    expect(answers.map(([, remaining]) => remaining)).toEqual([99, 98]);
+    expect(Object.keys(statistics).every((name) => name.startsWith('k_x.'))).toBe(true);
+  });
+
+  it('answers OK in shadow mode, and counts what is over each limit', async () => {
+    const { answers, statistics } = await play({ shadowMode: true }, ['k=x', 'k=x', 'k=x']);
+    expect(answers.map(([isAllowed]) => isAllowed)).toEqual([true, true, true]);
+    expect(statistics).toMatchObject({ 'k.second.shadow_mode': 1, 'k.second.over_limit': 1 });
+    expect(statistics).not.toHaveProperty('k.5minute.over_limit');
+  });
+
+  it('answers by the local cache when one limit is over, and counts on the others', async () => {
+    const cached = await play({}, ['k=x', 'k=x', 'k=x', 'k=x'], { localCacheBytes: 100_000 });
+    expect(cached.answers.map(([isAllowed]) => isAllowed)).toEqual([true, true, false, false]);
+    expect(cached.statistics).toMatchObject({
+      'k.second.over_limit_with_local_cache': 1,
+      'k.second.over_limit': 2,
+      'k.5minute.within_limit': 4,
+    });
+  });
+
+  it('shares its counters with share_threshold, and counts by value otherwise', async () => {
+    const shared = await play({ value: 'x*', shareThreshold: true }, ['k=x1', 'k=x2', 'k=x3']);
+    expect(shared.answers.map(([isAllowed]) => isAllowed)).toEqual([true, true, false]);
+    const apart = await play({ value: 'x*', detailedMetric: true }, ['k=x1', 'k=x2', 'k=x3']);
+    expect(apart.answers.map(([isAllowed]) => isAllowed)).toEqual([true, true, true]);
+    expect(apart.statistics).toMatchObject({ 'k_x1.second.total_hits': 1, 'k_x2.5minute.total_hits': 1 });
+  });
+});
+
+it('all limits of a rule are in the main store, with one hash tag', async () => {
+  const domain = `keys-${(domains += 1)}`;
+  const rateLimits = [limit(2, 'SECOND'), limit(5, 'MINUTE'), limit(9, 'HOUR', { algorithm: 'token_bucket' })];
+  const ruleset = rulesetOf(domain, { key: 'k', rateLimits });
+  using service = new Service(ruleset, kvstore, { cacheKeyPrefix: 'p:' });
+  clock.now = 1_764_000_000_000;
+  await service.decide(domain, ['k={x}']);
+  const tag = `p:{_${domain}_k_{x}_}`;
+  expect((await redis.control.keys(`*${domain}*`)).toSorted()).toEqual([
+    `${tag}fixed_window_1_1764000000`,
+    `${tag}fixed_window_60_1764000000`,
+    `${tag}token_bucket_3600`,
+  ]);
+  expect(await perSecond.control.keys('*')).toEqual([]);
+  expect(limitsOf(ruleConfig({ key: 'k', rateLimits }))).toBe(rateLimits);
+});
