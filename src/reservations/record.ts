@@ -16,14 +16,17 @@ export interface ReservationRecord {
   readonly ended?: readonly EndedDescriptor[] | undefined;
 }
 
-/** A descriptor with a counter. */
+/** A counter of a descriptor. */
 export interface CountedDescriptor {
   /** Its index in the request. */
   readonly index: number;
+  /** The index of the limit: not 0 only for a rule with `rate_limits`. */
+  readonly limit: number;
   readonly key: string;
   readonly hits: number;
   /** As that of a counter operation. */
   readonly windowSeconds: number;
+  readonly isInMainStore: boolean;
   /** When the window ends, in Unix seconds. */
   readonly end: number;
 }

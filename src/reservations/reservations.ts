@@ -5,7 +5,7 @@ import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
-import type { LimitedDescriptor, Resolution } from '../limiter/resolution';
+import { type LimitedDescriptor, type Resolution, limitsOfResolution } from '../limiter/resolution';
 import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
@@ -213,7 +213,7 @@ export class StoredReservations implements Reservations {
     const steps: ReservationStep[] = [];
     const ended = request.descriptors.map((_, index) => ({ reserved: 0, hits: hits[index] as number, added: 0 }));
     let present: readonly Resolution[] | undefined;
-    for (const { index, key, hits: reserved, windowSeconds, end } of counted) {
+    for (const { index, limit, key, hits: reserved, windowSeconds, isInMainStore, end } of counted) {
       const own = ended[index] as (typeof ended)[number];
       own.reserved = reserved;
       const difference = own.hits - reserved;
@@ -224,15 +224,22 @@ export class StoredReservations implements Reservations {
           ...common,
           key,
           windowSeconds,
+          isInMainStore,
           member: memberOf(id, { index, hits: reserved }, onExpiry === 'cancel'),
         });
       } else if (state === 'settled' && difference > 0) {
         present ??= limiter.explain(request, ruleset(), now).descriptors.map(({ resolution }) => resolution);
-        const limited = present[index]?.limited;
+        const limited = limitsOfResolution(present[index]!)[limit];
         // The rule may have been removed or changed.
         if (limited === undefined || limited.algorithm !== undefined) continue;
         own.added = difference;
-        steps.push({ ...common, key: limited.key, windowSeconds: limited.windowSeconds, member: undefined });
+        steps.push({
+          ...common,
+          key: limited.key,
+          windowSeconds: limited.windowSeconds,
+          isInMainStore: limited.isInMainStore,
+          member: undefined,
+        });
       }
     }
     return { steps, ended };
@@ -247,24 +254,17 @@ export class StoredReservations implements Reservations {
     const others = resolutions.filter(({ limited }) => limited === undefined);
     const isQuotaAllowed = others.some((each) => isQuota(each, options) && each.kind !== 'denied');
     const isDenied = others.some((each) => each.kind === 'denied' && !isQuota(each, options)) && !options.shadowMode;
-    const steps = resolutions.flatMap((resolution, index): readonly ReservationStep[] => {
-      const { limited } = resolution;
-      if (limited === undefined) return [];
-      const { key, callHits: hits, windowSeconds, applied } = limited;
-      const isShadow = applied.shadowMode || options.shadowMode;
-      const quota = isQuotaAllowed ? 'never' : 'together';
-      const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
-      return [
-        {
-          key,
-          hits,
-          windowSeconds,
-          limit: applied.requestsPerUnit,
-          denies,
-          member: memberOf(id, { index, hits }, givesBack),
+    const steps = resolutions.flatMap((resolution, index) =>
+      limitsOfResolution(resolution).map(
+        ({ key, callHits: hits, windowSeconds, isInMainStore, applied }): ReservationStep => {
+          const isShadow = applied.shadowMode || options.shadowMode;
+          const quota = isQuotaAllowed ? 'never' : 'together';
+          const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
+          const member = memberOf(id, { index, hits }, givesBack);
+          return { key, hits, windowSeconds, isInMainStore, limit: applied.requestsPerUnit, denies, member };
         },
-      ];
-    });
+      ),
+    );
     return { isDenied, steps };
   }
 
@@ -292,14 +292,15 @@ function checkCall({ descriptors }: RateLimitRequest, ttl: number, id: string): 
 
 /** @throws ReservationError for a limit that has no reservations */
 function reservable({ resolutions }: Decision): readonly LimitedDescriptor[] {
-  return resolutions.flatMap(({ limited, rule }, index) => {
-    if (limited === undefined) return [];
-    const { algorithm, applied } = limited;
-    if (algorithm === undefined) return [limited];
-    const name = rule === undefined ? `descriptor ${index + 1}` : `the rule ${applied.path}`;
+  return resolutions.flatMap((resolution, index) => {
+    const limits = limitsOfResolution(resolution);
+    const withAlgorithm = limits.find(({ algorithm }) => algorithm !== undefined);
+    if (withAlgorithm === undefined) return limits;
+    const { algorithm, applied } = withAlgorithm;
+    const name = resolution.rule === undefined ? `descriptor ${index + 1}` : `the rule ${applied.path}`;
     throw new ReservationError(
       'not_supported',
-      `the limit of ${name} has the algorithm ${algorithm.name}; only fixed windows have reservations`,
+      `the limit of ${name} has the algorithm ${algorithm?.name}; only fixed windows have reservations`,
     );
   });
 }
@@ -309,11 +310,11 @@ function recordOf(
   { resolutions }: Decision,
 ): ReservationRecord {
   const nowSeconds = Math.floor(call.at / 1000);
-  const counted = resolutions.flatMap(({ limited }, index) => {
-    if (limited === undefined) return [];
-    const { key, callHits: hits, windowSeconds, applied } = limited;
-    return [{ index, key, hits, windowSeconds, end: endOfWindow(applied, nowSeconds) }];
-  });
+  const counted = resolutions.flatMap((resolution, index) =>
+    limitsOfResolution(resolution).map(({ key, callHits: hits, windowSeconds, isInMainStore, applied }, limit) => {
+      return { index, limit, key, hits, windowSeconds, isInMainStore, end: endOfWindow(applied, nowSeconds) };
+    }),
+  );
   return { ...call, counted, state: 'open' };
 }
 

@@ -123,6 +123,8 @@ export interface ReservationStep {
   readonly hits: number;
   /** As that of a counter operation. */
   readonly windowSeconds: number;
+  /** As that of a counter operation. */
+  readonly isInMainStore: boolean;
   /** When the reservation is opened: the largest count that is allowed, and what happens beyond. */
   readonly limit: number;
   readonly denies: Denies;

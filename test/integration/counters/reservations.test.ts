@@ -21,6 +21,7 @@ const RULES = rulesetOf(
   { key: 'user', rateLimit: limit(LIMITS.user, 'MINUTE') },
   { key: 'team', rateLimit: limit(LIMITS.team, 'MINUTE', { unitMultiplier: 2 }) },
   { key: 'tried', rateLimit: limit(LIMITS.tried, 'MINUTE'), shadowMode: true },
+  { key: 'both', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')] },
   { key: 'slid', rateLimit: limit(10, 'MINUTE', { algorithm: 'sliding_window' }) },
 );
 const WINDOW: Readonly<Record<Name, number>> = { user: 60_000, team: 120_000, tried: 60_000, free: 1 };
@@ -48,7 +49,11 @@ class Caller {
   }
 
   /** The hits that are left of each limit, or what went wrong. */
-  async reserve(id: string, uses: readonly Use[], { ttl = 5_000, onExpiry = 'settle' }: Terms = {}) {
+  async reserve(
+    id: string,
+    uses: readonly { name: string; hits: number }[],
+    { ttl = 5_000, onExpiry = 'settle' }: Terms = {},
+  ) {
     const descriptors = uses.map(({ name, hits }) => descriptor(`${name}=x`, { hitsAddend: hits }));
     const call = { request: request('d', descriptors), ttl, id, onExpiry };
     return this.reservations
@@ -285,6 +290,26 @@ describe.each(['memory', 'Redis'] as const)('reservations in %s', (kind) => {
       Array.from({ length: 30 }, (_, index) => both[index % 2]!.reserve(`r${index}`, [{ name: 'user', hits: 9 }])),
     );
     expect(answers.filter((answer) => answer.startsWith('reserved'))).toHaveLength(11);
+  });
+
+  it('count at each limit of a rule, also once the window of one has ended', async () => {
+    const [caller, other] = callers();
+    expect(await caller.reserve('r', [{ name: 'both', hits: 8 }])).toBe('reserved true 2');
+    expect(await other.reserve('denied', [{ name: 'both', hits: 3 }])).toBe('denied false 0');
+    caller.now = other.now = STARTS_AT + 4_900;
+    expect(await other.reserve('late', [{ name: 'both', hits: 1 }], { ttl: 60_000 })).toBe('reserved true 1');
+    caller.now = other.now = STARTS_AT + 6_000;
+    expect(await other.settle('late', 4)).toBe('settled 1>4:3');
+    expect(await caller.reserve('next', [{ name: 'both', hits: 7 }])).toBe('reserved true 0');
+    expect(await other.cancel('next')).toBe('cancelled 7>0:-7');
+    for (let minute = 0; minute < 8; minute += 1) {
+      caller.now = other.now = STARTS_AT + 65_000 + minute * 60_000;
+      expect(await caller.reserve(`m${minute}`, [{ name: 'both', hits: 10 }])).toBe('reserved true 0');
+    }
+    caller.now = other.now = STARTS_AT + 65_000 + 8 * 60_000;
+    // Of the hour: 8, 4, and 8 × 10.
+    expect(await caller.reserve('all', [{ name: 'both', hits: 9 }])).toBe('denied false 0');
+    expect(await caller.reserve('rest', [{ name: 'both', hits: 8 }])).toBe('reserved true 0');
   });
 
   it('free the local cache when hits are given back', async () => {

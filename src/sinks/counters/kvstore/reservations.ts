@@ -18,7 +18,7 @@ const MARGIN = 60;
 
 export interface ReservationsOptions {
   /** The server that has a counter. */
-  readonly storeOf: (counter: { readonly windowSeconds: number }) => CommandRunner;
+  readonly storeOf: (step: ReservationStep) => CommandRunner;
   /** The server that has all records. */
   readonly records: CommandRunner;
   /** EXPIRATION_JITTER_MAX_SECONDS */
