@@ -39,18 +39,14 @@ export function listSettings({ settings, given, files, nameOf }: LoadedSettings)
 /** The variables of a mogrifier under the names of the program that its pattern is set for. */
 function mogrifierLines({ patternVariable, pattern, output, tags }: Mogrifier): readonly SettingLine[] {
   const prefix = patternVariable.slice(0, -'PATTERN'.length);
-  const tagsText = hideUrlCredentials(mogrifierTags.format(tags));
-  const documentation = null;
-  return [
-    { name: `${prefix}PATTERN`, source: 'environment', value: hideUrlCredentials(pattern), documentation },
-    { name: `${prefix}NAME`, source: 'environment', value: hideUrlCredentials(output), documentation },
-    {
-      name: `${prefix}TAGS`,
-      source: tagsText === '' ? 'default' : 'environment',
-      value: tagsText || null,
-      documentation,
-    },
-  ];
+  const parts = { PATTERN: pattern, NAME: output, TAGS: mogrifierTags.format(tags) };
+  return Object.entries(parts).map(([part, text]): SettingLine => ({
+    name: prefix + part,
+    // Only the tags may be empty.
+    source: text === '' ? 'default' : 'environment',
+    value: hideUrlCredentials(text) || null,
+    documentation: null,
+  }));
 }
 
 function shown({ type: { secret } }: Setting, text: string): string {

@@ -55,7 +55,7 @@ export function readMogrifiers(names: readonly string[], listName: string, readi
     };
   });
   for (const variable of mogrifierVariables(reading.environment)) {
-    const name = nameIn(variable);
+    const name = mogrifierOf(variable);
     if (name === undefined || listed.includes(name)) continue;
     reading.warnings.push(
       `${variable} has no effect, because ${listName} does not contain ${name}; add ${name} to the list, or remove the ` +
@@ -67,14 +67,11 @@ export function readMogrifiers(names: readonly string[], listName: string, readi
 
 /** The variables of mogrifiers that are set, listed or not. */
 export function mogrifierVariables(environment: Environment): readonly string[] {
-  return lookUp(environment, Object.keys(environment).filter(isMogrifierVariable)).map(({ name }) => name);
-}
-
-export function isMogrifierVariable(name: string): boolean {
-  return VARIABLE.test(name);
+  const names = Object.keys(environment).filter((name) => mogrifierOf(name) !== undefined);
+  return lookUp(environment, names).map(({ name }) => name);
 }
 
 /** The name of the mogrifier to which a variable belongs; undefined for other variables. */
-function nameIn(variable: string): string | undefined {
+export function mogrifierOf(variable: string): string | undefined {
   return VARIABLE.exec(variable)?.groups?.['name'];
 }

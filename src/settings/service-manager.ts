@@ -56,20 +56,16 @@ function socketsOf(environment: Environment, pid: number, problems: string[]): S
   const names = textOf(environment, 'LISTEN_FDNAMES')?.split(':') ?? [];
   const sockets: Partial<Record<SocketName, number>> = {};
   for (let index = 0; index < Number(count); index += 1) {
-    const name = names[index] ?? '';
-    if (!isSocketName(name)) {
+    const name = SOCKETS.find((known) => known === names[index]);
+    if (name === undefined) {
       problems.push(
-        `LISTEN_FDNAMES names socket ${index + 1} of ${count} "${name}"; set FileDescriptorName= in its unit to ` +
+        `LISTEN_FDNAMES names socket ${index + 1} of ${count} "${names[index] ?? ''}"; set FileDescriptorName= in its unit to ` +
           `${SOCKETS.slice(0, -1).join(', ')} or ${SOCKETS.at(-1)}.`,
       );
     } else if (sockets[name] === undefined) sockets[name] = FIRST_SOCKET + index;
     else problems.push(`LISTEN_FDNAMES names several sockets "${name}"; a listener takes one.`);
   }
   return sockets;
-}
-
-function isSocketName(name: string): name is SocketName {
-  return SOCKETS.some((known) => known === name);
 }
 
 function textOf(environment: Environment, name: string): string | undefined {

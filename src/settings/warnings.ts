@@ -1,5 +1,5 @@
 import { type NameTolerance, VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
-import { isMogrifierVariable } from './mogrifiers';
+import { mogrifierOf } from './mogrifiers';
 import type { ServiceManager } from './service-manager';
 import { type StateOf, findUnmet } from './table/condition';
 import { type Setting, type SettingGroup, conditionsOf, fileNamesOf, namesOf } from './table/setting';
@@ -43,7 +43,7 @@ const knownNames = new Set(settingRows.flatMap((row) => [...namesOf(row), ...fil
 function unknownVariables(environment: Environment): readonly string[] {
   return lookUp(environment, Object.keys(environment)).flatMap((variable) => {
     const { name } = variable;
-    if (knownNames.has(name) || isMogrifierVariable(name) || isOfOthers(variable)) return [];
+    if (knownNames.has(name) || mogrifierOf(name) !== undefined || isOfOthers(variable)) return [];
     const isOurs = OUR_PREFIXES.some((prefix) => name.startsWith(prefix));
     const nearest = nearestName(name, knownNames, isOurs ? OUR_TOLERANCE : VARIABLE_TOLERANCE);
     if (nearest !== undefined) return [`${name} is not a setting and has no effect; did you mean ${nearest}?`];

@@ -86,6 +86,10 @@ export function setting<const Name extends string, Value, const Default extends 
   };
 }
 
+export function deprecated<Row extends Setting>(row: Row): Row {
+  return { ...row, isDeprecated: true };
+}
+
 /** How names begin here and in the Go service; a whole name comes before the beginnings of others. */
 const ALIASES = [
   ['LOCAL_CACHE_SIZE_IN_BYTES', 'LocalCacheSizeInBytes'],

@@ -4,7 +4,7 @@ import { list } from '../values/lists';
 import { count, positive, wholeNumber } from '../values/numbers';
 import { anyText, boolean, choice, credentials, filePath, storeAddress, textLike } from '../values/value-type';
 import { anyOf, is, isNot, isSet, matches } from './condition';
-import { derived, group, noDefault, setting } from './setting';
+import { deprecated, derived, group, noDefault, setting } from './setting';
 
 /** The longest time to live that every store accepts, in seconds. */
 const LONGEST_JITTER = 2_147_483_647;
@@ -96,10 +96,7 @@ function instanceSettings<const Prefix extends 'KVSTORE' | 'KVSTORE_PERSECOND'>(
       How long to wait for a free connection before CREATE or ERROR applies.`,
   ] as const;
   const batches = [
-    {
-      ...setting(`${prefix}_PIPELINE_LIMIT`, count, 0)`Deprecated, has no effect.`,
-      isDeprecated: true,
-    },
+    deprecated(setting(`${prefix}_PIPELINE_LIMIT`, count, 0)`Deprecated, has no effect.`),
     setting(`${prefix}_CLUSTER_PIPELINE_PARALLELISM`, count, 1, is(`${prefix}_TYPE`, 'cluster'))`
       Cluster nodes to send to concurrently, at most the pool size; 0: as many as the pool size.`,
     // The files are common to both instances.
@@ -175,14 +172,8 @@ export const plaincacheSettings = group({
       DNS SRV record that lists the servers, instead of PLAINCACHE_HOST_PORT.`,
     setting('PLAINCACHE_SRV_REFRESH', timeout, 0, isSet('PLAINCACHE_SRV'))`
       Interval between lookups of that record; 0: only at startup.`,
-    {
-      ...setting(
-        'PLAINCACHE_MAX_IDLE_CONNS',
-        positive,
-        2,
-      )`Deprecated, has no effect: one connection to each server is kept open.`,
-      isDeprecated: true,
-    },
+    deprecated(setting('PLAINCACHE_MAX_IDLE_CONNS', positive, 2)`
+      Deprecated, has no effect: one connection to each server is kept open.`),
     setting('PLAINCACHE_TLS', boolean, false)`Connects to the servers with TLS.`,
     setting('PLAINCACHE_TLS_CACERT', filePath, undefined, PLAINCACHE_TLS)`
       PEM file with the CA of the servers, trusted in addition to the CAs of the system.`,
