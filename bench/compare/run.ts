@@ -46,6 +46,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     seconds: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '1' },
     against: { type: 'string' },
     idle: { type: 'string', default: '10000' },
   },
@@ -86,7 +87,7 @@ async function main(): Promise<void> {
     const durations = durationsOf(Number(values.seconds));
     const comparison =
       suite.rates === undefined
-        ? await compare(scenario, Object.values(starts), { durations, shares: [0.25] })
+        ? await compare(scenario, Object.values(starts), { durations, shares: [0.25], rounds: Number(values.rounds) })
         : await compareAtRates(scenario, Object.values(starts), { durations, rates: suite.rates });
     comparisons.push(comparison);
   }

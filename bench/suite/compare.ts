@@ -20,16 +20,18 @@ export interface Compared {
 export interface CompareOptions {
   readonly durations: Durations;
   readonly shares: readonly number[];
+  /** How often all services are measured in turn at each pace; default: once. */
+  readonly rounds?: number;
 }
 
 /**
  * Plays one load on all services in turn, each of which counts in the same store, unless it has its own: at saturation, then at shares of
- * the lowest of the saturations.
+ * the lowest of the saturations. With several rounds, CPU times are their medians, and everything else is of the last one.
  */
 export async function compare(
   scenario: Scenario,
   starts: readonly StartContender[],
-  { durations, shares }: CompareOptions,
+  { durations, shares, rounds = 1 }: CompareOptions,
 ): Promise<Comparison> {
   const load = LOADS[scenario.load];
   await using store = await startStore(scenario.store);
@@ -43,15 +45,35 @@ export async function compare(
     await generator.fill(durations.warmUpCalls, FILL_TIMEOUT);
     measured.push({ generator, expected: load.expected, servicePids: contender.pids, store: contender.store });
   }
-  const phases: (readonly [string, Phase])[][] = [];
-  for (const each of measured) phases.push([['saturation', await saturate(each, durations)]]);
-  const slowest = Math.min(...phases.map(([saturation]) => saturation![1].perSecond));
-  for (const share of shares) {
-    for (const [index, each] of measured.entries()) {
-      phases[index]!.push([`${share * 100} %`, await pace(each, slowest * share, durations)]);
+  async function inTurn(measure: (each: Measured) => Promise<Phase>): Promise<readonly Phase[]> {
+    const phases: Phase[][] = measured.map(() => []);
+    for (let round = 0; round < rounds; round += 1) {
+      for (const [index, each] of measured.entries()) phases[index]!.push(await measure(each));
     }
+    return phases.map(withMedianCpu);
   }
-  return { ...scenario, services: contenders.items.map(({ title }, index) => ({ title, phases: phases[index]! })) };
+  const saturations = await inTurn((each) => saturate(each, durations));
+  const paces: (readonly [string, readonly Phase[]])[] = [['saturation', saturations]];
+  const slowest = Math.min(...saturations.map(({ perSecond }) => perSecond));
+  for (const share of shares) {
+    paces.push([`${share * 100} %`, await inTurn((each) => pace(each, slowest * share, durations))]);
+  }
+  const services = contenders.items.map(({ title }, index) => ({
+    title,
+    phases: paces.map(([pacing, phases]) => [pacing, phases[index]!] as const),
+  }));
+  return { ...scenario, services };
+}
+
+function withMedianCpu(rounds: readonly Phase[]): Phase {
+  const services = rounds.flatMap(({ cpu }) => cpu.service ?? []);
+  const store = median(rounds.map(({ cpu }) => cpu.store));
+  return { ...rounds.at(-1)!, cpu: { service: services.length > 0 ? median(services) : undefined, store } };
+}
+
+/** The upper one of the two in the middle of an even number. */
+function median(values: readonly number[]): number {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]!;
 }
 
 /** Calls after which a new process has compiled its code. */
@@ -82,7 +104,7 @@ export async function compareAtRates(
 }
 
 const HEAD =
-  'Load|Pace|Service|per second|CPU µs|store µs|sent to the store|× CPU|× store|p50 ms|p99 ms|p99.9 ms|failed'.split(
+  'Load|Pace|Service|per second|CPU µs|store µs|sent to the store|× CPU|× store|× both|p50 ms|p99 ms|p99.9 ms|failed'.split(
     '|',
   );
 
@@ -103,11 +125,14 @@ export function comparisonTable(comparisons: readonly Comparison[]): string {
 }
 
 function cells({ perSecond, cpu, commands, latency, calls }: Phase, last: Phase): readonly string[] {
-  const numbers = [cpu.service, cpu.store, commands?.sent, ratio(cpu.service, last.cpu.service)];
+  const both = cpu.service === undefined ? undefined : cpu.service + cpu.store;
+  const lastBoth = last.cpu.service === undefined ? undefined : last.cpu.service + last.cpu.store;
+  const ratios = [ratio(cpu.service, last.cpu.service), ratio(cpu.store, last.cpu.store), ratio(both, lastBoth)];
+  const numbers = [cpu.service, cpu.store, commands?.sent, ...ratios];
   const failed = integer(calls.failed);
   return [
     integer(perSecond),
-    ...[...numbers, ratio(cpu.store, last.cpu.store), latency.p50, latency.p99, latency.p999].map(significant),
+    ...[...numbers, latency.p50, latency.p99, latency.p999].map(significant),
     calls.unexpected > 0 ? `${failed}, ${integer(calls.unexpected)} differ` : failed,
   ];
 }
