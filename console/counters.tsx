@@ -9,11 +9,18 @@ import { Text, Time, count, limitText } from './text';
 interface Query {
   readonly domain: string;
   readonly descriptor: string;
+  /** Of a rule with several limits, which one. */
+  readonly window?: string;
 }
 
 export function CountersPage() {
   const { parameters } = useStore(route);
-  const query = { domain: parameters.get('domain') ?? '', descriptor: parameters.get('descriptor') ?? '' };
+  const window = parameters.get('window') ?? '';
+  const query = {
+    domain: parameters.get('domain') ?? '',
+    descriptor: parameters.get('descriptor') ?? '',
+    ...(window !== '' && { window }),
+  };
   return (
     <>
       <QueryForm key={String(parameters)} query={query} />
@@ -29,11 +36,12 @@ export function CountersPage() {
 function QueryForm({ query }: { readonly query: Query }) {
   const [domain, setDomain] = useState(query.domain);
   const [descriptor, setDescriptor] = useState(query.descriptor);
+  const [window, setWindow] = useState(query.window ?? '');
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        location.hash = addressOf('counters', { domain, descriptor });
+        location.hash = addressOf('counters', { domain, descriptor, ...(window !== '' && { window }) });
       }}
     >
       <label>
@@ -42,6 +50,10 @@ function QueryForm({ query }: { readonly query: Query }) {
       <label>
         Descriptor: key=value,key2=value2, or JSON{' '}
         <input required size={40} value={descriptor} onInput={(event) => setDescriptor(event.currentTarget.value)} />
+      </label>
+      <label>
+        Window, of a rule with several limits: second, 5minute{' '}
+        <input size={10} value={window} onInput={(event) => setWindow(event.currentTarget.value)} />
       </label>
       <button>Look up</button>
     </form>

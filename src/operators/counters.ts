@@ -7,6 +7,7 @@ import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
 import type { AlgorithmName } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
+import { windowLabel } from '../rules/unit';
 import type { Ruleset } from '../rules/ruleset';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { ApplyOperations } from '../streams/ports/decide';
@@ -83,10 +84,18 @@ export class OperatedCounters {
     return operation.outcome as Outcome;
   }
 
-  async #locate({ domain, descriptor }: CounterQuery, ruleset: Ruleset | undefined): Promise<Located | NoCounter> {
+  async #locate(
+    { domain, descriptor, window }: CounterQuery,
+    ruleset: Ruleset | undefined,
+  ): Promise<Located | NoCounter> {
     const request: RateLimitRequest = { domain, descriptors: [descriptor], hitsAddend: 0 };
     const explained = this.#options.limiter.explain(request, ruleset, Date.now());
-    const { limited, rule } = explained.descriptors[0]!.resolution;
+    const { limited: first, limits, rule } = explained.descriptors[0]!.resolution;
+    const limited = limits === undefined ? first : limits.find((each) => windowOf(each) === window);
+    if (limits !== undefined && limited === undefined) {
+      const windows = limits.map(windowOf).join(', ');
+      return { reason: `the rule has several limits; choose one by the parameter window: ${windows}`, nearest: null };
+    }
     if (limited !== undefined) return { limited, rule, nowSeconds: explained.nowSeconds };
     const explanation = await explanationOf(explained, new LookUps(ruleset!, request), NO_COUNTS);
     const { reason, nearest } = explanation.descriptors[0]!;
@@ -117,6 +126,11 @@ export class OperatedCounters {
       isInLocalCache: this.#options.limiter.isInLocalCache(key, limit, nowSeconds),
     };
   }
+}
+
+function windowOf({ applied }: LimitedDescriptor): string {
+  const { unit, unitMultiplier } = applied.currentLimit;
+  return windowLabel(unit.name, unitMultiplier);
 }
 
 /** What operators see as the count: see {@link CounterState.count}. */

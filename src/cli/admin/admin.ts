@@ -24,6 +24,7 @@ const ADMIN_FLAGS = {
   descriptors: listFlag('name=value,…', 'one descriptor: its entries, separated by commas'),
   hits_addend: numberFlag(0xffff_ffff, 'hits to explain; 0 means 1'),
   count: textFlag('n', 'count to set'),
+  window: textFlag('name', 'the limit of a rule with several, by its window: second, 5minute'),
   top: numberFlag(1000, 'how many callers to list', 20),
   json: JSON_FLAG,
 };
@@ -125,9 +126,9 @@ function rulesOf(domain: string): string {
   return `rules/${encodeURIComponent(domain)}.json`;
 }
 
-function counterOf({ domain, descriptors }: Values): { readonly domain: string; readonly descriptor: string } {
+function counterOf({ domain, descriptors, window }: Values): Readonly<Record<string, string>> {
   parseRequest(domain, descriptors);
   const [text = '', further] = descriptors;
   if (further !== undefined) throw new FlagError('a counter is that of one descriptor: give -descriptors once');
-  return { domain, descriptor: text };
+  return { domain, descriptor: text, ...(window !== '' && { window }) };
 }

@@ -107,15 +107,17 @@ export interface CounterBody {
   readonly domain: string | undefined;
   readonly descriptor: Descriptor | string | undefined;
   readonly count: number | undefined;
+  readonly window: string | undefined;
 }
 
-/** Reads `{domain, descriptor, count}`, as {@link readRequest}. */
+/** Reads `{domain, descriptor, count, window}`, as {@link readRequest}. */
 export function readCounter(text: string): CounterBody {
   const cursor = new JsonCursor(text);
   const counter: { -readonly [Name in keyof CounterBody]: CounterBody[Name] } = {
     domain: undefined,
     descriptor: undefined,
     count: undefined,
+    window: undefined,
   };
   cursor.enterObject('a counter');
   for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
@@ -129,8 +131,11 @@ export function readCounter(text: string): CounterBody {
       case 'count':
         if (cursor.isGiven(4)) counter.count = readInteger(cursor, COUNT);
         break;
+      case 'window':
+        if (cursor.isGiven(8)) counter.window = cursor.string();
+        break;
       default:
-        unknown(cursor, 'domain, descriptor, count');
+        unknown(cursor, 'domain, descriptor, count, window');
     }
   }
   cursor.end();

@@ -77,10 +77,12 @@ class ConfigurationsController extends OperatorsController {
   }
 }
 
+const COUNTER_PARAMETERS = ['domain', 'descriptor', 'window'] as const;
+
 class CountersController extends OperatorsController {
   async show(): Promise<CounterState> {
     this.authorize('private');
-    return found(await this.operator.readCounter(queryOf(parametersOf(this.ctx, ['domain', 'descriptor']))));
+    return found(await this.operator.readCounter(queryOf(parametersOf(this.ctx, COUNTER_PARAMETERS))));
   }
 
   async update(): Promise<CounterChange> {
@@ -93,7 +95,7 @@ class CountersController extends OperatorsController {
 
   async destroy(): Promise<CounterChange> {
     this.authorize('write');
-    return this.#change(queryOf(parametersOf(this.ctx, ['domain', 'descriptor'])), null);
+    return this.#change(queryOf(parametersOf(this.ctx, COUNTER_PARAMETERS)), null);
   }
 
   async #change(query: CounterQuery, count: number | null): Promise<CounterChange> {
@@ -238,10 +240,10 @@ function parametersOf<const Name extends string>(
   return ctx.query as Readonly<Partial<Record<Name, string>>>;
 }
 
-function queryOf({ domain, descriptor }: Partial<Pick<CounterBody, 'domain' | 'descriptor'>>): CounterQuery {
+function queryOf({ domain, descriptor, window }: Partial<Omit<CounterBody, 'count'>>): CounterQuery {
   if (domain === undefined) throw missing('domain');
   if (descriptor === undefined) throw missing('descriptor');
-  return { domain, descriptor: typeof descriptor === 'string' ? readDescriptor(descriptor) : descriptor };
+  return { domain, descriptor: typeof descriptor === 'string' ? readDescriptor(descriptor) : descriptor, window };
 }
 
 function missing(name: string): HttpError {

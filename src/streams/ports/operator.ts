@@ -49,6 +49,8 @@ export interface CounterQuery {
   readonly domain: string;
   /** Its hits mean nothing here. */
   readonly descriptor: Descriptor;
+  /** Which limit of a rule with `rate_limits`: its window, as in the keys of statistics: `second`, `5minute`. */
+  readonly window?: string | undefined;
 }
 
 /** A descriptor has no counter. */

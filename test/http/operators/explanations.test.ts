@@ -3,7 +3,7 @@ import { LocalDecisions } from '../../../src/operators/decisions';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import type { DecisionOperator } from '../../../src/streams/ports/operator';
 import { descriptor, request } from '../../support/data/requests';
-import { domainConfig, limit } from '../../support/data/rules';
+import { type RuleSketch, domainConfig, limit } from '../../support/data/rules';
 import { TestService } from '../../support/data/service';
 import { ServedApi, always, configOf, rulesetOf } from './served-api';
 
@@ -75,20 +75,43 @@ it('a turn of the event loop ends with the descriptor during which its time is o
   expect(turns).toBeGreaterThanOrEqual(1_000);
 });
 
-it('what is left in a bucket is shown, set and cleared, and explained', async () => {
-  const rateLimit = limit(60, 'MINUTE', { algorithm: 'token_bucket', burst: 10 });
-  const sliding = limit(60, 'MINUTE', { algorithm: 'sliding_window' });
-  const ruleset = buildRuleset([domainConfig('shop', { key: 'k', rateLimit }, { key: 's', rateLimit: sliding })]);
+/** A service with these rules, and its decisions as operators see them. */
+function operated(...rules: readonly RuleSketch[]) {
+  const ruleset = buildRuleset([domainConfig('shop', ...rules)]);
   const service = new TestService(ruleset);
   const { limiter, counters: administration, apply } = service;
   const offenders = { top: () => Promise.resolve([]) };
-  const decisions = new LocalDecisions({
-    config$: always(configOf(ruleset)),
-    limiter,
-    administration,
-    apply,
-    offenders,
-  });
+  const config$ = always(configOf(ruleset));
+  return { service, decisions: new LocalDecisions({ config$, limiter, administration, apply, offenders }) };
+}
+
+it('each limit of a rule with several is explained, and its counter is shown, set and cleared by its window', async () => {
+  const rateLimits = [
+    limit(4, 'HOUR', { algorithm: 'sliding_window' }),
+    limit(60, 'MINUTE', { unitMultiplier: 5, algorithm: 'token_bucket' }),
+  ];
+  const { service, decisions } = operated({ key: 'k', rateLimits });
+  const query = { domain: 'shop', descriptor: descriptor('k=x') };
+  service.decide(request('shop', ['k=x'], 3));
+  const { descriptors } = await decisions.explain(request('shop', ['k=x'], 1));
+  const { counter, otherCounters, status } = descriptors[0]!;
+  expect(counter).toMatchObject({ unit: 'HOUR', count: 3, countAfter: 4 });
+  expect(otherCounters).toMatchObject([{ unit: 'MINUTE', unitMultiplier: 5, count: 3, countAfter: 4 }]);
+  expect(status).toMatchObject({ code: 'OK', limitRemaining: 0 });
+
+  const reason = 'the rule has several limits; choose one by the parameter window: hour, 5minute';
+  expect(await decisions.readCounter(query)).toEqual({ reason, nearest: null });
+  expect(await decisions.changeCounter({ ...query, window: 'day' }, 1)).toEqual({ reason, nearest: null });
+  const [hour, bucket] = ['hour', '5minute'].map((window) => ({ ...query, window }));
+  expect(await decisions.changeCounter(hour!, 1)).toMatchObject({ countBefore: 3, count: 1 });
+  expect(await decisions.readCounter(bucket!)).toMatchObject({ algorithm: 'token_bucket', count: 57 });
+  expect(await decisions.changeCounter(bucket!, null)).toMatchObject({ countBefore: 57, count: 60 });
+});
+
+it('what is left in a bucket is shown, set and cleared, and explained', async () => {
+  const rateLimit = limit(60, 'MINUTE', { algorithm: 'token_bucket', burst: 10 });
+  const sliding = limit(60, 'MINUTE', { algorithm: 'sliding_window' });
+  const { service, decisions } = operated({ key: 'k', rateLimit }, { key: 's', rateLimit: sliding });
   const query = { domain: 'shop', descriptor: descriptor('k=x') };
   const window = { domain: 'shop', descriptor: descriptor('s=x') };
   service.decide(request('shop', ['k=x', 's=x'], 3));
