@@ -39,7 +39,7 @@ export class TokenBucket implements Algorithm {
   }
 
   empty(now: number): BucketState {
-    return { ...NOTHING, parts: this.parts, now };
+    return { whole: 0, part: 0, parts: this.parts, now };
   }
 
   at({ whole, part, parts, now: before }: BucketState, now: number): BucketState {
@@ -48,7 +48,8 @@ export class TokenBucket implements Algorithm {
     const rest = parts === this.parts ? part : 0;
     if (left < 0) return this.empty(now);
     const span = isLonger({ whole: left, part: rest }, this.span) ? this.span : { whole: left, part: rest };
-    return { ...span, parts: this.parts, now };
+    // Not spread: that takes microseconds.
+    return { whole: span.whole, part: span.part, parts: this.parts, now };
   }
 
   decide(state: BucketState, hits: number): Outcome {
@@ -59,7 +60,11 @@ export class TokenBucket implements Algorithm {
     if (hits > 0 && isLonger(after, this.span)) return this.#denied(state, secondsOf(this.#minus(after, this.span)));
     const left = after.whole < 0 ? NOTHING : after;
     const isSame = left.whole === state.whole && left.part === state.part;
-    return this.#outcome(isSame ? state : { ...left, parts: this.parts, now }, true, secondsOf(left));
+    return this.#outcome(
+      isSame ? state : { whole: left.whole, part: left.part, parts: this.parts, now },
+      true,
+      secondsOf(left),
+    );
   }
 
   /** What hits take from the bucket, or give back: then negative microseconds, and a positive part. */
