@@ -9,6 +9,7 @@ import type { Log } from '../streams/ports/log';
 import type { ReservationStore } from '../streams/ports/reservations';
 import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';
+import { RemoteReservations } from '../workers/reservations';
 import { kvstoreOptions, plaincacheOptions } from './options';
 import { usableMemory } from './process';
 
@@ -79,6 +80,6 @@ export function countsInMemory({ backendType }: Settings): boolean {
 
 /** The counters in the memory of the primary, seen from a worker. */
 export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): CounterStore {
-  const reservations = 'with WORKERS above 1, counters in memory have no reservations';
-  return { counters: new RemoteCounters(channel, windowSpan), reservations, ready$: of(true), description: 'memory' };
+  const counters = new RemoteCounters(channel, windowSpan);
+  return { counters, reservations: new RemoteReservations(channel), ready$: of(true), description: 'memory' };
 }

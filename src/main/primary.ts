@@ -51,7 +51,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
   const refusals = new RefusedConnections();
   const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
   const memory = countsInMemory(settings) ? memoryStore(app, statistics, log).counters : undefined;
-  const exchange = new Exchange(pool, statistics, memory && ((batch) => memory.applyNow(batch)));
+  const exchange = new Exchange(pool, statistics, memory);
   const decisions = new WorkerDecisions({ workers: () => pool.workers, offendersSize: settings.offendersSize });
   const outputs = await startStatisticsOutputs(app, { offenders: decisions, rejections, workers: exchange });
   const signal$ = terminationSignals();

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { ServerTls } from '../grpc/http2/tls';
 import { MethodObserver } from '../grpc/method-observer';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
+import { RESERVATIONS, reservationsService } from '../grpc/reservations/reservations-service';
 import { type GrpcServer, type GrpcServerOptions, serveGrpc } from '../grpc/server/grpc-server';
 import { healthService } from '../grpc/server/health-service';
 import { reflectionService } from '../grpc/server/reflection-service';
@@ -58,16 +59,20 @@ export function httpServerOptions(
 }
 
 /**
- * The gRPC server: the rate limit service, health checks and reflection.
+ * The gRPC server: the rate limit service, reservations, health checks and reflection.
  *
  * @param server the server of these options, once it is there
  */
 export function grpcServerOptions(
   { settings, statistics, log }: App,
-  { decide, readiness, tracer, refusals }: ServerInputs,
+  { decide, reservations, readiness, tracer, refusals }: ServerInputs,
   server: () => GrpcServer | undefined,
 ): Omit<GrpcServerOptions, 'tls'> {
   const health = healthService(readiness.health$);
+  function onInternalError(path: string, error: unknown): void {
+    const message = 'internal error in the gRPC server; its call or connection was ended';
+    log.error(message, { path, error: asError(error) });
+  }
   const now = turnClock();
   grpcGauges(statistics, server);
   return {
@@ -78,7 +83,11 @@ export function grpcServerOptions(
       maxAgeMs: neverWhenZero(settings.grpcMaxConnectionAge),
       maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
     },
-    unary: new Map([[SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics, log)], ...health.unary]),
+    unary: new Map([
+      [SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics, log)],
+      ...reservationsService(reservations, onInternalError),
+      ...health.unary,
+    ]),
     observe: (path) => new MethodObserver(path, { statistics, now, tracer }),
     keepMetadata: tracer?.fields ?? (settings.decisionLog === 'off' ? undefined : PARENT_FIELDS),
     streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
@@ -89,11 +98,7 @@ export function grpcServerOptions(
       }
       if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason, peer: nameOfPeer(peer) });
     },
-    onInternalError: (path, error) =>
-      log.error('internal error in the gRPC server; its call or connection was ended', {
-        path,
-        error: asError(error),
-      }),
+    onInternalError,
   };
 }
 
@@ -106,7 +111,7 @@ export function grpcGauges(statistics: Statistics, server: () => GrpcServer | un
 }
 
 /** The services that reflection lists, in addition to itself. */
-const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1.Health'];
+const SERVICES = ['envoy.service.ratelimit.v3.RateLimitService', 'grpc.health.v1.Health', RESERVATIONS];
 
 function neverWhenZero(milliseconds: number): number {
   return milliseconds === 0 ? Infinity : milliseconds;

@@ -4,7 +4,7 @@ import { AsyncSubject, type Observable, Subject } from 'rxjs';
 import { DirectSocket } from '../net/direct-socket';
 
 /** What a message is about; the file that sends it has its type. */
-export type Topic = 'control' | 'rules' | 'counters' | 'statistics' | 'forget';
+export type Topic = 'control' | 'rules' | 'counters' | 'reservations' | 'statistics' | 'forget';
 
 /** From this many unsent characters on, a channel is congested. */
 const CONGESTED = 1024 * 1024;

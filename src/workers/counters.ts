@@ -20,7 +20,7 @@ const OPERATIONS_PER_MESSAGE = 500;
  * Milliseconds without an answer after which calls fail. Longer than the primary stands still by itself, for a heap snapshot for
  * example: callers that cannot wait have deadlines of their own.
  */
-const ANSWER_LIMIT = 5_000;
+export const ANSWER_LIMIT = 5_000;
 /** It is measured by this many timers, so that after a standstill of this process, answers that arrived meanwhile are read first. */
 const CHECKS = 10;
 
@@ -216,10 +216,10 @@ function operationsIn(message: BatchMessage): readonly CounterOperation[] {
   return operations;
 }
 
-function primaryEnded(): DecisionError {
+export function primaryEnded(): DecisionError {
   return new DecisionError('store_failed', 'the process that has the counters has ended');
 }
 
-function primarySilent(): DecisionError {
+export function primarySilent(): DecisionError {
   return new DecisionError('store_timeout', 'the process that has the counters does not answer');
 }

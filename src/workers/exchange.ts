@@ -2,9 +2,11 @@ import type { ClientHttp2Stream } from 'node:http2';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Subscription, asyncScheduler } from 'rxjs';
 import type { Statistics } from '../statistics/statistics';
+import type { ReservationStore } from '../streams/ports/reservations';
 import { type ApplyNow, serveCounters } from './counters';
 import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
+import { serveReservations } from './reservations';
 import { MergedStatistics } from './statistics';
 
 /** Milliseconds that a page of metrics waits for those of a worker process; a slower worker is shown as it was on the page before. */
@@ -12,20 +14,26 @@ const METRICS_DEADLINE = 250;
 /** The method with which a worker returns the metrics of its process as text. */
 export const PROCESS_METRICS = 'process_metrics';
 
+/** Counters in memory. */
+export interface MemoryStore extends ReservationStore {
+  /** Applies a batch. */
+  readonly applyNow: ApplyNow;
+}
+
 /** What the primary exchanges with its workers besides connections and rules: statistics, counters in memory, requests. */
 export class Exchange {
   readonly #pool: WorkerPool;
   readonly #statistics: Statistics;
-  readonly #applyNow: ApplyNow | undefined;
+  readonly #memory: MemoryStore | undefined;
   readonly #merged: MergedStatistics;
   /** The metrics that were last received from each worker. */
   readonly #metrics = new Map<WorkerProcess, string>();
 
-  /** @param applyNow applies a batch to the counters of the instance, with the memory store */
-  constructor(pool: WorkerPool, statistics: Statistics, applyNow: ApplyNow | undefined) {
+  /** @param memory the counters of the instance, with the memory store */
+  constructor(pool: WorkerPool, statistics: Statistics, memory: MemoryStore | undefined) {
     this.#pool = pool;
     this.#statistics = statistics;
-    this.#applyNow = applyNow;
+    this.#memory = memory;
     this.#merged = new MergedStatistics(statistics);
     statistics.gauge('ratelimit.workers.ready', () => pool.workers.filter(({ isReady }) => isReady).length);
     statistics.counter('ratelimit.workers.restarts');
@@ -71,7 +79,11 @@ export class Exchange {
     const { channel, number } = process;
     if (this.#pool.restartsOf(number) > 0) this.#statistics.counter('ratelimit.workers.restarts').add(1);
     this.#merged.add(channel);
-    if (this.#applyNow !== undefined) serveCounters(channel, this.#applyNow);
+    const memory = this.#memory;
+    if (memory !== undefined) {
+      serveCounters(channel, (batch) => memory.applyNow(batch));
+      serveReservations(channel, memory);
+    }
     this.#metrics.set(process, '');
     // What one worker removes from its local cache, because its count was reduced, the others have to remove, too.
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel

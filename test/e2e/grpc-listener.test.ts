@@ -186,6 +186,7 @@ describe('the gRPC listener', () => {
         { name: 'grpc.health.v1.Health' },
         { name: 'grpc.reflection.v1.ServerReflection' },
         { name: 'grpc.reflection.v1alpha.ServerReflection' },
+        { name: 'weir.v1.Reservations' },
       ],
     });
     call.cancel();

@@ -1,6 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Client, type ServiceError, credentials, status } from '@grpc/grpc-js';
 import { Ajv } from 'ajv';
+import { RateLimitRequest, RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
+import {
+  CancelRequest,
+  EndedReservation,
+  EndedReservation_State,
+  OnExpiry,
+  ReserveRequest,
+  ReserveResponse,
+  SettleRequest,
+} from '../../src/gen/weir/v1/reservations';
+import { requestMessage } from '../support/clients/grpc-client';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { Shop } from './shop';
@@ -51,61 +63,67 @@ function error(code: string): object {
 }
 
 describe('reservations over HTTP', () => {
-  it('are made, settled and cancelled, and answer repeated calls as before', async () => {
-    await using shop = await Shop.start({}, RULES);
-    const [status, made] = await call(shop, 'POST', '', body(60, { id: 'req_1' }));
-    expect([status, made]).toEqual([
-      201,
-      {
-        id: 'req_1',
-        expiresAt: expect.stringMatching(/^\d{4}-.*Z$/),
-        decision: {
-          overallCode: 'OK',
-          statuses: [expect.objectContaining({ limitRemaining: 40 }), expect.objectContaining({ limitRemaining: 90 })],
+  it.each(['1', '2'])(
+    'are made and ended with WORKERS=%s, and repeated calls are answered as before',
+    async (WORKERS) => {
+      await using shop = await Shop.start({ env: { WORKERS } }, RULES);
+      const [made201, made] = await call(shop, 'POST', '', body(60, { id: 'req_1' }));
+      expect([made201, made]).toEqual([
+        201,
+        {
+          id: 'req_1',
+          expiresAt: expect.stringMatching(/^\d{4}-.*Z$/),
+          decision: {
+            overallCode: 'OK',
+            statuses: [
+              expect.objectContaining({ limitRemaining: 40 }),
+              expect.objectContaining({ limitRemaining: 90 }),
+            ],
+          },
         },
-      },
-    ]);
-    const [deniedStatus, denied] = await call(shop, 'POST', '', body(41));
-    expect([deniedStatus, Object.keys(denied), denied.decision?.overallCode]).toEqual([
-      429,
-      ['decision'],
-      'OVER_LIMIT',
-    ]);
-    const [, again] = await call(shop, 'POST', '', body(60, { id: 'req_1' }));
-    expect([again.id, again.expiresAt, again.decision?.statuses[1]?.limitRemaining]).toEqual([
-      'req_1',
-      made.expiresAt,
-      90,
-    ]);
-    expect(await call(shop, 'POST', '', body(59, { id: 'req_1' }))).toEqual([409, error('reservation_conflict')]);
-    expect(await left(shop)).toEqual([39, 89]);
+      ]);
+      const [deniedStatus, denied] = await call(shop, 'POST', '', body(41));
+      expect([deniedStatus, Object.keys(denied), denied.decision?.overallCode]).toEqual([
+        429,
+        ['decision'],
+        'OVER_LIMIT',
+      ]);
+      const [, again] = await call(shop, 'POST', '', body(60, { id: 'req_1' }));
+      expect([again.id, again.expiresAt, again.decision?.statuses[1]?.limitRemaining]).toEqual([
+        'req_1',
+        made.expiresAt,
+        90,
+      ]);
+      expect(await call(shop, 'POST', '', body(59, { id: 'req_1' }))).toEqual([409, error('reservation_conflict')]);
+      expect(await left(shop)).toEqual([39, 89]);
 
-    const settled = {
-      id: 'req_1',
-      state: 'settled',
-      descriptors: [
-        { reserved: '60', hits: '10', added: '-50' },
-        { reserved: '60', hits: '70', added: '10' },
-      ],
-    };
-    for (let time = 0; time < 2; time += 1) {
-      expect(await call(shop, 'POST', '/req_1/settle', { hits: ['10', 70] })).toEqual([200, settled]);
-    }
-    expect(await call(shop, 'DELETE', '/req_1')).toEqual([409, error('reservation_conflict')]);
-    expect(await left(shop)).toEqual([88, 78]);
+      const settled = {
+        id: 'req_1',
+        state: 'settled',
+        descriptors: [
+          { reserved: '60', hits: '10', added: '-50' },
+          { reserved: '60', hits: '70', added: '10' },
+        ],
+      };
+      for (let time = 0; time < 2; time += 1) {
+        expect(await call(shop, 'POST', '/req_1/settle', { hits: ['10', 70] })).toEqual([200, settled]);
+      }
+      expect(await call(shop, 'DELETE', '/req_1')).toEqual([409, error('reservation_conflict')]);
+      expect(await left(shop)).toEqual([88, 78]);
 
-    const [, { id }] = await call(shop, 'POST', '', body(5, { on_expiry: 'cancel' }));
-    expect(id).toMatch(/^[0-9a-f-]{36}$/);
-    for (let time = 0; time < 2; time += 1) {
-      expect(await call(shop, 'DELETE', `/${id}`)).toMatchObject([200, { id, state: 'cancelled' }]);
-    }
-    expect(await left(shop)).toEqual([87, 77]);
-    const statistics = await shop.weir.statistics();
-    const counted = { reserved: 2, denied: 1, repeated: 3, settled: 1, cancelled: 1, rejected: 2 };
-    for (const [name, count] of Object.entries(counted)) {
-      expect([name, statistics.get(`ratelimit.reservations.${name}`)]).toEqual([name, count]);
-    }
-  });
+      const [, { id }] = await call(shop, 'POST', '', body(5, { on_expiry: 'cancel' }));
+      expect(id).toMatch(/^[0-9a-f-]{36}$/);
+      for (let time = 0; time < 2; time += 1) {
+        expect(await call(shop, 'DELETE', `/${id}`)).toMatchObject([200, { id, state: 'cancelled' }]);
+      }
+      expect(await left(shop)).toEqual([87, 77]);
+      const statistics = await shop.weir.statistics();
+      const counted = { reserved: 2, denied: 1, repeated: 3, settled: 1, cancelled: 1, rejected: 2 };
+      for (const [name, count] of Object.entries(counted)) {
+        expect([name, statistics.get(`ratelimit.reservations.${name}`)]).toEqual([name, count]);
+      }
+    },
+  );
 
   it('reject what is malformed, unknown or of another method', async () => {
     await using shop = await Shop.start({}, RULES);
@@ -177,5 +195,86 @@ describe('reservations over HTTP', () => {
       { error: { code: 'not_supported', message: 'reservations need scripts, and the counter store rejects them' } },
     ]);
     expect(await left(plain)).toEqual([99, 149]);
+  });
+});
+
+describe('weir.v1.Reservations', () => {
+  const UNARY = {
+    Reserve: [ReserveRequest, ReserveResponse],
+    Settle: [SettleRequest, EndedReservation],
+    Cancel: [CancelRequest, EndedReservation],
+  } as const;
+  type Name = keyof typeof UNARY;
+  type In<N extends Name> = Parameters<(typeof UNARY)[N][0]['encode']>[0];
+  type Out<N extends Name> = ReturnType<(typeof UNARY)[N][1]['decode']>;
+
+  /** The answer, or the name of the status. A message can be bytes. */
+  function invoke<N extends Name>(client: Client, name: N, message: In<N> | Uint8Array): Promise<Out<N> | string> {
+    const [request, response] = UNARY[name];
+    const bytes = message instanceof Uint8Array ? message : request.encode(message as never).finish();
+    return new Promise((resolve) => {
+      client.makeUnaryRequest(
+        `/weir.v1.Reservations/${name}`,
+        (given: Buffer) => given,
+        (answer: Buffer) => response.decode(answer) as Out<N>,
+        Buffer.from(bytes),
+        (failure: ServiceError | null, answer?: Out<N>) => resolve(failure === null ? answer! : status[failure.code]),
+      );
+    });
+  }
+
+  function reserving(hitsAddend: number, more: Partial<ReserveRequest> = {}): ReserveRequest {
+    const request = RateLimitRequest.decode(requestMessage('shop', ['user=x', 'team=x'], hitsAddend));
+    return { request, ttl: { seconds: 60n, nanos: 0 }, id: 'g', onExpiry: OnExpiry.SETTLE, ...more };
+  }
+
+  it('does what the paths do, with the same reservations', async () => {
+    await using shop = await Shop.start({}, RULES);
+    const client = new Client(shop.weir.grpcAddress, credentials.createInsecure());
+    const made = (await invoke(client, 'Reserve', reserving(60))) as ReserveResponse;
+    expect([made.id, made.decision?.overallCode]).toEqual(['g', RateLimitResponse_Code.OK]);
+    expect(made.decision?.statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([40, 90]);
+    const [code, again] = await call(shop, 'POST', '', body(60, { id: 'g' }));
+    const { seconds, nanos } = made.expiresAt!;
+    expect([code, again.expiresAt]).toEqual([201, new Date(Number(seconds) * 1000 + nanos / 1e6).toISOString()]);
+    const denied = (await invoke(client, 'Reserve', reserving(60, { id: '' }))) as ReserveResponse;
+    expect([denied.id, denied.expiresAt, denied.decision?.overallCode]).toEqual(['', undefined, 2]);
+    expect(await invoke(client, 'Settle', { id: 'g', hits: [10n, 70n] })).toEqual({
+      id: 'g',
+      state: EndedReservation_State.SETTLED,
+      descriptors: [
+        { reserved: 60n, hits: 10n, added: -50n },
+        { reserved: 60n, hits: 70n, added: 10n },
+      ],
+    });
+    expect(await invoke(client, 'Cancel', { id: 'g' })).toBe('FAILED_PRECONDITION');
+    const own = (await invoke(
+      client,
+      'Reserve',
+      reserving(1, { id: '', onExpiry: OnExpiry.CANCEL }),
+    )) as ReserveResponse;
+    expect(await invoke(client, 'Cancel', { id: own.id })).toMatchObject({ state: EndedReservation_State.CANCELLED });
+    expect(await invoke(client, 'Settle', { id: 'other', hits: [1n] })).toBe('NOT_FOUND');
+    for (const hits of [[], [1n, 2n, 3n], [2n ** 53n]]) {
+      expect(await invoke(client, 'Settle', { id: 'g', hits })).toBe('INVALID_ARGUMENT');
+    }
+    expect(await invoke(client, 'Reserve', reserving(1, { ttl: { seconds: -1n, nanos: 0 } }))).toBe('INVALID_ARGUMENT');
+    expect(await invoke(client, 'Reserve', reserving(1, { request: undefined }))).toBe('INVALID_ARGUMENT');
+    expect(await invoke(client, 'Reserve', Uint8Array.of(0x0a, 5, 1))).toBe('INTERNAL');
+    expect(await invoke(client, 'Cancel', Uint8Array.of(0x0a, 5, 1))).toBe('INTERNAL');
+    expect(await invoke(client, 'Cancel', { id: 'x'.repeat(5_000) })).toBe('RESOURCE_EXHAUSTED');
+    expect(await left(shop)).toEqual([89, 79]);
+    client.close();
+  });
+
+  it('is not implemented where the store has no reservations', async () => {
+    await using memcached = await MemcachedProcess.start();
+    await using shop = await Shop.start(
+      { env: { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: memcached.address } },
+      RULES,
+    );
+    const client = new Client(shop.weir.grpcAddress, credentials.createInsecure());
+    expect(await invoke(client, 'Reserve', reserving(1))).toBe('UNIMPLEMENTED');
+    client.close();
   });
 });

@@ -37,7 +37,11 @@ const WRAPPED_VALUE = (1 << 3) | WireType.VARINT;
  * @throws DecisionError when reading on would take too much work, before anything else is known of the request
  */
 export function decodeRequest(bytes: Uint8Array): RateLimitRequest {
-  const reader = new ProtobufReader(bytes);
+  return requestIn(new ProtobufReader(bytes));
+}
+
+/** The same for what is left of the message that the reader is in. */
+export function requestIn(reader: ProtobufReader): RateLimitRequest {
   let domain = '';
   let descriptors: Descriptor[] = [];
   let hitsAddend = 0;

@@ -70,7 +70,7 @@ class CallObserver implements DecisionObserver {
 }
 
 /** The status of a call without a verdict. Proxies treat all statuses other than OK alike, so exact ones cost nothing. */
-const STATUS_OF: Readonly<Record<DecisionErrorCode, GrpcStatus>> = {
+export const STATUS_OF: Readonly<Record<DecisionErrorCode, GrpcStatus>> = {
   invalid_request: GrpcStatus.INVALID_ARGUMENT,
   no_configuration: GrpcStatus.FAILED_PRECONDITION,
   too_much_work: GrpcStatus.RESOURCE_EXHAUSTED,

@@ -265,7 +265,7 @@ describe.each(['memory', 'Redis'] as const)('reservations in %s', (kind) => {
   it('do the same as a model, whichever of two instances is called', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 25 }), (steps) => play(steps, callers())),
-      { numRuns: kind === 'memory' ? 500 : 80 },
+      { numRuns: kind === 'memory' ? 200 : 50 },
     );
   });
 

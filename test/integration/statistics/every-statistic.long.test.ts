@@ -206,6 +206,24 @@ async function withFilesAndRedis(): Promise<void> {
   await service.end();
 }
 
+/** Makes, repeats, settles and cancels reservations, and has some denied and rejected. */
+async function useReservations(weir: WeirProcess): Promise<void> {
+  function post(path: string, content: object): Promise<Response> {
+    return weir.http(`/v1/reservations${path}`, { method: 'POST', body: JSON.stringify(content) });
+  }
+  const descriptors = [{ entries: [{ key: 'key', value: 'reserved' }] }];
+  for (const [id, hitsAddend] of [
+    ['r', 1],
+    ['r', 1],
+    ['other', 1],
+    ['denied', 11],
+  ])
+    await post('', { domain: 'shop', descriptors, ttl: '60s', id, hitsAddend });
+  await post('/r/settle', { hits: 2 });
+  await post('/unknown/settle', { hits: 2 });
+  await weir.http('/v1/reservations/other', { method: 'DELETE' });
+}
+
 /** A memory store with space for two keys, and rules from a management server. */
 async function withXdsAndMemory(): Promise<void> {
   const cache = new SnapshotCache();
@@ -219,6 +237,7 @@ async function withXdsAndMemory(): Promise<void> {
   });
   const { weir } = service;
   for (const value of ['a', 'b', 'c']) await service.call(`key=${value}`);
+  await useReservations(weir);
   const incomplete = connectPlain({ address: '127.0.0.1', family: 'IPv4', port: weir.ports.grpc }).send(
     hello(),
     headers(1, request(SHOULD_RATE_LIMIT, ['content-type', 'application/grpc'], ['te', 'trailers'])),
