@@ -106,7 +106,7 @@ export class StoredReservations implements Reservations {
     const store = this.#store;
     const now = this.#options.now();
     const decision = this.#options.limiter.begin(request, this.#options.ruleset(), now);
-    const operations = reservable(decision);
+    const operations = reservable(decision, this.#options.options);
     const record = recordOf({ request, ttl, onExpiry, at: now }, decision);
     const after = writeRecord(record);
     if (Buffer.byteLength(after) > MAX_RECORD_BYTES) {
@@ -291,16 +291,19 @@ function checkCall({ descriptors }: RateLimitRequest, ttl: number, id: string): 
 }
 
 /** @throws ReservationError for a limit that has no reservations */
-function reservable({ resolutions }: Decision): readonly LimitedDescriptor[] {
+function reservable({ resolutions }: Decision, options: LimiterOptions): readonly LimitedDescriptor[] {
   return resolutions.flatMap((resolution, index) => {
     const limits = limitsOfResolution(resolution);
-    const withAlgorithm = limits.find(({ algorithm }) => algorithm !== undefined);
-    if (withAlgorithm === undefined) return limits;
-    const { algorithm, applied } = withAlgorithm;
-    const name = resolution.rule === undefined ? `descriptor ${index + 1}` : `the rule ${applied.path}`;
+    const name = resolution.rule === undefined ? `descriptor ${index + 1}` : `the rule ${limits[0]?.applied.path}`;
+    // A call is over such a quota at one of its limits, but a reservation is denied only by all of them.
+    if (limits.length > 1 && isQuota(resolution, options)) {
+      throw new ReservationError('not_supported', `${name} is a quota with several limits, which has no reservations`);
+    }
+    const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
+    if (algorithm === undefined) return limits;
     throw new ReservationError(
       'not_supported',
-      `the limit of ${name} has the algorithm ${algorithm?.name}; only fixed windows have reservations`,
+      `the limit of ${name} has the algorithm ${algorithm.name}; only fixed windows have reservations`,
     );
   });
 }

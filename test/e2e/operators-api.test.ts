@@ -164,7 +164,7 @@ describe('/api/counters', () => {
     [
       'PUT /api/counters',
       { ...USER, count: 1, more: 1 },
-      /^\$\.more: unknown field; allowed fields: domain, descriptor, count$/,
+      /^\$\.more: unknown field; allowed fields: domain, descriptor, count, window$/,
     ],
     ['PUT /api/counters', { ...USER, count: null }, /^the parameter count is missing$/],
     ['PUT /api/counters', [], /^\$: expected a counter \(an object\), got an array/],

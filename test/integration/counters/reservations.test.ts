@@ -22,6 +22,7 @@ const RULES = rulesetOf(
   { key: 'team', rateLimit: limit(LIMITS.team, 'MINUTE', { unitMultiplier: 2 }) },
   { key: 'tried', rateLimit: limit(LIMITS.tried, 'MINUTE'), shadowMode: true },
   { key: 'both', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')] },
+  { key: 'quotas', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')], quotaMode: true },
   { key: 'slid', rateLimit: limit(10, 'MINUTE', { algorithm: 'sliding_window' }) },
 );
 const WINDOW: Readonly<Record<Name, number>> = { user: 60_000, team: 120_000, tried: 60_000, free: 1 };
@@ -344,6 +345,9 @@ describe.each(['memory', 'Redis'] as const)('reservations in %s', (kind) => {
     ).toBe('invalid_request');
     const slid = { request: request('d', ['slid=x', 'user=x']), ttl: 5_000, id: 'r', onExpiry: 'settle' } as const;
     await expect(caller.reservations.reserve(slid)).rejects.toThrow('d.slid has the algorithm sliding_window');
+    await expect(caller.reservations.reserve({ ...slid, request: request('d', ['quotas=x']) })).rejects.toThrow(
+      'd.quotas is a quota with several limits',
+    );
     const long = request('d', [descriptor(`user=${'x'.repeat(9_000)}`)]);
     await expect(caller.reservations.reserve({ ...slid, request: long })).rejects.toThrow('at most 16384 bytes');
     const negative = request('d', [descriptor('user=x', { isNegativeHits: true })]);
