@@ -124,4 +124,4 @@ function line([x1, y1]: Point, [x2, y2]: Point, stroke: string, dashes = 'none')
   return `<line ${points} stroke="${stroke}" stroke-dasharray="${dashes}"/>`;
 }
 
-if (require.main === module) writeFileSync(join(ROOT, 'docs/algorithms.svg'), algorithmsPicture());
+if (require.main === module) writeFileSync(join(ROOT, 'docs/images/algorithms.svg'), algorithmsPicture());

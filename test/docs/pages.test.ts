@@ -191,6 +191,6 @@ describe('the published results', () => {
     expect(faults.results).toHaveLength(3 * (4 + 3));
     expect(faults.seconds[1]).toBe(10);
     expect(faults.results.filter(({ appliedTwice }) => appliedTwice > 0)).toEqual([]);
-    expect(readFileSync(join(ROOT, 'docs/store-faults.svg'), 'utf8')).toBe(picture(faults));
+    expect(readFileSync(join(ROOT, 'docs/images/store-faults.svg'), 'utf8')).toBe(picture(faults));
   });
 });

@@ -28,7 +28,7 @@ describe('the examples of docs/rules.md', () => {
 });
 
 it('the picture of the algorithms is what `npm run pictures` writes', () => {
-  expect(readFileSync(join(ROOT, 'docs/algorithms.svg'), 'utf8')).toBe(algorithmsPicture());
+  expect(readFileSync(join(ROOT, 'docs/images/algorithms.svg'), 'utf8')).toBe(algorithmsPicture());
 });
 
 it.each(['README.md', 'docs/getting-started.md'])('the rule files in %s are valid', (page) => {

@@ -56,7 +56,7 @@ function treatmentOf({ comment, place }: CodeBlock): Treatment {
 function withoutNumbers(text: string): string {
   return text
     .replaceAll(/\b(?:\d+[hms])+\b/g, '#s')
-    .replaceAll(/\d+/g, '#')
+    .replaceAll(/\d+(?:\.\d+)?/g, '#')
     .trim();
 }
 

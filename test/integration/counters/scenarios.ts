@@ -178,8 +178,10 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), ...requests)).toEqual([1, 1, 2, 2, 3, 3]);
     expect(await apply(store(), ...guarded(9, operation(key('a'), 7), operation(key('b'), 1)))).toEqual([10, 3]);
     const lowered = [operation(key('c'), 3), operation(key('c'), -5)];
-    const last = guarded(2, operation(key('d'), 1), operation(key('e'), 1));
-    expect(await apply(store(), ...guarded(2, operation(key('d'), 2)), ...last)).toEqual([2, 3, 0]);
+    // In one slot of a cluster.
+    const [full, other] = [`{${key('d')}}full`, `{${key('d')}}other`];
+    const last = guarded(2, operation(full, 1), operation(other, 1));
+    expect(await apply(store(), ...guarded(2, operation(full, 2)), ...last)).toEqual([2, 3, 0]);
     const same = guarded(2, operation(key('c'), 2), operation(key('c'), 1));
     expect(await apply(store(), ...lowered, ...same)).toEqual([3, 0, 2, 3]);
   });
