@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { MalformedBody, type Rejection } from './errors';
+import { CallerDisconnected, MalformedBody, type Rejection } from './errors';
 
 /** Limits of bodies, in bytes. */
 export interface BodyLimits {
@@ -103,6 +103,28 @@ export function receiveBody(
     body.discard();
     reader.disconnected();
   });
+}
+
+/**
+ * The body of a request as text. Rejects with {@link MalformedBody}, and when there is no body to answer with {@link CallerDisconnected}.
+ *
+ * @param respond answers a rejected body
+ */
+export function receiveText(
+  exchange: { readonly req: IncomingMessage; readonly res: ServerResponse },
+  memory: BodyMemory,
+  respond: (rejection: Rejection) => void,
+): Promise<string> {
+  return new Promise<Buffer>((resolve, reject) => {
+    receiveBody(exchange, memory, {
+      complete: resolve,
+      rejected: (rejection) => {
+        respond(rejection);
+        reject(new CallerDisconnected('the body was rejected'));
+      },
+      disconnected: () => reject(new CallerDisconnected('the body is incomplete')),
+    });
+  }).then(textOf);
 }
 
 /** The part of the memory that is released at once when there is no more: it makes the search for bodies to end rare. */

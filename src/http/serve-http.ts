@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TcpAddress } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
-import type { BodyLimits } from './body';
+import { type BodyLimits, BodyMemory } from './body';
 import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
 import { type ReservationsHandlerOptions, reservationsHandler } from './json/reservations-handler';
 import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, PUBLIC_LIMITS } from './limits';
@@ -38,12 +38,13 @@ export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<Http
 /** The same for connections that are accepted elsewhere. */
 export function adoptingHttp(options: HttpServerOptions): HttpListener {
   const { timeouts, limits, onRejected, log } = options;
-  const json = jsonHandler(options);
+  const memory = new BodyMemory(limits);
+  const json = jsonHandler(options, memory);
   const filesLimit = openFilesLimit();
   const answered = probes(options);
   return new HttpListener({
     direct: { method: 'POST', target: '/json', handle: json },
-    before: reservationsHandler(options),
+    before: reservationsHandler(options, memory),
     routes: [
       ...answered,
       // Other methods, and other spellings of the target, such as one with a query.

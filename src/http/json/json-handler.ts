@@ -6,7 +6,7 @@ import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../
 import type { Decide } from '../../streams/ports/decide';
 import type { Log } from '../../streams/ports/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
-import { type BodyLimits, BodyMemory, receiveBody, textOf } from '../body';
+import { type BodyMemory, receiveBody, textOf } from '../body';
 import {
   MalformedBody,
   type Rejection,
@@ -30,8 +30,6 @@ export interface JsonHandlerOptions {
   readonly log: Log;
   /** Chooses the requests to trace. */
   readonly tracer?: Tracer | undefined;
-  /** The limits that differ from the defaults. */
-  readonly limits?: Partial<BodyLimits> | undefined;
 }
 
 /** One exchange of `/json`. */
@@ -49,26 +47,35 @@ interface Exchange {
  *
  * Works on the request and response of Node: what Koa and Promises cost per request is more than the decision.
  */
-export function jsonHandler(options: JsonHandlerOptions): (req: IncomingMessage, res: ServerResponse) => void {
-  const { tracer, limits } = options;
-  const memory = new BodyMemory(limits);
+export function jsonHandler(
+  options: JsonHandlerOptions,
+  memory: BodyMemory,
+): (req: IncomingMessage, res: ServerResponse) => void {
+  const { tracer } = options;
   return (req, res) => {
     const exchange = { req, res, trace: tracer && beginTrace(req, tracer) };
     if (req.method !== 'POST') return fail(methodNotAllowed(req.method!, 'POST'), exchange, options);
     return receiveBody(exchange, memory, {
       complete: (body) => answer(body, exchange, options),
-      rejected: (rejection) => reject(rejection, exchange, options),
+      rejected: (rejection) => {
+        rejectBody(rejection, exchange, options.onRejected);
+        endTrace(exchange);
+      },
       // There is no response, and so no status.
       disconnected: () => exchange.trace?.ended({}, false),
     });
   };
 }
 
-function reject(rejection: Rejection, exchange: Exchange, { onRejected }: JsonHandlerOptions): void {
+/** Answers a request whose body is not read further, and reports why. */
+export function rejectBody(
+  rejection: Rejection,
+  exchange: Pick<Exchange, 'req' | 'res'>,
+  onRejected: OnHttpRejected,
+): void {
   const { kind, message } = rejection;
   if (kind !== undefined) onRejected(kind, exchange.req.socket, message);
   respondEarly(exchange, rejection);
-  endTrace(exchange);
 }
 
 /** Every error becomes a response, an unexpected one too. */

@@ -1,28 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
-import type { Log } from '../../streams/ports/log';
 import type { EndedReservation, Reservations, Reserved } from '../../streams/ports/reservations';
-import { type BodyLimits, BodyMemory, receiveBody, textOf } from '../body';
+import { type BodyMemory, receiveText } from '../body';
 import {
   CallerDisconnected,
   HttpError,
   MalformedBody,
   errorBody,
   methodNotAllowed,
-  respondEarly,
   respondJson,
   responseTo,
 } from '../errors';
-import type { OnHttpRejected } from '../limits';
-import { type OnMalformed, writeVerdict } from './json-handler';
+import { type JsonHandlerOptions, rejectBody, writeVerdict } from './json-handler';
 import { readReservation, readSettlement } from './read-request';
 
-export interface ReservationsHandlerOptions {
+export interface ReservationsHandlerOptions extends Pick<JsonHandlerOptions, 'onMalformed' | 'onRejected' | 'log'> {
   readonly reservations: Reservations;
-  readonly onMalformed: OnMalformed;
-  readonly onRejected: OnHttpRejected;
-  readonly log: Log;
-  readonly limits?: Partial<BodyLimits> | undefined;
 }
 
 const PATH = '/v1/reservations';
@@ -34,10 +27,9 @@ interface Answer {
 
 /**
  * `POST /v1/reservations`, `POST /v1/reservations/{id}/settle` and `DELETE /v1/reservations/{id}`; passes other requests on. The
- * Content-Type of a request is ignored. A call goes on when its caller disconnects: with the same id, it can be sent again.
+ * Content-Type of a request is ignored. A call is carried out even if its caller disconnects, who can send it again with the same id.
  */
-export function reservationsHandler(options: ReservationsHandlerOptions): Middleware {
-  const memory = new BodyMemory(options.limits);
+export function reservationsHandler(options: ReservationsHandlerOptions, memory: BodyMemory): Middleware {
   const { reservations, log } = options;
 
   return (ctx, next) => {
@@ -72,17 +64,7 @@ export function reservationsHandler(options: ReservationsHandlerOptions): Middle
   };
 
   function bodyOf(req: IncomingMessage, res: ServerResponse): Promise<string> {
-    return new Promise<Buffer>((resolve, reject) => {
-      receiveBody({ req, res }, memory, {
-        complete: resolve,
-        rejected: (rejection) => {
-          if (rejection.kind !== undefined) options.onRejected(rejection.kind, req.socket, rejection.message);
-          respondEarly({ req, res }, rejection);
-          reject(new CallerDisconnected('the body was rejected'));
-        },
-        disconnected: () => reject(new CallerDisconnected('the body is incomplete')),
-      });
-    }).then(textOf);
+    return receiveText({ req, res }, memory, (rejection) => rejectBody(rejection, { req, res }, options.onRejected));
   }
 }
 

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../streams/ports/log';
-import { type BodyMemory, receiveBody, textOf } from '../body';
-import { CallerDisconnected, type ErrorResponse, HttpError, errorBoundary, respondEarly } from '../errors';
+import { type BodyMemory, receiveText } from '../body';
+import { type ErrorResponse, HttpError, errorBoundary, respondEarly } from '../errors';
 
 /** The type of an error of the API (RFC 9457), which has the members `title`, `status`, `code`, `detail` and those of its kind. */
 const PROBLEM_TYPE = 'application/problem+json';
@@ -48,15 +48,8 @@ function fromRouting(ctx: Context): ErrorResponse {
  * it is read.
  */
 export function readText(ctx: Context, memory: BodyMemory): Promise<string> {
-  return new Promise<Buffer>((resolve, reject) => {
-    receiveBody(ctx, memory, {
-      complete: resolve,
-      rejected: (rejection) => {
-        ctx.respond = false;
-        respondEarly(ctx, rejection, { type: PROBLEM_TYPE, text: problem(rejection) });
-        reject(new CallerDisconnected('the body was rejected'));
-      },
-      disconnected: () => reject(new CallerDisconnected('the body is incomplete')),
-    });
-  }).then(textOf);
+  return receiveText(ctx, memory, (rejection) => {
+    ctx.respond = false;
+    respondEarly(ctx, rejection, { type: PROBLEM_TYPE, text: problem(rejection) });
+  });
 }
