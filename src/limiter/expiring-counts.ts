@@ -125,6 +125,13 @@ export class ExpiringCounts {
     return count;
   }
 
+  /** Adds hits as {@link add}, subtracts negative ones as {@link subtract}, and reads with 0. Returns the count after it. */
+  // oxlint-disable-next-line max-params -- as add
+  change(key: string, hits: number, now: number, windowSeconds: number): number {
+    if (hits < 0) return this.subtract(key, -hits);
+    return hits === 0 ? this.get(key) : this.add(key, hits, now, windowSeconds);
+  }
+
   /** Replaces the count of a key, which is created when it is absent, as by {@link add}; 0 creates none. */
   // oxlint-disable-next-line max-params -- as add
   set(key: string, count: number, now: number, windowSeconds: number): void {

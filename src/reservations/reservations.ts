@@ -117,7 +117,7 @@ export class StoredReservations implements Reservations {
     }
     const expiresAt = now + ttl;
     const { isDenied, steps } = this.#stepsOf(decision.resolutions, id, onExpiry === 'cancel');
-    const opens = { expiresAt, givesBack: onExpiry === 'cancel', isDenied };
+    const opens = { expiresAt, isDenied };
     const result = await store
       .changeReservation({ key: this.#keyOf(id), before: undefined, after, lifetime: ttl + KEPT, now, opens, steps })
       .catch((error: unknown) => {

@@ -70,9 +70,9 @@ export function algorithmsPicture(): string {
 
 function legend(): readonly string[] {
   return [
-    ...tick(LEFT, 8, COLOURS.passed),
+    tick(LEFT, 8, COLOURS.passed),
     svgText(LEFT + 8, 21, 'a call that passes'),
-    ...tick(LEFT + 130, 8, COLOURS.denied),
+    tick(LEFT + 130, 8, COLOURS.denied),
     svgText(LEFT + 138, 21, 'one that is denied'),
     `<line x1="${LEFT + 260}" y1="17" x2="${LEFT + 280}" y2="17" stroke="${COLOURS.curve}" stroke-width="2"/>`,
     svgText(LEFT + 286, 21, 'passed in the minute before; dashed: the limit, 10 a minute; below: seconds'),
@@ -82,7 +82,7 @@ function legend(): readonly string[] {
 function panel(title: string, decide: Decide, top: number): readonly string[] {
   const bottom = top + 20 + CURVE;
   const passed: number[] = [];
-  const ticks = CALLS.flatMap((seconds) => {
+  const ticks = CALLS.map((seconds) => {
     const passes = decide(seconds);
     if (passes) passed.push(seconds);
     return tick(x(seconds), bottom + 6, passes ? COLOURS.passed : COLOURS.denied);
@@ -112,8 +112,8 @@ function x(seconds: number): number {
   return LEFT + ((WIDTH - LEFT - RIGHT) * seconds) / DURATION;
 }
 
-function tick(at: number, top: number, colour: string): readonly string[] {
-  return [`<rect x="${tenths(at)}" y="${top}" width="1.5" height="${TICKS}" fill="${colour}"/>`];
+function tick(at: number, top: number, colour: string): string {
+  return `<rect x="${tenths(at)}" y="${top}" width="1.5" height="${TICKS}" fill="${colour}"/>`;
 }
 
 type Point = readonly [x: number, y: number];

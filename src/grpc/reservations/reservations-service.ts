@@ -28,7 +28,7 @@ export const RESERVATIONS = 'weir.v1.Reservations';
 /** What a settlement of all descriptors of a reservation takes, and more. */
 const MAX_ENDING_BYTES = 4_096;
 
-/** `weir.v1.Reservations`. A call goes on when its caller does not wait: with the same id, it can be sent again. */
+/** `weir.v1.Reservations`. A call is carried out even if its caller does not wait, who can send it again with the same id. */
 export function reservationsService(
   reservations: Reservations,
   internalError: (path: string, error: unknown) => void,
@@ -36,9 +36,9 @@ export function reservationsService(
   function method(name: string, work: (message: Uint8Array) => Promise<Uint8Array>): UnaryMethods {
     const path = `/${RESERVATIONS}/${name}`;
     function failed(call: UnaryCall, error: unknown): void {
-      const [status, message] = statusOf(error);
-      if (status === GrpcStatus.INTERNAL && !(error instanceof ProtobufError)) internalError(path, error);
-      call.fail(status, message);
+      const known = statusOf(error);
+      if (known === undefined) internalError(path, error);
+      call.fail(...(known ?? [GrpcStatus.INTERNAL, 'internal error']));
     }
     return new Map([
       [
@@ -77,10 +77,12 @@ const STATUS: Readonly<Record<ReservationErrorCode, GrpcStatus>> = {
   not_supported: GrpcStatus.UNIMPLEMENTED,
 };
 
-function statusOf(error: unknown): readonly [GrpcStatus, string] {
+/** Undefined for an error that is not expected. */
+function statusOf(error: unknown): [GrpcStatus, string] | undefined {
   if (error instanceof DecisionError) return [STATUS_OF[error.code], error.message];
   if (error instanceof ReservationError) return [STATUS[error.code], error.message];
-  return [GrpcStatus.INTERNAL, error instanceof ProtobufError ? `invalid message: ${error.message}` : 'internal error'];
+  if (error instanceof ProtobufError) return [GrpcStatus.INTERNAL, `invalid message: ${error.message}`];
+  return undefined;
 }
 
 const REQUEST = (1 << 3) | WireType.LEN;

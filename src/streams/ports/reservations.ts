@@ -3,9 +3,7 @@ import type { Verdict } from '../../limiter/verdict';
 
 /** Reserves hits on the counters of a request, and settles or cancels them later, in any process that has the same store. */
 export interface Reservations {
-  /**
-   * Rejects with a `DecisionError`, or with a {@link ReservationError}.
-   */
+  /** Rejects with a `DecisionError`, or with a {@link ReservationError}. */
   reserve(call: ReserveCall): Promise<Reserved>;
   /**
    * Counts what was really used. Rejects as {@link reserve}.
@@ -23,7 +21,7 @@ export interface ReserveCall {
   readonly ttl: number;
   /** The caller's name for it; undefined: one is made. */
   readonly id: string | undefined;
-  /** What becomes of it when nobody settles it: it counts as settled with its own hits, or is given back. */
+  /** What happens when it is neither settled nor cancelled in time: its own hits stay counted, or are given back. */
   readonly onExpiry: OnExpiry;
 }
 
@@ -109,8 +107,6 @@ export interface ReservationChange {
 export interface OpenedReservation {
   /** Unix milliseconds. */
   readonly expiresAt: number;
-  /** Its hits are subtracted when it expires; otherwise they stay counted. */
-  readonly givesBack: boolean;
   /** It is denied for another reason than its counters: they are only read. */
   readonly isDenied: boolean;
 }

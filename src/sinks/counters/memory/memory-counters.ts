@@ -191,10 +191,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return before;
   }
 
-  #applyOne({ key: cacheKey, windowSeconds }: CounterOperation, hits: number, now: number): number {
-    const key = tableKey(cacheKey);
-    if (hits < 0) return this.#counts.subtract(key, -hits);
-    if (hits === 0) return this.#counts.get(key);
-    return this.#counts.add(key, hits, now, windowSeconds);
+  #applyOne({ key, windowSeconds }: CounterOperation, hits: number, now: number): number {
+    return this.#counts.change(tableKey(key), hits, now, windowSeconds);
   }
 }

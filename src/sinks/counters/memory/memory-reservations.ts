@@ -19,8 +19,6 @@ const OVERHEAD_BYTES = 512;
 interface Entry {
   text: string;
   readonly bytes: number;
-  /** Unix milliseconds. */
-  readonly until: number;
   /** Of the counters that it has been opened on. */
   readonly keys: readonly string[];
 }
@@ -92,17 +90,15 @@ export class MemoryReservations {
   }
 
   #add({ key: record, lifetime, now, steps }: ReservationChange, text: string): void {
-    const until = now + lifetime;
     const own = ownText(text);
     const entry = {
       text: own,
       bytes: OVERHEAD_BYTES + 2 * textBytes(own),
-      until,
       keys: steps.map(({ key }) => tableKey(key)),
     };
     this.#entries.set(ownText(record), entry);
     this.#bytes += entry.bytes;
-    const second = Math.ceil(until / 1000);
+    const second = Math.ceil((now + lifetime) / 1000);
     const due = this.#due.get(second);
     if (due === undefined) this.#due.set(second, [record]);
     else due.push(record);
@@ -139,10 +135,8 @@ export class MemoryReservations {
   }
 
   /** @returns the count after it */
-  #count({ key: cacheKey, hits, windowSeconds }: ReservationStep, now: number): number {
-    const key = tableKey(cacheKey);
-    if (hits === 0) return this.#counts.get(key);
-    return hits < 0 ? this.#counts.subtract(key, -hits) : this.#counts.add(key, hits, now, windowSeconds);
+  #count({ key, hits, windowSeconds }: ReservationStep, now: number): number {
+    return this.#counts.change(tableKey(key), hits, now, windowSeconds);
   }
 }
 
