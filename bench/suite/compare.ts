@@ -72,7 +72,7 @@ function withMedianCpu(rounds: readonly Phase[]): Phase {
 }
 
 /** The upper one of the two in the middle of an even number. */
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]!;
 }
 
