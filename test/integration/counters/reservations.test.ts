@@ -270,7 +270,7 @@ describe.each(['memory', 'Redis'] as const)('reservations in %s', (kind) => {
     );
   });
 
-  it('end once, whoever is first', async () => {
+  it('end once, also when several calls end them at the same time', async () => {
     const [one, other] = callers();
     await one.reserve('r', [{ name: 'user', hits: 50 }]);
     const ends = await Promise.all([
