@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { Model, PASSING } from '../../bench/soak/model';
 import { trendOf } from '../../bench/soak/report';
 import { Histogram } from '../../bench/suite/load/interval';
 import { RateLimitResponse, RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
+import fc from '../support/data/properties';
 
 const LIMIT = 1_000;
 const VALUES = 2_000;

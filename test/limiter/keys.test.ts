@@ -1,10 +1,10 @@
-import fc from 'fast-check';
 import { BoundRule } from '../../src/limiter/bound-rule';
 import { cacheKeyBody, windowStart } from '../../src/limiter/cache-key';
 import type { Rule } from '../../src/rules/rule-tree';
 import { matchRule } from '../../src/rules/ruleset';
 import { statisticsKey } from '../../src/rules/statistics-key';
 import { Statistics } from '../../src/statistics/statistics';
+import fc from '../support/data/properties';
 import { entries, request } from '../support/data/requests';
 import { type RuleSketch, rulesetOf } from '../support/data/rules';
 import { DEFAULT_OPTIONS } from '../support/data/service';

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { OverLimitCache } from '../../src/limiter/over-limit-cache';
 import { Code } from '../../src/limiter/verdict';
 import type { Descriptor } from '../../src/limiter/request';
+import fc from '../support/data/properties';
 import { request } from '../support/data/requests';
 import { rulesetOf } from '../support/data/rules';
 import { call, hits, overall, rule, serve } from './serve';

@@ -1,10 +1,10 @@
-import fc from 'fast-check';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../src/limiter/request';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
+import fc from '../support/data/properties';
 import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, limit, ruleConfig, unlimited } from '../support/data/rules';
 import { TestService } from '../support/data/service';

@@ -1,10 +1,10 @@
-import fc from 'fast-check';
 import { type Offender, type OffenderSummary, mergeOffenders } from '../../src/limiter/offender';
 import { Offenders } from '../../src/limiter/offenders';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';
+import fc from '../support/data/properties';
 import { descriptor } from '../support/data/requests';
 import { type RuleSketch, limit } from '../support/data/rules';
 import { call, hits, perMinute, serve } from './serve';

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { CALENDAR_UNITS, type CalendarUnit, CalendarWindows } from '../../src/rules/calendar';
+import fc from '../support/data/properties';
 
 function secondsOf(time: string): number {
   return Date.parse(time) / 1000;

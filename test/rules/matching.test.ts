@@ -1,5 +1,4 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import fc from 'fast-check';
 import type { Entry } from '../../src/limiter/request';
 import { explainMatch } from '../../src/rules/explain';
 import { Network } from '../../src/rules/networks';
@@ -7,6 +6,7 @@ import type { RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { isForAnyValue, valueText } from '../../src/rules/values';
 import { TooMuchWork, WorkBudget } from '../../src/rules/wildcards';
+import fc from '../support/data/properties';
 import { entries } from '../support/data/requests';
 import { type RuleSketch, limit, ruleConfig, rulesetOf } from '../support/data/rules';
 

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../src/gen/google/protobuf/any';
 import type { RateLimitUnit } from '../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
@@ -6,6 +5,7 @@ import { readRuleFiles } from '../../src/rules/files/read-rule-files';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { RULES_TYPE_URL, checkResources } from '../../src/sources/xds/check-resources';
+import fc from '../support/data/properties';
 import { resourceOf, ruleResource } from '../support/data/rule-resources';
 import { written } from '../rules/files/written-rules';
 import { type RuleSketch, domainConfig, limit, linesOf, ruleConfig, unlimited } from '../support/data/rules';

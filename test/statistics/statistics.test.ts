@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { EvenSamples } from '../../src/sinks/statistics/even-samples';
 import { Cursor } from '../../src/statistics/cursor';
 import { escapeStatisticsKey } from '../../src/statistics/escape';
@@ -6,6 +5,7 @@ import { QuantileSketch } from '../../src/statistics/quantile-sketch';
 import { RULE_STATS } from '../../src/statistics/rule-statistics';
 import { Statistics } from '../../src/statistics/statistics';
 import { type SampleRecorder, Timer } from '../../src/statistics/timer';
+import fc from '../support/data/properties';
 
 const RULE = 'ratelimit.service.rate_limit.';
 

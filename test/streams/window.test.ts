@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
 import { DecisionError } from '../../src/limiter/decision-error';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
 import { type WindowCall, type WindowOperation, Window } from '../../src/streams/window';
+import fc from '../support/data/properties';
 
 interface Step {
   readonly key: string;

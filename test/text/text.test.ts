@@ -1,5 +1,4 @@
 import { runInNewContext } from 'node:vm';
-import fc from 'fast-check';
 import { connectionFailure } from '../../src/text/connection-failure';
 import { excerpt } from '../../src/text/excerpt';
 import { hideAddressCredentials, hideSecrets, hideUrlCredentials } from '../../src/text/hide-credentials';
@@ -12,6 +11,7 @@ import { asError, messageOf } from '../../src/text/thrown';
 import { visible, visibleJson, visibleLine } from '../../src/text/visible';
 import { PARTS, WideMap, partOf } from '../../src/text/wide-map';
 import { HOSTILE, SHOWN } from '../support/data/hostile-text';
+import fc from '../support/data/properties';
 import { heapAfterCollection } from '../support/processes/collect-garbage';
 
 describe('a visible text', () => {

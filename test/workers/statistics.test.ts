@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { EvenSamples } from '../../src/sinks/statistics/even-samples';
 import { Statistics } from '../../src/statistics/statistics';
 import type { Channel } from '../../src/workers/channel';
 import { MergedStatistics, StatisticsReporter } from '../../src/workers/statistics';
+import fc from '../support/data/properties';
 import { until } from '../support/waiting/until';
 import { channelPair } from '../support/workers/channel-pair';
 

@@ -1,5 +1,5 @@
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
-import { seededRandom } from '../../grpc/http2/seeded-random';
+import { seededRandom } from '../../support/data/seeded-random';
 import { requestMessage } from '../../support/clients/grpc-client';
 import { type Answers, type Attack, GrpcPeer, concurrently } from '../peers';
 

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { seededRandom } from '../../grpc/http2/seeded-random';
+import { seededRandom } from '../../support/data/seeded-random';
 import type { CallFailed, PinnedClient } from '../../support/clients/pinned-client';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { ruleResource } from '../../support/data/rule-resources';

@@ -2,7 +2,7 @@ import { endedOf, get, goawaysOf, hello, ping } from './frames';
 import { MemoryPeer } from './memory-peer';
 import { RandomFrames } from './random-frames';
 import { connectPlain } from './raw-client';
-import { seededRandom } from './seeded-random';
+import { seededRandom } from '../../support/data/seeded-random';
 import { startServer } from './test-application';
 
 /** Higher than any stream of a random sequence except the highest possible one. */

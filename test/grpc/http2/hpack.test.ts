@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { encodeBlock, STATIC_TABLE } from '../../../src/grpc/http2/hpack/static-table';
 import { HUFFMAN_CODE_LENGTHS } from '../../../src/grpc/http2/hpack/huffman';
+import fc from '../../support/data/properties';
 import {
   BlockDecoder,
   type SentField,

@@ -5,7 +5,7 @@ import { endedOf, goawaysOf, ping, resetsOf } from './frames';
 import { expectHarmless, expectHarmlessOverSockets } from './fuzz';
 import { type Cut, MemoryPeer } from './memory-peer';
 import { REQUIREMENTS } from './requirements';
-import { seededRandom } from './seeded-random';
+import { seededRandom } from '../../support/data/seeded-random';
 
 const random = seededRandom('the cuts of requirements.test.ts');
 

@@ -3,7 +3,7 @@ import { ErrorCode } from '../../../src/grpc/http2/protocol';
 import { collectGarbage } from '../../support/processes/collect-garbage';
 import { data, endedOf, get, goawaysOf, headers, request, resetsOf, rstStream, streamOf, times } from './frames';
 import { EventLoop, type MemoryPeer, connected } from './memory-peer';
-import { seededRandom } from './seeded-random';
+import { seededRandom } from '../../support/data/seeded-random';
 import { TestApplication, type TestCall } from './test-application';
 
 const KIB = 1_024;

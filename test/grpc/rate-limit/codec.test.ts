@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import fc from 'fast-check';
 import { RateLimitResponse as GeneratedResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { decodeRequest } from '../../../src/grpc/rate-limit/decode-request';
 import { encodeResponse } from '../../../src/grpc/rate-limit/encode-response';
@@ -7,6 +6,7 @@ import { ProtobufError } from '../../../src/grpc/rate-limit/protobuf-reader';
 import { MAX_TEXT } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { unitByNumber } from '../../../src/rules/unit';
+import fc from '../../support/data/properties';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';
 import { type ParsedRequest, asDecoded, decode } from './parsed-requests';
 

@@ -1,5 +1,4 @@
 import { Client, credentials, status } from '@grpc/grpc-js';
-import fc from 'fast-check';
 import { BehaviorSubject } from 'rxjs';
 import { ErrorCode, Flag, FrameType } from '../../../src/grpc/http2/protocol';
 import { GrpcStatus } from '../../../src/grpc/method';
@@ -10,6 +9,7 @@ import { parseTimeout } from '../../../src/grpc/server/requests';
 import { grpcGauges } from '../../../src/main/servers';
 import { Statistics } from '../../../src/statistics/statistics';
 import { prefixed } from '../../support/clients/http2-connection';
+import fc from '../../support/data/properties';
 import { collectGarbage } from '../../support/processes/collect-garbage';
 import { until } from '../../support/waiting/until';
 import {

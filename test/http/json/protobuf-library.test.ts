@@ -1,6 +1,5 @@
 import { type JsonValue, createFileRegistry, fromBinary, fromJson, fromJsonString, toJson } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
-import fc from 'fast-check';
 import { DESCRIPTOR_SET } from '../../../src/gen/descriptor-set';
 import { readRequest } from '../../../src/http/json/read-request';
 import { writeVerdict } from '../../../src/http/json/json-handler';
@@ -8,6 +7,7 @@ import { MalformedBody } from '../../../src/http/errors';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../../src/limiter/request';
 import { Code, type CurrentLimit, type Verdict } from '../../../src/limiter/verdict';
 import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';
+import fc from '../../support/data/properties';
 
 /** The message as the protobuf library builds it from its descriptor. */
 interface RequestMessage {

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import fc from 'fast-check';
 import { firstValueFrom } from 'rxjs';
 import type { AlgorithmLimit, LimitState, Outcome } from '../../../src/limiter/algorithm';
 import { algorithmOf } from '../../../src/limiter/applied-limit';
@@ -8,6 +7,7 @@ import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstor
 import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { Counters } from '../../../src/streams/ports/counters';
 import { type WindowOperation, Window } from '../../../src/streams/window';
+import fc from '../../support/data/properties';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { limit as limitOf, rulesetOf } from '../../support/data/rules';
 import { Code } from '../../../src/limiter/verdict';

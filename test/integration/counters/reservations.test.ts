@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { Limiter } from '../../../src/limiter/limiter';
 import { Code } from '../../../src/limiter/verdict';
 import { KEPT, StoredReservations } from '../../../src/reservations/reservations';
@@ -7,6 +6,7 @@ import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstor
 import { Statistics } from '../../../src/statistics/statistics';
 import type { OnExpiry, ReservationStore, Reservations } from '../../../src/streams/ports/reservations';
 import { MAX_OPEN } from '../../../src/streams/ports/reservations';
+import fc from '../../support/data/properties';
 import { descriptor, request } from '../../support/data/requests';
 import { limit, rulesetOf } from '../../support/data/rules';
 import { DEFAULT_OPTIONS } from '../../support/data/service';

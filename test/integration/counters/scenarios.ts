@@ -1,9 +1,9 @@
-import fc from 'fast-check';
 import { firstValueFrom } from 'rxjs';
 import { type Count, type CounterOperation, type Guard, LARGEST_COUNT } from '../../../src/limiter/counter-operation';
 import type { DecisionError } from '../../../src/limiter/decision-error';
 import type { CounterLane, Counters } from '../../../src/streams/ports/counters';
 import { LaneClient } from '../../support/clients/lane-client';
+import fc from '../../support/data/properties';
 import { until } from '../../support/waiting/until';
 
 let prefixes = 0;

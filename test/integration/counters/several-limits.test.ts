@@ -1,10 +1,10 @@
-import fc from 'fast-check';
 import { firstValueFrom } from 'rxjs';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { type RateLimitConfig, limitsOf } from '../../../src/rules/rule-config';
 import { unitByName } from '../../../src/rules/unit';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import fc from '../../support/data/properties';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { descriptor } from '../../support/data/requests';
 import { type RuleSketch, limit, ruleConfig, rulesetOf } from '../../support/data/rules';

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import fc from 'fast-check';
 import { stringify, type ToStringOptions } from 'yaml';
 import { formatProblem, summarizeProblem } from '../../../src/rules/files/problems/problem';
 import { ProblemReport } from '../../../src/rules/files/problems/source-text';
@@ -11,6 +10,7 @@ import { CALENDAR_UNITS } from '../../../src/rules/calendar';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
 import { valueText } from '../../../src/rules/values';
 import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
+import fc from '../../support/data/properties';
 import { fixtures } from './fixtures';
 import { written } from './written-rules';
 

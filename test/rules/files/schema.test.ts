@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
-import fc from 'fast-check';
 import { parseDocument } from 'yaml';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { FIELDS } from '../../../src/rules/files/rule-fields';
+import fc from '../../support/data/properties';
 import { fixtures } from './fixtures';
 
 interface SchemaNode {

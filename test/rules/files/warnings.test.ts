@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
+import fc from '../../support/data/properties';
 
 /** Codes and lines of the warnings of a file that has no errors. */
 function warningsOf(rules: readonly string[], domain = 'd', ...others: string[]): readonly string[] {

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import { KEY_OVERHEAD_BYTES } from '../../../src/limiter/expiring-counts';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
+import fc from '../../support/data/properties';
 
 const opened: MemoryCounters[] = [];
 beforeEach(() => jest.useFakeTimers());

@@ -23,7 +23,7 @@ import {
 } from '../frames';
 import { RandomFrames } from '../random-frames';
 import { REQUIREMENTS } from '../requirements';
-import { seededRandom } from '../seeded-random';
+import { seededRandom } from '../../../support/data/seeded-random';
 
 const RANDOM_SEQUENCES = 5_000;
 const HEADER_BYTES = 9;
