@@ -1,4 +1,5 @@
 import { firstValueFrom } from 'rxjs';
+import { Offenders } from '../../../src/limiter/offenders';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { type RateLimitConfig, limitsOf } from '../../../src/rules/rule-config';
 import { unitByName } from '../../../src/rules/unit';
@@ -190,6 +191,44 @@ describe.each(stores)('a rule with rate_limits %s', (_, store) => {
       'k.second.over_limit': 2,
       'k.5minute.within_limit': 4,
     });
+  });
+
+  it('is enforced for a share of the callers as a whole, and in shadow mode for the others', async () => {
+    const { verdicts, statistics } = await play({ enforcePercent: 0 }, ['k=x', 'k=x', 'k=x']);
+    expect(verdicts.map(({ overallCode }) => overallCode)).toEqual([Code.OK, Code.OK, Code.OK]);
+    expect(statistics).toMatchObject({ 'k.second.shadow_mode': 1, 'k.second.over_limit': 1 });
+  });
+
+  it('is one quota: its most restrictive limit says whether that is used up', async () => {
+    const { verdicts } = await play({ quotaMode: true }, ['k=x', 'k=x', 'k=x', 'k=x k=y']);
+    const codes = verdicts.map(({ overallCode }) => overallCode);
+    expect(codes).toEqual([Code.OK, Code.OK, Code.OVER_LIMIT, Code.OK]);
+  });
+
+  it('counts a window of the calendar beside others, and shows it when it is the most restrictive', async () => {
+    const day = limit(3, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } });
+    const { answers } = await play({ rateLimits: [SHORT, day] }, ['k=x', 'k=x', 1, 'k=x', 1, 'k=x']);
+    const untilMidnight = 86_400 - ((clock.now / 1000 + 9 * 3600) % 86_400);
+    expect(answers).toEqual([
+      [true, 1, 1, 2],
+      [true, 0, 1, 2],
+      [true, 0, untilMidnight + 1, 3],
+      [false, 0, untilMidnight, 3],
+    ]);
+  });
+
+  it('counts nothing on all limits when one is over, with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', async () => {
+    const second = ['k=x', 'k=x', 'k=x', 'k=x', 1];
+    const { answers } = await play({}, [...second, ...second, 'k=x', 'k=x'], { stopIncrementWhenOverLimit: true });
+    const once = [true, false, false];
+    expect(answers.map(([isAllowed]) => isAllowed)).toEqual([true, ...once, true, ...once, true, false]);
+  });
+
+  it('lists a caller once for a call that is over several limits', async () => {
+    const offenders = new Offenders({ capacity: 10, windowSeconds: 3600 });
+    const rateLimits = [limit(0, 'SECOND'), limit(0, 'MINUTE')];
+    await play({ rateLimits }, ['k=x', 'k=x'], { offenders });
+    expect(offenders.top({ limit: 10 }, Math.floor(clock.now / 1000))).toMatchObject([{ limited: 2 }]);
   });
 
   it('shares its counters with share_threshold, and counts by value otherwise', async () => {
