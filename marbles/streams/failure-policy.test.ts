@@ -38,6 +38,22 @@ describe('a call that the store does not count', () => {
     },
   );
 
+  it.each<[FailurePolicy, string[]]>([
+    ['error', ['1: store_failed', '1: store_failed', '1: store_failed', '1: store_failed']],
+    ['allow', ['1: OK 3', '1: OK 3', '1: OK 3', '1: OK 3']],
+    ['deny', ['1: OVER_LIMIT 0', '1: OVER_LIMIT 0', '1: OVER_LIMIT 0', '1: OVER_LIMIT 0']],
+    ['local', ['1: OK 2', '1: OK 1', '1: OK 0', '1: OVER_LIMIT 0']],
+  ])('is answered by the policy %s for all limits of its rule', (onStoreFailure, expected) => {
+    marbles(({ flush }, scheduler) => {
+      const { call, outcomes, moved } = decisionPath(failing, scheduler, { onStoreFailure });
+      for (let made = 0; made < 4; made += 1) call(['pair=x']);
+      flush();
+      expect(outcomes).toEqual(expected);
+      if (onStoreFailure === 'local')
+        expect(moved()).toMatchObject({ 'shop.pair.minute.within_limit': 4, 'shop.pair.hour.over_limit': 1 });
+    });
+  });
+
   it('says so in a header, moves all hits and the answers by policy, and is neither in the local cache nor an offence', () => {
     marbles(({ flush }, scheduler) => {
       const offenders = new Offenders({ capacity: 9, windowSeconds: 60 });

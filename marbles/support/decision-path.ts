@@ -18,6 +18,7 @@ const ruleset = rulesetOf(
   { key: 's', rateLimit: limit(10, 'SECOND') },
   { key: 'none', rateLimit: limit(0, 'MINUTE') },
   { key: 'shadow', shadowMode: true, rateLimit: limit(10, 'MINUTE') },
+  { key: 'pair', rateLimits: [limit(10, 'MINUTE'), limit(3, 'HOUR')] },
 );
 
 interface Options extends Partial<LimiterOptions> {
