@@ -423,6 +423,26 @@ export function algorithmTable(store: () => Counters, names: readonly Name[] = A
   });
 }
 
+/** Plays rules with `rate_limits` on a store. @param names of the second limit; the first is a fixed window */
+export function severalLimits(store: () => Counters, names: readonly Name[] = ALGORITHMS): void {
+  it.each(names)('a rule with rate_limits counts at a fixed window and at a %s', async (name) => {
+    const domain = `domain-${(domains += 1)}`;
+    const algorithm = name === 'fixed_window' ? undefined : name;
+    const rateLimits = [limit(2, 'MINUTE'), limit(3, 'HOUR', { algorithm })];
+    using service = new Service(rulesetOf(domain, { key: 'k', rateLimits }), store());
+    clock.now += 60 * MINUTE - (clock.now % (60 * MINUTE));
+    const answers: string[] = [];
+    for (const pause of [0, 0, 0, MINUTE]) {
+      clock.now += pause;
+      const { statuses } = await service.decide(domain, ['k=x']);
+      const { code, limitRemaining, currentLimit } = statuses[0]!;
+      answers.push(`${code === Code.OK ? 'OK' : 'OVER'} ${limitRemaining} of ${currentLimit!.requestsPerUnit}`);
+    }
+    // The third call is over the first limit and counts at the second.
+    expect(answers).toEqual(['OK 1 of 2', 'OK 0 of 2', 'OVER 0 of 2', 'OVER 0 of 3']);
+  });
+}
+
 /** The rows of the table of docs/rules.md, and those that are played. */
 export function rows(): readonly [documented: readonly string[], played: readonly string[]] {
   const page = readFileSync(join(__dirname, '../../../docs/rules.md'), 'utf8');

@@ -6,7 +6,7 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { channelPair } from '../../support/workers/channel-pair';
-import { algorithmTable, clock } from './algorithm-scenarios';
+import { algorithmTable, clock, severalLimits } from './algorithm-scenarios';
 import { countingScenarios } from './scenarios';
 import { memcachedStore, redisStore, storeTests } from './stores';
 
@@ -26,6 +26,7 @@ describe('counters in the memory of another process', () => {
   const countersAtClock = new RemoteCounters(late.worker, 0);
   afterAll(() => Promise.all([countersAtClock.close(), memoryAtClock.close()]));
   algorithmTable(() => countersAtClock);
+  severalLimits(() => countersAtClock);
 });
 
 storeTests('on a single server over a Unix socket', async (use) => {

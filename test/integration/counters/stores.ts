@@ -9,7 +9,7 @@ import type { MemcachedProcess } from '../../support/processes/memcached-process
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
 import { until } from '../../support/waiting/until';
-import { algorithmTable, clock } from './algorithm-scenarios';
+import { algorithmTable, clock, severalLimits } from './algorithm-scenarios';
 import { type StoreTraits, apply, countingScenarios, operation } from './scenarios';
 
 type AdministeredCounters = Counters & CounterAdministration;
@@ -134,6 +134,7 @@ export function storeTests(where: string, open: Open, traits: Traits = {}): void
     countingScenarios(() => counters, traits);
     administrationScenarios(() => counters, traits);
     if (traits.hasAlgorithms !== false) algorithmTable(() => counters, ['sliding_window', 'token_bucket']);
+    severalLimits(() => counters, traits.hasAlgorithms === false ? ['fixed_window'] : undefined);
   });
 }
 
