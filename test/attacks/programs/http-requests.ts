@@ -135,9 +135,9 @@ export const HTTP_REQUESTS = {
   'a web page in the browser of an operator requests what the debug listener has 1,000 times': {
     run: toDebug((at) => FROM_A_PAGE[at % FROM_A_PAGE.length]!, { count: 1_000, width: 20 }),
   },
-  '60 explanations of 1,000 near misses over 50,000 rules, 30 at once': {
+  '60 explanations of 1,000 near misses over 50,000 rules, all at once': {
     rules: NEAR_MISSED,
-    run: toDebug(nearMisses, { count: 60, width: 30 }),
+    run: toDebug(nearMisses, { count: 60, width: 60 }),
   },
   '50 counters with a descriptor of 170,000 levels': {
     settings: { OPERATOR_TOKEN: TOKEN },

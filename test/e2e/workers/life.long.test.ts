@@ -208,8 +208,11 @@ describe('the operators’ API of an instance with two workers', () => {
       instance.api(weir, 'POST /api/explanations', { body }),
       instance.api(weir, 'GET /api/counters?domain=shop&descriptor=user=ann', { status: 503 }),
     ]);
-    expect(explanation).toMatchObject({ descriptors: [{ outcome: 'limit' }], error: { code: 'store_timeout' } });
-    expect(problem).toMatchObject({ code: 'store_timeout' });
+    expect(explanation).toMatchObject({ descriptors: [{ outcome: 'limit' }] });
+    const codes = [(explanation as { error: { code: string } }).error.code, problem.code];
+    expect(codes).toContain('store_timeout');
+    // When both wait on one connection, that is closed when the first of them has waited in vain.
+    expect(['store_timeout', 'store_failed']).toEqual(expect.arrayContaining(codes));
   });
 
   it('unblocks a caller also on a worker that does not answer, as soon as that continues', async () => {
