@@ -79,12 +79,15 @@ const FROM_A_PAGE = [
   'POST /debug/pprof/profile HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nSec-Fetch-Site: cross-site',
 ].map((head) => `${head}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 
+/** Comparing so long values takes several turns of the event loop, during which further requests are read. */
+const COMPARED = 'v'.repeat(50);
+
 /** Rules that a value of a near miss is compared with. */
 const NEAR_MISSED = {
   'near.yaml': `domain: near\ndescriptors:\n${Array.from(
     { length: 50_000 },
     // Not in braces, for which loading takes more memory than what is measured.
-    (_, at) => `- key: key\n  value: value-${at}\n  rate_limit:\n    unit: hour\n    requests_per_unit: 1\n`,
+    (_, at) => `- key: key\n  value: ${COMPARED}-${at}\n  rate_limit:\n    unit: hour\n    requests_per_unit: 1\n`,
   ).join('')}`,
 };
 
@@ -94,7 +97,9 @@ function postOf(path: string, json: string, headers = ''): string {
 }
 
 function nearMisses(): string {
-  const descriptors = Array.from({ length: 1_000 }, (_, at) => ({ entries: [{ key: 'key', value: `valeu-${at}` }] }));
+  const descriptors = Array.from({ length: 1_000 }, (_, at) => ({
+    entries: [{ key: 'key', value: `w${COMPARED}-${at}` }],
+  }));
   return postOf('POST /api/explanations', JSON.stringify({ domain: 'near', descriptors }));
 }
 
