@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { PlainConnection } from './json/plain-connection';
 import type { HttpLimits, HttpTimeouts, OnHttpRejected } from './limits';
 
 /** How many connections are considered for closing when a new one arrives at the limit. */
 const MAX_CANDIDATES = 256;
-/** Milliseconds between two checks of unread responses. */
+/** Milliseconds between two checks of the connections, at most. */
 const CHECK_INTERVAL = 1_000;
 
 /** The type of a response that ends only with its reader, and whose sender skips what the reader does not read. */
@@ -12,7 +13,7 @@ export const EVENT_STREAM = 'text/event-stream';
 
 export interface ConnectionsOptions {
   readonly limits: HttpLimits;
-  readonly timeouts: Pick<HttpTimeouts, 'response'>;
+  readonly timeouts: HttpTimeouts;
   readonly onRejected: OnHttpRejected;
   /** Whether an accepted socket leaves enough file descriptors free for everything else. Default: it does. */
   readonly leavesFilesFree?: ((socket: Socket) => boolean) | undefined;
@@ -21,9 +22,11 @@ export interface ConnectionsOptions {
 /** A connection and its responses that are not sent completely, in the order in which they will be sent. */
 interface Connection {
   readonly socket: Socket;
+  /** Undefined for a connection of Node's server. */
+  plain: PlainConnection | undefined;
   readonly responses: ServerResponse[];
-  /** The response that is being sent, and since when, as of the last check. */
-  sending: ServerResponse | undefined;
+  /** What is being sent, and since when, as of the last check. */
+  sending: ServerResponse | PlainConnection | undefined;
   sendingSince: number;
 }
 
@@ -37,12 +40,13 @@ export class Connections {
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
-    const interval = Math.ceil(Math.min(CHECK_INTERVAL, options.timeouts.response / 4));
-    this.#timer = setInterval(() => this.#endSlowReaders(performance.now()), interval).unref();
+    const { headers, response, keepAlive, inactive } = options.timeouts;
+    const interval = Math.ceil(Math.min(CHECK_INTERVAL, headers / 4, response / 4, keepAlive / 4, inactive / 4));
+    this.#timer = setInterval(() => this.#check(performance.now()), interval).unref();
   }
 
-  /** A new connection. Closes another one, or it, when there are too many. */
-  opened(socket: Socket): void {
+  /** A new connection. Closes another one, or it, when there are too many: then the result is false. */
+  opened(socket: Socket): boolean {
     const { limits, leavesFilesFree, onRejected } = this.#options;
     const isFull = this.#bySocket.size - this.#streams() >= limits.maxConnections;
     if (isFull || leavesFilesFree?.(socket) === false) {
@@ -51,13 +55,28 @@ export class Connections {
       onRejected('connections', victim, victim === socket ? `${bound}, and none is idle` : bound);
       victim.destroy();
       this.#bySocket.delete(victim);
-      if (victim === socket) return;
+      if (victim === socket) return false;
     }
-    this.#bySocket.set(socket, { socket, responses: [], sending: undefined, sendingSince: 0 });
+    this.#bySocket.set(socket, { socket, plain: undefined, responses: [], sending: undefined, sendingSince: 0 });
     socket.once('close', () => {
       this.#bySocket.delete(socket);
       if (this.#bySocket.size === 0) this.#onEmpty();
     });
+    return true;
+  }
+
+  /** @param plain undefined when the connection has become one of Node's server */
+  setPlain(socket: Socket, plain: PlainConnection | undefined): void {
+    const connection = this.#bySocket.get(socket);
+    if (connection !== undefined) connection.plain = plain;
+  }
+
+  /** A request of a plain connection has begun. The order of the connections is that of the last requests. */
+  used(socket: Socket): void {
+    const connection = this.#bySocket.get(socket);
+    if (connection === undefined) return;
+    this.#bySocket.delete(socket);
+    this.#bySocket.set(socket, connection);
   }
 
   /** A request has begun. Returns false, and ends the connection, if it is one too many in flight. */
@@ -73,9 +92,7 @@ export class Connections {
       return false;
     }
     responses.push(response);
-    // The order of the map is that of the last requests.
-    this.#bySocket.delete(socket);
-    this.#bySocket.set(socket, connection);
+    this.used(socket);
     return true;
   }
 
@@ -83,6 +100,10 @@ export class Connections {
   lastUnsent(socket: Socket): ServerResponse | undefined {
     const last = this.#bySocket.get(socket)?.responses.at(-1);
     return last?.writableFinished === true ? undefined : last;
+  }
+
+  plainOf(socket: Socket): PlainConnection | undefined {
+    return this.#bySocket.get(socket)?.plain;
   }
 
   get sockets(): Iterable<Socket> {
@@ -116,6 +137,11 @@ export class Connections {
       if (candidates === MAX_CANDIDATES) return undefined;
     }
     return undefined;
+  }
+
+  #check(now: number): void {
+    for (const { plain } of this.#bySocket.values()) plain?.check(now);
+    this.#endSlowReaders(now);
   }
 
   #endSlowReaders(now: number): void {
@@ -155,17 +181,23 @@ export class Connections {
   }
 }
 
-function firstUnsent({ responses }: Connection): ServerResponse | undefined {
+/** What is due first, or not sent completely: a plain connection stands for its only response. */
+function firstUnsent({ plain, responses }: Connection): ServerResponse | PlainConnection | undefined {
+  if (plain !== undefined) return plain.isBusy ? plain : undefined;
+  return firstOfNode(responses);
+}
+
+function firstOfNode(responses: readonly ServerResponse[]): ServerResponse | undefined {
   return responses.find((response) => !response.writableFinished);
 }
 
-function isStream(connection: Connection): boolean {
-  return firstUnsent(connection)?.getHeader('Content-Type') === EVENT_STREAM;
+function isStream({ responses }: Connection): boolean {
+  return firstOfNode(responses)?.getHeader('Content-Type') === EVENT_STREAM;
 }
 
 /** Bytes of responses that wait for their caller. */
-function unreadBytes({ responses }: Connection): number {
-  let bytes = 0;
+function unreadBytes({ plain, responses }: Connection): number {
+  let bytes = plain?.writableLength ?? 0;
   for (const response of responses) if (!response.writableFinished) bytes += response.writableLength;
   return bytes;
 }

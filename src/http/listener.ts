@@ -1,11 +1,12 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import net, { type AddressInfo, type Socket } from 'node:net';
 import Koa, { type Context, type Middleware } from 'koa';
 import { type TcpAddress, listen } from '../net/listen';
 import type { Log } from '../streams/ports/log';
 import { asError } from '../text/thrown';
 import { Connections, type ConnectionsOptions } from './connections';
 import { type ErrorResponse, HttpError, errorBoundary, methodNotAllowed, respondEarly } from './errors';
+import { PlainConnection, type PlainConnectionOptions } from './json/plain-connection';
 import type { HttpLimits, HttpTimeouts } from './limits';
 import { type ParseError, answerAndClose, answerTo, validateRequest, validateTarget } from './validate-request';
 
@@ -53,9 +54,7 @@ export function application({ routes, available = [], before, otherwise, log }: 
   const notFound: ErrorResponse = otherwise ?? { status: 404, code: 'not_found', message };
   const app = new Koa();
   // The errors that Koa reports outside of a response.
-  app.on('error', (error) => {
-    log.debug('an HTTP connection failed while a response was being sent', { error: asError(error) });
-  });
+  app.on('error', (error) => reportFailure(log, error));
   app.use(errorBoundary(log));
   if (before !== undefined) app.use(before);
   return app.use((ctx, next) => {
@@ -66,27 +65,25 @@ export function application({ routes, available = [], before, otherwise, log }: 
   });
 }
 
-/** The requests with a method and a target, literally, that the application need not see. */
-export interface DirectRoute {
-  readonly method: string;
-  readonly target: string;
-  /** Works without Koa. Never throws. */
-  readonly handle: (req: IncomingMessage, res: ServerResponse) => void;
+function reportFailure(log: Log, error: unknown): void {
+  log.debug('an HTTP connection failed while a response was being sent', { error: asError(error) });
 }
 
 export interface HttpListenerOptions extends ApplicationOptions, ConnectionsOptions {
-  readonly timeouts: HttpTimeouts;
-  readonly direct?: DirectRoute;
+  /** Answers usual requests `POST /json` without Node's server and Koa, which get all others. */
+  readonly answerJson?: PlainConnectionOptions['answer'];
 }
 
 /** An HTTP server. It accepts connections itself, or is given those that are accepted elsewhere. */
 export class HttpListener {
   readonly #options: HttpListenerOptions;
   readonly #connections: Connections;
+  readonly #acceptor: net.Server;
+  /** Serves connections, but accepts none. */
   readonly #server: Server;
   readonly #app: Koa;
   readonly #handle: ReturnType<Koa['callback']>;
-  #isAdopting = false;
+  #isServing = false;
   #closed: Promise<void> | undefined;
 
   constructor(options: HttpListenerOptions) {
@@ -94,8 +91,8 @@ export class HttpListener {
     this.#connections = new Connections(options);
     this.#app = application(options);
     this.#handle = this.#app.callback();
+    this.#acceptor = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.adopt(socket));
     this.#server = newServer(options);
-    this.#server.on('connection', (socket: Socket) => this.#onConnection(socket));
     // 100 Continue is sent by the reader of the body, and only if it accepts the body.
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
       this.#server.on(event, (req: IncomingMessage, res: ServerResponse) => this.#onRequest(req, res));
@@ -105,7 +102,7 @@ export class HttpListener {
 
   /** Where it listens. */
   get address(): AddressInfo {
-    return this.#server.address() as AddressInfo;
+    return this.#acceptor.address() as AddressInfo;
   }
 
   /**
@@ -114,20 +111,41 @@ export class HttpListener {
    * @throws when it cannot listen, with a human-readable message
    */
   async listen({ host, port, inherited }: TcpAddress): Promise<this> {
-    await listen(this.#server, { host, port, inherited });
-    this.#server.on('error', (error) => {
+    await listen(this.#acceptor, { host, port, inherited });
+    this.#acceptor.on('error', (error) => {
       this.#options.log.error('a listener has failed', { error: asError(error) });
     });
     return this;
   }
 
-  /** Serves a connection that was accepted elsewhere, before anything was read from it. */
+  /** Serves a connection before anything was read from it. It may have been accepted elsewhere. */
   adopt(socket: Socket): void {
-    // Node checks the timeouts of requests from this event on.
-    if (!this.#isAdopting) this.#isAdopting = this.#server.emit('listening');
+    const { answerJson, timeouts, log } = this.#options;
     socket.allowHalfOpen = true;
+    if (!this.#connections.opened(socket)) return;
+    if (answerJson === undefined || this.#closed !== undefined) {
+      this.#serve(socket);
+      return;
+    }
+    const plain = new PlainConnection(socket, {
+      timeouts,
+      began: () => this.#connections.used(socket),
+      answer: answerJson,
+      handOver: () => this.#serve(socket),
+    });
+    this.#connections.setPlain(socket, plain);
+    socket.on('error', (error) => {
+      if (this.#connections.plainOf(socket)?.isBusy === true) reportFailure(log, error);
+    });
+    socket.resume();
+  }
+
+  /** Lets Node's server serve a connection. */
+  #serve(socket: Socket): void {
+    this.#connections.setPlain(socket, undefined);
+    // Node checks the timeouts of requests from this event on.
+    if (!this.#isServing) this.#isServing = this.#server.emit('listening');
     this.#server.emit('connection', socket);
-    // It may have been accepted without reading from it.
     socket.resume();
   }
 
@@ -141,12 +159,16 @@ export class HttpListener {
   }
 
   async #close(): Promise<void> {
-    const abort = setTimeout(() => this.#server.closeAllConnections(), this.#options.timeouts.grace);
-    // It waits only for the connections that it has accepted.
-    const stopped = new Promise((resolve) => void this.#server.close(resolve));
+    const abort = setTimeout(() => {
+      for (const socket of this.#connections.sockets) socket.destroy();
+    }, this.#options.timeouts.grace);
+    const stopped = new Promise((resolve) => void this.#acceptor.close(resolve));
+    this.#server.close();
     for (const socket of this.#connections.sockets) {
+      const plain = this.#connections.plainOf(socket);
       const response = this.#connections.lastUnsent(socket);
-      if (response === undefined) socket.destroy();
+      if (plain !== undefined) plain.close();
+      else if (response === undefined) socket.destroy();
       else {
         response.once('close', () => socket.destroySoon());
         if (!response.headersSent) response.setHeader('Connection', 'close');
@@ -157,26 +179,11 @@ export class HttpListener {
     clearTimeout(abort);
   }
 
-  #onConnection(socket: Socket): void {
-    this.#connections.opened(socket);
-    if (this.#options.direct === undefined) return;
-    socket.on('error', (error) => {
-      const due = this.#connections.lastUnsent(socket);
-      // Koa reports the failures during its own responses.
-      if (due !== undefined && this.#isDirect(due.req)) this.#app.emit('error', error);
-    });
-  }
-
   #onRequest(req: IncomingMessage, res: ServerResponse): void {
-    const { limits, onRejected, direct } = this.#options;
+    const { limits, onRejected } = this.#options;
     if (!this.#connections.began(req, res)) return;
     if (this.#closed !== undefined) res.setHeader('Connection', 'close');
-    const invalid = validateRequest(req, limits);
-    if (invalid === undefined && this.#isDirect(req)) {
-      direct!.handle(req, res);
-      return;
-    }
-    const rejection = invalid ?? validateTarget(req, () => this.#app.createContext(req, res).path);
+    const rejection = validateRequest(req, limits) ?? validateTarget(req, () => this.#app.createContext(req, res).path);
     if (rejection === undefined) {
       void this.#handle(req, res);
       return;
@@ -185,25 +192,17 @@ export class HttpListener {
     respondEarly({ req, res }, rejection);
   }
 
-  #isDirect({ url, method }: IncomingMessage): boolean {
-    const { direct } = this.#options;
-    return url === direct?.target && method === direct?.method;
-  }
-
   /** Ends a connection on which something arrived that is not HTTP, or not in time. */
   #onParseError(error: ParseError, socket: Socket): void {
     const { limits, onRejected } = this.#options;
-    const answer = answerTo(error, limits);
     const due = this.#connections.lastUnsent(socket);
-    if (due !== undefined && due.headersSent && !due.req.complete) {
-      // The request was rejected before its body was found to be invalid.
-      socket.destroySoon();
-      return;
-    }
+    const isRejected = due !== undefined && due.headersSent && !due.req.complete;
+    // A request was rejected before its body was found to be invalid.
+    const answer = isRejected ? undefined : answerTo(error, limits);
     if (answer !== undefined) onRejected(answer.kind, socket, error.message);
-    // An answer must not be taken for the response to an earlier request.
+    // An answer must not be taken for the response to an earlier request, which is sent if it is written.
     if (answer !== undefined && socket.writable && due?.req.complete !== true) answerAndClose(socket, answer);
-    else socket.destroy();
+    else socket.destroySoon();
   }
 }
 

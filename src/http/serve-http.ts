@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { TcpAddress } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
 import { type BodyLimits, BodyMemory } from './body';
-import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
+import { type JsonHandlerOptions, answerJson, jsonHandler } from './json/json-handler';
 import { type ReservationsHandlerOptions, reservationsHandler } from './json/reservations-handler';
 import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, PUBLIC_LIMITS } from './limits';
 import { HttpListener } from './listener';
@@ -39,23 +39,12 @@ export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<Http
 export function adoptingHttp(options: HttpServerOptions): HttpListener {
   const { timeouts, limits, onRejected, log } = options;
   const memory = new BodyMemory(limits);
-  const json = jsonHandler(options, memory);
   const filesLimit = openFilesLimit();
   const answered = probes(options);
   return new HttpListener({
-    direct: { method: 'POST', target: '/json', handle: json },
+    answerJson: (body, call) => answerJson(body, call, options),
     before: reservationsHandler(options, memory),
-    routes: [
-      ...answered,
-      // Other methods, and other spellings of the target, such as one with a query.
-      {
-        path: '/json',
-        handle: (ctx) => {
-          ctx.respond = false;
-          json(ctx.req, ctx.res);
-        },
-      },
-    ],
+    routes: [...answered, { path: '/json', handle: jsonHandler(options, memory) }],
     available: ['POST /json', 'POST /v1/reservations', ...answered.map(({ path }) => `GET ${path}`)],
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
     limits: { ...PUBLIC_LIMITS, ...limits },

@@ -54,7 +54,7 @@ export function validateTarget({ url = '' }: IncomingMessage, parsePath: () => u
 /** What is wrong with the host (RFC 9112, section 3.2). */
 function problemOfHost({ rawHeaders, headers: { host }, httpVersion, url = '' }: IncomingMessage): string | undefined {
   if (host === undefined) return httpVersion === '1.1' ? 'the Host header is missing' : undefined;
-  if (!HOST.test(host)) return 'the Host header is not a host name or an address';
+  if (!isHost(host)) return 'the Host header is not a host name or an address';
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     // The length first: it rules out nearly all headers.
@@ -68,6 +68,11 @@ function problemOfHost({ rawHeaders, headers: { host }, httpVersion, url = '' }:
   return comparable(scheme, authority) === comparable(scheme, host)
     ? undefined
     : 'the Host header differs from the host of the request target';
+}
+
+/** Whether a text is a Host, with a port or without. */
+export function isHost(text: string): boolean {
+  return HOST.test(text);
 }
 
 function comparable(scheme: string, host: string): string {

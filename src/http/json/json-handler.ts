@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Middleware } from 'koa';
 import { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
@@ -8,6 +9,7 @@ import type { Log } from '../../streams/ports/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
 import { type BodyMemory, receiveBody, textOf } from '../body';
 import {
+  type ErrorResponse,
   MalformedBody,
   type Rejection,
   errorBody,
@@ -32,45 +34,61 @@ export interface JsonHandlerOptions {
   readonly tracer?: Tracer | undefined;
 }
 
-/** One exchange of `/json`. */
-interface Exchange {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  /** Undefined for a request that is not traced. */
-  readonly trace: CallTrace | undefined;
+/** A call of `/json`, however it was received. */
+export interface JsonCall {
+  readonly socket: Socket;
+  /** The value of a header, by its name in lower case; undefined when it is missing or empty. */
+  metadata(name: string): string | undefined;
+  /** Sends the response; nothing when the caller has disconnected. */
+  respond(response: Pick<ErrorResponse, 'status' | 'headers'>, json: string): void;
+  /** The listener, at most one, is called when the caller disconnects, perhaps also after the response. */
+  onDisconnect(listener: () => void): void;
 }
 
 /**
  * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when its overall code is
  * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its caller disconnects. Other methods are
  * rejected.
- *
- * Works on the request and response of Node: what Koa and Promises cost per request is more than the decision.
  */
-export function jsonHandler(
-  options: JsonHandlerOptions,
-  memory: BodyMemory,
-): (req: IncomingMessage, res: ServerResponse) => void {
-  const { tracer } = options;
-  return (req, res) => {
-    const exchange = { req, res, trace: tracer && beginTrace(req, tracer) };
-    if (req.method !== 'POST') return fail(methodNotAllowed(req.method!, 'POST'), exchange, options);
-    return receiveBody(exchange, memory, {
-      complete: (body) => answer(body, exchange, options),
+export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Middleware {
+  const { tracer, onRejected } = options;
+  return (ctx) => {
+    const { req, res } = ctx;
+    ctx.respond = false;
+    const call = callOf(req, res);
+    const trace = beginTrace(call, tracer, req.method);
+    if (req.method !== 'POST') return fail(methodNotAllowed(req.method!, 'POST'), { call, trace }, options);
+    return receiveBody({ req, res }, memory, {
+      complete: (body) => answer(body, { call, trace }, options),
       rejected: (rejection) => {
-        rejectBody(rejection, exchange, options.onRejected);
-        endTrace(exchange);
+        rejectBody(rejection, { req, res }, onRejected);
+        endTrace(trace, rejection.status);
       },
       // There is no response, and so no status.
-      disconnected: () => exchange.trace?.ended({}, false),
+      disconnected: () => trace?.ended({}, false),
     });
+  };
+}
+
+/** Answers a call whose body has been received. */
+export function answerJson(body: Buffer, call: JsonCall, options: JsonHandlerOptions): void {
+  answer(body, { call, trace: beginTrace(call, options.tracer) }, options);
+}
+
+/** A call that Node's server has received. */
+function callOf(req: IncomingMessage, res: ServerResponse): JsonCall {
+  return {
+    socket: req.socket,
+    metadata: (name) => req.headers[name]?.toString() || undefined,
+    respond: (response, json) => respondJson(res, response, json),
+    onDisconnect: (listener) => void res.on('close', listener),
   };
 }
 
 /** Answers a request whose body is not read further, and reports why. */
 export function rejectBody(
   rejection: Rejection,
-  exchange: Pick<Exchange, 'req' | 'res'>,
+  exchange: { readonly req: IncomingMessage; readonly res: ServerResponse },
   onRejected: OnHttpRejected,
 ): void {
   const { kind, message } = rejection;
@@ -78,38 +96,44 @@ export function rejectBody(
   respondEarly(exchange, rejection);
 }
 
+interface Traced {
+  readonly call: JsonCall;
+  /** Undefined for a request that is not traced. */
+  readonly trace: CallTrace | undefined;
+}
+
 /** Every error becomes a response, an unexpected one too. */
-function answer(body: Buffer, exchange: Exchange, options: JsonHandlerOptions): void {
+function answer(body: Buffer, traced: Traced, options: JsonHandlerOptions): void {
   try {
-    decide(requestOf(body, exchange, options), exchange, options);
+    decide(requestOf(body, traced.call, options), traced, options);
   } catch (error) {
-    fail(error, exchange, options);
+    fail(error, traced, options);
   }
 }
 
-function decide(request: RateLimitRequest, exchange: Exchange, options: JsonHandlerOptions): void {
-  const { req, res, trace } = exchange;
+function decide(request: RateLimitRequest, traced: Traced, options: JsonHandlerOptions): void {
+  const { call, trace } = traced;
   let isDecided = false;
   const pending = options.decide(request, {
     verdict: (verdict) => {
       isDecided = true;
       try {
         const status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
-        respondJson(res, { status }, writeVerdict(verdict));
-        endTrace(exchange);
+        call.respond({ status }, writeVerdict(verdict));
+        endTrace(trace, status);
       } catch (error) {
-        fail(error, exchange, options);
+        fail(error, traced, options);
       }
     },
     error: (error) => {
       isDecided = true;
-      fail(error, exchange, options);
+      fail(error, traced, options);
     },
     trace,
-    caller: { peer: req.socket, metadata: metadataOf(req) },
+    caller: { peer: call.socket, metadata: (name) => call.metadata(name) },
   });
   if (isDecided) return;
-  res.on('close', () => {
+  call.onDisconnect(() => {
     if (isDecided) return;
     pending.cancel('cancelled');
     // There is no response, and so no status.
@@ -117,36 +141,30 @@ function decide(request: RateLimitRequest, exchange: Exchange, options: JsonHand
   });
 }
 
-function fail(error: unknown, exchange: Exchange, { log }: JsonHandlerOptions): void {
+function fail(error: unknown, { call, trace }: Traced, { log }: JsonHandlerOptions): void {
   const response = responseTo(error, log);
-  respondJson(exchange.res, response, errorBody(response));
-  endTrace(exchange);
+  call.respond(response, errorBody(response));
+  endTrace(trace, response.status);
 }
 
-function requestOf(body: Buffer, { req }: Exchange, { onMalformed }: JsonHandlerOptions): RateLimitRequest {
+function requestOf(body: Buffer, { socket }: JsonCall, { onMalformed }: JsonHandlerOptions): RateLimitRequest {
   try {
     return readRequest(textOf(body));
   } catch (error) {
-    if (error instanceof MalformedBody || error instanceof DecisionError) onMalformed(error.message, req.socket);
+    if (error instanceof MalformedBody || error instanceof DecisionError) onMalformed(error.message, socket);
     throw error;
   }
 }
 
 /** Begins the span of a request, if the tracer chooses it. */
-function beginTrace(req: IncomingMessage, tracer: Tracer): CallTrace | undefined {
-  const method = req.method ?? '';
+function beginTrace(call: JsonCall, tracer: Tracer | undefined, method = 'POST'): CallTrace | undefined {
   const attributes = { 'http.request.method': method, 'http.route': '/json' };
-  return tracer.begin(`${method} /json`, attributes, { metadata: metadataOf(req) });
+  return tracer?.begin(`${method} /json`, attributes, { metadata: (name) => call.metadata(name) });
 }
 
 /** Ends the span of a request with the status of its response. */
-function endTrace({ trace, res: { statusCode } }: Exchange): void {
-  trace?.ended({ 'http.response.status_code': statusCode }, statusCode >= 500);
-}
-
-/** Reads the headers of a request, by their names in lower case. */
-function metadataOf({ headers }: IncomingMessage): (name: string) => string | undefined {
-  return (name) => headers[name]?.toString() || undefined;
+function endTrace(trace: CallTrace | undefined, status: number): void {
+  trace?.ended({ 'http.response.status_code': status }, status >= 500);
 }
 
 /** Writes a verdict as a RateLimitResponse in proto3 JSON: without default values, enums by name, durations as `"30s"`. */
