@@ -227,6 +227,7 @@ function Flags({ rule }: { readonly rule: NestedRule }) {
   const flags = [
     rule.shadowMode && 'shadow mode',
     enforced,
+    rule.allOrNothing && 'all or nothing',
     rule.quotaMode && 'quota mode',
     rule.shareThreshold && 'shared',
   ];

@@ -1,4 +1,4 @@
-import type { AlgorithmName } from '../rules/rule-config';
+import type { ALGORITHMS } from '../rules/rule-config';
 
 /** A duration: whole microseconds and, as not every rate has hits of whole ones, parts of one. */
 export interface Span {
@@ -14,7 +14,7 @@ export interface BucketState extends Span {
   readonly now: number;
 }
 
-/** The hits of the current window of the clock and of the one before, at a time. */
+/** The hits of the current window of the clock and of the one before, at a time. Fixed windows have none before. */
 export interface WindowsState {
   readonly previous: number;
   readonly current: number;
@@ -39,9 +39,10 @@ export interface Outcome {
   readonly state: LimitState;
 }
 
-/** The numbers of a limit that does not count in fixed windows. */
+/** The numbers of a limit that an algorithm decides. */
 export interface AlgorithmLimit {
-  readonly name: AlgorithmName;
+  /** Fixed windows are one only in a rule with `all_or_nothing`. */
+  readonly name: (typeof ALGORITHMS)[number];
   /** From 0 to 2^32 − 1. */
   readonly requestsPerUnit: number;
   readonly windowSeconds: number;
@@ -64,4 +65,17 @@ export interface Algorithm extends AlgorithmLimit {
   at(state: LimitState, now: number): LimitState;
   /** Decides a call at the time of the state. @param hits negative: they are given back; 0: nothing changes */
   decide(state: LimitState, hits: number): Outcome;
+}
+
+/** Decides a call by several limits, of which one that denies it keeps it from counting on all of them. */
+export function decideTogether(
+  limits: readonly { readonly algorithm: Algorithm; readonly state: LimitState }[],
+  hits: number,
+): readonly Outcome[] {
+  const outcomes = limits.map(({ algorithm, state }) => algorithm.decide(state, hits));
+  if (outcomes.every(({ isAllowed }) => isAllowed)) return outcomes;
+  return outcomes.map((outcome, index) => {
+    const { algorithm, state } = limits[index]!;
+    return outcome.isAllowed ? algorithm.decide(state, 0) : outcome;
+  });
 }

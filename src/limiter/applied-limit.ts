@@ -1,9 +1,10 @@
 import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
-import type { FailurePolicy } from '../rules/rule-config';
+import type { ALGORITHMS, FailurePolicy } from '../rules/rule-config';
 import type { Rule, RuleLimit } from '../rules/rule-tree';
 import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
 import type { Algorithm, AlgorithmLimit } from './algorithm';
 import { windowStart } from './cache-key';
+import { FixedWindow } from './fixed-window';
 import type { LimitOverride } from './request';
 import { SlidingWindow } from './sliding-window';
 import { TokenBucket } from './token-bucket';
@@ -32,7 +33,7 @@ export interface AppliedLimit {
   readonly windowSeconds: number;
   /** Undefined: the window has a fixed length. */
   readonly calendar: CalendarWindows | undefined;
-  /** Undefined: hits are counted in fixed windows. */
+  /** Undefined: hits are counted in fixed windows. For these, there is one only in a rule with `all_or_nothing`. */
   readonly algorithm: Algorithm | undefined;
   /** The most hits that can count at once: `requestsPerUnit`, of a token bucket its burst. */
   readonly capacity: number;
@@ -59,6 +60,7 @@ export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): 
 
 /** Makes the algorithm of a limit. */
 export function algorithmOf(limit: AlgorithmLimit): Algorithm {
+  if (limit.name === 'fixed_window') return new FixedWindow(limit);
   return limit.name === 'token_bucket' ? new TokenBucket(limit) : new SlidingWindow(limit);
 }
 
@@ -69,6 +71,10 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: L
   const { limitNameFromRule = false, onStoreFailure = 'error', limitTried } = options;
   const { requestsPerUnit: configured, unit, unitMultiplier, calendar, name } = limit;
   const requestsPerUnit = limitTried ?? configured;
+  const counting = {
+    algorithm: limit.algorithm ?? (rule.allOrNothing ? 'fixed_window' : undefined),
+    burst: limit.burst,
+  } as const;
   const path = plainStatisticsKey(rule);
   return {
     path,
@@ -76,9 +82,9 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: L
     shadowMode,
     enforcePercent: shadowMode ? 100 : enforcePercent,
     quotaMode,
-    onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, limit),
+    onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, counting),
     ...countedBy(
-      limit,
+      counting,
       {
         requestsPerUnit,
         unit,
@@ -114,13 +120,19 @@ export function limitOfOverride(
 }
 
 /** `local` counts in fixed windows only. */
-function usable(policy: FailurePolicy, rule: Pick<RuleLimit, 'algorithm'> | undefined): FailurePolicy {
-  return policy === 'local' && rule?.algorithm !== undefined ? 'error' : policy;
+function usable(policy: FailurePolicy, counting: Counting | undefined): FailurePolicy {
+  return policy === 'local' && counting?.algorithm !== undefined ? 'error' : policy;
 }
 
-/** How a limit counts, by the algorithm of its rule. */
+/** The algorithm that decides a limit, if there is one. */
+interface Counting {
+  readonly algorithm?: (typeof ALGORITHMS)[number] | undefined;
+  readonly burst?: number | undefined;
+}
+
+/** How a limit counts. */
 function countedBy(
-  rule: Pick<RuleLimit, 'algorithm' | 'burst'> | undefined,
+  counting: Counting | undefined,
   limit: CurrentLimit,
   { nearLimitRatio }: LimitOptions,
 ): Pick<
@@ -131,7 +143,7 @@ function countedBy(
   const windowSeconds = unitMultiplier * unit.seconds;
   const calendar = limit.calendar && calendarWindows(unit.name as CalendarUnit, limit.calendar);
   const common = { requestsPerUnit, windowSeconds, calendar };
-  const name = rule?.algorithm;
+  const name = counting?.algorithm;
   if (name === undefined) {
     const capacity = requestsPerUnit;
     return {
@@ -142,14 +154,17 @@ function countedBy(
       currentLimit: limit,
     };
   }
-  const algorithm = algorithmOf({ ...common, name, burst: rule?.burst });
+  const algorithm = algorithmOf({ ...common, name, burst: counting?.burst });
   const { capacity } = algorithm;
   return {
     ...common,
     algorithm,
     capacity,
     nearThreshold: nearThreshold(capacity, nearLimitRatio),
-    currentLimit: { ...limit, algorithm: name, ...(capacity !== requestsPerUnit && { burst: capacity }) },
+    currentLimit:
+      name === 'fixed_window'
+        ? limit
+        : { ...limit, algorithm: name, ...(capacity !== requestsPerUnit && { burst: capacity }) },
   };
 }
 

@@ -116,8 +116,9 @@ export class BoundRule {
   /** @param shared the result of {@link sharedBy} for the same entries */
   cacheKey(shared: Shared, entries: readonly Entry[], applied: AppliedLimit, nowSeconds: number): string {
     const { algorithm } = applied;
-    // The key of an algorithm is the same at all times.
-    const start = algorithm === undefined ? startOfWindow(applied, nowSeconds) : 0;
+    // The key of the other algorithms is the same at all times.
+    const isFixed = algorithm === undefined || algorithm.name === 'fixed_window';
+    const start = isFixed ? startOfWindow(applied, nowSeconds) : 0;
     if (this.#sharesKeys && shared.window === start) return shared.key;
     const prefix = this.#options.cacheKeyPrefix;
     const { rule } = this;
@@ -134,8 +135,10 @@ export class BoundRule {
   #taggedKey(entries: readonly Entry[], { algorithm, windowSeconds }: AppliedLimit, start: number): string {
     const body = cacheKeyBody('', this.rule.domain, entries, this.rule);
     const prefix = this.#options.cacheKeyPrefix;
-    if (algorithm !== undefined) return taggedKey(prefix, body, algorithm);
-    return `${taggedKey(prefix, body, { name: 'fixed_window', windowSeconds })}_${start}`;
+    if (algorithm !== undefined && algorithm.name !== 'fixed_window') return taggedKey(prefix, body, algorithm);
+    // Two names, as a count and the state of an algorithm are not the same for every store.
+    const name = algorithm === undefined ? 'fixed_window' : 'all_or_nothing';
+    return `${taggedKey(prefix, body, { name, windowSeconds })}_${start}`;
   }
 
   /**

@@ -46,7 +46,7 @@ export function runtimeKeyLevels(rule: Rule): readonly number[] {
 /**
  * The key of a counter with an algorithm, which has no time but the length of the window in seconds:
  * `<prefix>{_<domain>_<key>_<value>_}token_bucket_60`. That of a fixed window of a rule with `rate_limits` is
- * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, and the caller appends the start of the window. The part in braces, which is never
+ * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, and the caller appends the start of the window; with `all_or_nothing`, that is its name. The part in braces, which is never
  * empty, keeps what a store makes of it, and all limits of a rule, in one slot of a cluster.
  */
 export function taggedKey(prefix: string, body: string, { name, windowSeconds }: Counting): string {
@@ -55,6 +55,6 @@ export function taggedKey(prefix: string, body: string, { name, windowSeconds }:
 
 /** How a limit counts. */
 interface Counting {
-  readonly name: (typeof ALGORITHMS)[number];
+  readonly name: (typeof ALGORITHMS)[number] | 'all_or_nothing';
   readonly windowSeconds: number;
 }

@@ -1,5 +1,5 @@
 import type { FailurePolicy } from '../rules/rule-config';
-import type { Algorithm, LimitState, Outcome } from './algorithm';
+import { type Algorithm, type LimitState, type Outcome, decideTogether } from './algorithm';
 import type { DecisionError } from './decision-error';
 
 /**
@@ -25,7 +25,8 @@ export interface CounterOperation {
   /**
    * Consecutive operations with the same guard are applied as one step (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT): if any of
    * them, each compared with the stored count alone, would exceed its limit, then only those that exceed it or would exceed it
-   * are added, and the others are only read.
+   * are added, and the others are only read. With algorithms, a call that one of them denies counts on none (`all_or_nothing`), and each
+   * of them has the same hits.
    */
   readonly guard: Guard | undefined;
   /** `requests_per_unit`; stores use it only with a guard. */
@@ -82,6 +83,7 @@ export function guardedHits(
 
 /** An operation that receives what becomes of it. */
 export interface DecidedOperation extends CounterOperation {
+  hits: number;
   /** The count after the operation, once it is known; with an algorithm, the hits that count then. */
   after: number;
   /** What the algorithm has decided. */
@@ -90,7 +92,27 @@ export interface DecidedOperation extends CounterOperation {
 
 /** Decides an operation with an algorithm by the state before it. Returns the state after it. */
 export function decideOn(operation: DecidedOperation, state: LimitState): LimitState {
-  const outcome = (operation.algorithm as Algorithm).decide(state, operation.hits);
+  return decidedAs(operation, (operation.algorithm as Algorithm).decide(state, operation.hits));
+}
+
+/** Decides the operations of a guard, as {@link decideOn} does one. Their `hits` become 0 when they do not count. */
+export function decideAllOrNothing(
+  operations: readonly DecidedOperation[],
+  states: readonly LimitState[],
+): readonly LimitState[] {
+  const limits = operations.map(({ algorithm }, index) => ({
+    algorithm: algorithm as Algorithm,
+    state: states[index]!,
+  }));
+  const outcomes = decideTogether(limits, operations[0]!.hits);
+  const isCounted = outcomes.every(({ isAllowed }) => isAllowed);
+  return operations.map((operation, index) => {
+    if (!isCounted) operation.hits = 0;
+    return decidedAs(operation, outcomes[index]!);
+  });
+}
+
+function decidedAs(operation: DecidedOperation, outcome: Outcome): LimitState {
   operation.outcome = outcome;
   operation.after = outcome.used;
   return outcome.state;

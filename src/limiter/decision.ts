@@ -222,11 +222,12 @@ export class Decision {
   #statusOf(limited: LimitedDescriptor, isOver: boolean): DescriptorStatus {
     const { applied } = limited;
     const code = isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK;
-    if (applied.algorithm !== undefined) return this.#statusByAlgorithm(limited, code, isOver);
+    if (applied.currentLimit.algorithm !== undefined) return this.#statusByAlgorithm(limited, code, isOver);
+    const remaining = isOver ? 0 : Math.max(0, applied.requestsPerUnit - Math.max(0, limited.after));
     return {
       code,
       currentLimit: applied.currentLimit,
-      limitRemaining: isOver ? 0 : Math.max(0, applied.requestsPerUnit - Math.max(0, limited.after)),
+      limitRemaining: limited.outcome?.remaining ?? remaining,
       secondsUntilReset: endOfWindow(applied, this.#nowSeconds) - this.#nowSeconds,
     };
   }
@@ -282,13 +283,11 @@ export class Decision {
     }
     const { outcome } = limited;
     const isOver =
-      outcome === undefined
-        ? judge(applied, callHits, limited.after, statistics)
-        : judgeOutcome(applied, callHits, outcome, statistics);
+      outcome === undefined ? judge(applied, callHits, limited.after, statistics) : judgeOutcome(limited, outcome);
     const isKnown = isOver && limited.failure === undefined;
     if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
       const nowSeconds = this.#nowSeconds;
-      const expiry = outcome === undefined ? endOfWindow(applied, nowSeconds) : nowSeconds + outcome.secondsClosed;
+      const expiry = closedUntil(applied, outcome, nowSeconds);
       if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.key, limited.limit, expiry, nowSeconds);
     }
     return isOver;
@@ -339,12 +338,19 @@ export function judge(limit: AppliedLimit, hits: number, after: number, statisti
   return false;
 }
 
+/** Until when a limit that is over denies a single hit, too, in Unix seconds; rounded down. */
+function closedUntil(applied: AppliedLimit, outcome: Outcome | undefined, nowSeconds: number): number {
+  const isFull = outcome === undefined || (applied.currentLimit.algorithm === undefined && outcome.remaining === 0);
+  return isFull ? endOfWindow(applied, nowSeconds) : nowSeconds + outcome.secondsClosed;
+}
+
 /** As {@link judge}, for a limit with an algorithm: of a call that is denied, all hits are over the limit. */
-function judgeOutcome(limit: AppliedLimit, hits: number, outcome: Outcome, statistics: RuleStatistics): boolean {
-  if (outcome.isAllowed) countWithin(limit, hits, outcome.used - hits, outcome.used, statistics);
+function judgeOutcome({ applied, hits, callHits, statistics }: LimitedDescriptor, outcome: Outcome): boolean {
+  // Another limit may have kept the hits from being counted.
+  if (outcome.isAllowed) countWithin(applied, callHits, outcome.used - hits, outcome.used, statistics);
   else {
-    statistics.overLimit += hits;
-    if (limit.shadowMode) statistics.shadowMode += hits;
+    statistics.overLimit += callHits;
+    if (applied.shadowMode) statistics.shadowMode += callHits;
   }
   return !outcome.isAllowed;
 }

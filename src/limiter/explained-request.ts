@@ -1,6 +1,6 @@
 import type { Rule } from '../rules/rule-tree';
 import type { LimitState } from './algorithm';
-import { LARGEST_COUNT, decideOn, guardedHits } from './counter-operation';
+import { LARGEST_COUNT, decideAllOrNothing, decideOn, guardedHits } from './counter-operation';
 import type { Decision, LimiterOptions } from './decision';
 import type { RateLimitRequest } from './request';
 import type { LimitedDescriptor, Resolution } from './resolution';
@@ -75,17 +75,26 @@ export type Stored = number | LimitState;
  */
 function simulateCounts(operations: readonly LimitedDescriptor[], stored: ReadonlyMap<string, Stored>): void {
   const counts = new Map(stored);
-  const isGuarded = operations[0]?.guard !== undefined;
+  const isGuarded = operations[0]?.guard !== undefined && operations[0].algorithm === undefined;
   const hits = isGuarded
     ? guardedHits(operations, (key) => Number(counts.get(key) ?? 0))
     : operations.map((operation) => operation.hits);
   operations.forEach((operation, index) => {
-    const before = counts.get(operation.key) ?? 0;
-    if (typeof before === 'object') counts.set(operation.key, decideOn(operation, before));
+    const { key, guard } = operation;
+    const before = counts.get(key) ?? 0;
+    if (typeof before === 'object' && guard !== undefined) {
+      if (operations[index - 1]?.guard === guard) return;
+      const group = operations.slice(index, index + guard.operations);
+      const states = decideAllOrNothing(
+        group,
+        group.map((each) => counts.get(each.key) as LimitState),
+      );
+      group.forEach((each, at) => counts.set(each.key, states[at]!));
+    } else if (typeof before === 'object') counts.set(key, decideOn(operation, before));
     else {
       operation.hits = hits[index] as number;
       operation.after = Math.min(LARGEST_COUNT, Math.max(0, before + operation.hits));
-      counts.set(operation.key, operation.after);
+      counts.set(key, operation.after);
     }
   });
 }

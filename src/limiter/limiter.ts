@@ -213,12 +213,11 @@ export class Limiter {
       const { limited, limits } = resolution;
       if (limited === undefined) isAnyOver ||= resolution.kind === 'denied';
       else if (limits !== undefined) {
-        for (const each of limits) {
-          if (this.#isOverInCache(each, nowSeconds)) isAnyOver = true;
-          else {
-            operations[count] = each;
-            count += 1;
-          }
+        const left = this.#leftOf(limits, resolution.rule?.allOrNothing === true, nowSeconds);
+        isAnyOver ||= left.length < limits.length;
+        for (const each of left) {
+          operations[count] = each;
+          count += 1;
         }
       } else if (this.#isOverInCache(limited, nowSeconds)) isAnyOver = true;
       else {
@@ -228,6 +227,23 @@ export class Limiter {
     }
     if (count < operations.length) operations.length = count;
     return this.#options.stopIncrementWhenOverLimit ? stopIncrements(operations, isAnyOver) : operations;
+  }
+
+  /** Those of several limits that need the store. */
+  #leftOf(
+    limits: readonly LimitedDescriptor[],
+    allOrNothing: boolean,
+    nowSeconds: number,
+  ): readonly LimitedDescriptor[] {
+    const left = limits.filter((each) => !this.#isOverInCache(each, nowSeconds));
+    if (!allOrNothing) return left;
+    const guard = left.length === limits.length ? { operations: left.length } : undefined;
+    for (const each of left) {
+      each.guard = guard;
+      // One that is over keeps the call from counting: the others are only read.
+      if (guard === undefined) each.hits = 0;
+    }
+    return left;
   }
 
   /** Whether a limit needs no store, because the local cache has its counter as over it. */

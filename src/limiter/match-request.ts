@@ -40,7 +40,7 @@ export function matchRequest(
     }
     // Not as a part of the above, which is that of every decision.
     const overridden =
-      ruleset?.withAlgorithm === undefined
+      ruleset?.withScripts === undefined
         ? undefined
         : descriptors.map(({ limit, entries }) =>
             limit === undefined ? undefined : matchRule(domain, entries, search),

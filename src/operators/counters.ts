@@ -58,7 +58,10 @@ export class OperatedCounters {
     const after = await this.#read(limited);
     // A decision that was in flight may have added the key again.
     limiter.forget(limited.key);
-    return { ...this.#stateOf(located, after), countBefore: countIn(before, limited.algorithm?.name ?? null) };
+    return {
+      ...this.#stateOf(located, after),
+      countBefore: countIn(before, limited.applied.currentLimit.algorithm ?? null),
+    };
   }
 
   #read(limited: LimitedDescriptor): Promise<StoredCounter | Outcome> {
@@ -106,7 +109,7 @@ export class OperatedCounters {
     const { applied, key, limit } = limited;
     const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
     const [start, end] =
-      'state' in stored
+      'state' in stored && algorithm !== null
         ? [nowSeconds, nowSeconds + stored.secondsUntilReset]
         : [startOfWindow(applied, nowSeconds), endOfWindow(applied, nowSeconds)];
     return {

@@ -73,8 +73,9 @@ function describe(
       .map((other) => counterOf(other, { counts, status: undefined, nowSeconds })),
     status: status === undefined ? null : statusOf(status),
   };
-  const isCounted = limited === undefined || limited.hits !== 0 || limited.callHits === 0;
-  return { ...explained, reason: reasonOf({ ...explained, isCounted }) };
+  const isDenied = limited?.outcome?.isAllowed === false;
+  const isCounted = limited === undefined || limited.hits !== 0 || limited.callHits === 0 || isDenied;
+  return { ...explained, reason: reasonOf({ ...explained, isDenied, isCounted }) };
 }
 
 /** How the look-up ended, or what became of the rule that it found. */
@@ -146,8 +147,11 @@ export function reasonOf({
   replacedBy,
   counter,
   status,
+  isDenied,
   isCounted,
 }: Pick<ExplainedDescriptor, 'outcome' | 'replacedBy' | 'counter' | 'status'> & {
+  /** An algorithm has denied it: its hits do not count. */
+  readonly isDenied: boolean;
   /** False if STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT keeps its hits from being counted. */
   readonly isCounted: boolean;
 }): string {
@@ -170,7 +174,7 @@ export function reasonOf({
       return 'no rule matches, and on_unmatched denies that';
     default: {
       if (counter === null || status === null) return 'the count cannot be read';
-      const reason = isCounted ? reasonOfCount(counter, status.code) : reasonOfRead(counter);
+      const reason = isCounted ? reasonOfCount(counter, status.code, isDenied) : reasonOfRead(counter);
       return outcome === 'default' ? `no rule matches, so default_rate_limit applies: ${reason}` : reason;
     }
   }
@@ -180,12 +184,10 @@ function reasonOfRead({ count }: ExplainedCounter): string {
   return `the count would stay ${count}, because another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
 }
 
-function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT'): string {
-  const { hits, isNegativeHits, isInLocalCache, count, countAfter, algorithm, shadowMode, enforcePercent } = counter;
+function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isDenied: boolean): string {
+  const { hits, isNegativeHits, isInLocalCache, count, countAfter, shadowMode, enforcePercent } = counter;
   const most = counter.burst ?? counter.requestsPerUnit;
   if (isNegativeHits) return `${hits} would be subtracted from the count of ${count}, which never is over the limit`;
-  // With an algorithm, hits that are over do not count.
-  const isDenied = algorithm !== null && hits > 0 && countAfter === count;
   const isOver = isInLocalCache || isDenied || (countAfter ?? 0) > most;
   const allows = enforcePercent === null ? 'shadow mode' : 'enforce_percent';
   const shadow = isOver && shadowMode && code === 'OK' ? `, which ${allows} allows` : '';

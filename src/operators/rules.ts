@@ -30,6 +30,7 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
     place,
     limit,
     limits,
+    allOrNothing,
     shadowMode,
     enforcePercent,
     quotaMode,
@@ -49,6 +50,7 @@ function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
     // That of `on_unmatched` has neither.
     limit: limit?.unit === undefined && limit?.unlimited !== true ? null : listedLimit(limit),
     limits: limits?.map(listedLimit) ?? null,
+    allOrNothing,
     shadowMode,
     enforcePercent: shadowMode ? null : (enforcePercent ?? null),
     quotaMode,

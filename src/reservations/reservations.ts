@@ -301,9 +301,10 @@ function reservable({ resolutions }: Decision, options: LimiterOptions): readonl
     }
     const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
     if (algorithm === undefined) return limits;
+    const reason = algorithm.name === 'fixed_window' ? 'all_or_nothing' : `the algorithm ${algorithm.name}`;
     throw new ReservationError(
       'not_supported',
-      `the limit of ${name} has the algorithm ${algorithm.name}; only fixed windows have reservations`,
+      `the limit of ${name} has ${reason}; only fixed windows without it have reservations`,
     );
   });
 }

@@ -97,6 +97,7 @@ class NameList implements Named {
 const RULE_FIELDS = [
   'shadowMode',
   'enforcePercent',
+  'allOrNothing',
   'quotaMode',
   'onStoreFailure',
   'detailedMetric',

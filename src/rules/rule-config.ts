@@ -36,6 +36,8 @@ export interface RuleConfig {
   readonly rateLimit: RateLimitConfig | undefined;
   /** The limits of a rule with `rate_limits`, the first of which is {@link rateLimit}; undefined for any other rule. */
   readonly rateLimits?: readonly RateLimitConfig[] | undefined;
+  /** A call that one of {@link rateLimits} denies counts on none of them. */
+  readonly allOrNothing?: boolean | undefined;
   readonly shadowMode: boolean;
   /** For which share of the callers the limit is enforced, from 0 to 100; undefined: for all. */
   readonly enforcePercent?: number | undefined;

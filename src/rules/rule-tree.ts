@@ -48,6 +48,8 @@ export class Rule {
   readonly limit: RuleLimit | undefined;
   /** The limits of a rule with `rate_limits`, the first of which is {@link limit}; undefined for any other rule. */
   readonly limits: readonly RuleLimit[] | undefined;
+  /** A call that one of {@link limits} denies counts on none of them. */
+  readonly allOrNothing: boolean;
   /** The names of the rules that its limits replace. */
   readonly replaces: readonly string[];
   readonly shadowMode: boolean;
@@ -80,6 +82,7 @@ export class Rule {
     this.value = valueText(config);
     this.matcher = matcherOf(config);
     this.limits = config.rateLimits?.map(limitOf);
+    this.allOrNothing = config.allOrNothing ?? false;
     this.limit = this.limits?.[0] ?? (config.rateLimit && limitOf(config.rateLimit));
     this.replaces = this.limits?.flatMap(({ replaces }) => replaces) ?? this.limit?.replaces ?? NOTHING;
     this.shadowMode = config.shadowMode;

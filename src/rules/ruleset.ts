@@ -7,8 +7,8 @@ import { plainStatisticsKey } from './statistics-key';
 export class Ruleset {
   /** The number of rules. */
   readonly size: number;
-  /** The first rule whose limit has an algorithm, if there is one. */
-  readonly withAlgorithm: Rule | undefined;
+  /** The first rule that needs a store with scripts, if there is one: its limit has an algorithm, or it is all or nothing. */
+  readonly withScripts: Rule | undefined;
 
   /**
    * @param domains the top level of each domain
@@ -17,10 +17,10 @@ export class Ruleset {
   constructor(
     readonly domains: ReadonlyMap<string, Level>,
     readonly unmatched: ReadonlyMap<string, Rule>,
-    { size, withAlgorithm }: Pick<Ruleset, 'size' | 'withAlgorithm'>,
+    { size, withScripts }: Pick<Ruleset, 'size' | 'withScripts'>,
   ) {
     this.size = size;
-    this.withAlgorithm = withAlgorithm;
+    this.withScripts = withScripts;
   }
 
   /** The top level of a domain, undefined when no rule file names it. */
@@ -67,7 +67,7 @@ export function matchRule(
  * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
  * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
  * units has a ` unit_multiplier=<n>` after its unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm comes after the
- * number, `enforce_percent` and a policy of the rule's own for failures of the store come last. A rule with `rate_limits` has a line for
+ * number, `enforce_percent`, `all_or_nothing` and a policy of the rule's own for failures of the store come last. A rule with `rate_limits` has a line for
  * each of them.
  */
 export function* listRules(ruleset: Ruleset): IterableIterator<string> {
@@ -92,9 +92,10 @@ function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: Rule
   const shown = `unit=${unit?.name ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
   const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
   const enforced = rule.enforcePercent === undefined ? '' : `, enforce_percent: ${rule.enforcePercent}`;
+  const together = rule.allOrNothing ? ', all_or_nothing: true' : '';
   const policy = rule.onStoreFailure === undefined ? '' : `, on_store_failure: ${rule.onStoreFailure}`;
   const comment = unlimited ? ' # unlimited' : unit === undefined ? ' # denied' : '';
-  return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${enforced}${policy}${comment}`;
+  return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${enforced}${together}${policy}${comment}`;
 }
 
 /** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */
@@ -160,7 +161,7 @@ export class RulesetBuilder {
   #top = new Level();
   #file = '';
   #size = 0;
-  #withAlgorithm: Rule | undefined;
+  #withScripts: Rule | undefined;
 
   /** Adds the rules of a domain as a tree, without the copies that rows are. */
   addDomain({ domain, descriptors, unmatched }: DomainConfig, placeOf: PlaceOf): void {
@@ -182,7 +183,7 @@ export class RulesetBuilder {
   }
 
   done(): Ruleset {
-    return new Ruleset(this.#domains, this.#unmatched, { size: this.#size, withAlgorithm: this.#withAlgorithm });
+    return new Ruleset(this.#domains, this.#unmatched, { size: this.#size, withScripts: this.#withScripts });
   }
 
   #enter(domain: string): void {
@@ -202,7 +203,8 @@ export class RulesetBuilder {
   #addRule(config: RuleConfig, depth: number): Rule {
     const parent = depth <= 0 ? undefined : this.#parents[depth - 1];
     const rule = new Rule(config, this.#domain, parent);
-    if (limitsOfRule(rule).some(({ algorithm }) => algorithm !== undefined)) this.#withAlgorithm ??= rule;
+    const needsScripts = rule.allOrNothing || limitsOfRule(rule).some(({ algorithm }) => algorithm !== undefined);
+    if (needsScripts) this.#withScripts ??= rule;
     if (depth === UNMATCHED) {
       this.#unmatched.set(this.#domain, rule);
       return rule;

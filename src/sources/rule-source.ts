@@ -1,7 +1,7 @@
 import { tap } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { ruleFileSource } from './rule-files/rule-file-source';
-import { type LoadOptions, withoutAlgorithms } from './loading/load-rules';
+import { type LoadOptions, withoutScripts } from './loading/load-rules';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../streams/ports/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
@@ -33,7 +33,7 @@ function fileSource({ settings, statistics, log, onLoaded }: RuleSourceParts): R
     ignoreDotFiles: settings.runtimeIgnoredotfiles,
     watchRoot: settings.runtimeWatchRoot,
     mergeDomainConfigs: settings.mergeDomainConfig,
-    withoutAlgorithms: withoutAlgorithms(settings),
+    withoutScripts: withoutScripts(settings),
     log,
     onLoaded,
   });

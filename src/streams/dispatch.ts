@@ -19,7 +19,7 @@ export function dispatch(call: WindowCall, counters: Counters, lanes: Lanes): vo
   if (lane instanceof DecisionError) return call.fail(lane);
   if (lane !== undefined) return lanes.add(lane, call);
   const spread = new SpreadCall(call, counters, lanes);
-  if (operations.some(({ guard }) => guard !== undefined)) spread.readThenCount();
+  if (operations.some(isGuardedCount)) spread.readThenCount();
   else spread.count(operations, () => call.settle());
 }
 
@@ -188,10 +188,15 @@ function readOf({
   return { key, windowSeconds, isInMainStore, limit, algorithm, hits: 0, guard: undefined, after: 0, onStoreFailure };
 }
 
+/** The limits of a rule with `all_or_nothing` are in one lane. */
+function isGuardedCount({ guard, algorithm }: WindowOperation): boolean {
+  return guard !== undefined && algorithm === undefined;
+}
+
 /** Unties guarded operations, with the hits that the counts which were read allow. */
 function decideGuard(operations: readonly WindowOperation[], reads: readonly WindowOperation[]): void {
   const stored = new Map(reads.map(({ key, after }) => [key, after]));
-  const guarded = operations.filter(({ guard }) => guard !== undefined);
+  const guarded = operations.filter(isGuardedCount);
   const hits = guardedHits(guarded, (key) => stored.get(key) ?? 0);
   guarded.forEach((operation, index) => {
     operation.hits = hits[index] as number;

@@ -4,6 +4,7 @@ import {
   type DecidedOperation,
   type Guard,
   LARGEST_COUNT,
+  decideAllOrNothing,
   decideOn,
 } from '../limiter/counter-operation';
 import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
@@ -20,7 +21,6 @@ const LONGEST_MERGED_KEY = 4096;
 
 /** An operation of a call, whose hits and guard can be decided before it is counted. */
 export interface WindowOperation extends DecidedOperation {
-  hits: number;
   guard: Guard | undefined;
   /** It is in a window for the store. */
   isSent?: boolean;
@@ -52,18 +52,19 @@ class Merged implements CounterOperation {
   readonly key: string;
   windowSeconds: number;
   readonly limit: number;
-  readonly guard: Guard | undefined = undefined;
+  readonly guard: Guard | undefined;
   readonly onStoreFailure: FailurePolicy | undefined;
   readonly algorithm: Algorithm | undefined;
   readonly calls: number[] | undefined;
 
-  constructor({ key, hits, windowSeconds, limit, onStoreFailure, algorithm }: CounterOperation) {
+  constructor({ key, hits, windowSeconds, limit, guard, onStoreFailure, algorithm }: CounterOperation) {
     this.algorithm = algorithm;
     this.calls = algorithm === undefined ? undefined : [hits];
     this.key = key;
     this.hits = hits;
     this.windowSeconds = windowSeconds;
     this.limit = limit;
+    this.guard = guard;
     this.onStoreFailure = onStoreFailure;
   }
 }
@@ -111,7 +112,8 @@ export class Window implements EndedWindow {
     let position = 0;
     for (const call of this.#calls) {
       let error: DecisionError | undefined;
-      for (const operation of call.operations) {
+      for (let at = 0; at < call.operations.length; at += 1) {
+        const operation = call.operations[at] as WindowOperation;
         const index = this.#indexes[position] as number;
         const upTo = this.#sums[position] as number;
         position += 1;
@@ -120,7 +122,12 @@ export class Window implements EndedWindow {
           const isSaturated = count === LARGEST_COUNT;
           operation.after = isSaturated ? count : count - (this.batch[index] as CounterOperation).hits + upTo;
         } else if (count instanceof DecisionError) error = without(operation, count) ?? error;
-        else states[index] = decideOn(operation, states[index] ?? count);
+        else if (operation.guard === undefined) states[index] = decideOn(operation, states[index] ?? count);
+        else if (operation.guard !== call.operations[at - 1]?.guard) {
+          const group = call.operations.slice(at, at + operation.guard.operations);
+          const before = group.map((_, step) => states[index + step] ?? (counts[index + step] as LimitState));
+          decideAllOrNothing(group, before).forEach((state, step) => (states[index + step] = state));
+        }
       }
       if (error === undefined) call.settle();
       else call.fail(error);
@@ -136,21 +143,42 @@ export class Window implements EndedWindow {
     /** By key, the index of the operation that the next addition to the key can join. */
     const open = new Map<string, number>();
     for (const { operations } of this.#calls) {
-      for (const operation of operations) {
-        operation.isSent = true;
-        const index = isMergeable(operation) ? open.get(operation.key) : undefined;
-        const upTo = index === undefined ? undefined : this.#join(index, operation);
-        if (index !== undefined && upTo !== undefined) {
-          this.#place(index, upTo);
+      for (let at = 0; at < operations.length;) {
+        const operation = operations[at] as WindowOperation;
+        const { guard, algorithm } = operation;
+        if (guard !== undefined && algorithm !== undefined) {
+          this.#addAllOrNothing(operations.slice(at, at + guard.operations), open);
+          at += guard.operations;
           continue;
         }
-        this.#place(this.batch.length, operation.hits);
-        // Any other operation on the key is a boundary: a later addition must not be counted before it.
-        if (isMergeable(operation)) open.set(operation.key, this.batch.length);
-        else open.delete(operation.key);
-        this.batch.push(operation);
+        this.#add(operation, open, { mayMerge: guard === undefined && isMergeable(operation) });
+        at += 1;
       }
     }
+  }
+
+  /** Operations of a guard join those of another call together, or not at all. */
+  #addAllOrNothing(group: readonly WindowOperation[], open: Map<string, number>): void {
+    const mayMerge = group.every(isMergeable);
+    const first = open.get(group[0]!.key) ?? -1;
+    const mayJoin =
+      this.batch[first]?.guard?.operations === group.length &&
+      group.every(({ key, algorithm }, step) => {
+        return open.get(key) === first + step && this.batch[first + step]?.algorithm === algorithm;
+      });
+    for (const operation of group) this.#add(operation, open, { mayMerge, mayJoin });
+  }
+
+  #add(operation: WindowOperation, open: Map<string, number>, { mayMerge, mayJoin = mayMerge }: Merging): void {
+    operation.isSent = true;
+    const index = mayJoin ? open.get(operation.key) : undefined;
+    const upTo = index === undefined ? undefined : this.#join(index, operation);
+    if (index !== undefined && upTo !== undefined) return this.#place(index, upTo);
+    this.#place(this.batch.length, operation.hits);
+    // Any other operation on the key is a boundary: a later addition must not be counted before it.
+    if (mayMerge) open.set(operation.key, this.batch.length);
+    else open.delete(operation.key);
+    this.batch.push(operation);
   }
 
   #place(index: number, upTo: number): void {
@@ -164,6 +192,7 @@ export class Window implements EndedWindow {
     const sum = present.hits + operation.hits;
     // A limit override can have the key of a rule and other numbers.
     if (sum > MOST_MERGED || present.algorithm !== operation.algorithm) return undefined;
+    if ((present.guard === undefined) !== (operation.guard === undefined)) return undefined;
     const merged = present instanceof Merged ? present : new Merged(present);
     merged.hits = sum;
     merged.calls?.push(operation.hits);
@@ -173,6 +202,13 @@ export class Window implements EndedWindow {
     this.#mergedHits += Math.max(0, operation.hits);
     return sum;
   }
+}
+
+/** @property mayJoin whether it may join an operation before it; absent: as `mayMerge` */
+interface Merging {
+  /** Whether operations after it may join it. */
+  readonly mayMerge: boolean;
+  readonly mayJoin?: boolean;
 }
 
 /** The store has counted no operation of the call: it fails, or is answered by policy. */
@@ -207,6 +243,6 @@ function outcomeOf(counts: readonly Count[]): Outcome {
  * Whether the operation only adds or reads, so that its count can be derived from that of a merged operation; with an algorithm, each is
  * decided again.
  */
-function isMergeable({ key, hits, guard, algorithm }: CounterOperation): boolean {
-  return (hits >= 0 || algorithm !== undefined) && guard === undefined && key.length <= LONGEST_MERGED_KEY;
+function isMergeable({ key, hits, algorithm }: CounterOperation): boolean {
+  return (hits >= 0 || algorithm !== undefined) && key.length <= LONGEST_MERGED_KEY;
 }

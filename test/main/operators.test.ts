@@ -11,6 +11,7 @@ describe('the reason of a descriptor', () => {
       replacedBy: null,
       counter: { requestsPerUnit: 5, hits: 1, count: 2, countAfter: 3, ...counter } as ExplainedCounter,
       status: { code: 'OK', limitRemaining: 2, secondsUntilReset: 10 },
+      isDenied: false,
       isCounted,
     });
   }

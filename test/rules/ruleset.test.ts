@@ -140,12 +140,14 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     { key: 'monthly', rateLimit: limit(5, 'MONTH', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 15 } }) },
     { key: 'part', rateLimit: limit(5, 'DAY'), enforcePercent: 7, onStoreFailure: 'deny' },
     { key: 'two', rateLimits: [limit(5, 'SECOND'), limit(9, 'DAY')] },
+    { key: 'both', rateLimits: [limit(5, 'SECOND')], allOrNothing: true },
     { key: 'exempt' },
   ];
   const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
   expect(linesOf(buildRuleset([domainConfig('shop', ...rules), { ...domainConfig('closed'), unmatched }]))).toEqual([
     'closed.on_unmatched_deny: unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false # denied',
     'shop.banned: unit=DAY requests_per_unit=0, shadow_mode: true, quota_mode: false',
+    'shop.both: unit=SECOND requests_per_unit=5, shadow_mode: false, quota_mode: false, all_or_nothing: true',
     'shop.bucket: unit=DAY requests_per_unit=5 algorithm=token_bucket burst=9, shadow_mode: false, quota_mode: false',
     'shop.long: unit=DAY unit_multiplier=3 requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.monthly: unit=MONTH time_zone=Asia/Tokyo starts_on=15 requests_per_unit=5, shadow_mode: false, quota_mode: false',

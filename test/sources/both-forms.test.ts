@@ -79,6 +79,7 @@ const GOOD = [
     { key: 'plain', value: 'pre*post', rateLimit: limit(7, 'HOUR'), detailedMetric: true },
     ...['010', 'yes', '~', '<<'].map((value) => ({ key: 'v', value, rateLimit: limit(0, 'YEAR'), quotaMode: true })),
     { key: 'several', rateLimits: [limit(1, 'MINUTE'), limit(9, 'DAY', { algorithm: 'token_bucket', burst: 20 })] },
+    { key: 'together', rateLimits: [limit(1, 'MINUTE')], allOrNothing: true },
     { key: 'part', rateLimit: limit(1, 'MINUTE'), enforcePercent: 0 },
     { key: 'v', valueIn: ['a', 'b c'], rateLimit: limit(1, 'MINUTE') },
     { key: 'v', valueCidr: '10.0.0.0/8', rateLimit: limit(1, 'MINUTE') },
@@ -140,7 +141,7 @@ describe('checkResources', () => {
       name: '',
       replaces: [],
     };
-    const values = { valueIn: [], valueCidr: '', valueRegex: '', rateLimits: [] };
+    const values = { valueIn: [], valueCidr: '', valueRegex: '', rateLimits: [], allOrNothing: false };
     const descriptors = [{ ...ruleConfig({ key: 'a' }), ...values, rateLimit, descriptors: [] }];
     const resource = { name: 'r', domain: 'shop', descriptors, defaultRateLimit: undefined, onUnmatched: '' };
     return checkResources(response([resourceOf(resource)]), false);

@@ -188,9 +188,15 @@ it.each([
   ];
   const places = ['a.yaml:4:24', 'a.yaml:2:1'];
   for (const [index, text] of texts.entries()) {
-    const options = { ...where, withoutAlgorithms: 'a reason' };
+    const options = { ...where, withoutScripts: 'a reason' };
     const error = `${places[index]}: the algorithm token_bucket cannot be used: a reason. Remove it, or use another store.`;
     expect(await load({ 'a.yaml': text }, options)).toEqual([{ ruleset: undefined, errors: [error] }]);
     expect(await load({ 'a.yaml': text }, where)).toMatchObject([{ warnings: [] }]);
   }
+  const together =
+    'domain: a\ndescriptors:\n- key: k\n  all_or_nothing: true\n  rate_limits: [{ unit: day, requests_per_unit: 1 }]\n';
+  const error = 'a.yaml:3:8: all_or_nothing cannot be used: a reason. Remove it, or use another store.';
+  expect(await load({ 'a.yaml': together }, { ...where, withoutScripts: 'a reason' })).toMatchObject([
+    { errors: [error] },
+  ]);
 });

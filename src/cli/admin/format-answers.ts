@@ -39,6 +39,7 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
   const limits = rule.limits ?? (limit === null ? [] : [limit]);
   const parts = [`${key}${value === '' ? '' : `=${value}`}`];
   for (const each of limits) parts.push(formatLimit({ ...rule, ...each }));
+  if (rule.allOrNothing) parts.push('all or nothing');
   if (totals !== null) parts.push(`${counted(totals.hits, 'hit')}, ${totals.over} over, ${totals.near} near`);
   const place = placeOf(rule.place);
   lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);

@@ -49,6 +49,7 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
     ...values.config,
     rateLimit: limit?.config,
     ...(fields.maps('rate_limits').length > 0 && { rateLimits: limits.map(({ config }) => config) }),
+    ...(fields.flag('all_or_nothing') && { allOrNothing: true }),
     shadowMode: fields.flag('shadow_mode'),
     enforcePercent: fields.count('enforce_percent'),
     quotaMode: fields.flag('quota_mode'),

@@ -49,6 +49,7 @@ export const FIELDS = {
     value_regex: { kind: 'text', empty: 'the rule matches any value' },
     rate_limit: LIMIT,
     rate_limits: { kind: 'list', empty: 'the rule has no limit' },
+    all_or_nothing: FLAG,
     descriptors: RULES,
     shadow_mode: FLAG,
     enforce_percent: {

@@ -23,8 +23,8 @@ export interface LoadOptions extends CheckOptions {
   readonly workerFile?: string | undefined;
   /** Bytes up to which rules are loaded without a worker thread. */
   readonly smallSet?: number | undefined;
-  /** Why limits with an algorithm cannot be counted; undefined: they can. */
-  readonly withoutAlgorithms?: string | undefined;
+  /** Why rules that need a store with scripts cannot be counted; undefined: they can. */
+  readonly withoutScripts?: string | undefined;
   /** Called with valid rules and what they were loaded from, for another process that has to load the same ones. */
   readonly onLoaded?: ((ruleset: Ruleset, raw: RawRules) => void) | undefined;
 }
@@ -73,28 +73,29 @@ export function loadRules(raw: RawRules, options: LoadOptions): Observable<Loade
     workerFile = WORKER_FILE,
     smallSet = SMALL_SET[form],
     onLoaded,
-    withoutAlgorithms: reason,
+    withoutScripts: reason,
   } = options;
   const bytes = raw.reduce((sum, { content }) => sum + content.length, 0);
   const workerData: ThreadInput = { raw, form, mergeDomainConfigs };
   const loaded$ = bytes > smallSet ? loadInThread(workerFile, { workerData }) : defer(() => of(loadHere(workerData)));
-  const accepted$ = reason === undefined ? loaded$ : loaded$.pipe(map((loaded) => refuseAlgorithms(loaded, reason)));
+  const accepted$ = reason === undefined ? loaded$ : loaded$.pipe(map((loaded) => refuseScripts(loaded, reason)));
   return accepted$.pipe(tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)));
 }
 
-/** Why the store of the settings cannot count limits with an algorithm: {@link LoadOptions.withoutAlgorithms}. */
-export function withoutAlgorithms({ backendType }: Settings): string | undefined {
+/** Why the store of the settings has no scripts: {@link LoadOptions.withoutScripts}. */
+export function withoutScripts({ backendType }: Settings): string | undefined {
   return backendType === 'plaincache' ? 'memcached has no scripts, without which a decision is not atomic' : undefined;
 }
 
-/** Rejects rules of which one has an algorithm. */
-function refuseAlgorithms(loaded: LoadedRules, reason: string): LoadedRules {
-  const rule = loaded.ruleset?.withAlgorithm;
+/** Rejects rules of which one needs scripts. */
+function refuseScripts(loaded: LoadedRules, reason: string): LoadedRules {
+  const rule = loaded.ruleset?.withScripts;
   if (rule === undefined) return loaded;
   const { file = '', line = 0, column = 0 } = rule.place ?? {};
   const place = line === 0 ? file : `${file}:${line}:${column}`;
   const limit = limitsOfRule(rule).find(({ algorithm }) => algorithm !== undefined);
-  const error = `${place}: the algorithm ${limit?.algorithm} cannot be used: ${reason}. Remove it, or use another store.`;
+  const field = limit === undefined ? 'all_or_nothing' : `the algorithm ${limit.algorithm}`;
+  const error = `${place}: ${field} cannot be used: ${reason}. Remove it, or use another store.`;
   return { ruleset: undefined, errors: [error] };
 }
 

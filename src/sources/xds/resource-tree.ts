@@ -106,6 +106,7 @@ function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...re
     detailed_metric: rest.detailedMetric,
     rate_limit: rateLimit && writtenLimit(rateLimit),
     rate_limits: rest.rateLimits.map(writtenLimit),
+    all_or_nothing: rest.allOrNothing,
     metadata,
     descriptors: descriptors.map(writtenDescriptor),
   });

@@ -20,7 +20,7 @@ import { ConditionLog } from '../../streams/condition-log';
 import type { Log } from '../../streams/ports/log';
 import type { RuleSource } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
-import { type LoadOptions, loadRules, withoutAlgorithms } from '../loading/load-rules';
+import { type LoadOptions, loadRules, withoutScripts } from '../loading/load-rules';
 import { currentSecret } from '../secret-files';
 import { type ConnectAds, AdsStreamError, connectAds } from './connect-ads';
 import { type AdsStreamEvent, SETTLE, STABLE_AFTER, adsStream } from './ads-stream';
@@ -50,7 +50,7 @@ export function xdsSource(parts: XdsParts): RuleSource {
     node: { id: xds.nodeId, metadata: xds.nodeMetadata },
     waits: { ...sectionOf(parts, 'xdsClientBackoff'), retryInterval: xds.serverConnectRetryInterval },
     mergeDomainConfigs: settings.mergeDomainConfig,
-    withoutAlgorithms: withoutAlgorithms(settings),
+    withoutScripts: withoutScripts(settings),
     onLoaded,
     log,
     onConnection: (isUp) => {

@@ -136,6 +136,8 @@ export interface ListedRule {
   readonly limit: ListedLimit | null;
   /** Those of a rule with `rate_limits`, the first of which is `limit`; null for any other rule. */
   readonly limits: readonly ListedLimit[] | null;
+  /** A call that one of `limits` denies counts on none of them. */
+  readonly allOrNothing: boolean;
   readonly shadowMode: boolean;
   /** For which share of the callers the limit is enforced. Null: for all, or in shadow mode for none. */
   readonly enforcePercent: number | null;

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { Code } from '../../../src/limiter/verdict';
 import { LocalDecisions } from '../../../src/operators/decisions';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import type { DecisionOperator } from '../../../src/streams/ports/operator';
@@ -106,6 +107,40 @@ it('each limit of a rule with several is explained, and its counter is shown, se
   expect(await decisions.changeCounter(hour!, 1)).toMatchObject({ countBefore: 3, count: 1 });
   expect(await decisions.readCounter(bucket!)).toMatchObject({ algorithm: 'token_bucket', count: 57 });
   expect(await decisions.changeCounter(bucket!, null)).toMatchObject({ countBefore: 57, count: 60 });
+});
+
+it('a rule with all_or_nothing is explained as a decision answers, and its counters are shown and changed', async () => {
+  const rateLimits = [limit(2, 'YEAR'), limit(9, 'HOUR', { algorithm: 'sliding_window' })];
+  const { service, decisions } = operated({ key: 'k', rateLimits, allOrNothing: true });
+  // Explanations are of now. The year is not over before the test is, but for once in a year.
+  service.now = Date.now();
+  service.decide(request('shop', ['k=x'], 1));
+  async function explained(hits: number) {
+    const { descriptors } = await decisions.explain(request('shop', ['k=x'], hits));
+    const { counter, otherCounters, status, reason } = descriptors[0]!;
+    const counts = [counter!, ...otherCounters].map(({ unit, count, countAfter }) => [unit, count, countAfter]);
+    return { counts, code: status!.code, left: status!.limitRemaining, reason };
+  }
+  expect(await explained(1)).toEqual({
+    ...{ code: 'OK', left: 0, reason: 'the count would be 2 after 1 hit, within the limit of 2' },
+    counts: [
+      ['YEAR', 1, 2],
+      ['HOUR', 1, 2],
+    ],
+  });
+  expect(await explained(2)).toEqual({
+    ...{ code: 'OVER_LIMIT', left: 1, reason: '1 of at most 2 hits count, so that 2 hits would be too many' },
+    counts: [
+      ['YEAR', 1, 1],
+      ['HOUR', 1, 1],
+    ],
+  });
+  const query = { domain: 'shop', descriptor: descriptor('k=x'), window: 'year' };
+  expect(await decisions.readCounter(query)).toMatchObject({ algorithm: null, count: 1, requestsPerUnit: 2 });
+  expect(await decisions.changeCounter(query, 2)).toMatchObject({ countBefore: 1, count: 2 });
+  expect(service.decide(request('shop', ['k=x'], 1)).overallCode).toBe(Code.OVER_LIMIT);
+  expect(await decisions.changeCounter(query, null)).toMatchObject({ countBefore: 2, count: 0 });
+  expect(await decisions.readCounter({ ...query, window: 'hour' })).toMatchObject({ count: 1 });
 });
 
 it('what is left in a bucket is shown, set and cleared, and explained', async () => {

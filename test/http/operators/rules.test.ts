@@ -38,11 +38,12 @@ on_unmatched: deny
 descriptors:
 - { key: k, value_in: [b, a], rate_limit: { unit: month, requests_per_unit: 1, calendar: { time_zone: Asia/Tokyo, starts_on: 15 } } }
 - { key: k, value_cidr: ::FFFF:10.0.0.0/104 }
-- { key: k, value_regex: ^x, rate_limits: [{ unit: second, requests_per_unit: 3 }, { unit: day, requests_per_unit: 9 }] }
+- { key: k, value_regex: ^x, all_or_nothing: true, rate_limits: [{ unit: second, requests_per_unit: 3 }, { unit: day, requests_per_unit: 9 }] }
 `,
 };
 
 const FLAGS = {
+  allOrNothing: false,
   shadowMode: false,
   enforcePercent: null,
   quotaMode: false,
@@ -133,6 +134,7 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
       valueRegex: '^x',
       limit: limitOf(3, 'SECOND'),
       limits: [limitOf(3, 'SECOND'), limitOf(9, 'DAY')],
+      allOrNothing: true,
       statisticsKey: 'values.k_^x',
     }),
   ];

@@ -434,13 +434,42 @@ export function severalLimits(store: () => Counters, names: readonly Name[] = AL
     const answers: string[] = [];
     for (const pause of [0, 0, 0, MINUTE]) {
       clock.now += pause;
-      const { statuses } = await service.decide(domain, ['k=x']);
-      const { code, limitRemaining, currentLimit } = statuses[0]!;
-      answers.push(`${code === Code.OK ? 'OK' : 'OVER'} ${limitRemaining} of ${currentLimit!.requestsPerUnit}`);
+      answers.push(shownLimit(await service.decide(domain, ['k=x'])));
     }
     // The third call is over the first limit and counts at the second.
     expect(answers).toEqual(['OK 1 of 2', 'OK 0 of 2', 'OVER 0 of 2', 'OVER 0 of 3']);
   });
+  if (names.length === 1) return;
+  it('a rule with all_or_nothing counts a call at each kind of limit, or at none', async () => {
+    const domain = `domain-${(domains += 1)}`;
+    const rateLimits = [
+      limit(2, 'MINUTE'),
+      limit(3, 'HOUR', { algorithm: 'token_bucket' }),
+      limit(9, 'DAY', { algorithm: 'sliding_window' }),
+    ];
+    const beside = { key: 'beside', rateLimit: limit(99, 'MINUTE') };
+    const ruleset = rulesetOf(domain, { key: 'k', rateLimits, allOrNothing: true }, beside);
+    using service = new Service(ruleset, store());
+    clock.now += 60 * MINUTE - (clock.now % (60 * MINUTE));
+    // Calls of one turn, with a descriptor that may be in another place of the store.
+    const burst = await Promise.all(['a', 'b', 'c'].map((value) => service.decide(domain, ['k=x', `beside=${value}`])));
+    clock.now += MINUTE;
+    const later = [await service.decide(domain, ['k=x']), await service.decide(domain, ['k=x'])];
+    expect([...burst, ...later].map((verdict) => shownLimit(verdict))).toEqual([
+      'OK 1 of 2',
+      'OK 0 of 2',
+      'OVER 0 of 2',
+      'OK 0 of 3',
+      'OVER 0 of 3',
+    ]);
+    expect(burst.map(({ statuses }) => statuses[1]!.limitRemaining)).toEqual([98, 98, 98]);
+  });
+}
+
+/** Code and remaining of the first descriptor, and which of its limits is shown. */
+function shownLimit({ statuses }: Verdict): string {
+  const { code, limitRemaining, currentLimit } = statuses[0]!;
+  return `${code === Code.OK ? 'OK' : 'OVER'} ${limitRemaining} of ${currentLimit!.requestsPerUnit}`;
 }
 
 /** The rows of the table of docs/rules.md, and those that are played. */

@@ -62,6 +62,7 @@ function descriptorOf({ rateLimit, rateLimits, descriptors, ...rule }: RuleConfi
     ...values,
     rateLimit: rateLimits === undefined && rateLimit !== undefined ? policyOf(rateLimit) : undefined,
     rateLimits: rateLimits?.map(policyOf) ?? [],
+    allOrNothing: rule.allOrNothing ?? false,
     descriptors: descriptors.map(descriptorOf),
   };
 }

@@ -32,11 +32,18 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
       message: '`enforce_percent` has no effect: the rule is in shadow mode',
     });
   }
+  if (rule.allOrNothing && rule.rateLimits === undefined && !fields.isWrong('rate_limits')) {
+    report('all_or_nothing', {
+      code: 'all-or-nothing-without-limits',
+      message: '`all_or_nothing` needs `rate_limits`',
+    });
+  }
   const algorithm = limitsOf(rule).find((limit) => limit.algorithm !== undefined)?.algorithm;
-  if (rule.onStoreFailure === 'local' && algorithm !== undefined) {
+  if (rule.onStoreFailure === 'local' && (algorithm !== undefined || rule.allOrNothing)) {
+    const reason = algorithm === undefined ? 'the rule has `all_or_nothing`' : `the limit is a ${algorithm}`;
     report('on_store_failure', {
       code: 'local-policy-with-algorithm',
-      message: `the policy local counts in fixed windows only, and the limit is a ${algorithm}`,
+      message: `the policy local counts in fixed windows only, and ${reason}`,
     });
   }
   if (rule.rateLimit === undefined) {

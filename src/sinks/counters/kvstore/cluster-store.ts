@@ -3,14 +3,14 @@ import type { Count, CounterOperation } from '../../../limiter/counter-operation
 import { type DecisionError, timedOut } from '../../../limiter/decision-error';
 import type { ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
-import { decideGuards, readsOf } from '../counting';
+import { decideGuards, groupLength, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';
 import { Deadline } from './deadline';
 import type { Pool } from './pool';
 import { isReply, replyCode, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
-import { type SendCommand, type StepResult, commandsOn } from './commands';
+import { type GroupResult, type SendCommand, commandsOn } from './commands';
 import { type ApplyBatch, type Instance, type Store, QUIET } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
@@ -128,25 +128,28 @@ export class ClusterStore implements Store {
 
   /** The operations of a batch go to the node of their lane, unless their slots have moved since. */
   async #apply(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
-    if (!batch.some(({ guard }) => guard !== undefined)) return this.#count(batch, deadline);
+    if (!batch.some(({ guard, algorithm }) => guard !== undefined && algorithm === undefined))
+      return this.#count(batch, deadline);
     // No step over keys of different slots is atomic: read first, then count.
     const stored = await this.#count(readsOf(batch), deadline);
     return this.#count(decideGuards(batch, stored), deadline);
   }
 
-  #count(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
-    return this.#inRounds({
-      keys: batch.map(({ key }) => key),
+  async #count(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+    const groups = groupsOfOneSlot(batch);
+    const results = await this.#inRounds({
+      keys: groups.map(([first]) => first!.key),
       deadline,
       send: async (indices, connection, isAsking) => {
-        const groups = indices.map((index) => [batch[index] as CounterOperation]);
-        const results = (await count(connection, groups, { ...this.#instance.countOptions, isAsking })).map((group) =>
-          group instanceof Error ? group : (group[0] as StepResult),
-        );
-        this.#instance.counted(results, connection);
-        return results;
+        const sent = indices.map((index) => groups[index] as readonly CounterOperation[]);
+        const counted = await count(connection, sent, { ...this.#instance.countOptions, isAsking });
+        this.#instance.counted(counted.flat(), connection);
+        return counted.map(countsOrError);
       },
     });
+    return results.flatMap((result, index): readonly Count[] =>
+      result instanceof Error ? groups[index]!.map(() => result) : result,
+    );
   }
 
   /** What is redirected is sent again in the next round. Resolves with the result for each key, or its error. */
@@ -264,6 +267,23 @@ export class ClusterStore implements Store {
   #update(): void {
     this.#connected$.next([...this.#nodes.values()].some(({ pool }) => pool.isConnected));
   }
+}
+
+/** Each operation, or those with algorithms and a common guard, which are limits of one rule. */
+function groupsOfOneSlot(batch: readonly CounterOperation[]): readonly (readonly CounterOperation[])[] {
+  const groups: CounterOperation[][] = [];
+  for (let index = 0; index < batch.length;) {
+    const length = batch[index]?.algorithm === undefined ? 1 : groupLength(batch, index);
+    groups.push(batch.slice(index, index + length));
+    index += length;
+  }
+  return groups;
+}
+
+/** The counts of such a group, which fails as a whole. */
+function countsOrError(result: GroupResult): readonly Exclude<Count, Error>[] | Error {
+  if (result instanceof Error) return result;
+  return result.find((each) => each instanceof Error) ?? (result as readonly Exclude<Count, Error>[]);
 }
 
 /** The indices of what is still to be sent, by where it goes. */

@@ -60,13 +60,9 @@ type SendGroups = (groups: readonly (readonly CounterOperation[])[]) => Promise<
 /** Splits operations into groups of one script each, in which they keep their order; operations on one key have one script. */
 export function groupsByScript(operations: readonly CounterOperation[]): readonly (readonly CounterOperation[])[] {
   if (!operations.some(({ algorithm }) => algorithm !== undefined)) return [operations];
-  const groups = new Map<string | undefined, CounterOperation[]>();
-  for (const operation of operations) {
-    const group = groups.get(operation.algorithm?.name);
-    if (group === undefined) groups.set(operation.algorithm?.name, [operation]);
-    else group.push(operation);
-  }
-  return [...groups.values()];
+  const decided = operations.filter(({ algorithm }) => algorithm !== undefined);
+  if (decided.length === operations.length) return [operations];
+  return [operations.filter(({ algorithm }) => algorithm === undefined), decided];
 }
 
 /** Splits a window into groups of one script call each; the operations of a guard stay in one group. */
@@ -89,18 +85,14 @@ export function callsOf(batch: readonly CounterOperation[]): readonly (readonly 
 type Command = 'evalsha' | 'eval';
 
 /** A script call in the Redis protocol: the command, the script, the number of keys, the keys, the argument. */
-function encode(command: Command, { script, steps, suffixes, argument }: ScriptCall): string {
-  const keys = steps.length * suffixes.length;
-  let call = `*${keys + 4}`;
-  for (const text of [command, command === 'eval' ? script.text : script.sha, String(keys)]) {
+function encode(command: Command, { script, steps, argument }: ScriptCall): string {
+  let call = `*${steps.length + 4}`;
+  for (const text of [command, command === 'eval' ? script.text : script.sha, String(steps.length)]) {
     call += headerOf(text) + text;
   }
-  for (const { key: base } of steps) {
-    for (const suffix of suffixes) {
-      const key = base + suffix;
-      call += headerOf(key);
-      call += key;
-    }
+  for (const { key } of steps) {
+    call += headerOf(key);
+    call += key;
   }
   return `${call}${headerOf(argument)}${argument}\r\n`;
 }

@@ -1,10 +1,10 @@
-import type { LimitState } from '../../../limiter/algorithm';
+import type { Algorithm } from '../../../limiter/algorithm';
 import type { CounterOperation } from '../../../limiter/counter-operation';
-import type { SlidingWindow } from '../../../limiter/sliding-window';
+import { SlidingWindow } from '../../../limiter/sliding-window';
 import { TokenBucket } from '../../../limiter/token-bucket';
 import { type Step, groupLength, lifetimeOf, randomPart, secondsLeft } from '../counting';
 import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
-import { COUNT, GUARDED_COUNT, SLIDING_WINDOW, type Script, TOKEN_BUCKET } from './scripts';
+import { COUNT, DECIDE, GUARDED_COUNT, type Script } from './scripts';
 
 export interface CountOptions extends CommandOptions {
   readonly known: KnownExpiries;
@@ -14,35 +14,21 @@ export interface CountOptions extends CommandOptions {
 
 export interface ScriptCall {
   readonly script: Script;
-  readonly steps: readonly Step[];
-  /** KEYS: the key of each step with each of these after it. */
-  readonly suffixes: readonly string[];
+  /** KEYS */
+  readonly steps: readonly Pick<Step, 'key'>[];
   /** ARGV[1] */
   readonly argument: string;
   /** @throws Error when the reply does not match the call */
   readonly read: (reply: unknown) => readonly StepResult[];
 }
 
-/** A step has one key. */
-const ONE_KEY = [''];
-/** A step has a key for the windows with an even number, and one for those with an odd one. */
-const EVEN_AND_ODD = ['_0', '_1'];
-
 /** @param group operations with one script */
 export function scriptCall(group: readonly CounterOperation[], options: CountOptions): ScriptCall {
   const { jitter, known } = options;
-  const algorithm = group[0]?.algorithm;
-  if (algorithm instanceof TokenBucket) return bucketCall(group, options);
-  if (algorithm !== undefined) return slidingCall(group, options);
+  if (group[0]?.algorithm !== undefined) return decideCall(group, options);
   if (group.some(({ guard }) => guard !== undefined)) {
     const argument = guardedCountArgument(group, jitter);
-    return {
-      script: GUARDED_COUNT,
-      steps: group,
-      suffixes: ONE_KEY,
-      argument,
-      read: (reply) => countsIn(reply, group),
-    };
+    return { script: GUARDED_COUNT, steps: group, argument, read: (reply) => countsIn(reply, group) };
   }
   known.forgetOld();
   const examined: Step[] = [];
@@ -64,7 +50,7 @@ export function scriptCall(group: readonly CounterOperation[], options: CountOpt
     if (areCounts(counts)) known.add(examined);
     return counts;
   }
-  return { script: COUNT, steps: group, suffixes: ONE_KEY, argument: `${json}]`, read };
+  return { script: COUNT, steps: group, argument: `${json}]`, read };
 }
 
 function guardedCountArgument(operations: readonly CounterOperation[], jitter: number): string {
@@ -93,90 +79,103 @@ function listIn(reply: unknown, length: number): readonly unknown[] {
  */
 const MARGIN = 20_000;
 
-function bucketCall(group: readonly CounterOperation[], { jitter, known, now }: CountOptions): ScriptCall {
+/** Operations with algorithms; those of a common guard are one step of the script. */
+function decideCall(group: readonly CounterOperation[], { jitter, known, now }: CountOptions): ScriptCall {
   known.forgetOld();
   const random = randomPart(jitter);
   const examined: Step[] = [];
-  const argument = runsOf(group, now, (operation) => {
-    const bucket = operation.algorithm as TokenBucket;
-    const { span, parts, lifetime, capacity } = bucket;
-    const step = { key: operation.key, hits: 1, windowSeconds: lifetime };
-    const isKnown = known.has(step);
-    if (!isKnown) examined.push(step);
+  let json = `[${now === undefined ? 0 : now()}`;
+  let [run, length] = ['', 0];
+  for (let index = 0; index < group.length;) {
+    const end = index + groupLength(group, index);
+    const calls = equalCalls(group[index] as CounterOperation);
+    let step = `[${calls.map(({ times }) => times).join()}]`;
+    for (; index < end; index += 1) step += `,[${numbersOf(group[index] as CounterOperation, calls)}]`;
+    if (step !== run && length > 0) {
+      json += `,[${length},${run}]`;
+      length = 0;
+    }
+    run = step;
+    length += 1;
+  }
+  return { script: DECIDE, steps: group.flatMap(keysOf), argument: `${json},[${length},${run}]]`, read };
+
+  /** The kind of a limit, and its numbers. */
+  function numbersOf({ key, algorithm, windowSeconds }: CounterOperation, calls: readonly EqualCalls[]): string {
+    const { lifetime, requestsPerUnit } = algorithm as Algorithm;
     const milliseconds = (lifetime + random) * 1000 + MARGIN;
-    return `${span.whole},${span.part},${parts},${milliseconds},${isKnown ? 1 : 0}${callsOf(operation, (hits) => {
-      const { whole, part } = bucket.spanOf(hits);
-      // More than fit into the bucket never do.
-      return hits > capacity ? `${whole + 1},0` : `${whole},${part}`;
-    })}`;
-  });
+    const hits = calls.map((call) => call.hits);
+    if (algorithm instanceof SlidingWindow) {
+      const total = totalOf(calls, hits, requestsPerUnit);
+      return `2,${requestsPerUnit},${algorithm.windowSeconds * 1000},${milliseconds},${total},${hits.join()}`;
+    }
+    const isBucket = algorithm instanceof TokenBucket;
+    const step = { key, hits: 1, windowSeconds: isBucket ? lifetime : windowSeconds };
+    const isKnown = known.has(step) ? 1 : 0;
+    if (isKnown === 0) examined.push(step);
+    if (!isBucket) {
+      const expiry = lifetimeOf(windowSeconds) + random;
+      const total = totalOf(calls, hits, requestsPerUnit);
+      return `3,${requestsPerUnit},${expiry},${secondsLeft(windowSeconds)},${isKnown},${total},${hits.join()}`;
+    }
+    const { span, parts, capacity } = algorithm;
+    // More than fit into the bucket never do.
+    const spans = hits.map((each) => (each > capacity ? { whole: span.whole + 1, part: 0 } : algorithm.spanOf(each)));
+    const wholes = spans.map(({ whole }) => whole);
+    const total = parts === 1 && isKnown === 1 ? totalOf(calls, wholes, span.whole) : 0;
+    const taken = spans.map(({ whole, part }) => `${whole},${part}`).join();
+    return `1,${span.whole},${span.part},${parts},${milliseconds},${isKnown},${total},${taken}`;
+  }
   function read(reply: unknown): readonly StepResult[] {
-    const states = statesIn(reply, group, ([whole, part, at], index) => {
-      const { parts } = (group[index] as CounterOperation).algorithm as TokenBucket;
-      return { whole, part, parts, now: at };
-    });
+    const states = statesIn(reply, group);
     if (!states.some((state) => state instanceof Error)) known.add(examined);
     return states;
   }
-  return { script: TOKEN_BUCKET, steps: group, suffixes: ONE_KEY, argument, read };
 }
 
-function slidingCall(group: readonly CounterOperation[], { jitter, now }: CountOptions): ScriptCall {
-  const random = randomPart(jitter);
-  const argument = runsOf(group, now, (operation) => {
-    const { requestsPerUnit, windowSeconds, lifetime } = operation.algorithm as SlidingWindow;
-    const milliseconds = (lifetime + random) * 1000 + MARGIN;
-    return `${requestsPerUnit},${windowSeconds * 1000},${milliseconds}${callsOf(operation, String)}`;
-  });
-  function read(reply: unknown): readonly StepResult[] {
-    return statesIn(reply, group, ([previous, current, at]) => ({ previous, current, now: at }));
+/** Calls that follow each other. */
+interface EqualCalls {
+  /** Of each. */
+  readonly hits: number;
+  times: number;
+}
+
+function equalCalls({ hits, calls = [hits] }: CounterOperation): readonly EqualCalls[] {
+  const runs: EqualCalls[] = [];
+  for (const each of calls) {
+    const last = runs.at(-1);
+    if (last?.hits === each) last.times += 1;
+    else runs.push({ hits: each, times: 1 });
   }
-  return { script: SLIDING_WINDOW, steps: group, suffixes: EVEN_AND_ODD, argument, read };
+  return runs;
 }
 
-/** The argument of a script for operations with an algorithm: see {@link TOKEN_BUCKET}. */
-function runsOf(
-  group: readonly CounterOperation[],
-  now: CountOptions['now'],
-  describe: (operation: CounterOperation) => string,
-): string {
-  let json = `[${now === undefined ? 0 : now()}`;
-  let run = '';
-  for (let index = 0; index < group.length; index += 1) {
-    const described = describe(group[index] as CounterOperation);
-    if (described === run) continue;
-    run = described;
-    json += `,[${index + 1},${run}]`;
-  }
-  return `${json}]`;
-}
-
-/** The calls of an operation, equal ones that follow each other together, each with a comma before it. */
-function callsOf({ hits, calls = [hits] }: CounterOperation, describe: (hits: number) => string): string {
-  let text = '';
-  let equal = 0;
+/** What calls take together, if that fits into the limit: then it may be added at once; otherwise 0. @param taken by each of equal calls */
+function totalOf(calls: readonly EqualCalls[], taken: readonly number[], most: number): string {
+  let total = 0;
   for (let index = 0; index < calls.length; index += 1) {
-    equal += 1;
-    const each = calls[index] as number;
-    if (calls[index + 1] === each) continue;
-    text += `,${describe(each)},${equal}`;
-    equal = 0;
+    if (taken[index]! <= 0) return '0';
+    total += taken[index]! * calls[index]!.times;
   }
-  return text;
+  return total <= most ? `"${total}"` : '0';
 }
 
-/** Two numbers of each step in a reply, or the error of a step in place of its first one, as states. */
-function statesIn(
-  reply: unknown,
-  group: readonly CounterOperation[],
-  stateOf: (numbers: readonly [number, number, now: number], index: number) => LimitState,
-): readonly StepResult[] {
+/** A sliding window has a key for the windows with an even number, and one for those with an odd one. */
+function keysOf(operation: CounterOperation): readonly Pick<Step, 'key'>[] {
+  if (!(operation.algorithm instanceof SlidingWindow)) return [operation];
+  return [{ key: `${operation.key}_0` }, { key: `${operation.key}_1` }];
+}
+
+/** The states in a reply, or the error of an operation in place of its state. */
+function statesIn(reply: unknown, group: readonly CounterOperation[]): readonly StepResult[] {
   const list = listIn(reply, 2 * group.length + 1);
   const results = areCounts(list) ? list : list.map(stepResult);
   const now = results[0] as number;
-  return group.map((_, index) => {
+  return group.map(({ algorithm }, index) => {
     const [first, second] = [results[2 * index + 1], results[2 * index + 2]] as [number | Error, number];
-    return first instanceof Error ? first : stateOf([first, second, now], index);
+    if (first instanceof Error) return first;
+    if (algorithm instanceof TokenBucket) return { whole: first, part: second, parts: algorithm.parts, now };
+    return { previous: first, current: second, now };
   });
 }
 

@@ -89,8 +89,8 @@ export class ServerStore implements Store {
       const results = await count(connection, groups, this.#instance.countOptions);
       const counts = groups.map((group, index) => this.#counts(group, results[index] as GroupResult, connection));
       if (counts.length === 1) return counts[0] as readonly Count[];
-      const next = new Map(groups.map((group, index) => [group[0]?.algorithm?.name, counts[index]?.values()]));
-      return operations.map(({ algorithm }) => next.get(algorithm?.name)?.next().value as Count);
+      const [plain, decided] = counts.map((group) => group.values());
+      return operations.map(({ algorithm }) => (algorithm === undefined ? plain : decided)?.next().value as Count);
     });
   }
 

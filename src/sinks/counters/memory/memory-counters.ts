@@ -1,8 +1,9 @@
 import { NEVER, type Observable, of } from 'rxjs';
-import type { Algorithm, LimitState } from '../../../limiter/algorithm';
+import { type Algorithm, type LimitState, decideTogether } from '../../../limiter/algorithm';
 import {
   type CounterOperation,
   type DecidedOperation,
+  decideAllOrNothing,
   decideOn,
   guardedHits,
 } from '../../../limiter/counter-operation';
@@ -19,6 +20,14 @@ export interface MemoryCountersOptions extends ExpiringCountsOptions {
   readonly windowSpan?: number;
   /** Unix time in milliseconds. */
   readonly now: () => number;
+}
+
+/** What has become of the state of a limit. */
+interface Change {
+  readonly before: LimitState;
+  readonly state: LimitState;
+  /** As {@link Algorithm.lifetime}. */
+  readonly lifetime: number;
 }
 
 /** How often expired keys are removed, in milliseconds. */
@@ -105,9 +114,11 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
             : this.#decide(operation, algorithm, now);
         continue;
       }
-      const guarded = this.#applyGuarded(batch.slice(index, index + operation.guard.operations), now);
-      for (let at = 0; at < guarded.length; at += 1) counts[index + at] = guarded[at] as number;
-      index += guarded.length - 1;
+      const group = batch.slice(index, index + operation.guard.operations);
+      const counted =
+        operation.algorithm === undefined ? this.#applyGuarded(group, now) : this.#decideTogether(group, now);
+      for (let at = 0; at < counted.length; at += 1) counts[index + at] = counted[at] as number | LimitState;
+      index += counted.length - 1;
     }
     return counts;
   }
@@ -152,8 +163,14 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     const counts = this.applyNow(operations);
     for (let index = 0; index < counts.length; index += 1) {
       const count = counts[index] as number | LimitState;
-      if (typeof count === 'number') (operations[index] as DecidedOperation).after = count;
-      else decideOn(operations[index] as DecidedOperation, count);
+      const operation = operations[index] as DecidedOperation;
+      if (typeof count === 'number') operation.after = count;
+      else if (operation.guard === undefined) decideOn(operation, count);
+      else {
+        const end = index + operation.guard.operations;
+        decideAllOrNothing(operations.slice(index, end), counts.slice(index, end) as LimitState[]);
+        index = end - 1;
+      }
     }
   }
 
@@ -180,15 +197,40 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   /** Decides the calls of an operation, and returns the state before them. */
-  #decide({ key: cacheKey, hits, calls = [hits] }: CounterOperation, algorithm: Algorithm, now: number): LimitState {
-    const key = tableKey(cacheKey);
-    const stored = this.#counts.state(key);
-    const before = stored === undefined ? algorithm.empty(now * 1000) : algorithm.at(stored, now * 1000);
+  #decide({ key, hits, calls = [hits] }: CounterOperation, algorithm: Algorithm, now: number): LimitState {
+    const before = this.#stateOf(key, algorithm, now);
     let state = before;
     for (const each of calls) state = algorithm.decide(state, each).state;
-    // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have gone back.
-    if (stored !== undefined || state !== before) this.#counts.setState(key, state, now, algorithm.lifetime);
+    this.#setState(key, { before, state, lifetime: algorithm.lifetime }, now);
     return before;
+  }
+
+  /** Decides the calls of operations with a common guard, and returns the states before them. */
+  #decideTogether(group: readonly CounterOperation[], now: number): readonly LimitState[] {
+    const limits = group.map(({ key, algorithm }) => ({ key, algorithm: algorithm as Algorithm }));
+    const before = limits.map(({ key, algorithm }) => this.#stateOf(key, algorithm, now));
+    let states = before;
+    const { hits, calls = [hits] } = group[0]!;
+    for (const each of calls) {
+      const decided = limits.map(({ algorithm }, index) => ({ algorithm, state: states[index]! }));
+      states = decideTogether(decided, each).map(({ state }) => state);
+    }
+    limits.forEach(({ key, algorithm }, index) => {
+      this.#setState(key, { before: before[index]!, state: states[index]!, lifetime: algorithm.lifetime }, now);
+    });
+    return before;
+  }
+
+  #stateOf(cacheKey: string, algorithm: Algorithm, now: number): LimitState {
+    const stored = this.#counts.state(tableKey(cacheKey));
+    return stored === undefined ? algorithm.empty(now * 1000) : algorithm.at(stored, now * 1000);
+  }
+
+  /** What is given back to a key that is absent leaves it absent. */
+  #setState(cacheKey: string, { before, state, lifetime }: Change, now: number): void {
+    const key = tableKey(cacheKey);
+    // A known one is set in any case: the clock may have gone back.
+    if (state !== before || this.#counts.state(key) !== undefined) this.#counts.setState(key, state, now, lifetime);
   }
 
   #applyOne({ key, windowSeconds }: CounterOperation, hits: number, now: number): number {

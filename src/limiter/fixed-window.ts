@@ -1,0 +1,44 @@
+import type { Algorithm, AlgorithmLimit, Outcome, WindowsState } from './algorithm';
+
+/**
+ * The hits of one window, whose start is part of the key, as an algorithm: for limits that are decided together with others. Unlike where
+ * hits are counted first and compared then, a call counts with all of its hits or with none.
+ */
+export class FixedWindow implements Algorithm {
+  readonly name = 'fixed_window';
+  readonly burst = undefined;
+  readonly requestsPerUnit: number;
+  readonly windowSeconds: number;
+  readonly capacity: number;
+  readonly lifetime: number;
+
+  constructor({ requestsPerUnit, windowSeconds }: AlgorithmLimit) {
+    this.requestsPerUnit = requestsPerUnit;
+    this.windowSeconds = windowSeconds;
+    this.capacity = requestsPerUnit;
+    this.lifetime = windowSeconds;
+  }
+
+  empty(now: number): WindowsState {
+    return { previous: 0, current: 0, now };
+  }
+
+  at({ current }: WindowsState, now: number): WindowsState {
+    return { previous: 0, current, now };
+  }
+
+  /** The reset and the time in which it is closed are those of the window, which the caller knows: 0 here. */
+  decide(state: WindowsState, hits: number): Outcome {
+    const sum = Math.max(0, state.current + hits);
+    const isAllowed = hits <= 0 || sum <= this.requestsPerUnit;
+    const used = isAllowed ? sum : state.current;
+    return {
+      isAllowed,
+      used,
+      remaining: Math.max(0, this.requestsPerUnit - used),
+      secondsUntilReset: 0,
+      secondsClosed: 0,
+      state: used === state.current ? state : { ...state, current: used },
+    };
+  }
+}
