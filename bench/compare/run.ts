@@ -1,13 +1,12 @@
 // npm run bench:grpc-server, bench:kvstore, bench:limits, bench:pace and bench:plaincache: see README.md.
 import net from 'node:net';
 import { parseArgs } from 'node:util';
-import type { AlgorithmName } from '../../src/rules/rule-config';
 import { type Comparison, compare, compareAtRates, comparisonTable } from '../suite/compare';
 import { opening } from '../suite/load/frames.cjs';
 import { durationsOf } from '../suite/options';
 import { type StartContender, server, weir } from '../suite/processes/contenders';
 import { startStore } from '../suite/processes/stores';
-import { LOADS, type LoadName } from '../suite/scenarios/loads';
+import { LOADS, type LoadName, type RuleKind } from '../suite/scenarios/loads';
 import type { StoreName } from '../suite/scenarios/scenarios';
 
 interface Suite {
@@ -15,8 +14,8 @@ interface Suite {
   readonly loads: readonly LoadName[];
   /** Servers to compare weir with. */
   readonly servers: readonly string[];
-  /** Other algorithms of limits, with which weir is compared. */
-  readonly algorithms?: readonly AlgorithmName[];
+  /** Other rules, with which weir is compared. */
+  readonly kinds?: readonly RuleKind[];
   /** Calls per second; without it, at saturation and a quarter of it. */
   readonly rates?: readonly number[];
   /** Whether to measure the memory of idle connections, too. */
@@ -36,7 +35,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
     store: 'redis',
     loads: ['hot-key', '10k-keys'],
     servers: [],
-    algorithms: ['sliding_window', 'token_bucket'],
+    kinds: ['sliding_window', 'token_bucket', 'rate_limits', 'all_or_nothing'],
   },
   pace: { store: 'memory', loads: ['10k-keys', 'json'], servers: ['floor'], rates: [1_000, 4_000] },
   plaincache: { store: 'memcached', loads: COUNTED, servers: ['memjs'] },
@@ -77,8 +76,8 @@ async function main(): Promise<void> {
     ...(values.against === undefined && Object.fromEntries(suite.servers.map((name) => [name, server(name)]))),
     ...(values.against !== undefined && { before: weir('before', {}, { dist: values.against }) }),
     ...(values.against === undefined &&
-      suite.algorithms !== undefined &&
-      Object.fromEntries(suite.algorithms.map((algorithm) => [algorithm, weir(algorithm, {}, { algorithm })]))),
+      suite.kinds !== undefined &&
+      Object.fromEntries(suite.kinds.map((kind) => [kind, weir(kind, {}, { kind })]))),
     weir: weir('weir', {}),
   };
   const comparisons: Comparison[] = [];

@@ -67,15 +67,25 @@ export interface Algorithm extends AlgorithmLimit {
   decide(state: LimitState, hits: number): Outcome;
 }
 
-/** Decides a call by several limits, of which one that denies it keeps it from counting on all of them. */
+/**
+ * Decides a call by several limits, of which one that denies it keeps it from counting on all of them.
+ *
+ * @param states of each limit, before the call
+ */
 export function decideTogether(
-  limits: readonly { readonly algorithm: Algorithm; readonly state: LimitState }[],
+  limits: readonly { readonly algorithm?: Algorithm | undefined }[],
+  states: readonly LimitState[],
   hits: number,
 ): readonly Outcome[] {
-  const outcomes = limits.map(({ algorithm, state }) => algorithm.decide(state, hits));
-  if (outcomes.every(({ isAllowed }) => isAllowed)) return outcomes;
+  const outcomes = new Array<Outcome>(limits.length);
+  let isCounted = true;
+  for (let index = 0; index < limits.length; index += 1) {
+    const outcome = limits[index]!.algorithm!.decide(states[index]!, hits);
+    outcomes[index] = outcome;
+    isCounted &&= outcome.isAllowed;
+  }
+  if (isCounted) return outcomes;
   return outcomes.map((outcome, index) => {
-    const { algorithm, state } = limits[index]!;
-    return outcome.isAllowed ? algorithm.decide(state, 0) : outcome;
+    return outcome.isAllowed ? limits[index]!.algorithm!.decide(states[index]!, 0) : outcome;
   });
 }

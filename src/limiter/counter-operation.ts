@@ -95,21 +95,19 @@ export function decideOn(operation: DecidedOperation, state: LimitState): LimitS
   return decidedAs(operation, (operation.algorithm as Algorithm).decide(state, operation.hits));
 }
 
-/** Decides the operations of a guard, as {@link decideOn} does one. Their `hits` become 0 when they do not count. */
-export function decideAllOrNothing(
-  operations: readonly DecidedOperation[],
-  states: readonly LimitState[],
-): readonly LimitState[] {
-  const limits = operations.map(({ algorithm }, index) => ({
-    algorithm: algorithm as Algorithm,
-    state: states[index]!,
-  }));
-  const outcomes = decideTogether(limits, operations[0]!.hits);
+/**
+ * Decides the operations of a guard, as {@link decideOn} does one. Their `hits` become 0 when they do not count.
+ *
+ * @param states before them; becomes those after them
+ */
+export function decideAllOrNothing(operations: readonly DecidedOperation[], states: LimitState[]): void {
+  const outcomes = decideTogether(operations, states, operations[0]!.hits);
   const isCounted = outcomes.every(({ isAllowed }) => isAllowed);
-  return operations.map((operation, index) => {
+  for (let index = 0; index < operations.length; index += 1) {
+    const operation = operations[index]!;
     if (!isCounted) operation.hits = 0;
-    return decidedAs(operation, outcomes[index]!);
-  });
+    states[index] = decidedAs(operation, outcomes[index]!);
+  }
 }
 
 function decidedAs(operation: DecidedOperation, outcome: Outcome): LimitState {

@@ -17,7 +17,7 @@ import {
   OverallCode,
   type ResponseHeaderNames,
   type Verdict,
-  mostRestrictive,
+  isStricter,
   responseHeaders,
 } from './verdict';
 
@@ -196,13 +196,21 @@ export class Decision {
   /** That of the most restrictive limit. Each limit has its statistics; the call is one that was over its limit, or none. */
   #statusOfSeveral(resolution: SeveralLimits, index: number): DescriptorStatus {
     const { limits } = resolution;
-    const areOver = limits.map((limited) => this.#isOverBy(limited));
-    const statuses = limits.map((limited, at) => this.#statusOf(limited, areOver[at] === true));
-    const shown = mostRestrictive(statuses);
-    resolution.limited = limits[shown]!;
-    const over = areOver[shown] === true ? shown : areOver.indexOf(true);
-    if (over >= 0) this.#addOffender(resolution, limits[over]!, index);
-    return { ...statuses[shown]!, limits: limits.map(({ applied }) => applied.currentLimit) };
+    let shown: DescriptorStatus | undefined;
+    let over: LimitedDescriptor | undefined;
+    for (const limited of limits) {
+      const isOver = this.#isOverBy(limited);
+      const status = this.#statusOf(limited, isOver);
+      const isShown = shown === undefined || isStricter(status, shown);
+      if (isOver && (isShown || over === undefined)) over = limited;
+      if (!isShown) continue;
+      shown = status;
+      resolution.limited = limited;
+    }
+    if (over !== undefined) this.#addOffender(resolution, over, index);
+    const { code, currentLimit, limitRemaining, secondsUntilReset } = shown!;
+    const all = limits.map(({ applied }) => applied.currentLimit);
+    return { code, currentLimit, limits: all, limitRemaining, secondsUntilReset };
   }
 
   /** Whether the call is over a limit, also in shadow mode. To be called once for each. */

@@ -85,10 +85,8 @@ function simulateCounts(operations: readonly LimitedDescriptor[], stored: Readon
     if (typeof before === 'object' && guard !== undefined) {
       if (operations[index - 1]?.guard === guard) return;
       const group = operations.slice(index, index + guard.operations);
-      const states = decideAllOrNothing(
-        group,
-        group.map((each) => counts.get(each.key) as LimitState),
-      );
+      const states = group.map((each) => counts.get(each.key) as LimitState);
+      decideAllOrNothing(group, states);
       group.forEach((each, at) => counts.set(each.key, states[at]!));
     } else if (typeof before === 'object') counts.set(key, decideOn(operation, before));
     else {

@@ -38,7 +38,7 @@ export class FixedWindow implements Algorithm {
       remaining: Math.max(0, this.requestsPerUnit - used),
       secondsUntilReset: 0,
       secondsClosed: 0,
-      state: used === state.current ? state : { ...state, current: used },
+      state: used === state.current ? state : { previous: 0, current: used, now: state.now },
     };
   }
 }

@@ -120,18 +120,10 @@ function policyOf({ requestsPerUnit, unit, unitMultiplier, burst }: CurrentLimit
 }
 
 /**
- * The index of the most restrictive status of several limits: one that is over comes before those that are not; of those over, the one with
- * the longest reset; of the others, the one with the fewest left; of equal ones, the first.
+ * Whether the status of one limit is more restrictive than that of another limit of its rule before it: one that is over comes before those
+ * that are not; of those over, the one with the longest reset; of the others, the one with the fewest left; of equal ones, the first.
  */
-export function mostRestrictive(statuses: readonly DescriptorStatus[]): number {
-  let most = 0;
-  statuses.forEach((status, index) => {
-    if (isStricter(status, statuses[most]!)) most = index;
-  });
-  return most;
-}
-
-function isStricter(one: DescriptorStatus, other: DescriptorStatus): boolean {
+export function isStricter(one: DescriptorStatus, other: DescriptorStatus): boolean {
   if (one.code !== other.code) return one.code === Code.OVER_LIMIT;
   if (one.code === Code.OK) return one.limitRemaining < other.limitRemaining;
   return (one.secondsUntilReset ?? 0) > (other.secondsUntilReset ?? 0);

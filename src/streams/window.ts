@@ -125,8 +125,9 @@ export class Window implements EndedWindow {
         else if (operation.guard === undefined) states[index] = decideOn(operation, states[index] ?? count);
         else if (operation.guard !== call.operations[at - 1]?.guard) {
           const group = call.operations.slice(at, at + operation.guard.operations);
-          const before = group.map((_, step) => states[index + step] ?? (counts[index + step] as LimitState));
-          decideAllOrNothing(group, before).forEach((state, step) => (states[index + step] = state));
+          const together = group.map((_, step) => states[index + step] ?? (counts[index + step] as LimitState));
+          decideAllOrNothing(group, together);
+          for (let step = 0; step < group.length; step += 1) states[index + step] = together[step]!;
         }
       }
       if (error === undefined) call.settle();

@@ -67,6 +67,18 @@ describe('the comparison of two rulesets', () => {
     expect(changes).toEqual({ rulesChanged: ['shop.user'] });
   });
 
+  const several = { key: 'user', rateLimits: [limit(5, 'MINUTE'), limit(9, 'DAY')] };
+  it.each<Partial<RuleSketch>>([
+    { rateLimits: [limit(5, 'MINUTE')] },
+    { rateLimits: [limit(9, 'DAY'), limit(5, 'MINUTE')] },
+    { rateLimits: [limit(5, 'MINUTE'), limit(9, 'DAY', { algorithm: 'sliding_window' })] },
+    { allOrNothing: true },
+    { rateLimits: undefined, rateLimit: limit(5, 'MINUTE') },
+  ])('finds a rule with rate_limits that differs in %j', (difference) => {
+    const changes = changed(rulesetOf('shop', several), rulesetOf('shop', { ...several, ...difference }));
+    expect(changes).toEqual({ rulesChanged: ['shop.user'] });
+  });
+
   it('pairs lists, networks and regular expressions by their texts, and compares whole lists', () => {
     const long = Array.from({ length: 40 }, (_, index) => `value${index}`);
     const both = [

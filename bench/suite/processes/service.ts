@@ -3,16 +3,15 @@ import { RuleFolder } from '../../../test/support/data/rule-folder';
 import { WeirProcess } from '../../../test/support/processes/weir-process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { AlgorithmName } from '../../../src/rules/rule-config';
 import type { Target } from '../load/connection';
-import { type Load, RULE_FILE, type Settings, protocolOf, rulesWith } from '../scenarios/loads';
+import { type Load, RULE_FILE, type RuleKind, type Settings, protocolOf, rulesWith } from '../scenarios/loads';
 
 /** What else is measured than this checkout with fixed windows. */
 export interface Variant {
   /** The folder of a build; default: that of this checkout. */
   readonly dist?: string;
-  /** Of the limits; default: fixed windows. */
-  readonly algorithm?: AlgorithmName;
+  /** Of the rules; default: one fixed window each. */
+  readonly kind?: RuleKind;
 }
 
 /** The built service with the rules of the benchmark. */
@@ -26,8 +25,8 @@ export class Service implements AsyncDisposable {
     readonly target: Target,
   ) {}
 
-  static async start(load: Load, env: Settings, { dist, algorithm }: Variant = {}): Promise<Service> {
-    const rules = await RuleFolder.with({ [RULE_FILE]: rulesWith(algorithm) });
+  static async start(load: Load, env: Settings, { dist, kind }: Variant = {}): Promise<Service> {
+    const rules = await RuleFolder.with({ [RULE_FILE]: rulesWith(kind) });
     try {
       const authority = load.protocol === 'grpc over TLS' ? newAuthority() : undefined;
       const settings = {

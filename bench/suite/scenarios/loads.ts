@@ -4,8 +4,11 @@ import { OK, OVER_LIMIT } from '../load/connection';
 export const DOMAIN = 'bench';
 /** The file that holds the rules. */
 export const RULE_FILE = 'bench.yaml';
-/** A limit that no load reaches. */
-const LIMIT = 4_000_000_000;
+/** A limit a day that no load reaches, of which a hit takes whole microseconds of a token bucket, as with most limits: 25. */
+const LIMIT = 3_456_000_000;
+
+/** Other rules than those with one fixed window: with an algorithm, or with two fixed windows. */
+export type RuleKind = AlgorithmName | 'rate_limits' | 'all_or_nothing';
 
 /** The keys of the descriptors of a call, in this order. */
 const COUNTED_KEYS: readonly string[] = 'user account address device session tenant region path plan token'.split(' ');
@@ -16,18 +19,25 @@ const UNLIMITED_KEY = 'free';
 /**
  * The rules of every scenario. Counters per day, so that hardly any run sees the beginning of a window.
  *
- * @param algorithm of the limits that are not reached; default: fixed windows
+ * @param kind of the rules whose limits are not reached
  */
-export function rulesWith(algorithm?: AlgorithmName): string {
-  const fields = algorithm === undefined ? '' : `, algorithm: ${algorithm}`;
-  const limit = `{ unit: day, requests_per_unit: ${LIMIT}${fields} }`;
+export function rulesWith(kind?: RuleKind): string {
   return `domain: ${DOMAIN}
 descriptors:
-${COUNTED_KEYS.map((key) => `  - key: ${key}\n    rate_limit: ${limit}\n`).join('')}  - key: ${BLOCKED_KEY}
+${COUNTED_KEYS.map((key) => `  - key: ${key}\n    ${limitsOf(kind)}\n`).join('')}  - key: ${BLOCKED_KEY}
     rate_limit: { unit: day, requests_per_unit: 1 }
   - key: ${UNLIMITED_KEY}
     rate_limit: { unlimited: true }
 `;
+}
+
+function limitsOf(kind: RuleKind | undefined): string {
+  const day = `unit: day, requests_per_unit: ${LIMIT}`;
+  if (kind !== 'rate_limits' && kind !== 'all_or_nothing') {
+    return `rate_limit: { ${day}${kind === undefined ? '' : `, algorithm: ${kind}`} }`;
+  }
+  const limits = `rate_limits: [{ ${day} }, { unit: year, requests_per_unit: ${LIMIT} }]`;
+  return kind === 'rate_limits' ? limits : `${limits}\n    all_or_nothing: true`;
 }
 
 /** What the calls of a scenario ask for. */

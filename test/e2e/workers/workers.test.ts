@@ -14,11 +14,14 @@ import { connectionsTo, workersOf } from '../../support/processes/worker-process
 import { until } from '../../support/waiting/until';
 import * as instance from './instance';
 
+const LIMITS = '[{ unit: year, requests_per_unit: 60 }, { unit: year, unit_multiplier: 2, requests_per_unit: 30 }]';
 const MORE_RULES = `
   - { key: caller, rate_limit: { unit: year, requests_per_unit: 3 } }
   - { key: exact, rate_limit: { unit: year, requests_per_unit: 1000 } }
   - { key: bucket, rate_limit: { unit: year, requests_per_unit: 9, algorithm: token_bucket, burst: 50 } }
   - { key: sliding, rate_limit: { unit: year, requests_per_unit: 40, algorithm: sliding_window } }
+  - { key: several, rate_limits: ${LIMITS} }
+  - { key: together, all_or_nothing: true, rate_limits: ${LIMITS} }
 `;
 const HITS = 'ratelimit.service.rate_limit.shop.exact.total_hits';
 const REPORT_FLAGS = join(__dirname, '../../support/processes/report-flags.cjs');
@@ -102,7 +105,7 @@ describe('an instance with two workers, and counters in memory,', () => {
     const line = /^worker 1: pid=\d+ state=serving connections=3 uptime=\d+s restarts=0\nworker 2: /;
     expect(await weir.debug('/workers')).toMatch(line);
     const [event] = await eventsOf(await fetch(`http://127.0.0.1:${weir.ports.debug}/api/events`), 1);
-    expect(event).toMatchObject({ workers: [{ worker: 1, connections: 3 }, { worker: 2 }], loaded: { rules: 5 } });
+    expect(event).toMatchObject({ workers: [{ worker: 1, connections: 3 }, { worker: 2 }], loaded: { rules: 7 } });
     // Each process sets its own flags of V8.
     const pids = [weir.pid, ...workersOf(weir).map(({ pid }) => pid)];
     for (const pid of pids) await weir.line(new RegExp(`process ${pid} sets --no-parallel-scavenge$`));
@@ -111,6 +114,19 @@ describe('an instance with two workers, and counters in memory,', () => {
   it('lets exactly as many calls pass as a token bucket and a sliding window allow', async () => {
     expect(await call(200, 'bucket=a')).toBe(50);
     expect(await call(200, 'sliding=a')).toBe(40);
+  });
+
+  it('lets exactly as many calls pass as the lowest of several limits, and counts no others where they are all or nothing', async () => {
+    expect(await call(200, 'several=a')).toBe(30);
+    expect(await call(200, 'together=a')).toBe(30);
+    async function usedOf(key: string): Promise<unknown> {
+      const query = new URLSearchParams({ domain: 'shop', descriptor: `${key}=a`, window: 'year' });
+      const headers = { authorization: `Bearer ${instance.TOKEN}` };
+      const answer = await fetch(`http://127.0.0.1:${weir.ports.debug}/api/counters?${query}`, { headers });
+      return (await answer.json()) as unknown;
+    }
+    expect(await usedOf('together')).toMatchObject({ count: 30 });
+    expect(Object(await usedOf('several')).count).toBeGreaterThan(30);
   });
 
   it('shows Prometheus the statistics of all workers, and the metrics of each process', async () => {

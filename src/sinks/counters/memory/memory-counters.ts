@@ -211,10 +211,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     const before = limits.map(({ key, algorithm }) => this.#stateOf(key, algorithm, now));
     let states = before;
     const { hits, calls = [hits] } = group[0]!;
-    for (const each of calls) {
-      const decided = limits.map(({ algorithm }, index) => ({ algorithm, state: states[index]! }));
-      states = decideTogether(decided, each).map(({ state }) => state);
-    }
+    for (const each of calls) states = decideTogether(limits, states, each).map(({ state }) => state);
     limits.forEach(({ key, algorithm }, index) => {
       this.#setState(key, { before: before[index]!, state: states[index]!, lifetime: algorithm.lifetime }, now);
     });
