@@ -119,14 +119,11 @@ describe('an instance with two workers, and counters in memory,', () => {
   it('lets exactly as many calls pass as the lowest of several limits, and counts no others where they are all or nothing', async () => {
     expect(await call(200, 'several=a')).toBe(30);
     expect(await call(200, 'together=a')).toBe(30);
-    async function usedOf(key: string): Promise<unknown> {
-      const query = new URLSearchParams({ domain: 'shop', descriptor: `${key}=a`, window: 'year' });
-      const headers = { authorization: `Bearer ${instance.TOKEN}` };
-      const answer = await fetch(`http://127.0.0.1:${weir.ports.debug}/api/counters?${query}`, { headers });
-      return (await answer.json()) as unknown;
+    function usedOf(key: string): Promise<Record<string, unknown>> {
+      return instance.api(weir, `GET /api/counters?domain=shop&descriptor=${key}=a&window=year`);
     }
     expect(await usedOf('together')).toMatchObject({ count: 30 });
-    expect(Object(await usedOf('several')).count).toBeGreaterThan(30);
+    expect((await usedOf('several')).count).toBeGreaterThan(30);
   });
 
   it('shows Prometheus the statistics of all workers, and the metrics of each process', async () => {
