@@ -73,7 +73,7 @@ describe('the decision log', () => {
     await using shop = await Shop.start({ env: { DISABLE_STATS: 'true', DECISION_LOG: 'all' } }, rules);
     await hitTwice(shop);
     await shop.weir.line(/OVER_LIMIT/);
-    const shown = recordsIn(shop.weir.output).map(({ descriptors }) => descriptors[0]);
+    const shown = recordsIn(shop.weir.output).flatMap(({ descriptors }) => descriptors);
     expect(shown).toMatchObject([
       { code: 'OK', reason: 'within_limit', count: 1, currentLimit: { unit: 'DAY', name: 'short' } },
       { code: 'OVER_LIMIT', reason: 'over_limit', count: 1, currentLimit: { unit: 'DAY', name: 'short' } },
