@@ -1,10 +1,10 @@
-// npm run bench:grpc-server, bench:kvstore, bench:limits, bench:pace and bench:plaincache: see README.md.
+// npm run bench:go, bench:grpc-server, bench:kvstore, bench:limits, bench:pace and bench:plaincache: see README.md.
 import net from 'node:net';
 import { parseArgs } from 'node:util';
 import { type Comparison, compare, compareAtRates, comparisonTable } from '../suite/compare';
 import { opening } from '../suite/load/frames.cjs';
 import { durationsOf } from '../suite/options';
-import { type StartContender, server, weir } from '../suite/processes/contenders';
+import { type StartContender, goService, server, weir } from '../suite/processes/contenders';
 import { startStore } from '../suite/processes/stores';
 import { LOADS, type LoadName, type RuleKind } from '../suite/scenarios/loads';
 import type { StoreName } from '../suite/scenarios/scenarios';
@@ -30,6 +30,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
     servers: ['grpc-js', 'node-http2', 'http2'],
     isIdle: true,
   },
+  go: { store: 'redis', loads: [...COUNTED, 'json'], servers: [] },
   kvstore: { store: 'redis', loads: COUNTED, servers: ['ioredis'] },
   limits: {
     store: 'redis',
@@ -47,6 +48,8 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string', default: '3' },
     rounds: { type: 'string', default: '1' },
     against: { type: 'string' },
+    go: { type: 'string' },
+    rates: { type: 'string' },
     idle: { type: 'string', default: '10000' },
   },
 });
@@ -74,20 +77,22 @@ async function main(): Promise<void> {
   const starts: Readonly<Record<string, StartContender>> = {
     // With another build, only that one: the others are measured to know where weir stands.
     ...(values.against === undefined && Object.fromEntries(suite.servers.map((name) => [name, server(name)]))),
+    ...(values.go !== undefined && { go: goService(values.go) }),
     ...(values.against !== undefined && { before: weir('before', {}, { dist: values.against }) }),
     ...(values.against === undefined &&
       suite.kinds !== undefined &&
       Object.fromEntries(suite.kinds.map((kind) => [kind, weir(kind, {}, { kind })]))),
     weir: weir('weir', {}),
   };
+  const rates = values.rates === undefined ? suite.rates : values.rates.split(',').map(Number);
   const comparisons: Comparison[] = [];
   for (const load of suite.loads) {
     const scenario = { name: `${suite.store}/${load}`, store: suite.store, load };
     const durations = durationsOf(Number(values.seconds));
     const comparison =
-      suite.rates === undefined
+      rates === undefined
         ? await compare(scenario, Object.values(starts), { durations, shares: [0.25], rounds: Number(values.rounds) })
-        : await compareAtRates(scenario, Object.values(starts), { durations, rates: suite.rates });
+        : await compareAtRates(scenario, Object.values(starts), { durations, rates });
     comparisons.push(comparison);
   }
   process.stdout.write(`${comparisonTable(comparisons)}\n`);

@@ -1,8 +1,11 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Target } from '../load/connection';
-import { type Load, type Settings, protocolOf } from '../scenarios/loads';
+import { RuleFolder } from '../../../test/support/data/rule-folder';
+import { freePorts } from '../../../test/support/processes/free-ports';
+import { until } from '../../../test/support/waiting/until';
+import { type Load, RULE_FILE, type Settings, protocolOf, rulesWith } from '../scenarios/loads';
 import { HEAP_REPORT, sizeOfHeap } from '../measure/memory';
 import { Service, type Variant } from './service';
 import type { RunningStore } from './stores';
@@ -65,6 +68,37 @@ export function server(kind: string): StartContender {
       [Symbol.asyncDispose]: async () => {
         child.kill('SIGKILL');
         await exited;
+      },
+    };
+  };
+}
+
+/** The Go service (envoyproxy/ratelimit), on the one server of a store. @param program its executable file */
+export function goService(program: string): StartContender {
+  return async (load, store) => {
+    const rules = await RuleFolder.with({ [RULE_FILE]: rulesWith() });
+    const [http, grpc, debug] = await freePorts(3);
+    const env = {
+      ...{ ...rules.env, HOST: '127.0.0.1', PORT: String(http), GRPC_HOST: '127.0.0.1', GRPC_PORT: String(grpc) },
+      ...{ DEBUG_HOST: '127.0.0.1', DEBUG_PORT: String(debug), USE_STATSD: 'false', DISABLE_STATS: 'true' },
+      ...{ LOG_LEVEL: 'error', BACKEND_TYPE: 'redis', REDIS_TYPE: 'SINGLE', REDIS_SOCKET_TYPE: 'tcp' },
+      REDIS_URL: store.env['KVSTORE_URL'],
+    };
+    const child = spawn(program, { env: { ...process.env, ...env }, stdio: 'ignore' });
+    const exited = once(child, 'exit');
+    await until('the Go service is ready', async () => {
+      const answer = await fetch(`http://127.0.0.1:${http}/healthcheck`).catch(() => undefined);
+      return answer?.status === 200;
+    });
+    return {
+      title: 'go',
+      target: { host: '127.0.0.1', port: protocolOf(load) === 'json' ? http : grpc },
+      pids: [child.pid!],
+      store,
+      [Symbol.asyncDispose]: async () => {
+        child.kill('SIGKILL');
+        await exited;
+        await rules[Symbol.asyncDispose]();
       },
     };
   };
