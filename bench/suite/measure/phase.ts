@@ -25,7 +25,7 @@ export interface Phase {
   readonly perSecond: number;
   /** CPU time per decision in µs, of all processes of the service and of the store; undefined for a process that is not ours. */
   readonly cpu: { readonly service?: number | undefined; readonly store: number };
-  /** Commands per decision: those that clients sent, and those that the store executed, which includes those that scripts called. */
+  /** Per decision: writes of clients as the store reads them, and commands that it executed, which includes those that scripts called. */
   readonly commands?: { readonly sent: number; readonly executed: number } | undefined;
   /** In ms, from the time at which a call was due. */
   readonly latency: Latency;
@@ -113,8 +113,8 @@ function phaseOf(interval: Interval, expectedCode: number, before: Usage, after:
   };
 }
 
-/** Commands that a script calls count as executed, although no client has sent them: with scripts, only the calls of scripts were sent. */
+/** Commands that a script calls count as executed, although no client has sent them. */
 function commandsOf(before: Commands, after: Commands, answered: number): Phase['commands'] {
-  const [scripts, executed] = [after.scripts - before.scripts, after.executed - before.executed];
-  return { sent: (scripts > 0 ? scripts : executed) / answered, executed: executed / answered };
+  const [reads, executed] = [after.reads - before.reads, after.executed - before.executed];
+  return { sent: (reads > 0 ? reads : executed) / answered, executed: executed / answered };
 }

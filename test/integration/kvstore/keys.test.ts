@@ -136,6 +136,29 @@ describe('keys in Redis', () => {
     clock.mockRestore();
   });
 
+  it('that are known to have one, alone in their window, are counted without a script', async () => {
+    const counters = await open({ expirationJitterMaxSeconds: 0 });
+    await apply(counters, operation('k', 2));
+    const before = await callsOf('evalsha');
+    function hits(count: number) {
+      return apply(counters, operation('k', count));
+    }
+    expect([await hits(3), await hits(LARGEST_COUNT), await hits(1)]).toEqual([[5], [LARGEST_COUNT], [LARGEST_COUNT]]);
+    expect(await server.control.get('k')).toBe(String(LARGEST_COUNT));
+    await server.control.del('k');
+    expect(await hits(3)).toEqual([3]);
+    expect(await server.control.ttl('k')).toBeGreaterThan(50);
+    await server.control.set('k', '9223372036854775807', 'KEEPTTL');
+    expect(await hits(1)).toEqual([LARGEST_COUNT]);
+    await server.control.set('k', 'text', 'KEEPTTL');
+    expect(await hits(1)).toMatchObject([{ code: 'store_failed', message: expect.stringContaining('not an integer') }]);
+    expect(await callsOf('evalsha')).toBe(before);
+    // Reads, negative hits and those of guards need the script.
+    await server.control.set('k', '7', 'KEEPTTL');
+    expect([await hits(0), await hits(-2)]).toEqual([[7], [5]]);
+    expect(await callsOf('evalsha')).toBe(before + 2);
+  });
+
   inBothWays('keep their expiry when hits are subtracted, which create none', async () => {
     await server.control.set('k', '2', 'EX', 1000);
     expect(await apply(await open(), operation('k', -5), operation('read', 0), operation('less', -1))).toEqual([

@@ -1,6 +1,6 @@
 import type { CounterOperation } from '../../../limiter/counter-operation';
-import { groupLength } from '../counting';
-import { type GroupResult, asking, countByCommands } from './commands';
+import { type Step, groupLength } from '../counting';
+import { type GroupResult, addToKnown, asking, countByCommands } from './commands';
 import type { Connection } from './connection';
 import { type CountOptions, type ScriptCall, scriptCall } from './script-calls';
 import { isReply } from './store-error';
@@ -26,6 +26,7 @@ export async function count(
   const [first] = groups;
   // The usual case, without what holding back and joining several calls costs.
   const isOne = groups.length === 1 && first !== undefined;
+  if (isOne && isKnownAddition(first, options)) return [await addToKnown(connection, first[0] as Step, options)];
   const results = isOne ? [await callScript('evalsha', first)] : await callScripts('evalsha', groups);
   if (!results.some(isReply)) return results;
   // Neither NOSCRIPT nor a rejection has counted anything, so these groups, and no others, are sent again.
@@ -53,6 +54,14 @@ export async function count(
     const sent = await send(indices.map((index) => groups[index] as readonly CounterOperation[]));
     for (const [position, index] of indices.entries()) results[index] = sent[position] as GroupResult;
   }
+}
+
+/** Whether all there is to do is to add to a key that has an expiry, which one command does. */
+function isKnownAddition(group: readonly CounterOperation[], { known }: CountOptions): boolean {
+  const operation = group[0] as CounterOperation;
+  if (group.length > 1 || operation.hits <= 0 || operation.algorithm !== undefined) return false;
+  known.forgetOld();
+  return known.has(operation);
 }
 
 type SendGroups = (groups: readonly (readonly CounterOperation[])[]) => Promise<readonly GroupResult[]>;
