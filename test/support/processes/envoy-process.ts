@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { type RequestListener, createServer } from 'node:http';
 import { join } from 'node:path';
 import { LocalServer } from '../servers/local-server';
 import { Daemon } from './daemon';
@@ -12,6 +12,8 @@ interface EnvoyOptions {
   readonly weirPort: number;
   /** The path of the configuration; default: that of examples/envoy. */
   readonly config?: string;
+  /** What the upstream answers; default: `hello`. */
+  readonly upstream?: RequestListener;
   /** Changes to the configuration, each a text and its replacement. */
   readonly changes?: readonly (readonly [from: string, to: string])[];
 }
@@ -20,7 +22,7 @@ interface EnvoyOptions {
 export class EnvoyProcess extends Daemon {
   readonly #options: EnvoyOptions;
   readonly #port: number;
-  readonly #upstream = new LocalServer(createServer((_request, response) => response.end('hello\n')));
+  readonly #upstream: LocalServer;
 
   /** @param adminPort that of the administration interface */
   private constructor(
@@ -30,6 +32,8 @@ export class EnvoyProcess extends Daemon {
   ) {
     super();
     this.#options = options;
+    const { upstream = (_request, response) => response.end('hello\n') } = options;
+    this.#upstream = new LocalServer(createServer(upstream));
     this.#port = port;
   }
 
@@ -59,7 +63,11 @@ export class EnvoyProcess extends Daemon {
   }
 
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-    return fetch(`http://127.0.0.1:${this.#port}${path}`, { headers });
+    return this.fetch(path, { headers });
+  }
+
+  fetch(path: string, init: RequestInit): Promise<Response> {
+    return fetch(`http://127.0.0.1:${this.#port}${path}`, init);
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {
