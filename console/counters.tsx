@@ -205,6 +205,29 @@ function Facts({ state }: { readonly state: CounterState }) {
       </dd>
       <dt>Local cache</dt>
       <dd>{state.isInLocalCache ? 'has it as over its limit' : 'does not have it'}</dd>
+      <OpenReservations open={state.openReservations} />
     </dl>
+  );
+}
+
+/** Those of the counter, in which the first of them expires first. */
+function OpenReservations({ open }: { readonly open: CounterState['openReservations'] }) {
+  if (open === null || open.count === 0) return <></>;
+  return (
+    <>
+      <dt>Open reservations</dt>
+      <dd>
+        {count(open.count)}
+        <ul>
+          {open.first.map(({ id, hits, expiresAt, onExpiry }) => (
+            <li key={`${id} ${expiresAt}`}>
+              <Text text={id} />: {count(hits)} hits, {onExpiry === 'cancel' ? 'given back' : 'settled'} at{' '}
+              <Time iso={expiresAt} />
+            </li>
+          ))}
+          {open.count > open.first.length && <li>and others</li>}
+        </ul>
+      </dd>
+    </>
   );
 }

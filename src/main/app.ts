@@ -213,6 +213,7 @@ export function localDecisions({ config$, limiter, store, apply, offenders }: De
     config$,
     limiter,
     administration: store.counters,
+    reservations: store.reservations,
     apply,
     offenders: offenderSource(offenders),
   });

@@ -11,13 +11,22 @@ import { windowLabel } from '../rules/unit';
 import type { Ruleset } from '../rules/ruleset';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { ApplyOperations } from '../streams/ports/decide';
-import type { CounterChange, CounterQuery, CounterState, NoCounter } from '../streams/ports/operator';
+import type {
+  CounterChange,
+  CounterQuery,
+  CounterReservations,
+  CounterState,
+  NoCounter,
+} from '../streams/ports/operator';
+import type { ReservationStore } from '../streams/ports/reservations';
 import { explanationOf, isoTime } from './explanation';
 import { LookUps, referenceTo } from './look-ups';
 
 export interface CountersOptions {
   readonly limiter: Pick<Limiter, 'explain' | 'forget' | 'isInLocalCache'>;
   readonly administration: CounterAdministration;
+  /** Or why there is none. */
+  readonly reservations: ReservationStore | string;
   readonly apply: ApplyOperations;
 }
 
@@ -40,7 +49,8 @@ export class OperatedCounters {
   async read(query: CounterQuery, ruleset: Ruleset | undefined): Promise<CounterState | NoCounter> {
     const located = await this.#locate(query, ruleset);
     if ('reason' in located) return located;
-    return this.#stateOf(located, await this.#read(located.limited));
+    const { limited } = located;
+    return this.#stateOf(located, await this.#read(limited), await this.#reservationsOf(limited));
   }
 
   /** @throws DecisionError */
@@ -59,7 +69,7 @@ export class OperatedCounters {
     // A decision that was in flight may have added the key again.
     limiter.forget(limited.key);
     return {
-      ...this.#stateOf(located, after),
+      ...this.#stateOf(located, after, await this.#reservationsOf(limited)),
       countBefore: countIn(before, limited.applied.currentLimit.algorithm ?? null),
     };
   }
@@ -105,7 +115,21 @@ export class OperatedCounters {
     return { reason, nearest };
   }
 
-  #stateOf({ limited, rule, nowSeconds }: Located, stored: StoredCounter | Outcome): CounterState {
+  async #reservationsOf(limited: LimitedDescriptor): Promise<CounterReservations | null> {
+    const { reservations } = this.#options;
+    if (typeof reservations === 'string' || limited.algorithm !== undefined) return null;
+    const { count, first } = await reservations.readOpen(limited, Date.now());
+    return {
+      count,
+      first: first.map((each) => ({ ...each, expiresAt: new Date(each.expiresAt).toISOString() })),
+    };
+  }
+
+  #stateOf(
+    { limited, rule, nowSeconds }: Located,
+    stored: StoredCounter | Outcome,
+    openReservations: CounterReservations | null,
+  ): CounterState {
     const { applied, key, limit } = limited;
     const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
     const [start, end] =
@@ -127,6 +151,7 @@ export class OperatedCounters {
       windowStart: isoTime(start),
       windowEnd: isoTime(end),
       isInLocalCache: this.#options.limiter.isInLocalCache(key, limit, nowSeconds),
+      openReservations,
     };
   }
 }

@@ -1,11 +1,21 @@
 import type { DecisionError } from '../limiter/decision-error';
-import type { ReservationChange, ReservationResult, ReservationStore } from '../streams/ports/reservations';
+import type { CounterKey } from '../streams/ports/counter-administration';
+import type {
+  OpenReservations,
+  ReservationChange,
+  ReservationResult,
+  ReservationStore,
+} from '../streams/ports/reservations';
 import type { Channel } from './channel';
 import { ANSWER_LIMIT, primaryEnded, primarySilent } from './counters';
 
 /** The number of a call, with what it asks for or what is answered. */
-type Call = readonly [number: number, asked: { readonly read: string } | { readonly change: ReservationChange }];
-type Answer = readonly [number: number, result: string | ReservationResult | null];
+type Call = readonly [number: number, asked: Asked];
+type Asked =
+  | { readonly read: string }
+  | { readonly change: ReservationChange }
+  | { readonly open: CounterKey; readonly now: number };
+type Answer = readonly [number: number, result: string | ReservationResult | OpenReservations | null];
 
 interface SentCall {
   readonly answered: (result: Answer[1]) => void;
@@ -38,7 +48,11 @@ export class RemoteReservations implements ReservationStore {
     return (await this.#call({ change })) as ReservationResult;
   }
 
-  #call(asked: Call[1]): Promise<Answer[1]> {
+  async readOpen({ key, windowSeconds }: CounterKey, now: number): Promise<OpenReservations> {
+    return (await this.#call({ open: { key, windowSeconds }, now })) as OpenReservations;
+  }
+
+  #call(asked: Asked): Promise<Answer[1]> {
     if (this.#isClosed) return Promise.reject(primaryEnded());
     const number = (this.#calls += 1);
     return new Promise((answered, failed) => {
@@ -59,7 +73,11 @@ export class RemoteReservations implements ReservationStore {
 /** Answers the calls of a worker from the reservations of this process, in the order of their arrival, until the channel closes. */
 export function serveReservations(channel: Channel, store: ReservationStore): void {
   channel.receive('reservations', async ([number, asked]: Call) => {
-    const result = 'read' in asked ? await store.readRecord(asked.read) : await store.changeReservation(asked.change);
-    channel.send('reservations', [number, result ?? null] satisfies Answer);
+    channel.send('reservations', [number, (await answerTo(store, asked)) ?? null] satisfies Answer);
   });
+}
+
+function answerTo(store: ReservationStore, asked: Asked): Promise<Answer[1] | undefined> {
+  if ('read' in asked) return store.readRecord(asked.read);
+  return 'open' in asked ? store.readOpen(asked.open, asked.now) : store.changeReservation(asked.change);
 }

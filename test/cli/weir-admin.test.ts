@@ -280,6 +280,7 @@ describe('weir-admin prints no control characters of a server', () => {
   };
   const EXPLANATION = { answer: { overallCode: 'OK', reason: HOSTILE }, error: null, descriptors: [EXPLAINED] };
   const LIMIT = { requestsPerUnit: 2, unit: 'HOUR', windowEnd: HOSTILE, timeToLive: null };
+  const OPEN = { id: HOSTILE, hits: 2, expiresAt: '2026-01-01T00:00:00.000Z', onExpiry: 'cancel' };
   const COUNTER = { ...LIMIT, cacheKey: HOSTILE, count: 1, isInLocalCache: false };
 
   it.each([
@@ -287,6 +288,7 @@ describe('weir-admin prints no control characters of a server', () => {
     ['rules', { loaded: null, rejected: null, domains: [{ domain: HOSTILE, descriptors: [RULE] }] }, [], 3],
     ['explain', EXPLANATION, DESCRIPTOR, 7],
     ['counter get', COUNTER, DESCRIPTOR, 4],
+    ['counter get', { ...COUNTER, openReservations: { count: 3, first: [OPEN] } }, DESCRIPTOR, 6],
     ['health', { healthy: false, unhealthy: [HOSTILE] }, [], 1],
   ])('with %s', async (command, answer, flags, lines) => {
     await using api = await ApiStub.answering(answer);

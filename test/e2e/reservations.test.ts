@@ -96,6 +96,9 @@ describe('reservations over HTTP', () => {
       ]);
       expect(await call(shop, 'POST', '', body(59, { id: 'req_1' }))).toEqual([409, error('reservation_conflict')]);
       expect(await left(shop)).toEqual([39, 89]);
+      const counter = JSON.parse(await shop.weir.debug('/api/counters?domain=shop&descriptor=user=x')) as object;
+      const open = { id: 'req_1', hits: 60, expiresAt: made.expiresAt, onExpiry: 'settle' };
+      expect(counter).toMatchObject({ count: 61, openReservations: { count: 1, first: [open] } });
 
       const settled = {
         id: 'req_1',

@@ -49,6 +49,8 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
   const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache } = counter;
+  // Absent in answers of older versions.
+  const { count: open = 0, first = [] } = counter.openReservations ?? {};
   const [algorithm, ...burst] = algorithmParts(counter);
   const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
   return visibleLines([
@@ -58,6 +60,12 @@ export function formatCounter(counter: CounterState | CounterChange): string {
     `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
+    ...(open > 0
+      ? [`  ${counted(open, 'open reservation')}${open > first.length ? ', the first of which are' : ''}`]
+      : []),
+    ...first.map(({ id, hits, expiresAt, onExpiry }) => {
+      return `    ${id}: ${counted(hits, 'hit')}, ${onExpiry === 'cancel' ? 'given back' : 'settled'} at ${expiresAt}`;
+    }),
   ]);
 }
 

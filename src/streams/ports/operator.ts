@@ -2,6 +2,7 @@ import type { Offender, OffenderQuery } from '../../limiter/offender';
 import type { Descriptor, RateLimitRequest } from '../../limiter/request';
 import type { RuleFile } from '../../rules/files/read-rule-files';
 import type { AlgorithmName, CalendarConfig, FailurePolicy, Json } from '../../rules/rule-config';
+import type { OpenReservation } from './reservations';
 import type { RulePlace } from '../../rules/rule-config';
 import type { UnitName } from '../../rules/unit';
 import type { Check, Health } from '../readiness';
@@ -85,6 +86,14 @@ export interface CounterState {
   readonly windowEnd: string;
   /** Whether the local cache of this process has the counter as over its limit. */
   readonly isInLocalCache: boolean;
+  /** Null where neither the store nor the limit has any. */
+  readonly openReservations: CounterReservations | null;
+}
+
+/** The open reservations of a counter, of which those that expire first are listed. */
+export interface CounterReservations {
+  readonly count: number;
+  readonly first: readonly (Omit<OpenReservation, 'expiresAt'> & { readonly expiresAt: string })[];
 }
 
 export interface CounterChange extends CounterState {

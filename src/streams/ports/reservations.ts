@@ -1,5 +1,6 @@
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
+import type { CounterKey } from './counter-administration';
 
 /** Reserves hits on the counters of a request, and settles or cancels them later, in any process that has the same store. */
 export interface Reservations {
@@ -83,7 +84,28 @@ export interface ReservationStore {
   readRecord(key: string): Promise<string | undefined>;
   /** Changes the record and the counters in one step, or nothing of both. */
   changeReservation(change: ReservationChange): Promise<ReservationResult>;
+  /** @param now Unix milliseconds */
+  readOpen(counter: CounterKey, now: number): Promise<OpenReservations>;
 }
+
+/** The open reservations of a counter. */
+export interface OpenReservations {
+  readonly count: number;
+  /** Those that expire first, at most {@link MOST_SHOWN}. */
+  readonly first: readonly OpenReservation[];
+}
+
+export interface OpenReservation {
+  readonly id: string;
+  /** Those of one descriptor. */
+  readonly hits: number;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  readonly onExpiry: OnExpiry;
+}
+
+/** How many open reservations of a counter are listed. */
+export const MOST_SHOWN = 20;
 
 /** Most open reservations of a counter. */
 export const MAX_OPEN = 10_000;
@@ -149,4 +171,10 @@ export function memberOf(id: string, { index, hits }: { index: number; hits: num
 /** What is subtracted from a counter when such a member expires. */
 export function givenBackBy(member: string): number {
   return member.startsWith('c') ? Number.parseInt(member.slice(1), 10) : 0;
+}
+
+/** What such a member says. */
+export function openReservation(member: string, expiresAt: number): OpenReservation {
+  const [hits, , ...id] = member.slice(1).split(':');
+  return { id: id.join(':'), hits: Number(hits), expiresAt, onExpiry: member.startsWith('c') ? 'cancel' : 'settle' };
 }

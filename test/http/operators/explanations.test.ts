@@ -55,7 +55,9 @@ it('a turn of the event loop ends with the descriptor during which its time is o
   const { limiter, counters, apply } = new TestService(ruleset);
   const offenders = { top: () => Promise.resolve([]) };
   const config$ = always(configOf(ruleset));
-  const decisions = new LocalDecisions({ config$, limiter, administration: counters, apply, offenders });
+  const decisions = new LocalDecisions({
+    ...{ config$, limiter, administration: counters, reservations: counters, apply, offenders },
+  });
   let now = 0;
   const clock = jest.spyOn(performance, 'now').mockImplementation(() => (now += 5));
   let turns = 0;
@@ -83,7 +85,10 @@ function operated(...rules: readonly RuleSketch[]) {
   const { limiter, counters: administration, apply } = service;
   const offenders = { top: () => Promise.resolve([]) };
   const config$ = always(configOf(ruleset));
-  return { service, decisions: new LocalDecisions({ config$, limiter, administration, apply, offenders }) };
+  return {
+    service,
+    decisions: new LocalDecisions({ config$, limiter, administration, reservations: administration, apply, offenders }),
+  };
 }
 
 it('each limit of a rule with several is explained, and its counter is shown, set and cleared by its window', async () => {

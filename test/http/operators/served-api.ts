@@ -58,6 +58,7 @@ export class ServedApi implements AsyncDisposable {
         config$,
         limiter: service.limiter,
         administration: service.counters,
+        reservations: service.counters,
         apply: service.apply,
         offenders: { top: () => Promise.resolve(offenders) },
       }),

@@ -10,6 +10,7 @@ import fc from '../../support/data/properties';
 import { descriptor, request } from '../../support/data/requests';
 import { limit, rulesetOf } from '../../support/data/rules';
 import { DEFAULT_OPTIONS } from '../../support/data/service';
+import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { connected, instance } from '../kvstore/options';
 
@@ -36,7 +37,10 @@ class Caller {
   readonly freed: string[] = [];
   readonly statistics = new Statistics(100);
 
-  constructor(store: ReservationStore | string, cacheKeyPrefix: string) {
+  constructor(
+    readonly store: ReservationStore | string,
+    readonly cacheKeyPrefix: string,
+  ) {
     const options = { ...DEFAULT_OPTIONS, cacheKeyPrefix };
     this.reservations = new StoredReservations({
       limiter: new Limiter(options, this.statistics),
@@ -247,10 +251,17 @@ function memory(clock: { now: number }): MemoryCounters {
   return counters;
 }
 
-describe.each(['memory', 'Redis'] as const)('reservations in %s', (kind) => {
+describe.each(['memory', 'Redis', 'Redis behind sentinels'] as const)('reservations in %s', (kind) => {
+  let sentinels: RedisSentinels | undefined;
+  beforeAll(async () => {
+    if (kind === 'Redis behind sentinels') sentinels = await RedisSentinels.start();
+  });
+  afterAll(() => sentinels?.[Symbol.asyncDispose]());
   let kvstore: KvstoreCounters | undefined;
   beforeEach(async () => {
-    kvstore = kind === 'Redis' ? await connected(instance(redis.address)) : undefined;
+    if (kind === 'memory') return;
+    const server = sentinels === undefined ? instance(redis.address) : instance(sentinels.url, { type: 'sentinel' });
+    kvstore = await connected(server);
   });
 
   /** Two callers with one store. */
@@ -283,6 +294,28 @@ describe.each(['memory', 'Redis'] as const)('reservations in %s', (kind) => {
     expect(new Set(wins).size).toBe(1);
     const left = wins[0] === 'cancelled 50>0:-50' ? 100 : 20;
     expect(await one.reserve('read', [{ name: 'user', hits: 0 }])).toBe(`reserved true ${left}`);
+  });
+
+  it('are listed by counter until they end, those first that expire first', async () => {
+    const [one, other] = callers();
+    const store = one.store as ReservationStore;
+    const counter = { key: `${one.cacheKeyPrefix}d_user_x_1699999980`, windowSeconds: 60 };
+    expect(await store.readOpen(counter, one.now)).toEqual({ count: 0, first: [] });
+    await one.reserve('late', [{ name: 'user', hits: 5 }]);
+    const soon = [
+      { name: 'user', hits: 3 },
+      { name: 'team', hits: 9 },
+    ];
+    await other.reserve('so-on', soon, { ttl: 2_000, onExpiry: 'cancel' });
+    const late = { id: 'late', hits: 5, expiresAt: one.now + 5_000, onExpiry: 'settle' };
+    const first = [{ id: 'so-on', hits: 3, expiresAt: one.now + 2_000, onExpiry: 'cancel' }, late];
+    expect(await store.readOpen(counter, one.now)).toEqual({ count: 2, first });
+    expect(await store.readOpen(counter, one.now + 2_000)).toEqual({ count: 1, first: [late] });
+    await other.settle('late', 4);
+    expect(await store.readOpen(counter, one.now)).toEqual({ count: 1, first: [first[0]] });
+    for (let made = 0; made < 21; made += 1) await one.reserve(`many${made}`, [{ name: 'user', hits: 1 }]);
+    const many = await store.readOpen(counter, one.now);
+    expect([many.count, many.first.length, many.first[0]!.id]).toEqual([22, 20, 'so-on']);
   });
 
   it('do not let parallel calls overspend', async () => {

@@ -1,12 +1,16 @@
 import { DecisionError } from '../../../limiter/decision-error';
 import {
   MAX_OPEN,
+  MOST_SHOWN,
+  type OpenReservations,
   type ReservationChange,
   ReservationError,
   type ReservationResult,
   type ReservationStep,
   type ReservationStore,
+  openReservation,
 } from '../../../streams/ports/reservations';
+import type { CounterKey } from '../../../streams/ports/counter-administration';
 import { lifetimeOf, randomPart, secondsLeft } from '../counting';
 import type { CommandRunner, SendCommand } from './commands';
 import { isRejected, isUnknownScript } from './count';
@@ -18,7 +22,7 @@ const MARGIN = 60;
 
 export interface ReservationsOptions {
   /** The server that has a counter. */
-  readonly storeOf: (step: ReservationStep) => CommandRunner;
+  readonly storeOf: (counter: CounterKey) => CommandRunner;
   /** The server that has all records. */
   readonly records: CommandRunner;
   /** EXPIRATION_JITTER_MAX_SECONDS */
@@ -40,11 +44,36 @@ export function kvstoreReservations({ storeOf, records, jitter }: ReservationsOp
       }
       const { key } = change;
       const args = [change.before ?? '', change.after, argumentOf(change, jitter)];
-      const keys = [key, ...change.steps.flatMap((step) => [step.key, `${step.key}:reservations`])];
+      const keys = [key, ...change.steps.flatMap((step) => [step.key, listOf(step)])];
       const reply = await records.run(key, (send) => call(send, [String(keys.length), ...keys, ...args]));
       if (isRejected(reply)) throw unsupported('reservations need scripts, and the counter store rejects them');
       return resultOf(reply);
     },
+    readOpen: (counter, now) => {
+      const list = listOf(counter);
+      return storeOf(counter).run(list, async (send) => {
+        const range = [`(${now}`, '+inf'];
+        const shown = ['WITHSCORES', 'LIMIT', '0', String(MOST_SHOWN)];
+        return openOnes(await send('ZCOUNT', list, ...range), await send('ZRANGEBYSCORE', list, ...range, ...shown));
+      });
+    },
+  };
+}
+
+/** The open reservations of a counter: a sorted set by the time at which they expire. */
+function listOf({ key }: Pick<CounterKey, 'key'>): string {
+  return `${key}:reservations`;
+}
+
+/** @throws the error that the server replied with */
+function openOnes(count: unknown, shown: unknown): OpenReservations {
+  const error = [count, shown].find(isReply);
+  if (error !== undefined) throw error;
+  const texts = (shown as readonly unknown[]).map(String);
+  const members = texts.filter((_, index) => index % 2 === 0);
+  return {
+    count: Number(count),
+    first: members.map((member, index) => openReservation(member, Number(texts[2 * index + 1]))),
   };
 }
 

@@ -10,7 +10,12 @@ import {
 import { windowStart } from '../../../limiter/cache-key';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
-import type { ReservationChange, ReservationResult, ReservationStore } from '../../../streams/ports/reservations';
+import type {
+  OpenReservations,
+  ReservationChange,
+  ReservationResult,
+  ReservationStore,
+} from '../../../streams/ports/reservations';
 import { tableKey } from '../../../text/table-key';
 import { ExpiringCounts, type ExpiringCountsOptions } from '../../../limiter/expiring-counts';
 import { MemoryReservations } from './memory-reservations';
@@ -145,6 +150,10 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
 
   changeReservation(change: ReservationChange): Promise<ReservationResult> {
     return Promise.resolve(this.#reservations.change(change));
+  }
+
+  readOpen({ key }: CounterKey, now: number): Promise<OpenReservations> {
+    return Promise.resolve(this.#reservations.open(key, now));
   }
 
   /** Removes the keys of windows that are not those of the present; called each second, unless the clock has jumped. */

@@ -2,10 +2,13 @@ import { LARGEST_COUNT } from '../../../limiter/counter-operation';
 import type { ExpiringCounts } from '../../../limiter/expiring-counts';
 import {
   MAX_OPEN,
+  MOST_SHOWN,
+  type OpenReservations,
   type ReservationChange,
   type ReservationResult,
   type ReservationStep,
   givenBackBy,
+  openReservation,
 } from '../../../streams/ports/reservations';
 import { ownText, tableKey, textBytes } from '../../../text/table-key';
 
@@ -47,6 +50,13 @@ export class MemoryReservations {
 
   read(record: string): string | undefined {
     return this.#entries.get(record)?.text;
+  }
+
+  /** Those of a counter. */
+  open(counter: string, now: number): OpenReservations {
+    const members = [...(this.#open.get(tableKey(counter))?.members ?? [])].filter(([, expiresAt]) => expiresAt > now);
+    const first = members.toSorted(([, one], [, other]) => one - other).slice(0, MOST_SHOWN);
+    return { count: members.length, first: first.map(([member, expiresAt]) => openReservation(member, expiresAt)) };
   }
 
   /** As the script of the other stores; see {@link ReservationChange}. */
