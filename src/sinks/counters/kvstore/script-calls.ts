@@ -4,7 +4,8 @@ import { SlidingWindow } from '../../../limiter/sliding-window';
 import { TokenBucket } from '../../../limiter/token-bucket';
 import { type Step, groupLength, lifetimeOf, randomPart, secondsLeft } from '../counting';
 import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
-import { COUNT, DECIDE, GUARDED_COUNT, type Script } from './scripts';
+import { DECIDE } from './decide-script';
+import { COUNT, GUARDED_COUNT, type Script } from './scripts';
 
 export interface CountOptions extends CommandOptions {
   readonly known: KnownExpiries;
