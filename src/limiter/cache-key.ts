@@ -46,8 +46,8 @@ export function runtimeKeyLevels(rule: Rule): readonly number[] {
 /**
  * The key of a counter with an algorithm, which has no time but the length of the window in seconds:
  * `<prefix>{_<domain>_<key>_<value>_}token_bucket_60`. That of a fixed window of a rule with `rate_limits` is
- * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, and the caller appends the start of the window; with `all_or_nothing`, that is its name. The part in braces, which is never
- * empty, keeps what a store makes of it, and all limits of a rule, in one slot of a cluster.
+ * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, or with `all_or_nothing` of that name, and the caller appends the start of the
+ * window. The part in braces, which is never empty, keeps what a store makes of it, and all limits of a rule, in one slot of a cluster.
  */
 export function taggedKey(prefix: string, body: string, { name, windowSeconds }: Counting): string {
   return `${prefix}{_${body}}${name}_${windowSeconds}`;
