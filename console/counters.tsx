@@ -210,7 +210,7 @@ function Facts({ state }: { readonly state: CounterState }) {
   );
 }
 
-/** Those of the counter, in which the first of them expires first. */
+/** Those of the counter; the one that expires first is at the top. */
 function OpenReservations({ open }: { readonly open: CounterState['openReservations'] }) {
   if (open === null || open.count === 0) return <></>;
   return (

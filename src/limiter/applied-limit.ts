@@ -168,6 +168,11 @@ function countedBy(
   };
 }
 
+/** Also where an algorithm decides them together with other limits. */
+export function countsInFixedWindows({ currentLimit }: AppliedLimit): boolean {
+  return currentLimit.algorithm === undefined;
+}
+
 /** When the window of a limit that contains a time has begun, in Unix seconds. */
 export function startOfWindow({ calendar, windowSeconds }: AppliedLimit, nowSeconds: number): number {
   return calendar === undefined ? windowStart(nowSeconds, windowSeconds) : calendar.at(nowSeconds).start;

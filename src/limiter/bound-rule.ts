@@ -3,7 +3,7 @@ import { limitSuffix, plainStatisticsKey, runtimeStatisticsLevels, statisticsKey
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { ownText } from '../text/table-key';
-import { type AppliedLimit, limitOfRule, startOfWindow } from './applied-limit';
+import { type AppliedLimit, countsInFixedWindows, limitOfRule, startOfWindow } from './applied-limit';
 import { cacheKeyBody, runtimeKeyLevels, taggedKey } from './cache-key';
 import type { LimiterOptions } from './decision';
 import { isEnforced } from './enforcement';
@@ -117,8 +117,7 @@ export class BoundRule {
   cacheKey(shared: Shared, entries: readonly Entry[], applied: AppliedLimit, nowSeconds: number): string {
     const { algorithm } = applied;
     // The key of the other algorithms is the same at all times.
-    const isFixed = algorithm === undefined || algorithm.name === 'fixed_window';
-    const start = isFixed ? startOfWindow(applied, nowSeconds) : 0;
+    const start = countsInFixedWindows(applied) ? startOfWindow(applied, nowSeconds) : 0;
     if (this.#sharesKeys && shared.window === start) return shared.key;
     const prefix = this.#options.cacheKeyPrefix;
     const { rule } = this;
@@ -132,10 +131,11 @@ export class BoundRule {
     return shared.key;
   }
 
-  #taggedKey(entries: readonly Entry[], { algorithm, windowSeconds }: AppliedLimit, start: number): string {
+  #taggedKey(entries: readonly Entry[], applied: AppliedLimit, start: number): string {
+    const { algorithm, windowSeconds } = applied;
     const body = cacheKeyBody('', this.rule.domain, entries, this.rule);
     const prefix = this.#options.cacheKeyPrefix;
-    if (algorithm !== undefined && algorithm.name !== 'fixed_window') return taggedKey(prefix, body, algorithm);
+    if (algorithm !== undefined && !countsInFixedWindows(applied)) return taggedKey(prefix, body, algorithm);
     // Two names, as a count and the state of an algorithm are not the same for every store.
     const name = algorithm === undefined ? 'fixed_window' : 'all_or_nothing';
     return `${taggedKey(prefix, body, { name, windowSeconds })}_${start}`;

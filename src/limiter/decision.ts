@@ -2,7 +2,7 @@ import type { AnsweringPolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Outcome } from './algorithm';
-import { type AppliedLimit, type LimitOptions, endOfWindow } from './applied-limit';
+import { type AppliedLimit, type LimitOptions, countsInFixedWindows, endOfWindow } from './applied-limit';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
 import type { LocalCounts } from './local-counts';
 import type { Offenders } from './offenders';
@@ -230,7 +230,7 @@ export class Decision {
   #statusOf(limited: LimitedDescriptor, isOver: boolean): DescriptorStatus {
     const { applied } = limited;
     const code = isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK;
-    if (applied.currentLimit.algorithm !== undefined) return this.#statusByAlgorithm(limited, code, isOver);
+    if (!countsInFixedWindows(applied)) return this.#statusByAlgorithm(limited, code, isOver);
     const remaining = isOver ? 0 : Math.max(0, applied.requestsPerUnit - Math.max(0, limited.after));
     return {
       code,
@@ -348,7 +348,7 @@ export function judge(limit: AppliedLimit, hits: number, after: number, statisti
 
 /** Until when a limit that is over denies a single hit, too, in Unix seconds; rounded down. */
 function closedUntil(applied: AppliedLimit, outcome: Outcome | undefined, nowSeconds: number): number {
-  const isFull = outcome === undefined || (applied.currentLimit.algorithm === undefined && outcome.remaining === 0);
+  const isFull = outcome === undefined || (countsInFixedWindows(applied) && outcome.remaining === 0);
   return isFull ? endOfWindow(applied, nowSeconds) : nowSeconds + outcome.secondsClosed;
 }
 

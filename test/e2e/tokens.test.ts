@@ -11,7 +11,7 @@ import { until } from '../support/waiting/until';
 
 const EXAMPLE = join(__dirname, '../../examples/tokens');
 
-/** A model that uses as many tokens as it is told, or fails. */
+/** A model. A call says how many tokens its answer uses, and may name the status of a failure. */
 const model: RequestListener = async (request, response) => {
   const { used, status = 200 } = (await json(request)) as { readonly used: number; readonly status?: number };
   response.writeHead(status, { 'content-type': 'application/json' });

@@ -123,7 +123,6 @@ export function checkRules({ raw, form, mergeDomainConfigs }: ThreadInput): Chec
 export function loadInThread(module: string, options: WorkerOptions): Observable<LoadedRules> {
   return new Observable((subscriber) => {
     const builder = new RulesetBuilder();
-    const collect = youngCollector();
     let warnings: readonly string[] = [];
     const worker = new Worker(module, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP }, ...options });
     function finish(result: LoadedRules) {
@@ -146,7 +145,7 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
         return finish({ ruleset: builder.done(), warnings });
       } else {
         builder.addRows(message.rows);
-        collect();
+        collectYoung();
       }
       worker.postMessage('next');
     });
@@ -161,11 +160,17 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
  * are full, copies them for up to 40 ms, in which no call is decided; after each chunk of rules it is a millisecond (`npm run bench:reload`). To
  * keep V8's room for young objects small instead costs decisions a tenth of their CPU time.
  */
-function youngCollector(): () => void {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as (options: { readonly type: 'minor' }) => void;
-  return () => collect({ type: 'minor' });
+function collectYoung(): void {
+  if (collect === undefined) {
+    setFlagsFromString('--expose-gc');
+    collect = runInNewContext('gc') as Collect;
+  }
+  collect({ type: 'minor' });
 }
+
+type Collect = (options: { readonly type: 'minor' }) => void;
+/** Made at the first use. */
+let collect: Collect | undefined;
 
 type WorkerError = Error & { readonly code?: unknown };
 

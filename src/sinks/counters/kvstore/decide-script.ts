@@ -4,10 +4,9 @@ import { STEP, script } from './scripts';
  * Token buckets, in Lua. The value of a key is the time at which its bucket is full, in microseconds; where the rate needs it, with parts
  * of one: `<microseconds>:<parts>/<parts of a microsecond>`. It is 0 or absent when that is over.
  *
- * The numbers of a limit are, after its kind: the span from empty to full (microseconds, parts), the parts of a microsecond, the lifetime
- * in milliseconds, whether existing keys are known to live long enough (1), what all calls take together as a text, if it may be taken at
- * once, and for each call what it takes (microseconds, negative if it is given back, and parts). The state is how long the bucket takes to
- * be full (microseconds, parts).
+ * The numbers of a limit are: the span from empty to full (microseconds, parts), the parts of a microsecond, the lifetime in milliseconds,
+ * whether existing keys are known to live long enough (1), and for each call what it takes (microseconds, negative if it is given back, and
+ * parts). The state is how long the bucket takes to be full (microseconds, parts).
  *
  * A key that is full later than in its span is cut to it, because a clock that has gone back would otherwise close it for as long.
  * INCRBY keeps the expiry, and costs half of a SET. It is set again by the first operation on a key in ten seconds of a caller.
@@ -17,7 +16,7 @@ local function undo(key, hits, left)
   if left == 0 then pcall('DEL', key) else pcall('DECRBY', key, hits) end
 end
 local function readBucket(i, limit)
-  local key, total = KEYS[i], limit[7]
+  local key, total = KEYS[i], limit[2]
   if total ~= 0 then
     local full = pcall('INCRBY', key, total)
     if type(full) == 'number' then
@@ -26,14 +25,14 @@ local function readBucket(i, limit)
         pcall('INCRBY', key, format('%.0f', -whole))
         whole = 0
       end
-      if whole >= 0 and whole + total <= limit[2] then return nil, whole, 0, true, DONE end
+      if whole >= 0 and whole + total <= limit[3] then return nil, whole, 0, true, DONE end
       undo(key, total, full - total)
-      if whole >= 0 and whole <= limit[2] then return nil, whole, 0, true, ADD end
+      if whole >= 0 and whole <= limit[3] then return nil, whole, 0, true, ADD end
     end
   end
   local stored = pcall('GET', key)
   if type(stored) == 'table' then return stored end
-  local spanWhole, spanPart, parts = limit[2], limit[3], limit[4]
+  local spanWhole, spanPart, parts = limit[3], limit[4], limit[5]
   local full, part, plain = stored and number(stored) or 0, 0, true
   if stored and not number(stored) then
     local text, rest, of = string.match(stored, '^(%d+):(%d+)/(%d+)$')
@@ -44,23 +43,23 @@ local function readBucket(i, limit)
   local whole = full - now
   if whole < 0 then return nil, 0, 0, stored end
   if whole > spanWhole or (whole == spanWhole and part > spanPart) then return nil, spanWhole, spanPart, stored, CUT end
-  return nil, whole, part, stored, plain and parts == 1 and limit[6] == 1 and ADD
+  return nil, whole, part, stored, plain and parts == 1 and limit[7] == 1 and ADD
 end
 local function takeFromBucket(whole, part, limit, c)
   local taken = limit[6 + 2 * c]
   whole, part = whole + taken, part + limit[7 + 2 * c]
-  if part >= limit[4] then whole, part = whole + 1, part - limit[4] end
+  if part >= limit[5] then whole, part = whole + 1, part - limit[5] end
   if whole < 0 then return 0, 0 end
-  if taken < 0 or whole < limit[2] or (whole == limit[2] and part <= limit[3]) then return whole, part end
+  if taken < 0 or whole < limit[3] or (whole == limit[3] and part <= limit[4]) then return whole, part end
 end
 local function writeBucket(i, limit, whole, part, wholeBefore, partBefore, stored, how)
   if whole == wholeBefore and part == partBefore and how ~= CUT then
-    return stored and limit[6] == 0 and pcall('PEXPIRE', KEYS[i], limit[5])
+    return stored and limit[7] == 0 and pcall('PEXPIRE', KEYS[i], limit[6])
   end
   if how == ADD then return pcall('INCRBY', KEYS[i], format('%.0f', whole - wholeBefore)) end
   local value = format('%.0f', now + whole)
-  if part > 0 then value = format('%s:%.0f/%.0f', value, part, limit[4]) end
-  return pcall('SET', KEYS[i], value, 'PX', limit[5])
+  if part > 0 then value = format('%s:%.0f/%.0f', value, part, limit[5]) end
+  return pcall('SET', KEYS[i], value, 'PX', limit[6])
 end
 `;
 
@@ -69,8 +68,7 @@ end
  * so that one has the current window and the other the one before. Their values are the number of the window, in its last digits only,
  * times 2^32, plus its hits: what is left of older windows does not count.
  *
- * The numbers of a limit are, after its kind: the limit, the length of the window and the lifetime of keys in milliseconds, the sum of hits
- * as above, and the hits of each call. The state is the hits of the window before, and of the current one.
+ * The numbers of a limit are: the limit, the length of the window and the lifetime of keys in milliseconds, and the hits of each call. The state is the hits of the window before, and of the current one.
  */
 const SLIDING = `
 local HITS = 4294967296
@@ -87,11 +85,11 @@ local function hitsIn(key, tag)
   return hits, true
 end
 local function hitsAfter(previous, current, limit, hits)
-  return math.ceil(previous * (limit[3] - clock % limit[3]) / limit[3]) + current + hits
+  return math.ceil(previous * (limit[4] - clock % limit[4]) / limit[4]) + current + hits
 end
 local function readWindows(i, limit)
-  local at = math.floor(clock / limit[3])
-  local key, total = KEYS[i + at % 2], limit[5]
+  local at = math.floor(clock / limit[4])
+  local key, total = KEYS[i + at % 2], limit[2]
   local previous, err = hitsIn(KEYS[i + 1 - at % 2], (at - 1) % NUMBERS + 1)
   if not previous then return err end
   if total ~= 0 then
@@ -99,7 +97,7 @@ local function readWindows(i, limit)
     if type(value) == 'number' then
       local current = value - total - (at % NUMBERS + 1) * HITS
       local exists = current >= 0 and current < HITS
-      if exists and hitsAfter(previous, current, limit, total) <= limit[2] then return nil, previous, current, true, DONE end
+      if exists and hitsAfter(previous, current, limit, total) <= limit[3] then return nil, previous, current, true, DONE end
       undo(key, total, value - total)
       if exists then return nil, previous, current, true end
     end
@@ -114,17 +112,17 @@ local function takeFromWindows(previous, current, limit, c)
     local left = current + hits
     return math.max(0, previous + math.min(0, left)), math.max(0, left)
   end
-  if hitsAfter(previous, current, limit, hits) <= limit[2] then return previous, current + hits end
+  if hitsAfter(previous, current, limit, hits) <= limit[3] then return previous, current + hits end
 end
 local function writeWindows(i, limit, previous, current, previousBefore, currentBefore, exists)
-  local at = math.floor(clock / limit[3])
+  local at = math.floor(clock / limit[4])
   local reply
   if current ~= currentBefore then
     local key = KEYS[i + at % 2]
     if exists then
       reply = pcall('INCRBY', key, format('%.0f', current - currentBefore))
     else
-      reply = pcall('SET', key, format('%.0f', (at % NUMBERS + 1) * HITS + current), 'PX', limit[4])
+      reply = pcall('SET', key, format('%.0f', (at % NUMBERS + 1) * HITS + current), 'PX', limit[5])
     end
   end
   if previous == previousBefore or failed(reply) then return reply end
@@ -135,20 +133,20 @@ end
 /**
  * Fixed windows of limits that are decided together with others, in Lua. The value of a key is its hits.
  *
- * The numbers of a limit are, after its kind: the limit, the expiry in seconds for a key that has none, the seconds that are left of the
- * window, whether existing keys are known to have an expiry (1), the sum of hits as above, and the hits of each call. The state is 0, and the hits.
+ * The numbers of a limit are: the limit, the expiry in seconds for a key that has none, the seconds that are left of the window, whether
+ * existing keys are known to have an expiry (1), and the hits of each call. The state is 0, and the hits.
  */
 const FIXED = `
 local function readWindow(i, limit)
-  local key, total = KEYS[i], limit[6]
+  local key, total = KEYS[i], limit[2]
   if total ~= 0 then
     local after = pcall('INCRBY', key, total)
     if type(after) == 'number' then
       local count = after - total
-      if count >= 0 and after <= limit[2] then
-        if count == 0 or limit[5] == 0 then
+      if count >= 0 and after <= limit[3] then
+        if count == 0 or limit[6] == 0 then
           local ttl = pcall('TTL', key)
-          if type(ttl) == 'number' and ttl < limit[4] then pcall('EXPIRE', key, limit[3]) end
+          if type(ttl) == 'number' and ttl < limit[5] then pcall('EXPIRE', key, limit[4]) end
         end
         return nil, 0, count, true, DONE
       end
@@ -161,11 +159,11 @@ local function readWindow(i, limit)
 end
 local function takeFromWindow(_, count, limit, c)
   local sum = math.max(0, count + limit[6 + c])
-  if limit[6 + c] <= 0 or sum <= limit[2] then return 0, sum end
+  if limit[6 + c] <= 0 or sum <= limit[3] then return 0, sum end
 end
 local function writeWindow(i, limit, _, count, _, before)
   local hits = count - before
-  if hits ~= 0 then return step(KEYS[i], format('%.0f', hits), limit[3], limit[4], limit[5] == 1 and hits) end
+  if hits ~= 0 then return step(KEYS[i], format('%.0f', hits), limit[4], limit[5], limit[6] == 1 and hits) end
 end
 `;
 
@@ -175,7 +173,8 @@ end
  * - KEYS: one for each limit, of a sliding window two; a key may occur more than once.
  * - ARGV[1]: a JSON list. First the time in Unix microseconds, 0 for that of the server: then the clocks of its callers do not matter; a test
  *   sends another. Then a list for each run of steps that have it in common: how many they are, a list of how many equal calls follow each
- *   other, and for each limit of a step a list: its kind (1 to 3), and its numbers, which are described above.
+ *   other, and for each limit of a step a list: its kind (1 to 3), what all calls take together, as a text,
+ *   if it may be taken at once (0: it may not), and its numbers, which are described above.
  * - Result: a list with the time, and for each limit two values: its state before the calls, or the error of a key of its step and 0. The
  *   caller decides each call again, as here.
  * - Atomic, because a call that is denied must not change anything, and one that is allowed must be the only one to take its tokens.
@@ -231,9 +230,8 @@ local function decideOne(limit, calls)
 end
 local function takeBack(key, limit, second)
   local kind = limit[1]
-  if kind == 2 then key = key + math.floor(clock / limit[3]) % 2 end
-  local total = limit[kind == 1 and 7 or kind == 2 and 5 or 6]
-  undo(KEYS[key], total, kind == 3 and second)
+  if kind == 2 then key = key + math.floor(clock / limit[4]) % 2 end
+  undo(KEYS[key], limit[2], kind == 3 and second)
 end
 local function decideAll(run, calls)
   local before, states, keys, isDone, err = {}, {}, {}, true, nil

@@ -54,7 +54,8 @@ export function kvstoreReservations({ storeOf, records, jitter }: ReservationsOp
       return storeOf(counter).run(list, async (send) => {
         const range = [`(${now}`, '+inf'];
         const shown = ['WITHSCORES', 'LIMIT', '0', String(MOST_SHOWN)];
-        return openOnes(await send('ZCOUNT', list, ...range), await send('ZRANGEBYSCORE', list, ...range, ...shown));
+        const queries = [send('ZCOUNT', list, ...range), send('ZRANGEBYSCORE', list, ...range, ...shown)];
+        return openOnes(...((await Promise.all(queries)) as [unknown, unknown]));
       });
     },
   };

@@ -108,7 +108,7 @@ function decideCall(group: readonly CounterOperation[], { jitter, known, now }: 
     const hits = calls.map((call) => call.hits);
     if (algorithm instanceof SlidingWindow) {
       const total = totalOf(calls, hits, requestsPerUnit);
-      return `2,${requestsPerUnit},${algorithm.windowSeconds * 1000},${milliseconds},${total},${hits.join()}`;
+      return `2,${total},${requestsPerUnit},${algorithm.windowSeconds * 1000},${milliseconds},${hits.join()}`;
     }
     const isBucket = algorithm instanceof TokenBucket;
     const step = { key, hits: 1, windowSeconds: isBucket ? lifetime : windowSeconds };
@@ -117,7 +117,7 @@ function decideCall(group: readonly CounterOperation[], { jitter, known, now }: 
     if (!isBucket) {
       const expiry = lifetimeOf(windowSeconds) + random;
       const total = totalOf(calls, hits, requestsPerUnit);
-      return `3,${requestsPerUnit},${expiry},${secondsLeft(windowSeconds)},${isKnown},${total},${hits.join()}`;
+      return `3,${total},${requestsPerUnit},${expiry},${secondsLeft(windowSeconds)},${isKnown},${hits.join()}`;
     }
     const { span, parts, capacity } = algorithm;
     // More than fit into the bucket never do.
@@ -125,7 +125,7 @@ function decideCall(group: readonly CounterOperation[], { jitter, known, now }: 
     const wholes = spans.map(({ whole }) => whole);
     const total = parts === 1 && isKnown === 1 ? totalOf(calls, wholes, span.whole) : 0;
     const taken = spans.map(({ whole, part }) => `${whole},${part}`).join();
-    return `1,${span.whole},${span.part},${parts},${milliseconds},${isKnown},${total},${taken}`;
+    return `1,${total},${span.whole},${span.part},${parts},${milliseconds},${isKnown},${taken}`;
   }
   function read(reply: unknown): readonly StepResult[] {
     const states = statesIn(reply, group);

@@ -27,14 +27,6 @@ export interface MemoryCountersOptions extends ExpiringCountsOptions {
   readonly now: () => number;
 }
 
-/** What has become of the state of a limit. */
-interface Change {
-  readonly before: LimitState;
-  readonly state: LimitState;
-  /** As {@link Algorithm.lifetime}. */
-  readonly lifetime: number;
-}
-
 /** How often expired keys are removed, in milliseconds. */
 const SWEEP_INTERVAL = 1000;
 /** By how many milliseconds two sweeps may be closer or further apart by the clock: a late timer causes this, too. More is a jump. */
@@ -206,40 +198,40 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   /** Decides the calls of an operation, and returns the state before them. */
-  #decide({ key, hits, calls = [hits] }: CounterOperation, algorithm: Algorithm, now: number): LimitState {
-    const before = this.#stateOf(key, algorithm, now);
+  #decide({ key: cacheKey, hits, calls = [hits] }: CounterOperation, algorithm: Algorithm, now: number): LimitState {
+    const key = tableKey(cacheKey);
+    const stored = this.#counts.state(key);
+    const before = stateAt(stored, algorithm, now);
     let state = before;
     for (const each of calls) state = algorithm.decide(state, each).state;
-    this.#setState(key, { before, state, lifetime: algorithm.lifetime }, now);
+    // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have gone back.
+    if (stored !== undefined || state !== before) this.#counts.setState(key, state, now, algorithm.lifetime);
     return before;
   }
 
   /** Decides the calls of operations with a common guard, and returns the states before them. */
   #decideTogether(group: readonly CounterOperation[], now: number): readonly LimitState[] {
-    const limits = group.map(({ key, algorithm }) => ({ key, algorithm: algorithm as Algorithm }));
-    const before = limits.map(({ key, algorithm }) => this.#stateOf(key, algorithm, now));
-    let states = before;
+    const limits = group.map((operation) => {
+      const [key, algorithm] = [tableKey(operation.key), operation.algorithm as Algorithm];
+      const stored = this.#counts.state(key);
+      return { key, algorithm, stored, before: stateAt(stored, algorithm, now) };
+    });
+    let states = limits.map(({ before }) => before);
     const { hits, calls = [hits] } = group[0]!;
     for (const each of calls) states = decideTogether(limits, states, each).map(({ state }) => state);
-    limits.forEach(({ key, algorithm }, index) => {
-      this.#setState(key, { before: before[index]!, state: states[index]!, lifetime: algorithm.lifetime }, now);
+    limits.forEach(({ key, algorithm, stored, before }, index) => {
+      const state = states[index]!;
+      // As above.
+      if (stored !== undefined || state !== before) this.#counts.setState(key, state, now, algorithm.lifetime);
     });
-    return before;
-  }
-
-  #stateOf(cacheKey: string, algorithm: Algorithm, now: number): LimitState {
-    const stored = this.#counts.state(tableKey(cacheKey));
-    return stored === undefined ? algorithm.empty(now * 1000) : algorithm.at(stored, now * 1000);
-  }
-
-  /** What is given back to a key that is absent leaves it absent. */
-  #setState(cacheKey: string, { before, state, lifetime }: Change, now: number): void {
-    const key = tableKey(cacheKey);
-    // A known one is set in any case: the clock may have gone back.
-    if (state !== before || this.#counts.state(key) !== undefined) this.#counts.setState(key, state, now, lifetime);
+    return limits.map(({ before }) => before);
   }
 
   #applyOne({ key, windowSeconds }: CounterOperation, hits: number, now: number): number {
     return this.#counts.change(tableKey(key), hits, now, windowSeconds);
   }
+}
+
+function stateAt(stored: LimitState | undefined, algorithm: Algorithm, now: number): LimitState {
+  return stored === undefined ? algorithm.empty(now * 1000) : algorithm.at(stored, now * 1000);
 }
