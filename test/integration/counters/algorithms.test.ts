@@ -2,31 +2,18 @@ import { isDeepStrictEqual } from 'node:util';
 import { firstValueFrom } from 'rxjs';
 import type { AlgorithmLimit, LimitState, Outcome } from '../../../src/limiter/algorithm';
 import { algorithmOf } from '../../../src/limiter/applied-limit';
-import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
-import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { Counters } from '../../../src/streams/ports/counters';
 import { type WindowOperation, Window } from '../../../src/streams/window';
 import fc from '../../support/data/properties';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { limit as limitOf, rulesetOf } from '../../support/data/rules';
 import { Code } from '../../../src/limiter/verdict';
-import { connected, instance, options } from '../kvstore/options';
+import { connected, instance } from '../kvstore/options';
 import { modelOf } from './algorithm-models';
 import { Service, algorithmTable, clock, rows } from './algorithm-scenarios';
+import { storesAtClock } from './rule-limits';
 
-let redis: RedisProcess;
-let kvstore: KvstoreCounters;
-const memory = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
-beforeAll(async () => {
-  redis = await RedisProcess.start();
-  kvstore = kvstoreCounters(options(instance(redis.address), { now: () => Math.round(clock.now * 1000) }));
-  await firstValueFrom(kvstore.ready$);
-});
-afterAll(async () => {
-  await Promise.all([kvstore.close(), memory.close()]);
-  await redis[Symbol.asyncDispose]();
-});
+const { memory, kvstore, redis } = storesAtClock();
 
 it('the table of docs/rules.md has the rows that are played', () => {
   const [documented, played] = rows();
@@ -137,7 +124,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
             const expected = hits.map((each) => model.decide(BigInt(each), BigInt(clock.now) * 1000n));
             const [inMemory, onRedis] = await Promise.all([
               decide(memory, key, numbers, hits),
-              decide(kvstore, key, numbers, hits),
+              decide(kvstore(), key, numbers, hits),
             ]);
             expect(inMemory.map(shown)).toEqual(expected);
             expect(onRedis.map(shown)).toEqual(expected);
@@ -175,7 +162,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
           });
           // What is taken and given back in one window leaves the key, with the parts of its rate, as it was.
           if (!isDeepStrictEqual(state, before)) stored = state;
-          expect((await decide(kvstore, key, limits[index]!, hits)).map(shown)).toEqual(expected);
+          expect((await decide(kvstore(), key, limits[index]!, hits)).map(shown)).toEqual(expected);
         }
       }),
       { numRuns: 150 },
@@ -185,7 +172,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
   const ofAnHour = { name, requestsPerUnit: 5, windowSeconds: 3600, burst: undefined };
   it.each<[where: string, store: () => Counters]>([
     ['in memory', () => memory],
-    ['on Redis', () => kvstore],
+    ['on Redis', kvstore],
   ])('%s gives or costs at most one limit when the clock jumps', async (_, store) => {
     const key = `{_jump_${(keys += 1)}_}${name}`;
     async function allowed(): Promise<number> {
@@ -264,7 +251,7 @@ describe('on Redis with its own clock', () => {
   it.each(['token_bucket', 'sliding_window'] as const)(
     'two instances whose clocks are 5 s apart share a %s, and exceed it by nothing',
     async (algorithm) => {
-      const real = await connected(instance(redis.address));
+      const real = await connected(instance(redis().address));
       const ruleset = rulesetOf(`apart-${algorithm}`, { key: 'k', rateLimit: limitOf(50, 'YEAR', { algorithm }) });
       using early = new Service(ruleset, real, {}, () => Date.now());
       using late = new Service(ruleset, real, {}, () => Date.now() - 5000);
@@ -278,8 +265,8 @@ describe('on Redis with its own clock', () => {
   );
 
   it('keys have an expiry that is renewed while they are used, and are gone when nothing counts', async () => {
-    const real = await connected(instance(redis.address), { expirationJitterMaxSeconds: 0 });
-    const client = redis.control;
+    const real = await connected(instance(redis().address), { expirationJitterMaxSeconds: 0 });
+    const client = redis().control;
     const bucket = { name: 'token_bucket', requestsPerUnit: 1, windowSeconds: 60, burst: 2 } as const;
     const window = { name: 'sliding_window', requestsPerUnit: 4, windowSeconds: 60, burst: undefined } as const;
     await decide(real, '{_ttl_}b', bucket, [1, 1, 1]);

@@ -1,84 +1,47 @@
 import { firstValueFrom } from 'rxjs';
 import { algorithmOf } from '../../../src/limiter/applied-limit';
-import { Code, type Verdict } from '../../../src/limiter/verdict';
+import type { LimiterOptions } from '../../../src/limiter/decision';
+import { Code } from '../../../src/limiter/verdict';
 import type { RateLimitConfig } from '../../../src/rules/rule-config';
 import { unitByName } from '../../../src/rules/unit';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import type { Count } from '../../../src/limiter/counter-operation';
 import { type WindowCall, type WindowOperation, Window } from '../../../src/streams/window';
 import fc from '../../support/data/properties';
-import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { descriptor } from '../../support/data/requests';
 import { type RuleSketch, limit, rulesetOf } from '../../support/data/rules';
-import { instance, options } from '../kvstore/options';
-import { modelOf } from './algorithm-models';
 import { Service, clock } from './algorithm-scenarios';
+import {
+  type Answer,
+  LONG,
+  type Model,
+  SHORT,
+  answerOf,
+  freshDomain,
+  modelOfLimit,
+  mostRestrictive,
+  playRule,
+  storesAtClock,
+} from './rule-limits';
 
-let redis: RedisProcess;
-let kvstore: KvstoreCounters;
-const memory = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
-beforeAll(async () => {
-  redis = await RedisProcess.start();
-  kvstore = kvstoreCounters(options(instance(redis.address), { now: () => Math.round(clock.now * 1000) }));
-  await firstValueFrom(kvstore.ready$);
-});
-afterAll(async () => {
-  await Promise.all([kvstore.close(), memory.close()]);
-  await redis[Symbol.asyncDispose]();
-});
-
+const { memory, kvstore, redis } = storesAtClock();
 const stores = [
   ['in memory', () => memory],
-  ['on Redis', () => kvstore],
+  ['on Redis', kvstore],
 ] as const;
-
-let domains = 0;
 
 /** A call of so many hits; negative ones are given back. */
 function calling(count: number) {
   return descriptor('k=x', { hitsAddend: Math.abs(count), isNegativeHits: count < 0 });
 }
 
-/** Code, remaining, seconds until the reset and requests per unit of what is shown. */
-type Answer = readonly [isAllowed: boolean, remaining: number, reset: number, requestsPerUnit: number];
-
-function answerOf({ statuses: [status] }: Verdict): Answer {
-  const { code, limitRemaining, secondsUntilReset, currentLimit } = status!;
-  return [code === Code.OK, limitRemaining, secondsUntilReset!, currentLimit!.requestsPerUnit];
-}
-
-/** What one limit of a rule answers to a call that counts with all of its hits or with none, in whole numbers. */
-function modelOfLimit(config: RateLimitConfig): (hits: number, now: number) => Answer {
-  const { algorithm, requestsPerUnit, unit, unitMultiplier, burst } = config;
-  const windowSeconds = unitByName(unit!)!.seconds * unitMultiplier;
-  if (algorithm !== undefined) {
-    const model = modelOf({ name: algorithm, requestsPerUnit, windowSeconds, burst });
-    return (hits, now) => {
-      const { isAllowed, remaining, secondsUntilReset } = model.decide(BigInt(hits), BigInt(now) * 1000n);
-      return [isAllowed, remaining, secondsUntilReset, requestsPerUnit];
-    };
-  }
-  let [start, count] = [0, 0];
-  return (hits, now) => {
-    const seconds = Math.floor(now / 1000);
-    const begun = seconds - (seconds % windowSeconds);
-    if (begun !== start) [start, count] = [begun, 0];
-    const isAllowed = hits <= 0 || count + hits <= requestsPerUnit;
-    if (isAllowed) count = Math.max(0, count + hits);
-    return [isAllowed, requestsPerUnit - count, start + windowSeconds - seconds, requestsPerUnit];
-  };
-}
-
 /** A call counts on all limits or on none: what one has counted is given back when another denies. */
-function modelOfRule(limits: readonly RateLimitConfig[]): (hits: number, now: number) => Answer {
-  const models = limits.map(modelOfLimit);
+function modelOfRule(limits: readonly RateLimitConfig[]): Model {
+  const models = limits.map((each) => modelOfLimit(each, true));
   return (hits, now) => {
     const answers = models.map((model) => model(hits, now));
-    const denied = answers.filter(([isAllowed]) => !isAllowed);
-    if (denied.length === 0) return answers.toSorted((one, other) => one[1] - other[1])[0]!;
-    answers.forEach(([isAllowed], index) => isAllowed && models[index]!(-hits, now));
-    return denied.toSorted((one, other) => other[2] - one[2])[0]!;
+    const isDenied = answers.some(([isAllowed]) => !isAllowed);
+    if (isDenied) answers.forEach(([isAllowed], index) => isAllowed && models[index]!(-hits, now));
+    return mostRestrictive(answers);
   };
 }
 
@@ -94,6 +57,7 @@ it('one to three limits decide a call together as a model does, in memory and on
     calls: fc.array(anyHits, { minLength: 1, maxLength: 5 }),
   });
   const limits = fc.array(anyLimit, { minLength: 1, maxLength: 3 });
+  let played = 0;
   await fc.assert(
     fc.asyncProperty(limits, fc.array(anyTurn, { minLength: 1, maxLength: 15 }), async (sketches, turns) => {
       const rateLimits = sketches.map(({ requestsPerUnit, algorithm, burst }, index) =>
@@ -102,11 +66,11 @@ it('one to three limits decide a call together as a model does, in memory and on
           burst: algorithm === 'token_bucket' && requestsPerUnit > 0 ? burst : undefined,
         }),
       );
-      const domain = `together-${(domains += 1)}`;
+      const domain = freshDomain();
       const ruleset = rulesetOf(domain, { key: 'k', rateLimits, allOrNothing: true });
       const services = stores.map(([, store]) => new Service(ruleset, store()));
       const model = modelOfRule(rateLimits);
-      clock.now = 1_764_000_000_000 + domains * 977;
+      clock.now = 1_764_000_000_000 + (played += 1) * 977;
       for (const { pause, calls } of turns) {
         clock.now += pause;
         const sent = calls.map(calling);
@@ -123,32 +87,13 @@ it('one to three limits decide a call together as a model does, in memory and on
   );
 });
 
-const SHORT = limit(2, 'SECOND', { name: 'short' });
-const LONG = limit(5, 'MINUTE', { unitMultiplier: 5, name: 'long' });
-const HEADERS = { responseHeaders: { limit: 'limit', remaining: 'remaining', reset: 'reset' } };
-
 describe.each(stores)('a rule with all_or_nothing %s', (_, store) => {
-  /** Sends requests at the beginning of five minutes; a number is a pause in seconds. */
-  async function play(
-    sketch: Partial<RuleSketch>,
-    steps: readonly (string | number | ReturnType<typeof descriptor>)[],
-    limiter: ConstructorParameters<typeof Service>[2] = {},
+  function play(
+    rule: Partial<RuleSketch>,
+    steps: Parameters<typeof playRule>[2],
+    limiter: Partial<LimiterOptions> = {},
   ) {
-    const domain = `all-${(domains += 1)}`;
-    const other = { key: 'other', rateLimit: limit(9, 'MINUTE', { replaces: ['short'] }) };
-    const rule = { key: 'k', rateLimits: [SHORT, LONG], allOrNothing: true, ...sketch };
-    using service = new Service(rulesetOf(domain, rule, other), store(), { ...HEADERS, ...limiter });
-    clock.now += 300_000 - (clock.now % 300_000);
-    const verdicts: Verdict[] = [];
-    for (const step of steps) {
-      if (typeof step === 'number') clock.now += step * 1000;
-      else verdicts.push(await service.decide(domain, typeof step === 'string' ? step.split(' ') : [step]));
-    }
-    const statistics = [...service.statistics.entries()].flatMap(([name, value]) => {
-      const [, short] = /^ratelimit\.service\.rate_limit\.[^.]+\.(k.*)$/.exec(name) ?? [];
-      return short === undefined || value === 0 ? [] : [[short, value] as const];
-    });
-    return { verdicts, answers: verdicts.map(answerOf), statistics: Object.fromEntries(statistics) };
+    return playRule(store(), { rule: { allOrNothing: true, ...rule }, limiter }, steps);
   }
   /** Calls of one second, of which two are allowed, and the next second. */
   const SECOND = ['k=x', 'k=x', 'k=x', 'k=x', 1];
@@ -303,7 +248,7 @@ describe.each(stores)('a rule with all_or_nothing %s', (_, store) => {
   });
 
   it('begins to count at 0 when it is switched on, at fixed windows', async () => {
-    const domain = `switched-${(domains += 1)}`;
+    const domain = freshDomain();
     const answers: Answer[] = [];
     for (const allOrNothing of [false, true, false]) {
       const ruleset = rulesetOf(domain, { key: 'k', rateLimits: [LONG], allOrNothing });
@@ -332,7 +277,7 @@ describe('in a pipeline window', () => {
 
   async function settled(calls: readonly WindowCall[]): Promise<Window> {
     const window = new Window(calls);
-    const counts: readonly Count[] = await firstValueFrom(kvstore.laneOf(window.batch[0]!).apply(window.batch));
+    const counts: readonly Count[] = await firstValueFrom(kvstore().laneOf(window.batch[0]!).apply(window.batch));
     window.settle(counts);
     return window;
   }
@@ -379,17 +324,17 @@ describe('in a pipeline window', () => {
 });
 
 it('keys on Redis have an expiry, and are as before after a call that is denied', async () => {
-  const domain = `stored-${(domains += 1)}`;
+  const domain = freshDomain();
   const rateLimits = [
     limit(1, 'MINUTE'),
     limit(5, 'HOUR', { algorithm: 'token_bucket' }),
     limit(5, 'DAY', { algorithm: 'sliding_window' }),
   ];
-  using service = new Service(rulesetOf(domain, { key: 'k', rateLimits, allOrNothing: true }), kvstore);
+  using service = new Service(rulesetOf(domain, { key: 'k', rateLimits, allOrNothing: true }), kvstore());
   clock.now = 1_764_000_000_000;
   async function stored() {
-    const keys = (await redis.control.keys(`*${domain}*`)).toSorted();
-    return Promise.all(keys.map(async (key) => [key, await redis.control.get(key)] as const));
+    const keys = (await redis().control.keys(`*${domain}*`)).toSorted();
+    return Promise.all(keys.map(async (key) => [key, await redis().control.get(key)] as const));
   }
   await service.decide(domain, ['k=x']);
   const before = await stored();
@@ -398,7 +343,7 @@ it('keys on Redis have an expiry, and are as before after a call that is denied'
     expect.stringMatching(/sliding_window_86400_[01]$/),
     `{_${domain}_k_x_}token_bucket_3600`,
   ]);
-  for (const [key] of before) expect(await redis.control.ttl(key)).toBeGreaterThan(0);
+  for (const [key] of before) expect(await redis().control.ttl(key)).toBeGreaterThan(0);
   for (let call = 0; call < 3; call += 1) {
     const { overallCode } = await service.decide(domain, ['k=x']);
     expect(overallCode).toBe(Code.OVER_LIMIT);
@@ -406,16 +351,16 @@ it('keys on Redis have an expiry, and are as before after a call that is denied'
   }
   // A denied call on keys that do not exist creates none.
   await service.decide(domain, [descriptor('k=y', { hitsAddend: 2 })]);
-  expect(await redis.control.keys(`*${domain}_k_y*`)).toEqual([]);
+  expect(await redis().control.keys(`*${domain}_k_y*`)).toEqual([]);
 });
 
 it('a key that is no counter fails the calls of its rule, and changes no other key', async () => {
-  const domain = `foreign-${(domains += 1)}`;
+  const domain = freshDomain();
   const rateLimits = [limit(5, 'MINUTE'), limit(5, 'HOUR', { algorithm: 'token_bucket' })];
-  using service = new Service(rulesetOf(domain, { key: 'k', rateLimits, allOrNothing: true }), kvstore);
-  await redis.control.hset(`{_${domain}_k_x_}token_bucket_3600`, 'a', 'b');
+  using service = new Service(rulesetOf(domain, { key: 'k', rateLimits, allOrNothing: true }), kvstore());
+  await redis().control.hset(`{_${domain}_k_x_}token_bucket_3600`, 'a', 'b');
   const calls = [service.decide(domain, ['k=x']), service.decide(domain, ['k=y'])];
   await expect(calls[0]).rejects.toMatchObject({ code: 'store_failed' });
   expect((await calls[1])?.overallCode).toBe(Code.OK);
-  expect(await redis.control.keys(`*${domain}_k_x_}all*`)).toEqual([]);
+  expect(await redis().control.keys(`*${domain}_k_x_}all*`)).toEqual([]);
 });

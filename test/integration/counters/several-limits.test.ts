@@ -1,82 +1,18 @@
-import { firstValueFrom } from 'rxjs';
+import type { LimiterOptions } from '../../../src/limiter/decision';
 import { Offenders } from '../../../src/limiter/offenders';
-import { Code, type Verdict } from '../../../src/limiter/verdict';
-import { type RateLimitConfig, limitsOf } from '../../../src/rules/rule-config';
+import { Code } from '../../../src/limiter/verdict';
+import { limitsOf } from '../../../src/rules/rule-config';
 import { unitByName } from '../../../src/rules/unit';
-import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import fc from '../../support/data/properties';
-import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { descriptor } from '../../support/data/requests';
 import { type RuleSketch, limit, ruleConfig, rulesetOf } from '../../support/data/rules';
-import { instance, options } from '../kvstore/options';
-import { modelOf } from './algorithm-models';
 import { Service, clock } from './algorithm-scenarios';
+import { SHORT, answerOf, freshDomain, modelOfLimit, mostRestrictive, playRule, storesAtClock } from './rule-limits';
 
-let redis: RedisProcess;
-let perSecond: RedisProcess;
-let kvstore: KvstoreCounters;
-const memory = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
-beforeAll(async () => {
-  [redis, perSecond] = await Promise.all([RedisProcess.start(), RedisProcess.start()]);
-  kvstore = kvstoreCounters({
-    ...options(instance(redis.address), { now: () => Math.round(clock.now * 1000) }),
-    perSecond: instance(perSecond.address),
-  });
-  await firstValueFrom(kvstore.ready$);
-});
-afterAll(async () => {
-  await Promise.all([kvstore.close(), memory.close()]);
-  await Promise.all([redis, perSecond].map((server) => server[Symbol.asyncDispose]()));
-});
-
-let domains = 0;
-
-/** Code, remaining, seconds until the reset and requests per unit of what is shown. */
-type Answer = readonly [isAllowed: boolean, remaining: number, reset: number, requestsPerUnit: number];
-
-function answerOf({ statuses: [status] }: Verdict): Answer {
-  const { code, limitRemaining, secondsUntilReset, currentLimit } = status!;
-  return [code === Code.OK, limitRemaining, secondsUntilReset!, currentLimit!.requestsPerUnit];
-}
-
-/** What one limit of a rule answers, in whole numbers. */
-function modelOfLimit(config: RateLimitConfig): (hits: number, now: number) => Answer {
-  const { algorithm, requestsPerUnit, burst, unit, unitMultiplier } = config;
-  const windowSeconds = unitByName(unit!)!.seconds * unitMultiplier;
-  if (algorithm !== undefined) {
-    const model = modelOf({ name: algorithm, requestsPerUnit, windowSeconds, burst });
-    return (hits, now) => {
-      const outcome = model.decide(BigInt(hits), BigInt(now) * 1000n);
-      return [outcome.isAllowed, outcome.remaining, outcome.secondsUntilReset, requestsPerUnit];
-    };
-  }
-  let [start, count] = [0n, 0n];
-  return (hits, now) => {
-    const [seconds, window] = [BigInt(Math.floor(now / 1000)), BigInt(windowSeconds)];
-    const begun = seconds - (seconds % window);
-    if (begun !== start) [start, count] = [begun, 0n];
-    count += BigInt(hits);
-    if (count < 0n) count = 0n;
-    const left = BigInt(requestsPerUnit) - count;
-    const isAllowed = hits < 0 || left >= 0n;
-    return [isAllowed, Number(left > 0n ? left : 0n), Number(start + window - seconds), requestsPerUnit];
-  };
-}
-
-function mostRestrictive(answers: readonly Answer[]): Answer {
-  const denied = answers.filter(([isAllowed]) => !isAllowed);
-  if (denied.length > 0) return denied.toSorted((one, other) => other[2] - one[2])[0]!;
-  return answers.toSorted((one, other) => one[1] - other[1])[0]!;
-}
-
-const HEADERS = { responseHeaders: { limit: 'limit', remaining: 'remaining', reset: 'reset' } };
-const SHORT = limit(2, 'SECOND', { name: 'short' });
-const LONG = limit(5, 'MINUTE', { unitMultiplier: 5, name: 'long' });
-
+const { memory, kvstore, redis, perSecond } = storesAtClock({ hasPerSecond: true });
 const stores = [
   ['in memory', () => memory],
-  ['on Redis', () => kvstore],
+  ['on Redis', kvstore],
 ] as const;
 
 it('two limits of a rule answer as two models do, in memory and on Redis', async () => {
@@ -87,17 +23,18 @@ it('two limits of a rule answer as two models do, in memory and on Redis', async
     hits: fc.constantFrom(1, 1, 1, 2, 3, 0, -1),
   });
   const calls = fc.array(anyCall, { minLength: 1, maxLength: 20 });
+  let played = 0;
   await fc.assert(
     fc.asyncProperty(anyLimit, anyLimit, calls, async (one, other, made) => {
       const rateLimits = [
         limit(one.requestsPerUnit, 'MINUTE', { algorithm: one.algorithm }),
         limit(other.requestsPerUnit, 'SECOND', { algorithm: other.algorithm }),
       ];
-      const domain = `property-${(domains += 1)}`;
+      const domain = freshDomain();
       const ruleset = rulesetOf(domain, { key: 'k', rateLimits });
       const services = stores.map(([, store]) => new Service(ruleset, store()));
-      const models = rateLimits.map(modelOfLimit);
-      clock.now = 1_764_000_000_000 + domains * 977;
+      const models = rateLimits.map((each) => modelOfLimit(each, false));
+      clock.now = 1_764_000_000_000 + (played += 1) * 977;
       for (const { pause, hits } of made) {
         clock.now += pause;
         const sent = descriptor('k=x', { hitsAddend: Math.abs(hits), isNegativeHits: hits < 0 });
@@ -112,27 +49,12 @@ it('two limits of a rule answer as two models do, in memory and on Redis', async
 });
 
 describe.each(stores)('a rule with rate_limits %s', (_, store) => {
-  /** Sends requests at the beginning of five minutes; a number is a pause in seconds. */
-  async function play(
-    sketch: Partial<RuleSketch>,
-    steps: readonly (string | number | ReturnType<typeof descriptor>)[],
-    limiter: ConstructorParameters<typeof Service>[2] = {},
+  function play(
+    rule: Partial<RuleSketch>,
+    steps: Parameters<typeof playRule>[2],
+    limiter: Partial<LimiterOptions> = {},
   ) {
-    const domain = `several-${(domains += 1)}`;
-    const other = { key: 'other', rateLimit: limit(9, 'MINUTE', { replaces: ['short'] }) };
-    const ruleset = rulesetOf(domain, { key: 'k', rateLimits: [SHORT, LONG], ...sketch }, other);
-    using service = new Service(ruleset, store(), { ...HEADERS, ...limiter });
-    clock.now += 300_000 - (clock.now % 300_000);
-    const verdicts: Verdict[] = [];
-    for (const step of steps) {
-      if (typeof step === 'number') clock.now += step * 1000;
-      else verdicts.push(await service.decide(domain, typeof step === 'string' ? step.split(' ') : [step]));
-    }
-    const statistics = [...service.statistics.entries()].flatMap(([name, value]) => {
-      const [, short] = /^ratelimit\.service\.rate_limit\.[^.]+\.(k.*)$/.exec(name) ?? [];
-      return short === undefined || value === 0 ? [] : [[short, value] as const];
-    });
-    return { domain, verdicts, answers: verdicts.map(answerOf), statistics: Object.fromEntries(statistics) };
+    return playRule(store(), { rule, limiter }, steps);
   }
 
   it('counts each limit, and shows the most restrictive with the windows of all', async () => {
@@ -241,18 +163,18 @@ describe.each(stores)('a rule with rate_limits %s', (_, store) => {
 });
 
 it('all limits of a rule are in the main store, with one hash tag', async () => {
-  const domain = `keys-${(domains += 1)}`;
+  const domain = freshDomain();
   const rateLimits = [limit(2, 'SECOND'), limit(5, 'MINUTE'), limit(9, 'HOUR', { algorithm: 'token_bucket' })];
   const ruleset = rulesetOf(domain, { key: 'k', rateLimits });
-  using service = new Service(ruleset, kvstore, { cacheKeyPrefix: 'p:' });
+  using service = new Service(ruleset, kvstore(), { cacheKeyPrefix: 'p:' });
   clock.now = 1_764_000_000_000;
   await service.decide(domain, ['k={x}']);
   const tag = `p:{_${domain}_k_{x}_}`;
-  expect((await redis.control.keys(`*${domain}*`)).toSorted()).toEqual([
+  expect((await redis().control.keys(`*${domain}*`)).toSorted()).toEqual([
     `${tag}fixed_window_1_1764000000`,
     `${tag}fixed_window_60_1764000000`,
     `${tag}token_bucket_3600`,
   ]);
-  expect(await perSecond.control.keys('*')).toEqual([]);
+  expect(await perSecond().control.keys('*')).toEqual([]);
   expect(limitsOf(ruleConfig({ key: 'k', rateLimits }))).toBe(rateLimits);
 });
