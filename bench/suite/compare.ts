@@ -142,7 +142,7 @@ function ratio(cost: number | undefined, last: number | undefined): number | und
 }
 
 /** Disposes of its items, the last one first. */
-class AllOf<T extends AsyncDisposable> implements AsyncDisposable {
+export class AllOf<T extends AsyncDisposable> implements AsyncDisposable {
   readonly items: T[] = [];
 
   async [Symbol.asyncDispose](): Promise<void> {

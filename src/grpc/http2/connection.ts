@@ -20,6 +20,12 @@ export interface ConnectionContext extends StreamsContext {
   isTurnOver(now: number): boolean;
 }
 
+/** Bytes from the peer, and when they arrived. */
+interface Chunk {
+  readonly bytes: Buffer;
+  readonly arrived: number;
+}
+
 /**
  * The server side of one HTTP/2 connection (RFC 9113): its turns and its end. It reads no clock and owns neither a timer nor a
  * socket: its input is {@link receive} and {@link tick}, its output goes to the {@link Transport}.
@@ -37,8 +43,11 @@ export class Connection {
   /** Output is written when the present call of a method ends, so that no other end of the turn has to be requested. */
   #willFlush = true;
   #isRunScheduled = false;
-  /** What was received in a turn that was over. */
-  #unread: Buffer | undefined;
+  /** What waits to be read, because a turn was over, or because enough streams wait to run. */
+  readonly #unread: Chunk[] = [];
+  #unreadBytes = 0;
+  /** Some of it has waited with streams: see {@link RunQueue.hasBacklog}. */
+  #isUnreadBacklog = false;
   #isTransportClosed = false;
 
   /** @param prefaceMs the part of {@link LIMITS.prefaceMs} that is left */
@@ -79,21 +88,44 @@ export class Connection {
   receive(chunk: Buffer): void {
     if (this.hasEnded) return;
     const now = this.#context.now();
-    if (this.#unread === undefined && !this.#context.isTurnOver(now)) return this.#read(chunk, now);
-    this.#unread = this.#unread === undefined ? chunk : Buffer.concat([this.#unread, chunk]);
+    this.#ending.received(now);
+    this.#countUnread(chunk.length);
+    if (this.#unread.length === 0 && !this.#context.isTurnOver(now)) {
+      this.#read(chunk, now);
+      return this.#endTurn();
+    }
+    this.#unread.push({ bytes: chunk, arrived: now });
+    if (this.#mayLeave) return;
     this.#transport.pause();
     this.#runLater();
   }
 
-  #read(chunk: Buffer, now: number): void {
+  /**
+   * Whether what is unread may wait for streams to run. Only so much of it, so that the resets in it are not read too late, and all
+   * of it together takes little memory; it arrives meanwhile, so that deadlines count from then on.
+   */
+  get #mayLeave(): boolean {
+    if (!this.#streams.runQueue.isFull) return false;
+    const { limits, pacing } = this.#context;
+    const { maxUnreadBytes, maxUnreadBytesPerConnection } = limits;
+    return this.#unreadBytes <= maxUnreadBytesPerConnection && pacing.unreadBytes <= maxUnreadBytes;
+  }
+
+  #countUnread(bytes: number): void {
+    this.#unreadBytes += bytes;
+    this.#context.pacing.unreadBytes += bytes;
+  }
+
+  /** Reads what has arrived at a time, or as much of it as may not be left. */
+  #read(chunk: Buffer, arrived: number): void {
     const input = this.#input;
     const ending = this.#ending;
-    ending.received(now);
+    ending.now = arrived;
     this.#isReceiving = true;
     this.#willFlush = true;
     try {
-      input.receive(chunk, ending.now);
-      while (!ending.hasEnded && input.next()) {
+      input.receive(chunk, arrived);
+      while (!ending.hasEnded && !this.#mayLeave && input.next()) {
         this.#frames.onFrame();
         this.#endIfExceeded();
       }
@@ -101,11 +133,14 @@ export class Connection {
       if (error instanceof ConnectionError) this.#fail(error.code, error.rejection, error.message);
       else this.#failInternally(error);
     }
-    input.release();
+    const rest = input.release();
+    if (!ending.hasEnded) {
+      this.#countUnread(rest.length - chunk.length);
+      if (rest.length > 0) this.#unread.unshift({ bytes: rest, arrived });
+    }
     ending.headerBlock = input.blockDeadline;
     ending.wakeAt(ending.headerBlock);
     this.#isReceiving = false;
-    this.#endTurn();
   }
 
   /** The socket has sent everything that was written. */
@@ -168,24 +203,36 @@ export class Connection {
         this.#output.isPumpDue = false;
         this.#streams.pump(false);
       }
-      if (!this.#isRunScheduled) this.#streams.runQueue.run();
     }
+    if (!this.#isRunScheduled) this.#run();
     this.flush();
     this.#willFlush = false;
+  }
+
+  #run(): void {
+    const queue = this.#streams.runQueue;
+    queue.run();
+    if (this.#unread.length === 0) return;
+    this.#isUnreadBacklog ||= queue.hasBacklog;
+    if (!this.#mayLeave) this.#runLater();
   }
 
   /** Reads, or runs the streams, that earlier turns left. */
   runScheduled(): void {
     this.#isRunScheduled = false;
     const now = this.#context.now();
-    const chunk = this.#unread;
-    if (chunk !== undefined && !this.hasEnded) {
-      this.#unread = undefined;
-      if (!this.#output.isPaused) this.#transport.resume();
-      return this.#read(chunk, now);
-    }
     this.#ending.now = now;
-    this.#streams.runQueue.run();
+    const unread = this.#unread;
+    if (unread.length > 0 && !this.#output.isPaused) this.#transport.resume();
+    if (unread.length === 0 || this.#mayLeave) return this.#run();
+    this.#streams.runQueue.hasBacklog ||= this.#isUnreadBacklog;
+    do {
+      const { bytes, arrived } = unread.shift()!;
+      this.#read(bytes, arrived);
+    } while (unread.length > 0 && !this.#mayLeave);
+    if (unread.length === 0) this.#isUnreadBacklog = false;
+    this.#ending.now = now;
+    this.#endTurn();
   }
 
   #runLater(): void {
@@ -270,6 +317,7 @@ export class Connection {
     this.#cancelStreams();
     this.#output.close();
     this.#output.resume();
+    this.#transport.resume();
     this.#transport.end();
     // A response that ends the connection may follow long after the last input.
     this.#ending.linger = this.#context.now() + this.#context.limits.lingerMs;
@@ -284,6 +332,8 @@ export class Connection {
 
   #cancelStreams(): void {
     this.#streams.cancelAll();
+    this.#unread.length = 0;
+    this.#countUnread(-this.#unreadBytes);
     this.#input.discardBlock();
     this.#ending.headerBlock = Infinity;
   }

@@ -70,10 +70,12 @@ export class Input {
     return false;
   }
 
-  /** Releases the chunk. */
-  release(): void {
+  /** Releases the chunk. Returns what has not been read of it, with which a later chunk must begin. */
+  release(): Buffer {
+    const rest = this.#at < this.#chunk.length ? this.#chunk.subarray(this.#at) : EMPTY;
     this.#chunk = EMPTY;
     this.source = EMPTY;
+    return rest;
   }
 
   /** Drops the incomplete header block. */

@@ -24,6 +24,9 @@ export const DEFAULT_LIMITS = {
   /** Bytes of incomplete requests that are kept for all connections, and for one. */
   maxHeldBytes: 256 * MIB,
   maxHeldBytesPerConnection: 16 * MIB,
+  /** Bytes that arrive while streams wait for others to run, above which they are read nevertheless: of all connections, and of one. */
+  maxUnreadBytes: 64 * MIB,
+  maxUnreadBytesPerConnection: 128 * KIB,
   /** The age, 10 % more or less, at which a connection is shut down gracefully; Infinity for no limit. */
   maxAgeMs: Infinity,
   /** How long the streams of such a connection may take before they are ended; Infinity for no limit. */

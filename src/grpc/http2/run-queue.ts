@@ -10,6 +10,9 @@ const WORK_PER_CHECK = 4_096;
 /** Streams that have run are removed when they are this many: each removal moves those that are left. */
 const FORGOTTEN_AT_ONCE = 128;
 
+/** Streams that may be opened while others have to wait. */
+const LEAST_AHEAD = 64;
+
 /** The share of the time that the event loop waits for events, below which this process has more work than time. */
 const LEAST_IDLE = 0.1;
 /** How the limit changes with each check that finds the process busy, and with each that does not while streams wait. */
@@ -32,6 +35,10 @@ export class RunQueue {
   readonly #runLater: () => void;
   #streams: Stream[] = [];
   #next = 0;
+  /** Those before it know that they may have to wait. */
+  #announced = 0;
+  /** How many streams {@link WorkPacing} expects to begin. */
+  #expected = 0;
   /** It waits until {@link WorkPacing} resumes it. */
   #isWaiting = false;
   /** It waits, or is about to go on. */
@@ -50,38 +57,46 @@ export class RunQueue {
     return this.#isWaiting ? this.#open().length : 0;
   }
 
+  /** So many streams wait that no more should be opened: as bytes they take a fraction of the memory. */
+  get isFull(): boolean {
+    const waiting = this.#streams.length - this.#next;
+    return waiting >= LEAST_AHEAD && waiting >= this.#context.pacing.room;
+  }
+
   add(stream: Stream): void {
     // Streams that are closed while they wait free their slots, so that more can be opened.
     if (this.#streams.length >= 2 * this.#context.limits.maxConcurrentStreams) {
       this.#streams = this.#open();
       this.#next = 0;
+      this.#announced = 0;
     }
     this.#streams.push(stream);
-    if (this.#isWaiting) stream.call?.waits();
+    if (this.#isWaiting) this.#announceWait();
     if (this.#streams.length === 1) this.#runLater();
   }
 
-  /** The streams may run, in one of the next turns. Returns false if there are none any more. */
-  resume(): boolean {
+  /** The streams may run, in one of the next turns. Returns how many may begin in that turn; 0 if there are none any more. */
+  resume(): number {
     this.#isWaiting = false;
     while (this.#streams[this.#next]?.isClosed === true) this.#next += 1;
-    if (this.#next === this.#streams.length) {
-      this.hasBacklog = false;
-      this.#clear();
-      return false;
-    }
+    this.#expected = Math.min(this.#streams.length - this.#next, LIMITS.dispatchesPerTurn);
     this.#runLater();
-    return true;
+    return this.#expected;
   }
 
   run(): void {
     if (this.#isWaiting) return;
     this.#runSome();
     if (!this.#isWaiting) this.hasBacklog = false;
+    if (this.#expected > 0) {
+      this.#context.pacing.ran(this.#expected);
+      this.#expected = 0;
+    }
     // Also while streams are left: those that have run must not be kept.
     if (this.#next === this.#streams.length || this.#ending.hasEnded) this.#clear();
     else if (this.#next >= FORGOTTEN_AT_ONCE) {
       this.#streams.splice(0, this.#next);
+      this.#announced = Math.max(0, this.#announced - this.#next);
       this.#next = 0;
     }
   }
@@ -125,7 +140,12 @@ export class RunQueue {
   }
 
   #announceWait(): void {
-    for (const stream of this.#open()) stream.call?.waits();
+    const streams = this.#streams;
+    for (let index = Math.max(this.#next, this.#announced); index < streams.length; index += 1) {
+      const { isClosed, call } = streams[index]!;
+      if (!isClosed) call?.waits();
+    }
+    this.#announced = streams.length;
   }
 
   /** Those that have not run and are open. */
@@ -136,6 +156,7 @@ export class RunQueue {
   #clear(): void {
     this.#streams.length = 0;
     this.#next = 0;
+    this.#announced = 0;
   }
 }
 
@@ -159,6 +180,10 @@ export class WorkPacing {
   readonly #clock: IdleClock;
   /** The streams of connections, in the order in which these began to wait. */
   #waiting: RunQueue[] = [];
+  /** How many streams those that have been resumed may begin: each that finds no room has waited for nothing. */
+  #expected = 0;
+  /** Bytes that have arrived and are not read, on all connections. */
+  unreadBytes = 0;
   #running = 0;
   #limit = Infinity;
   #checkedAt: number;
@@ -180,14 +205,16 @@ export class WorkPacing {
     this.#idleThen = idle;
     if (isBusy) this.#limit = Math.max(this.#least, Math.min(this.#limit, this.#running) * SHRINKING);
     else this.#limit = this.#waiting.length === 0 ? Infinity : this.#limit * GROWTH;
-    if (!this.mayStart) return;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const queue of waiting) queue.resume();
+    this.#resumeSome();
   }
 
   get mayStart(): boolean {
     return this.#running < this.#limit;
+  }
+
+  /** How many more streams may run. */
+  get room(): number {
+    return this.#limit - this.#running;
   }
 
   started(): void {
@@ -196,8 +223,18 @@ export class WorkPacing {
 
   ended(): void {
     this.#running -= 1;
-    while (this.#waiting.length > 0 && this.mayStart) {
-      if (this.#waiting.shift()!.resume()) return;
+    this.#resumeSome();
+  }
+
+  /** A queue has run that was resumed for this number of streams; also one whose connection has ended. */
+  ran(expected: number): void {
+    this.#expected -= expected;
+    this.#resumeSome();
+  }
+
+  #resumeSome(): void {
+    while (this.#waiting.length > 0 && this.#running + this.#expected < this.#limit) {
+      this.#expected += this.#waiting.shift()!.resume();
     }
   }
 

@@ -188,6 +188,10 @@ export class MemoryPeer {
   get heldBytes(): number {
     return this.#context.heldBytes.total;
   }
+  /** Bytes that have arrived and are not read on all connections of the server. */
+  get unreadBytes(): number {
+    return this.#context.pacing.unreadBytes;
+  }
   /** The requests that wait because the process has more work than time. */
   get waiting(): number {
     return this.#connection.waitingStreams;

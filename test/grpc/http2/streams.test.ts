@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ErrorCode } from '../../../src/grpc/http2/protocol';
 import { collectGarbage } from '../../support/processes/collect-garbage';
 import { data, endedOf, get, goawaysOf, headers, request, resetsOf, rstStream, streamOf, times } from './frames';
+import type { Limits } from '../../../src/grpc/http2/limits';
 import { EventLoop, type MemoryPeer, connected } from './memory-peer';
 import { seededRandom } from '../../support/data/seeded-random';
 import { TestApplication, type TestCall } from './test-application';
@@ -184,8 +185,8 @@ describe('a connection of a busy process', () => {
   const LIMIT = 3;
   const calls = times(CALLS, (at) => get(streamOf(at), '/hold'));
 
-  function busy(): MemoryPeer {
-    const peer = connected({ pacedStreams: LIMIT });
+  function busy(limits: Partial<Limits> = {}): MemoryPeer {
+    const peer = connected({ pacedStreams: LIMIT, ...limits });
     peer.isBusy = true;
     return peer.wait(TICK);
   }
@@ -209,17 +210,80 @@ describe('a connection of a busy process', () => {
     expect(idle.wait(4 * TICK).application.runs).toBe(CALLS);
   });
 
-  it('does not count the resets of streams that wait as rapid ones, until it does not wait any more', () => {
-    function openAndReset(at: number): Buffer {
-      return Buffer.concat([get(streamOf(at), '/hold'), rstStream(streamOf(at))]);
-    }
+  describe('with more calls than it opens ahead', () => {
+    const AHEAD = 64;
+    const many = times(300, (at) => get(streamOf(at), '/hold'));
+
+    it('leaves the others unread, and opens them in their order, as of when they arrived', () => {
+      const peer = busy().send(many);
+      const { application } = peer;
+      expect(application.opened).toBe(AHEAD + LIMIT);
+      const [first] = application.openedAt;
+      peer.wait(10 * TICK).send(get(streamOf(300), '/hold'));
+      expect([application.opened, peer.transport.isPaused]).toEqual([AHEAD + LIMIT, false]);
+      peer.wait(10 * TICK);
+      const ids: number[] = [];
+      for (let held; (held = application.held[0]) !== undefined; peer.finish()) ids.push(held.stream.id);
+      expect(ids).toEqual(Array.from({ length: 301 }, (_, at) => streamOf(at)));
+      expect(application.openedAt.map((at) => at - first!)).toEqual([...Array<number>(300).fill(0), 10 * TICK]);
+      expect([application.mostRunning, peer.unreadBytes, peer.waiting]).toEqual([LIMIT, 0, 0]);
+      expect(application.waited).toBe(301 - LIMIT);
+    });
+
+    it('goes on as soon as it is not busy any more', () => {
+      const peer = busy().send(many);
+      peer.isBusy = false;
+      peer.wait(20 * TICK);
+      expect([peer.application.runs, peer.unreadBytes]).toEqual([300, 0]);
+    });
+
+    it.each(['maxUnreadBytesPerConnection', 'maxUnreadBytes'] as const)('leaves at most %s', (name) => {
+      const limits = { [name]: many.length };
+      const peer = busy(limits);
+      const beside = connected(limits, { beside: peer, application: new TestApplication() });
+      expect(peer.send(many).application.opened).toBe(AHEAD + LIMIT);
+      const before = peer.unreadBytes;
+      expect(before).toBeLessThan(many.length);
+      beside.send(many);
+      const isShared = name === 'maxUnreadBytes';
+      expect(beside.application.opened).toBe(isShared ? 300 : AHEAD);
+      for (const at of [300, 600]) peer.send(times(300, (more) => get(streamOf(at + more), '/hold')));
+      expect(peer.application.opened).toBeGreaterThan(300);
+      peer.close();
+      beside.close();
+      expect(peer.unreadBytes).toBe(0);
+    });
+  });
+
+  it('lets others go on when one ends as it was to go on', () => {
     const peer = busy().send(calls);
-    peer.send(times(11_000, (at) => openAndReset(CALLS + at)));
+    const beside = connected({}, { beside: peer, application: new TestApplication() }).send(calls);
+    peer.isTurnOver = true;
+    peer.receive(data(2, '')).finish();
+    for (let ends = 0; ends < CALLS; ends += 1) {
+      peer.finish();
+      beside.finish();
+    }
+    expect([peer.rejections, peer.application.runs, beside.application.runs]).toEqual([
+      ['protocol_error'],
+      LIMIT,
+      CALLS,
+    ]);
+  });
+
+  it('does not count the resets of streams that wait as rapid ones, until it does not wait any more', () => {
+    function openAndReset(at: number, path = '/'): Buffer {
+      return Buffer.concat([get(streamOf(at), path), rstStream(streamOf(at))]);
+    }
+    const peer = busy({ maxUnreadBytesPerConnection: Infinity }).send(calls);
+    peer.send(times(11_000, (at) => openAndReset(CALLS + at, '/hold')));
     expect([peer.rejections, peer.transport.isEnded]).toEqual([[], false]);
-    peer.finish(LIMIT).finish(LIMIT).finish(LIMIT).finish(LIMIT);
+    for (let ends = 0; ends < 1_000; ends += 1) peer.finish();
+    expect([peer.waiting, peer.unreadBytes]).toEqual([0, 0]);
     peer.send(times(10_000, (at) => openAndReset(20_000 + at)));
     expect([peer.rejections, peer.transport.isEnded]).toEqual([[], false]);
-    expect(peer.send(openAndReset(40_000)).rejections).toEqual(['rapid_reset']);
+    peer.send(times(1_000, (at) => openAndReset(40_000 + at)));
+    expect(peer.rejections).toEqual(['rapid_reset']);
   });
 });
 

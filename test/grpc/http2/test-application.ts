@@ -86,6 +86,8 @@ export class TestApplication implements RequestInterpreter {
   readonly stopped: StopReason[] = [];
   bodies: string[] = [];
   readonly held: TestCall[] = [];
+  /** When each was opened, by the clock of its connection. */
+  readonly openedAt: number[] = [];
 
   interpret({ path }: { path: string }): RequestMeaning {
     this.interpreted.push(path);
@@ -94,6 +96,7 @@ export class TestApplication implements RequestInterpreter {
 
   open(call: TestCall, isEnded: boolean): void {
     this.opened += 1;
+    this.openedAt.push(call.streams.now);
     call.stream.call = call;
     call.stream.staysOpen = call.path === '/open';
     if (call.path === '/early') call.answer('early');
