@@ -2,6 +2,7 @@ import type { LimitState } from '../../limiter/algorithm';
 import { windowStart } from '../../limiter/cache-key';
 import { type CounterOperation, LARGEST_COUNT, guardedHits } from '../../limiter/counter-operation';
 import { MAX_WINDOW_SECONDS } from '../../rules/unit';
+import type { ReservationStep } from '../../streams/ports/reservations';
 import { tableKey } from '../../text/table-key';
 
 /**
@@ -81,4 +82,37 @@ export function decideGuards(
     }
   }
   return decided;
+}
+
+/**
+ * Whether the steps that open a reservation are denied, and their counts as {@link ReservationResult} has them.
+ *
+ * @param stored the count of a key
+ */
+export function judged(
+  steps: readonly ReservationStep[],
+  isDeniedAnyway: boolean,
+  stored: (key: string) => number,
+): { readonly isDenied: boolean; readonly counts: readonly number[] } {
+  const sums = new Map<string, number>();
+  let isDenied = isDeniedAnyway;
+  let [together, over] = [0, 0];
+  const present: number[] = [];
+  const after = steps.map(({ key, hits, limit, denies }, index) => {
+    const before = sums.get(key) ?? stored(key);
+    const sum = Math.min(LARGEST_COUNT, before + hits);
+    present[index] = before;
+    sums.set(key, sum);
+    if (denies === 'together') together += 1;
+    if (sum > limit && denies === 'together') over += 1;
+    if (sum > limit && denies === 'alone') isDenied = true;
+    return sum;
+  });
+  isDenied ||= together > 0 && over === together;
+  if (!isDenied) return { isDenied, counts: after };
+  const counts = steps.map(({ limit }, index) => {
+    const sum = after[index] as number;
+    return sum > limit ? sum : (present[index] as number);
+  });
+  return { isDenied, counts };
 }

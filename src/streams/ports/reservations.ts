@@ -82,7 +82,7 @@ export class ReservationError extends Error {
 export interface ReservationStore {
   /** The record with a key; undefined when there is none. */
   readRecord(key: string): Promise<string | undefined>;
-  /** Changes the record and the counters in one step, or nothing of both. */
+  /** Changes the record and the counters, or nothing of both. What a process leaves half done is finished or taken back by the next call. */
   changeReservation(change: ReservationChange): Promise<ReservationResult>;
   /** @param now Unix milliseconds */
   readOpen(counter: CounterKey, now: number): Promise<OpenReservations>;

@@ -1,100 +1,19 @@
-import { Limiter } from '../../../src/limiter/limiter';
-import { Code } from '../../../src/limiter/verdict';
-import { KEPT, StoredReservations } from '../../../src/reservations/reservations';
+import { KEPT } from '../../../src/reservations/reservations';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import { Statistics } from '../../../src/statistics/statistics';
-import type { OnExpiry, ReservationStore, Reservations } from '../../../src/streams/ports/reservations';
+import type { OnExpiry, ReservationStore } from '../../../src/streams/ports/reservations';
 import { MAX_OPEN } from '../../../src/streams/ports/reservations';
 import fc from '../../support/data/properties';
 import { descriptor, request } from '../../support/data/requests';
-import { limit, rulesetOf } from '../../support/data/rules';
-import { DEFAULT_OPTIONS } from '../../support/data/service';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { connected, instance } from '../kvstore/options';
-
-const LIMITS = { user: 100, team: 150, tried: 10, free: Infinity };
-type Name = keyof typeof LIMITS;
-const NAMES = Object.keys(LIMITS) as readonly Name[];
-const RULES = rulesetOf(
-  'd',
-  { key: 'user', rateLimit: limit(LIMITS.user, 'MINUTE') },
-  { key: 'team', rateLimit: limit(LIMITS.team, 'MINUTE', { unitMultiplier: 2 }) },
-  { key: 'tried', rateLimit: limit(LIMITS.tried, 'MINUTE'), shadowMode: true },
-  { key: 'both', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')] },
-  { key: 'quotas', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')], quotaMode: true },
-  { key: 'slid', rateLimit: limit(10, 'MINUTE', { algorithm: 'sliding_window' }) },
-);
-const WINDOW: Readonly<Record<Name, number>> = { user: 60_000, team: 120_000, tried: 60_000, free: 1 };
-/** Five seconds before the windows end. */
-const STARTS_AT = 1_700_000_035_000;
-
-/** Reservations at a time that the test sets, with keys of their own. */
-class Caller {
-  now = STARTS_AT;
-  readonly reservations: Reservations;
-  readonly freed: string[] = [];
-  readonly statistics = new Statistics(100);
-
-  constructor(
-    readonly store: ReservationStore | string,
-    readonly cacheKeyPrefix: string,
-  ) {
-    const options = { ...DEFAULT_OPTIONS, cacheKeyPrefix };
-    this.reservations = new StoredReservations({
-      limiter: new Limiter(options, this.statistics),
-      options,
-      ruleset: () => RULES,
-      store,
-      statistics: this.statistics,
-      now: () => this.now,
-      onFree: (key) => this.freed.push(key),
-    });
-  }
-
-  /** The hits that are left of each limit, or what went wrong. */
-  async reserve(
-    id: string,
-    uses: readonly { name: string; hits: number }[],
-    { ttl = 5_000, onExpiry = 'settle' }: Terms = {},
-  ) {
-    const descriptors = uses.map(({ name, hits }) => descriptor(`${name}=x`, { hitsAddend: hits }));
-    const call = { request: request('d', descriptors), ttl, id, onExpiry };
-    return this.reservations
-      .reserve(call)
-      .then(
-        ({ id: given, verdict }) =>
-          `${given === undefined ? 'denied' : 'reserved'} ${verdict.overallCode === Code.OK} ${verdict.statuses.map(({ limitRemaining }) => limitRemaining).join()}`,
-        codeOf,
-      );
-  }
-
-  settle(id: string, hits: number | readonly number[]) {
-    return this.reservations.settle(id, hits).then(endOf, codeOf);
-  }
-
-  cancel(id: string) {
-    return this.reservations.cancel(id).then(endOf, codeOf);
-  }
-}
-
-interface Terms {
-  readonly ttl?: number;
-  readonly onExpiry?: OnExpiry;
-}
+import { Caller, LIMITS, NAMES, type Name, STARTS_AT, type Terms, WINDOW } from './reservation-caller';
 
 interface Use {
   readonly name: Name;
   readonly hits: number;
-}
-
-function codeOf({ code }: { readonly code: string }): string {
-  return code;
-}
-
-function endOf({ state, descriptors }: Awaited<ReturnType<Reservations['cancel']>>): string {
-  return `${state} ${descriptors.map(({ reserved, hits, added }) => `${reserved}>${hits}:${added}`).join()}`;
 }
 
 /** What reservations must do, without a store: all at once, and reservations end at the moment when they expire. */
@@ -251,23 +170,25 @@ function memory(clock: { now: number }): MemoryCounters {
   return counters;
 }
 
-describe.each(['memory', 'Redis', 'Redis behind sentinels'] as const)('reservations in %s', (kind) => {
-  let sentinels: RedisSentinels | undefined;
+const KINDS = ['memory', 'Redis', 'Redis behind sentinels', 'Redis Cluster'] as const;
+describe.each(KINDS)('reservations in %s', (kind) => {
+  let servers: RedisSentinels | RedisCluster | undefined;
   beforeAll(async () => {
-    if (kind === 'Redis behind sentinels') sentinels = await RedisSentinels.start();
+    if (kind === 'Redis behind sentinels') servers = await RedisSentinels.start();
+    if (kind === 'Redis Cluster') servers = await RedisCluster.start();
   });
-  afterAll(() => sentinels?.[Symbol.asyncDispose]());
+  afterAll(() => servers?.[Symbol.asyncDispose]());
   let kvstore: KvstoreCounters | undefined;
   beforeEach(async () => {
     if (kind === 'memory') return;
-    const server = sentinels === undefined ? instance(redis.address) : instance(sentinels.url, { type: 'sentinel' });
-    kvstore = await connected(server);
+    const type = servers instanceof RedisCluster ? 'cluster' : 'sentinel';
+    kvstore = await connected(servers === undefined ? instance(redis.address) : instance(servers.url, { type }));
   });
 
   /** Two callers with one store. */
   function callers(): readonly [Caller, Caller] {
     const clock = { now: STARTS_AT };
-    const store = kvstore === undefined ? memory(clock) : (kvstore.reservations as ReservationStore);
+    const store = kvstore === undefined ? memory(clock) : kvstore.reservations;
     const prefix = freshPrefix();
     const made = [new Caller(store, prefix), new Caller(store, prefix)] as const;
     Object.defineProperty(clock, 'now', { get: () => made[0].now });
@@ -420,11 +341,5 @@ describe('reservations of one store only', () => {
     expect(await caller.reserve('list', [{ name: 'user', hits: 1 }])).toBe('store_failed');
     expect(await caller.reserve('read', [{ name: 'user', hits: 0 }])).toBe('reserved true 99');
     expect(caller.statistics.counter('ratelimit.reservations.reserved').value).toBe(2);
-  });
-
-  it('need a store of theirs', async () => {
-    const perSecond = await connected(instance(redis.address), { perSecond: instance(redis.address) });
-    expect(typeof perSecond.reservations).toBe('object');
-    expect(await new Caller('no', '').reserve('r', [{ name: 'user', hits: 1 }])).toBe('not_supported');
   });
 });

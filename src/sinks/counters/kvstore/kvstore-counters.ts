@@ -38,8 +38,7 @@ export interface KvstoreCounters extends Counters, CounterAdministration {
    * longer than KVSTORE_STARTUP_MAX_ELAPSED_TIME.
    */
   readonly ready$: Observable<void>;
-  /** Or why there is none. */
-  readonly reservations: ReservationStore | string;
+  readonly reservations: ReservationStore;
   /** The kind and the addresses of the instances, without credentials, for log lines. */
   readonly description: string;
 }
@@ -68,10 +67,12 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
 
   return {
     ...counterAdministration(storeOf, store.expirationJitterMaxSeconds),
-    reservations:
-      main.type === 'cluster'
-        ? 'a cluster cannot change the record of a reservation and its counters in one step'
-        : kvstoreReservations({ storeOf, records: mainStore, jitter: store.expirationJitterMaxSeconds }),
+    reservations: kvstoreReservations({
+      storeOf,
+      records: mainStore,
+      isCluster: read.some(({ deployment }) => deployment.servers.kind === 'cluster'),
+      jitter: store.expirationJitterMaxSeconds,
+    }),
     laneOf: (operation) => storeOf(operation).laneOf(operation),
     connected$: combineLatest(stores.map(({ connected$ }) => connected$)).pipe(
       map((states) => !states.includes(false)),

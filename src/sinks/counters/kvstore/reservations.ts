@@ -15,6 +15,8 @@ import { lifetimeOf, randomPart, secondsLeft } from '../counting';
 import type { CommandRunner, SendCommand } from './commands';
 import { isRejected, isUnknownScript } from './count';
 import { RESERVATION } from './scripts';
+import { keySlot } from './slots';
+import { type Places, SpreadReservations } from './spread-reservations';
 import { isReply } from './store-error';
 
 /** The list of a counter outlives its window by so many seconds: the clocks of processes differ. */
@@ -25,33 +27,54 @@ export interface ReservationsOptions {
   readonly storeOf: (counter: CounterKey) => CommandRunner;
   /** The server that has all records. */
   readonly records: CommandRunner;
+  /** A script reaches only keys of one slot, in one of the stores at least. */
+  readonly isCluster: boolean;
   /** EXPIRATION_JITTER_MAX_SECONDS */
   readonly jitter: number;
 }
 
-/** Reservations in one server, whose scripts change a record and counters at once. */
-export function kvstoreReservations({ storeOf, records, jitter }: ReservationsOptions): ReservationStore {
-  return {
-    readRecord: (key) =>
-      records.run(key, async (send) => {
+/** Reservations whose scripts change a record and counters at once, where these are all in one place, and otherwise one place after the other. */
+export function kvstoreReservations({ storeOf, records, isCluster, jitter }: ReservationsOptions): ReservationStore {
+  const places: Places = {
+    read: (counter, key) =>
+      runnerOf(counter).run(counter?.key ?? key, async (send) => {
         const reply = await send('GET', key);
         if (isReply(reply)) throw reply;
         return typeof reply === 'string' ? reply : undefined;
       }),
-    changeReservation: async (change) => {
-      if (change.steps.some((step) => storeOf(step) !== records)) {
-        throw unsupported('limits per second are in a store of their own, which has no reservations');
-      }
-      const { key } = change;
+    change: async (counter, change) => {
+      const keys = [change.key, ...change.steps.flatMap((step) => [step.key, listOf(step)])];
       const args = [change.before ?? '', change.after, argumentOf(change, jitter)];
-      const keys = [key, ...change.steps.flatMap((step) => [step.key, listOf(step)])];
-      const reply = await records.run(key, (send) => call(send, [String(keys.length), ...keys, ...args]));
-      if (isRejected(reply)) throw unsupported('reservations need scripts, and the counter store rejects them');
+      const reply = await runnerOf(counter).run(keys[1] ?? change.key, (send) =>
+        call(send, [String(keys.length), ...keys, ...args]),
+      );
+      if (isRejected(reply)) {
+        throw new ReservationError('not_supported', 'reservations need scripts, and the counter store rejects them');
+      }
       return resultOf(reply);
+    },
+    nameBeside: (counter, suffix) => (isCluster ? nameInSlotOf(counter.key, suffix) : `${counter.key}:${suffix}`),
+  };
+  const spread = new SpreadReservations(places);
+
+  function runnerOf(counter: CounterKey | undefined): CommandRunner {
+    return counter === undefined ? records : storeOf(counter);
+  }
+
+  /** The open reservations of a counter: a sorted set by the time at which they expire. */
+  function listOf(counter: CounterKey): string {
+    return places.nameBeside(counter, 'reservations');
+  }
+
+  return {
+    readRecord: (key) => spread.readRecord(key),
+    changeReservation: (change) => {
+      const isOnePlace = !isCluster && change.steps.every((step) => storeOf(step) === records);
+      return isOnePlace ? places.change(undefined, change) : spread.changeReservation(change);
     },
     readOpen: (counter, now) => {
       const list = listOf(counter);
-      return storeOf(counter).run(list, async (send) => {
+      return storeOf(counter).run(counter.key, async (send) => {
         const range = [`(${now}`, '+inf'];
         const shown = ['WITHSCORES', 'LIMIT', '0', String(MOST_SHOWN)];
         const queries = [send('ZCOUNT', list, ...range), send('ZRANGEBYSCORE', list, ...range, ...shown)];
@@ -61,9 +84,16 @@ export function kvstoreReservations({ storeOf, records, jitter }: ReservationsOp
   };
 }
 
-/** The open reservations of a counter: a sorted set by the time at which they expire. */
-function listOf({ key }: Pick<CounterKey, 'key'>): string {
-  return `${key}:reservations`;
+/**
+ * A key beside a counter, in its slot of a cluster.
+ *
+ * @throws ReservationError when the key of the counter has a closing brace that makes this impossible
+ */
+function nameInSlotOf(counter: string, suffix: string): string {
+  const slot = keySlot(counter);
+  const name = [`${counter}:${suffix}`, `{${counter}}:${suffix}`].find((each) => keySlot(each) === slot);
+  if (name !== undefined) return name;
+  throw new ReservationError('not_supported', 'in a cluster, a descriptor with a closing brace has no reservations');
 }
 
 /** @throws the error that the server replied with */
@@ -109,8 +139,4 @@ function resultOf(reply: unknown): ReservationResult {
   if (outcome === 'changed') return { outcome, record: rest[0] === '' ? undefined : String(rest[0]) };
   if (outcome === 'done' || outcome === 'denied') return { outcome, counts: rest.map(Number) };
   throw new DecisionError('store_failed', 'the counter store replied to a reservation with something else');
-}
-
-function unsupported(message: string): ReservationError {
-  return new ReservationError('not_supported', message);
 }

@@ -1,4 +1,3 @@
-import { LARGEST_COUNT } from '../../../limiter/counter-operation';
 import type { ExpiringCounts } from '../../../limiter/expiring-counts';
 import {
   MAX_OPEN,
@@ -10,6 +9,7 @@ import {
   givenBackBy,
   openReservation,
 } from '../../../streams/ports/reservations';
+import { judged } from '../counting';
 import { ownText, tableKey, textBytes } from '../../../text/table-key';
 
 /** Most records. Each has at most 16 KiB. */
@@ -148,33 +148,4 @@ export class MemoryReservations {
   #count({ key, hits, windowSeconds }: ReservationStep, now: number): number {
     return this.#counts.change(tableKey(key), hits, now, windowSeconds);
   }
-}
-
-/** Whether steps are denied, and their counts as {@link ReservationResult} has them. */
-function judged(
-  steps: readonly ReservationStep[],
-  isDeniedAnyway: boolean,
-  stored: (key: string) => number,
-): { readonly isDenied: boolean; readonly counts: readonly number[] } {
-  const sums = new Map<string, number>();
-  let isDenied = isDeniedAnyway;
-  let [together, over] = [0, 0];
-  const present: number[] = [];
-  const after = steps.map(({ key, hits, limit, denies }, index) => {
-    const before = sums.get(key) ?? stored(key);
-    const sum = Math.min(LARGEST_COUNT, before + hits);
-    present[index] = before;
-    sums.set(key, sum);
-    if (denies === 'together') together += 1;
-    if (sum > limit && denies === 'together') over += 1;
-    if (sum > limit && denies === 'alone') isDenied = true;
-    return sum;
-  });
-  isDenied ||= together > 0 && over === together;
-  if (!isDenied) return { isDenied, counts: after };
-  const counts = steps.map(({ limit }, index) => {
-    const sum = after[index] as number;
-    return sum > limit ? sum : (present[index] as number);
-  });
-  return { isDenied, counts };
 }

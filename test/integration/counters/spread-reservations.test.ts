@@ -1,0 +1,289 @@
+import { DecisionError } from '../../../src/limiter/decision-error';
+import { ClusterStore } from '../../../src/sinks/counters/kvstore/cluster-store';
+import type { CommandRunner, SendCommand } from '../../../src/sinks/counters/kvstore/commands';
+import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
+import { Instance } from '../../../src/sinks/counters/kvstore/instance';
+import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reservations';
+import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
+import { descriptor, request } from '../../support/data/requests';
+import { RedisCluster } from '../../support/processes/redis/redis-cluster';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { until } from '../../support/waiting/until';
+import { connected, instance, options } from '../kvstore/options';
+import { Caller, NAMES } from './reservation-caller';
+
+/** How a process or a server fails. In the first two cases it never answers, in the last one when the other call has been answered. */
+const FAILURES = ['before the server has it', 'before it has the reply', 'as the server fails', 'for long'] as const;
+
+/** A real store that fails once: at the step of this number. */
+class FailingStore implements CommandRunner {
+  steps = 0;
+  hasFailed = false;
+  goOn: () => void = () => undefined;
+
+  constructor(
+    readonly store: CommandRunner,
+    readonly failsAt: number,
+    readonly how: (typeof FAILURES)[number],
+  ) {}
+
+  async run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
+    this.steps += 1;
+    if (this.hasFailed || this.steps <= this.failsAt) return this.store.run(key, commands);
+    if (this.how === 'before it has the reply') await this.store.run(key, commands);
+    this.hasFailed = true;
+    if (this.how === 'as the server fails') throw new DecisionError('store_failed', 'a test');
+    await new Promise<void>((resolve) => (this.goOn = resolve));
+    if (this.how === 'for long') return this.store.run(key, commands);
+    return new Promise(() => undefined);
+  }
+}
+
+interface Course {
+  readonly before?: (caller: Caller) => Promise<unknown>;
+  readonly call: (caller: Caller) => Promise<string>;
+}
+
+const USES = [
+  { name: 'user', hits: 40 },
+  { name: 'team', hits: 60 },
+  { name: 'user', hits: 9 },
+  { name: 'tried', hits: 20 },
+];
+function reserve(caller: Caller): Promise<string> {
+  return caller.reserve('r', USES, { ttl: 60_000 });
+}
+async function reserveAndWait(caller: Caller): Promise<void> {
+  await reserve(caller);
+  caller.now += 6_000;
+}
+const COURSES: Readonly<Record<string, Course>> = {
+  'a reservation': { call: reserve },
+  'a reservation that is denied': { call: (caller) => caller.reserve('r', [...USES, { name: 'user', hits: 52 }]) },
+  'a settlement': { before: reserve, call: (caller) => caller.settle('r', [50, 10, 9, 21]) },
+  'a cancellation': { before: reserve, call: (caller) => caller.cancel('r') },
+  'a settlement after the windows': { before: reserveAndWait, call: (caller) => caller.settle('r', [70, 10, 19, 25]) },
+};
+
+let cluster: RedisCluster;
+let store: ClusterStore;
+beforeAll(async () => {
+  cluster = await RedisCluster.start();
+});
+beforeEach(async () => {
+  const main = instance(cluster.url, { type: 'cluster' });
+  const deployment = readDeployment(main);
+  if (deployment.servers.kind !== 'cluster') throw new Error('the deployment is no cluster');
+  const more = {
+    options: main,
+    deployment,
+    store: options(main),
+    tls: undefined,
+    name: 'main',
+    poolName: 'redis_pool',
+  };
+  const opened = new ClusterStore(deployment.servers.seeds, new Instance(more));
+  store = opened;
+  let isConnected = false;
+  opened.connected$.subscribe((state) => (isConnected = state));
+  await until('the cluster is connected to', () => isConnected);
+});
+afterEach(() => store.close());
+afterAll(() => cluster[Symbol.asyncDispose]());
+
+let prefixes = 0;
+function callerOn(runner: CommandRunner, prefix = `s${(prefixes += 1)}_`): Caller {
+  const more = { records: runner, isCluster: true, jitter: 1 };
+  return new Caller(kvstoreReservations({ storeOf: () => runner, ...more }), prefix);
+}
+
+let reads = 0;
+/** What is left of every limit. */
+function leftBy(caller: Caller): Promise<string> {
+  return caller.reserve(
+    `read${(reads += 1)}`,
+    NAMES.map((name) => ({ name, hits: 0 })),
+  );
+}
+
+function outcomeOf(answer: string): string {
+  return answer.split(' ')[0]!;
+}
+
+describe.each(Object.entries(COURSES))('%s on a cluster', (_, { before, call }) => {
+  it.each(FAILURES)('comes to the same when it stops at any step %s, and is called again', async (how) => {
+    const counting = new FailingStore(store, Infinity, how);
+    const reference = callerOn(counting);
+    await before?.(reference);
+    const done = counting.steps;
+    const [answer, steps] = [await call(reference), counting.steps - done];
+    const left = await leftBy(reference);
+    expect(steps).toBeGreaterThan(3);
+
+    async function failAt(step: number): Promise<unknown> {
+      const other = callerOn(store);
+      await before?.(other);
+      const failing = new FailingStore(store, step, how);
+      const caller = callerOn(failing, other.cacheKeyPrefix);
+      caller.now = other.now;
+      const first = call(caller);
+      await until('it fails', () => failing.hasFailed);
+      if (how === 'as the server fails') await first;
+      const second = await call(how === 'as the server fails' ? caller : other);
+      failing.goOn();
+      // It may have counted again before it was denied, so that less seems to be left.
+      if (how === 'for long') expect([step, outcomeOf(await first)]).toEqual([step, outcomeOf(answer)]);
+      return [step, second, await leftBy(other)];
+    }
+    const all = Array.from({ length: steps }, (_each, step) => step);
+    expect(await Promise.all(all.map(failAt))).toEqual(all.map((step) => [step, answer, left]));
+  });
+});
+
+/** A caller whose process ends at a step, and another one with the same reservations. */
+function failingAt(step: number, how: (typeof FAILURES)[number]): [caller: Caller, other: Caller, store: FailingStore] {
+  const failing = new FailingStore(store, step, how);
+  const caller = callerOn(failing);
+  return [caller, callerOn(store, caller.cacheKeyPrefix), failing];
+}
+const ALL = 'reserved true 100,150,10,0';
+
+describe('a reservation on a cluster that is left half made', () => {
+  it('does not exist, and is given back by another one with its id', async () => {
+    const [caller, other, failing] = failingAt(3, 'before it has the reply');
+    void reserve(caller);
+    await until('it fails', () => failing.hasFailed);
+    expect([await other.settle('r', 1), await leftBy(other)]).toEqual([
+      'unknown_reservation',
+      'reserved true 51,90,10,0',
+    ]);
+    expect(await other.reserve('r', [{ name: 'team', hits: 1 }])).toBe('reserved true 149');
+    expect(await leftBy(other)).toBe('reserved true 100,149,10,0');
+  });
+
+  it('is made as a whole by another call, also when its record is lost', async () => {
+    const [caller, other, failing] = failingAt(2, 'before it has the reply');
+    void reserve(caller);
+    await until('it fails', () => failing.hasFailed);
+    const name = `${caller.cacheKeyPrefix}weir:reservation:r`;
+    await (await cluster.ownerOf(keySlot(name))).control.del(name);
+    expect([await reserve(other), await leftBy(other)]).toEqual([
+      'reserved true 60,90,51,0',
+      'reserved true 51,90,0,0',
+    ]);
+  });
+
+  it('is given back at once if it was the server that failed', async () => {
+    const [caller, other] = failingAt(4, 'as the server fails');
+    expect(await reserve(caller)).toBe('store_failed');
+    expect(await leftBy(other)).toBe(ALL);
+  });
+
+  it('is waited for no longer than a few seconds', async () => {
+    const caller = callerOn(store);
+    const name = `${caller.cacheKeyPrefix}weir:reservation:r`;
+    const owner = await cluster.ownerOf(keySlot(name));
+    let attempts = 0;
+    const timer = setInterval(() => void owner.control.set(name, `pending ${(attempts += 1)} []`), 200);
+    await until('it is written', () => attempts > 1);
+    expect(await reserve(caller)).toBe('store_timeout');
+    clearInterval(timer);
+  });
+});
+
+it('a reservation on a cluster that was left half settled is settled when it is made again', async () => {
+  const [caller, other, failing] = failingAt(8, 'before it has the reply');
+  const answer = await reserve(caller);
+  void caller.settle('r', 1);
+  await until('it fails', () => failing.hasFailed);
+  expect([await reserve(other), await leftBy(other)]).toEqual([answer, 'reserved true 98,149,9,0']);
+});
+
+it('a reservation on a cluster is denied by the count that it found', async () => {
+  const other = callerOn(store);
+  const uses = [
+    { name: 'team', hits: 1 },
+    { name: 'user', hits: 60 },
+  ];
+  await other.reserve('others', [{ name: 'user', hits: 60 }]);
+  const steps = 3 + 3;
+  const failing = new FailingStore(store, steps, 'for long');
+  const denied = callerOn(failing, other.cacheKeyPrefix).reserve('r', uses);
+  await until('it waits', () => failing.hasFailed);
+  await other.cancel('others');
+  failing.goOn();
+  expect(await denied).toBe('denied false 150,0');
+});
+
+it('quotas deny a reservation on a cluster only together', async () => {
+  const caller = callerOn(store);
+  expect(await caller.reserve('r', quotas(11, 5))).toBe('reserved true 0,15');
+  expect(await caller.reserve('more', quotas(1, 16))).toBe('denied false 0,0');
+  expect(await caller.reserve('read', quotas(0, 0))).toBe('reserved true 0,15');
+});
+
+function quotas(first: number, other: number): Parameters<Caller['reserve']>[1] {
+  return [
+    { name: 'first', hits: first },
+    { name: 'other', hits: other },
+  ];
+}
+
+it('a reservation that is made several times at once counts once, and all get the same answer', async () => {
+  const callers = Array.from({ length: 5 }, () => callerOn(store, 'same_'));
+  const answers = await Promise.all(callers.map(reserve));
+  expect(new Set(answers)).toEqual(new Set(['reserved true 60,90,51,0']));
+  expect(await leftBy(callers[0]!)).toBe('reserved true 51,90,0,0');
+});
+
+it('a reservation leaves keys that all expire, those of a counter in its slot', async () => {
+  const caller = callerOn(store, 'keys_');
+  await reserve(caller);
+  await caller.settle('r', 5);
+  const stored = await Promise.all(
+    cluster.masters.map(async ({ control }) => {
+      const keys = await control.keys('*keys_*');
+      return Promise.all(keys.map(async (key) => [key, (await control.ttl(key)) > 0]));
+    }),
+  );
+  const keys = stored.flat();
+  expect(keys.filter(([, expires]) => expires !== true)).toEqual([]);
+  // The record, three counters, and a record for each of the four descriptors; the lists are empty.
+  expect(keys).toHaveLength(8);
+  const name = 'keys_weir:reservation:r';
+  const { control } = await cluster.ownerOf(keySlot(name));
+  expect(await control.get(name)).toMatch(/"state":"settled".*\n40,60,49,20$/);
+  const besides = keys.filter(([key]) => String(key).includes(':reservation:s'));
+  expect(besides).toHaveLength(4);
+  const lifetimes = await Promise.all(
+    besides.map(async ([key]) => (await cluster.ownerOf(keySlot(String(key)))).control.ttl(String(key))),
+  );
+  expect(Math.max(...lifetimes)).toBeLessThan((await control.ttl(name)) - 30);
+});
+
+it('a reservation on a cluster may have braces in its descriptors, unless these make its keys part', async () => {
+  const caller = callerOn(store);
+  const call = { ttl: 5_000, id: 'r', onExpiry: 'settle' } as const;
+  const tagged = request('d', [descriptor('user={x}y'), descriptor('user=a{}')]);
+  await expect(caller.reservations.reserve({ ...call, request: tagged })).rejects.toThrow('a closing brace');
+  const { id } = await caller.reservations.reserve({ ...call, request: request('d', ['user={x}y', 'user=a{b']) });
+  expect(id).toBe('r');
+  expect(await caller.settle('r', 7)).toBe('settled 1>7:6,1>7:6');
+});
+
+it('a reservation may count limits per second in a store of their own', async () => {
+  await using second = await RedisProcess.start();
+  await using redis = await RedisProcess.start();
+  const kvstore = await connected(instance(redis.address), { perSecond: instance(second.address) });
+  const [caller, other] = [new Caller(kvstore.reservations, 'p_'), new Caller(kvstore.reservations, 'p_')];
+  const uses = [
+    { name: 'second', hits: 6 },
+    { name: 'user', hits: 20 },
+  ];
+  expect(await caller.reserve('r', uses)).toBe('reserved true 4,80');
+  expect(await other.reserve('denied', uses)).toBe('denied false 0,80');
+  expect(await other.settle('r', [3, 30])).toBe('settled 6>3:-3,20>30:10');
+  expect(await caller.reserve('more', uses)).toBe('reserved true 1,50');
+  const counters = [await second.control.keys('p_d_second_x_*[0-9]'), await redis.control.keys('p_d_user_x_*[0-9]')];
+  expect(counters.map((keys) => keys.length)).toEqual([1, 1]);
+});
