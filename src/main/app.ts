@@ -135,15 +135,15 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     },
   );
   streams.readiness.storeNote = storeNote(app);
-  const reservations = reservationsOf(app, inputs, { ...streams, limiter, offenders });
+  const reservations = reservationsOf(app, inputs, { ...streams, limiter, offenders, decisionLog });
   return { ...streams, limiter, store, offenders, tracing, decisionLog, reservations };
 }
 
-/** The store decides reservations in one step, all or nothing, without a local cache. */
+/** The store decides reservations, all or nothing, without a local cache. */
 function reservationsOf(
   { settings, statistics }: App,
   { store, onForgotten }: DecisionInputs,
-  { config$, limiter, offenders }: Pick<DecisionPath, 'config$' | 'limiter' | 'offenders'>,
+  { config$, limiter, offenders, decisionLog }: Pick<DecisionPath, 'config$' | 'limiter' | 'offenders' | 'decisionLog'>,
 ): Reservations {
   const options = { ...limiterOptions(settings), offenders, localCacheBytes: 0, stopIncrementWhenOverLimit: false };
   return new StoredReservations({
@@ -152,6 +152,7 @@ function reservationsOf(
     ruleset: () => config$.value.loaded?.ruleset,
     store: store.reservations,
     statistics,
+    log: decisionLog.log,
     now: Date.now,
     onFree: (cacheKey, isFallen) => {
       limiter.forget(cacheKey);

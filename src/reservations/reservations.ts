@@ -9,6 +9,8 @@ import { type LimitedDescriptor, type Resolution, limitsOfResolution } from '../
 import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
+import type { DecisionLog, DecisionSource } from '../streams/pending';
+import type { Caller } from '../streams/ports/decide';
 import {
   type EndedDescriptor,
   type EndedReservation,
@@ -31,6 +33,8 @@ export interface ReservationsOptions {
   /** Or why there is none. */
   readonly store: ReservationStore | string;
   readonly statistics: Statistics;
+  /** Undefined when decisions are not logged. */
+  readonly log?: DecisionLog | undefined;
   /** Unix milliseconds. */
   readonly now: () => number;
   /** Called with the key of each counter whose count has fallen, or is below its limit: local caches must not have it as over. */
@@ -77,9 +81,9 @@ export class StoredReservations implements Reservations {
     return this.#counted(() => this.#reserve(call));
   }
 
-  settle(id: string, hits: number | readonly number[]): Promise<EndedReservation> {
+  settle(id: string, hits: number | readonly number[], caller?: Caller): Promise<EndedReservation> {
     return this.#counted(() =>
-      this.#end(id, 'settled', ({ request: { descriptors } }) => {
+      this.#end({ id, state: 'settled', caller }, ({ request: { descriptors } }) => {
         if (typeof hits === 'number') return descriptors.map(() => hits);
         if (hits.length === descriptors.length) return hits;
         throw invalid(`the reservation has ${descriptors.length} descriptors, hits has ${hits.length} numbers`);
@@ -87,8 +91,10 @@ export class StoredReservations implements Reservations {
     );
   }
 
-  cancel(id: string): Promise<EndedReservation> {
-    return this.#counted(() => this.#end(id, 'cancelled', ({ request: { descriptors } }) => descriptors.map(() => 0)));
+  cancel(id: string, caller?: Caller): Promise<EndedReservation> {
+    return this.#counted(() =>
+      this.#end({ id, state: 'cancelled', caller }, ({ request: { descriptors } }) => descriptors.map(() => 0)),
+    );
   }
 
   async #counted<T>(work: () => Promise<T>): Promise<T> {
@@ -101,11 +107,13 @@ export class StoredReservations implements Reservations {
     }
   }
 
-  async #reserve({ request, ttl, id = randomUUID(), onExpiry }: ReserveCall): Promise<Reserved> {
+  async #reserve({ request, ttl, id = randomUUID(), onExpiry, caller }: ReserveCall): Promise<Reserved> {
+    const { log } = this.#options;
     checkCall(request, ttl, id);
     const store = this.#store;
     const now = this.#options.now();
-    const decision = this.#options.limiter.begin(request, this.#options.ruleset(), now);
+    const source = { caller, reservation: id };
+    const decision = this.#begin(request, now, source);
     const operations = reservable(decision, this.#options.options);
     const record = recordOf({ request, ttl, onExpiry, at: now }, decision);
     const after = writeRecord(record);
@@ -122,6 +130,7 @@ export class StoredReservations implements Reservations {
       .changeReservation({ key: this.#keyOf(id), before: undefined, after, lifetime: ttl + KEPT, now, opens, steps })
       .catch((error: unknown) => {
         decision.failed();
+        if (error instanceof DecisionError) log?.decided(decision, error, source);
         throw error;
       });
     if (result.outcome === 'changed') return this.#again(id, record, readRecord(result.record));
@@ -133,9 +142,20 @@ export class StoredReservations implements Reservations {
       if (operation.after < operation.applied.requestsPerUnit) this.#options.onFree(operation.key, false);
     }
     const verdict = decision.verdict();
+    log?.decided(decision, verdict, source);
     const isReserved = result.outcome === 'done';
     this.#counters[isReserved ? 'reserved' : 'denied'].add(1);
     return { id: isReserved ? id : undefined, verdict, expiresAt };
+  }
+
+  #begin(request: RateLimitRequest, now: number, source: DecisionSource): Decision {
+    const { limiter, ruleset, log } = this.#options;
+    try {
+      return limiter.begin(request, ruleset(), now);
+    } catch (error) {
+      if (error instanceof DecisionError) log?.rejected(request, error, source);
+      throw error;
+    }
   }
 
   /** The answer to a call that was answered before, as if it were the first; nothing is counted. */
@@ -155,8 +175,7 @@ export class StoredReservations implements Reservations {
 
   /** @param hitsOf what each descriptor of the request is to have in the end */
   async #end(
-    id: string,
-    state: 'settled' | 'cancelled',
+    { id, state, caller }: Pick<EndedReservation, 'id' | 'state'> & Pick<DecisionSource, 'caller'>,
     hitsOf: (record: ReservationRecord) => readonly number[],
   ): Promise<EndedReservation> {
     const store = this.#store;
@@ -184,7 +203,9 @@ export class StoredReservations implements Reservations {
       if (result.outcome === 'changed') continue;
       for (const { key, hits: added } of steps) if (added < 0) this.#options.onFree(key, true);
       this.#counters[state].add(1);
-      return { id, state, descriptors: ended };
+      const reservation = { id, state, descriptors: ended };
+      this.#options.log?.ended(record.request, reservation, { caller, reservation: id });
+      return reservation;
     }
     throw new ReservationError('reservation_conflict', 'other calls change the reservation at the same time');
   }

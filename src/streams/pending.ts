@@ -5,14 +5,23 @@ import type { Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { DecisionObserver, PendingDecision } from './ports/decide';
+import type { EndedReservation } from './ports/reservations';
 import type { CallTrace } from './ports/tracer';
 import type { WindowCall } from './window';
 
 /** Receives each outcome before its observer does, for logs. */
 export interface DecisionLog {
-  decided(decision: Decision, outcome: Verdict | DecisionError, observer: DecisionObserver): void;
+  decided(decision: Decision, outcome: Verdict | DecisionError, source: DecisionSource): void;
   /** A request that was rejected before it was decided. */
-  rejected(request: RateLimitRequest, error: DecisionError, observer: DecisionObserver): void;
+  rejected(request: RateLimitRequest, error: DecisionError, source: DecisionSource): void;
+  /** A reservation that was settled or cancelled. */
+  ended(request: RateLimitRequest, reservation: EndedReservation, source: DecisionSource): void;
+}
+
+/** Where a decision comes from. */
+export interface DecisionSource extends Pick<DecisionObserver, 'caller' | 'trace'> {
+  /** The id of the reservation that was asked for. */
+  readonly reservation?: string | undefined;
 }
 
 export interface OutcomeCallbacks {

@@ -115,6 +115,53 @@ describe('the decision log', () => {
     expect(callers).toEqual(Array.from({ length: 4 }, () => expect.stringMatching(ADDRESS)));
   });
 
+  it.each(['all', 'denied'] as const)(
+    'has reservations with their id, and with all also how they end: %s',
+    async (which) => {
+      await using shop = await start({ DECISION_LOG: which, DECISION_LOG_OUTPUT: file, LOG_LEVEL: 'debug' });
+      const descriptors = [
+        { entries: [{ key: 'user', value: 'anna' }] },
+        { entries: [{ key: 'plan', value: 'free' }] },
+      ];
+      async function call(method: string, path: string, body?: object): Promise<number> {
+        const headers = { 'content-type': 'application/json', ...CONTEXT };
+        const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+        return (await shop.weir.http(`/v1/reservations${path}`, init)).status;
+      }
+      const reserve = { domain: 'shop', descriptors, ttl: '60s' };
+      const calls = [
+        ['POST', '', { ...reserve, id: 'a' }],
+        ['POST', '', { ...reserve, id: 'a' }],
+        ['POST', '', { ...reserve, id: 'b' }],
+        ['POST', '/a/settle', { hits: '0' }],
+        ['POST', '', { ...reserve, id: 'c' }],
+        ['DELETE', '/c'],
+        ['DELETE', '/c'],
+        ['POST', '', { ...reserve, id: 'd', domain: '' }],
+      ] as const;
+      const statuses: number[] = [];
+      for (const [method, path, body] of calls) statuses.push(await call(method, path, body));
+      expect(statuses).toEqual([201, 201, 429, 200, 201, 200, 200, 400]);
+      await shop.drain();
+      const records = recordsIn(await readFile(file, 'utf8'));
+      const denied = { type: 'decision', reservation: 'b', code: 'OVER_LIMIT', traceId: TRACE };
+      if (which === 'denied') return expect(records).toMatchObject([denied]);
+      const ended = { reserved: 1, hits: 0, added: -1, entries: ['user=anna'] };
+      const source = { caller: expect.stringMatching(ADDRESS), traceId: TRACE };
+      expect(records).toMatchObject([
+        { reservation: 'a', code: 'OK', descriptors: [{ count: 1, hits: 1 }, { reason: 'no_match' }], ...source },
+        denied,
+        { type: 'reservation', reservation: 'a', state: 'settled', descriptors: [ended, { added: 0 }], ...source },
+        { reservation: 'c', code: 'OK' },
+        { type: 'reservation', reservation: 'c', state: 'cancelled', descriptors: [ended, { reserved: 0 }], ...source },
+        { reservation: 'd', error: { code: 'invalid_request' } },
+      ]);
+      expect(shop.weir.output).toMatch(/reservation ended.*id=a state=settled descriptors="user=anna: 0 of 1 reserved/);
+      const same = folder.write('same.yaml', RULES);
+      expect(replay(same)).toMatchObject({ calls: 3 });
+    },
+  );
+
   it('is what weir-check replays from standard input, with no change by the rules that wrote it, and one by others', async () => {
     await using shop = await start({ DECISION_LOG: 'all', DECISION_LOG_OUTPUT: file });
     await hitTwice(shop);

@@ -8,6 +8,7 @@ import {
 } from '../../gen/weir/v1/reservations';
 import { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
+import type { Caller } from '../../streams/ports/decide';
 import {
   type EndedReservation,
   type OnExpiry,
@@ -33,7 +34,7 @@ export function reservationsService(
   reservations: Reservations,
   internalError: (path: string, error: unknown) => void,
 ): UnaryMethods {
-  function method(name: string, work: (message: Uint8Array) => Promise<Uint8Array>): UnaryMethods {
+  function method(name: string, work: (message: Uint8Array, caller: Caller) => Promise<Uint8Array>): UnaryMethods {
     const path = `/${RESERVATIONS}/${name}`;
     function failed(call: UnaryCall, error: unknown): void {
       const known = statusOf(error);
@@ -45,7 +46,7 @@ export function reservationsService(
         path,
         (message, call) => {
           // What is read of the message is read before it returns.
-          work(message).then(
+          work(message, call).then(
             (response) => call.reply(response),
             (error: unknown) => failed(call, error),
           );
@@ -54,18 +55,21 @@ export function reservationsService(
     ]);
   }
   return new Map([
-    ...method('Reserve', async (message) => encodeReserved(await reservations.reserve(decodeReserve(message)))),
-    ...method('Settle', async (message) => {
+    ...method('Reserve', async (message, caller) =>
+      encodeReserved(await reservations.reserve({ ...decodeReserve(message), caller })),
+    ),
+    ...method('Settle', async (message, caller) => {
       const { id, hits } = decodeEnding(SettleRequest, message);
       if (hits.length === 0) throw new DecisionError('invalid_request', 'hits is missing');
       const numbers = hits.map(Number);
       if (numbers.some((number) => number > Number.MAX_SAFE_INTEGER)) {
         throw new DecisionError('invalid_request', 'hits exceeds the largest count, 2^53 - 1');
       }
-      return encodeEnded(await reservations.settle(id, numbers.length === 1 ? (numbers[0] as number) : numbers));
+      const used = numbers.length === 1 ? (numbers[0] as number) : numbers;
+      return encodeEnded(await reservations.settle(id, used, caller));
     }),
-    ...method('Cancel', async (message) => {
-      return encodeEnded(await reservations.cancel(decodeEnding(CancelRequest, message).id));
+    ...method('Cancel', async (message, caller) => {
+      return encodeEnded(await reservations.cancel(decodeEnding(CancelRequest, message).id, caller));
     }),
   ]);
 }

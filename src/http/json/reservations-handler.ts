@@ -47,19 +47,20 @@ export function reservationsHandler(options: ReservationsHandlerOptions, memory:
     );
 
     async function answer([id = '', action, ...rest]: readonly string[], request: IncomingMessage): Promise<Answer> {
+      const caller = { peer: request.socket, metadata: (name: string) => request.headersDistinct[name]?.[0] };
       if (id === '') {
         if (request.method !== 'POST') throw methodNotAllowed(request.method ?? '', 'POST');
-        return reserved(await reservations.reserve(readReservation(await bodyOf(request, res))));
+        return reserved(await reservations.reserve({ ...readReservation(await bodyOf(request, res)), caller }));
       }
       if (action === undefined) {
         if (request.method !== 'DELETE') throw methodNotAllowed(request.method ?? '', 'DELETE');
-        return ended(await reservations.cancel(id));
+        return ended(await reservations.cancel(id, caller));
       }
       if (action !== 'settle' || rest.length > 0) {
         throw new HttpError({ status: 404, code: 'not_found', message: 'a reservation has only the action settle' });
       }
       if (request.method !== 'POST') throw methodNotAllowed(request.method ?? '', 'POST');
-      return ended(await reservations.settle(id, readSettlement(await bodyOf(request, res))));
+      return ended(await reservations.settle(id, readSettlement(await bodyOf(request, res)), caller));
     }
   };
 

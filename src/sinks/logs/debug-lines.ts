@@ -4,6 +4,7 @@ import type { Descriptor } from '../../limiter/request';
 import { CODE_NAMES } from '../../limiter/verdict';
 import type { DecisionLog } from '../../streams/pending';
 import type { Log } from '../../streams/ports/log';
+import type { EndedDescriptor } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';
 
 /** How much of each text of a caller is logged, in characters. */
@@ -36,6 +37,16 @@ export function debugLines(log: Log): DecisionLog | undefined {
         descriptors: list(descriptors, '; ', pairsOf),
         code,
         reason: message,
+      }),
+    ended: ({ domain, descriptors }, { id, state, descriptors: ended }) =>
+      log.debug('reservation ended', {
+        domain: excerpt(domain, LONGEST_TEXT),
+        id,
+        state,
+        descriptors: list(descriptors, '; ', (descriptor, index) => {
+          const { reserved, hits } = ended[index] as EndedDescriptor;
+          return `${pairsOf(descriptor)}: ${hits} of ${reserved} reserved`;
+        }),
       }),
   };
 }

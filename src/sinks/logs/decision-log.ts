@@ -6,9 +6,9 @@ import type { Verdict } from '../../limiter/verdict';
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Statistics } from '../../statistics/statistics';
 import { ConditionLog } from '../../streams/condition-log';
-import type { DecisionLog } from '../../streams/pending';
-import type { DecisionObserver } from '../../streams/ports/decide';
+import type { DecisionLog, DecisionSource } from '../../streams/pending';
 import type { Log } from '../../streams/ports/log';
+import type { EndedReservation } from '../../streams/ports/reservations';
 import { peerAddress } from '../../text/host-port';
 import { messageOf } from '../../text/thrown';
 import { visibleJson } from '../../text/visible';
@@ -16,7 +16,7 @@ import { AppendedFile, standardStream } from '../text-outputs';
 import { readParent } from '../traces/parent';
 import { BoundedLines } from './bounded-lines';
 import { debugLines } from './debug-lines';
-import { type RecordContext, decisionRecord, rejectionRecord } from './decision-record';
+import { type RecordContext, decisionRecord, endRecord, rejectionRecord } from './decision-record';
 
 /** Bytes that Linux writes to a pipe as a whole, so that lines of several workers are not written into each other. */
 const ATOMIC_WRITE = 4096;
@@ -98,6 +98,10 @@ function both(one: DecisionLog, other: DecisionLog): DecisionLog {
       one.rejected(...rejected);
       other.rejected(...rejected);
     },
+    ended: (...ended) => {
+      one.ended(...ended);
+      other.ended(...ended);
+    },
   };
 }
 
@@ -121,14 +125,19 @@ export class DecisionLines implements DecisionLog {
     this.#options = options;
   }
 
-  decided(decision: Decision, outcome: Verdict | DecisionError, observer: DecisionObserver): void {
+  decided(decision: Decision, outcome: Verdict | DecisionError, source: DecisionSource): void {
     if (!this.#isSampled() || !this.#isChosen(decision, outcome)) return;
-    this.#write(() => decisionRecord(decision, outcome, this.#contextOf(observer)));
+    this.#write(() => decisionRecord(decision, outcome, this.#contextOf(source)));
   }
 
-  rejected(request: RateLimitRequest, error: DecisionError, observer: DecisionObserver): void {
+  rejected(request: RateLimitRequest, error: DecisionError, source: DecisionSource): void {
     if (this.#options.which === 'denied' || !this.#isSampled()) return;
-    this.#write(() => rejectionRecord(request, error, this.#contextOf(observer)));
+    this.#write(() => rejectionRecord(request, error, this.#contextOf(source)));
+  }
+
+  ended(request: RateLimitRequest, reservation: EndedReservation, source: DecisionSource): void {
+    if (this.#options.which === 'denied' || !this.#isSampled()) return;
+    this.#write(() => endRecord(request, reservation, this.#contextOf(source)));
   }
 
   #isSampled(): boolean {
@@ -145,11 +154,12 @@ export class DecisionLines implements DecisionLog {
     this.#options.lines.writeBuilt(() => `${visibleJson(record())}\n`);
   }
 
-  #contextOf({ caller, trace }: DecisionObserver): RecordContext {
+  #contextOf({ caller, trace, reservation }: DecisionSource): RecordContext {
     const parent = trace === undefined && caller !== undefined ? readParent(caller) : undefined;
     return {
       now: this.#options.now(),
       sample: this.#options.sample,
+      reservation,
       caller: caller?.peer && peerAddress(caller.peer),
       traceId: trace?.traceId ?? (parent !== undefined && 'traceId' in parent ? parent.traceId : undefined),
     };

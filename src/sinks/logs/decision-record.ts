@@ -3,6 +3,7 @@ import { DecisionError } from '../../limiter/decision-error';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { type Descriptor, type Entry, type RateLimitRequest, hitsOf } from '../../limiter/request';
 import { CODE_NAMES, Code, type CurrentLimit, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
+import type { EndedDescriptor, EndedReservation } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';
 
 /** How many descriptors of a request, and entries of a descriptor, a record has. */
@@ -20,6 +21,8 @@ export interface RecordContext {
   readonly traceId: string | undefined;
   /** The share of the decisions that are written: DECISION_LOG_SAMPLE. */
   readonly sample: number;
+  /** The id of the reservation that was asked for or has ended; undefined for other calls. */
+  readonly reservation?: string | undefined;
 }
 
 /**
@@ -46,16 +49,31 @@ export function rejectionRecord(request: RateLimitRequest, error: DecisionError,
   return `${headOf(request, context, texts)}${errorOf(error)}${listOf(request, texts, () => '')}${sourceOf(context)}}`;
 }
 
-function headOf({ domain }: RateLimitRequest, { now }: RecordContext, texts: Excerpts): string {
-  return `{"type":"decision","time":"${new Date(now).toISOString()}","domain":${JSON.stringify(texts.of(domain))}`;
+/** The record of a reservation that was settled or cancelled. */
+export function endRecord(
+  request: RateLimitRequest,
+  { state, descriptors }: EndedReservation,
+  context: RecordContext,
+): string {
+  const texts = new Excerpts();
+  const list = listOf(request, texts, (index) => {
+    const { reserved, hits, added } = descriptors[index] as EndedDescriptor;
+    return `,"hits":${hits},"reserved":${reserved},"added":${added}`;
+  });
+  return `${headOf(request, context, texts, 'reservation')},"state":"${state}"${list}${sourceOf(context)}}`;
+}
+
+function headOf({ domain }: RateLimitRequest, { now }: RecordContext, texts: Excerpts, type = 'decision'): string {
+  return `{"type":"${type}","time":"${new Date(now).toISOString()}","domain":${JSON.stringify(texts.of(domain))}`;
 }
 
 function errorOf({ code, message }: DecisionError): string {
   return `,"error":{"code":"${code}","message":${JSON.stringify(message)}}`;
 }
 
-function sourceOf({ caller, traceId, sample }: RecordContext): string {
+function sourceOf({ caller, traceId, sample, reservation }: RecordContext): string {
   return (
+    (reservation === undefined ? '' : `,"reservation":"${reservation}"`) +
     (caller === undefined ? '' : `,"caller":"${caller}"`) +
     (traceId === undefined ? '' : `,"traceId":"${traceId}"`) +
     (sample === 1 ? '' : `,"sample":${sample}`)

@@ -1,6 +1,7 @@
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import type { CounterKey } from './counter-administration';
+import type { Caller } from './decide';
 
 /** Reserves hits on the counters of a request, and settles or cancels them later, in any process that has the same store. */
 export interface Reservations {
@@ -11,9 +12,9 @@ export interface Reservations {
    *
    * @param hits one number for all descriptors, or one for each
    */
-  settle(id: string, hits: number | readonly number[]): Promise<EndedReservation>;
+  settle(id: string, hits: number | readonly number[], caller?: Caller): Promise<EndedReservation>;
   /** Gives everything back. Rejects as {@link reserve}. */
-  cancel(id: string): Promise<EndedReservation>;
+  cancel(id: string, caller?: Caller): Promise<EndedReservation>;
 }
 
 export interface ReserveCall {
@@ -24,6 +25,8 @@ export interface ReserveCall {
   readonly id: string | undefined;
   /** What happens when it is neither settled nor cancelled in time: its own hits stay counted, or are given back. */
   readonly onExpiry: OnExpiry;
+  /** For logs. */
+  readonly caller?: Caller | undefined;
 }
 
 export type OnExpiry = 'settle' | 'cancel';
