@@ -205,6 +205,9 @@ function Descriptor({ descriptor, domain, number }: DescriptorProps) {
             <li>
               Count {each.count === null ? 'not read' : count(each.count)}
               {each.countAfter !== null && `, then ${count(each.countAfter)}`}, of {limitText(each)};{' '}
+              {each.openReservations !== null &&
+                each.openReservations > 0 &&
+                `${counted(each.openReservations, 'open reservation')}; `}
               {each.algorithm === null ? 'the window ends' : 'until'} <Time iso={each.resetAt} />
               {each.isInLocalCache && '; the local cache has it as over its limit'}
             </li>

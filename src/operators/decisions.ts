@@ -1,6 +1,7 @@
 import type { ExplainedRequest } from '../limiter/explained-request';
 import type { Offender, OffenderQuery } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
+import { limitsOfResolution } from '../limiter/resolution';
 import type { Ruleset } from '../rules/ruleset';
 import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
@@ -14,8 +15,11 @@ import type {
   NoCounter,
 } from '../streams/ports/operator';
 import { type CountersOptions, OperatedCounters, readOf } from './counters';
-import { type StoredCounts, explanationOf } from './explanation';
+import { type OpenReservationCounts, type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
+
+/** Most descriptors of a request whose open reservations are read: reservations have no more. */
+const MOST_RESERVED = 16;
 
 /** What decides in this process. */
 export interface LocalDecisionsOptions extends CountersOptions {
@@ -34,8 +38,9 @@ export class LocalDecisions implements DecisionOperator {
   async explain(request: RateLimitRequest, limit?: number): Promise<Explanation> {
     const ruleset = this.#ruleset;
     const explained = this.#options.limiter.explain(request, ruleset, Date.now(), limit);
-    const stored = await countsOf(explained, this.#options.apply);
-    return explanationOf(explained, new LookUps(ruleset!, request), stored);
+    const { apply, reservations } = this.#options;
+    const [stored, open] = await Promise.all([countsOf(explained, apply), openOf(explained, reservations)]);
+    return explanationOf(explained, new LookUps(ruleset!, request), stored, open);
   }
 
   async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
@@ -64,4 +69,20 @@ function countsOf({ operations }: ExplainedRequest, apply: CountersOptions['appl
       failed: resolve,
     });
   });
+}
+
+/** Reads how many open reservations the counters have; not of those whose store does not tell. */
+async function openOf(
+  { request, descriptors }: ExplainedRequest,
+  reservations: CountersOptions['reservations'],
+): Promise<OpenReservationCounts> {
+  const open = new Map<string, number>();
+  if (typeof reservations === 'string' || request.descriptors.length > MOST_RESERVED) return open;
+  const limits = descriptors.flatMap(({ resolution }) => limitsOfResolution(resolution));
+  const now = Date.now();
+  const reads = limits.map(async (limited) => {
+    if (limited.algorithm === undefined) open.set(limited.key, (await reservations.readOpen(limited, now)).count);
+  });
+  await Promise.allSettled(reads);
+  return open;
 }

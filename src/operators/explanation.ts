@@ -12,6 +12,10 @@ import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 /** The present counts, by cache key, or why they cannot be read. */
 export type StoredCounts = ReadonlyMap<string, Stored> | DecisionError;
 
+/** How many open reservations counters have, by cache key. */
+export type OpenReservationCounts = ReadonlyMap<string, number>;
+const NONE: OpenReservationCounts = new Map();
+
 /** Milliseconds of a turn of the event loop that an explanation takes at most, so that decisions go on meanwhile. */
 const SLICE = 5;
 
@@ -20,6 +24,7 @@ export async function explanationOf(
   explained: ExplainedRequest,
   lookUps: LookUps,
   stored: StoredCounts,
+  open: OpenReservationCounts = NONE,
 ): Promise<Explanation> {
   const { request, nowSeconds } = explained;
   const counts = stored instanceof Map ? (stored as ReadonlyMap<string, Stored>) : undefined;
@@ -35,7 +40,7 @@ export async function explanationOf(
     const status = verdict?.statuses[index];
     descriptors.push({
       entries: asked.entries.map(({ key, value }) => ({ key: shortened(key), value: shortened(value) })),
-      ...describe(descriptor, lookUps.of(asked), { counts, status, nowSeconds }),
+      ...describe(descriptor, lookUps.of(asked), { counts, status, open, nowSeconds }),
     });
   }
   return {
@@ -50,17 +55,19 @@ export async function explanationOf(
 interface DescriptorState {
   readonly counts: ReadonlyMap<string, Stored> | undefined;
   readonly status: DescriptorStatus | undefined;
+  readonly open: OpenReservationCounts;
   readonly nowSeconds: number;
 }
 
 function describe(
   descriptor: Explained,
   { outcome, steps, nearest }: LookUp,
-  { counts, status, nowSeconds }: DescriptorState,
+  state: DescriptorState,
 ): Omit<ExplainedDescriptor, 'entries'> {
+  const { status } = state;
   const { resolution, replacedBy } = descriptor;
   const { kind, limited, limits = [], rule } = resolution;
-  const counter = limited === undefined ? null : counterOf(limited, { counts, status, nowSeconds });
+  const counter = limited === undefined ? null : counterOf(limited, state);
   const explained = {
     steps,
     outcome: outcomeOf(kind, outcome),
@@ -70,7 +77,7 @@ function describe(
     counter,
     otherCounters: limits
       .filter((other) => other !== limited)
-      .map((other) => counterOf(other, { counts, status: undefined, nowSeconds })),
+      .map((other) => counterOf(other, { ...state, status: undefined })),
     status: status === undefined ? null : statusOf(status),
   };
   const isDenied = limited?.outcome?.isAllowed === false;
@@ -86,7 +93,7 @@ function outcomeOf(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDes
 
 function counterOf(
   { applied, key, callHits, isNegative, overByLocalCache, after, outcome }: LimitedDescriptor,
-  { counts, status, nowSeconds }: DescriptorState,
+  { counts, status, open, nowSeconds }: DescriptorState,
 ): ExplainedCounter {
   const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
   const start = algorithm === null ? startOfWindow(applied, nowSeconds) : nowSeconds;
@@ -111,6 +118,7 @@ function counterOf(
     isInLocalCache: overByLocalCache,
     count: (typeof stored === 'object' ? applied.algorithm?.decide(stored, 0).used : stored) ?? null,
     countAfter: stored === undefined ? null : after,
+    openReservations: open.get(key) ?? null,
     windowStart: isoTime(start),
     resetAt: isoTime(reset),
   };
@@ -186,6 +194,7 @@ function reasonOfRead({ count }: ExplainedCounter): string {
 
 function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isDenied: boolean): string {
   const { hits, isNegativeHits, isInLocalCache, count, countAfter, shadowMode, enforcePercent } = counter;
+  const open = counter.openReservations ?? 0;
   const most = counter.burst ?? counter.requestsPerUnit;
   if (isNegativeHits) return `${hits} would be subtracted from the count of ${count}, which never is over the limit`;
   const isOver = isInLocalCache || isDenied || (countAfter ?? 0) > most;
@@ -196,7 +205,8 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isD
   }
   if (isDenied)
     return `${count} of at most ${most} hits count, so that ${counted(hits, 'hit')} would be too many${shadow}`;
-  const change = `the count would be ${countAfter} after ${counted(hits, 'hit')}`;
+  const reserved = open > 0 ? `, with ${counted(open, 'open reservation')}` : '';
+  const change = `the count would be ${countAfter} after ${counted(hits, 'hit')}${reserved}`;
   return `${change}, ${isOver ? 'over' : 'within'} the limit of ${most}${shadow}`;
 }
 

@@ -12,6 +12,7 @@ import {
   ReserveResponse,
   SettleRequest,
 } from '../../src/gen/weir/v1/reservations';
+import type { Explanation } from '../../src/streams/ports/operator';
 import { requestMessage } from '../support/clients/grpc-client';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { RedisProcess } from '../support/processes/redis/redis-process';
@@ -99,6 +100,12 @@ describe('reservations over HTTP', () => {
       const counter = JSON.parse(await shop.weir.debug('/api/counters?domain=shop&descriptor=user=x')) as object;
       const open = { id: 'req_1', hits: 60, expiresAt: made.expiresAt, onExpiry: 'settle' };
       expect(counter).toMatchObject({ count: 61, openReservations: { count: 1, first: [open] } });
+      const asked = { method: 'POST', body: JSON.stringify({ domain: 'shop', descriptors: body(1).descriptors }) };
+      const { descriptors } = JSON.parse(await shop.weir.debug('/api/explanations', asked)) as Explanation;
+      expect(descriptors.map((each) => [each.counter?.openReservations, each.reason])).toEqual([
+        [1, 'the count would be 62 after 1 hit, with 1 open reservation, within the limit of 100'],
+        [1, 'the count would be 62 after 1 hit, with 1 open reservation, within the limit of 150'],
+      ]);
 
       const settled = {
         id: 'req_1',

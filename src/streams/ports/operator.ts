@@ -397,6 +397,8 @@ export interface ExplainedCounter {
   readonly count: number | null;
   /** What the count would be after the call. */
   readonly countAfter: number | null;
+  /** How many open reservations count. Null where there can be none, where they cannot be read, and with more than 16 descriptors. */
+  readonly openReservations: number | null;
   readonly windowStart: string;
   /** When the window ends and the counter starts again at 0; with an algorithm, as the status says. */
   readonly resetAt: string;

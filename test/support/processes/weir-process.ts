@@ -117,9 +117,9 @@ export class WeirProcess implements AsyncDisposable {
   }
 
   /** What the debug listener answers, on a connection of its own: it may close those that are kept for later. */
-  async debug(path: string): Promise<string> {
+  async debug(path: string, init?: RequestInit): Promise<string> {
     const headers = { connection: 'close' };
-    return (await fetch(`http://127.0.0.1:${this.ports.debug}${path}`, { headers })).text();
+    return (await fetch(`http://127.0.0.1:${this.ports.debug}${path}`, { headers, ...init })).text();
   }
 
   /** Status and text of `/healthcheck` on the debug listener. */
