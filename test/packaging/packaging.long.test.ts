@@ -31,7 +31,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   '': ['.json', '.md', 'LICENSE'],
   bench: ['.json', '.md'],
   deploy: ['.conf', '.md', '.service', '.socket'],
-  dist: ['.css', '.d.ts', '.html', '.js', '.svg'],
+  dist: ['.css', '.html', '.js', '.svg'],
   docs: ['.md'],
   examples: ['.env', '.json', '.md', '.mjs', '.yaml'],
   packages: ['.d.ts', '.js', '.json', '.md'],

@@ -198,11 +198,9 @@ export class Connection {
   // ---------------------------------------------------------------- turns
 
   #endTurn(): void {
-    if (!this.hasEnded) {
-      if (this.#output.isPumpDue) {
-        this.#output.isPumpDue = false;
-        this.#streams.pump(false);
-      }
+    if (!this.hasEnded && this.#output.isPumpDue) {
+      this.#output.isPumpDue = false;
+      this.#streams.pump(false);
     }
     if (!this.#isRunScheduled) this.#run();
     this.flush();
