@@ -110,7 +110,7 @@ export class OperatedCounters {
       return { reason: `the rule has several limits; choose one by the parameter window: ${windows}`, nearest: null };
     }
     if (limited !== undefined) return { limited, rule, nowSeconds: explained.nowSeconds };
-    const explanation = await explanationOf(explained, new LookUps(ruleset!, request), NO_COUNTS);
+    const explanation = await explanationOf(explained, new LookUps(ruleset!, request), { stored: NO_COUNTS });
     const { reason, nearest } = explanation.descriptors[0]!;
     return { reason, nearest };
   }

@@ -40,7 +40,7 @@ export class LocalDecisions implements DecisionOperator {
     const explained = this.#options.limiter.explain(request, ruleset, Date.now(), limit);
     const { apply, reservations } = this.#options;
     const [stored, open] = await Promise.all([countsOf(explained, apply), openOf(explained, reservations)]);
-    return explanationOf(explained, new LookUps(ruleset!, request), stored, open);
+    return explanationOf(explained, new LookUps(ruleset!, request), { stored, open });
   }
 
   async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {

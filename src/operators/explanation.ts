@@ -16,6 +16,13 @@ export type StoredCounts = ReadonlyMap<string, Stored> | DecisionError;
 export type OpenReservationCounts = ReadonlyMap<string, number>;
 const NONE: OpenReservationCounts = new Map();
 
+/** What was read of the counters of a request. */
+export interface ReadCounters {
+  readonly stored: StoredCounts;
+  /** Default: none. */
+  readonly open?: OpenReservationCounts;
+}
+
 /** Milliseconds of a turn of the event loop that an explanation takes at most, so that decisions go on meanwhile. */
 const SLICE = 5;
 
@@ -23,8 +30,7 @@ const SLICE = 5;
 export async function explanationOf(
   explained: ExplainedRequest,
   lookUps: LookUps,
-  stored: StoredCounts,
-  open: OpenReservationCounts = NONE,
+  { stored, open = NONE }: ReadCounters,
 ): Promise<Explanation> {
   const { request, nowSeconds } = explained;
   const counts = stored instanceof Map ? (stored as ReadonlyMap<string, Stored>) : undefined;

@@ -112,5 +112,5 @@ function rejectRest([surplus]: readonly string[]): undefined {
 /** What a service that has counted nothing yet would answer: an explanation as weir-admin prints it. */
 function explain(request: RateLimitRequest, ruleset: Ruleset): Promise<Explanation> {
   const explained = defaultLimiter().explain(request, ruleset, Date.now());
-  return explanationOf(explained, new LookUps(ruleset, request), new Map());
+  return explanationOf(explained, new LookUps(ruleset, request), { stored: new Map() });
 }

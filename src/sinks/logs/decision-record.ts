@@ -32,7 +32,7 @@ export interface RecordContext {
 export function decisionRecord(decision: Decision, outcome: Verdict | DecisionError, context: RecordContext): string {
   const { request, resolutions, isOver } = decision;
   const texts = new Excerpts();
-  const head = headOf(request, context, texts);
+  const head = `{"type":"decision",${headOf(request, context, texts)}`;
   if (outcome instanceof DecisionError) {
     const failed = listOf(request, texts, (index) => ruleOf(resolutions[index] as Resolution));
     return `${head}${errorOf(outcome)}${failed}${sourceOf(context)}}`;
@@ -46,7 +46,7 @@ export function decisionRecord(decision: Decision, outcome: Verdict | DecisionEr
 /** The record of a request that was rejected before it was decided. */
 export function rejectionRecord(request: RateLimitRequest, error: DecisionError, context: RecordContext): string {
   const texts = new Excerpts();
-  return `${headOf(request, context, texts)}${errorOf(error)}${listOf(request, texts, () => '')}${sourceOf(context)}}`;
+  return `{"type":"decision",${headOf(request, context, texts)}${errorOf(error)}${listOf(request, texts, () => '')}${sourceOf(context)}}`;
 }
 
 /** The record of a reservation that was settled or cancelled. */
@@ -60,11 +60,11 @@ export function endRecord(
     const { reserved, hits, added } = descriptors[index] as EndedDescriptor;
     return `,"hits":${hits},"reserved":${reserved},"added":${added}`;
   });
-  return `${headOf(request, context, texts, 'reservation')},"state":"${state}"${list}${sourceOf(context)}}`;
+  return `{"type":"reservation",${headOf(request, context, texts)},"state":"${state}"${list}${sourceOf(context)}}`;
 }
 
-function headOf({ domain }: RateLimitRequest, { now }: RecordContext, texts: Excerpts, type = 'decision'): string {
-  return `{"type":"${type}","time":"${new Date(now).toISOString()}","domain":${JSON.stringify(texts.of(domain))}`;
+function headOf({ domain }: RateLimitRequest, { now }: RecordContext, texts: Excerpts): string {
+  return `"time":"${new Date(now).toISOString()}","domain":${JSON.stringify(texts.of(domain))}`;
 }
 
 function errorOf({ code, message }: DecisionError): string {
