@@ -5,6 +5,7 @@ import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
 import { Instance } from '../../../src/sinks/counters/kvstore/instance';
 import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reservations';
 import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
+import type { ReservationStore } from '../../../src/streams/ports/reservations';
 import { descriptor, request } from '../../support/data/requests';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -13,7 +14,14 @@ import { connected, instance, options } from '../kvstore/options';
 import { Caller, NAMES } from './reservation-caller';
 
 /** How a process or a server fails. In the first two cases it never answers, in the last one when the other call has been answered. */
-const FAILURES = ['before the server has it', 'before it has the reply', 'as the server fails', 'for long'] as const;
+const FAILURES = [
+  'before the server has it',
+  'before it has the reply',
+  'as the server fails',
+  'as the reply is lost',
+  'for long',
+] as const;
+const IS_ERROR = { 'as the server fails': true, 'as the reply is lost': true } as Readonly<Record<string, boolean>>;
 
 /** A real store that fails once: at the step of this number. */
 class FailingStore implements CommandRunner {
@@ -30,9 +38,11 @@ class FailingStore implements CommandRunner {
   async run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
     this.steps += 1;
     if (this.hasFailed || this.steps <= this.failsAt) return this.store.run(key, commands);
-    if (this.how === 'before it has the reply') await this.store.run(key, commands);
+    if (this.how === 'before it has the reply' || this.how === 'as the reply is lost') {
+      await this.store.run(key, commands);
+    }
     this.hasFailed = true;
-    if (this.how === 'as the server fails') throw new DecisionError('store_failed', 'a test');
+    if (IS_ERROR[this.how]) throw new DecisionError('store_failed', 'a test');
     await new Promise<void>((resolve) => (this.goOn = resolve));
     if (this.how === 'for long') return this.store.run(key, commands);
     return new Promise(() => undefined);
@@ -128,8 +138,8 @@ describe.each(Object.entries(COURSES))('%s on a cluster', (_, { before, call }) 
       caller.now = other.now;
       const first = call(caller);
       await until('it fails', () => failing.hasFailed);
-      if (how === 'as the server fails') await first;
-      const second = await call(how === 'as the server fails' ? caller : other);
+      if (IS_ERROR[how]) await first;
+      const second = await call(IS_ERROR[how] ? caller : other);
       failing.goOn();
       // It may have counted again before it was denied, so that less seems to be left.
       if (how === 'for long') expect([step, outcomeOf(await first)]).toEqual([step, outcomeOf(answer)]);
@@ -213,6 +223,20 @@ it('a reservation on a cluster is denied by the count that it found', async () =
   await other.cancel('others');
   failing.goOn();
   expect(await denied).toBe('denied false 150,0');
+});
+
+it('a reservation on a cluster that is known is answered as before, also if it would be denied by now', async () => {
+  const caller = callerOn(store);
+  await reserve(caller);
+  const { now, cacheKeyPrefix } = caller;
+  const opens = { expiresAt: now + 5_000, isDenied: true };
+  const change = { before: undefined, after: 'x', lifetime: 700_000, now, opens, steps: [] };
+  const reservations = caller.store as ReservationStore;
+  const [known, other] = ['r', 'other'].map((id) =>
+    reservations.changeReservation({ ...change, key: `${cacheKeyPrefix}weir:reservation:${id}` }),
+  );
+  expect(await known).toMatchObject({ outcome: 'changed', record: expect.stringContaining('"state":"open"') });
+  expect(await other).toEqual({ outcome: 'denied', counts: [] });
 });
 
 it('quotas deny a reservation on a cluster only together', async () => {

@@ -64,8 +64,12 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   // ---------------------------------------------------------------- opening
 
   async #open(change: ReservationChange, opens: Opens): Promise<ReservationResult> {
-    const { steps } = change;
-    if (opens.isDenied) return { outcome: 'denied', counts: await this.#deniedCounts(steps, []) };
+    const { key, steps } = change;
+    if (opens.isDenied) {
+      const record = await this.readRecord(key);
+      if (record !== undefined) return { outcome: 'changed', record };
+      return { outcome: 'denied', counts: await this.#deniedCounts(steps, []) };
+    }
     // A name that cannot be made is noticed before anything is written.
     for (const step of steps) this.#beside(change, step);
     const pending = `${PENDING}${randomUUID()} ${JSON.stringify(steps)}`;
@@ -152,6 +156,9 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
 
   /** Gives back what is counted of a reservation that is not opened after all, and forgets it. */
   async #abandon(change: ReservationChange, pending: string): Promise<void> {
+    // Another process may have taken it over, or it is made after all and the reply was lost: then what is counted is not ours.
+    const found = await this.#setRecord(change, pending, pending);
+    if (found.outcome === 'changed' && found.record !== undefined) return;
     await this.#giveBack(change, change.steps);
     // A record without text is none, also before it expires.
     await this.#setRecord({ ...change, lifetime: 1 }, pending, '');
