@@ -9,7 +9,7 @@ import type { AlgorithmName } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { windowLabel } from '../rules/unit';
 import type { Ruleset } from '../rules/ruleset';
-import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
+import type { CounterAdministration, CounterKey, StoredCounter } from '../streams/ports/counter-administration';
 import type { ApplyOperations } from '../streams/ports/decide';
 import type {
   CounterChange,
@@ -18,7 +18,7 @@ import type {
   CounterState,
   NoCounter,
 } from '../streams/ports/operator';
-import type { ReservationStore } from '../streams/ports/reservations';
+import type { OpenReservations, ReservationStore } from '../streams/ports/reservations';
 import { explanationOf, isoTime } from './explanation';
 import { LookUps, referenceTo } from './look-ups';
 
@@ -35,6 +35,19 @@ interface Located {
   readonly limited: LimitedDescriptor;
   readonly rule: Rule | undefined;
   readonly nowSeconds: number;
+}
+
+/** Undefined where there can be none, or where they cannot be read: the counter is shown, and changed, even so. */
+export async function openReservationsOf(
+  counter: CounterKey & Pick<LimitedDescriptor, 'algorithm'>,
+  reservations: CountersOptions['reservations'],
+): Promise<OpenReservations | undefined> {
+  if (typeof reservations === 'string' || counter.algorithm !== undefined) return undefined;
+  try {
+    return await reservations.readOpen(counter, Date.now());
+  } catch {
+    return undefined;
+  }
 }
 
 /** The counters of descriptors, for operators. */
@@ -116,12 +129,11 @@ export class OperatedCounters {
   }
 
   async #reservationsOf(limited: LimitedDescriptor): Promise<CounterReservations | null> {
-    const { reservations } = this.#options;
-    if (typeof reservations === 'string' || limited.algorithm !== undefined) return null;
-    const { count, first } = await reservations.readOpen(limited, Date.now());
+    const open = await openReservationsOf(limited, this.#options.reservations);
+    if (open === undefined) return null;
     return {
-      count,
-      first: first.map((each) => ({ ...each, expiresAt: new Date(each.expiresAt).toISOString() })),
+      count: open.count,
+      first: open.first.map((each) => ({ ...each, expiresAt: new Date(each.expiresAt).toISOString() })),
     };
   }
 

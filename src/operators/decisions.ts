@@ -14,12 +14,10 @@ import type {
   Explanation,
   NoCounter,
 } from '../streams/ports/operator';
-import { type CountersOptions, OperatedCounters, readOf } from './counters';
+import { MAX_DESCRIPTORS } from '../streams/ports/reservations';
+import { type CountersOptions, OperatedCounters, openReservationsOf, readOf } from './counters';
 import { type OpenReservationCounts, type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
-
-/** Most descriptors of a request whose open reservations are read: reservations have no more. */
-const MOST_RESERVED = 16;
 
 /** What decides in this process. */
 export interface LocalDecisionsOptions extends CountersOptions {
@@ -71,18 +69,18 @@ function countsOf({ operations }: ExplainedRequest, apply: CountersOptions['appl
   });
 }
 
-/** Reads how many open reservations the counters have; not of those whose store does not tell. */
+/** Reads how many open reservations the counters have, of a request that may be one of a reservation. */
 async function openOf(
   { request, descriptors }: ExplainedRequest,
   reservations: CountersOptions['reservations'],
 ): Promise<OpenReservationCounts> {
   const open = new Map<string, number>();
-  if (typeof reservations === 'string' || request.descriptors.length > MOST_RESERVED) return open;
+  if (request.descriptors.length > MAX_DESCRIPTORS) return open;
   const limits = descriptors.flatMap(({ resolution }) => limitsOfResolution(resolution));
-  const now = Date.now();
   const reads = limits.map(async (limited) => {
-    if (limited.algorithm === undefined) open.set(limited.key, (await reservations.readOpen(limited, now)).count);
+    const found = await openReservationsOf(limited, reservations);
+    if (found !== undefined) open.set(limited.key, found.count);
   });
-  await Promise.allSettled(reads);
+  await Promise.all(reads);
   return open;
 }

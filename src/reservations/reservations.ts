@@ -14,6 +14,7 @@ import type { Caller } from '../streams/ports/decide';
 import {
   type EndedDescriptor,
   type EndedReservation,
+  MAX_DESCRIPTORS,
   MAX_OPEN,
   ReservationError,
   type ReservationStep,
@@ -45,7 +46,6 @@ export const MIN_TTL = 1_000;
 export const MAX_TTL = 3_600_000;
 /** How long the calls of a reservation that has expired or ended are answered as before, in milliseconds. */
 export const KEPT = 600_000;
-const MAX_DESCRIPTORS = 16;
 const MAX_RECORD_BYTES = 16 * 1024;
 /** Also safe in a path of a URL. */
 const ID = /^[A-Za-z0-9._-]{1,128}$/;

@@ -86,7 +86,7 @@ export interface CounterState {
   readonly windowEnd: string;
   /** Whether the local cache of this process has the counter as over its limit. */
   readonly isInLocalCache: boolean;
-  /** Null where neither the store nor the limit has any. */
+  /** Null where there can be none, or where they cannot be read. */
   readonly openReservations: CounterReservations | null;
 }
 

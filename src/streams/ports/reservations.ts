@@ -110,6 +110,9 @@ export interface OpenReservation {
 /** How many open reservations of a counter are listed. */
 export const MOST_SHOWN = 20;
 
+/** Most descriptors of a reservation. */
+export const MAX_DESCRIPTORS = 16;
+
 /** Most open reservations of a counter. */
 export const MAX_OPEN = 10_000;
 

@@ -5,6 +5,7 @@ import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
 import { Instance } from '../../../src/sinks/counters/kvstore/instance';
 import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reservations';
 import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
+import { openReservationsOf } from '../../../src/operators/counters';
 import type { ReservationStore } from '../../../src/streams/ports/reservations';
 import { descriptor, request } from '../../support/data/requests';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
@@ -290,6 +291,8 @@ it('a reservation on a cluster may have braces in its descriptors, unless these 
   const call = { ttl: 5_000, id: 'r', onExpiry: 'settle' } as const;
   const tagged = request('d', [descriptor('user={x}y'), descriptor('user=a{}')]);
   await expect(caller.reservations.reserve({ ...call, request: tagged })).rejects.toThrow('a closing brace');
+  const counter = { key: 'd_user_a{}_0', windowSeconds: 60, algorithm: undefined };
+  expect(await openReservationsOf(counter, caller.store)).toBeUndefined();
   const { id } = await caller.reservations.reserve({ ...call, request: request('d', ['user={x}y', 'user=a{b']) });
   expect(id).toBe('r');
   expect(await caller.settle('r', 7)).toBe('settled 1>7:6,1>7:6');
