@@ -77,7 +77,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** Calls after which a new process has compiled its code. */
-const WARM_UP_CALLS = 24_000;
+export const WARM_UP_CALLS = 24_000;
 
 /**
  * Plays one load on services at fixed rates, calls per second, one process at a time: even one that waits empties the caches of the

@@ -1,10 +1,10 @@
 // npm run bench:tails: see README.md.
 import { parseArgs } from 'node:util';
-import { AllOf } from '../suite/compare';
+import { AllOf, WARM_UP_CALLS } from '../suite/compare';
 import type { Latency } from '../suite/load/interval';
 import { FILL_TIMEOUT, pace, saturate, sleep, startLoad } from '../suite/measure/decisions';
+import type { Measured } from '../suite/measure/phase';
 import { durationsOf } from '../suite/options';
-import type { LoadGenerator } from '../suite/processes/load-generator';
 import { type Contender, type StartContender, server, weir } from '../suite/processes/contenders';
 import { startStore } from '../suite/processes/stores';
 import { integer, markdownTable, significant } from '../suite/report/tables';
@@ -35,7 +35,7 @@ const SERVICES: readonly StartContender[] = [
 
 interface Running {
   readonly contender: Contender;
-  readonly generator: LoadGenerator;
+  readonly measured: Measured;
 }
 
 /** How long callers wait while nothing happens, and how long a stop of the service is felt. */
@@ -45,7 +45,7 @@ interface Tail {
   readonly goneAfter: number | undefined;
 }
 
-async function tailAt({ contender, generator }: Running, perSecond: number): Promise<Tail> {
+async function tailAt({ contender, measured: { generator } }: Running, perSecond: number): Promise<Tail> {
   await generator.paced(perSecond);
   await sleep(1_000);
   await generator.mark();
@@ -84,12 +84,11 @@ async function tailsOn(name: StoreName): Promise<Readonly<Record<'tails' | 'over
     opened.items.push(contender);
     const generator = await startLoad(load, [contender]);
     opened.items.push(generator);
-    await generator.fill(24_000, FILL_TIMEOUT);
-    running.push({ contender, generator });
+    await generator.fill(WARM_UP_CALLS, FILL_TIMEOUT);
+    const measured = { generator, expected: load.expected, servicePids: contender.pids, store };
+    running.push({ contender, measured });
   }
-  const { contender, generator } = running.at(-1)!;
-  const measured = { generator, expected: load.expected, servicePids: contender.pids, store };
-  const { perSecond } = await saturate(measured, durationsOf(3));
+  const { perSecond } = await saturate(running.at(-1)!.measured, durationsOf(3));
   const tails: string[][] = [];
   for (const share of [0.5, 0.75]) {
     for (let round = 0; round < Number(values.rounds); round += 1) {
@@ -107,11 +106,7 @@ async function tailsOn(name: StoreName): Promise<Readonly<Record<'tails' | 'over
   }
   const overload: string[][] = [];
   for (const each of running) {
-    const phase = await pace(
-      { ...each, expected: load.expected, servicePids: each.contender.pids, store },
-      perSecond * OVERLOAD,
-      durationsOf(3),
-    );
+    const phase = await pace(each.measured, perSecond * OVERLOAD, durationsOf(3));
     overload.push([
       STORES[name],
       integer(perSecond),

@@ -315,6 +315,7 @@ export class Connection {
     this.#cancelStreams();
     this.#output.close();
     this.#output.resume();
+    // Input that waits has paused it, too.
     this.#transport.resume();
     this.#transport.end();
     // A response that ends the connection may follow long after the last input.

@@ -209,7 +209,7 @@ export class WorkPacing {
   }
 
   get mayStart(): boolean {
-    return this.#running < this.#limit;
+    return this.room > 0;
   }
 
   /** How many more streams may run. */
@@ -233,7 +233,7 @@ export class WorkPacing {
   }
 
   #resumeSome(): void {
-    while (this.#waiting.length > 0 && this.#running + this.#expected < this.#limit) {
+    while (this.#waiting.length > 0 && this.#expected < this.room) {
       this.#expected += this.#waiting.shift()!.resume();
     }
   }

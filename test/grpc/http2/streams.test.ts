@@ -230,7 +230,7 @@ describe('a connection of a busy process', () => {
       expect(application.waited).toBe(301 - LIMIT);
     });
 
-    it('goes on as soon as it is not busy any more', () => {
+    it('opens them all once the process is idle again', () => {
       const peer = busy().send(many);
       peer.isBusy = false;
       peer.wait(20 * TICK);

@@ -33,11 +33,13 @@ export interface ReservationsOptions {
   readonly jitter: number;
 }
 
+type Commands<T> = (send: SendCommand) => Promise<T>;
+
 /** Reservations whose scripts change a record and counters at once, where these are all in one place, and otherwise one place after the other. */
 export function kvstoreReservations({ storeOf, records, isCluster, jitter }: ReservationsOptions): ReservationStore {
   const places: Places = {
     read: (counter, key) =>
-      runnerOf(counter).run(counter?.key ?? key, async (send) => {
+      runAt(counter, key, async (send) => {
         const reply = await send('GET', key);
         if (isReply(reply)) throw reply;
         return typeof reply === 'string' ? reply : undefined;
@@ -45,9 +47,7 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
     change: async (counter, change) => {
       const keys = [change.key, ...change.steps.flatMap((step) => [step.key, listOf(step)])];
       const args = [change.before ?? '', change.after, argumentOf(change, jitter)];
-      const reply = await runnerOf(counter).run(keys[1] ?? change.key, (send) =>
-        call(send, [String(keys.length), ...keys, ...args]),
-      );
+      const reply = await runAt(counter, change.key, (send) => call(send, [String(keys.length), ...keys, ...args]));
       if (isRejected(reply)) {
         throw new ReservationError('not_supported', 'reservations need scripts, and the counter store rejects them');
       }
@@ -57,8 +57,9 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
   };
   const spread = new SpreadReservations(places);
 
-  function runnerOf(counter: CounterKey | undefined): CommandRunner {
-    return counter === undefined ? records : storeOf(counter);
+  /** Runs commands on a key, or on one that is beside a counter. */
+  function runAt<T>(counter: CounterKey | undefined, key: string, commands: Commands<T>): Promise<T> {
+    return counter === undefined ? records.run(key, commands) : storeOf(counter).run(counter.key, commands);
   }
 
   /** The open reservations of a counter: a sorted set by the time at which they expire. */
