@@ -64,8 +64,8 @@ export class Rule {
   readonly metadata: JsonObject | undefined;
   /** The rules of the next level; undefined when there are none. */
   nested: Level | undefined;
-  /** The rules from the top level down to this one. */
-  readonly path: readonly Rule[];
+  readonly #parent: Rule | undefined;
+  #path: readonly Rule[] | undefined;
   // The place, in plain fields, as an object per rule would take twice the memory.
   #file = '';
   #line = 0;
@@ -94,8 +94,13 @@ export class Rule {
     this.shareThreshold = config.shareThreshold;
     this.metadata = config.metadata;
     this.nested = undefined;
-    this.path = parent === undefined ? [this] : [...parent.path, this];
+    this.#parent = parent;
     this.bound = undefined;
+  }
+
+  /** The rules from the top level down to this one. Made at the first use, as most of 100,000 rules are never asked for theirs. */
+  get path(): readonly Rule[] {
+    return (this.#path ??= this.#parent === undefined ? [this] : [...this.#parent.path, this]);
   }
 
   /** Where the rule is configured; undefined when that is not known. */
@@ -121,8 +126,15 @@ export class Rule {
   }
 }
 
+/** Rules with one limit in their configuration have one here. */
+const limitOfConfig = new WeakMap<RateLimitConfig, RuleLimit>();
+
 function limitOf(config: RateLimitConfig): RuleLimit {
-  return { ...config, unit: config.unit && unitByName(config.unit) };
+  const known = limitOfConfig.get(config);
+  if (known !== undefined) return known;
+  const limit = { ...config, unit: config.unit && unitByName(config.unit) };
+  limitOfConfig.set(config, limit);
+  return limit;
 }
 
 /** The limits of a rule: none, one, or those of `rate_limits`. */

@@ -11,7 +11,7 @@ import {
 import { valueText } from '../values';
 import { MAX_FILL_SECONDS, MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type UnitName, windowText } from '../unit';
 import { checkEffect, ignoredWhenUnlimited } from './checks/check-rule';
-import { placeFrom, type SourceRange } from './problems/source-text';
+import { placeFrom, rangeOnly, type SourceRange } from './problems/source-text';
 import { readCalendar } from './read-calendar';
 import { countAdvice, Fields, type ReadContext, type RuleLocation } from './read-fields';
 import { readMetadata } from './read-metadata';
@@ -40,10 +40,8 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
   const fields = new Fields(context, 'descriptor', [map]);
   const key = readKey(fields);
   const values = readValues(fields);
-  const path = pathTo(level, key, valueText(values.config));
   const limits = readLimits(fields);
   const [limit] = limits;
-  const nested: DescriptorLevel = { path, siblings: new Map(), regexes: 0, all: level.all };
   const rule: RuleConfig = {
     key,
     ...values.config,
@@ -58,15 +56,16 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
     valueToMetric: fields.flag('value_to_metric'),
     shareThreshold: fields.flag('share_threshold'),
     metadata: readMetadata(fields),
-    descriptors: fields.maps('descriptors').map((item) => readDescriptor(context, item, nested)),
+    descriptors: readNested(fields, level, { key, value: valueText(values.config) }),
   };
-  const keyRange = fields.get('key')?.value ?? fields.start;
+  const keyRange = rangeOnly(fields.get('key')?.value ?? fields.start);
+  const { requestsPerUnit } = limits.find(({ config }) => config.requestsPerUnit === 0) ?? limit ?? {};
   const location: RuleLocation = {
     context,
     key: keyRange,
-    value: values.range ?? keyRange,
-    requestsPerUnit: (limits.find(({ config }) => config.requestsPerUnit === 0) ?? limit)?.requestsPerUnit,
-    replaces: limits.flatMap(({ replaces }) => replaces),
+    value: values.range === undefined ? keyRange : rangeOnly(values.range),
+    requestsPerUnit: requestsPerUnit && rangeOnly(requestsPerUnit),
+    replaces: orNone(limits.flatMap(({ replaces }) => replaces)),
     detailedMetric: fields.get('detailed_metric')?.key,
     valueToMetric: fields.get('value_to_metric')?.key,
   };
@@ -75,6 +74,25 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
   if (rule.valueRegex !== undefined) countRegex(level, location);
   checkEffect(fields, rule);
   return rule;
+}
+
+const NONE: readonly never[] = [];
+
+/** A list that rules keep: all that are empty are the same one, as 100,000 rules have three of them each. */
+function orNone<T>(items: readonly T[]): readonly T[] {
+  return items.length === 0 ? NONE : items;
+}
+
+/** The descriptors nested in a rule. @param value its text */
+function readNested(
+  fields: Fields<'descriptor'>,
+  level: DescriptorLevel,
+  { key, value }: Pick<RuleConfig, 'key' | 'value'>,
+): readonly RuleConfig[] {
+  const maps = fields.maps('descriptors');
+  if (maps.length === 0) return NONE;
+  const nested: DescriptorLevel = { path: pathTo(level, key, value), siblings: new Map(), regexes: 0, all: level.all };
+  return maps.map((map) => readDescriptor(fields.context, map, nested));
 }
 
 function readKey(fields: Fields<'descriptor'>): string {
@@ -231,7 +249,7 @@ export function readRateLimit(
   const requestsPerUnit = readRequestsPerUnit(limit);
   const window = unit === undefined ? 0 : unitMultiplier * secondsOf(unit);
   return {
-    config: {
+    config: shared(context, {
       unit,
       unitMultiplier,
       calendar: readLimitCalendar(limit, unit),
@@ -240,12 +258,20 @@ export function readRateLimit(
       burst: readBurst(limit, requestsPerUnit, window),
       unlimited,
       name,
-      replaces: replaces.map((entry) => entry.name),
-    },
+      replaces: orNone(replaces.map((entry) => entry.name)),
+    }),
     range: fields.get(unlimited ? 'unlimited' : 'unit')?.value ?? key,
     requestsPerUnit: fields.get('requests_per_unit')?.value,
     replaces: replaces.map((entry) => entry.range),
   };
+}
+
+/** The limit of this source that is equal. */
+function shared({ limits }: ReadContext, limit: RateLimitConfig): RateLimitConfig {
+  const text = JSON.stringify(limit);
+  const known = limits.get(text);
+  if (known === undefined) limits.set(text, limit);
+  return known ?? limit;
 }
 
 const UNITS = UNIT_NAMES.filter((name) => name !== 'UNKNOWN').map((name) => name.toLowerCase());

@@ -1,4 +1,4 @@
-import type { RuleConfig } from '../rule-config';
+import type { RateLimitConfig, RuleConfig } from '../rule-config';
 import type { ProblemDetails } from './problems/problem';
 import { type ProblemReport, type SourceDocument, type SourceRange, placeFrom } from './problems/source-text';
 import {
@@ -43,6 +43,9 @@ export interface RuleLocation {
 
 /** What the readers share while they read one source. */
 export class ReadContext {
+  /** Limits, by their text: those that are equal are one object, as 100,000 rules rarely have more than a few. */
+  readonly limits = new Map<string, RateLimitConfig>();
+
   /** @param locations where each rule of every source is, for the checks that compare rules */
   constructor(
     readonly source: SourceDocument,

@@ -61,13 +61,15 @@ export function readRuleTrees(
       locations,
     );
   }
-  return {
-    configs,
-    placeOf: (rule) => {
-      const location = locations.get(rule);
-      const source = location?.context.source;
-      return source && { file: source.file, ...source.position(location.key) };
-    },
+  return { configs, placeOf: placesIn(locations) };
+}
+
+/** By a function of its own, which keeps nothing else of what was read. */
+function placesIn(locations: ReadonlyMap<RuleConfig, RuleLocation>): PlaceOf {
+  return (rule) => {
+    const location = locations.get(rule);
+    const source = location?.context.source;
+    return source && { file: source.file, ...source.position(location.key) };
   };
 }
 

@@ -17,6 +17,20 @@ describe('a large rule file is read in linear time', () => {
   });
 
   it.each([
+    ['blocks', (value: number) => `- key: k\n  value: v${value}\n`],
+    ['braces', (value: number) => `- { key: k, value: v${value} }\n`],
+  ])('with many rules in %s, each of which is read again by itself', (_, rule) => {
+    const { configs, errors } = read(
+      `domain: d\ndescriptors:\n${Array.from({ length: 100_000 }, (_1, at) => rule(at)).join('')}`,
+    );
+    expect([configs[0]?.descriptors.length, configs[0]?.descriptors[99_999]?.value, errors]).toEqual([
+      100_000,
+      'v99999',
+      [],
+    ]);
+  });
+
+  it.each([
     ['without an end', "- a: 'x\n"],
     ['with a line that is not indented', 'a: "x\nb"\n'],
   ])('with thousands of quoted values %s, which are all reported', (_, text) => {

@@ -5,6 +5,7 @@ import { ProblemReport } from '../../../src/rules/files/problems/source-text';
 import { SourceText } from '../../../src/rules/files/problems/source-text';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';
+import type { YamlNode } from '../../../src/rules/files/yaml/yaml-tree';
 import { parsePlainYaml } from '../../../src/rules/files/yaml/plain-yaml';
 import { CALENDAR_UNITS } from '../../../src/rules/calendar';
 import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
@@ -173,8 +174,21 @@ describe('the reader of plain YAML', () => {
     const source = new SourceText('a.yaml', yaml);
     const parsed = parseYaml(source, report.of(source));
     expect(report.finish(['a.yaml'])).toEqual({ errors: [], warnings: [] });
-    expect(plain).toEqual(parsed);
+    expect(whole(plain)).toEqual(parsed);
     return true;
+  }
+
+  /** A tree with the entries that are read again. */
+  function whole(node: YamlNode): YamlNode {
+    if (node.kind === 'scalar') return node;
+    const { offset, end } = node;
+    if (node.kind === 'list') return { ...node, items: node.items.map(whole) };
+    return {
+      kind: 'map',
+      entries: node.entries.map(({ key, value }) => ({ key: whole(key), value: whole(value) })),
+      offset,
+      end,
+    };
   }
 
   it('returns the same tree and ranges as the library, or nothing', () => {
@@ -208,6 +222,29 @@ describe('the reader of plain YAML', () => {
       expect(parsePlainYaml(yaml)).toBeUndefined();
     },
   );
+
+  it('supports items on one line, of which each is read again by itself', () => {
+    const lines = `domain: shop
+descriptors:
+- { key: a, value: "1", rate_limit: { unit: day, requests_per_unit: 1 } }
+-   key: b
+    value_in: # two
+    - x y
+
+    - 'z'
+- {key: c, value_in: [p, q]} # a comment
+# another
+- key: d
+  descriptors:
+    - { key: e }
+    - f: 1
+    -   - g
+        - h: 2
+other: 1
+`;
+    expect(agrees(lines)).toBe(true);
+    expect(agrees(lines.slice(0, lines.indexOf('other')))).toBe(true);
+  });
 
   it('supports rule files in their usual form', () => {
     const plain = `# Limits of the shop.

@@ -6,6 +6,11 @@ export interface SourceRange {
   readonly end: number;
 }
 
+/** A range without what else the object has, such as a node of a tree: to be kept. */
+export function rangeOnly({ offset, end }: SourceRange): SourceRange {
+  return { offset, end };
+}
+
 /** The part of a problem that depends on its range. */
 export type ProblemLocation = Pick<Problem, 'line' | 'column' | 'sourceLine' | 'mark'>;
 
@@ -38,7 +43,7 @@ const BLOCK = 1024;
 /** The text of a rule file, with translation of offsets to lines and columns. */
 export class SourceText implements SourceDocument {
   /** Offsets of line starts, computed at the first use: a file without problems needs none. */
-  #lineStarts: number[] | undefined;
+  #lineStarts: Uint32Array | undefined;
   /** For each block of the text, the number of surrogate pairs that end before it. */
   #pairs: number[] | undefined;
 
@@ -49,9 +54,8 @@ export class SourceText implements SourceDocument {
 
   locate({ offset, end }: SourceRange): ProblemLocation {
     const line = this.lineOf(offset);
-    const starts = this.#lineStarts ?? [];
-    const start = starts[line - 1] ?? 0;
-    const next = starts[line] ?? this.text.length + 1;
+    const start = this.#lineStarts?.[line - 1] ?? 0;
+    const next = this.#lineStarts?.[line] ?? this.text.length + 1;
     const stop = this.text[next - 2] === '\r' ? next - 2 : next - 1;
     const length = Math.max(1, Math.min(end, stop) - offset);
     return {
@@ -111,9 +115,12 @@ export class SourceText implements SourceDocument {
   }
 }
 
-function lineStartsOf(text: string): number[] {
-  const starts = [0];
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) starts.push(at + 1);
+/** In an array of its final length: one that grows leaves several times as much garbage. */
+function lineStartsOf(text: string): Uint32Array {
+  let lines = 1;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines += 1;
+  const starts = new Uint32Array(lines);
+  for (let line = 1; line < lines; line += 1) starts[line] = text.indexOf('\n', starts[line - 1]) + 1;
   return starts;
 }
 

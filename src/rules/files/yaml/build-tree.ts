@@ -1,6 +1,6 @@
 import { isAlias, isCollection, isMap, isScalar, type ParsedNode, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { ProblemDetails } from '../problems/problem';
-import type { Report, SourceRange, SourceText } from '../problems/source-text';
+import { type Report, type SourceRange, type SourceText, rangeOnly } from '../problems/source-text';
 import type { YamlEntry, YamlNode } from './yaml-tree';
 
 /** The number of nodes to which all aliases of a file may expand: a few lines of aliases could expand to more than fits in memory. */
@@ -84,7 +84,7 @@ class TreeBuilder {
   /** @param owner the range to use for an omitted node: that of the key without a value */
   #node(parsed: ParsedNode | null, owner: SourceRange, depth: number): YamlNode {
     this.#size += 1;
-    if (parsed === null) return { kind: 'scalar', text: '', plain: true, tag: undefined, ...pick(owner) };
+    if (parsed === null) return { kind: 'scalar', text: '', plain: true, tag: undefined, ...rangeOnly(owner) };
     if (isAlias(parsed)) return this.#alias(parsed.source, rangeOf(parsed));
     const tag = this.#tagOf(parsed);
     if (isScalar(parsed)) {
@@ -102,7 +102,7 @@ class TreeBuilder {
         text,
         plain,
         tag,
-        ...(plain && text === '' ? pick(owner) : rangeOf(parsed)),
+        ...(plain && text === '' ? rangeOnly(owner) : rangeOf(parsed)),
       };
       if (parsed.anchor !== undefined) this.#anchors.set(parsed.anchor, { node, size: 1 });
       return node;
@@ -191,8 +191,4 @@ function ignoredTag(tag: string): ProblemDetails {
 function rangeOf(parsed: ParsedNode): SourceRange {
   const [offset, end] = parsed.range;
   return { offset, end: isCollection(parsed) && parsed.flow !== true ? offset + 1 : end };
-}
-
-function pick({ offset, end }: SourceRange): SourceRange {
-  return { offset, end };
 }

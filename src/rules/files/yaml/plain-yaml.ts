@@ -1,12 +1,14 @@
+import type { SourceRange } from '../problems/source-text';
 import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml-tree';
 
 /**
- * Reads the subset of YAML that most rule files use: block mappings and block lists of mappings, values on the line of their
- * key, unquoted or in quotes without escapes, `{}` and `[]` on one line, comments. Returns `undefined` for everything else and
+ * Reads the subset of YAML that most rule files use: block mappings and block lists, values on the line of their key or dash,
+ * unquoted or in quotes without escapes, `{}` and `[]` on one line, comments. Returns `undefined` for everything else and
  * for anything that may be invalid: the YAML library then reads the document and reports its errors.
  *
- * The reason is speed: for 100,000 rules the library needs many seconds and most of a gigabyte. The result is always the same
- * as the library's; a property test compares the two.
+ * The reason is speed and memory: for 100,000 rules the library needs many seconds and most of a gigabyte. The result is always the
+ * same as the library's; a property test compares the two. Of a mapping in a list at the top, as the rules are, the text is read again
+ * each time its entries are asked for: those of 100,000 rules would take 140 MB, and each is asked for once.
  */
 export function parsePlainYaml(text: string): YamlMap | undefined {
   return new PlainReader(text).read();
@@ -42,9 +44,29 @@ interface OpenList {
   readonly items: YamlNode[];
 }
 
+/** A mapping in a list at the top. */
+class RereadMap implements YamlMap {
+  readonly kind = 'map';
+  readonly offset: number;
+  readonly end: number;
+  readonly #text: string;
+  readonly #column: number;
+
+  constructor(text: string, column: number, { offset, end }: SourceRange) {
+    this.offset = offset;
+    this.end = end;
+    this.#text = text;
+    this.#column = column;
+  }
+
+  get entries(): readonly YamlEntry[] {
+    return new PlainReader(this.#text, this.offset).readItem(this.#column).entries;
+  }
+}
+
 class PlainReader {
   readonly #text: string;
-  #at = 0;
+  #at: number;
   #lineStart = 0;
   #root: YamlMap | undefined;
   #markerSeen = false;
@@ -54,19 +76,37 @@ class PlainReader {
   /** Whether a dash was read whose item has not been read yet. */
   #itemExpected = false;
 
-  constructor(text: string) {
+  /** @param at where reading begins */
+  constructor(text: string, at = 0) {
     this.#text = text;
+    this.#at = at;
   }
 
   read(): YamlMap | undefined {
+    return this.#lines() ? this.#root : undefined;
+  }
+
+  /** Reads the mapping again that begins here as an item of a list, up to the first line that does not belong to it. */
+  readItem(column: number): YamlMap {
+    const items: YamlNode[] = [];
+    // No line has this indentation, so that nothing is added to the list after the item.
+    this.#open.push({ kind: 'list', indent: NaN, items });
+    this.#itemExpected = true;
+    this.#lineStart = this.#at - column;
+    if (this.#line()) this.#lines();
+    return items[0] as YamlMap;
+  }
+
+  /** Reads lines; false at one that is outside the subset, or does not belong to the item. */
+  #lines(): boolean {
     while (this.#at < this.#text.length) {
       this.#lineStart = this.#at;
       if (this.#skip(BLANK)) continue;
       if (this.#root === undefined && !this.#markerSeen && this.#skipMarker()) continue;
-      if (!this.#line()) return undefined;
+      if (!this.#line()) return false;
     }
     this.#settle();
-    return this.#root;
+    return true;
   }
 
   /** Reads one line that is not blank; false when it is outside the subset. */
@@ -96,7 +136,7 @@ class PlainReader {
     const offset = this.#at;
     KEY.lastIndex = offset;
     const name = KEY.exec(this.#text)?.[1];
-    if (name === undefined) return false;
+    if (name === undefined) return this.#itemExpected && this.#lineItem(column);
     this.#at = KEY.lastIndex;
     const map = this.#mapAt(column, offset);
     if (map === undefined) return false;
@@ -115,11 +155,26 @@ class PlainReader {
     return true;
   }
 
+  /** Reads an item that is not a block: `- a`, `- { a: b }`. */
+  #lineItem(column: number): boolean {
+    const list = this.#open.at(-1);
+    const item = this.#flow(0) ?? this.#scalar(PLAIN);
+    if (list?.kind !== 'list' || item === undefined || !this.#skip(LINE_END)) return false;
+    list.items.push(item.kind === 'map' ? this.#itemMap(column, item) : item);
+    this.#itemExpected = false;
+    return true;
+  }
+
+  /** A mapping in a list: one at the top without its entries. */
+  #itemMap(column: number, map: YamlMap): YamlMap {
+    return this.#open.length === 2 ? new RereadMap(this.#text, column, map) : map;
+  }
+
   /** The mapping that a key in this column belongs to; a new one where a value or an item is expected. */
   #mapAt(column: number, offset: number): OpenMap | undefined {
     const top = this.#open.at(-1);
-    if (this.#root === undefined) return column === 0 ? this.#startMap(0, offset) : undefined;
     if (this.#itemExpected) return this.#startMap(column, offset);
+    if (this.#root === undefined) return column === 0 ? this.#startMap(0, offset) : undefined;
     if (this.#pendingKey !== undefined && column > (top?.indent ?? -1)) return this.#startMap(column, offset);
     this.#settle();
     this.#closeAbove(column);
@@ -137,7 +192,7 @@ class PlainReader {
     const entries: YamlEntry[] = [];
     const node: YamlMap = { kind: 'map', entries, offset, end: offset + 1 };
     this.#root ??= node;
-    return this.#enter({ kind: 'map', indent, entries }, node);
+    return this.#enter({ kind: 'map', indent, entries }, this.#itemExpected ? this.#itemMap(indent, node) : node);
   }
 
   #startList(indent: number, offset: number): boolean {
