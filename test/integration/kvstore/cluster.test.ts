@@ -173,6 +173,27 @@ describe('a node of a cluster', () => {
   );
 
   it.each([
+    ['MOVED', 'incrby'],
+    // Each command would need an ASKING before it.
+    ['ASK', 'evalsha'],
+  ])('counts known keys with plain commands, each once, also while a slot moves (%s)', async (redirect, command) => {
+    let isMoving = false;
+    await using fake = await FakeNodes.start(
+      (nodes) => (_, key) => (isMoving && key < 'c' ? nodes.sends(key, 1, redirect) : undefined),
+      willing,
+    );
+    const counters = await countersAt(fake.address(0));
+    const batch = ['a', 'b', 'c'].map((key) => operation(key, 1));
+    expect(await apply(counters, ...batch)).toEqual([1, 1, 1]);
+    isMoving = true;
+    expect(await apply(counters, ...batch)).toEqual([1, 1, 2]);
+    expect(fake.nodes.map(({ received }) => received.slice(-3))).toEqual([
+      ['incrby a', 'incrby b', 'incrby c'],
+      [`${command} a`, `${command} b`],
+    ]);
+  });
+
+  it.each([
     ['NOPERM', "NOPERM User weir has no permissions to run the 'eval' command"],
     ['ERR', "ERR unknown command 'EVAL', with args beginning with: "],
   ])('that rejects EVAL but not EVALSHA (%s) counts its keys with plain commands', async (reason, message) => {

@@ -159,6 +159,43 @@ describe('keys in Redis', () => {
     expect(await callsOf('evalsha')).toBe(before + 2);
   });
 
+  it('that are known to have one are counted without a script, too, when they are many, each for itself', async () => {
+    const counters = await open({ expirationJitterMaxSeconds: 0 });
+    const keys = ['removed', 'list', 'größe 🔑', 'full', ...Array.from({ length: 300 }, (_, index) => `k${index}`)];
+    await apply(counters, ...keys.map((key) => operation(key, 1)));
+    const before = await callsOf('evalsha');
+    await server.control.del('removed', 'list');
+    await server.control.rpush('list', 'kept');
+    await server.control.set('full', '9223372036854775807', 'KEEPTTL');
+    const counts = await apply(
+      counters,
+      ...keys.map((key) => operation(key, 2)),
+      operation('k0', 10),
+      operation('k0', 1),
+    );
+    function of(key: string) {
+      return counts[keys.indexOf(key)];
+    }
+    expect([of('removed'), of('größe 🔑'), of('full'), of('k0'), ...counts.slice(-2)]).toEqual([
+      2,
+      3,
+      LARGEST_COUNT,
+      3,
+      13,
+      14,
+    ]);
+    expect(of('list')).toMatchObject({ code: 'store_failed', message: expect.stringContaining('another type') });
+    expect(counts.slice(4, 304)).toEqual(Array.from({ length: 300 }, () => 3));
+    expect(await server.control.get('größe 🔑')).toBe('3');
+    expect(await server.control.ttl('removed')).toBeGreaterThan(50);
+    expect(await callsOf('evalsha')).toBe(before);
+    // One that is new, read or lowered has all of its window counted by the script.
+    for (const other of [operation('new', 1), operation('k1', 0), operation('k1', -1)]) {
+      await apply(counters, operation('k0', 1), other);
+    }
+    expect(await callsOf('evalsha')).toBe(before + 3);
+  });
+
   inBothWays('keep their expiry when hits are subtracted, which create none', async () => {
     await server.control.set('k', '2', 'EX', 1000);
     expect(await apply(await open(), operation('k', -5), operation('read', 0), operation('less', -1))).toEqual([
@@ -219,13 +256,13 @@ describe('keys in Redis', () => {
     expect([await callsOf('eval'), await callsOf('evalsha')]).toEqual([texts, hashes + 1]);
   });
 
-  it('of one window take one command, and larger windows one command for each 256 keys', async () => {
+  it('that are new take one command for a window, and larger windows one command for each 256 keys', async () => {
     const counters = await open();
     await apply(counters, operation('warm', 1));
     const before = await callsOf('evalsha');
     await apply(counters, ...Array.from({ length: 256 }, (_, index) => operation(`k${index}`, 1)));
     expect(await callsOf('evalsha')).toBe(before + 1);
-    await apply(counters, ...Array.from({ length: 600 }, (_, index) => operation(`k${index}`, 1)));
+    await apply(counters, ...Array.from({ length: 600 }, (_, index) => operation(`m${index}`, 1)));
     expect(await callsOf('evalsha')).toBe(before + 4);
   });
 });

@@ -3,6 +3,7 @@ import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-o
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import { type Step, decideGuards, lifetimeOf, readsOf, secondsLeft, randomPart } from '../counting';
 import type { Connection } from './connection';
+import { encodeAdditions } from './encoding';
 import { isReply, noScripts, notAnInteger, replyCode } from './store-error';
 
 /** The result of one step: as {@link Count}, with the error as the server reported it. */
@@ -71,6 +72,12 @@ export async function countByCommands(
   const isGuarded = batch.some(({ guard }) => guard !== undefined);
   const steps = isGuarded ? decideGuards(batch, await applySteps(connection, readsOf(batch), options)) : batch;
   const results = await applySteps(connection, steps, options);
+  return splitAs(groups, results);
+}
+
+/** The results of each group, of those of all in their order. */
+export function splitAs<T>(groups: readonly (readonly unknown[])[], results: readonly T[]): readonly (readonly T[])[] {
+  if (groups.length === 1) return [results];
   let from = 0;
   return groups.map(({ length }) => results.slice(from, (from += length)));
 }
@@ -109,35 +116,56 @@ function apply(send: SendCommand, step: Step, jitter: number): Promise<StepResul
 }
 
 async function add(send: SendCommand, step: Step, jitter: number): Promise<StepResult> {
-  const { key, hits, windowSeconds } = step;
+  const { key, hits } = step;
   const [reply, timeToLive] = await Promise.all([send('INCRBY', key, String(hits)), send('TTL', key)]);
+  return added(send, step, { reply, expiry: expiryOf(step, timeToLive, jitter) });
+}
+
+/** The expiry, in seconds, of a key that has none or one that is too early; undefined: it keeps what it has. */
+function expiryOf({ windowSeconds }: Step, timeToLive: unknown, jitter: number): number | undefined {
   const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(windowSeconds);
-  return added(send, step, {
-    reply,
-    expiry: expiresEarly ? lifetimeOf(windowSeconds) + randomPart(jitter) : undefined,
-  });
+  return expiresEarly ? lifetimeOf(windowSeconds) + randomPart(jitter) : undefined;
 }
 
 /**
- * Adds to a key that is known to have an expiry, with one command, which costs the server less than a script call. Resolves with the count,
- * or the error of the command, which may be the loss of the connection.
+ * Adds to keys that are known to have an expiry, with a command for each in one write, which costs the server a third less than a script
+ * call. Resolves with the counts and the errors of single keys, or the error of all, which is the loss of the connection.
  */
 export async function addToKnown(
   connection: Connection,
-  step: Step,
+  steps: readonly Step[],
   { jitter, isAsking }: CommandOptions,
 ): Promise<GroupResult> {
   const send = commandsOn(connection, isAsking);
-  const { key, hits, windowSeconds } = step;
   try {
-    const reply = await send('INCRBY', key, String(hits));
-    // The key was created after all: another program has removed it.
-    const expiry = reply === hits ? lifetimeOf(windowSeconds) + randomPart(jitter) : undefined;
-    const result = await added(send, step, { reply, expiry });
-    return result instanceof Error ? result : [result];
+    const replies = await sendAdditions(connection, steps, send);
+    // Of its final length, and without a promise for each: mostly there is nothing to do.
+    const results = new Array<StepResult>(steps.length);
+    for (let index = 0; index < steps.length; index += 1) {
+      const [step, reply] = [steps[index] as Step, replies[index]];
+      const isUsual = typeof reply === 'number' && reply !== step.hits && reply <= LARGEST_COUNT;
+      results[index] = isUsual ? reply : await examined(step, reply);
+    }
+    return results;
   } catch (error) {
     return error as Error;
   }
+
+  async function examined(step: Step, reply: unknown): Promise<StepResult> {
+    // The key may have been created: another program has removed it.
+    const expiry = reply === step.hits ? expiryOf(step, await send('TTL', step.key), jitter) : undefined;
+    return added(send, step, { reply, expiry });
+  }
+}
+
+async function sendAdditions(
+  connection: Connection,
+  steps: readonly Step[],
+  send: SendCommand,
+): Promise<readonly unknown[]> {
+  const [{ key, hits }] = steps as readonly [Step];
+  if (steps.length === 1) return [await send('INCRBY', key, String(hits))];
+  return connection.sendPipeline('incrby', encodeAdditions(steps), steps.length);
 }
 
 /** The result of INCRBY. @property expiry that the key gets, in seconds; undefined: it keeps what it has */

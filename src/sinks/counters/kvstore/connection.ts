@@ -6,6 +6,7 @@ import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
 import { COUNT } from './scripts';
 import type { Credentials } from './deployment';
+import { PipelineReplies } from './pipeline-replies';
 import { ReplyBounds } from './reply-bounds';
 import { Deadline } from './deadline';
 import { isReply, replyCode, withoutCommand } from './store-error';
@@ -44,10 +45,14 @@ export class Connection {
   readonly cut: (reason: Error) => void;
   readonly #redis: Redis;
   readonly #stream: Redis['stream'];
+  readonly #pipeline: PipelineReplies;
+  /** Single commands that have no reply. */
+  #unanswered = 0;
 
-  constructor(redis: Redis, server: Server, cut: (reason: Error) => void) {
+  constructor(redis: Redis, pipeline: PipelineReplies, { server, cut }: Pick<Connection, 'cut'> & { server: Server }) {
     this.#redis = redis;
     this.#stream = redis.stream;
+    this.#pipeline = pipeline;
     this.server = nameOf(server);
     this.cut = cut;
   }
@@ -57,14 +62,37 @@ export class Connection {
     return this.#redis.status === 'ready' && !this.#stream.destroyed;
   }
 
+  /** Whether {@link sendPipeline} may be called: every single command has its reply. */
+  get isQuiet(): boolean {
+    return this.#unanswered === 0;
+  }
+
   /** Sends one command; resolves with its reply, bulk strings as text. */
   send(name: string, ...args: (string | number)[]): Promise<unknown> {
-    return this.#redis.sendCommand(new Command(name, args, { replyEncoding: 'utf8' })) as Promise<unknown>;
+    this.#unanswered += 1;
+    const answered = () => (this.#unanswered -= 1);
+    const reply = this.#redis.sendCommand(new Command(name, args, { replyEncoding: 'utf8' })) as Promise<unknown>;
+    reply.then(answered, answered);
+    return reply;
   }
 
   /** Like {@link send}, for a command that is encoded already and whose reply holds only integers. */
   sendEncoded(name: string, encoded: string): Promise<unknown> {
     return this.#redis.sendCommand(new EncodedCommand(name, encoded)) as Promise<unknown>;
+  }
+
+  /**
+   * Sends commands that are encoded already, each of which has an integer or an error as its reply, in one write. Resolves with the replies,
+   * when all have arrived. Other commands wait for that.
+   */
+  async sendPipeline(name: string, encoded: string, count: number): Promise<readonly unknown[]> {
+    this.#pipeline.expect(count - 1);
+    // What waits for the last reply: until then, its connection may be lost.
+    const last = await this.sendEncoded(name, encoded).catch((error: Error) => {
+      if (isReply(error)) return error;
+      throw error;
+    });
+    return [...this.#pipeline.replies, last];
   }
 
   /** Sends the commands of the callback in one write. */
@@ -110,8 +138,10 @@ class EncodedCommand extends Command {
     this.#encoded = encoded;
   }
 
-  override toWritable(): string {
-    return this.#encoded;
+  /** ASCII, as most commands are, as bytes: that takes a fraction of the time of encoding it as UTF-8. */
+  override toWritable(): string | Buffer {
+    const encoded = this.#encoded;
+    return Buffer.byteLength(encoded) === encoded.length ? Buffer.from(encoded, 'latin1') : encoded;
   }
 }
 
@@ -129,13 +159,14 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
       subscriber.error(isUsable ? error : withTlsHint(error, tls !== undefined));
     }
     const deadline = new Deadline(timeout);
+    const pipeline = new PipelineReplies();
     deadline.watch(() => fail(noReply(timeout)));
-    redis.once('connect', () => guardParser(redis.stream, new ReplyBounds(options.counts), fail));
+    redis.once('connect', () => guardParser(redis.stream, { bounds: new ReplyBounds(options.counts), pipeline, fail }));
     // Every error ends the connection: once replies no longer match commands, its counts would be wrong.
     redis.on('error', (error: Error) => fail(withoutCommand(error)));
     redis.once('end', () => fail(new Error('the server closed the connection')));
     redis.once('ready', () => {
-      const connection = new Connection(redis, server, fail);
+      const connection = new Connection(redis, pipeline, { server, cut: fail });
       handshake(connection, options).then(
         () => {
           deadline.end();
@@ -156,17 +187,24 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
   });
 }
 
+interface Guards {
+  readonly bounds: ReplyBounds;
+  readonly pipeline: PipelineReplies;
+  readonly fail: (error: Error) => void;
+}
+
 /**
- * Checks each chunk before the parser of ioredis reads it. Whatever one of the two throws ends the connection; uncaught, it would end the
- * process.
+ * Checks each chunk, and reads the replies to a pipeline in it, before the parser of ioredis reads the rest. Whatever one of them throws ends
+ * the connection; uncaught, it would end the process.
  */
-function guardParser(stream: Redis['stream'], bounds: ReplyBounds, fail: (error: Error) => void): void {
+function guardParser(stream: Redis['stream'], { bounds, pipeline, fail }: Guards): void {
   for (const parse of stream.listeners('data')) {
     stream.off('data', parse as () => void);
     stream.on('data', (bytes: Buffer) => {
       try {
         bounds.check(bytes);
-        parse.call(stream, bytes);
+        const rest = pipeline.read(bytes);
+        if (rest.length > 0) parse.call(stream, rest);
       } catch (error) {
         fail(error as Error);
       }

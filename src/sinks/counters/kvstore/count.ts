@@ -1,8 +1,9 @@
 import type { CounterOperation } from '../../../limiter/counter-operation';
-import { type Step, groupLength } from '../counting';
-import { type GroupResult, addToKnown, asking, countByCommands } from './commands';
+import { groupLength } from '../counting';
+import { type GroupResult, addToKnown, asking, countByCommands, splitAs } from './commands';
 import type { Connection } from './connection';
-import { type CountOptions, type ScriptCall, scriptCall } from './script-calls';
+import { type ScriptCommand, encodeScriptCall } from './encoding';
+import { type CountOptions, scriptCall } from './script-calls';
 import { isReply } from './store-error';
 
 /**
@@ -12,8 +13,8 @@ import { isReply } from './store-error';
 const KEYS_PER_CALL = 256;
 
 /**
- * Counts groups of operations, each in one script call and therefore atomically, all in one write; with plain commands where the
- * server rejects scripts. Resolves with the results of each group, or the error of its call, which may be the loss of the connection.
+ * Counts groups of operations, each in one script call and therefore atomically, all in one write; with plain commands where these do the
+ * same, or the server rejects scripts. Resolves with the results of each group, or the error of its call, which may be the loss of the connection.
  *
  * Rejects when a reply does not match its call: then none on this connection does.
  */
@@ -23,10 +24,14 @@ export async function count(
   options: CountOptions,
 ): Promise<readonly GroupResult[]> {
   if (connection.scriptRejection !== undefined) return countByCommands(connection, groups, options);
+  const additions = knownAdditions(groups, options);
+  if (additions?.length === 1 || (additions !== undefined && connection.isQuiet && !options.isAsking)) {
+    const results = await addToKnown(connection, additions, options);
+    return results instanceof Error ? groups.map(() => results) : splitAs(groups, results);
+  }
   const [first] = groups;
   // The usual case, without what holding back and joining several calls costs.
   const isOne = groups.length === 1 && first !== undefined;
-  if (isOne && isKnownAddition(first, options)) return [await addToKnown(connection, first[0] as Step, options)];
   const results = isOne ? [await callScript('evalsha', first)] : await callScripts('evalsha', groups);
   if (!results.some(isReply)) return results;
   // Neither NOSCRIPT nor a rejection has counted anything, so these groups, and no others, are sent again.
@@ -36,13 +41,13 @@ export async function count(
   return results;
 
   /** `evalsha`: by their hash, which fails with NOSCRIPT when the server has lost the script; `eval`: by its text, which also loads it. */
-  function callScripts(command: Command, called: typeof groups): Promise<GroupResult[]> {
+  function callScripts(command: ScriptCommand, called: typeof groups): Promise<GroupResult[]> {
     return Promise.all(connection.inOneWrite(() => called.map((group) => callScript(command, group))));
   }
-  function callScript(command: Command, group: readonly CounterOperation[]): Promise<GroupResult> {
+  function callScript(command: ScriptCommand, group: readonly CounterOperation[]): Promise<GroupResult> {
     const call = scriptCall(group, options);
     if (options.isAsking) asking(connection);
-    const replied = connection.sendEncoded(command, encode(command, call));
+    const replied = connection.sendEncoded(command, encodeScriptCall(command, call));
     return replied.then(
       (reply) => call.read(reply),
       (error: Error) => error,
@@ -56,12 +61,19 @@ export async function count(
   }
 }
 
-/** Whether all there is to do is to add to a key that has an expiry, which one command does. */
-function isKnownAddition(group: readonly CounterOperation[], { known }: CountOptions): boolean {
-  const operation = group[0] as CounterOperation;
-  if (group.length > 1 || operation.hits <= 0 || operation.algorithm !== undefined) return false;
+/** All operations, if all there is to do is to add to keys that have an expiry, which plain commands do. */
+function knownAdditions(
+  groups: readonly (readonly CounterOperation[])[],
+  { known }: CountOptions,
+): readonly CounterOperation[] | undefined {
   known.forgetOld();
-  return known.has(operation);
+  for (const group of groups) {
+    for (const operation of group) {
+      const { hits, algorithm, guard } = operation;
+      if (hits <= 0 || algorithm !== undefined || guard !== undefined || !known.has(operation)) return undefined;
+    }
+  }
+  return groups.length === 1 ? groups[0] : groups.flat();
 }
 
 type SendGroups = (groups: readonly (readonly CounterOperation[])[]) => Promise<readonly GroupResult[]>;
@@ -90,34 +102,6 @@ export function callsOf(batch: readonly CounterOperation[]): readonly (readonly 
   calls.push(call);
   return calls;
 }
-
-type Command = 'evalsha' | 'eval';
-
-/** A script call in the Redis protocol: the command, the script, the number of keys, the keys, the argument. */
-function encode(command: Command, { script, steps, argument }: ScriptCall): string {
-  let call = `*${steps.length + 4}`;
-  for (const text of [command, command === 'eval' ? script.text : script.sha, String(steps.length)]) {
-    call += headerOf(text) + text;
-  }
-  for (const { key } of steps) {
-    call += headerOf(key);
-    call += key;
-  }
-  return `${call}${headerOf(argument)}${argument}\r\n`;
-}
-
-/** What is written before a text, with the end of the line before it. */
-function headerOf(text: string): string {
-  const bytes = Buffer.byteLength(text);
-  return HEADERS[bytes] ?? header(bytes);
-}
-
-function header(bytes: number): string {
-  return `\r\n$${bytes}\r\n`;
-}
-
-/** The headers of short texts, because building them takes as long as the rest of encoding a key. */
-const HEADERS = Array.from({ length: 256 }, (_, bytes) => header(bytes));
 
 /** Whether the server does not know a script by its hash. */
 export function isUnknownScript(result: unknown): boolean {

@@ -5,7 +5,8 @@ import { TokenBucket } from '../../../limiter/token-bucket';
 import { type Step, groupLength, lifetimeOf, randomPart, secondsLeft } from '../counting';
 import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
 import { DECIDE } from './decide-script';
-import { COUNT, GUARDED_COUNT, type Script } from './scripts';
+import type { ScriptArguments } from './encoding';
+import { COUNT, GUARDED_COUNT } from './scripts';
 
 export interface CountOptions extends CommandOptions {
   readonly known: KnownExpiries;
@@ -13,12 +14,7 @@ export interface CountOptions extends CommandOptions {
   readonly now?: (() => number) | undefined;
 }
 
-export interface ScriptCall {
-  readonly script: Script;
-  /** KEYS */
-  readonly steps: readonly Pick<Step, 'key'>[];
-  /** ARGV[1] */
-  readonly argument: string;
+export interface ScriptCall extends ScriptArguments {
   /** @throws Error when the reply does not match the call */
   readonly read: (reply: unknown) => readonly StepResult[];
 }
