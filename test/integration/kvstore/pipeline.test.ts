@@ -13,7 +13,7 @@ function options() {
   const known = new KnownExpiries();
   known.forgetOld();
   known.add(KNOWN);
-  return { jitter: 0, isAsking: false, known };
+  return { jitter: 0, isAsking: false, known, knownStates: new KnownExpiries(true) };
 }
 
 /** Passes a connection to a server on to a test, and closes it. Fails when the connection is lost, with the reason. */

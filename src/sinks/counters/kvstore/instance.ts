@@ -87,6 +87,7 @@ export class Instance {
     this.countOptions = {
       jitter: expirationJitterMaxSeconds,
       known: new KnownExpiries(),
+      knownStates: new KnownExpiries(true),
       isAsking: false,
       now: store.now,
     };

@@ -10,6 +10,8 @@ import { COUNT, GUARDED_COUNT } from './scripts';
 
 export interface CountOptions extends CommandOptions {
   readonly known: KnownExpiries;
+  /** The same of keys with the state of an algorithm. */
+  readonly knownStates: KnownExpiries;
   /** Unix time in microseconds for the algorithms, in tests; undefined: the time of the server. */
   readonly now?: (() => number) | undefined;
 }
@@ -77,7 +79,7 @@ function listIn(reply: unknown, length: number): readonly unknown[] {
 const MARGIN = 20_000;
 
 /** Operations with algorithms; those of a common guard are one step of the script. */
-function decideCall(group: readonly CounterOperation[], { jitter, known, now }: CountOptions): ScriptCall {
+function decideCall(group: readonly CounterOperation[], { jitter, knownStates: known, now }: CountOptions): ScriptCall {
   known.forgetOld();
   const random = randomPart(jitter);
   const examined: Step[] = [];
@@ -176,26 +178,34 @@ function statesIn(reply: unknown, group: readonly CounterOperation[]): readonly 
   });
 }
 
-/** After how many milliseconds all keys are forgotten. */
-const LIFETIME = 10_000;
+/** After how many milliseconds all keys are forgotten: those of windows, whose expiry stays; and others, and when there are too many. */
+const LIFETIME = 60_000;
+const SHORT_LIFETIME = 10_000;
 /** Most keys, and the most characters of a key that is remembered: together they bound the memory. */
 const MAX_KEYS = 32_768;
 const MAX_KEY_LENGTH = 256;
 
 /**
- * Keys that were seen to have an expiry within the last ten seconds, and for windows of which length, so that scripts need not examine
- * it at every hit. A key that expires and is created again gets its expiry regardless of this memory. Only the expiry of a key in use
- * that another program removes or shortens is set again up to ten seconds later.
+ * Keys that were seen to have an expiry within the last minute, or ten seconds, and for windows of which length, so that scripts need not
+ * examine it at every hit. A key that expires and is created again gets its expiry regardless of this memory. Only the expiry of a key in use
+ * that another program removes or shortens is set again that much later.
  */
 export class KnownExpiries {
+  readonly #lifetime: number;
   /** The length of the longest window, in seconds. */
   #keys = new Map<string, number>();
   #since = 0;
 
+  /** @param setAgain whether the expiry is set again while a key is in use, as that of the state of an algorithm */
+  constructor(setAgain = false) {
+    this.#lifetime = setAgain ? SHORT_LIFETIME : LIFETIME;
+  }
+
   /** Forgets the keys when it is time. Called before keys are looked up. */
   forgetOld(): void {
     const now = performance.now();
-    if (now - this.#since < LIFETIME) return;
+    const lifetime = this.#keys.size < MAX_KEYS ? this.#lifetime : SHORT_LIFETIME;
+    if (now - this.#since < lifetime) return;
     this.#since = now;
     this.#keys = new Map();
   }
