@@ -126,7 +126,7 @@ export class Rule {
   }
 }
 
-/** Rules with one limit in their configuration have one here. */
+/** By the limit of the configuration: rules that share one there, as equal ones do, share one here. */
 const limitOfConfig = new WeakMap<RateLimitConfig, RuleLimit>();
 
 function limitOf(config: RateLimitConfig): RuleLimit {

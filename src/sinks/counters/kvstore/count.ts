@@ -13,8 +13,9 @@ import { isReply } from './store-error';
 const KEYS_PER_CALL = 256;
 
 /**
- * Counts groups of operations, each in one script call and therefore atomically, all in one write; with plain commands where these do the
- * same, or the server rejects scripts. Resolves with the results of each group, or the error of its call, which may be the loss of the connection.
+ * Counts groups of operations, all in one write: each in one script call, and therefore atomically; with plain commands when all that is to
+ * do is to add to keys that have an expiry, or the server rejects scripts. Resolves with the results of each group, or the error of its call,
+ * which may be the loss of the connection.
  *
  * Rejects when a reply does not match its call: then none on this connection does.
  */
