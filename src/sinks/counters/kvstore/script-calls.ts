@@ -194,7 +194,7 @@ export class KnownExpiries {
   readonly #lifetime: number;
   /** The length of the longest window, in seconds. */
   #keys = new Map<string, number>();
-  #since = 0;
+  #since = performance.now();
 
   /** @param setAgain whether the expiry is set again while a key is in use, as that of the state of an algorithm */
   constructor(setAgain = false) {
