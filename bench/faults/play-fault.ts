@@ -52,7 +52,7 @@ export interface Part {
 export interface FaultResult extends FaultCase {
   readonly calls: number;
   readonly byPolicy: number;
-  /** Before the fault, in its first second, and from then on. */
+  /** Before the fault, in its first second with those in flight when it began, and from then on. */
   readonly failed: readonly [before: number, first: number, later: number];
   /** Milliseconds: before the fault, and in it after its first second. */
   readonly p99: readonly [before: number | null, during: number | null];
@@ -182,7 +182,10 @@ class Course {
     function between(from: number, to: number): readonly Sent[] {
       return calls.filter(({ at }) => from <= at && at < to);
     }
-    const [before, first, later] = [between(0, began), between(began, began + 1_000), between(began + 1_000, Infinity)];
+    // A call in flight when the fault began belongs to its first second.
+    const begun = between(0, began + 1_000);
+    const first = begun.filter(({ at, latency }) => at >= began || at + latency > began);
+    const [before, later] = [begun.filter((call) => !first.includes(call)), between(began + 1_000, Infinity)];
     let recovered = ended;
     const last = calls.at(-1)!.at;
     while (recovered < last && !isCounted(between(recovered, recovered + PART))) recovered += PART / 10;
