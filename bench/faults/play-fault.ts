@@ -183,16 +183,15 @@ class Course {
       return calls.filter(({ at }) => from <= at && at < to);
     }
     // A call in flight when the fault began belongs to its first second.
-    const begun = between(0, began + 1_000);
-    const first = begun.filter(({ at, latency }) => at >= began || at + latency > began);
-    const [before, later] = [begun.filter((call) => !first.includes(call)), between(began + 1_000, Infinity)];
+    const before = between(0, began).filter(({ at, latency }) => !(at + latency > began));
+    const first = countOf(between(0, began + 1_000), 'failed') - countOf(before, 'failed');
     let recovered = ended;
     const last = calls.at(-1)!.at;
     while (recovered < last && !isCounted(between(recovered, recovered + PART))) recovered += PART / 10;
     return {
       calls: calls.length,
       byPolicy: countOf(calls, 'byPolicy'),
-      failed: [countOf(before, 'failed'), countOf(first, 'failed'), countOf(later, 'failed')] as const,
+      failed: [countOf(before, 'failed'), first, countOf(between(began + 1_000, Infinity), 'failed')] as const,
       p99: [p99(before), p99(between(began + 1_000, ended))] as const,
       recovered: recovered - ended,
       parts: Array.from({ length: Math.ceil((last - this.#begun) / PART) }, (_, index) => {

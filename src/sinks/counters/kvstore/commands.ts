@@ -130,6 +130,8 @@ function expiryOf({ windowSeconds }: Step, timeToLive: unknown, jitter: number):
 /**
  * Adds to keys that are known to have an expiry, with a command for each in one write, which costs the server a third less than a script
  * call. Resolves with the counts and the errors of single keys, or the error of all, which is the loss of the connection.
+ *
+ * @param steps a single one if an ASKING has to precede it, or the connection is not {@link Connection.isQuiet}
  */
 export async function addToKnown(
   connection: Connection,
@@ -138,7 +140,8 @@ export async function addToKnown(
 ): Promise<GroupResult> {
   const send = commandsOn(connection, isAsking);
   try {
-    const replies = await sendAdditions(connection, steps, send);
+    if (isAsking) asking(connection);
+    const replies = await connection.sendPipeline('incrby', encodeAdditions(steps), steps.length);
     // Of its final length, and without a promise for each: mostly there is nothing to do.
     const results = new Array<StepResult>(steps.length);
     for (let index = 0; index < steps.length; index += 1) {
@@ -156,16 +159,6 @@ export async function addToKnown(
     const expiry = reply === step.hits ? expiryOf(step, await send('TTL', step.key), jitter) : undefined;
     return added(send, step, { reply, expiry });
   }
-}
-
-async function sendAdditions(
-  connection: Connection,
-  steps: readonly Step[],
-  send: SendCommand,
-): Promise<readonly unknown[]> {
-  const [{ key, hits }] = steps as readonly [Step];
-  if (steps.length === 1) return [await send('INCRBY', key, String(hits))];
-  return connection.sendPipeline('incrby', encodeAdditions(steps), steps.length);
 }
 
 /** The result of INCRBY. @property expiry that the key gets, in seconds; undefined: it keeps what it has */

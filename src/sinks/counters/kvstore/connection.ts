@@ -62,7 +62,7 @@ export class Connection {
     return this.#redis.status === 'ready' && !this.#stream.destroyed;
   }
 
-  /** Whether {@link sendPipeline} may be called: every single command has its reply. */
+  /** Whether {@link sendPipeline} may be called for several commands: every one that was sent by {@link send} has its reply. */
   get isQuiet(): boolean {
     return this.#unanswered === 0;
   }

@@ -25,6 +25,7 @@ export async function count(
   options: CountOptions,
 ): Promise<readonly GroupResult[]> {
   if (connection.scriptRejection !== undefined) return countByCommands(connection, groups, options);
+  options.known.forgetOld();
   const additions = knownAdditions(groups, options);
   if (additions?.length === 1 || (additions !== undefined && connection.isQuiet && !options.isAsking)) {
     const results = await addToKnown(connection, additions, options);
@@ -67,7 +68,6 @@ function knownAdditions(
   groups: readonly (readonly CounterOperation[])[],
   { known }: CountOptions,
 ): readonly CounterOperation[] | undefined {
-  known.forgetOld();
   for (const group of groups) {
     for (const operation of group) {
       const { hits, algorithm, guard } = operation;

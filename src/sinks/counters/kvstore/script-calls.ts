@@ -29,7 +29,6 @@ export function scriptCall(group: readonly CounterOperation[], options: CountOpt
     const argument = guardedCountArgument(group, jitter);
     return { script: GUARDED_COUNT, steps: group, argument, read: (reply) => countsIn(reply, group) };
   }
-  known.forgetOld();
   const examined: Step[] = [];
   let json = `[${Math.max(1, jitter)},${randomPart(jitter)}`;
   let run: Step | undefined;
