@@ -1,3 +1,4 @@
+import pino from 'pino';
 import type { Log, LogFields, LogValue } from '../../streams/ports/log';
 import { excerpt } from '../../text/excerpt';
 import { hideUrlCredentials } from '../../text/hide-credentials';
@@ -37,24 +38,28 @@ const SECRET_FIELDS = new Set(['password', 'auth', 'authorization', 'token', 'se
 /** Members of every line; a field of the same name gets the suffix `_`. */
 const RESERVED = new Set(['@message', '@timestamp', 'level']);
 
-/** What a line says besides its level and time. Fields that are undefined are left out. */
-interface LogRecord {
-  readonly message: string;
-  readonly fields: Readonly<Record<string, Exclude<LogValue, Error>>>;
-}
+/** Unlike other lines of the level `info`, a notice is also written at the level `warning`. */
+const LEVEL_NUMBERS = { debug: 20, info: 30, warning: 40, notice: 41, error: 50, fatal: 60 } as const;
+
+/** The names of the levels in lines. */
+const LABELS: Readonly<Record<number, string>> = Object.fromEntries(
+  Object.entries(LEVEL_NUMBERS).map(([name, number]) => [number, name === 'notice' ? 'info' : name]),
+);
+
+/** The fields of a line. Those that are undefined are left out. */
+type Fields = Readonly<Record<string, Exclude<LogValue, Error>>>;
 
 /**
  * The logger of the service. Each line is written to the stream at once. Credentials in URLs, fields with the names of secrets and
  * the secrets known to `mask` are masked.
  */
 export function createLogger({ level, format, stream, mask = (text) => text, common }: LoggerOptions): Logger {
-  const lineOf = format === 'json' ? jsonLine : textLine;
   function masked(text: string): string {
     // Not before it is masked: the beginning of a secret would remain.
     return excerpt(hideUrlCredentials(mask(text)), MAX_TEXT);
   }
-  function fieldsOf(given: LogFields): LogRecord['fields'] {
-    const fields: Record<string, Exclude<LogValue, Error>> = { ...common };
+  function fieldsOf(given: LogFields): Fields {
+    const fields: Record<string, Exclude<LogValue, Error>> = {};
     for (const [key, value] of Object.entries(given)) {
       const text = value instanceof Error ? describeError(value) : value;
       const shown = SECRET_FIELDS.has(key) ? '***' : typeof text === 'string' ? masked(text) : text;
@@ -62,38 +67,51 @@ export function createLogger({ level, format, stream, mask = (text) => text, com
     }
     return fields;
   }
-  function isWritten(at: LogLevel): boolean {
-    return LOG_LEVELS.indexOf(at) >= LOG_LEVELS.indexOf(level);
-  }
-  /** @param importance the level that decides whether lines of this kind are written */
-  function write(at: LogLevel, importance = at) {
-    if (!isWritten(importance)) return () => undefined;
-    return (message: string, fields: LogFields = {}) => {
-      const record = { message: masked(message), fields: fieldsOf(fields) };
-      stream.write(`${visibleJson(lineOf(at, new Date().toISOString(), record))}\n`);
-    };
-  }
+  const options: pino.LoggerOptions<keyof typeof LEVEL_NUMBERS, true> = {
+    level,
+    customLevels: LEVEL_NUMBERS,
+    useOnlyCustomLevels: true,
+    base: common ?? null,
+    messageKey: '@message',
+    timestamp: () => `,"@timestamp":"${new Date().toISOString()}"`,
+    formatters: { level: (_, number) => ({ level: LABELS[number] }) },
+    hooks: {
+      // pino's redaction and serializers would change the lines of JSON only.
+      logMethod: function logMasked(args, method) {
+        const [fields, message] = args as unknown as [LogFields, string];
+        method.call(this, fieldsOf(fields), masked(message));
+      },
+    },
+  };
+  const logger = pino(options, format === 'json' ? jsonLines(stream) : textLines(stream, common));
   return {
-    isDebug: isWritten('debug'),
-    debug: write('debug'),
-    info: write('info'),
-    notice: write('info', 'warning'),
-    warn: write('warning'),
-    error: write('error'),
-    fatal: write('fatal'),
+    isDebug: logger.isLevelEnabled('debug'),
+    debug: (message, fields = {}) => logger.debug(fields, message),
+    info: (message, fields = {}) => logger.info(fields, message),
+    notice: (message, fields = {}) => logger.notice(fields, message),
+    warn: (message, fields = {}) => logger.warning(fields, message),
+    error: (message, fields = {}) => logger.error(fields, message),
+    fatal: (message, fields = {}) => logger.fatal(fields, message),
   };
 }
 
-function jsonLine(level: LogLevel, time: string, { message, fields }: LogRecord): string {
-  return JSON.stringify({ level, '@timestamp': time, ...fields, '@message': message });
+function jsonLines(stream: LogStream): pino.DestinationStream {
+  return { write: (line) => stream.write(visibleJson(line)) };
 }
 
-function textLine(level: LogLevel, time: string, { message, fields }: LogRecord): string {
-  let text = `time="${time}" level=${level} msg=${JSON.stringify(message)}`;
-  for (const [key, value] of Object.entries(fields)) {
-    if (value !== undefined) text += ` ${logfmtKey(key)}=${logfmtValue(value)}`;
-  }
-  return text;
+/** Lines in logfmt, from what pino passes to a stream that requests it in addition to the line in JSON. */
+function textLines(stream: LogStream, common: LoggerOptions['common']): pino.DestinationStream {
+  const metadata = { lastLevel: 0, lastTime: '', lastMsg: '', lastObj: {} };
+  return Object.assign(metadata, {
+    [pino.symbols.needsMetadataGsym]: true,
+    write: () => {
+      let text = `time=${metadata.lastTime} level=${LABELS[metadata.lastLevel]} msg=${JSON.stringify(metadata.lastMsg)}`;
+      for (const [key, value] of Object.entries({ ...common, ...(metadata.lastObj as Fields) })) {
+        if (value !== undefined) text += ` ${logfmtKey(key)}=${logfmtValue(value)}`;
+      }
+      stream.write(`${visibleJson(text)}\n`);
+    },
+  });
 }
 
 const PLAIN = /^[\p{L}\p{N}\p{P}\p{S}]+$/u;
