@@ -235,6 +235,29 @@ shop.path: 1 caller newly denied, 0 newly allowed
     ]);
   });
 
+  it('subtracts negative hits as they were, also of descriptors that had no limit', async () => {
+    const negative = { hitsAddend: 3, isNegativeHits: true };
+    const calls = ['user=anna', 'other=x', 'free=x'].map((each) => ({
+      request: request('shop', [descriptor(each, negative)]),
+    }));
+    const rules = rulesOf(
+      '{ key: user, rate_limit: { unit: minute, requests_per_unit: 1 } }',
+      '{ key: free, rate_limit: { unlimited: true } }',
+    ).concat('on_unmatched: deny\n');
+    const lines = await record(rules, [...calls, ...calls]);
+    folder.write('candidate/shop.yaml', rules);
+    expect((await report()).total).toMatchObject({ calls: 6, allowedBefore: 6, newlyDenied: 0, newlyAllowed: 0 });
+    folder.write('candidate/shop.yaml', 'domain: shop\ndescriptors: []\non_unmatched: deny\n');
+    expect((await report()).total).toMatchObject({ newlyDenied: 0 });
+    // As older versions wrote them.
+    write(
+      ...lines
+        .filter((line) => line.includes('negative_hits'))
+        .map((line) => line.replace('"isNegativeHits":true,', '')),
+    );
+    expect((await report()).total).toMatchObject({ calls: 2, newlyDenied: 0 });
+  });
+
   it('lets each call of a sample stand for as many as it was drawn from, and says what that means', async () => {
     await record(PRESENT.replace('10', '1000'), [...callsOf('anna', 30), ...callsOf('ben', 2, 30)], 0.15);
     folder.write('candidate/shop.yaml', CANDIDATE.replace('4', '50'));

@@ -118,6 +118,20 @@ describe('a line of the decision log', () => {
     expect(ofRule[0]).not.toHaveProperty('shadowMode');
   });
 
+  it('has the sign of hits, whatever applies to the descriptor', () => {
+    const negative = { hitsAddend: 2, isNegativeHits: true };
+    const each = ['user=anna', 'free=x', 'other=x'].map((text) => request('shop', [descriptor(text, negative)]));
+    const isNegativeHits = true;
+    expect(recordsOf(each)).toMatchObject(
+      ['negative_hits', 'unlimited', 'no_match'].map((reason) => ({
+        descriptors: [{ hits: 2, isNegativeHits, reason }],
+      })),
+    );
+    for (const record of recordsOf([request('shop', ['user=anna', 'other=x'])])) {
+      expect(JSON.stringify(record)).not.toContain('isNegativeHits');
+    }
+  });
+
   it('has the error and the rules of a call that failed', () => {
     const failure = new DecisionError('store_timeout', 'the counter store did not reply in time');
     const { code, message } = failure;

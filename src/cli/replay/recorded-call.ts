@@ -102,7 +102,7 @@ function readDecision({ time, domain, code, descriptors, sample = 1 }: Fields): 
 const LONGEST_NAME = 256;
 
 /** @returns what is wrong, if anything is */
-function readDescriptor({ entries, hits, reason, rule, currentLimit }: Fields): Descriptor | string {
+function readDescriptor({ entries, hits, isNegativeHits, rule, currentLimit, ...other }: Fields): Descriptor | string {
   if (!Array.isArray(entries)) return 'a descriptor has no entries';
   const read: { key: string; value: string }[] = [];
   for (const text of entries as readonly unknown[]) {
@@ -116,7 +116,9 @@ function readDescriptor({ entries, hits, reason, rule, currentLimit }: Fields): 
   const limit = isOverride ? readLimit(currentLimit) : undefined;
   if (isOverride && limit === undefined) return 'a limit is not valid';
   const hitsAddend = (hits as number | undefined) ?? NO_HITS_ADDEND;
-  return { entries: read, limit, hitsAddend, isNegativeHits: reason === 'negative_hits' };
+  // Logs of older versions have the sign as the reason alone.
+  const isNegative = isNegativeHits === true || other['reason'] === 'negative_hits';
+  return { entries: read, limit, hitsAddend, isNegativeHits: isNegative };
 }
 
 /** A limit that was sent with the request. */

@@ -84,8 +84,10 @@ function describe({ request, resolutions }: Decision, index: number, status: Des
   const resolution = resolutions[index] as Resolution;
   const { code, currentLimit, secondsUntilReset } = status;
   const { reason, count, policy, isShadow } = outcomeOf(resolution);
-  const hits = hitsOf(request.descriptors[index] as Descriptor, request);
+  const descriptor = request.descriptors[index] as Descriptor;
+  const hits = hitsOf(descriptor, request);
   let json = resolution.limited === undefined && hits === 1 ? '' : `,"hits":${hits}`;
+  if (descriptor.isNegativeHits) json += ',"isNegativeHits":true';
   json += `,"code":"${CODE_NAMES[code]}","reason":"${reason}"${ruleOf(resolution)}`;
   if (policy !== undefined) json += `,"policy":"${policy}"`;
   if (currentLimit !== undefined) json += `,"currentLimit":${describeLimit(currentLimit)}`;
