@@ -93,6 +93,7 @@ export class Decision {
   /** {@link OverLimitCache.removals} when its operations were made. */
   readonly #removals: number;
   #isOver = false;
+  #isOverInShadow = false;
   #hasFailed = false;
   #policies: readonly AnsweringPolicy[] = NO_POLICIES;
 
@@ -119,6 +120,11 @@ export class Decision {
   /** Whether the verdict would be OVER_LIMIT without SHADOW_MODE. */
   get isOver(): boolean {
     return this.#isOver;
+  }
+
+  /** Whether it is over a limit that is not enforced: its rule is in shadow mode, or `enforce_percent` leaves the caller out. */
+  get isOverInShadow(): boolean {
+    return this.#isOverInShadow;
   }
 
   /** The policies that have decided descriptors which the store has not counted, in the order of the descriptors, each once. */
@@ -197,17 +203,16 @@ export class Decision {
   #statusOfSeveral(resolution: SeveralLimits, index: number): DescriptorStatus {
     const { limits } = resolution;
     let shown: DescriptorStatus | undefined;
-    let over: LimitedDescriptor | undefined;
+    let isShownOver = false;
     for (const limited of limits) {
       const isOver = this.#isOverBy(limited);
       const status = this.#statusOf(limited, isOver);
-      const isShown = shown === undefined || isStricter(status, shown);
-      if (isOver && (isShown || over === undefined)) over = limited;
-      if (!isShown) continue;
+      if (shown !== undefined && !(isOver === isShownOver ? isStricter(status, shown, isOver) : isOver)) continue;
       shown = status;
+      isShownOver = isOver;
       resolution.limited = limited;
     }
-    if (over !== undefined) this.#addOffender(resolution, over, index);
+    if (isShownOver) this.#addOffender(resolution, resolution.limited, index);
     const { code, currentLimit, limitRemaining, secondsUntilReset } = shown!;
     const all = limits.map(({ applied }) => applied.currentLimit);
     return { code, currentLimit, limits: all, limitRemaining, secondsUntilReset };
@@ -215,7 +220,9 @@ export class Decision {
 
   /** Whether the call is over a limit, also in shadow mode. To be called once for each. */
   #isOverBy(limited: LimitedDescriptor): boolean {
-    return limited.failure === undefined ? this.#judge(limited) : this.#byPolicy(limited);
+    const isOver = limited.failure === undefined ? this.#judge(limited) : this.#byPolicy(limited);
+    if (isOver && limited.applied.shadowMode) this.#isOverInShadow = true;
+    return isOver;
   }
 
   /** Of calls that a policy answers, only those that were counted are over a limit. */

@@ -120,12 +120,14 @@ function policyOf({ requestsPerUnit, unit, unitMultiplier, burst }: CurrentLimit
 }
 
 /**
- * Whether the status of one limit is more restrictive than that of another limit of its rule before it: one that is over comes before those
- * that are not; of those over, the one with the longest reset; of the others, the one with the fewest left; of equal ones, the first.
+ * Whether the status of one limit is more restrictive than that of another limit of its rule before it. One that is over comes before those
+ * that are not, also in shadow mode; of those over, the one with the longest reset; of the others, the one with the fewest left; of equal
+ * ones, the first.
+ *
+ * @param areOver whether both are over, or neither is
  */
-export function isStricter(one: DescriptorStatus, other: DescriptorStatus): boolean {
-  if (one.code !== other.code) return one.code === Code.OVER_LIMIT;
-  if (one.code === Code.OK) return one.limitRemaining < other.limitRemaining;
+export function isStricter(one: DescriptorStatus, other: DescriptorStatus, areOver: boolean): boolean {
+  if (!areOver) return one.limitRemaining < other.limitRemaining;
   return (one.secondsUntilReset ?? 0) > (other.secondsUntilReset ?? 0);
 }
 

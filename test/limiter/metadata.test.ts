@@ -63,6 +63,7 @@ describe('the decisions in the dynamic metadata', () => {
     { key: 'user', value: 'anna', rateLimit: perMinute(2, { name: 'of anna' }) },
     { key: 'shadow', shadowMode: true, rateLimit: perMinute(0) },
     { key: 'part', enforcePercent: 0, rateLimit: perMinute(0) },
+    { key: 'several', shadowMode: true, rateLimits: [limit(2, 'HOUR'), perMinute(1)] },
     { key: 'free', rateLimit: unlimited({ replaces: ['replaced'] }) },
     { key: 'old', rateLimit: perMinute(1, { name: 'replaced' }) },
     { key: 'parent', descriptors: [{ key: 'child', value: 'a*', rateLimit: limit(5, 'HOUR') }] },
@@ -117,6 +118,14 @@ describe('the decisions in the dynamic metadata', () => {
       { code: 'OK', reason: 'within_limit', currentLimit, count: 1, durationUntilReset: '86390s' },
       expect.objectContaining({ code: 'OK', reason: 'negative_hits', count: 2 }),
     ]);
+  });
+
+  it('have, of several limits in shadow mode, the one that is over, also where another one has as little left', () => {
+    const decide = decider();
+    decide('several=x');
+    const currentLimit = { requestsPerUnit: 1, unit: 'MINUTE' };
+    const over = { code: 'OK', reason: 'over_limit', shadowMode: true, count: 2, currentLimit };
+    expect(decide('several=x')).toMatchObject([over]);
   });
 
   it('have no count when the local cache answers', () => {

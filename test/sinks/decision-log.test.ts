@@ -18,6 +18,8 @@ const RULESET = rulesetOf(
   'shop',
   { key: 'user', rateLimit: limit(5, 'MINUTE', { name: 'of users' }) },
   { key: 'shadow', shadowMode: true, rateLimit: limit(5, 'MINUTE') },
+  { key: 'part', enforcePercent: 0, rateLimits: [limit(6, 'HOUR'), limit(5, 'MINUTE')] },
+  { key: 'denied', shadowMode: true, onStoreFailure: 'deny', rateLimit: limit(9, 'MINUTE') },
   { key: 'free', rateLimit: unlimited() },
   { key: 'long', rateLimit: limit(5, 'MINUTE', { unitMultiplier: 5 }) },
   { key: 'bucket', rateLimit: limit(5, 'MINUTE', { algorithm: 'token_bucket', burst: 9 }) },
@@ -34,13 +36,15 @@ interface Scene {
   readonly count?: number;
   /** The store fails. */
   readonly failure?: DecisionError;
+  /** The store fails, and policies answer. */
+  readonly operationFailure?: DecisionError;
   readonly observer?: Partial<DecisionObserver>;
 }
 
 /** The lines of the decisions on some requests. */
 function linesOf(
   requests: readonly RateLimitRequest[],
-  { options = {}, limiter: limiterOptions = {}, count = 1, failure, observer = {} }: Scene = {},
+  { options = {}, limiter: limiterOptions = {}, count = 1, failure, operationFailure, observer = {} }: Scene = {},
 ): readonly string[] {
   const texts: string[] = [];
   function write(text: string, done: () => void): void {
@@ -51,7 +55,10 @@ function linesOf(
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, ...limiterOptions }, new Statistics(10));
   for (const each of requests) {
     const decision = limiter.begin(each, RULESET, NOW);
-    for (const operation of decision.operations) operation.after = count;
+    for (const operation of decision.operations) {
+      if (operationFailure === undefined) operation.after = count;
+      else operation.failure = operationFailure;
+    }
     lines.decided(decision, failure ?? decision.verdict(), { ...NO_CALLER, ...observer });
   }
   return texts.join('').split('\n').filter(Boolean);
@@ -201,6 +208,13 @@ describe('the decision log', () => {
     expect(recordsOf(requests, { ...over, count: 5 })).toEqual([]);
     const negative = descriptor('shadow=x', { hitsAddend: 1, isNegativeHits: true });
     expect(recordsOf([request('shop', [negative])], over)).toEqual([]);
+    expect(recordsOf([request('shop', ['part=x'])], over)).toMatchObject([
+      { code: 'OK', descriptors: [{ reason: 'over_limit', shadowMode: true, currentLimit: { unit: 'MINUTE' } }] },
+    ]);
+    const unanswered = { ...over, operationFailure: new DecisionError('store_failed', 'failed') };
+    expect(recordsOf([request('shop', ['denied=x'])], unanswered)).toMatchObject([
+      { code: 'OK', descriptors: [{ reason: 'store_unavailable', policy: 'deny', shadowMode: true }] },
+    ]);
     expect(recordsOf(requests, { ...over, failure: new DecisionError('store_failed', 'failed') })).toEqual([]);
   });
 

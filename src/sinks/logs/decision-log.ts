@@ -1,7 +1,6 @@
 import type { Decision } from '../../limiter/decision';
 import { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
-import type { Resolution } from '../../limiter/resolution';
 import type { Verdict } from '../../limiter/verdict';
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Statistics } from '../../statistics/statistics';
@@ -147,7 +146,7 @@ export class DecisionLines implements DecisionLog {
 
   #isChosen(decision: Decision, outcome: Verdict | DecisionError): boolean {
     if (this.#options.which === 'all') return true;
-    return !(outcome instanceof DecisionError) && (decision.isOver || decision.resolutions.some(isOverInShadow));
+    return !(outcome instanceof DecisionError) && (decision.isOver || decision.isOverInShadow);
   }
 
   #write(record: () => string): void {
@@ -164,9 +163,4 @@ export class DecisionLines implements DecisionLog {
       traceId: trace?.traceId ?? (parent !== undefined && 'traceId' in parent ? parent.traceId : undefined),
     };
   }
-}
-
-function isOverInShadow({ limited }: Resolution): boolean {
-  if (limited === undefined || !limited.applied.shadowMode || limited.isNegative) return false;
-  return limited.isOver;
 }
