@@ -361,8 +361,8 @@ function closedUntil(applied: AppliedLimit, outcome: Outcome | undefined, nowSec
 
 /** As {@link judge}, for a limit with an algorithm: of a call that is denied, all hits are over the limit. */
 function judgeOutcome({ applied, hits, callHits, statistics }: LimitedDescriptor, outcome: Outcome): boolean {
-  // Another limit may have kept the hits from being counted.
-  if (outcome.isAllowed) countWithin(applied, callHits, outcome.used - hits, outcome.used, statistics);
+  // Another limit may have kept the hits from being counted: then they are 0.
+  if (outcome.isAllowed) countWithin(applied, hits, outcome.used - hits, outcome.used, statistics);
   else {
     statistics.overLimit += callHits;
     if (applied.shadowMode) statistics.shadowMode += callHits;

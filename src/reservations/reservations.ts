@@ -137,13 +137,14 @@ export class StoredReservations implements Reservations {
     if (result.outcome !== 'done' && result.outcome !== 'denied') {
       throw new ReservationError('too_many_reservations', `a counter may have at most ${MAX_OPEN} open reservations`);
     }
+    const isReserved = result.outcome === 'done';
     for (const [index, operation] of operations.entries()) {
       operation.after = result.counts[index] as number;
+      if (!isReserved) deny(operation);
       if (operation.after < operation.applied.requestsPerUnit) this.#options.onFree(operation.key, false);
     }
     const verdict = decision.verdict();
     log?.decided(decision, verdict, source);
-    const isReserved = result.outcome === 'done';
     this.#counters[isReserved ? 'reserved' : 'denied'].add(1);
     return { id: isReserved ? id : undefined, verdict, expiresAt };
   }
@@ -328,6 +329,17 @@ function reservable({ resolutions }: Decision, options: LimiterOptions): readonl
       `the limit of ${name} has ${reason}; only fixed windows without it have reservations`,
     );
   });
+}
+
+/** Judges the count of a limit whose reservation counts nothing, because this limit or another one denies it. */
+function deny(limited: LimitedDescriptor): void {
+  const { after: used, applied } = limited;
+  const left = applied.requestsPerUnit - used;
+  limited.hits = 0;
+  limited.outcome = {
+    ...{ isAllowed: left >= 0, used, remaining: Math.max(0, left) },
+    ...{ secondsUntilReset: 0, secondsClosed: 0, state: { previous: 0, current: used, now: 0 } },
+  };
 }
 
 function recordOf(

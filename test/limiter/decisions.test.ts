@@ -367,6 +367,19 @@ describe('a saturated counter', () => {
   });
 });
 
+it('the statistics of all_or_nothing have as within a limit only what was counted', () => {
+  const rateLimits = [perMinute(10), limit(1_000, 'HOUR')];
+  const service = serve([{ key: 'k', rateLimits, allOrNothing: true }]);
+  for (let made = 0; made < 3; made += 1) call(service, hits('k=x', 8));
+  expect(service.moved()).toEqual({
+    'shop.k.minute.total_hits': 24,
+    'shop.k.minute.within_limit': 8,
+    'shop.k.minute.over_limit': 16,
+    'shop.k.hour.total_hits': 24,
+    'shop.k.hour.within_limit': 8,
+  });
+});
+
 describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
   it('adds to no other key if one would exceed its limit, and updates the statistics as if it had', () => {
     const service = serve(A_AND_B, STOPPING);

@@ -267,6 +267,19 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     expect(await caller.reserve('rest', [{ name: 'both', hits: 8 }])).toBe('reserved true 0');
   });
 
+  it('are over a limit with all their hits when they are denied, and within none', async () => {
+    const [caller] = callers();
+    const uses = [
+      { name: 'first', hits: 8 },
+      { name: 'user', hits: 81 },
+    ];
+    for (const id of ['r1', 'r2', 'r3']) await caller.reserve(id, uses);
+    const { totalHits, withinLimit, nearLimit, overLimit } = caller.statistics.rule('d.user');
+    expect([totalHits, withinLimit, nearLimit, overLimit]).toEqual([243, 81, 1, 162]);
+    const quota = caller.statistics.rule('d.first');
+    expect([quota.totalHits, quota.withinLimit, quota.nearLimit, quota.overLimit]).toEqual([24, 8, 0, 16]);
+  });
+
   it('free the local cache when hits are given back', async () => {
     const [caller] = callers();
     await caller.reserve('r', [{ name: 'user', hits: 100 }]);
