@@ -1,5 +1,5 @@
 import type { ListedRule, RuleReference } from '../src/streams/ports/operator';
-import { windowText } from '../src/rules/unit';
+import { calendarText, windowText } from '../src/rules/unit';
 import { excerpt } from '../src/text/excerpt';
 import { visibleLine } from '../src/text/visible';
 
@@ -48,7 +48,7 @@ export function limitText({ requestsPerUnit, unit, unitMultiplier, calendar, alg
   const multiplier = unitMultiplier ?? 1;
   const window = windowText(unit ?? '', multiplier);
   const each = multiplier === 1 ? (window === 'hour' ? 'an' : 'a') : 'in';
-  const zone = calendar === null ? '' : ` in ${calendar.timeZone}`;
+  const zone = calendar === null ? '' : ` ${calendarText(unit ?? '', calendar)}`;
   const rate = `${count(requestsPerUnit ?? 0)} ${each} ${window}${zone}`;
   if (algorithm === null) return rate;
   const how = `${algorithm.replace('_', ' ')}, ${rate}`;

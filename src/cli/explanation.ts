@@ -1,5 +1,5 @@
 import type { CalendarConfig, FailurePolicy, RulePlace } from '../rules/rule-config';
-import { windowText } from '../rules/unit';
+import { calendarText, windowText } from '../rules/unit';
 import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../streams/ports/operator';
 import { counted } from '../text/counted';
 import { visibleLines } from '../text/visible';
@@ -69,7 +69,7 @@ export function formatLimit(limit: Limit): string {
   const { quotaMode, onStoreFailure } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
-  if (calendar) parts.push(`in ${calendar.timeZone} from day ${calendar.startsOn}`);
+  if (calendar) parts.push(calendarText(unit ?? '', calendar));
   if (name !== '') parts.push(`name ${name}`);
   if (typeof enforcePercent === 'number') {
     parts.push(`enforced for ${enforcePercent} % of callers${shadowMode ? ', not for this one' : ''}`);

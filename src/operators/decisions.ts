@@ -34,11 +34,7 @@ export class LocalDecisions implements DecisionOperator {
   }
 
   async explain(request: RateLimitRequest, limit?: number): Promise<Explanation> {
-    const ruleset = this.#ruleset;
-    const explained = this.#options.limiter.explain(request, ruleset, Date.now(), limit);
-    const { apply, reservations } = this.#options;
-    const [stored, open] = await Promise.all([countsOf(explained, apply), openOf(explained, reservations)]);
-    return explanationOf(explained, new LookUps(ruleset!, request), { stored, open });
+    return explainRequest(request, this.#ruleset, this.#options, limit);
   }
 
   async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
@@ -56,6 +52,23 @@ export class LocalDecisions implements DecisionOperator {
   get #ruleset(): Ruleset | undefined {
     return this.#options.config$.value.loaded?.ruleset;
   }
+}
+
+/**
+ * Explains a request by the counts that the store has.
+ *
+ * @throws DecisionError for an invalid request, or without rules
+ */
+// oxlint-disable-next-line max-params -- as the method of the port, with what it needs
+export async function explainRequest(
+  request: RateLimitRequest,
+  ruleset: Ruleset | undefined,
+  { limiter, apply, reservations }: Pick<CountersOptions, 'limiter' | 'apply' | 'reservations'>,
+  limit?: number,
+): Promise<Explanation> {
+  const explained = limiter.explain(request, ruleset, Date.now(), limit);
+  const [stored, open] = await Promise.all([countsOf(explained, apply), openOf(explained, reservations)]);
+  return explanationOf(explained, new LookUps(ruleset!, request), { stored, open });
 }
 
 /** Reads the counts that a decision would need. */

@@ -42,6 +42,18 @@ export function windowText(unit: string, multiplier: number): string {
   return multiplier === 1 ? name : `${multiplier} ${name}s`;
 }
 
+/** The days of a week, as rule files name them. */
+export const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'];
+
+/** Where a window of the calendar begins, in words: only weeks and months have a first day that can be chosen. */
+export function calendarText(
+  unit: string,
+  { timeZone, startsOn }: { readonly timeZone: string; readonly startsOn: number },
+): string {
+  const from = unit === 'WEEK' ? ` from ${WEEKDAYS[startsOn - 1]}` : unit === 'MONTH' ? ` from day ${startsOn}` : '';
+  return `in ${timeZone}${from}`;
+}
+
 /** A window in keys of statistics: `minute`, `5minute`. */
 export function windowLabel(unit: string, multiplier: number): string {
   return `${multiplier === 1 ? '' : multiplier}${unit.toLowerCase()}`;

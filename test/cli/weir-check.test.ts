@@ -250,13 +250,18 @@ ${BY_KEY}  rule shop.user (shop.yaml:3:10)
     expect(denied.stdout).toContain('\n  OVER_LIMIT: no rule matches, and on_unmatched denies that\n');
   });
 
-  it('names the time zone of a window of the calendar, and its end', async () => {
-    const calendar = 'calendar: { time_zone: Asia/Tokyo, starts_on: 15 }';
+  it.each([
+    ['day', '', 'Asia/Tokyo', String.raw`T15:00:00\.000Z`],
+    ['week', '', 'Asia/Tokyo from monday', String.raw`T15:00:00\.000Z`],
+    ['month', ', starts_on: 15', 'Asia/Tokyo from day 15', String.raw`-14T15:00:00\.000Z`],
+    ['year', '', 'Asia/Tokyo', String.raw`-12-31T15:00:00\.000Z`],
+  ])('names the time zone of a %s of the calendar, its first day and its end', async (unit, startsOn, zone, end) => {
+    const calendar = `calendar: { time_zone: Asia/Tokyo${startsOn} }`;
     write({
-      'shop.yaml': `domain: shop\ndescriptors: [{key: a, rate_limit: {unit: month, requests_per_unit: 5, ${calendar}}}]`,
+      'shop.yaml': `domain: shop\ndescriptors: [{key: a, rate_limit: {unit: ${unit}, requests_per_unit: 5, ${calendar}}}]`,
     });
     const { stdout } = await check('-explain', 'shop', 'a=x');
-    expect(stdout).toMatch(/\n {2}5 per month, in Asia\/Tokyo from day 15, resets \d{4}-\d\d-14T15:00:00\.000Z\n/);
+    expect(stdout).toMatch(new RegExp(String.raw`\n {2}5 per ${unit}, in ${zone}, resets \S+${end}\n`));
   });
 
   it('names the nearest domain for an unknown one', async () => {

@@ -1,7 +1,7 @@
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
-import { explanationOf } from '../../operators/explanation';
-import { LookUps } from '../../operators/look-ups';
+import { explainRequest } from '../../operators/decisions';
 import { type Ruleset, buildRuleset } from '../../rules/ruleset';
+import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
 import type { Explanation } from '../../streams/ports/operator';
 import { formatExplanation } from '../explanation';
 import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
@@ -110,7 +110,18 @@ function rejectRest([surplus]: readonly string[]): undefined {
 }
 
 /** What a service that has counted nothing yet would answer: an explanation as weir-admin prints it. */
-function explain(request: RateLimitRequest, ruleset: Ruleset): Promise<Explanation> {
-  const explained = defaultLimiter().explain(request, ruleset, Date.now());
-  return explanationOf(explained, new LookUps(ruleset, request), { stored: new Map() });
+async function explain(request: RateLimitRequest, ruleset: Ruleset): Promise<Explanation> {
+  const counters = new MemoryCounters({ maxKeys: 1, now: Date.now });
+  try {
+    return await explainRequest(request, ruleset, {
+      limiter: defaultLimiter(),
+      reservations: counters,
+      apply: (operations, { settled }) => {
+        counters.countNow!(operations);
+        settled();
+      },
+    });
+  } finally {
+    await counters.close();
+  }
 }

@@ -1,12 +1,10 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import { CALENDAR_UNITS } from '../calendar';
 import type { CalendarConfig } from '../rule-config';
-import type { UnitName } from '../unit';
+import { type UnitName, WEEKDAYS } from '../unit';
 import type { ProblemDetails } from './problems/problem';
 import { Fields } from './read-fields';
 import { showText } from './yaml/yaml-tree';
-
-const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'];
 
 /** `calendar` of a limit; undefined when it has none, or an invalid one. @param unit undefined: the limit has no valid one */
 export function readCalendar(limit: Fields<'rate_limit'>, unit: UnitName | undefined): CalendarConfig | undefined {
