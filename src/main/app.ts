@@ -230,7 +230,7 @@ function offendersOf({ settings: { offendersSize, offendersWindow } }: App): Off
   return new Offenders({ capacity: offendersSize, windowSeconds: offendersWindow / 1000 });
 }
 
-/** How the calls of a process end: those in flight do not wait for the store as long as before. */
+/** How the calls of a process end: those in flight do not wait for the store longer than a drain takes. */
 export function endOfCalls({ store }: DecisionPath, drained: () => Promise<unknown>): DrainStep {
   function run(): Promise<unknown> {
     store.counters.hurry?.();
@@ -252,6 +252,7 @@ export function endOfDecisions({ log }: App, path: DecisionPath): readonly Drain
   });
   return [
     { name: 'pipeline windows', run: () => completed$ },
+    { name: 'reservations', run: () => defer(() => path.reservations.complete()) },
     { name: 'counter store', run: () => defer(() => path.store.counters.close()) },
   ];
 }

@@ -56,6 +56,8 @@ const ATTEMPTS = 3;
 export class StoredReservations implements Reservations {
   readonly #options: ReservationsOptions;
   readonly #storeErrors: Counter;
+  readonly #inFlight = new Set<Promise<unknown>>();
+  #isComplete = false;
   readonly #counters: Readonly<
     Record<'reserved' | 'denied' | 'repeated' | 'settled' | 'cancelled' | 'rejected', Counter>
   >;
@@ -97,13 +99,23 @@ export class StoredReservations implements Reservations {
     );
   }
 
+  async complete(): Promise<void> {
+    this.#isComplete = true;
+    await Promise.allSettled(this.#inFlight);
+  }
+
   async #counted<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#isComplete) throw new DecisionError('shutting_down', 'the service is shutting down');
+    const done = work();
+    this.#inFlight.add(done);
     try {
-      return await work();
+      return await done;
     } catch (error) {
       const isOfStore = error instanceof DecisionError && error.code.startsWith('store_');
       (isOfStore ? this.#storeErrors : this.#counters.rejected).add(1);
       throw error;
+    } finally {
+      this.#inFlight.delete(done);
     }
   }
 

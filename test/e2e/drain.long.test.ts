@@ -5,7 +5,7 @@ import { credentials } from '@grpc/grpc-js';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { selfSigned } from '../support/data/certificates';
 import { Load, SHOP, Shop } from './shop';
-import { DRAIN, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
+import { DRAIN, SLOW, expectAnsweredByDrain, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 
 const PROCESSES = join(__dirname, '../support/processes');
@@ -35,6 +35,10 @@ it.each(DRAIN.slice(1))('the service answers every call that it has counted on %
 
 it('two workers are unready at once, and serve every call and reload rules until SHUTDOWN_DELAY is over', () =>
   expectServedDuringDelay('2'));
+
+it.each(SLOW)('two workers answer what a slow store answers during the drain: %s', (_what, call) =>
+  expectAnsweredByDrain('2', call),
+);
 
 it.each(['1', '2'])(
   'calls in flight are answered while rules change all the time, with WORKERS=%s',

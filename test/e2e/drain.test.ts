@@ -2,7 +2,7 @@ import type { ServiceError } from '@grpc/grpc-js';
 import { readMarkdown } from '../docs/markdown-files';
 import { CONNECTION_LOST } from '../support/clients/grpc-client';
 import { Load, Shop } from './shop';
-import { DRAIN, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
+import { DRAIN, SLOW, expectAnsweredByDrain, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
 
 const IGNORED = ['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGVTALRM', 'SIGPROF', 'SIGIO', 'SIGSTKFLT'] as const;
 
@@ -39,6 +39,10 @@ describe('the service on a termination signal', () => {
     expect(shop.weir.output).not.toContain('unhealthy from now on');
   });
 });
+
+it.each(SLOW)('the service answers what a slow store answers during the drain: %s', (_what, call) =>
+  expectAnsweredByDrain('1', call),
+);
 
 test('the service ignores signals that mean nothing to it, with a line for each, and serves', async () => {
   await using shop = await Shop.start({ env: { LOG_LEVEL: '' } });

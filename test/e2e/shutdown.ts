@@ -5,7 +5,9 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from '../../src/gen/grpc/health/v1/health';
 import { RateLimitClient } from '../support/clients/grpc-client';
+import { RedisProcess } from '../support/processes/redis/redis-process';
 import type { WeirProcess } from '../support/processes/weir-process';
+import { FaultProxy } from '../support/servers/fault-proxy';
 import { LIMIT, Load, SHOP, Shop } from './shop';
 
 /** The signals on which the service drains. */
@@ -26,6 +28,41 @@ export async function expectLosslessDrain(signal: NodeJS.Signals): Promise<void>
   for (const failure of load.failures) expect(failure).toMatchObject({ code: 14 });
   expect(shop.weir.output).toMatch(new RegExp(`msg="draining: [^"]*" signal=${signal}\n`));
   expect(shop.weir.output).toMatch(/level=info msg="drained; the process exits" duration=\d+ms exit_code=0$/);
+}
+
+function statusOfReservation({ weir }: Shop, path: string, content: object): Promise<number> {
+  const init = { method: 'POST', body: JSON.stringify(content) };
+  return weir.http(`/v1/reservations${path}`, init).then(({ status }) => status);
+}
+
+function reserve(shop: Shop, id: string): Promise<number> {
+  const descriptors = [{ entries: [{ key: 'user', value: id }] }];
+  return statusOfReservation(shop, '', { domain: 'shop', descriptors, ttl: '60s', id });
+}
+
+type Call = (shop: Shop) => Promise<number | string>;
+
+/** Calls that need the store, which are answered with 200 or 201. A settlement has several requests, one after the other. */
+export const SLOW: readonly (readonly [what: string, call: Call])[] = [
+  ['a call over gRPC', (shop) => shop.hit().then(() => 200, String)],
+  ['a call of /json', (shop) => shop.json('x').then(({ status }) => status)],
+  ['a reservation', (shop) => reserve(shop, 'opened')],
+  ['a settlement', (shop) => statusOfReservation(shop, '/before/settle', { hits: 2 })],
+];
+
+/** Expects that a call is answered whose store needs more than two seconds for each reply when the service drains. */
+export async function expectAnsweredByDrain(WORKERS: string, call: Call): Promise<void> {
+  await using redis = await RedisProcess.start();
+  await using proxy = await FaultProxy.start(() => redis);
+  const env = { WORKERS, BACKEND_TYPE: 'redis', REDIS_URL: `127.0.0.1:${proxy.port}` };
+  await using shop = await Shop.start({ env });
+  expect(await reserve(shop, 'before')).toBe(201);
+  proxy.delay = 2300;
+  const answer = call(shop);
+  await shop.weir.until('the call to be at the store', () => proxy.lateReplies > 0);
+  await shop.drain();
+  expect([200, 201]).toContain(await answer);
+  expect(shop.weir.output).not.toMatch(/level=(error|fatal)/);
 }
 
 /** The statuses of a service, as `Watch` reports them on one connection. */

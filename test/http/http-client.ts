@@ -52,7 +52,7 @@ export async function* partsOf<T>(...parts: readonly (readonly T[])[]): AsyncIte
 function rejected(): Promise<never> {
   return Promise.reject(new ReservationError('not_supported', 'no reservations'));
 }
-const NO_RESERVATIONS: Reservations = { reserve: rejected, settle: rejected, cancel: rejected };
+const NO_RESERVATIONS: Reservations = { reserve: rejected, settle: rejected, cancel: rejected, complete: rejected };
 
 const opened: (() => unknown)[] = [];
 

@@ -19,7 +19,7 @@ export interface Counters {
   readonly countNow?: ((operations: readonly DecidedOperation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
-  /** The process ends: from now on, batches take at most a second, those in flight as well. Without it, they do anyway. */
+  /** The process ends: what is in flight, or begins from now on, ends in time for the drain. Without it, it does anyway. */
   hurry?(): void;
   /** Waits for batches in flight, then releases connections and timers. */
   close(): Promise<void>;

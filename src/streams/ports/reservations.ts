@@ -15,6 +15,8 @@ export interface Reservations {
   settle(id: string, hits: number | readonly number[], caller?: Caller): Promise<EndedReservation>;
   /** Gives everything back. Rejects as {@link reserve}. */
   cancel(id: string, caller?: Caller): Promise<EndedReservation>;
+  /** Rejects further calls with `shutting_down`. Resolves when those in flight are answered. */
+  complete(): Promise<void>;
 }
 
 export interface ReserveCall {

@@ -18,6 +18,8 @@ export class FaultProxy extends LocalServer {
   fault: Fault = 'none';
   /** Milliseconds by which replies are late. */
   delay = 0;
+  /** The replies that are late and not yet forwarded. */
+  lateReplies = 0;
   /** The connections to the target, by those of the clients. */
   readonly #pairs = new Map<Socket, Socket>();
   #cutAfter = Infinity;
@@ -85,7 +87,11 @@ export class FaultProxy extends LocalServer {
       if (this.fault === 'black hole' || this.fault === 'lost replies') return;
       if (this.delay > 0 || late.length > 0) {
         late.push(bytes);
-        setTimeout(() => client.write(late.shift()!), this.delay);
+        this.lateReplies += 1;
+        setTimeout(() => {
+          this.lateReplies -= 1;
+          client.write(late.shift()!);
+        }, this.delay);
         return;
       }
       if (bytes.length < this.#cutAfter) {

@@ -5,7 +5,7 @@ import type { ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { decideGuards, groupLength, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';
-import { Deadline } from './deadline';
+import type { Deadline } from './deadline';
 import type { Pool } from './pool';
 import { isReply, replyCode, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
@@ -101,7 +101,7 @@ export class ClusterStore implements Store {
   }
 
   async run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
-    const [outcome] = await Deadline.within(this.#instance.options.timeout, (deadline) =>
+    const [outcome] = await this.#instance.run((deadline) =>
       this.#inRounds({
         keys: [key],
         deadline,

@@ -15,27 +15,24 @@ export class Deadline {
 
   /** @param milliseconds 0: never passes */
   constructor(milliseconds: number) {
-    if (milliseconds > 0) this.passAfter(milliseconds);
+    if (milliseconds > 0) this.passWithin(milliseconds);
   }
 
-  /** Runs work within a time limit, which ends with it. */
-  static async within<T>(milliseconds: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = new Deadline(milliseconds);
-    try {
-      return await work(deadline);
-    } finally {
-      deadline.end();
-    }
-  }
-
-  /** Lets it pass so many milliseconds from now on, and not before. */
-  passAfter(milliseconds: number): void {
-    this.#stopTimer?.();
-    this.#stopTimer = startReplyTimer(
+  /** Lets it pass so many milliseconds from now on, at the latest. */
+  passWithin(milliseconds: number): void {
+    const stopEarlier = this.#stopTimer;
+    const stop = startReplyTimer(
       milliseconds,
       () => this.#notify(),
       () => (this.hasPassed = true),
     );
+    this.#stopTimer =
+      stopEarlier === undefined
+        ? stop
+        : () => {
+            stopEarlier();
+            stop();
+          };
   }
 
   /**

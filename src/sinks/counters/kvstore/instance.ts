@@ -52,7 +52,9 @@ export const QUIET = { milliseconds: 1000, now: () => performance.now() };
 /** Most milliseconds for a query of a sentinel or for the slots: a server that hangs must not delay the query of the next. */
 const QUERY_TIMEOUT = 1000;
 
-/** Most milliseconds that a batch takes when the process ends. */
+/** The process ends: milliseconds in which what is in flight has to end. The rest of the 10 s of a drain is for what follows. */
+const LAST_TIME = 7000;
+/** Most milliseconds, when the process ends, of what begins when less of {@link LAST_TIME} is left. */
 const LAST_TIMEOUT = 1000;
 
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
@@ -74,8 +76,9 @@ export class Instance {
   readonly #keyErrors: ConditionLog;
   readonly #scriptRejections: ConditionLog;
   readonly #current: () => Deployment;
-  readonly #inFlight = new Map<Promise<void>, Deadline>();
-  #isEnding = false;
+  readonly #inFlight = new Map<Promise<unknown>, Deadline>();
+  /** When the process ends: by `performance.now()`, the end of {@link LAST_TIME}. */
+  #lastEnd: number | undefined;
 
   constructor(parts: InstanceParts) {
     const { options, deployment, store, poolName } = parts;
@@ -143,7 +146,7 @@ export class Instance {
 
   /** The lane of one server, with a pipeline window for each connection of its pool. */
   lane(server: string, { apply, instance, retired$ = NEVER }: LaneParts): CounterLane {
-    const { timeout, pipelineWindow, poolSize, poolOnEmptyBehavior, poolOnEmptyWaitDuration: after } = this.options;
+    const { pipelineWindow, poolSize, poolOnEmptyBehavior, poolOnEmptyWaitDuration: after } = this.options;
     return {
       pipeline: {
         span: pipelineWindow,
@@ -159,7 +162,7 @@ export class Instance {
       // Written out, because each Promise in between costs every window.
       apply: (batch, trip) =>
         new Observable((subscriber) => {
-          const deadline = new Deadline(this.#isEnding ? Math.min(timeout || LAST_TIMEOUT, LAST_TIMEOUT) : timeout);
+          const deadline = new Deadline(this.#timeout);
           if (trip !== undefined) trip.hasBegun = () => deadline.hasBegun;
           const end = (): void => {
             deadline.end();
@@ -219,18 +222,38 @@ export class Instance {
     return new ConditionLog(store.log, { ...lines, fields: { store: name, ...lines.fields } });
   }
 
-  /** Resolves when no batch of a lane is in flight. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#inFlight.keys());
+  /** Runs commands that are no batch of a lane, within the time of one. */
+  async run<T>(commands: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const deadline = new Deadline(this.#timeout);
+    const done = commands(deadline);
+    this.#inFlight.set(done, deadline);
+    try {
+      return await done;
+    } finally {
+      deadline.end();
+      this.#inFlight.delete(done);
+    }
   }
 
-  /** Batches end soon, those in flight as well. */
+  /** Resolves when nothing is in flight. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#inFlight.keys());
+  }
+
+  /** Everything ends in {@link LAST_TIME}, what is in flight as well. */
   hurry(): void {
-    this.#isEnding = true;
+    this.#lastEnd = performance.now() + LAST_TIME;
     const { timeout } = this.options;
     // A shorter one passes before.
-    if (timeout > 0 && timeout <= LAST_TIMEOUT) return;
-    for (const deadline of this.#inFlight.values()) deadline.passAfter(LAST_TIMEOUT);
+    if (timeout > 0 && timeout <= LAST_TIME) return;
+    for (const deadline of this.#inFlight.values()) deadline.passWithin(LAST_TIME);
+  }
+
+  /** The time for what begins now, in milliseconds; 0: no limit. */
+  get #timeout(): number {
+    const { timeout } = this.options;
+    if (this.#lastEnd === undefined) return timeout;
+    return Math.min(timeout || Infinity, Math.max(this.#lastEnd - performance.now(), LAST_TIMEOUT));
   }
 
   #replyLog(begins: string, ends?: string): ConditionLog {

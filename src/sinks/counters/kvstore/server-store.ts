@@ -6,7 +6,7 @@ import { nameOf } from '../server-address';
 import { type GroupResult, type SendCommand, commandsOn } from './commands';
 import type { Connection } from './connection';
 import { callsOf, count, groupsByScript } from './count';
-import { Deadline } from './deadline';
+import type { Deadline } from './deadline';
 import type { StoreServers } from './deployment';
 import type { Instance, Store } from './instance';
 import type { Pool } from './pool';
@@ -47,7 +47,7 @@ export class ServerStore implements Store {
   }
 
   run<T>(_key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
-    return Deadline.within(this.#instance.options.timeout, (deadline) =>
+    return this.#instance.run((deadline) =>
       this.#pool.use(deadline, (connection) =>
         commands(commandsOn(connection, false)).catch((error: Error) => {
           throw isReply(error) ? this.#instance.failed(error, connection) : error;
