@@ -44,6 +44,8 @@ export interface CounterOperation {
 /** Groups the operations of one request; compared by identity. */
 export interface Guard {
   readonly operations: number;
+  /** Whether the request is over in any case, so that only those are added that exceed their limits or would. */
+  readonly isOver?: boolean;
 }
 
 /**
@@ -57,10 +59,11 @@ export interface GuardedOperation {
   readonly key: string;
   readonly hits: number;
   readonly limit: number;
+  readonly guard?: Guard | undefined;
 }
 
 /**
- * The hits that each operation of a guarded step adds: all of them when none goes over its limit; otherwise only those of the
+ * The hits that each operation of a guarded step adds: all of them when nothing goes over its limit; otherwise only those of the
  * operations that are over or would go over. Each addition is judged alone, on the stored count; negative hits always count, and lower
  * the count on which later operations of the same key are judged.
  *
@@ -77,7 +80,9 @@ export function guardedHits(
     lowered.set(key, Math.max(0, count + hits));
     return true;
   });
-  const isAnyOver = operations.some(({ hits }, index) => hits >= 0 && goesOver[index]);
+  const isAnyOver = operations.some(
+    ({ hits, guard }, index) => guard?.isOver === true || (hits >= 0 && goesOver[index]),
+  );
   return operations.map(({ hits }, index) => (isAnyOver && !goesOver[index] ? 0 : hits));
 }
 

@@ -12,7 +12,14 @@ import type { LocalCounts } from './local-counts';
 import { type Matches, isAnyDecided, isReplaced, matchRequest } from './match-request';
 import { OverLimitCache, TrialCache } from './over-limit-cache';
 import { type Descriptor, type LimitOverride, MAX_MATCHING_STEPS, type RateLimitRequest, hitsOf } from './request';
-import { LimitedDescriptor, NO_MATCH, type Resolution, SeveralLimits, UNKNOWN_DOMAIN } from './resolution';
+import {
+  LimitedDescriptor,
+  NO_MATCH,
+  type Resolution,
+  SeveralLimits,
+  UNKNOWN_DOMAIN,
+  limitsOfResolution,
+} from './resolution';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
@@ -208,25 +215,22 @@ export class Limiter {
     // Mostly of its final length: V8 makes room for 17 elements when one is added to an empty array.
     const operations = new Array<LimitedDescriptor>(resolutions.length);
     let count = 0;
-    let isAnyOver = false;
     for (const resolution of resolutions) {
       const { limited, limits } = resolution;
-      if (limited === undefined) isAnyOver ||= resolution.kind === 'denied';
-      else if (limits !== undefined) {
-        const left = this.#leftOf(limits, resolution.rule?.allOrNothing === true, nowSeconds);
-        isAnyOver ||= left.length < limits.length;
-        for (const each of left) {
+      if (limited === undefined) continue;
+      if (limits !== undefined) {
+        for (const each of this.#leftOf(limits, resolution.rule?.allOrNothing === true, nowSeconds)) {
           operations[count] = each;
           count += 1;
         }
-      } else if (this.#isOverInCache(limited, nowSeconds)) isAnyOver = true;
-      else {
+      } else if (!this.#isOverInCache(limited, nowSeconds)) {
         operations[count] = limited;
         count += 1;
       }
     }
     if (count < operations.length) operations.length = count;
-    return this.#options.stopIncrementWhenOverLimit ? stopIncrements(operations, isAnyOver) : operations;
+    const { stopIncrementWhenOverLimit, quotaMode } = this.#options;
+    return stopIncrementWhenOverLimit ? stopIncrements(operations, resolutions, quotaMode) : operations;
   }
 
   /** Those of several limits that need the store. */
@@ -306,17 +310,31 @@ interface Overriding {
 
 /**
  * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: if the local cache reports a key as over, no hits are added; otherwise the store
- * decides in one step. Negative hits are not affected, nor limits with an algorithm, which come last.
+ * decides in one step. Negative hits are not affected. Limits with an algorithm, which come last, neither are nor cause it.
+ *
+ * @param quotaMode a descriptor that is denied is a quota, which does not keep the call from passing: the others count
  */
-function stopIncrements(all: readonly LimitedDescriptor[], isAnyOver: boolean): readonly LimitedDescriptor[] {
+function stopIncrements(
+  all: readonly LimitedDescriptor[],
+  resolutions: readonly Resolution[],
+  quotaMode: boolean,
+): readonly LimitedDescriptor[] {
   const operations = all.filter(({ algorithm }) => algorithm === undefined);
   const additions = operations.filter(({ isNegative }) => !isNegative);
-  if (isAnyOver) {
+  const isDenied = !quotaMode && resolutions.some(({ kind }) => kind === 'denied');
+  if (resolutions.some(isInLocalCache)) {
     for (const addition of additions) addition.hits = 0;
-  } else if (additions.length > 1) {
+  } else if (isDenied || additions.length > 1) {
     // Negative hits are part of the step, because they lower the count on which later additions are judged.
-    const guard = { operations: operations.length };
+    const guard = { operations: operations.length, isOver: isDenied };
     for (const operation of operations) operation.guard = guard;
   }
   return [...operations, ...all.filter(({ algorithm }) => algorithm !== undefined)];
+}
+
+/** Whether the local cache has a limit of a descriptor as over, which counts in fixed windows by itself. */
+function isInLocalCache(resolution: Resolution): boolean {
+  return limitsOfResolution(resolution).some(
+    ({ overByLocalCache, algorithm }) => overByLocalCache && algorithm === undefined,
+  );
 }

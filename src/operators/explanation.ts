@@ -88,7 +88,14 @@ function describe(
   };
   const isDenied = limited?.outcome?.isAllowed === false;
   const isCounted = limited === undefined || limited.hits !== 0 || limited.callHits === 0 || isDenied;
-  return { ...explained, reason: reasonOf({ ...explained, isDenied, isCounted }) };
+  return { ...explained, reason: reasonOf({ ...explained, isDenied, readBecause: isCounted ? '' : causeOf(limited) }) };
+}
+
+/** Why the hits of a limit would not be counted, although it would not deny them. */
+function causeOf({ algorithm, guard }: LimitedDescriptor): string {
+  if (algorithm !== undefined) return 'another limit of the rule is over and all_or_nothing is set';
+  const cause = guard?.isOver === true ? 'another descriptor is denied' : 'another limit is over';
+  return `${cause} and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
 }
 
 /** How the look-up ended, or what became of the rule that it found. */
@@ -162,12 +169,12 @@ export function reasonOf({
   counter,
   status,
   isDenied,
-  isCounted,
+  readBecause,
 }: Pick<ExplainedDescriptor, 'outcome' | 'replacedBy' | 'counter' | 'status'> & {
   /** An algorithm has denied it: its hits do not count. */
   readonly isDenied: boolean;
-  /** False if STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT keeps its hits from being counted. */
-  readonly isCounted: boolean;
+  /** Why the hits would not be counted; empty: they would be. */
+  readonly readBecause: string;
 }): string {
   switch (outcome) {
     case 'unknown domain':
@@ -188,14 +195,13 @@ export function reasonOf({
       return 'no rule matches, and on_unmatched denies that';
     default: {
       if (counter === null || status === null) return 'the count cannot be read';
-      const reason = isCounted ? reasonOfCount(counter, status.code, isDenied) : reasonOfRead(counter);
+      const reason =
+        readBecause === ''
+          ? reasonOfCount(counter, status.code, isDenied)
+          : `the count would stay ${counter.count}, because ${readBecause}`;
       return outcome === 'default' ? `no rule matches, so default_rate_limit applies: ${reason}` : reason;
     }
   }
-}
-
-function reasonOfRead({ count }: ExplainedCounter): string {
-  return `the count would stay ${count}, because another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
 }
 
 function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isDenied: boolean): string {

@@ -26,7 +26,7 @@ const CHECKS = 10;
 
 /**
  * Operations: the key of each, and its four numbers unless they are those of the operation before. The last of them is the size of a guard
- * with its first operation, 0 otherwise. Then the limit of one with an algorithm, with its calls.
+ * with its first operation, negative when the guard is over in any case, 0 otherwise. Then the limit of one with an algorithm, with its calls.
  */
 type BatchMessage = (string | number | AlgorithmMessage)[];
 
@@ -174,7 +174,7 @@ function* messagesOf(batch: readonly CounterOperation[]): Generator<BatchMessage
       yield message;
       [message, count, last] = [[], 0, undefined];
     }
-    const size: number = isFirst ? (guard?.operations ?? 0) : 0;
+    const size: number = isFirst && guard !== undefined ? guard.operations * (guard.isOver ? -1 : 1) : 0;
     message.push(tableKey(key));
     if (size !== lastSize || last === undefined || !isAlike(operation, last)) {
       message.push(hits, limit, windowSeconds, size);
@@ -205,7 +205,10 @@ function operationsIn(message: BatchMessage): readonly CounterOperation[] {
       [hits, limit, windowSeconds, size] = message.slice(at, at + 4) as [number, number, number, number];
       at += 4;
     }
-    if (size > 0) [guard, guarded] = [{ operations: size }, size];
+    if (size !== 0) {
+      guarded = Math.abs(size);
+      guard = { operations: guarded, isOver: size < 0 };
+    }
     const decided = typeof message[at] === 'object' ? (message[at] as AlgorithmMessage) : undefined;
     if (decided !== undefined) at += 1;
     const algorithm = decided && algorithmOf(decided);

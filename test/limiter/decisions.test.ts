@@ -414,6 +414,14 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     expect(remaining(call(service, 'b=x'))).toEqual([9]);
   });
 
+  it('is not caused by a bucket that is over, also where the local cache has it', () => {
+    const bucket = { key: 'k', rateLimit: perMinute(1, { algorithm: 'token_bucket' }) } as const;
+    const service = serve([bucket, ...A_AND_B], { ...STOPPING, localCacheBytes: 10_000 });
+    const answers = ['OK 0, OK 9', 'OVER 0, OK 8', 'OVER 0, OK 7'];
+    expect(answers.map(() => shown(call(service, 'k=x', 'b=x')))).toEqual(answers);
+    expect(service.moved()).toMatchObject({ 'shop.k.over_limit_with_local_cache': 1 });
+  });
+
   it('does not affect negative hits, and is not caused by them, not even by 0 of them on a key over its limit', () => {
     const service = serve(A_AND_B, STOPPING);
     call(service, hits('b=x', 11));
@@ -503,9 +511,26 @@ describe('a descriptor that matches no rule', () => {
     expect(service.counters.size).toBe(1);
   });
 
-  it('that is denied keeps the others from being counted with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
-    const service = serveWith(DENY, STOPPING);
-    expect([shown(call(service, 'a=x', 'k=x')), shown(call(service, 'k=x'))]).toEqual(['OVER 0, OK 9', 'OK 8']);
+  it('that is denied keeps what is within its limit from being counted with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
+    for (const more of [{}, { localCacheBytes: 10_000 }]) {
+      const service = serveWith(DENY, { ...STOPPING, ...more });
+      expect([shown(call(service, 'a=x', 'k=x')), shown(call(service, 'k=x'))]).toEqual(['OVER 0, OK 9', 'OK 8']);
+      expect(shown(call(service, hits('k=x', 9), 'a=x'))).toBe('OVER 0, OVER 0');
+      expect([shown(call(service, hits('k=x', -4))), shown(call(service, 'k=x'))]).toEqual(['OK 3', 'OK 2']);
+    }
+  });
+
+  it('that is denied is with QUOTA_MODE a quota that is over, and keeps nothing from being counted', () => {
+    const service = serveWith(DENY, { ...STOPPING, quotaMode: true });
+    expect([shown(call(service, 'a=x', hits('k=x', 5))), shown(call(service, 'k=x', 'a=x'))]).toEqual([
+      'OVER 0, OK 4',
+      'OK 3, OVER 0',
+    ]);
+    expect([5, 1].map((count) => call(service, 'a=x', hits('k=x', count)).overallCode)).toEqual([
+      Code.OVER_LIMIT,
+      Code.OVER_LIMIT,
+    ]);
+    expect(overall(service, 'a=x')).toEqual(['OVER']);
   });
 });
 

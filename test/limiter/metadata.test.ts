@@ -180,6 +180,8 @@ function someRule(
 
 const nested = fc.tuple(someRule('b', '', fc.constant([])), someRule('b', 'y', fc.constant([])));
 
+const DENY = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
+
 /** Rules of one domain. */
 const someRules: fc.Arbitrary<readonly RuleConfig[]> = fc.tuple(
   someRule('a', 'x', nested),
@@ -231,8 +233,9 @@ describe('an explanation', () => {
   it('agrees with the decision that follows it, in windows and at once, and counts nothing', async () => {
     const requests = fc.array(someRequest, { minLength: 1, maxLength: 12 });
     await fc.assert(
-      fc.asyncProperty(someRules, someOptions, requests, async (descriptors, options, all) => {
-        const ruleset = buildRuleset([{ domain: 'd', descriptors }]);
+      fc.asyncProperty(someRules, someOptions, fc.boolean(), requests, async (descriptors, options, isClosed, all) => {
+        const unmatched = isClosed ? DENY : undefined;
+        const ruleset = buildRuleset([{ domain: 'd', descriptors, unmatched }]);
         const service = new TestService(ruleset, options);
         // A store in this process counts each request at once.
         const reference = new TestService(ruleset, options, service.now, 0);

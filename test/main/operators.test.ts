@@ -5,23 +5,22 @@ import { WorkerDecisions } from '../../src/operators/worker-decisions';
 import type { CounterChange, ExplainedCounter } from '../../src/streams/ports/operator';
 
 describe('the reason of a descriptor', () => {
-  function reasonOfLimit(counter: Partial<ExplainedCounter>, isCounted = true): string {
+  function reasonOfLimit(counter: Partial<ExplainedCounter>, readBecause = ''): string {
     return reasonOf({
       outcome: 'limit',
       replacedBy: null,
       counter: { requestsPerUnit: 5, hits: 1, count: 2, countAfter: 3, ...counter } as ExplainedCounter,
       status: { code: 'OK', limitRemaining: 2, secondsUntilReset: 10 },
       isDenied: false,
-      isCounted,
+      readBecause,
     });
   }
 
-  it('has the count before and after the hits, and says that they are not counted while another limit is over', () => {
+  it('has the count before and after the hits, and says why they are not counted', () => {
     expect(reasonOfLimit({})).toBe('the count would be 3 after 1 hit, within the limit of 5');
     expect(reasonOfLimit({ countAfter: 7, hits: 5 })).toBe('the count would be 7 after 5 hits, over the limit of 5');
-    expect(reasonOfLimit({ countAfter: 2 }, false)).toBe(
-      'the count would stay 2, because another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set',
-    );
+    const reason = 'another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set';
+    expect(reasonOfLimit({ countAfter: 2 }, reason)).toBe(`the count would stay 2, because ${reason}`);
   });
 });
 

@@ -177,7 +177,8 @@ describe('counters in the memory of the primary', () => {
 
   it('get every operation as it was, whichever of its numbers are those of the operation before', async () => {
     const first = { key: 'k', hits: 1, windowSeconds: 60, limit: 3, guard: undefined };
-    const guard = { operations: 2 };
+    const guard = { operations: 2, isOver: false };
+    const over = { operations: 1, isOver: true };
     const changes = [
       {},
       { hits: 2 },
@@ -185,6 +186,8 @@ describe('counters in the memory of the primary', () => {
       { limit: 4 },
       { guard },
       { guard },
+      { guard: over },
+      { guard: { ...over } },
       { guard: undefined },
     ];
     const sent: CounterOperation[] = changes.map((_, last) => Object.assign({}, first, ...changes.slice(0, last + 1)));

@@ -1,10 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
+import type { LimiterOptions } from '../../../src/limiter/decision';
+import type { Descriptor } from '../../../src/limiter/request';
 import { Code } from '../../../src/limiter/verdict';
 import { LocalDecisions } from '../../../src/operators/decisions';
+import type { DomainConfig } from '../../../src/rules/rule-config';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import type { DecisionOperator } from '../../../src/streams/ports/operator';
 import { descriptor, request } from '../../support/data/requests';
-import { type RuleSketch, domainConfig, limit } from '../../support/data/rules';
+import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
 import { TestService } from '../../support/data/service';
 import { ServedApi, always, configOf, rulesetOf } from './served-api';
 
@@ -80,8 +83,12 @@ it('a turn of the event loop ends with the descriptor during which its time is o
 
 /** A service with these rules, and its decisions as operators see them. */
 function operated(...rules: readonly RuleSketch[]) {
-  const ruleset = buildRuleset([domainConfig('shop', ...rules)]);
-  const service = new TestService(ruleset);
+  return operatedWith({}, domainConfig('shop', ...rules));
+}
+
+function operatedWith(options: Partial<LimiterOptions>, domain: DomainConfig) {
+  const ruleset = buildRuleset([domain]);
+  const service = new TestService(ruleset, options);
   const { limiter, counters: administration, apply } = service;
   const offenders = { top: () => Promise.resolve([]) };
   const config$ = always(configOf(ruleset));
@@ -112,6 +119,37 @@ it('each limit of a rule with several is explained, and its counter is shown, se
   expect(await decisions.changeCounter(hour!, 1)).toMatchObject({ countBefore: 3, count: 1 });
   expect(await decisions.readCounter(bucket!)).toMatchObject({ algorithm: 'token_bucket', count: 57 });
   expect(await decisions.changeCounter(bucket!, null)).toMatchObject({ countBefore: 57, count: 60 });
+});
+
+it('hits that are not counted are explained by what keeps them from it', async () => {
+  // The bucket is closed for less than a second, so that the local cache has the other limit only.
+  const rateLimits = [limit(2, 'SECOND', { algorithm: 'token_bucket' }), limit(2, 'YEAR')];
+  const rules = [
+    { key: 'k', rateLimit: limit(5, 'YEAR') },
+    { key: 'banned', rateLimit: limit(0, 'YEAR') },
+    { key: 'together', rateLimits, allOrNothing: true, shadowMode: true },
+  ];
+  const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
+  const { service, decisions } = operatedWith(
+    { stopIncrementWhenOverLimit: true, localCacheBytes: 10_000 },
+    { ...domainConfig('shop', ...rules), unmatched },
+  );
+  async function reasons(...texts: readonly (string | Descriptor)[]) {
+    return (await decisions.explain(request('shop', texts))).descriptors.map(({ reason }) => reason);
+  }
+  const stay = 'the count would stay 0, because';
+  const set = 'and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set';
+  const over = 'the count would be 1 after 1 hit, over the limit of 0';
+  expect(await reasons('k=x', 'banned=x')).toEqual([`${stay} another limit is over ${set}`, over]);
+  const denied = 'no rule matches, and on_unmatched denies that';
+  expect(await reasons('none=x', 'k=x')).toEqual([denied, `${stay} another descriptor is denied ${set}`]);
+  const many = descriptor('k=x', { hitsAddend: 7 });
+  expect(await reasons('none=x', many)).toEqual([denied, 'the count would be 7 after 7 hits, over the limit of 5']);
+  service.now = Date.now();
+  for (let made = 0; made < 3; made += 1) service.decide(request('shop', ['together=x']));
+  expect(await reasons('together=x')).toEqual([
+    'the count would stay 2, because another limit of the rule is over and all_or_nothing is set',
+  ]);
 });
 
 it('a rule with all_or_nothing is explained as a decision answers, and its counters are shown and changed', async () => {

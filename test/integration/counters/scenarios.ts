@@ -68,6 +68,12 @@ function guarded(limit: number, ...operations: readonly CounterOperation[]): rea
   return operations.map((each) => ({ ...each, guard, limit }));
 }
 
+/** The same under a guard that is over in any case. */
+function guardedOver(limit: number, ...operations: readonly CounterOperation[]): readonly CounterOperation[] {
+  const guard: Guard = { operations: operations.length, isOver: true };
+  return operations.map((each) => ({ ...each, guard, limit }));
+}
+
 export interface StoreTraits {
   /** Whether keys may have any length and contain white space and control characters; default true. */
   readonly hasAnyKey?: boolean;
@@ -170,6 +176,15 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), ...request())).toEqual([1, 2, 0]);
     expect(await apply(store(), ...request())).toEqual([1, 4, 0]);
     expect(await apply(store(), operation(key('new'), 0), operation(key('room'), 0))).toEqual([0, 1]);
+  });
+
+  it('adds under a guard that is over in any case only what exceeds its limit, also where it has one operation', async () => {
+    const key = freshKeys();
+    await apply(store(), operation(key('a'), 2), operation(key('c'), 3));
+    const alone = [1, 2].flatMap((hits) => guardedOver(3, operation(key('a'), hits)));
+    expect(await apply(store(), ...alone)).toEqual([2, 4]);
+    const batch = guardedOver(3, operation(key('b'), 3), operation(key('b'), 4), operation(key('c'), -1));
+    expect(await apply(store(), ...batch)).toEqual([0, 4, 2]);
   });
 
   it('judges each operation of a guard by its own stored count, and guards in the order of the batch', async () => {

@@ -52,8 +52,8 @@ export function scriptCall(group: readonly CounterOperation[], options: CountOpt
 }
 
 function guardedCountArgument(operations: readonly CounterOperation[], jitter: number): string {
-  const steps = operations.map(({ hits, windowSeconds, limit }, index) => {
-    const group = groupLength(operations, index);
+  const steps = operations.map(({ hits, windowSeconds, limit, guard }, index) => {
+    const group = groupLength(operations, index) * (guard?.isOver ? -1 : 1);
     return `"${hits}",${lifetimeOf(windowSeconds) + randomPart(jitter)},${secondsLeft(windowSeconds)},${limit},${group}`;
   });
   return `[${steps.join()}]`;

@@ -100,7 +100,8 @@ return counts
  *
  * - KEYS: the key of each step.
  * - ARGV[1]: a JSON list with five values per step: its hits as a string, the expiry in seconds for a key that has none, the seconds
- *   that are left of its window, its limit, and how many steps from this one on form its group (1: the step is not grouped).
+ *   that are left of its window, its limit, and how many steps from this one on form its group (1: the step is not grouped), negative when
+ *   the group is over in any case.
  * - Result: a list with one value per step: the count after it, or the error of its key.
  * - Atomic, because otherwise concurrent calls would all see room below the limit before any of them is counted.
  */
@@ -109,10 +110,11 @@ local steps = cjson.decode(ARGV[1])
 local counts = {}
 local i = 1
 while i <= #KEYS do
-  local last = i + steps[5 * i] - 1
+  local size = steps[5 * i]
+  local last = i + math.abs(size) - 1
   local over = {}
-  local any = false
-  if last > i then
+  local any = size < 0
+  if any or last > i then
     local lowered = {}
     for j = i, last do
       local key = KEYS[j]

@@ -1,0 +1,143 @@
+import type { LimiterOptions } from '../../src/limiter/decision';
+import { Code } from '../../src/limiter/verdict';
+import { buildRuleset } from '../../src/rules/ruleset';
+import fc from '../support/data/properties';
+import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
+import { call, hits, serve, shown } from './serve';
+
+/** What a rule says: its limits per hour and, of several, per day. */
+interface Policy {
+  readonly limits: readonly number[];
+  readonly allOrNothing?: boolean;
+  readonly shadowMode?: boolean;
+  readonly quotaMode?: boolean;
+}
+
+const POLICIES: Readonly<Record<string, Policy>> = {
+  plain: { limits: [5] },
+  banned: { limits: [0] },
+  shadow: { limits: [3], shadowMode: true },
+  quota: { limits: [4], quotaMode: true },
+  several: { limits: [3, 6] },
+  together: { limits: [3, 6], allOrNothing: true },
+  'together-shadow': { limits: [2, 5], allOrNothing: true, shadowMode: true },
+  'together-quota': { limits: [2, 5], allOrNothing: true, quotaMode: true },
+};
+
+function ruleOf([key, { limits, ...flags }]: [string, Policy]): RuleSketch {
+  const [hour, ...day] = limits.map((most, index) => limit(most, index === 0 ? 'HOUR' : 'DAY'));
+  return { key, ...flags, ...(day.length === 0 ? { rateLimit: hour } : { rateLimits: [hour!, ...day] }) };
+}
+
+const DENY: RuleSketch = { key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) };
+
+/** A descriptor of a request: its key, and its hits; negative ones are given back. A key without policy matches no rule. */
+interface Asked {
+  readonly key: string;
+  readonly hits: number;
+}
+
+/** One limit of a descriptor, with the outcome. */
+interface Step extends Asked {
+  readonly name: string;
+  readonly most: number;
+  readonly policy: Policy;
+  isOver: boolean;
+  left: number;
+}
+
+type Options = Pick<LimiterOptions, 'stopIncrementWhenOverLimit' | 'quotaMode' | 'shadowMode'>;
+
+/** Decides as docs/rules.md says, without a line of the code. @param counts by name of the counter */
+function modelled(asked: readonly Asked[], options: Options, counts: Map<string, number>): string {
+  const steps = asked.map((each): readonly Step[] => {
+    const policy = POLICIES[each.key];
+    return (policy?.limits ?? []).map((most, index) => {
+      return { ...each, name: `${each.key} ${index}`, most, policy: policy!, isOver: false, left: 0 };
+    });
+  });
+  const denied = asked.map(({ key, hits: count }) => POLICIES[key] === undefined && count >= 0);
+  const apart = steps.flat().filter(({ policy }) => policy.allOrNothing !== true);
+  const isStopped =
+    options.stopIncrementWhenOverLimit &&
+    ((!options.quotaMode && denied.includes(true)) || isAnyOver(apart, new Map(counts)));
+  for (const step of apart) {
+    const { name, hits: count, most } = step;
+    const before = counts.get(name) ?? 0;
+    if (count < 0 || !isStopped || before + count > most) counts.set(name, Math.max(0, before + count));
+    const after = counts.get(name) ?? 0;
+    step.isOver = count >= 0 && after > most;
+    step.left = Math.max(0, most - after);
+  }
+  for (const group of steps) if (group[0]?.policy.allOrNothing === true) countTogether(group, counts);
+  const outcomes = asked.map(({ hits: count }, index) => outcomeOf(steps[index]!, count < 0, denied[index]!));
+  const over = outcomes.map(({ isOver }) => isOver);
+  const isQuota = asked.map(({ key }) => options.quotaMode || POLICIES[key]?.quotaMode === true);
+  const quotas = over.filter((_, index) => isQuota[index]);
+  const isOver = over.some((each, index) => each && !isQuota[index]) || (quotas.length > 0 && !quotas.includes(false));
+  return textOf(
+    isOver && !options.shadowMode,
+    outcomes.map((each) => `${each.isOver ? 'OVER' : 'OK'} ${each.left}`).join(', '),
+  );
+}
+
+/** Whether any is over its limit or would go over, each alone, but for what is given back before it. */
+function isAnyOver(steps: readonly Step[], counts: Map<string, number>): boolean {
+  return steps.some(({ name, hits: count, most }) => {
+    const before = counts.get(name) ?? 0;
+    if (count < 0) counts.set(name, Math.max(0, before + count));
+    return count >= 0 && before + count > most;
+  });
+}
+
+function countTogether(group: readonly Step[], counts: Map<string, number>): void {
+  for (const step of group) step.isOver = step.hits > 0 && (counts.get(step.name) ?? 0) + step.hits > step.most;
+  const isDenied = group.some(({ isOver }) => isOver);
+  for (const step of group) {
+    const before = counts.get(step.name) ?? 0;
+    const after = isDenied ? before : Math.max(0, before + step.hits);
+    counts.set(step.name, after);
+    step.left = Math.max(0, step.most - after);
+  }
+}
+
+/** Of several limits, the last one that is over has the longest reset; of those that are not, the one with the fewest left. */
+function outcomeOf(steps: readonly Step[], isNegative: boolean, isDenied: boolean): { isOver: boolean; left: number } {
+  if (steps.length === 0) return { isOver: isDenied, left: 0 };
+  const over = steps.filter(({ isOver, policy }) => isOver && policy.shadowMode !== true && !isNegative).at(-1);
+  return over ?? { isOver: false, left: Math.min(...steps.map(({ left }) => left)) };
+}
+
+function textOf(isOver: boolean, each: string): string {
+  return `${isOver ? 'OVER' : 'OK'}: ${each}`;
+}
+
+const asked = fc.record({
+  key: fc.constantFrom(...Object.keys(POLICIES), 'plain', 'unmatched', 'unmatched'),
+  hits: fc.constantFrom(1, 1, 1, 2, 4, 15, 0, -1, -3),
+});
+const options = fc.record({
+  stopIncrementWhenOverLimit: fc.constantFrom(true, true, false),
+  quotaMode: fc.constantFrom(false, false, true),
+  shadowMode: fc.constantFrom(false, false, true),
+});
+
+it('rules in every combination of stopped increments, quotas, shadow mode, all_or_nothing and on_unmatched decide as the page says', () => {
+  const requests = fc.array(fc.array(asked, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 12 });
+  const ruleset = buildRuleset([
+    { ...domainConfig('shop', ...Object.entries(POLICIES).map(ruleOf)), unmatched: ruleConfig(DENY) },
+  ]);
+  fc.assert(
+    fc.property(options, requests, (chosen, sent) => {
+      const service = serve([], chosen);
+      service.ruleset = ruleset;
+      const counts = new Map<string, number>();
+      for (const each of sent) {
+        const verdict = call(service, ...each.map(({ key, hits: count }) => hits(`${key}=x`, count)));
+        const decided = textOf(verdict.overallCode === Code.OVER_LIMIT, shown(verdict));
+        expect([each, decided]).toEqual([each, modelled(each, chosen, counts)]);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
