@@ -103,12 +103,34 @@ const TESTS: Readonly<Record<string, () => Promise<void>>> = {
     await served({ 'GET /service/api/foo': 'api/v1/foo#index {}' }, { path: 'service/api' })();
     await served({ 'GET /foo': 'api/v1/foo#index {}', 'GET /api/foo': '404' }, { path: '' })();
   },
-  "`namespace` is the folder of controllers, and the prefix of URLs unless `path` is set; `''` removes it":
-    async () => {
-      await served({ 'GET /shop/foo': 'shop/v1/foo#index {}' }, { namespace: 'shop' })();
-      await served({ 'GET /foo': 'v1/foo#index {}' }, { namespace: '' })();
-      await served({ 'GET /api/foo': 'v1/foo#index {}' }, { namespace: '', path: 'api' })();
-    },
+  "`namespace` is the folder of controllers and the prefix of route names, and `''` removes it": async () => {
+    const names = { '': 'new_foo', shop: 'new_shop_foo', 'shop/eu': 'new_shop_eu_foo' };
+    for (const [namespace, name] of Object.entries(names)) {
+      await using app = await serve(original, { namespace, path: 'service' });
+      const folder = namespace === '' ? '' : `${namespace}/`;
+      await app.expectAnswers({
+        'GET /service/foo': `${folder}v1/foo#index {}`,
+        'GET /service/nests/nested 3': `${folder}v3/nests/nested#index {}`,
+      });
+      expect(app.router.url(name, {})).toBe('/service/foo/new');
+    }
+  },
+  '`path` and `namespace` default to `api`, independently of each other': async () => {
+    for (const path of [undefined, '', 'service', 'service/v9']) {
+      for (const namespace of [undefined, '', 'shop', 'shop/eu']) {
+        const [prefix, folder] = [path ?? 'api', namespace ?? 'api'].map((name) => (name === '' ? '' : `/${name}`));
+        const expected = {
+          [`GET ${prefix}/foo`]: `${folder}/v1/foo#index {}`.slice(1),
+          [`GET ${prefix}/nests/nested 3`]: `${folder}/v3/nests/nested#index {}`.slice(1),
+          ...(namespace !== undefined && namespace !== '' && { [`GET /${namespace}/foo`]: '404' }),
+        };
+        await served(expected, {
+          ...(path !== undefined && { path }),
+          ...(namespace !== undefined && { namespace }),
+        })();
+      }
+    }
+  },
   '`PATCH` is `update` only where `updateMethods` names it': async () => {
     await served({ 'PATCH /api/foo/3 1': '405 HEAD, GET, PUT, DELETE' })();
     await served(

@@ -12,7 +12,7 @@ export interface ApiOptions {
   readonly vendorString: string;
   /** The version of requests that name none. Default: the version that is declared first. */
   readonly defaultVersion?: number;
-  /** The prefix of all paths; `''` for none. Default: the namespace. */
+  /** The prefix of all paths; `''` for none. Default: `api`, whatever the namespace is. */
   readonly path?: string;
   /** The folder of the controllers below `controllers`, and the prefix of route names; `''` for none. Default: `api`. */
   readonly namespace?: string;
@@ -58,7 +58,7 @@ const VENDOR = /^[a-z0-9][a-z0-9!#$&^_.-]{0,100}$/i;
 
 /** @throws {DeclarationError} */
 function readOptions(options: ApiOptions): Omit<BlockOptions, 'sensitive' | 'strict'> {
-  const { vendorString, defaultVersion, namespace = 'api', path = namespace, controllers, ...others } = options;
+  const { vendorString, defaultVersion, namespace = 'api', path = 'api', controllers, ...others } = options;
   const { formats = ['json'], updateMethods = ['PUT'], sensitive: _, strict: __, ...unknown } = others;
   const [unknownName] = Object.keys(unknown);
   if (unknownName !== undefined) throw invalid(`unknown option '${unknownName}'`);
