@@ -1,3 +1,4 @@
+import { LARGEST_COUNT } from '../../limiter/counter-operation';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { unitByName } from '../../rules/unit';
 import { excerpt } from '../../text/excerpt';
@@ -67,10 +68,12 @@ function malformed(reason: string): SkippedLine {
 
 function readDecision({ time, domain, code, descriptors, sample = 1 }: Fields): RecordedCall | SkippedLine {
   const at = typeof time === 'string' ? Date.parse(time) : Number.NaN;
-  if (Number.isNaN(at)) return malformed('its time is not valid');
+  if (!(at >= 0)) return malformed('its time is not valid');
+  if (at > Date.now() + FUTURE) return malformed('its time is in the future');
   if (typeof domain !== 'string') return malformed('its domain is not a text');
   if (!isCode(code)) return malformed('its code is neither OK nor OVER_LIMIT');
-  if (typeof sample !== 'number' || !(sample > 0 && sample <= 1)) return malformed('its sample is not a share');
+  if (typeof sample !== 'number' || !(sample >= SMALLEST_SAMPLE && sample <= 1))
+    return malformed('its sample is not a share');
   if (!Array.isArray(descriptors)) return malformed('its descriptors are not a list');
   const requested: Descriptor[] = [];
   const callers: string[] = [];
@@ -98,6 +101,10 @@ function readDecision({ time, domain, code, descriptors, sample = 1 }: Fields): 
   return { time: at, request, callers, sample, isAllowed, descriptors: judged, isWithinLimits, isCutOff };
 }
 
+/** Milliseconds by which the clock that a log was written with may be fast. */
+const FUTURE = 86_400_000;
+/** A call stands for at most so many that a counter can hold their hits. */
+const SMALLEST_SAMPLE = 1e-9;
 /** The longest name of a rule that is kept, in characters. */
 const LONGEST_NAME = 256;
 
@@ -111,11 +118,11 @@ function readDescriptor({ entries, hits, isNegativeHits, rule, currentLimit, ...
     if (equals < 0) return 'an entry is not key=value';
     read.push({ key: (text as string).slice(0, equals), value: (text as string).slice(equals + 1) });
   }
-  if (hits !== undefined && !(Number.isSafeInteger(hits) && (hits as number) >= 0)) return 'its hits are not a number';
+  if (hits !== undefined && !isWholeUpTo(hits, LARGEST_COUNT)) return 'its hits are not a number';
   const isOverride = rule === undefined && isObject(currentLimit);
   const limit = isOverride ? readLimit(currentLimit) : undefined;
   if (isOverride && limit === undefined) return 'a limit is not valid';
-  const hitsAddend = (hits as number | undefined) ?? NO_HITS_ADDEND;
+  const hitsAddend = hits ?? NO_HITS_ADDEND;
   // Logs of older versions have the sign as the reason alone.
   const isNegative = isNegativeHits === true || other['reason'] === 'negative_hits';
   return { entries: read, limit, hitsAddend, isNegativeHits: isNegative };
@@ -124,8 +131,12 @@ function readDescriptor({ entries, hits, isNegativeHits, rule, currentLimit, ...
 /** A limit that was sent with the request. */
 function readLimit({ requestsPerUnit, unit }: Fields): Descriptor['limit'] {
   const known = typeof unit === 'string' ? unitByName(unit) : undefined;
-  if (known === undefined || typeof requestsPerUnit !== 'number' || !(requestsPerUnit >= 0)) return undefined;
+  if (known === undefined || !isWholeUpTo(requestsPerUnit, 2 ** 32 - 1)) return undefined;
   return { requestsPerUnit, unit: known };
+}
+
+function isWholeUpTo(value: unknown, most: number): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most;
 }
 
 function isCode(code: unknown): boolean {

@@ -7,9 +7,8 @@ import { Player } from './player';
 import { Progress } from './progress';
 import { type RecordedCall, readLine } from './recorded-call';
 import { type Judgement, Tally } from './tally';
+import { TimeOrder } from './time-order';
 
-/** Milliseconds by which a line can be earlier than one before it: workers write theirs in no order. */
-const TOLERANCE = 60_000;
 /** Malformed lines that are listed. */
 const LISTED_LINES = 5;
 
@@ -61,7 +60,7 @@ export interface Replayed {
 /**
  * Plays the calls of a decision log against rules.
  *
- * @throws Error with one sentence for the user when the log cannot be read, or is not in the order of time
+ * @throws Error with one sentence for the user when the log cannot be read
  */
 export async function replay({ log, candidate, now, progress }: ReplayOptions): Promise<Replayed> {
   const input = await openLog(log);
@@ -72,6 +71,7 @@ export async function replay({ log, candidate, now, progress }: ReplayOptions): 
       for (const line of lines) run.line(line);
       shown.update(partOf(input), run.log.lines);
     }
+    run.end();
   } finally {
     shown.end();
     await run.close();
@@ -83,10 +83,21 @@ function partOf({ size, bytesRead }: LogInput): number | undefined {
   return size === undefined ? undefined : bytesRead / size;
 }
 
+/** A call of the log with the number of its line. */
+interface NumberedCall {
+  readonly time: number;
+  readonly line: number;
+  readonly call: RecordedCall;
+}
+
+const MISPLACED =
+  'its time is more than a minute from those of the lines around it: sort the lines, which begin with their time';
+
 class Run {
   readonly tally = new Tally();
   readonly #candidate: Player;
   readonly #now: Player | undefined;
+  readonly #order = new TimeOrder<NumberedCall>(({ line }) => this.#leaveOut(line, MISPLACED));
   /** How many calls the sampled calls stand for beyond those that were played. */
   #owed = 0;
   readonly log = {
@@ -118,11 +129,16 @@ class Run {
     const { log } = this;
     log.lines += 1;
     const call = readLine(text);
-    if (!('skipped' in call)) return this.#play(call);
-    log[call.skipped] += 1;
-    if (call.skipped === 'malformed' && log.malformedLines.length < LISTED_LINES) {
-      log.malformedLines.push({ line: log.lines, reason: call.reason });
-    }
+    if (!('skipped' in call)) {
+      const due = this.#order.add({ time: call.time, line: log.lines, call });
+      if (due !== undefined) this.#play(due.call);
+    } else if (call.skipped === 'malformed') this.#leaveOut(log.lines, call.reason);
+    else log[call.skipped] += 1;
+  }
+
+  /** Plays what is left when all lines were read. */
+  end(): void {
+    for (const { call } of this.#order.rest()) this.#play(call);
   }
 
   async close(): Promise<void> {
@@ -130,13 +146,14 @@ class Run {
     await this.#now?.close();
   }
 
+  #leaveOut(line: number, reason: string): void {
+    const { log } = this;
+    log.malformed += 1;
+    if (log.malformedLines.length < LISTED_LINES) log.malformedLines.push({ line, reason });
+  }
+
   #play(call: RecordedCall): void {
     const { log } = this;
-    if (call.time < log.to - TOLERANCE) {
-      throw new Error(
-        `line ${log.lines} of the decision log is earlier than one before it: sort the lines, which begin with their time`,
-      );
-    }
     const weight = this.#weightOf(call);
     const judged = this.#judge(call, heavier(call.request, weight));
     if (judged === undefined) {
