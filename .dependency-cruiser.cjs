@@ -99,6 +99,7 @@ const layers = [
       'src/streams',
       ...PURE,
       'src/operators',
+      'src/reservations',
       'src/settings',
       'src/gen',
       'src/sources',

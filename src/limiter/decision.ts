@@ -89,7 +89,6 @@ export class Decision {
   readonly request: RateLimitRequest;
   readonly #context: DecisionContext;
   readonly #resolutions: readonly Resolution[];
-  readonly #nowSeconds: number;
   /** {@link OverLimitCache.removals} when its operations were made. */
   readonly #removals: number;
   #isOver = false;
@@ -103,12 +102,12 @@ export class Decision {
     resolutions: readonly Resolution[],
     /** The operations for the store, in the order of the descriptors; empty if the store is not needed. */
     readonly operations: readonly LimitedDescriptor[],
-    nowSeconds: number,
+    /** When it was begun, in Unix seconds: that decides which windows apply. */
+    readonly nowSeconds: number,
   ) {
     this.#context = context;
     this.request = request;
     this.#resolutions = resolutions;
-    this.#nowSeconds = nowSeconds;
     this.#removals = context.overLimitCache.removals;
   }
 
@@ -231,7 +230,7 @@ export class Decision {
     if (offenders === undefined || (limited.failure !== undefined && limited.onStoreFailure !== 'local')) return;
     const { domain, descriptors } = this.request;
     const { entries } = descriptors[index] as Descriptor;
-    offenders.add(limited, rule, domain, entries, this.#nowSeconds);
+    offenders.add(limited, rule, domain, entries, this.nowSeconds);
   }
 
   #statusOf(limited: LimitedDescriptor, isOver: boolean): DescriptorStatus {
@@ -243,7 +242,7 @@ export class Decision {
       code,
       currentLimit: applied.currentLimit,
       limitRemaining: limited.outcome?.remaining ?? remaining,
-      secondsUntilReset: endOfWindow(applied, this.#nowSeconds) - this.#nowSeconds,
+      secondsUntilReset: endOfWindow(applied, this.nowSeconds) - this.nowSeconds,
     };
   }
 
@@ -254,7 +253,7 @@ export class Decision {
       const { remaining: limitRemaining, secondsUntilReset } = outcome;
       return { code, currentLimit, limitRemaining, secondsUntilReset };
     }
-    const secondsUntilReset = this.#context.overLimitCache.secondsLeft(key, this.#nowSeconds) ?? windowSeconds;
+    const secondsUntilReset = this.#context.overLimitCache.secondsLeft(key, this.nowSeconds) ?? windowSeconds;
     return { code, currentLimit, limitRemaining: isOver ? 0 : capacity, secondsUntilReset };
   }
 
@@ -280,7 +279,7 @@ export class Decision {
     const uncounted = this.operations.filter(
       ({ failure, onStoreFailure }) => failure !== undefined && onStoreFailure === 'local',
     );
-    this.#context.options.local?.count(uncounted, this.#nowSeconds);
+    this.#context.options.local?.count(uncounted, this.nowSeconds);
   }
 
   #judge(limited: LimitedDescriptor): boolean {
@@ -301,7 +300,7 @@ export class Decision {
       outcome === undefined ? judge(applied, callHits, limited.after, statistics) : judgeOutcome(limited, outcome);
     const isKnown = isOver && limited.failure === undefined;
     if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
-      const nowSeconds = this.#nowSeconds;
+      const nowSeconds = this.nowSeconds;
       const expiry = closedUntil(applied, outcome, nowSeconds);
       if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.key, limited.limit, expiry, nowSeconds);
     }

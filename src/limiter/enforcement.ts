@@ -12,12 +12,17 @@ const END = 0x10000;
  * @param percent from 0 to 100
  */
 export function isEnforced(percent: number, domain: string, entries: readonly Entry[]): boolean {
+  return shareOf(domain, entries) * 100 < percent;
+}
+
+/** A number from 0 to 1, exclusive of 1, that depends on the texts alone; those of many texts are spread evenly. */
+export function shareOf(domain: string, entries: readonly Entry[]): number {
   let hash = hashed(FNV_OFFSET, domain);
   for (const { key, value } of entries) hash = hashed(hashed(hash, key), value);
   // Those of similar texts are close to each other before: the last steps of MurmurHash3 (fmix32).
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return ((hash ^ (hash >>> 16)) >>> 0) * 100 < percent * 2 ** 32;
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
 }
 
 /** FNV-1a, by UTF-16 code units. */

@@ -124,7 +124,7 @@ export class StoredReservations implements Reservations {
     checkCall(request, ttl, id);
     const store = this.#store;
     const now = this.#options.now();
-    const source = { caller, reservation: id };
+    const source = { caller, reservation: { id, ttl, onExpiry } };
     const decision = this.#begin(request, now, source);
     const operations = reservable(decision, this.#options.options);
     const record = recordOf({ request, ttl, onExpiry, at: now }, decision);
@@ -217,7 +217,7 @@ export class StoredReservations implements Reservations {
       for (const { key, hits: added } of steps) if (added < 0) this.#options.onFree(key, true);
       this.#counters[state].add(1);
       const reservation = { id, state, descriptors: ended };
-      this.#options.log?.ended(record.request, reservation, { caller, reservation: id });
+      this.#options.log?.ended(record.request, reservation, { caller, reservation: { id } });
       return reservation;
     }
     throw new ReservationError('reservation_conflict', 'other calls change the reservation at the same time');

@@ -5,7 +5,7 @@ import type { Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { DecisionObserver, PendingDecision } from './ports/decide';
-import type { EndedReservation } from './ports/reservations';
+import type { EndedReservation, ReserveCall } from './ports/reservations';
 import type { CallTrace } from './ports/tracer';
 import type { WindowCall } from './window';
 
@@ -20,8 +20,13 @@ export interface DecisionLog {
 
 /** Where a decision comes from. */
 export interface DecisionSource extends Pick<DecisionObserver, 'caller' | 'trace'> {
-  /** The id of the reservation that was asked for. */
-  readonly reservation?: string | undefined;
+  /** The reservation that was asked for or has ended; undefined for other calls. */
+  readonly reservation?: LoggedReservation | undefined;
+}
+
+/** A reservation in logs: its id, and how it was asked for. */
+export interface LoggedReservation extends Partial<Pick<ReserveCall, 'ttl' | 'onExpiry'>> {
+  readonly id: string;
 }
 
 export interface OutcomeCallbacks {

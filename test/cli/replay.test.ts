@@ -362,6 +362,40 @@ shop.path: 1 caller newly denied, 0 newly allowed
     expect((await report()).log).toMatchObject({ played: 1, malformed: 8 });
   });
 
+  it('counts ends of reservations that it does not have open, and reads reservations without their terms', async () => {
+    const end = { type: 'reservation', state: 'settled', code: undefined, descriptors: [{ entries: [], hits: 1 }] };
+    write(
+      lineWith({ reservation: 'a', descriptors: [{ entries: ['user=anna'], hits: 4, code: 'OK' }] }),
+      lineWith({ ...end, reservation: 'a' }),
+      lineWith({ ...end, reservation: 'b' }),
+      // The settlement has left 3 of the 4.
+      lineWith({ descriptors: [{ entries: ['user=anna'], hits: 3, code: 'OK' }] }),
+      lineWith({ ...end, reservation: 'a', state: 'open' }),
+      lineWith({ ...end, reservation: 'a', descriptors: [{ entries: [], hits: -1 }] }),
+      lineWith({ ...end, reservation: 1 }),
+    );
+    const { log: figures, total, notes } = await report();
+    expect(figures).toMatchObject({ played: 2, ended: 1, unreserved: 1, malformed: 3 });
+    expect([total.allowedAfter, notes]).toEqual([
+      2,
+      [
+        'left out as malformed: 3 lines (line 5: its state is neither settled nor cancelled; line 6: its hits are not numbers; line 7: its reservation is not a text)',
+        'left out, because the replay has no such open reservation: 1 settlement',
+      ],
+    ]);
+  });
+
+  it('decides by the settings of the environment that decide, and rejects invalid ones', async () => {
+    await record(PRESENT, callsOf('anna', 12));
+    const { stdout } = await runOf(CHECK, [folder.at('candidate'), '-replay', log, '-json'], {
+      SHADOW_MODE: 'true',
+      KVSTORE_URL: 'not read',
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ total: { allowedAfter: 12 } });
+    const wrong = await runOf(CHECK, [folder.at('candidate'), '-replay', log], { QUOTA_MODE: 'perhaps' });
+    expect(wrong).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('QUOTA_MODE') });
+  });
+
   it('warns of a log that has only the calls over a limit', async () => {
     const [, , ...over] = await record(PRESENT.replace('10', '2'), callsOf('anna', 5));
     write(...over);

@@ -5,7 +5,7 @@ import type { RateLimitRequest } from '../../src/limiter/request';
 import { BoundedLines } from '../../src/sinks/logs/bounded-lines';
 import { DecisionLines, type DecisionLinesOptions } from '../../src/sinks/logs/decision-log';
 import { Statistics } from '../../src/statistics/statistics';
-import type { DecisionObserver } from '../../src/streams/ports/decide';
+import type { DecisionSource } from '../../src/streams/pending';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { parseDecisionLine } from '../support/data/decision-log-schema';
 import { descriptor, request } from '../support/data/requests';
@@ -25,7 +25,7 @@ const RULESET = rulesetOf(
   { key: 'bucket', rateLimit: limit(5, 'MINUTE', { algorithm: 'token_bucket', burst: 9 }) },
   { key: 'zoned', rateLimit: limit(5, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
 );
-const NO_CALLER: DecisionObserver = { verdict: () => undefined, error: () => undefined };
+const NO_CALLER: DecisionSource = {};
 
 const COMPLETE = { which: 'all', sample: 1, now: () => NOW, random: () => 0 } as const;
 
@@ -38,7 +38,7 @@ interface Scene {
   readonly failure?: DecisionError;
   /** The store fails, and policies answer. */
   readonly operationFailure?: DecisionError;
-  readonly observer?: Partial<DecisionObserver>;
+  readonly observer?: Partial<DecisionSource>;
 }
 
 /** The lines of the decisions on some requests. */
@@ -177,6 +177,23 @@ describe('a line of the decision log', () => {
     expect(parseDecisionLine(line)).toMatchObject({ domain: HOSTILE, descriptors: [{ entries: [`${HOSTILE}=x`] }] });
     // All of ASCII but for one character.
     expect(linesOf([request('shop', ['user=\u007f'])])[0]).toContain(String.raw`user=\u007f`);
+  });
+
+  it('has the terms of a reservation that was asked for', () => {
+    const reservation = { id: 'call-1', ttl: 1500, onExpiry: 'cancel' } as const;
+    const [asked] = recordsOf([request('shop', ['user=anna'])], { observer: { reservation } });
+    expect(asked).toMatchObject({ reservation: 'call-1', ttl: '1.5s', onExpiry: 'cancel' });
+    const [ended] = recordsOf([request('shop', ['user=anna'])], { observer: { reservation: { id: 'call-1' } } });
+    expect(ended).not.toHaveProperty('ttl');
+  });
+
+  it('has a time in the second in which the call was begun, also when the store answered later', () => {
+    const requests = [request('shop', ['user=anna'])];
+    const times = [0, 999, 1000, 5000].map((late) => recordsOf(requests, { options: { now: () => NOW + late } }));
+    expect(times.flat().map(({ time }) => time)).toEqual([
+      '2023-11-14T00:00:10.000Z',
+      ...['2023-11-14T00:00:10.999Z', '2023-11-14T00:00:10.999Z', '2023-11-14T00:00:10.999Z'],
+    ]);
   });
 
   it('stays short, whatever a caller sends', () => {

@@ -5,12 +5,12 @@ import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
 import type { Explanation } from '../../streams/ports/operator';
 import { formatExplanation } from '../explanation';
 import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
-import { Exit, JSON_FLAG, type Output, type Program, type ProgramResult } from '../program';
+import { type CommandLine, Exit, JSON_FLAG, type Program, type ProgramResult } from '../program';
 import { parseEntries } from '../request';
 import { replayPage } from '../replay/page';
 import { replay } from '../replay/replay';
 import { formatReport, reportOf } from '../replay/report';
-import { defaultLimiter } from './default-limiter';
+import { decidingOptions, defaultLimiter } from './default-limiter';
 import { type CheckedRules, type ReadOptions, readRules } from './read-rules';
 import { textReport, totalsOf } from './report';
 
@@ -40,7 +40,8 @@ PATH is a folder with rule files, or one rule file. With -replay it has the cand
 `,
     'Exit codes: 0 valid or replayed, 1 errors (or warnings with -strict), 2 wrong use.\n',
   ],
-  async run({ values, rest, stderr }) {
+  async run(line) {
+    const { values, rest } = line;
     const [path, ...others] = values.config_dir === '' ? rest : [values.config_dir, ...rest];
     if (path === undefined) throw new FlagError('give the folder with the rule files, or one rule file');
     rejectCombinations(values);
@@ -51,7 +52,7 @@ PATH is a folder with rule files, or one rule file. With -replay it has the cand
       return { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) };
     }
     const checked = resultOf(candidate, values);
-    return values.replay === '' || checked.exitCode !== Exit.DONE ? checked : replayed(candidate, values, stderr);
+    return values.replay === '' || checked.exitCode !== Exit.DONE ? checked : replayed(candidate, line);
   },
 };
 
@@ -81,12 +82,17 @@ function resultOf(rules: CheckedRules, { strict }: Values): ProgramResult {
   return { exitCode: totals.ok ? Exit.DONE : Exit.FAILED, answer, text: () => textReport(rules, totals) };
 }
 
-async function replayed(candidate: CheckedRules, values: Values, progress: Output): Promise<ProgramResult> {
+async function replayed(
+  candidate: CheckedRules,
+  { values, stderr: progress, environment }: CommandLine<typeof CHECK_FLAGS>,
+): Promise<ProgramResult> {
   const present = values.now === '' ? undefined : await readRules(values.now, readOptions(values));
   const checked = present && resultOf(present, values);
   if (checked !== undefined && checked.exitCode !== Exit.DONE) return checked;
   const now = present && rulesetOf(present);
-  const report = reportOf(await replay({ log: values.replay, candidate: rulesetOf(candidate), now, progress }));
+  const options = decidingOptions(environment);
+  const played = await replay({ log: values.replay, candidate: rulesetOf(candidate), now, options, progress });
+  const report = reportOf(played);
   const isFailed = values.strict && report.log.malformed > 0;
   return {
     exitCode: isFailed ? Exit.FAILED : Exit.DONE,

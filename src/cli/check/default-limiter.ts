@@ -1,18 +1,51 @@
+import type { LimiterOptions } from '../../limiter/decision';
 import { Limiter } from '../../limiter/limiter';
+import { type LoadedSettings, readSettings } from '../../settings/read-settings';
 import { Statistics } from '../../statistics/statistics';
+import { messageOf } from '../../text/thrown';
+import { FlagError } from '../flags';
+
+/** The options of a service with the default settings. */
+const DEFAULT_OPTIONS: LimiterOptions = {
+  cacheKeyPrefix: '',
+  nearLimitRatio: 0.8,
+  localCacheBytes: 0,
+  localCacheMaxAge: Infinity,
+  stopIncrementWhenOverLimit: false,
+  shadowMode: false,
+  quotaMode: false,
+  responseHeaders: undefined,
+  dynamicMetadata: false,
+};
 
 /** A limiter like that of a service with the default settings, without a local cache, whose statistics are not read. */
 export function defaultLimiter(): Limiter {
-  const options = {
-    cacheKeyPrefix: '',
-    nearLimitRatio: 0.8,
-    localCacheBytes: 0,
-    localCacheMaxAge: Infinity,
-    stopIncrementWhenOverLimit: false,
-    shadowMode: false,
-    quotaMode: false,
-    responseHeaders: undefined,
-    dynamicMetadata: false,
+  return new Limiter(DEFAULT_OPTIONS, new Statistics(0));
+}
+
+/** The settings with which rules and counts alone do not decide a call. */
+const DECIDING = ['SHADOW_MODE', 'QUOTA_MODE', 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'] as const;
+
+/**
+ * The options of a service that decides as the environment says, without a local cache. Other settings are not read, as theirs may be
+ * valid only where the service runs.
+ *
+ * @throws {FlagError} for values that the service would reject
+ */
+export function decidingOptions(environment: NodeJS.ProcessEnv): LimiterOptions {
+  const { settings } = readDeciding(environment);
+  return {
+    ...DEFAULT_OPTIONS,
+    shadowMode: settings.shadowMode,
+    quotaMode: settings.quotaMode,
+    stopIncrementWhenOverLimit: settings.stopCacheKeyIncrementWhenOverlimit,
   };
-  return new Limiter(options, new Statistics(0));
+}
+
+function readDeciding(environment: NodeJS.ProcessEnv): LoadedSettings {
+  try {
+    return readSettings(Object.fromEntries(DECIDING.map((name) => [name, environment[name]])));
+  } catch (error) {
+    throw new FlagError(messageOf(error));
+  }
 }

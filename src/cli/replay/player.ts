@@ -1,16 +1,19 @@
+import type { Decision, LimiterOptions } from '../../limiter/decision';
+import { DecisionError } from '../../limiter/decision-error';
+import { Limiter } from '../../limiter/limiter';
 import type { RateLimitRequest } from '../../limiter/request';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
-import { Code } from '../../limiter/verdict';
+import { Code, type Verdict } from '../../limiter/verdict';
+import { StoredReservations } from '../../reservations/reservations';
 import type { Ruleset } from '../../rules/ruleset';
 import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
-import { defaultLimiter } from '../check/default-limiter';
-import { type JudgedCall, type JudgedDescriptor, REQUEST_LIMIT } from './recorded-call';
+import { Statistics } from '../../statistics/statistics';
+import { ReservationError, type ReserveCall } from '../../streams/ports/reservations';
+import { type JudgedCall, type JudgedDescriptor, REQUEST_LIMIT, type RecordedEnd } from './recorded-call';
 
 /** Of the counters of one player: at least 300,000 in their windows. */
 const MOST_KEYS = 1_000_000;
 const MOST_BYTES = 64 * 1024 * 1024;
-/** Milliseconds of the log between two removals of the counters whose windows have passed. */
-const SWEEP_INTERVAL = 1000;
 
 export interface PlayedCall extends JudgedCall {
   readonly descriptors: readonly PlayedDescriptor[];
@@ -26,14 +29,35 @@ export interface PlayedDescriptor extends JudgedDescriptor {
 /** Decides calls by rules, as a service would that has just been started and counts in memory, at the times of the calls. */
 export class Player {
   readonly #ruleset: Ruleset;
-  readonly #limiter = defaultLimiter();
+  readonly #limiter: Limiter;
   readonly #counters: MemoryCounters;
+  readonly #reservations: StoredReservations;
+  /** What {@link #reservations} has decided last. */
+  #reserving: Decision | undefined;
   #now = 0;
+  /** The second in which the counters were removed last whose windows had passed. */
   #swept = -Infinity;
 
-  constructor(ruleset: Ruleset) {
+  constructor(ruleset: Ruleset, options: LimiterOptions) {
+    const statistics = new Statistics(0);
     this.#ruleset = ruleset;
+    this.#limiter = new Limiter(options, statistics);
     this.#counters = new MemoryCounters({ maxKeys: MOST_KEYS, maxBytes: MOST_BYTES, now: () => this.#now });
+    const ofReservations = { ...options, stopIncrementWhenOverLimit: false };
+    this.#reservations = new StoredReservations({
+      limiter: new Limiter(ofReservations, statistics),
+      options: ofReservations,
+      ruleset: () => ruleset,
+      store: this.#counters,
+      statistics,
+      log: {
+        decided: (decision) => (this.#reserving = decision),
+        rejected: () => undefined,
+        ended: () => undefined,
+      },
+      now: () => this.#now,
+      onFree: () => undefined,
+    });
   }
 
   /** How many counters were removed for lack of room while their window lasted: they have started again at 0. */
@@ -43,26 +67,62 @@ export class Player {
 
   /**
    * @param now the time of the call, in Unix milliseconds
-   * @throws DecisionError when the service would reject the request
+   * @returns undefined when the service would reject the request
    */
-  play(request: RateLimitRequest, now: number): PlayedCall {
-    this.#now = now;
-    if (now - this.#swept >= SWEEP_INTERVAL) {
-      this.#swept = now;
-      this.#counters.removeExpired();
+  play(request: RateLimitRequest, now: number): PlayedCall | undefined {
+    this.#advance(now);
+    try {
+      const decision = this.#limiter.begin(request, this.#ruleset, now);
+      if (decision.operations.length > 0) this.#counters.countNow!(decision.operations);
+      return playedCall(decision, decision.verdict());
+    } catch (error) {
+      if (error instanceof DecisionError) return undefined;
+      throw error;
     }
-    const decision = this.#limiter.begin(request, this.#ruleset, now);
-    if (decision.operations.length > 0) this.#counters.countNow!(decision.operations);
-    const { overallCode, statuses } = decision.verdict();
-    const descriptors = decision.resolutions.map((resolution, index) => {
-      return played(resolution, statuses[index]?.code === Code.OK);
-    });
-    return { isAllowed: overallCode === Code.OK, descriptors };
+  }
+
+  /** As {@link play}, for a reservation. */
+  async reserve(call: ReserveCall, now: number): Promise<PlayedCall | undefined> {
+    this.#advance(now);
+    const reserved = await ifAccepted(this.#reservations.reserve(call));
+    const decision = this.#reserving;
+    this.#reserving = undefined;
+    return reserved && decision && playedCall(decision, reserved.verdict);
+  }
+
+  /** Settles a reservation, or cancels it. @returns whether it was open */
+  async end({ id, state, hits, time }: RecordedEnd): Promise<boolean> {
+    this.#advance(time);
+    const ended = state === 'settled' ? this.#reservations.settle(id, hits) : this.#reservations.cancel(id);
+    return (await ifAccepted(ended)) !== undefined;
+  }
+
+  #advance(now: number): void {
+    this.#now = now;
+    const second = Math.floor(now / 1000);
+    if (second <= this.#swept) return;
+    this.#swept = second;
+    this.#counters.removeExpired();
   }
 
   close(): Promise<void> {
     return this.#counters.close();
   }
+}
+
+/** @returns undefined when the service would reject the call */
+async function ifAccepted<Answer>(answer: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof DecisionError || error instanceof ReservationError) return undefined;
+    throw error;
+  }
+}
+
+function playedCall({ resolutions }: Decision, { overallCode, statuses }: Verdict): PlayedCall {
+  const descriptors = resolutions.map((resolution, index) => played(resolution, statuses[index]?.code === Code.OK));
+  return { isAllowed: overallCode === Code.OK, descriptors };
 }
 
 function played(resolution: Resolution, isAllowed: boolean): PlayedDescriptor {

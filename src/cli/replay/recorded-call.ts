@@ -1,6 +1,8 @@
 import { LARGEST_COUNT } from '../../limiter/counter-operation';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { unitByName } from '../../rules/unit';
+import { MAX_TTL } from '../../reservations/reservations';
+import type { EndedReservation, ReserveCall } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';
 import { LONGEST_LINE } from './log-lines';
 
@@ -19,19 +21,36 @@ export interface JudgedDescriptor {
 /** Stands for the rule where the call has a limit of its own. */
 export const REQUEST_LIMIT = 'limit of the request';
 
-/** A decision of the log. */
-export interface RecordedCall extends JudgedCall {
+/** What all lines of the log have. */
+interface RecordedLine {
   /** Unix time in milliseconds. */
   readonly time: number;
+  /** The share of the decisions that is in the log. */
+  readonly sample: number;
+}
+
+/** A decision of the log. */
+export interface RecordedCall extends JudgedCall, RecordedLine {
   readonly request: RateLimitRequest;
   /** The entries of each descriptor as one text. */
   readonly callers: readonly string[];
-  /** The share of the decisions that is in the log. */
-  readonly sample: number;
+  /** Undefined unless the call has asked for a reservation. */
+  readonly reservation: RecordedReservation | undefined;
   /** Whether the call was within its limits, or had none: not over one that is in shadow mode either. */
   readonly isWithinLimits: boolean;
   /** The log has cut off a text. */
   readonly isCutOff: boolean;
+}
+
+/** What a reservation was asked for with. */
+export interface RecordedReservation extends Pick<ReserveCall, 'ttl' | 'onExpiry'> {
+  readonly id: string;
+}
+
+/** The end of a reservation. */
+export interface RecordedEnd extends RecordedLine, Pick<EndedReservation, 'id' | 'state'> {
+  /** What each descriptor was settled with. */
+  readonly hits: readonly number[];
 }
 
 /** Why a line is not played. */
@@ -47,7 +66,7 @@ export type SkippedLine =
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Reads a line of a decision log (schema/decision-log.schema.json). Members that a replay does not need are not checked. */
-export function readLine(line: string | undefined): RecordedCall | SkippedLine {
+export function readLine(line: string | undefined): RecordedCall | RecordedEnd | SkippedLine {
   if (line === undefined) return malformed(`it is longer than ${LONGEST_LINE} bytes`);
   if (line.trim() === '') return { skipped: 'other' };
   let record: unknown;
@@ -56,31 +75,41 @@ export function readLine(line: string | undefined): RecordedCall | SkippedLine {
   } catch {
     return malformed('it is not JSON');
   }
-  if (!isObject(record) || record['type'] !== 'decision') return { skipped: 'other' };
+  if (!isObject(record)) return { skipped: 'other' };
+  const { type, time, sample = 1, descriptors } = record;
+  if (type !== 'decision' && type !== 'reservation') return { skipped: 'other' };
   if (isObject(record['error'])) return { skipped: 'failed' };
   if ('moreDescriptors' in record) return { skipped: 'incomplete' };
-  return readDecision(record);
+  const at = typeof time === 'string' ? Date.parse(time) : Number.NaN;
+  if (!(at >= 0)) return malformed('its time is not valid');
+  if (at > Date.now() + FUTURE) return malformed('its time is in the future');
+  if (typeof sample !== 'number' || !(sample >= SMALLEST_SAMPLE && sample <= 1))
+    return malformed('its sample is not a share');
+  if (!Array.isArray(descriptors)) return malformed('its descriptors are not a list');
+  const read = { time: at, sample, descriptors: descriptors as readonly unknown[] };
+  return type === 'decision' ? readDecision(record, read) : readEnd(record, read);
 }
 
 function malformed(reason: string): SkippedLine {
   return { skipped: 'malformed', reason };
 }
 
-function readDecision({ time, domain, code, descriptors, sample = 1 }: Fields): RecordedCall | SkippedLine {
-  const at = typeof time === 'string' ? Date.parse(time) : Number.NaN;
-  if (!(at >= 0)) return malformed('its time is not valid');
-  if (at > Date.now() + FUTURE) return malformed('its time is in the future');
+interface ReadLine extends RecordedLine {
+  readonly descriptors: readonly unknown[];
+}
+
+function readDecision(
+  { domain, code, reservation, ttl, onExpiry }: Fields,
+  { descriptors, ...line }: ReadLine,
+): RecordedCall | SkippedLine {
   if (typeof domain !== 'string') return malformed('its domain is not a text');
   if (!isCode(code)) return malformed('its code is neither OK nor OVER_LIMIT');
-  if (typeof sample !== 'number' || !(sample >= SMALLEST_SAMPLE && sample <= 1))
-    return malformed('its sample is not a share');
-  if (!Array.isArray(descriptors)) return malformed('its descriptors are not a list');
   const requested: Descriptor[] = [];
   const callers: string[] = [];
   const judged: JudgedDescriptor[] = [];
   let isWithinLimits = code === 'OK';
   let isCutOff = false;
-  for (const each of descriptors as readonly unknown[]) {
+  for (const each of descriptors) {
     if (!isObject(each) || !isCode(each['code'])) return malformed('a descriptor has no code');
     if ('moreEntries' in each) return { skipped: 'incomplete' };
     const descriptor = readDescriptor(each);
@@ -98,7 +127,26 @@ function readDecision({ time, domain, code, descriptors, sample = 1 }: Fields): 
   }
   const request = { domain, descriptors: requested, hitsAddend: 0 };
   const isAllowed = code === 'OK';
-  return { time: at, request, callers, sample, isAllowed, descriptors: judged, isWithinLimits, isCutOff };
+  const reserved = typeof reservation === 'string' ? readTerms(reservation, ttl, onExpiry) : undefined;
+  return {
+    ...line,
+    ...{ request, callers, isAllowed, descriptors: judged, isWithinLimits, isCutOff },
+    reservation: reserved,
+  };
+}
+
+/** Lines without valid terms get those that keep the reservation open for longest. */
+function readTerms(id: string, ttl: unknown, onExpiry: unknown): RecordedReservation {
+  const seconds = typeof ttl === 'string' ? Number.parseFloat(ttl) : Number.NaN;
+  return { id, ttl: seconds > 0 ? seconds * 1000 : MAX_TTL, onExpiry: onExpiry === 'cancel' ? onExpiry : 'settle' };
+}
+
+function readEnd({ reservation, state }: Fields, { descriptors, ...line }: ReadLine): RecordedEnd | SkippedLine {
+  if (typeof reservation !== 'string') return malformed('its reservation is not a text');
+  if (state !== 'settled' && state !== 'cancelled') return malformed('its state is neither settled nor cancelled');
+  const hits = descriptors.map((each) => (isObject(each) ? each['hits'] : undefined));
+  if (!hits.every((each) => isWholeUpTo(each, LARGEST_COUNT))) return malformed('its hits are not numbers');
+  return { ...line, id: reservation, state, hits };
 }
 
 /** Milliseconds by which the clock that a log was written with may be fast. */

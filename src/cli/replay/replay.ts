@@ -1,12 +1,14 @@
-import { DecisionError } from '../../limiter/decision-error';
+import { LARGEST_COUNT } from '../../limiter/counter-operation';
+import type { LimiterOptions } from '../../limiter/decision';
+import { shareOf } from '../../limiter/enforcement';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import type { Ruleset } from '../../rules/ruleset';
 import type { Output } from '../program';
 import { type LogInput, openLog } from './log-lines';
-import { Player } from './player';
+import { type PlayedCall, Player } from './player';
 import { Progress } from './progress';
-import { type RecordedCall, readLine } from './recorded-call';
-import { type Judgement, Tally } from './tally';
+import { type JudgedCall, type RecordedCall, type RecordedEnd, readLine } from './recorded-call';
+import { Tally } from './tally';
 import { TimeOrder } from './time-order';
 
 /** Malformed lines that are listed. */
@@ -18,6 +20,8 @@ export interface ReplayOptions {
   readonly candidate: Ruleset;
   /** The rules to compare with; undefined: what the log says was decided. */
   readonly now: Ruleset | undefined;
+  /** How both decide. */
+  readonly options: LimiterOptions;
   /** Gets a line that is written over and over, if it is a terminal. */
   readonly progress: Output;
 }
@@ -30,6 +34,10 @@ export interface LogFigures {
   readonly malformed: number;
   /** The first ones. */
   readonly malformedLines: readonly { readonly line: number; readonly reason: string }[];
+  /** Settlements and cancellations of reservations that were played. */
+  readonly ended: number;
+  /** Those of reservations that are not open in the replay. */
+  readonly unreserved: number;
   /** Lines of something else. */
   readonly other: number;
   /** Calls that had failed, so that no rule had decided them. */
@@ -62,32 +70,35 @@ export interface Replayed {
  *
  * @throws Error with one sentence for the user when the log cannot be read
  */
-export async function replay({ log, candidate, now, progress }: ReplayOptions): Promise<Replayed> {
+export async function replay({ log, progress, ...options }: ReplayOptions): Promise<Replayed> {
   const input = await openLog(log);
   const shown = new Progress(progress);
-  const run = new Run(candidate, now);
+  const run = new Run(options);
   try {
     for await (const lines of input.lines) {
-      for (const line of lines) run.line(line);
+      for (const line of lines) {
+        const played = run.line(line);
+        if (played !== undefined) await played;
+      }
       shown.update(partOf(input), run.log.lines);
     }
-    run.end();
+    await run.end();
   } finally {
     shown.end();
     await run.close();
   }
-  return { log: { ...run.log, evictions: run.evictions }, tally: run.tally, isRecorded: now === undefined };
+  return { log: { ...run.log, evictions: run.evictions }, tally: run.tally, isRecorded: options.now === undefined };
 }
 
 function partOf({ size, bytesRead }: LogInput): number | undefined {
   return size === undefined ? undefined : bytesRead / size;
 }
 
-/** A call of the log with the number of its line. */
-interface NumberedCall {
+/** What a line of the log has, with its number. */
+interface NumberedLine {
   readonly time: number;
   readonly line: number;
-  readonly call: RecordedCall;
+  readonly recorded: RecordedCall | RecordedEnd;
 }
 
 const MISPLACED =
@@ -97,7 +108,7 @@ class Run {
   readonly tally = new Tally();
   readonly #candidate: Player;
   readonly #now: Player | undefined;
-  readonly #order = new TimeOrder<NumberedCall>(({ line }) => this.#leaveOut(line, MISPLACED));
+  readonly #order = new TimeOrder<NumberedLine>(({ line }) => this.#leaveOut(line, MISPLACED));
   /** How many calls the sampled calls stand for beyond those that were played. */
   #owed = 0;
   readonly log = {
@@ -105,6 +116,8 @@ class Run {
     played: 0,
     malformed: 0,
     malformedLines: [] as { line: number; reason: string }[],
+    ended: 0,
+    unreserved: 0,
     other: 0,
     failed: 0,
     incomplete: 0,
@@ -116,29 +129,31 @@ class Run {
     to: Number.NaN,
   };
 
-  constructor(candidate: Ruleset, now: Ruleset | undefined) {
-    this.#candidate = new Player(candidate);
-    this.#now = now && new Player(now);
+  constructor({ candidate, now, options }: Pick<ReplayOptions, 'candidate' | 'now' | 'options'>) {
+    this.#candidate = new Player(candidate, options);
+    this.#now = now && new Player(now, options);
   }
 
   get evictions(): number {
     return this.#candidate.evictions + (this.#now?.evictions ?? 0);
   }
 
-  line(text: string | undefined): void {
+  /** @returns when it is not played at once: when it is */
+  line(text: string | undefined): Promise<void> | undefined {
     const { log } = this;
     log.lines += 1;
-    const call = readLine(text);
-    if (!('skipped' in call)) {
-      const due = this.#order.add({ time: call.time, line: log.lines, call });
-      if (due !== undefined) this.#play(due.call);
-    } else if (call.skipped === 'malformed') this.#leaveOut(log.lines, call.reason);
-    else log[call.skipped] += 1;
+    const recorded = readLine(text);
+    if (!('skipped' in recorded)) {
+      const due = this.#order.add({ time: recorded.time, line: log.lines, recorded });
+      if (due !== undefined) return this.#play(due);
+    } else if (recorded.skipped === 'malformed') this.#leaveOut(log.lines, recorded.reason);
+    else log[recorded.skipped] += 1;
+    return undefined;
   }
 
   /** Plays what is left when all lines were read. */
-  end(): void {
-    for (const { call } of this.#order.rest()) this.#play(call);
+  async end(): Promise<void> {
+    for (const due of this.#order.rest()) await this.#play(due);
   }
 
   async close(): Promise<void> {
@@ -152,11 +167,43 @@ class Run {
     if (log.malformedLines.length < LISTED_LINES) log.malformedLines.push({ line, reason });
   }
 
-  #play(call: RecordedCall): void {
+  #play({ recorded }: NumberedLine): Promise<void> | undefined {
+    if ('state' in recorded) return this.#playEnd(recorded);
+    if (recorded.reservation !== undefined) return this.#playReservation(recorded);
+    const weight = this.#weightOf(recorded);
+    const request = heavier(recorded.request, weight);
+    this.#played(recorded, weight, {
+      after: this.#candidate.play(request, recorded.time),
+      before: this.#now === undefined ? recorded : this.#now.play(request, recorded.time),
+    });
+    return undefined;
+  }
+
+  async #playReservation(call: RecordedCall): Promise<void> {
+    const { reservation, time } = call;
+    const weight = weightById(reservation!.id, call);
+    const reserving = { ...reservation!, request: heavier(call.request, weight) };
+    this.#played(call, weight, {
+      after: await this.#candidate.reserve(reserving, time),
+      before: this.#now === undefined ? call : await this.#now.reserve(reserving, time),
+    });
+  }
+
+  async #playEnd(recorded: RecordedEnd): Promise<void> {
+    const weight = weightById(recorded.id, recorded);
+    const end = { ...recorded, hits: recorded.hits.map((hits) => Math.min(LARGEST_COUNT, hits * weight)) };
+    const isEnded = await this.#candidate.end(end);
+    await this.#now?.end(end);
+    this.log[isEnded ? 'ended' : 'unreserved'] += 1;
+  }
+
+  #played(
+    call: RecordedCall,
+    weight: number,
+    { before, after }: { readonly before: JudgedCall | undefined; readonly after: PlayedCall | undefined },
+  ): void {
     const { log } = this;
-    const weight = this.#weightOf(call);
-    const judged = this.#judge(call, heavier(call.request, weight));
-    if (judged === undefined) {
+    if (before === undefined || after === undefined) {
       log.rejected += 1;
       return;
     }
@@ -166,18 +213,7 @@ class Run {
     if (call.isWithinLimits) log.withinLimits += 1;
     if (Number.isNaN(log.from)) log.from = call.time;
     log.to = Number.isNaN(log.to) ? call.time : Math.max(log.to, call.time);
-    this.tally.add(call, judged, weight);
-  }
-
-  /** @returns undefined when a service would reject the request */
-  #judge(recorded: RecordedCall, request: RateLimitRequest): Judgement | undefined {
-    try {
-      const after = this.#candidate.play(request, recorded.time);
-      return { after, before: this.#now?.play(request, recorded.time) ?? recorded };
-    } catch (error) {
-      if (error instanceof DecisionError) return undefined;
-      throw error;
-    }
+    this.tally.add(call, { before, after }, weight);
   }
 
   /** How many calls a sampled one stands for: a whole number, on average one divided by the sample. */
@@ -187,6 +223,11 @@ class Run {
     this.#owed -= weight;
     return weight;
   }
+}
+
+/** The same for the line of a reservation and that of its end; both are in the sample if this share of the id is below it. */
+function weightById(id: string, { sample }: { readonly sample: number }): number {
+  return Math.floor((1 + shareOf(id, [])) / sample);
 }
 
 /** A request with as many hits as that many of it. */

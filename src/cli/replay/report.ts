@@ -43,7 +43,8 @@ export function reportOf({ log: figures, tally, isRecorded }: Replayed): ReplayR
 type Note = readonly [count: number, text: string];
 
 function notesOnLog(log: ReplayReport['log'], isRecorded: boolean): readonly Note[] {
-  const { played, malformed, other, failed, incomplete, rejected, cutOff, withinLimits, sample, evictions } = log;
+  const { played, malformed, other, failed, incomplete, rejected, unreserved, cutOff, withinLimits } = log;
+  const { sample, evictions } = log;
   const first = log.malformedLines.map(({ line, reason }) => `line ${line}: ${reason}`).join('; ');
   const further = malformed > log.malformedLines.length ? '; …' : '';
   const isSample = Number(sample < 1);
@@ -53,6 +54,7 @@ function notesOnLog(log: ReplayReport['log'], isRecorded: boolean): readonly Not
     [failed, `left out as failed, so that no rule has decided them: ${counted(failed, 'call')}`],
     [incomplete, `left out, because the log does not have all their entries: ${counted(incomplete, 'call')}`],
     [rejected, `left out, because a service would reject them: ${counted(rejected, 'call')}`],
+    [unreserved, `left out, because the replay has no such open reservation: ${counted(unreserved, 'settlement')}`],
     [cutOff, `the log has cut off texts of ${counted(cutOff, 'call')}: callers whose texts begin alike count as one`],
     [
       Number(played > 0 && withinLimits === 0),

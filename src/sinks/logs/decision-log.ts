@@ -1,5 +1,6 @@
 import type { Decision } from '../../limiter/decision';
 import { DecisionError } from '../../limiter/decision-error';
+import { shareOf } from '../../limiter/enforcement';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import type { LoadedSettings } from '../../settings/read-settings';
@@ -125,23 +126,32 @@ export class DecisionLines implements DecisionLog {
   }
 
   decided(decision: Decision, outcome: Verdict | DecisionError, source: DecisionSource): void {
-    if (!this.#isSampled() || !this.#isChosen(decision, outcome)) return;
-    this.#write(() => decisionRecord(decision, outcome, this.#contextOf(source)));
+    if (!this.#isSampled(source) || !this.#isChosen(decision, outcome)) return;
+    this.#write(() => {
+      const context = this.#contextOf(source);
+      // The store may have answered in a later second, whose windows are others.
+      return decisionRecord(decision, outcome, {
+        ...context,
+        now: Math.min(context.now, decision.nowSeconds * 1000 + 999),
+      });
+    });
   }
 
   rejected(request: RateLimitRequest, error: DecisionError, source: DecisionSource): void {
-    if (this.#options.which === 'denied' || !this.#isSampled()) return;
+    if (this.#options.which === 'denied' || !this.#isSampled(source)) return;
     this.#write(() => rejectionRecord(request, error, this.#contextOf(source)));
   }
 
   ended(request: RateLimitRequest, reservation: EndedReservation, source: DecisionSource): void {
-    if (this.#options.which === 'denied' || !this.#isSampled()) return;
+    if (this.#options.which === 'denied' || !this.#isSampled(source)) return;
     this.#write(() => endRecord(request, reservation, this.#contextOf(source)));
   }
 
-  #isSampled(): boolean {
+  #isSampled({ reservation }: DecisionSource): boolean {
     const { sample, random } = this.#options;
-    return sample === 1 || random() < sample;
+    if (sample === 1) return true;
+    // Both lines of a reservation are written, or neither: a replay cannot settle what it has not reserved, and the other way round.
+    return (reservation === undefined ? random() : shareOf(reservation.id, [])) < sample;
   }
 
   #isChosen(decision: Decision, outcome: Verdict | DecisionError): boolean {

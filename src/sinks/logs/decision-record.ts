@@ -3,6 +3,7 @@ import { DecisionError } from '../../limiter/decision-error';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { type Descriptor, type Entry, type RateLimitRequest, hitsOf } from '../../limiter/request';
 import { CODE_NAMES, Code, type CurrentLimit, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
+import type { LoggedReservation } from '../../streams/pending';
 import type { EndedDescriptor, EndedReservation } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';
 
@@ -21,8 +22,7 @@ export interface RecordContext {
   readonly traceId: string | undefined;
   /** The share of the decisions that are written: DECISION_LOG_SAMPLE. */
   readonly sample: number;
-  /** The id of the reservation that was asked for or has ended; undefined for other calls. */
-  readonly reservation?: string | undefined;
+  readonly reservation?: LoggedReservation | undefined;
 }
 
 /**
@@ -73,11 +73,16 @@ function errorOf({ code, message }: DecisionError): string {
 
 function sourceOf({ caller, traceId, sample, reservation }: RecordContext): string {
   return (
-    (reservation === undefined ? '' : `,"reservation":"${reservation}"`) +
+    (reservation === undefined ? '' : describeReservation(reservation)) +
     (caller === undefined ? '' : `,"caller":"${caller}"`) +
     (traceId === undefined ? '' : `,"traceId":"${traceId}"`) +
     (sample === 1 ? '' : `,"sample":${sample}`)
   );
+}
+
+function describeReservation({ id, ttl, onExpiry }: LoggedReservation): string {
+  const terms = ttl === undefined ? '' : `,"ttl":"${ttl / 1000}s","onExpiry":"${onExpiry}"`;
+  return `,"reservation":"${id}"${terms}`;
 }
 
 function describe({ request, resolutions }: Decision, index: number, status: DescriptorStatus): string {
