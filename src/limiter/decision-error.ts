@@ -42,3 +42,8 @@ export class DecisionError extends Error {
 export function timedOut(options: { readonly isUncounted?: boolean } = {}): DecisionError {
   return new DecisionError('store_timeout', 'the counter store did not answer in time', options);
 }
+
+/** No connection of the pool was free in time, and the settings require an error then. */
+export function poolEmpty(): DecisionError {
+  return new DecisionError('store_pool_empty', 'every connection to the counter store was busy', { isUncounted: true });
+}

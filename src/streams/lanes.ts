@@ -9,7 +9,7 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { DecisionError } from '../limiter/decision-error';
+import { DecisionError, poolEmpty } from '../limiter/decision-error';
 import { type BreakerObserver, type SendWithin, circuitBreaker } from './circuit-breaker';
 import { type SendWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
@@ -138,8 +138,6 @@ const NOT_SENT = new DecisionError(
 /** Fails the calls of a window for which the lane had no free connection. */
 function failPoolEmpty(calls: readonly WindowCall[]): Observable<Window> {
   const window = new Window(calls);
-  window.fail(
-    new DecisionError('store_pool_empty', 'every connection to the counter store was busy', { isUncounted: true }),
-  );
+  window.fail(poolEmpty());
   return of(window);
 }

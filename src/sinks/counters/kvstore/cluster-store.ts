@@ -5,6 +5,7 @@ import type { ConditionLog } from '../../../streams/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { decideGuards, groupLength, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';
+import { CommandWindows } from './command-windows';
 import type { Deadline } from './deadline';
 import type { Pool } from './pool';
 import { isReply, replyCode, slotUnassigned } from './store-error';
@@ -30,6 +31,7 @@ class Route {
 /** A master of the cluster, its lane, and the connections to it. */
 interface ClusterNode {
   readonly pool: Pool;
+  readonly windows: CommandWindows;
   readonly lane: CounterLane;
   readonly route: Route;
   readonly askingRoute: Route;
@@ -40,7 +42,8 @@ interface ClusterNode {
 /** Operations, or whatever else concerns one key each, that are sent to the nodes of their keys. */
 interface Work<T> {
   readonly keys: readonly string[];
-  readonly deadline: Deadline;
+  /** Undefined: those of a window of commands. */
+  readonly deadline: Deadline | undefined;
   /** Sends those with these indices. Resolves with the result of each, or its error, which may be a redirect. */
   readonly send: (
     indices: readonly number[],
@@ -101,21 +104,19 @@ export class ClusterStore implements Store {
   }
 
   async run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
-    const [outcome] = await this.#instance.run((deadline) =>
-      this.#inRounds({
-        keys: [key],
-        deadline,
-        send: async (_, connection, isAsking) => {
-          const done = commands(commandsOn(connection, isAsking));
-          return [
-            await done.catch((error: Error) => {
-              if (isReply(error)) return error;
-              throw error;
-            }),
-          ];
-        },
-      }),
-    );
+    const [outcome] = await this.#inRounds({
+      keys: [key],
+      deadline: undefined,
+      send: async (_, connection, isAsking) => {
+        const done = commands(commandsOn(connection, isAsking));
+        return [
+          await done.catch((error: Error) => {
+            if (isReply(error)) return error;
+            throw error;
+          }),
+        ];
+      },
+    });
     if (outcome instanceof Error) throw outcome;
     return outcome as T;
   }
@@ -178,14 +179,14 @@ export class ClusterStore implements Store {
     try {
       const node = this.#nodeAt(server);
       if (node === undefined) throw slotUnassigned();
-      return await node.pool.use(deadline, async (connection) => {
+      return await useOf(node, deadline, async (connection) => {
         const results = await send(indices, connection, isAsking);
         return results.map((result, position) => {
           if (!(result instanceof Error)) return result;
           const key = keys[indices[position] as number] as string;
           const redirected = mayRedirect ? this.#redirect(result, server, key) : undefined;
           if (redirected !== undefined) return redirected;
-          return deadline.hasPassed && !isReply(result) ? timedOut() : this.#instance.failed(result, connection);
+          return deadline?.hasPassed && !isReply(result) ? timedOut() : this.#instance.failed(result, connection);
         });
       });
     } catch (error) {
@@ -237,7 +238,9 @@ export class ClusterStore implements Store {
     const pool = this.#instance.openPool(name, () => this.#instance.connect(server));
     const retired$ = new Subject<void>();
     const [route, askingRoute] = [new Route(server, false), new Route(server, true)];
-    const node = { pool, lane: this.#lane(name, retired$), route, askingRoute, retired$ };
+    const lane = this.#lane(name, retired$);
+    const windows = new CommandWindows(pool, lane.pipeline, this.#instance);
+    const node = { pool, windows, lane, route, askingRoute, retired$ };
     this.#nodes.set(name, node);
     const changes$ = merge(
       pool.connected$.pipe(tap(() => this.#update())),
@@ -267,6 +270,14 @@ export class ClusterStore implements Store {
   #update(): void {
     this.#connected$.next([...this.#nodes.values()].some(({ pool }) => pool.isConnected));
   }
+}
+
+function useOf<T>(
+  { pool, windows }: ClusterNode,
+  deadline: Deadline | undefined,
+  run: (connection: Connection) => Promise<T>,
+): Promise<T> {
+  return deadline === undefined ? windows.run(run) : pool.use(deadline, run);
 }
 
 /** Each operation, or those with algorithms and a common guard, which are limits of one rule. */

@@ -3,6 +3,7 @@ import type { Count, CounterOperation } from '../../../limiter/counter-operation
 import type { DecisionError } from '../../../limiter/decision-error';
 import type { CounterLane } from '../../../streams/ports/counters';
 import { nameOf } from '../server-address';
+import { CommandWindows } from './command-windows';
 import { type GroupResult, type SendCommand, commandsOn } from './commands';
 import type { Connection } from './connection';
 import { callsOf, count, groupsByScript } from './count';
@@ -24,6 +25,7 @@ export class ServerStore implements Store {
   readonly #sentinels: Sentinels | undefined;
   readonly #pool: Pool;
   readonly #lane: CounterLane;
+  readonly #windows: CommandWindows;
 
   constructor(servers: Exclude<StoreServers, { kind: 'cluster' }>, instance: Instance) {
     this.#instance = instance;
@@ -38,6 +40,7 @@ export class ServerStore implements Store {
       const sentinels = (this.#sentinels = new Sentinels(servers, instance));
       this.#pool = instance.openPool(name, () => sentinels.connect(() => this.#pool.isConnected));
     }
+    this.#windows = new CommandWindows(this.#pool, this.#lane.pipeline, instance);
     this.connected$ = this.#pool.connected$;
     this.failures$ = this.#pool.failures$;
   }
@@ -47,12 +50,10 @@ export class ServerStore implements Store {
   }
 
   run<T>(_key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
-    return this.#instance.run((deadline) =>
-      this.#pool.use(deadline, (connection) =>
-        commands(commandsOn(connection, false)).catch((error: Error) => {
-          throw isReply(error) ? this.#instance.failed(error, connection) : error;
-        }),
-      ),
+    return this.#windows.run((connection) =>
+      commands(commandsOn(connection, false)).catch((error: Error) => {
+        throw isReply(error) ? this.#instance.failed(error, connection) : error;
+      }),
     );
   }
 
