@@ -86,7 +86,8 @@ export interface ResponseHeaderNames {
 
 /**
  * The limit, remaining and reset headers of one selected status: the last one that is over its limit and not of a quota
- * descriptor, otherwise the first of those with the fewest remaining requests. Empty if no status has a limit.
+ * descriptor, otherwise the first of those with the fewest remaining requests, of which one that is over has none. Empty if no status
+ * has a limit.
  *
  * @param quotas for each status, whether it is that of a quota descriptor
  */
@@ -136,10 +137,12 @@ function select(statuses: readonly DescriptorStatus[], quotas: readonly boolean[
   let fewest = Infinity;
   statuses.forEach((status, index) => {
     if (status.currentLimit === undefined) return;
-    const isOver = status.code === Code.OVER_LIMIT && !quotas[index];
-    if (!isOver && status.limitRemaining >= fewest) return;
+    const isOver = status.code === Code.OVER_LIMIT;
+    // A call that an algorithm denies may leave some for a smaller one.
+    const left = isOver ? 0 : status.limitRemaining;
+    if ((!isOver || quotas[index] === true) && left >= fewest) return;
     selected = status;
-    fewest = status.limitRemaining;
+    fewest = left;
   });
   return selected;
 }

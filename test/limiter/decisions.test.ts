@@ -545,17 +545,22 @@ describe('response headers', () => {
     { key: 'quota', rateLimit: limit(0, 'DAY'), quotaMode: true },
     { key: 'five', rateLimit: perMinute(2, { unitMultiplier: 5 }) },
     { key: 'u', rateLimit: unlimited() },
+    { key: 'large', rateLimit: limit(5, 'HOUR', { algorithm: 'sliding_window' }), quotaMode: true },
+    { key: 'hard', rateLimit: limit(5, 'HOUR', { algorithm: 'sliding_window' }) },
   ];
   it.each([
     ['the limit with the fewest remaining requests, and the first of equal ones,', 'a b c', ['3', '2', '50']],
     ['the last limit that is over', 'a ban last', ['0', '0', '1']],
     ['an over quota like a limit with no remaining requests', 'a quota b', ['0', '0', '86390']],
     ['a limit that is over before a later quota', 'ban quota', ['0', '0', '3590']],
+    ['a quota that is over, also with hits left for a smaller call,', 'b large c', ['5', '5', '7190']],
+    ['a limit that is over, also with hits left, before a later one with fewer', 'hard b', ['5', '5', '7190']],
     ['a limit before a descriptor that has none', 'none a', ['5', '4', '50']],
     ['a limit of several units, with the length of its window,', 'a five', ['2, 2;w=300', '1', '290']],
     ['no limit, which are none,', 'u none', []],
   ])('are those of %s', (_what, keys, values) => {
-    const verdict = call(serve(rules, { responseHeaders }), ...keys.split(' ').map((key) => `${key}=x`));
+    const descriptors = keys.split(' ').map((key) => hits(`${key}=x`, ['large', 'hard'].includes(key) ? 6 : 1));
+    const verdict = call(serve(rules, { responseHeaders }), ...descriptors);
     const names = ['X-Limit', 'X-Left', 'X-Reset'];
     expect(verdict.responseHeaders).toEqual(values.map((value, index) => ({ key: names[index], value })));
   });
