@@ -199,6 +199,10 @@ export class TrialCache extends OverLimitCache {
     return !this.#removed.has(cacheKey) && this.#cache.holds(cacheKey, limit, nowSeconds);
   }
 
+  override secondsLeft(cacheKey: string, nowSeconds: number): number | undefined {
+    return this.#cache.secondsLeft(cacheKey, nowSeconds);
+  }
+
   override remove(cacheKey: string): void {
     this.#removed.add(cacheKey);
   }

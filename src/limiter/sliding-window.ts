@@ -44,10 +44,9 @@ export class SlidingWindow implements Algorithm {
       previous = Math.max(0, previous + Math.min(0, state.current + hits));
     } else if (this.#used(state) + hits <= this.requestsPerUnit) current += hits;
     else if (hits > 0) return this.#outcome(state, false, Math.max(1, Math.ceil(this.#wait(state, hits) / 1000)));
-    const elapsed = this.#elapsed(now);
-    const wait = (current > 0 ? 2 : 1) * this.#window - elapsed;
     const isSame = previous === state.previous && current === state.current;
-    return this.#outcome(isSame ? state : { previous, current, now }, true, Math.ceil(wait / 1000));
+    const after = isSame ? state : { previous, current, now };
+    return this.#outcome(after, true, Math.ceil(this.#untilNone(after) / 1000));
   }
 
   #outcome(state: WindowsState, isAllowed: boolean, secondsUntilReset: number): Outcome {
@@ -67,13 +66,23 @@ export class SlidingWindow implements Algorithm {
     return Math.ceil((previous * (this.#window - this.#elapsed(now))) / this.#window) + current;
   }
 
-  /** The milliseconds until hits that are denied fit, if there are no others. Of more than ever fit, until no others count. */
-  #wait({ previous, current, now }: WindowsState, hits: number): number {
+  /**
+   * The milliseconds until hits that are denied fit, if there are no others. Of more than ever fit, until no others count; as with a limit
+   * of 0 mostly none do, at least until the window of the clock ends, so that callers do not come back at once.
+   */
+  #wait(state: WindowsState, hits: number): number {
+    const { previous, current, now } = state;
     const elapsed = this.#elapsed(now);
     const limit = this.requestsPerUnit;
-    if (hits > limit) return 2 * this.#window - elapsed;
+    if (hits > limit) return Math.max(this.#untilNone(state), limit === 0 ? this.#window - elapsed : 0);
     if (current + hits <= limit) return this.#fallsTo(limit - current - hits, previous) - elapsed;
     return this.#window - elapsed + this.#fallsTo(limit - hits, current);
+  }
+
+  /** The milliseconds until no hits count, if there are no others. */
+  #untilNone({ previous, current, now }: WindowsState): number {
+    if (previous === 0 && current === 0) return 0;
+    return (current > 0 ? 2 : 1) * this.#window - this.#elapsed(now);
   }
 
   /** After how many milliseconds of the window after it, the hits of a window weigh this much. */

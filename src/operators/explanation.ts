@@ -92,8 +92,7 @@ function describe(
 }
 
 /** Why the hits of a limit would not be counted, although it would not deny them. */
-function causeOf({ algorithm, guard }: LimitedDescriptor): string {
-  if (algorithm !== undefined) return 'another limit of the rule is over and all_or_nothing is set';
+function causeOf({ guard }: LimitedDescriptor): string {
   const cause = guard?.isOver === true ? 'another descriptor is denied' : 'another limit is over';
   return `${cause} and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
 }

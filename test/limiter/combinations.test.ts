@@ -104,8 +104,9 @@ function countTogether(group: readonly Step[], counts: Map<string, number>): voi
 /** Of several limits, the last one that is over has the longest reset; of those that are not, the one with the fewest left. */
 function outcomeOf(steps: readonly Step[], isNegative: boolean, isDenied: boolean): { isOver: boolean; left: number } {
   if (steps.length === 0) return { isOver: isDenied, left: 0 };
-  const over = steps.filter(({ isOver, policy }) => isOver && policy.shadowMode !== true && !isNegative).at(-1);
-  return over ?? { isOver: false, left: Math.min(...steps.map(({ left }) => left)) };
+  const over = steps.filter(({ isOver }) => isOver && !isNegative).at(-1);
+  if (over !== undefined) return { isOver: over.policy.shadowMode !== true, left: over.left };
+  return { isOver: false, left: Math.min(...steps.map(({ left }) => left)) };
 }
 
 function textOf(isOver: boolean, each: string): string {

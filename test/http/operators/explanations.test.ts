@@ -122,16 +122,13 @@ it('each limit of a rule with several is explained, and its counter is shown, se
 });
 
 it('hits that are not counted are explained by what keeps them from it', async () => {
-  // The bucket is closed for less than a second, so that the local cache has the other limit only.
-  const rateLimits = [limit(2, 'SECOND', { algorithm: 'token_bucket' }), limit(2, 'YEAR')];
   const rules = [
     { key: 'k', rateLimit: limit(5, 'YEAR') },
     { key: 'banned', rateLimit: limit(0, 'YEAR') },
-    { key: 'together', rateLimits, allOrNothing: true, shadowMode: true },
   ];
   const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
-  const { service, decisions } = operatedWith(
-    { stopIncrementWhenOverLimit: true, localCacheBytes: 10_000 },
+  const { decisions } = operatedWith(
+    { stopIncrementWhenOverLimit: true },
     { ...domainConfig('shop', ...rules), unmatched },
   );
   async function reasons(...texts: readonly (string | Descriptor)[]) {
@@ -145,11 +142,6 @@ it('hits that are not counted are explained by what keeps them from it', async (
   expect(await reasons('none=x', 'k=x')).toEqual([denied, `${stay} another descriptor is denied ${set}`]);
   const many = descriptor('k=x', { hitsAddend: 7 });
   expect(await reasons('none=x', many)).toEqual([denied, 'the count would be 7 after 7 hits, over the limit of 5']);
-  service.now = Date.now();
-  for (let made = 0; made < 3; made += 1) service.decide(request('shop', ['together=x']));
-  expect(await reasons('together=x')).toEqual([
-    'the count would stay 2, because another limit of the rule is over and all_or_nothing is set',
-  ]);
 });
 
 it('a rule with all_or_nothing is explained as a decision answers, and its counters are shown and changed', async () => {

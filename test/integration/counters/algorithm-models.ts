@@ -90,15 +90,15 @@ class WindowsModel implements Model {
       this.#set(number, atLeast(0n, left));
       if (left < 0n) this.#set(number - 1n, atLeast(0n, this.#of(number - 1n) + left));
     }
-    const elapsed = clock % this.#window;
-    const untilNothing = (this.#of(number) > 0n ? 2n : 1n) * this.#window - elapsed;
     const used = this.#used(clock);
     return {
       isAllowed,
       used: Number(used),
       remaining: Number(atLeast(0n, this.#limit - used)),
       secondsUntilReset: Number(
-        isAllowed ? ceil(untilNothing, 1000n) : atLeast(1n, ceil(this.#firstFit(hits, clock) - clock, 1000n)),
+        isAllowed
+          ? ceil(this.#firstEmpty(clock) - clock, 1000n)
+          : atLeast(1n, ceil(this.#firstFit(hits, clock) - clock, 1000n)),
       ),
       secondsClosed: used < this.#limit ? 0 : Number((this.#firstFit(1n, clock) - clock) / 1000n),
     };
@@ -118,10 +118,17 @@ class WindowsModel implements Model {
     return ceil(this.#of(number - 1n) * left, this.#window) + this.#of(number);
   }
 
+  /** Nothing that counts is gone before the end of a window. */
+  #firstEmpty(from: bigint): bigint {
+    const number = from / this.#window;
+    return [from, (number + 1n) * this.#window, (number + 2n) * this.#window].find((each) => this.#used(each) === 0n)!;
+  }
+
   /** By search: what counts only falls as time passes within a window, and not at its end. */
   #firstFit(hits: bigint, from: bigint): bigint {
     const number = from / this.#window;
-    if (hits > this.#limit) return (number + 2n) * this.#window;
+    if (hits > this.#limit)
+      return atLeast(this.#limit === 0n ? (number + 1n) * this.#window : 0n, this.#firstEmpty(from));
     for (const last of [(number + 1n) * this.#window - 1n, (number + 2n) * this.#window - 1n]) {
       if (this.#used(last) + hits > this.#limit) continue;
       let [low, high] = [atLeast(from, last - this.#window + 1n), last];

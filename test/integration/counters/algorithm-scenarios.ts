@@ -106,19 +106,21 @@ const TABLE: Readonly<Record<string, Readonly<Record<Name, Cell>>>> = {
         ['k=x', 'OVER 0 60'],
       ],
     },
-    { steps: [[hits(5), 'OVER 4 120'], all(120), 30, [hits(5), 'OVER 0 90']] },
+    { steps: [[hits(5), 'OVER 4 1'], all(120), 30, [hits(5), 'OVER 0 90'], 40, [hits(5), 'OVER 0 50']] },
     { steps: [[hits(5), 'OVER 4 1'], all(60), 30, [hits(5), 'OVER 2 30']] },
   ),
   '`hits_addend: 0`': row(
     {},
     { steps: [[hits(0), 'OK 4 60'], all(60), [hits(0), 'OK 0 60'], ['k=x', 'OVER 0 60'], [hits(0), 'OVER 0 60']] },
-    { steps: [[hits(0), 'OK 4 60'], all(120), ['k=x', 'OVER 0 75'], [hits(0), 'OK 0 120']] },
+    {
+      steps: [20, [hits(0), 'OK 4 0'], all(100), ['k=x', 'OVER 0 55'], [hits(0), 'OK 0 100'], 70, [hits(0), 'OK 2 30']],
+    },
     { steps: [[hits(0), 'OK 4 0'], all(60), ['k=x', 'OVER 0 15'], [hits(0), 'OK 0 60']] },
   ),
   '`is_negative_hits`': row(
     {},
     { steps: [all(60), [hits(-3), 'OK 3 60'], ['k=x', 'OK 2 60'], [hits(-9), 'OK 4 60']] },
-    { steps: [all(120), 60, [hits(-1), 'OK 1 60'], ['k=x', 'OK 0 120'], [hits(-3), 'OK 3 60'], [hits(-9), 'OK 4 60']] },
+    { steps: [all(120), 60, [hits(-1), 'OK 1 60'], ['k=x', 'OK 0 120'], [hits(-3), 'OK 3 60'], [hits(-9), 'OK 4 0']] },
     { steps: [[hits(-2), 'OK 4 0'], all(60), [hits(-3), 'OK 3 15'], [hits(-9), 'OK 4 0']] },
   ),
   '`requests_per_unit: 0`': row(
@@ -130,10 +132,7 @@ const TABLE: Readonly<Record<string, Readonly<Record<Name, Cell>>>> = {
       ],
     },
     {
-      steps: [
-        [hits(0), 'OK 0 60'],
-        ['k=x', 'OVER 0 120'],
-      ],
+      steps: [[hits(0), 'OK 0 0'], ['k=x', 'OVER 0 60'], 20, ['k=x', 'OVER 0 40']],
     },
     {
       steps: [
