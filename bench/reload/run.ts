@@ -55,7 +55,11 @@ async function main(): Promise<void> {
   const file = folder.at('stops.jsonl');
   await using store = await startStore('memory');
   const load = LOADS['10k-keys'];
-  const env = { ...store.env, STOPS_FILE: file, NODE_OPTIONS: `--require ${join(__dirname, 'record-stops.cjs')}` };
+  const env = {
+    ...store.env,
+    STOPS_FILE: file,
+    NODE_OPTIONS: `--require ${join(__dirname, '../suite/measure/record-stops.cjs')}`,
+  };
   await using service = await Service.start(load, env, values.dist === undefined ? {} : { dist: values.dist });
   await using generator = await startLoad(load, [service]);
   await generator.fill(24_000, FILL_TIMEOUT);

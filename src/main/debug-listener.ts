@@ -18,6 +18,7 @@ import type { WorkerReports } from './metrics-listener';
 
 /** Listing so many takes less than a millisecond. */
 const RULES_PER_PART = 1_000;
+const GROUPS_PER_PART = 1_000;
 
 export interface DebugInputs extends Pick<LocalOperatorOptions, 'decisions' | 'config$' | 'configurations'> {
   readonly readiness: Readiness;
@@ -58,7 +59,10 @@ export async function openDebugListener(
     rulesInfo: () => rulesInfo(config$.value),
     health: () => readiness.health,
     checks: () => readiness.checks,
-    statistics: () => operator.statistics(),
+    statistics: async function* groups() {
+      await workers?.collect();
+      yield* inParts(statistics.groups(), GROUPS_PER_PART);
+    },
     workers,
     allowedHosts: [settings.debugHost, ...settings.debugAllowedHosts],
     hasConsole: settings.console,

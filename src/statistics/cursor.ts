@@ -4,6 +4,8 @@ import { NO_TAGS, type Tags } from './tags';
 
 /** How many counters and rules are examined for each change that a batch has room for. */
 const EXAMINED_PER_CHANGE = 8;
+/** Positions of a block, a multiple of the statistics of a rule. */
+const BLOCK = 512 * RULE_STATS.length;
 
 /** A counter or a statistic of a rule that has grown since it was taken last; or a new counter, which may still be 0. */
 export interface Change {
@@ -16,8 +18,6 @@ export interface Change {
   readonly rule: RuleStatistics | undefined;
   /** The index in `Statistics.counters`; of a rule, that in `RULE_STATS`, after those of all rules before. */
   readonly position: number;
-  /** If it has not been taken before: reads the value at any later time. */
-  readonly readNew: (() => number) | undefined;
 }
 
 /**
@@ -27,7 +27,8 @@ export interface Change {
 export class Cursor {
   readonly #statistics: Statistics;
   readonly #counters: number[] = [];
-  readonly #rules: number[] = [];
+  /** By position, in blocks: an array of millions of numbers would be copied whenever it grows. */
+  readonly #rules: Float64Array[] = [];
 
   constructor(statistics: Statistics) {
     this.#statistics = statistics;
@@ -53,7 +54,8 @@ export class Cursor {
 
   take(changes: readonly Change[]): void {
     for (const { rule, position, value } of changes) {
-      (rule === undefined ? this.#counters : this.#rules)[position] = value;
+      if (rule === undefined) this.#counters[position] = value;
+      else this.#block(position)[position % BLOCK] = value;
     }
   }
 
@@ -62,22 +64,24 @@ export class Cursor {
     const { name, tags, value } = counter;
     const before = this.#counters[index];
     if (value === before) return;
-    const readNew = before === undefined ? () => counter.value : undefined;
-    changes.push({ name, tags, delta: value - (before ?? 0), value, rule: undefined, position: index, readNew });
+    changes.push({ name, tags, delta: value - (before ?? 0), value, rule: undefined, position: index });
   }
 
   #examineRule(index: number, changes: Change[]): void {
     const rule = this.#statistics.rules[index] as RuleStatistics;
     let position = index * RULE_STATS.length;
+    const block = this.#block(position);
     for (const [stat, field] of RULE_STATS) {
-      const before = (this.#rules[position] ??= 0);
+      const before = block[position % BLOCK] as number;
       const value = rule[field];
       if (value !== before) {
-        const readNew = before === 0 ? () => rule[field] : undefined;
-        const [name, delta] = [`${rule.name}.${stat}`, value - before];
-        changes.push({ name, tags: NO_TAGS, delta, value, rule, position, readNew });
+        changes.push({ name: `${rule.name}.${stat}`, tags: NO_TAGS, delta: value - before, value, rule, position });
       }
       position += 1;
     }
+  }
+
+  #block(position: number): Float64Array {
+    return (this.#rules[Math.floor(position / BLOCK)] ??= new Float64Array(BLOCK));
   }
 }

@@ -170,10 +170,17 @@ export class Statistics {
 
   /** All counters and gauges, a summary of each timer, and what rules have counted, in no particular order. */
   *entries(): IterableIterator<readonly [name: string, value: number]> {
-    for (const { fullName, value } of this.#counterList) yield [fullName, value];
-    for (const { name, tags, read } of this.#gauges.values()) yield [joinTags(name, tags), read()];
-    for (const [timer, durations] of this.#durations) yield* timerEntries(timer, durations);
-    for (const statistics of this.#ruleList) yield* statistics.entries();
+    for (const group of this.groups()) yield* group.entries();
+  }
+
+  /** What {@link entries} returns, without a name for each of them. */
+  *groups(): IterableIterator<StatisticGroup> {
+    for (const counter of this.#counterList) yield groupOf(counter.fullName, () => counter.value);
+    for (const { name, tags, read } of this.#gauges.values()) yield groupOf(joinTags(name, tags), read);
+    for (const [timer, durations] of this.#durations) {
+      yield { name: timer.name, entries: () => timerEntries(timer, durations) };
+    }
+    yield* this.#ruleList;
   }
 
   #addRule(statistics: RuleStatistics): RuleStatistics {
@@ -201,6 +208,16 @@ export class Statistics {
     if (!fits) this.#rolledUp += 1;
     return !fits;
   }
+}
+
+/** Statistics whose names begin with that of the group, such as those of a rule. */
+export interface StatisticGroup {
+  readonly name: string;
+  entries(): Iterable<readonly [name: string, value: number]>;
+}
+
+function groupOf(name: string, read: () => number): StatisticGroup {
+  return { name, entries: () => [[name, read()]] };
 }
 
 /** The number of samples and, in milliseconds, their quantiles and maximum since the start of the process. */

@@ -67,6 +67,26 @@ export class WideMap<V> {
   }
 }
 
+/** A table of texts that may have millions of entries and differ anywhere: `WideMap` assumes cache keys. Small as long as it is empty. */
+export class WideTable<V> {
+  readonly #parts: (Map<string, V> | undefined)[] = [];
+
+  get(key: string): V | undefined {
+    return this.#parts[textPartOf(key)]?.get(key);
+  }
+
+  set(key: string, value: V): void {
+    (this.#parts[textPartOf(key)] ??= new Map()).set(key, value);
+  }
+}
+
+/** All characters count. */
+function textPartOf(key: string): number {
+  let hash = 0;
+  for (let at = 0; at < key.length; at += 1) hash = Math.imul(hash ^ key.charCodeAt(at), 0x9e3779b1);
+  return hash >>> (32 - PART_BITS);
+}
+
 /** The number of the part that has a key, from 0. */
 export function partOf(key: string): number {
   return hashOf(key) >>> (32 - PART_BITS);

@@ -22,6 +22,8 @@ import {
   rejections,
   startDebugServer,
   startServer,
+  unreadResponse,
+  untilStill,
 } from './http-client';
 
 const KIB = 1024;
@@ -157,6 +159,29 @@ const LISTENERS: Readonly<
       log,
     }),
 };
+
+it('the metrics listener makes no more of a page than fits into buffers while the scraper does not read', async () => {
+  const pieces = 4_000;
+  let made = 0;
+  const listener = await serveMetrics({
+    host: '127.0.0.1',
+    port: 0,
+    path: '/metrics',
+    page: async function* () {
+      for (const piece = 'x'.repeat(32 * KIB); made < pieces; made += 1) yield await Promise.resolve(piece);
+    },
+    onRejected: () => undefined,
+    log: new RecordedLog(),
+  });
+  try {
+    const { rest } = await unreadResponse(`http://127.0.0.1:${listener.address.port}/metrics`);
+    await untilStill(() => made);
+    expect(made).toBeLessThan(pieces / 2);
+    expect(await rest()).toBe(pieces * 32 * KIB);
+  } finally {
+    await listener.close();
+  }
+});
 
 describe.each(Object.entries(LISTENERS))('the %s listener', (_listener, start) => {
   it('rejects targets that cannot be parsed, and answers others by their path, without a log line', async () => {

@@ -1,4 +1,6 @@
+import { type IncomingMessage, get } from 'node:http';
 import { type Socket, connect } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type DebugServerOptions, serveDebug } from '../../src/http/debug/serve-debug';
 import { type HttpServerOptions, serveHttp } from '../../src/http/serve-http';
 import { Authorization } from '../../src/http/operators/authorization';
@@ -47,6 +49,26 @@ export function rejections() {
 /** Parts of a list, as what writes it while it is generated receives them. */
 export async function* partsOf<T>(...parts: readonly (readonly T[])[]): AsyncIterableIterator<readonly T[]> {
   for (const part of parts) yield await Promise.resolve(part);
+}
+
+/** A response that is not read until `rest` is called, which resolves with its number of bytes. */
+export async function unreadResponse(url: string): Promise<{ rest: () => Promise<number> }> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => get(url, resolve).on('error', reject));
+  return {
+    rest: async () => {
+      let bytes = 0;
+      for await (const chunk of response) bytes += (chunk as Buffer).length;
+      return bytes;
+    },
+  };
+}
+
+/** Resolves when a count has stayed the same for many turns of the event loop, in which all that can run has run. */
+export async function untilStill(count: () => number): Promise<void> {
+  for (let before = -1; before !== count();) {
+    before = count();
+    for (let turn = 0; turn < 1_000; turn += 1) await nextTurn();
+  }
 }
 
 function rejected(): Promise<never> {

@@ -1,16 +1,17 @@
 import type { Statistic } from '../../src/http/debug/pages';
+import type { StatisticGroup } from '../../src/statistics/statistics';
 import type { RulesInfo } from '../../src/http/debug/pages';
 import { HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
-import { type TestHttpServer, closeAll, partsOf, startDebugServer } from './http-client';
+import { type TestHttpServer, closeAll, partsOf, startDebugServer, unreadResponse, untilStill } from './http-client';
 
 /** One listener for all tests; what its pages show is set by each test. */
 let server: TestHttpServer;
 let health: { healthy: boolean; unhealthy: string[] };
 let rules: () => AsyncIterable<readonly string[]>;
 let rulesInfo: RulesInfo;
-let statistics: () => AsyncIterable<readonly Statistic[]>;
+let statistics: () => AsyncIterable<readonly StatisticGroup[]>;
 /** How many requests have arrived. */
 let arrived = 0;
 const log = new RecordedLog();
@@ -36,6 +37,11 @@ beforeEach(() => {
   log.lines.splice(0);
 });
 afterAll(closeAll);
+
+/** Each statistic as a group of its own. */
+function alone(...each: readonly Statistic[]): readonly StatisticGroup[] {
+  return each.map((statistic) => ({ name: statistic[0], entries: () => [statistic] }));
+}
 
 async function textOf(path: string, accept = '*/*'): Promise<string> {
   const response = await fetch(server.url + path, { headers: { Accept: accept } });
@@ -118,7 +124,7 @@ describe('/rlconfig', () => {
 it('/rlconfig and /stats show every character of a text in its place', async () => {
   rules = () => partsOf([HOSTILE]);
   rulesInfo = { loaded: undefined, rejected: { reason: 'a\u202eb', at: new Date(0) } };
-  statistics = () => partsOf([[HOSTILE, 1]]);
+  statistics = () => partsOf(alone([HOSTILE, 1]));
   expect((await textOf('/rlconfig')).split('\n').slice(2)).toEqual([String.raw`#   a\u202eb`, SHOWN, '']);
   expect(await textOf('/stats')).toBe(`${SHOWN}: 1\n`);
 });
@@ -129,8 +135,45 @@ describe('/stats', () => {
       ['b.total_hits', 3],
       ['B.x', 0.5],
     ];
-    statistics = () => partsOf(named, [], [['a.within_limit', 3e21]], [['a-b', 0]]);
+    statistics = () => partsOf(alone(...named), [], alone(['a.within_limit', 3e21]), alone(['a-b', 0]));
     expect(await textOf('/stats')).toBe('B.x: 0.5\na-b: 0\na.within_limit: 3000000000000000000000\nb.total_hits: 3\n');
+  });
+
+  it('is sorted by the whole names, also where those of one group are between those of others', async () => {
+    const stats = ['near_limit', 'total_hits'];
+    const groups = ['a.b.q', 'a.b', 'a', 'a.b-x', 'a.b_c', 'a.b.z'].map((name) => ({
+      name,
+      entries: () => stats.map((stat): Statistic => [`${name}.${stat}`, 1]),
+    }));
+    statistics = () => partsOf(groups.slice(0, 2), groups.slice(2));
+    const names = groups.flatMap(({ name }) => stats.map((stat) => `${name}.${stat}`));
+    expect(await textOf('/stats')).toBe(
+      names
+        .toSorted()
+        .map((name) => `${name}: 1\n`)
+        .join(''),
+    );
+    const metrics = names.map((name) => name.replaceAll(/[.-]/g, '_'));
+    expect(await textOf('/stats?format=prometheus')).toBe(
+      metrics
+        .toSorted()
+        .map((metric) => `${metric} 1\n`)
+        .join(''),
+    );
+  });
+
+  it('makes no more than fits into buffers while the caller does not read', async () => {
+    let made = 0;
+    const name = 'x'.repeat(1_000);
+    const groups = Array.from({ length: 100_000 }, (_, index) => ({
+      name: name + index,
+      entries: (): readonly Statistic[] => [[name + index, (made += 1)]],
+    }));
+    statistics = () => partsOf(groups);
+    const { rest } = await unreadResponse(`${server.url}/stats`);
+    await untilStill(() => made);
+    expect(made).toBeLessThan(groups.length / 2);
+    expect(await rest()).toBeGreaterThan(groups.length * name.length);
   });
 
   it('has those whose name an expression is found in, as text, JSON or metrics', async () => {
@@ -140,7 +183,7 @@ describe('/stats', () => {
       ['b.c.total_hits', 2],
       ['b.over_limit', 0.5],
     ];
-    statistics = () => partsOf(named);
+    statistics = () => partsOf(alone(...named));
     expect(await textOf('/stats?filter=^b.*hits$')).toBe('b-c.total_hits: 1\nb.c.total_hits: 2\n');
     const stats = [{ name: 'b.over_limit', value: 0.5 }];
     expect(JSON.parse(await textOf('/stats?filter=over&format=json', 'text/html'))).toEqual({ stats });
@@ -158,13 +201,18 @@ describe('/stats', () => {
   });
 
   it('is HTML for browsers, in which names are text', async () => {
-    statistics = () => partsOf([['<b>&amp;', 1] as Statistic]);
+    statistics = () => partsOf(alone(['<b>&amp;', 1]));
     expect(await textOf('/stats', 'text/html')).toContain('<pre>&lt;b>&amp;amp;: 1\n</pre>');
   });
 
   it('is sorted in turns of the event loop', async () => {
     const parts = Array.from({ length: 16 }, (_, part) =>
-      Array.from({ length: 1_000 }, (_item, i): Statistic => [String((i * 16 + part) * 7919).padStart(12, '0'), 1]),
+      alone(
+        ...Array.from({ length: 1_000 }, (_item, i): Statistic => [
+          String((i * 16 + part) * 7919).padStart(12, '0'),
+          1,
+        ]),
+      ),
     );
     let turns = 0;
     let isRunning = true;
@@ -189,7 +237,7 @@ describe('/stats', () => {
     const goOn: (() => void)[] = [];
     statistics = async function* () {
       const number = (begun += 1);
-      yield [[`page ${number}`, 0]];
+      yield alone([`page ${number}`, 0]);
       await new Promise<void>((resolve) => goOn.push(resolve));
       if (number === 3) throw new Error('broken');
     };

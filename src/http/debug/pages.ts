@@ -1,6 +1,9 @@
+import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
+import type { StatisticGroup } from '../../statistics/statistics';
 import { plainNumber } from '../../text/plain-number';
+import { turnBudget } from '../../text/turn-budget';
 import { visibleLine } from '../../text/visible';
 import { invalidRequest } from '../errors';
 import { GET, type Route } from '../listener';
@@ -18,7 +21,11 @@ export function indexPage(path: string, title: string, lines: readonly IndexLine
     allow: GET,
     handle: (ctx) => {
       const rows = lines.map((line) => `<dt>${asLink(path, line)}</dt><dd>${line.description}</dd>`).join('\n');
-      respond(ctx, asText(title, lines), () => htmlPage(path, title, `<dl>\n${rows}\n</dl>`));
+      respond(
+        ctx,
+        () => asText(title, lines),
+        () => htmlPage(path, title, `<dl>\n${rows}\n</dl>`),
+      );
     },
   };
 }
@@ -34,11 +41,11 @@ function requestOf({ path, form }: IndexLine): string {
 }
 
 /** As HTML for clients that prefer it, else as text. */
-function respond(ctx: Context, text: string, html: () => string): void {
+function respond(ctx: Context, text: () => string | Readable, html: () => string | Readable): void {
   ctx.vary('Accept');
   const isHtml = ctx.accepts('text/plain', 'text/html') === 'text/html';
   ctx.type = isHtml ? 'text/html' : 'text/plain';
-  ctx.body = isHtml ? html() : text;
+  ctx.body = isHtml ? html() : text();
 }
 
 /** A page with links to the index and the console. */
@@ -102,7 +109,7 @@ export function rlconfig(info: () => RulesInfo, rules: ReadRules): Route {
     path,
     description: 'the active rules, one per line, and their origin',
     allow: GET,
-    handle: async (ctx) => respondLines(ctx, path, await text()),
+    handle: async (ctx) => respondLines(ctx, path, [await text()]),
   };
 }
 
@@ -110,8 +117,23 @@ function linesText(lines: readonly string[]): string {
   return lines.map((line) => `${visibleLine(line)}\n`).join('');
 }
 
-function respondLines(ctx: Context, path: string, text: string): void {
-  respond(ctx, text, () => htmlPage(path, path, `<pre>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</pre>`));
+/** Responds with lines in pieces, each of which is made when the caller has read most of those before. */
+function respondLines(ctx: Context, path: string, pieces: AsyncIterable<string> | Iterable<string>): void {
+  async function* html(): AsyncGenerator<string, void, void> {
+    const [before = '', after = ''] = htmlPage(path, path, '<pre>\0</pre>').split('\0');
+    yield before;
+    for await (const piece of pieces) yield piece.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+    yield after;
+  }
+  respond(
+    ctx,
+    () => streamOf(pieces),
+    () => streamOf(html()),
+  );
+}
+
+function streamOf(pieces: AsyncIterable<string> | Iterable<string>): Readable {
+  return Readable.from(pieces, { objectMode: false });
 }
 
 function originLines({ loaded, rejected }: RulesInfo): string[] {
@@ -129,8 +151,8 @@ function originLines({ loaded, rejected }: RulesInfo): string[] {
 /** The name and the current value of a statistic. */
 export type Statistic = readonly [name: string, value: number];
 
-/** Every statistic, in any order; each part in a turn of the event loop of its own. */
-export type ReadStatistics = () => AsyncIterable<readonly Statistic[]>;
+/** Every statistic, in groups in any order; each part in a turn of the event loop of its own. */
+export type ReadStatistics = () => AsyncIterable<readonly StatisticGroup[]>;
 
 /** How statistics are written: the beginning, each of them, what is between two, and the end. */
 interface Format {
@@ -165,14 +187,13 @@ function lineFormat(write: Format['write']): Format {
 /** Characters of an expression. */
 const LONGEST_FILTER = 1_000;
 
-/** `/stats`: each statistic, sorted by name, in one of {@link FORMATS}, and with `filter` those alone whose name an expression is found in. */
+/**
+ * `/stats`: each statistic, sorted by name, in one of {@link FORMATS}, and with `filter` those alone whose name an expression is found in.
+ * There may be a million of them, so only the groups are sorted before the page begins, and names are made when they are written.
+ */
 export function stats(statistics: ReadStatistics): Route {
   const path = '/stats';
-  const sorted = shared(async () => {
-    const parts: (readonly Statistic[])[] = [];
-    for await (const part of sortedInTurns(statistics(), ([name]) => name)) parts.push(part);
-    return parts;
-  });
+  const [byName, byMetric] = [sortedGroups(statistics, (name) => name), sortedGroups(statistics, metricName)];
   return {
     path,
     description: 'the current value of every statistic, one per line; ?filter=<RE2>, ?format=json or prometheus',
@@ -182,25 +203,97 @@ export function stats(statistics: ReadStatistics): Route {
       const chosen = Object.hasOwn(FORMATS, String(format)) ? FORMATS[String(format)] : undefined;
       if (chosen === undefined) throw invalidRequest(`format must be one of ${Object.keys(FORMATS).join(', ')}`);
       const isShown = await compileFilter(String(filter));
-      const { type, begin, write, between, end } = chosen;
-      const texts: string[] = [];
-      // Of names that differ only in what a metric cannot have, the first one.
-      const metrics = new Set<string>();
-      for (const part of await sorted()) {
-        for (const statistic of part) {
-          const [name] = statistic;
-          if (!isShown(name) || metrics.has(metricName(name))) continue;
-          if (chosen === FORMATS['prometheus']) metrics.add(metricName(name));
-          texts.push(write(statistic));
-        }
-        await nextTurn();
-      }
-      const text = begin + texts.join(between) + end;
-      if (chosen === FORMATS['text']) return respondLines(ctx, path, text);
-      ctx.type = type;
-      ctx.body = text;
+      const groups = await (chosen === FORMATS['prometheus'] ? byMetric() : byName());
+      const pieces = statisticsText(sortedStatistics(groups, isShown), chosen);
+      if (chosen === FORMATS['text']) return respondLines(ctx, path, pieces);
+      ctx.type = chosen.type;
+      ctx.body = streamOf(pieces);
     },
   };
+}
+
+/** What statistics are sorted by, made of a name. */
+type KeyOf = (name: string) => string;
+
+interface SortedGroups {
+  readonly keyOf: KeyOf;
+  /** The groups with their keys, sorted by them. */
+  readonly parts: readonly (readonly KeyedGroup[])[];
+}
+
+interface KeyedGroup {
+  readonly key: string;
+  readonly group: StatisticGroup;
+}
+
+function sortedGroups(statistics: ReadStatistics, keyOf: KeyOf): () => Promise<SortedGroups> {
+  async function* keyed(): AsyncGenerator<readonly KeyedGroup[], void, void> {
+    for await (const part of statistics()) yield part.map((group) => ({ key: keyOf(group.name), group }));
+  }
+  return shared(async () => {
+    const parts: (readonly KeyedGroup[])[] = [];
+    for await (const part of sortedInTurns(keyed(), ({ key }) => key)) parts.push(part);
+    return { keyOf, parts };
+  });
+}
+
+/** The statistics that are shown, sorted by their keys; the first by name of those with the same key; undefined for one that is left out. */
+function* sortedStatistics(
+  { keyOf, parts }: SortedGroups,
+  isShown: (name: string) => boolean,
+): Generator<Statistic | undefined, void, void> {
+  /** Sorted. The names of a group begin with its own, so whatever is before the next group is before all that follow. */
+  let waiting: { readonly key: string; readonly statistic: Statistic }[] = [];
+  let last: string | undefined;
+  function* before(key: string | undefined): Generator<Statistic | undefined, void, void> {
+    const end = key === undefined ? -1 : waiting.findIndex((each) => each.key >= key);
+    const ready = end === -1 ? waiting : waiting.slice(0, end);
+    waiting = end === -1 ? [] : waiting.slice(end);
+    for (const { key: own, statistic } of ready) {
+      const isLeftOut = !isShown(statistic[0]) || own === last;
+      if (!isLeftOut) last = own;
+      yield isLeftOut ? undefined : statistic;
+    }
+  }
+  for (const part of parts) {
+    for (const { key, group } of part) {
+      yield* before(key);
+      for (const statistic of group.entries()) waiting.push({ key: keyOf(statistic[0]), statistic });
+      waiting.sort((one, other) => order(one.key, other.key) || order(one.statistic[0], other.statistic[0]));
+    }
+  }
+  yield* before(undefined);
+}
+
+/** By code units. */
+function order(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
+/** Characters of a piece of a page, at least. */
+const PIECE = 32 * 1024;
+
+/** The event loop turns after every piece, and whenever the work has taken some time. */
+async function* statisticsText(
+  statistics: Iterable<Statistic | undefined>,
+  { begin, write, between, end }: Format,
+): AsyncGenerator<string, void, void> {
+  const isTurnDue = turnBudget(() => performance.now());
+  let piece = begin;
+  let separator = '';
+  for (const statistic of statistics) {
+    if (statistic !== undefined) {
+      piece += separator + write(statistic);
+      separator = between;
+    }
+    const isDue = isTurnDue();
+    if (piece.length >= PIECE) {
+      yield piece;
+      piece = '';
+    } else if (!isDue) continue;
+    await nextTurn();
+  }
+  yield piece + end;
 }
 
 /** @throws HttpError for an expression that is not valid */
@@ -253,7 +346,7 @@ async function* sortedInTurns<T>(
 ): AsyncIterableIterator<readonly T[]> {
   let runs: (readonly T[])[] = [];
   for await (const part of parts) {
-    runs.push(part.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : Number(keyOf(one) > keyOf(other)))));
+    runs.push(part.toSorted((one, other) => order(keyOf(one), keyOf(other))));
   }
   while (runs.length > 1) {
     const merged: (readonly T[])[] = [];

@@ -10,7 +10,9 @@ export const statisticsSettings = group({
   title: 'Statistics',
   settings: [
     setting('STATS_MAX_RUNTIME_KEYS', count, 10_000)`
-      Maximum number of statistics keys with values from requests; further ones are counted under their rule.`,
+      Maximum number of statistics keys with values from requests; further ones are counted under their rule. With two
+      statistics, a key takes about 0.5 KB, 0.5 KB more once Prometheus scrapes, and per scrape 160 bytes of the page and 1 µs of CPU time (15
+      µs the first time).`,
     setting('DISABLE_STATS', boolean, false)`Sends no statistics, regardless of the outputs below.`,
   ],
 });

@@ -1,10 +1,22 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Cursor } from '../../statistics/cursor';
+import type { Counter } from '../../statistics/counter';
+import { RULE_STATS, type RuleStatistics } from '../../statistics/rule-statistics';
 import type { Statistics } from '../../statistics/statistics';
 import { NO_TAGS, type Tags, joinTags } from '../../statistics/tags';
 import type { Timer } from '../../statistics/timer';
+import { turnBudget } from '../../text/turn-budget';
+import { WideTable } from '../../text/wide-map';
 import type { Mapper, Mapping, StatisticType } from './mapping';
-import { Family, type FamilyType, NumberSeries, TimerSeries, labelText, metricName } from './series';
+import {
+  type FamilyType,
+  NumberFamily,
+  type NumberSource,
+  TimerFamily,
+  TimerSeries,
+  headOf,
+  labelText,
+  metricName,
+} from './series';
 
 export interface ExpositionOptions {
   readonly statistics: Statistics;
@@ -19,8 +31,8 @@ export interface ExpositionOptions {
   readonly now: () => number;
 }
 
-/** Lines written, or statistics mapped, between two turns of the event loop. */
-const BATCH = 512;
+/** Characters of a piece of the page, at least. */
+const PIECE = 32 * 1024;
 
 /** Suffixes that a metric appends to its name. */
 const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
@@ -43,77 +55,107 @@ interface NumberStatistic {
   readonly type: 'counter' | 'gauge';
   readonly name: string;
   readonly tags: Tags;
-  readonly read: () => number;
+  readonly source: NumberSource;
 }
 
 /**
- * The statistics in the Prometheus text format, 0.0.4. A name is mapped once, for the first page that shows it, and the text of a
- * series except its value is cached. Statistics of rules are shown once they have counted something. A page is written in chunks, with a turn of the event loop between them.
+ * The statistics in the Prometheus text format, 0.0.4. A name is mapped once, for the first page that shows it, and what is kept of it is
+ * small: the registry may have a million. Statistics of rules are shown once they have counted something. The event loop turns after
+ * every piece of a page, and whenever the work has taken some time.
  */
 export class Exposition {
   readonly #options: ExpositionOptions;
-  readonly #families = new Map<string, Family>();
-  /** Every name that a family uses, with suffixes. */
-  readonly #names = new Set<string>();
+  readonly #families: (NumberFamily | TimerFamily)[] = [];
+  readonly #byMetric = new WideTable<NumberFamily | TimerFamily>();
+  /** The names that timers use, with suffixes. */
+  readonly #namesOfTimers = new Set<string>();
   readonly #conflicts = new Set<string>();
-  /** The counters that are mapped. */
-  readonly #cursor: Cursor;
+  /** How many of the counters are mapped. */
+  #mappedCounters = 0;
+  /** By the index of the rule: a bit for each of its statistics that is mapped, and the labels of the last one. */
+  readonly #mappedOfRule: number[] = [];
+  readonly #labelsOfRule: string[] = [];
   readonly #mappedGauges = new Set<string>();
 
   constructor(options: ExpositionOptions) {
     this.#options = options;
-    this.#cursor = new Cursor(options.statistics);
     options.statistics.onTimer((timer) => this.#addTimer(timer));
   }
 
-  /** The chunks of a page. */
+  /** The pieces of a page. */
   async *page(): AsyncGenerator<string, void, void> {
-    await this.#mapNew();
-    let chunk = '';
-    let lines = 0;
+    const isTurnDue = turnBudget(this.#options.now);
+    for (const _ of this.#mapNew()) if (isTurnDue()) await nextTurn();
+    let piece = '';
     // Families and series that are added in the meantime are appended; whether this page includes them does not matter.
-    for (const family of this.#families.values()) {
-      chunk += family.head;
-      for (const series of family.series) {
-        chunk += series.write();
-        lines += series.lines;
-        if (lines < BATCH) continue;
-        yield chunk;
-        chunk = '';
-        lines = 0;
+    for (const family of this.#families) {
+      piece += headOf(family);
+      for (const text of family.texts(this.#read)) {
+        piece += text;
+        const isDue = isTurnDue();
+        if (piece.length >= PIECE) {
+          yield piece;
+          piece = '';
+        } else if (!isDue) continue;
         // Waiting for the receiver alone does not yield to the event loop: mostly its buffer has room.
         await nextTurn();
       }
     }
-    if (chunk !== '') yield chunk;
+    if (piece !== '') yield piece;
   }
 
-  /** Maps the statistics that are shown for the first time, with a turn of the event loop after every {@link BATCH} of them. */
-  async #mapNew(): Promise<void> {
+  /** Maps the statistics that are shown for the first time; yields after each step of the work. */
+  *#mapNew(): Generator<void, void, void> {
     const { statistics } = this.#options;
-    for (const changes of this.#cursor.changes(BATCH)) {
-      // Before the turn, because another page may begin in it.
-      this.#cursor.take(changes);
-      for (const { name, tags, readNew } of changes) {
-        if (readNew !== undefined) this.#addNumber({ type: 'counter', name, tags, read: readNew });
-      }
-      await nextTurn();
+    while (this.#mappedCounters < statistics.counters.length) {
+      const counter = statistics.counters[this.#mappedCounters] as Counter;
+      this.#mappedCounters += 1;
+      const { name, tags } = counter;
+      this.#addNumber({ type: 'counter', name, tags, source: () => counter.value });
+      yield;
+    }
+    for (let index = 0; index < statistics.rules.length; index += 1) {
+      this.#mapRule(index, statistics.rules[index] as RuleStatistics);
+      yield;
     }
     for (const { name, tags } of statistics.gauges) {
       const fullName = joinTags(name, tags);
       if (this.#mappedGauges.has(fullName)) continue;
       this.#mappedGauges.add(fullName);
-      this.#addNumber({ type: 'gauge', name, tags, read: () => statistics.readGauge(fullName) });
+      this.#addNumber({ type: 'gauge', name, tags, source: () => statistics.readGauge(fullName) });
     }
   }
 
-  #addNumber({ type, name, tags, read }: NumberStatistic): void {
+  #mapRule(index: number, rule: RuleStatistics): void {
+    let mapped = (this.#mappedOfRule[index] ??= 0);
+    this.#labelsOfRule[index] ??= '';
+    for (let stat = 0; stat < RULE_STATS.length; stat += 1) {
+      const [suffix, field] = RULE_STATS[stat] as (typeof RULE_STATS)[number];
+      if (rule[field] === 0 || (mapped & (1 << stat)) !== 0) continue;
+      mapped |= 1 << stat;
+      const [name, source] = [`${rule.name}.${suffix}`, index * RULE_STATS.length + stat];
+      const labels = this.#addNumber({ type: 'counter', name, tags: NO_TAGS, source }, this.#labelsOfRule[index]);
+      if (labels !== undefined) this.#labelsOfRule[index] = labels;
+    }
+    this.#mappedOfRule[index] = mapped;
+  }
+
+  readonly #read = (source: NumberSource): number => {
+    if (typeof source === 'function') return source();
+    const rule = this.#options.statistics.rules[Math.floor(source / RULE_STATS.length)] as RuleStatistics;
+    return rule[(RULE_STATS[source % RULE_STATS.length] as (typeof RULE_STATS)[number])[1]];
+  };
+
+  /** @param likely a text that is kept instead of an equal one @returns the labels; undefined when the statistic is not exported */
+  #addNumber({ type, name, tags, source }: NumberStatistic, likely?: string): string | undefined {
     const target = this.#target(name, type, tags);
-    if (target === undefined) return;
-    const { metric, labels, help, mapping } = target;
-    this.#family(metric, type, help)
-      ?.seriesOf(labels, () => new NumberSeries(metric, labels))
-      .readFrom(read, mapping?.scale ?? 1);
+    if (target === undefined) return undefined;
+    const { metric, help, mapping } = target;
+    const labels = target.labels === likely ? likely : target.labels;
+    const scale = mapping?.scale ?? 1;
+    const scaled = scale === 1 ? source : () => this.#read(source) * scale;
+    this.#family(metric, type, () => new NumberFamily(metric, type, help))?.add(labels, scaled);
+    return labels;
   }
 
   #addTimer(timer: Timer): void {
@@ -123,7 +165,8 @@ export class Exposition {
     const { mapper, now } = this.#options;
     const observer = mapping?.observer ?? mapper.unmapped;
     const scale = mapping?.scale ?? 1;
-    this.#family(metric, observer.kind, help)
+    const { kind } = observer;
+    this.#family(metric, kind, () => new TimerFamily(metric, kind, help))
       ?.seriesOf(labels, () => new TimerSeries({ metric, labels, observer, scale, now }))
       .readFrom(timer);
   }
@@ -145,18 +188,29 @@ export class Exposition {
   }
 
   /** Undefined when the metric conflicts with another one. */
-  #family(metric: string, type: FamilyType, help: string): Family | undefined {
-    const known = this.#families.get(metric);
-    if (known?.type === type) return known;
+  #family<Made extends NumberFamily | TimerFamily>(
+    metric: string,
+    type: Made['type'],
+    make: () => Made,
+  ): Made | undefined {
+    const known = this.#byMetric.get(metric);
+    // Each type has one class of families.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    if (known?.type === type) return known as Made;
     const names = SUFFIXES[type].map((suffix) => metric + suffix);
-    if (names.some((name) => this.#names.has(name) || this.#options.reserved.has(name))) {
+    if (names.some((name) => this.#isTaken(name))) {
       if (!this.#conflicts.has(metric)) this.#options.onConflict(metric);
       this.#conflicts.add(metric);
       return undefined;
     }
-    const family = new Family(metric, type, help);
-    this.#families.set(metric, family);
-    for (const name of names) this.#names.add(name);
+    const family = make();
+    this.#families.push(family);
+    this.#byMetric.set(metric, family);
+    if (family instanceof TimerFamily) for (const name of names) this.#namesOfTimers.add(name);
     return family;
+  }
+
+  #isTaken(name: string): boolean {
+    return this.#byMetric.get(name) !== undefined || this.#namesOfTimers.has(name) || this.#options.reserved.has(name);
   }
 }

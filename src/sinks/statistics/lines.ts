@@ -89,6 +89,9 @@ export interface Mogrifier {
   readonly tags: Tags;
 }
 
+/** Names whose mogrified series are kept: there may be a million statistics, which would take several times the memory of the registry. */
+const KEPT_SERIES = 50_000;
+
 /** The parts of a line that do not change between flushes. */
 interface NamedSeries {
   readonly name: string;
@@ -98,17 +101,22 @@ interface NamedSeries {
 
 /** DogStatsD: `name:value|type|#tag:value`, with the tags sorted. Mogrifiers turn parts of names into tags. */
 export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): LineFormat {
-  // Every flush repeats the names, so each is matched with the mogrifiers once. One entry per statistic.
+  // Every flush repeats the names, so each is matched with the mogrifiers once, unless there are too many.
   const cache = new Map<string, NamedSeries>();
+  const extraTags = dogstatsdTags(extra);
   function make(name: string, tags: Tags): NamedSeries {
     const mogrified = mogrify(mogrifiers, name);
     const all = { ...extra, ...tags, ...mogrified?.tags };
-    return { name: (mogrified?.name ?? name).replaceAll(NAME_DELIMITERS, '_'), tags: dogstatsdTags(all) };
+    return { name: withoutDelimiters(mogrified?.name ?? name), tags: dogstatsdTags(all) };
   }
   function line(name: string, tags: Tags, value: string): string {
+    if (mogrifiers.length === 0 && tags === NO_TAGS) return `${withoutDelimiters(name)}:${value}${extraTags}`;
     const key = name + dogstatsdTags(tags);
     let series = cache.get(key);
-    if (series === undefined) cache.set(key, (series = make(name, tags)));
+    if (series === undefined) {
+      if (cache.size >= KEPT_SERIES) cache.clear();
+      cache.set(key, (series = make(name, tags)));
+    }
     return `${series.name}:${value}${series.tags}`;
   }
   return {
@@ -116,6 +124,10 @@ export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): L
     gauge: (name, tags, value) => line(name, tags, `${plainNumber(value)}|g`),
     timer: (name, milliseconds, rate) => line(name, NO_TAGS, `${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`),
   };
+}
+
+function withoutDelimiters(name: string): string {
+  return name.replaceAll(NAME_DELIMITERS, '_');
 }
 
 function dogstatsdTags(tags: Tags): string {

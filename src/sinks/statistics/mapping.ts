@@ -59,24 +59,25 @@ export function globPattern(glob: string): Pattern {
 /** Finds the mapping of a statistic by its name without tags: first the globs, then the regular expressions, each in file order. */
 export class Mapper {
   readonly unmapped: Observer;
-  readonly #mappings: readonly Mapping[];
+  readonly #mappings: readonly MappingTemplates[];
 
   constructor({ mappings, unmapped, isMostSpecificFirst }: MappingTable) {
     this.unmapped = unmapped;
     const globs = mappings.filter(({ glob }) => glob !== undefined);
     // Where two globs match the same name, the more specific one has a literal where the other has its first differing star.
     if (isMostSpecificFirst) globs.sort((one, other) => (stars(one) < stars(other) ? -1 : 1));
-    this.#mappings = [...globs, ...mappings.filter(({ glob }) => glob === undefined)];
+    this.#mappings = [...globs, ...mappings.filter(({ glob }) => glob === undefined)].map(templatesOf);
   }
 
   /** Undefined when no mapping matches. */
   map(name: string, type: StatisticType): Mapped | undefined {
-    for (const mapping of this.#mappings) {
+    for (const { mapping, name: expandName, labels: templates } of this.#mappings) {
       if (mapping.type !== undefined && mapping.type !== type) continue;
       const match = mapping.match.exec(name);
       if (match === null) continue;
-      const labels = Object.entries(mapping.labels).map(([label, value]) => [label, expand(value, mapping, match)]);
-      return { mapping, name: expand(mapping.name, mapping, match), labels: Object.fromEntries(labels) };
+      const labels: Record<string, string> = {};
+      for (const [label, expand] of templates) labels[label] = expand(match);
+      return { mapping, name: expandName(match), labels };
     }
     return undefined;
   }
@@ -92,18 +93,51 @@ const GLOB_REFERENCE = /\$\{?(?<bare>[\w$]+)\}?/g;
 /** A number of a template: without leading zeros. */
 const NUMBER = /^(?:0|[1-9]\d*)$/;
 
+/** Makes a text of a match. */
+type Template = (match: PatternMatch) => string;
+
+interface MappingTemplates {
+  readonly mapping: Mapping;
+  readonly name: Template;
+  readonly labels: readonly (readonly [label: string, value: Template])[];
+}
+
+function templatesOf(mapping: Mapping): MappingTemplates {
+  const labels = Object.entries(mapping.labels).map(([label, value]) => [label, templateOf(value, mapping)] as const);
+  return { mapping, name: templateOf(mapping.name, mapping), labels };
+}
+
 /**
- * Expands the template of a name or label, as the statsd exporter does: `$1` or `${1}` is what the first star or group matched, `$0` the
+ * The template of a name or label, as the statsd exporter expands it: `$1` or `${1}` is what the first star or group matched, `$0` the
  * whole match. A reference is as long as possible, so `$1_total` refers to `1_total`, which does not exist; such a reference expands to
  * an empty string. The groups of a regular expression may also have names, and `$$` is a `$` in its template.
  */
-function expand(template: string, { glob }: Mapping, match: PatternMatch): string {
-  const references = glob === undefined ? REGEX_REFERENCE : GLOB_REFERENCE;
-  return template.replaceAll(references, (written, first?: string, second?: string) => {
-    const reference = first ?? (glob === undefined ? second : undefined);
-    if (reference === undefined) return written.slice(1);
-    return (NUMBER.test(reference) ? match[Number(reference)] : match.groups?.[reference]) ?? '';
-  });
+function templateOf(template: string, { glob }: Mapping): Template {
+  const parts: Template[] = [];
+  let end = 0;
+  function addText(text: string): void {
+    if (text !== '') parts.push(() => text);
+  }
+  for (const { 0: written, index, groups = {} } of template.matchAll(referencesOf(glob))) {
+    addText(template.slice(end, index));
+    end = index + written.length;
+    const reference = groups['braced'] ?? groups['bare'];
+    if (reference === undefined) addText(written.slice(1));
+    else if (NUMBER.test(reference)) parts.push((match) => match[Number(reference)] ?? '');
+    else parts.push((match) => match.groups?.[reference] ?? '');
+  }
+  addText(template.slice(end));
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) return only;
+  return (match) => {
+    let text = '';
+    for (const part of parts) text += part(match);
+    return text;
+  };
+}
+
+function referencesOf(glob: string | undefined): RegExp {
+  return glob === undefined ? REGEX_REFERENCE : GLOB_REFERENCE;
 }
 
 /** The references in the templates of a mapping, as written, that no capture of its match can fill. */
@@ -112,7 +146,7 @@ export function undefinedReferences({ match, glob, name, labels }: Mapping): rea
   const all = compileRe2(`${match.source}|`).exec('');
   const names = Object.keys(all?.groups ?? {});
   return [name, ...Object.values(labels)]
-    .flatMap((template) => [...template.matchAll(glob === undefined ? REGEX_REFERENCE : GLOB_REFERENCE)])
+    .flatMap((template) => [...template.matchAll(referencesOf(glob))])
     .filter(({ groups = {} }) => {
       const reference = groups['braced'] ?? groups['bare'];
       if (reference === undefined || names.includes(reference)) return false;

@@ -9,6 +9,7 @@ import type { Log } from '../../streams/ports/log';
 import type { StatisticsOutput } from '../../streams/ports/statistics-output';
 import { excerpt } from '../../text/excerpt';
 import { asError, messageOf } from '../../text/thrown';
+import { turnBudget } from '../../text/turn-budget';
 import { standardStream } from '../text-outputs';
 import { EvenSamples } from './even-samples';
 import { type LineFormat, type Mogrifier, dogstatsdLines, jsonLines, nameTags, statsdLines } from './lines';
@@ -163,9 +164,15 @@ export class PushOutput implements StatisticsOutput {
 
   async #sendCounters(): Promise<void> {
     const { format } = this.#options;
+    const isTurnDue = turnBudget(() => performance.now());
     for (const changes of this.#cursor.changes(BATCH)) {
-      const grown = changes.filter(({ delta }) => delta !== 0);
-      await this.#send(grown.map(({ name, tags, delta }) => format.counter(name, tags, delta)));
+      const lines: string[] = [];
+      for (const { name, tags, delta } of changes) {
+        if (delta !== 0) lines.push(format.counter(name, tags, delta));
+        // With mogrifiers, a line may take as long as a decision.
+        if (isTurnDue()) await nextTurn();
+      }
+      await this.#send(lines);
       this.#cursor.take(changes);
       await nextTurn();
     }

@@ -3,6 +3,7 @@ import { QuantileSketch } from '../../statistics/quantile-sketch';
 import type { Tags } from '../../statistics/tags';
 import type { SampleRecorder, Timer } from '../../statistics/timer';
 import { plainNumber } from '../../text/plain-number';
+import { WideTable } from '../../text/wide-map';
 import type { Observer } from './mapping';
 
 /** A valid Prometheus metric name: other characters become `_`, and a leading digit is prefixed with `_`. */
@@ -24,10 +25,9 @@ function labelName(name: string): string {
 
 /** The labels of a series without braces, sorted by name; empty when there are none. */
 export function labelText(labels: Tags): string {
-  return Object.entries(labels)
-    .map(([label, value]) => `${labelName(label)}="${labelValue(value)}"`)
-    .sort()
-    .join(',');
+  const texts: string[] = [];
+  for (const label in labels) texts.push(`${labelName(label)}="${labelValue(labels[label] as string)}"`);
+  return texts.sort().join(',');
 }
 
 /** Lone surrogates stay; they are replaced when the page is encoded. */
@@ -47,61 +47,107 @@ function numberText(value: number): string {
 
 export type FamilyType = 'counter' | 'gauge' | 'histogram' | 'summary';
 
-/** One series; for a histogram or summary, the series of one set of labels. */
-export interface Series {
-  /** The approximate number of lines, for splitting a page into chunks. */
-  readonly lines: number;
-  write(): string;
+/** The series of one metric, which the text format requires to be contiguous. */
+export interface Family {
+  readonly metric: string;
+  readonly type: FamilyType;
+  readonly help: string;
+  /** The text of each series; empty texts between them are steps of the work. */
+  texts(read: ReadNumber): Iterable<string>;
 }
 
-/** The series of one metric, which the text format requires to be contiguous. */
-export class Family {
-  /** The HELP and TYPE lines. */
-  readonly head: string;
-  readonly series: Series[] = [];
-  readonly #byLabels = new Map<string, Series>();
+/** The HELP and TYPE lines. */
+export function headOf({ metric, type, help }: Omit<Family, 'texts'>): string {
+  return `# HELP ${metric} ${helpText(help)}\n# TYPE ${metric} ${type}\n`;
+}
+
+/** A statistic of a rule by its position, for there may be millions of them; or a function that reads a number. */
+export type NumberSource = number | (() => number);
+export type ReadNumber = (source: NumberSource) => number;
+
+/** Families with fewer series have no table of them. */
+const FEW = 16;
+/** Numbers that are added up in one step. */
+const ADDED_PER_STEP = 512;
+
+/**
+ * Series of numbers that are read when a page is written: each is the sum of all statistics that are mapped to it. There may be a million: a
+ * series is its labels, which the statistics of a rule share, and where its number is read.
+ */
+export class NumberFamily implements Family {
+  readonly #labels: string[] = [];
+  /** The first one of each series. */
+  readonly #sources: NumberSource[] = [];
+  /** The other ones, by series. */
+  #others: Map<number, NumberSource[]> | undefined;
+  #byLabels: WideTable<number> | undefined;
 
   constructor(
-    name: string,
-    readonly type: FamilyType,
-    help: string,
-  ) {
-    this.head = `# HELP ${name} ${helpText(help)}\n# TYPE ${name} ${type}\n`;
+    readonly metric: string,
+    readonly type: 'counter' | 'gauge',
+    readonly help: string,
+  ) {}
+
+  /** @param labels without braces */
+  add(labels: string, source: NumberSource): void {
+    const series = this.#seriesOf(labels);
+    if (series === undefined) {
+      this.#byLabels?.set(labels, this.#labels.length);
+      this.#labels.push(labels);
+      this.#sources.push(source);
+      return;
+    }
+    this.#others ??= new Map();
+    const others = this.#others.get(series);
+    if (others === undefined) this.#others.set(series, [source]);
+    else others.push(source);
   }
 
-  /** The series with these labels, created on first use. */
-  seriesOf<Made extends Series>(labels: string, make: () => Made): Made {
-    let series = this.#byLabels.get(labels);
-    if (series === undefined) {
-      series = make();
-      this.#byLabels.set(labels, series);
-      this.series.push(series);
+  *texts(read: ReadNumber): Generator<string, void, void> {
+    for (let series = 0; series < this.#labels.length; series += 1) {
+      let sum = read(this.#sources[series] as NumberSource);
+      const others = this.#others?.get(series) ?? [];
+      for (let at = 0; at < others.length; at += 1) {
+        sum += read(others[at] as NumberSource);
+        if (at % ADDED_PER_STEP === 0) yield '';
+      }
+      const labels = this.#labels[series] as string;
+      yield `${this.metric}${labels === '' ? '' : `{${labels}}`} ${numberText(sum)}\n`;
     }
-    // A family has one type, and each type one class of series.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    return series as Made;
+  }
+
+  #seriesOf(labels: string): number | undefined {
+    if (this.#labels.length < FEW) {
+      const series = this.#labels.indexOf(labels);
+      return series === -1 ? undefined : series;
+    }
+    if (this.#byLabels === undefined) {
+      this.#byLabels = new WideTable();
+      for (const [series, each] of this.#labels.entries()) this.#byLabels.set(each, series);
+    }
+    return this.#byLabels.get(labels);
   }
 }
 
-/** A number that is read when a page is written: the sum of all statistics that are mapped to the series. */
-export class NumberSeries implements Series {
-  readonly lines = 1;
-  readonly #prefix: string;
-  readonly #reads: (() => number)[] = [];
+/** Histograms or summaries. */
+export class TimerFamily implements Family {
+  readonly #series = new Map<string, TimerSeries>();
 
-  constructor(name: string, labels: string) {
-    this.#prefix = labels === '' ? name : `${name}{${labels}}`;
+  constructor(
+    readonly metric: string,
+    readonly type: 'histogram' | 'summary',
+    readonly help: string,
+  ) {}
+
+  /** The series with these labels, created on first use. */
+  seriesOf(labels: string, make: () => TimerSeries): TimerSeries {
+    let series = this.#series.get(labels);
+    if (series === undefined) this.#series.set(labels, (series = make()));
+    return series;
   }
 
-  /** @param scale factor applied to the number; it may differ between statistics */
-  readFrom(read: () => number, scale: number): void {
-    this.#reads.push(scale === 1 ? read : () => read() * scale);
-  }
-
-  write(): string {
-    let sum = 0;
-    for (const read of this.#reads) sum += read();
-    return `${this.#prefix} ${numberText(sum)}\n`;
+  *texts(): Generator<string, void, void> {
+    for (const series of this.#series.values()) yield series.write();
   }
 }
 
@@ -125,8 +171,7 @@ interface Distribution {
 }
 
 /** A histogram or summary of the durations of all timers that are mapped to it. */
-export class TimerSeries implements Series, SampleRecorder {
-  readonly lines: number;
+export class TimerSeries implements SampleRecorder {
   readonly #options: TimerSeriesOptions;
   readonly #distribution: Distribution;
   readonly #timers: Timer[] = [];
@@ -139,7 +184,6 @@ export class TimerSeries implements Series, SampleRecorder {
     this.#options = options;
     this.#distribution =
       observer.kind === 'histogram' ? new Buckets(observer, scale) : new Quantiles(observer, scale, now);
-    this.lines = this.#distribution.lines().length + 2;
   }
 
   readFrom(timer: Timer): void {
@@ -257,7 +301,7 @@ export function offenderSeries(offenders: readonly Offender[], extra: Tags): str
     const labels = labelText({ ...extra, domain, rule, descriptor, shadow_mode: String(isShadow) });
     values.set(labels, (values.get(labels) ?? 0) + limited);
   }
-  let page = new Family(OFFENDER_METRIC, 'gauge', OFFENDER_HELP).head;
+  let page = headOf({ metric: OFFENDER_METRIC, type: 'gauge', help: OFFENDER_HELP });
   for (const [labels, value] of values) page += `${OFFENDER_METRIC}{${labels}} ${numberText(value)}\n`;
   return page;
 }

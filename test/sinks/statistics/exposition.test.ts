@@ -180,6 +180,26 @@ mappings:
     expect(lines).toEqual(['x_y_z_count 2', 'm 23', 'n 200000']);
   });
 
+  it('is mapped and written in turns of the event loop, of which none takes long', async () => {
+    async function turnsOf(milliseconds: number): Promise<number> {
+      let now = 0;
+      const { statistics, page } = expositionOf({ now: () => (now += milliseconds) });
+      for (let rule = 0; rule < 10_000; rule += 1) statistics.rule(`shop.user_${rule}`).totalHits = 1;
+      let turns = 0;
+      let isRunning = true;
+      (function count() {
+        turns += 1;
+        if (isRunning) setImmediate(count);
+      })();
+      await page();
+      isRunning = false;
+      return turns;
+    }
+    // Twenty pieces of text; with a slow clock, one for every two times that it is read.
+    expect(await turnsOf(0)).toBeLessThan(100);
+    expect(await turnsOf(1)).toBeGreaterThan(400);
+  });
+
   it('omits statistics whose mapped name is empty, and those that the mapping drops', async () => {
     const table = readMappingFile(`
 mappings:

@@ -81,6 +81,22 @@ describe('a DogStatsD line', () => {
     expect(dogstatsdLines({}, [mogrifier(pattern, output)]).counter(NAME, {}, 1)).toBe(`${name}:1|c`);
   });
 
+  it('has its name matched once, unless there are too many of them to keep', () => {
+    let matched = 0;
+    const counting = { source: '', exec: () => ((matched += 1), null) };
+    const lines = dogstatsdLines({}, [{ pattern: counting, output: '', tags: {} }]);
+    for (const [names, expected] of [
+      [50_000, 50_000],
+      [100_000, 150_000],
+    ] as const) {
+      matched = 0;
+      for (let flush = 0; flush < 2; flush += 1) {
+        for (let name = 0; name < names; name += 1) lines.counter(`k${name}`, {}, 1);
+      }
+      expect(matched).toBe(expected);
+    }
+  });
+
   it('has no delimiters from a caller, but keeps the series of different values apart', () => {
     const hostile = dogstatsdLines({}, [mogrifier('(?s)user_(.*)', 'x:$1|y', { 'k:,#@|': '$1' })]);
     expect(hostile.counter('user_a,b|c\nd:1', {}, 1)).toBe('x_a,b_c_d_1_y:1|c|#k_____:a_b_c_d:1');
