@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { PlainConnection } from './json/plain-connection';
 import type { HttpLimits, HttpTimeouts, OnHttpRejected } from './limits';
 
 /** How many connections are considered for closing when a new one arrives at the limit. */
@@ -22,11 +21,11 @@ export interface ConnectionsOptions {
 /** A connection and its responses that are not sent completely, in the order in which they will be sent. */
 interface Connection {
   readonly socket: Socket;
-  /** Undefined for a connection of Node's server. */
-  plain: PlainConnection | undefined;
   readonly responses: ServerResponse[];
+  /** Something arrived that is not HTTP, or not in time. */
+  hasFailed: boolean;
   /** What is being sent, and since when, as of the last check. */
-  sending: ServerResponse | PlainConnection | undefined;
+  sending: ServerResponse | undefined;
   sendingSince: number;
 }
 
@@ -40,9 +39,8 @@ export class Connections {
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
-    const { headers, response, keepAlive, inactive } = options.timeouts;
-    const interval = Math.ceil(Math.min(CHECK_INTERVAL, headers / 4, response / 4, keepAlive / 4, inactive / 4));
-    this.#timer = setInterval(() => this.#check(performance.now()), interval).unref();
+    const interval = Math.ceil(Math.min(CHECK_INTERVAL, options.timeouts.response / 4));
+    this.#timer = setInterval(() => this.#endSlowReaders(performance.now()), interval).unref();
   }
 
   /** A new connection. Closes another one, or it, when there are too many: then the result is false. */
@@ -57,26 +55,12 @@ export class Connections {
       this.#bySocket.delete(victim);
       if (victim === socket) return false;
     }
-    this.#bySocket.set(socket, { socket, plain: undefined, responses: [], sending: undefined, sendingSince: 0 });
+    this.#bySocket.set(socket, { socket, responses: [], hasFailed: false, sending: undefined, sendingSince: 0 });
     socket.once('close', () => {
       this.#bySocket.delete(socket);
       if (this.#bySocket.size === 0) this.#onEmpty();
     });
     return true;
-  }
-
-  /** @param plain undefined when the connection has become one of Node's server */
-  setPlain(socket: Socket, plain: PlainConnection | undefined): void {
-    const connection = this.#bySocket.get(socket);
-    if (connection !== undefined) connection.plain = plain;
-  }
-
-  /** A request of a plain connection has begun. The order of the connections is that of the last requests. */
-  used(socket: Socket): void {
-    const connection = this.#bySocket.get(socket);
-    if (connection === undefined) return;
-    this.#bySocket.delete(socket);
-    this.#bySocket.set(socket, connection);
   }
 
   /** A request has begun. Returns false, and ends the connection, if it is one too many in flight. */
@@ -92,18 +76,22 @@ export class Connections {
       return false;
     }
     responses.push(response);
-    this.used(socket);
+    this.#bySocket.delete(socket);
+    this.#bySocket.set(socket, connection);
     return true;
   }
 
-  /** The response that is or will be sent last on a connection; undefined when all are sent. */
-  lastUnsent(socket: Socket): ServerResponse | undefined {
-    const last = this.#bySocket.get(socket)?.responses.at(-1);
-    return last?.writableFinished === true ? undefined : last;
+  /** The responses of a connection that are not sent completely, in the order in which they will be sent. */
+  unsent(socket: Socket): readonly ServerResponse[] {
+    return this.#bySocket.get(socket)?.responses.filter((response) => !response.writableFinished) ?? [];
   }
 
-  plainOf(socket: Socket): PlainConnection | undefined {
-    return this.#bySocket.get(socket)?.plain;
+  /** Something arrived that is not HTTP, or not in time. Returns whether it is the first such thing on an open connection. */
+  failed(socket: Socket): boolean {
+    const connection = this.#bySocket.get(socket);
+    if (connection === undefined || connection.hasFailed) return false;
+    connection.hasFailed = true;
+    return true;
   }
 
   get sockets(): Iterable<Socket> {
@@ -137,11 +125,6 @@ export class Connections {
       if (candidates === MAX_CANDIDATES) return undefined;
     }
     return undefined;
-  }
-
-  #check(now: number): void {
-    for (const { plain } of this.#bySocket.values()) plain?.check(now);
-    this.#endSlowReaders(now);
   }
 
   #endSlowReaders(now: number): void {
@@ -181,23 +164,18 @@ export class Connections {
   }
 }
 
-/** What is due first, or not sent completely: a plain connection stands for its only response. */
-function firstUnsent({ plain, responses }: Connection): ServerResponse | PlainConnection | undefined {
-  if (plain !== undefined) return plain.isBusy ? plain : undefined;
-  return firstOfNode(responses);
-}
-
-function firstOfNode(responses: readonly ServerResponse[]): ServerResponse | undefined {
+/** What is due first, or is being sent. */
+function firstUnsent({ responses }: Connection): ServerResponse | undefined {
   return responses.find((response) => !response.writableFinished);
 }
 
-function isStream({ responses }: Connection): boolean {
-  return firstOfNode(responses)?.getHeader('Content-Type') === EVENT_STREAM;
+function isStream(connection: Connection): boolean {
+  return firstUnsent(connection)?.getHeader('Content-Type') === EVENT_STREAM;
 }
 
 /** Bytes of responses that wait for their caller. */
-function unreadBytes({ plain, responses }: Connection): number {
-  let bytes = plain?.writableLength ?? 0;
+function unreadBytes({ responses }: Connection): number {
+  let bytes = 0;
   for (const response of responses) if (!response.writableFinished) bytes += response.writableLength;
   return bytes;
 }

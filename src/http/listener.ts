@@ -6,7 +6,6 @@ import type { Log } from '../streams/ports/log';
 import { asError } from '../text/thrown';
 import { Connections, type ConnectionsOptions } from './connections';
 import { type ErrorResponse, HttpError, errorBoundary, methodNotAllowed, respondEarly } from './errors';
-import { PlainConnection, type PlainConnectionOptions } from './json/plain-connection';
 import type { HttpLimits, HttpTimeouts } from './limits';
 import { type ParseError, answerAndClose, answerTo, validateRequest, validateTarget } from './validate-request';
 
@@ -69,9 +68,12 @@ function reportFailure(log: Log, error: unknown): void {
   log.debug('an HTTP connection failed while a response was being sent', { error: asError(error) });
 }
 
+/** Answers a request itself. Never throws. */
+export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
+
 export interface HttpListenerOptions extends ApplicationOptions, ConnectionsOptions {
-  /** Answers usual requests `POST /json` without Node's server and Koa, which get all others. */
-  readonly answerJson?: PlainConnectionOptions['answer'];
+  /** A path whose usual requests are not passed through Koa: what it makes for each takes longer than a decision. */
+  readonly direct?: { readonly path: string; readonly handle: Handler };
 }
 
 /** An HTTP server. It accepts connections itself, or is given those that are accepted elsewhere. */
@@ -89,7 +91,7 @@ export class HttpListener {
   constructor(options: HttpListenerOptions) {
     this.#options = options;
     this.#connections = new Connections(options);
-    this.#app = application(options);
+    this.#app = application({ ...options, routes: [...options.routes, ...throughKoa(options)] });
     this.#handle = this.#app.callback();
     this.#acceptor = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.adopt(socket));
     this.#server = newServer(options);
@@ -120,29 +122,8 @@ export class HttpListener {
 
   /** Serves a connection before anything was read from it. It may have been accepted elsewhere. */
   adopt(socket: Socket): void {
-    const { answerJson, timeouts, log } = this.#options;
     socket.allowHalfOpen = true;
     if (!this.#connections.opened(socket)) return;
-    if (answerJson === undefined || this.#closed !== undefined) {
-      this.#serve(socket);
-      return;
-    }
-    const plain = new PlainConnection(socket, {
-      timeouts,
-      began: () => this.#connections.used(socket),
-      answer: answerJson,
-      handOver: () => this.#serve(socket),
-    });
-    this.#connections.setPlain(socket, plain);
-    socket.on('error', (error) => {
-      if (this.#connections.plainOf(socket)?.isBusy === true) reportFailure(log, error);
-    });
-    socket.resume();
-  }
-
-  /** Lets Node's server serve a connection. */
-  #serve(socket: Socket): void {
-    this.#connections.setPlain(socket, undefined);
     // Node checks the timeouts of requests from this event on.
     if (!this.#isServing) this.#isServing = this.#server.emit('listening');
     this.#server.emit('connection', socket);
@@ -165,10 +146,8 @@ export class HttpListener {
     const stopped = new Promise((resolve) => void this.#acceptor.close(resolve));
     this.#server.close();
     for (const socket of this.#connections.sockets) {
-      const plain = this.#connections.plainOf(socket);
-      const response = this.#connections.lastUnsent(socket);
-      if (plain !== undefined) plain.close();
-      else if (response === undefined) socket.destroy();
+      const response = this.#connections.unsent(socket).at(-1);
+      if (response === undefined) socket.destroy();
       else {
         response.once('close', () => socket.destroySoon());
         if (!response.headersSent) response.setHeader('Connection', 'close');
@@ -180,30 +159,59 @@ export class HttpListener {
   }
 
   #onRequest(req: IncomingMessage, res: ServerResponse): void {
-    const { limits, onRejected } = this.#options;
+    const { limits, direct, onRejected } = this.#options;
     if (!this.#connections.began(req, res)) return;
     if (this.#closed !== undefined) res.setHeader('Connection', 'close');
     const rejection = validateRequest(req, limits) ?? validateTarget(req, () => this.#app.createContext(req, res).path);
     if (rejection === undefined) {
-      void this.#handle(req, res);
+      if (req.url === direct?.path) direct?.handle(req, res);
+      else void this.#handle(req, res);
       return;
     }
     onRejected(rejection.kind, req.socket, rejection.message);
     respondEarly({ req, res }, rejection);
   }
 
-  /** Ends a connection on which something arrived that is not HTTP, or not in time. */
+  /**
+   * Ends a connection on which something arrived that is not HTTP, or not in time: after the responses to the requests before it, and with
+   * one to it, which must not be taken for one of theirs.
+   */
   #onParseError(error: ParseError, socket: Socket): void {
     const { limits, onRejected } = this.#options;
-    const due = this.#connections.lastUnsent(socket);
-    const isRejected = due !== undefined && due.headersSent && !due.req.complete;
-    // A request was rejected before its body was found to be invalid.
-    const answer = isRejected ? undefined : answerTo(error, limits);
+    if (!this.#connections.failed(socket)) return;
+    socket.pause();
+    const unsent = this.#connections.unsent(socket);
+    const last = unsent.at(-1);
+    if (last?.headersSent === true && !last.req.complete) {
+      // A request was rejected before its body was found to be invalid: its response ends the connection.
+      last.end();
+      return;
+    }
+    const answer = answerTo(error, limits);
     if (answer !== undefined) onRejected(answer.kind, socket, error.message);
-    // An answer must not be taken for the response to an earlier request, which is sent if it is written.
-    if (answer !== undefined && socket.writable && due?.req.complete !== true) answerAndClose(socket, answer);
-    else socket.destroySoon();
+    const before = unsent.findLast(({ req }) => req.complete);
+    if (before === undefined || !socket.writable) end();
+    else before.once('close', end);
+
+    function end(): void {
+      if (answer !== undefined && socket.writable) answerAndClose(socket, answer);
+      else socket.destroySoon();
+    }
   }
+}
+
+function throughKoa({ direct }: HttpListenerOptions): readonly Route[] {
+  if (direct === undefined) return [];
+  const { path, handle } = direct;
+  return [
+    {
+      path,
+      handle: (ctx) => {
+        ctx.respond = false;
+        handle(ctx.req, ctx.res);
+      },
+    },
+  ];
 }
 
 function newServer({ timeouts, limits }: { readonly timeouts: HttpTimeouts; readonly limits: HttpLimits }): Server {

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { TcpAddress } from '../net/listen';
 import { leavesFilesFree, openFilesLimit } from '../net/open-files';
 import { type BodyLimits, BodyMemory } from './body';
-import { type JsonHandlerOptions, answerJson, jsonHandler } from './json/json-handler';
+import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
 import { type ReservationsHandlerOptions, reservationsHandler } from './json/reservations-handler';
 import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, PUBLIC_LIMITS } from './limits';
 import { HttpListener } from './listener';
@@ -42,9 +42,9 @@ export function adoptingHttp(options: HttpServerOptions): HttpListener {
   const filesLimit = openFilesLimit();
   const answered = probes(options);
   return new HttpListener({
-    answerJson: (body, call) => answerJson(body, call, options),
+    direct: { path: '/json', handle: jsonHandler(options, memory) },
     before: reservationsHandler(options, memory),
-    routes: [...answered, { path: '/json', handle: jsonHandler(options, memory) }],
+    routes: answered,
     available: ['POST /json', 'POST /v1/reservations', ...answered.map(({ path }) => `GET ${path}`)],
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
     limits: { ...PUBLIC_LIMITS, ...limits },

@@ -12,11 +12,14 @@ const ABSOLUTE_FORM = /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<authority>[^/?#]*)/i;
 const DEFAULT_PORTS: Readonly<Record<string, RegExp>> = { http: /:(?:80)?$/, https: /:(?:443)?$/ };
 
 /**
- * Checks what Node's parser accepts although another server on the way may read it differently: the host, the transfer coding, the
- * number of headers. Returns undefined for a valid request.
+ * Checks what Node's parser accepts although another server on the way may read it differently: the version, the host, the transfer
+ * coding, the number of headers. Returns undefined for a valid request.
  */
 export function validateRequest(request: IncomingMessage, limits: HttpLimits): InvalidRequest | undefined {
   const { rawHeaders, headers, httpVersion } = request;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') {
+    return malformed('the only supported versions are HTTP/1.1 and HTTP/1.0', 505, 'unknown_http_version');
+  }
   if (rawHeaders.length > 2 * limits.maxHeaders) return headersTooLarge(limits);
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && httpVersion !== '1.1') return malformed('Transfer-Encoding requires HTTP/1.1');
@@ -26,7 +29,7 @@ export function validateRequest(request: IncomingMessage, limits: HttpLimits): I
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
     return malformed('the only supported Expect is 100-continue', 417, 'unknown_expectation');
   }
-  const reason = problemOfHost(request);
+  const reason = problemOfLine(request) ?? problemOfHost(request);
   return reason === undefined ? undefined : malformed(reason);
 }
 
@@ -51,10 +54,32 @@ export function validateTarget({ url = '' }: IncomingMessage, parsePath: () => u
   return malformed('the request target is not a valid URL');
 }
 
+/**
+ * What is wrong with the request line (RFC 9112, section 3). Node's parser skips further spaces in it and accepts the protocols RTSP and ICE, but
+ * reports neither. The bytes that it is parsing show both, unless the line has arrived in two pieces, or the same one without a mistake is among
+ * them.
+ */
+function problemOfLine({ socket, method = '', url, httpVersion }: IncomingMessage): string | undefined {
+  // A field of Node that is not documented.
+  const bytes = (socket as { parser?: { getCurrentBuffer?(): Buffer } | null }).parser?.getCurrentBuffer?.();
+  if (bytes === undefined || bytes.includes(`${method} ${url} HTTP/${httpVersion}\r\n`, 0, 'latin1')) return undefined;
+  const isThere = bytes
+    .toString('latin1')
+    .split('\r\n')
+    .some((line) => {
+      // Of a pipelined request, the body of the one before it may precede the method.
+      const [first = '', target, protocol = ''] = line.split(/ +/).slice(-3);
+      return first.endsWith(method) && target === url && protocol.endsWith(`/${httpVersion}`);
+    });
+  return isThere
+    ? 'the request line is not a method, a target and HTTP with its version, with one space each'
+    : undefined;
+}
+
 /** What is wrong with the host (RFC 9112, section 3.2). */
 function problemOfHost({ rawHeaders, headers: { host }, httpVersion, url = '' }: IncomingMessage): string | undefined {
   if (host === undefined) return httpVersion === '1.1' ? 'the Host header is missing' : undefined;
-  if (!isHost(host)) return 'the Host header is not a host name or an address';
+  if (!HOST.test(host)) return 'the Host header is not a host name or an address';
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     // The length first: it rules out nearly all headers.
@@ -68,11 +93,6 @@ function problemOfHost({ rawHeaders, headers: { host }, httpVersion, url = '' }:
   return comparable(scheme, authority) === comparable(scheme, host)
     ? undefined
     : 'the Host header differs from the host of the request target';
-}
-
-/** Whether a text is a Host, with a port or without. */
-export function isHost(text: string): boolean {
-  return HOST.test(text);
 }
 
 function comparable(scheme: string, host: string): string {

@@ -89,6 +89,14 @@ const REJECTED: readonly (readonly [title: string, bytes: string, status: number
   ['an unknown Transfer-Encoding', request('Host: x\r\nTransfer-Encoding: xchunked\r\n', CHUNKS), 501],
   ['Transfer-Encoding in HTTP/1.0', request(`Host: x\r\n${CHUNKED}`, CHUNKS, 'POST /json HTTP/1.0'), 400],
   ['an unknown Expect', request(`Host: x\r\nExpect: x\r\n${LENGTH}`), 417],
+  ['HTTP/2.0', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST /json HTTP/2.0'), 505],
+  ['HTTP/0.9', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST /json HTTP/0.9'), 505],
+  ['no version', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST /json'), 505],
+  ['another protocol than HTTP', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST /json RTSP/1.0'), 400],
+  ['two spaces before its target', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST  /json HTTP/1.1'), 400],
+  ['two spaces after its target', request(`Host: x\r\n${LENGTH}`, REQUEST, 'POST /json  HTTP/1.1'), 400],
+  ['a name that is none', request(`Host: x\r\nA B: c\r\n${LENGTH}`), 400],
+  ['a value with a control character', request(`Host: x\r\nA: \u0001\r\n${LENGTH}`), 400],
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
   ['more than 100 headers', `GET /healthcheck HTTP/1.1\r\nHost: x\r\n${'a: b\r\n'.repeat(101)}\r\n`, 431],
   ['headers of more than 16 KiB', `GET /healthcheck HTTP/1.1\r\nHost: x\r\na: ${'b'.repeat(20_000)}\r\n\r\n`, 431],
@@ -123,10 +131,47 @@ describe('a request with', () => {
   });
 });
 
-it('a response that is due is not mixed with the rejection of the next request', async () => {
-  const pending = await startServer({ decide: pendingDecisions().decide });
-  expect(await rawConnection(pending.port, `${POST_BYTES}this is not HTTP\r\n\r\n`).ended).toBe('');
-  expect(await rawConnection(pending.port, HEALTH_BYTES).until(/OK$/)).toContain('200 OK');
+describe('good requests in one segment with', () => {
+  const HALF = POST_BYTES.slice(0, -1);
+  it.each([
+    ['what is not HTTP', 'this is not HTTP\r\n\r\n', 400],
+    ['a request of HTTP/2.0', POST_BYTES.replace('1.1', '2.0'), 505],
+    ['two spaces in a request line', HEALTH_BYTES.replace(' ', '  '), 400],
+    ['a chunk that is longer than its size', `${CHUNKED_POST}1\r\n{}\r\n`, 400],
+    ['a request that does not end in time', HALF, 408],
+  ])('%s behind them are answered, whenever they are decided, and then it', async (_title, bytes, status) => {
+    const { requested, decide } = pendingDecisions();
+    const { port, rejected } = await startRecorded({ decide, timeouts: { headers: 200, request: 200 } });
+    const caller = rawConnection(port, POST_BYTES + POST_BYTES + bytes);
+    await until('the rejection', () => rejected.length > 0 && requested.length === 2);
+    for (const { observer } of requested.toReversed()) observer.verdict(OK);
+    const answers = await caller.ended;
+    expect(answers.match(/HTTP\/1\.1 \d+/g)).toEqual([200, 200, status].map((each) => `HTTP/1.1 ${each}`));
+    expect(rejected).toEqual([status === 408 ? 'request_timeout' : 'malformed']);
+  });
+
+  it('a request behind them whose body was rejected already, and is malformed, are answered', async () => {
+    const { requested, decide } = pendingDecisions();
+    const { port } = await startRecorded({ decide });
+    const large = `${CHUNKED_POST}${(2 * MIB).toString(16)}\r\n${' '.repeat(2 * MIB)}no end of a chunk`;
+    const caller = rawConnection(port, POST_BYTES + large);
+    await until('the first request', () => requested.length === 1);
+    requested[0]!.observer.verdict(OK);
+    expect((await caller.ended).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 413']);
+  });
+
+  it('the end of the connection inside of a further one are answered', async () => {
+    const { requested, decide } = pendingDecisions();
+    const { port, rejected } = await startRecorded({ decide });
+    const caller = rawConnection(port);
+    caller.socket.end(POST_BYTES + HALF);
+    await until('the first request', () => requested.length === 1);
+    // The end has arrived too, when another caller is answered.
+    await rawConnection(port, HEALTH_BYTES).until(/OK$/);
+    requested[0]!.observer.verdict(OK);
+    expect((await caller.ended).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200']);
+    expect(rejected).toEqual([]);
+  });
 });
 
 interface Observed {

@@ -167,6 +167,18 @@ describe('POST /json', () => {
     expect(await caller.until(new RegExp(`(${answer}){3}$`))).toMatch(/^HTTP/);
   });
 
+  it('passes on the headers by their names in lower case, several of one name as a list', async () => {
+    const names = ['x-request-id', 'a', 'b', 'c', 'content-length'];
+    let values: unknown;
+    decide = (request, observer) => {
+      values = names.map((name) => observer.caller?.metadata?.(name));
+      return always(OK)(request, observer);
+    };
+    const headers = 'Host: x\r\nX-REQUEST-ID: 1 \r\na:2\r\nA: \t3\r\nb:\r\n';
+    await rawConnection(server.port, POST_BYTES.replace('Host: x\r\n', headers)).until(/\}\]\}$/);
+    expect(values).toEqual(['1', '2, 3', undefined, undefined, '68']);
+  });
+
   it.each<[when: string, Decide]>([
     [
       'when it is decided',
@@ -319,6 +331,18 @@ it('a caller that is slow with its headers or its body, or sends nothing, is dis
   expect(await head.ended).toMatch(/^HTTP\/1\.1 408 /);
   await body.ended;
   expect([await silent.ended, requested]).toEqual(['', []]);
+});
+
+it('a connection is ended when it is idle for too long, and not during a decision', async () => {
+  const { decide: pending, requested } = pendingDecisions();
+  const impatient = await startServer({ decide: pending, timeouts: { keepAlive: 100 } });
+  const idle = rawConnection(impatient.port, POST_BYTES);
+  const deciding = rawConnection(impatient.port, POST_BYTES);
+  await until('both requests', () => requested.length === 2);
+  requested[0]!.observer.verdict(OK);
+  expect(await idle.ended).toMatch(/Keep-Alive: timeout=0\r\n\r\n\{.*\}$/);
+  requested[1]!.observer.error(new DecisionError('store_failed', 'the store has failed'));
+  expect(await deciding.until(/\}\}$/)).toMatch(/^HTTP\/1\.1 503 Service Unavailable/);
 });
 
 describe('close', () => {

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Middleware } from 'koa';
 import { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
@@ -9,7 +8,6 @@ import type { Log } from '../../streams/ports/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
 import { type BodyMemory, receiveBody, textOf } from '../body';
 import {
-  type ErrorResponse,
   MalformedBody,
   type Rejection,
   errorBody,
@@ -19,6 +17,7 @@ import {
   responseTo,
 } from '../errors';
 import type { OnHttpRejected } from '../limits';
+import type { Handler } from '../listener';
 import { readRequest } from './read-request';
 
 /** Called with what is wrong with a body, and with the socket of its caller. */
@@ -34,54 +33,27 @@ export interface JsonHandlerOptions {
   readonly tracer?: Tracer | undefined;
 }
 
-/** A call of `/json`, however it was received. */
-export interface JsonCall {
-  readonly socket: Socket;
-  /** The value of a header, by its name in lower case; undefined when it is missing or empty. */
-  metadata(name: string): string | undefined;
-  /** Sends the response; nothing when the caller has disconnected. */
-  respond(response: Pick<ErrorResponse, 'status' | 'headers'>, json: string): void;
-  /** The listener, at most one, is called when the caller disconnects, perhaps also after the response. */
-  onDisconnect(listener: () => void): void;
-}
-
 /**
  * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when its overall code is
  * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its caller disconnects. Other methods are
  * rejected.
  */
-export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Middleware {
-  const { tracer, onRejected } = options;
-  return (ctx) => {
-    const { req, res } = ctx;
-    ctx.respond = false;
-    const call = callOf(req, res);
-    const trace = beginTrace(call, tracer, req.method);
-    if (req.method !== 'POST') return fail(methodNotAllowed(req.method!, 'POST'), { call, trace }, options);
-    return receiveBody({ req, res }, memory, {
-      complete: (body) => answer(body, { call, trace }, options),
+export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Handler {
+  return (req, res) => {
+    const call: Call = { req, res, trace: beginTrace(req, options.tracer) };
+    if (req.method !== 'POST') {
+      fail(methodNotAllowed(req.method!, 'POST'), call, options);
+      return;
+    }
+    receiveBody({ req, res }, memory, {
+      complete: (body) => answer(body, call, options),
       rejected: (rejection) => {
-        rejectBody(rejection, { req, res }, onRejected);
-        endTrace(trace, rejection.status);
+        rejectBody(rejection, call, options.onRejected);
+        endTrace(call, rejection.status);
       },
       // There is no response, and so no status.
-      disconnected: () => trace?.ended({}, false),
+      disconnected: () => call.trace?.ended({}, false),
     });
-  };
-}
-
-/** Answers a call whose body has been received. */
-export function answerJson(body: Buffer, call: JsonCall, options: JsonHandlerOptions): void {
-  answer(body, { call, trace: beginTrace(call, options.tracer) }, options);
-}
-
-/** A call that Node's server has received. */
-function callOf(req: IncomingMessage, res: ServerResponse): JsonCall {
-  return {
-    socket: req.socket,
-    metadata: (name) => req.headers[name]?.toString() || undefined,
-    respond: (response, json) => respondJson(res, response, json),
-    onDisconnect: (listener) => void res.on('close', listener),
   };
 }
 
@@ -96,44 +68,45 @@ export function rejectBody(
   respondEarly(exchange, rejection);
 }
 
-interface Traced {
-  readonly call: JsonCall;
+interface Call {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
   /** Undefined for a request that is not traced. */
   readonly trace: CallTrace | undefined;
 }
 
 /** Every error becomes a response, an unexpected one too. */
-function answer(body: Buffer, traced: Traced, options: JsonHandlerOptions): void {
+function answer(body: Buffer, call: Call, options: JsonHandlerOptions): void {
   try {
-    decide(requestOf(body, traced.call, options), traced, options);
+    decide(requestOf(body, call, options), call, options);
   } catch (error) {
-    fail(error, traced, options);
+    fail(error, call, options);
   }
 }
 
-function decide(request: RateLimitRequest, traced: Traced, options: JsonHandlerOptions): void {
-  const { call, trace } = traced;
+function decide(request: RateLimitRequest, call: Call, options: JsonHandlerOptions): void {
+  const { req, res, trace } = call;
   let isDecided = false;
   const pending = options.decide(request, {
     verdict: (verdict) => {
       isDecided = true;
       try {
         const status = verdict.overallCode === Code.OVER_LIMIT ? 429 : 200;
-        call.respond({ status }, writeVerdict(verdict));
-        endTrace(trace, status);
+        respondJson(res, { status }, writeVerdict(verdict));
+        endTrace(call, status);
       } catch (error) {
-        fail(error, traced, options);
+        fail(error, call, options);
       }
     },
     error: (error) => {
       isDecided = true;
-      fail(error, traced, options);
+      fail(error, call, options);
     },
     trace,
-    caller: { peer: call.socket, metadata: (name) => call.metadata(name) },
+    caller: { peer: req.socket, metadata: metadataOf(req) },
   });
   if (isDecided) return;
-  call.onDisconnect(() => {
+  res.on('close', () => {
     if (isDecided) return;
     pending.cancel('cancelled');
     // There is no response, and so no status.
@@ -141,29 +114,36 @@ function decide(request: RateLimitRequest, traced: Traced, options: JsonHandlerO
   });
 }
 
-function fail(error: unknown, { call, trace }: Traced, { log }: JsonHandlerOptions): void {
+function fail(error: unknown, call: Call, { log }: JsonHandlerOptions): void {
   const response = responseTo(error, log);
-  call.respond(response, errorBody(response));
-  endTrace(trace, response.status);
+  respondJson(call.res, response, errorBody(response));
+  endTrace(call, response.status);
 }
 
-function requestOf(body: Buffer, { socket }: JsonCall, { onMalformed }: JsonHandlerOptions): RateLimitRequest {
+function requestOf(body: Buffer, { req }: Call, { onMalformed }: JsonHandlerOptions): RateLimitRequest {
   try {
     return readRequest(textOf(body));
   } catch (error) {
-    if (error instanceof MalformedBody || error instanceof DecisionError) onMalformed(error.message, socket);
+    if (error instanceof MalformedBody || error instanceof DecisionError) onMalformed(error.message, req.socket);
     throw error;
   }
 }
 
+/** Returns the value of a header, by its name in lower case; undefined when it is missing or empty. */
+function metadataOf({ headers }: IncomingMessage): (name: string) => string | undefined {
+  return (name) => headers[name]?.toString() || undefined;
+}
+
 /** Begins the span of a request, if the tracer chooses it. */
-function beginTrace(call: JsonCall, tracer: Tracer | undefined, method = 'POST'): CallTrace | undefined {
+function beginTrace(req: IncomingMessage, tracer: Tracer | undefined): CallTrace | undefined {
+  if (tracer === undefined) return undefined;
+  const { method = '' } = req;
   const attributes = { 'http.request.method': method, 'http.route': '/json' };
-  return tracer?.begin(`${method} /json`, attributes, { metadata: (name) => call.metadata(name) });
+  return tracer.begin(`${method} /json`, attributes, { metadata: metadataOf(req) });
 }
 
 /** Ends the span of a request with the status of its response. */
-function endTrace(trace: CallTrace | undefined, status: number): void {
+function endTrace({ trace }: Call, status: number): void {
   trace?.ended({ 'http.response.status_code': status }, status >= 500);
 }
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { until } from '../../support/waiting/until';
 import { type Answers, type Attack, type Target, HttpPeer, concurrently } from '../peers';
 
@@ -64,9 +66,22 @@ function requests(text: string, count: number): Attack['run'] {
     });
 }
 
+/** Good requests and what follows them in one segment, each on its own connection; an answer is the statuses of all responses. */
+function pipelined(text: string, count: number): Attack['run'] {
+  return ({ ports }, answers) =>
+    concurrently(count, 20, async () => {
+      const socket = connect(ports.http, '127.0.0.1').on('error', () => undefined);
+      let received = '';
+      socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1'))).write(text);
+      await once(socket, 'close');
+      answers.add((received.match(/(?<=HTTP\/1\.1 )\d+/g) ?? []).join(' ') || 'closed');
+    });
+}
+
 const HEAD = 'POST /json HTTP/1.1\r\nHost: weir\r\nConnection: close\r\nContent-Length: ';
 const NUMBER = `{"hitsAddend":1${'0'.repeat(999_998)}1}`;
 const TWO_HOSTS = 'GET /healthcheck HTTP/1.1\r\nHost: weir\r\nHost: other\r\nConnection: close\r\n\r\n';
+const GOOD = `POST /json HTTP/1.1\r\nHost: weir\r\nContent-Length: ${body(0).length}\r\n\r\n${body(0)}`;
 const NO_REQUEST = [Buffer.from('GET /healthcheck HTTP/1.1\r\nHost: we'), Buffer.from('G')];
 const HEAP_SNAPSHOT = 'POST /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n';
 
@@ -134,6 +149,11 @@ export const HTTP_REQUESTS = {
     }),
   },
   '200 requests with two Host headers': { run: requests(TWO_HOSTS, 200) },
+  '500 connections with 3 good requests and a malformed one in one segment': {
+    run: pipelined(`${GOOD.repeat(3)}this is not HTTP\r\n\r\n`, 500),
+  },
+  '200 requests of HTTP/2.0 without HTTP/2': { run: requests(GOOD.replace('1.1', '2.0'), 200) },
+  '200 requests with two spaces in their first line': { run: requests(GOOD.replace(' ', '  '), 200) },
   '20 bodies with a number of 1,000,000 digits': {
     run: requests(`${HEAD}${NUMBER.length}\r\n\r\n${NUMBER}`, 20),
   },
