@@ -13,7 +13,7 @@ import { MAX_FILL_SECONDS, MAX_WINDOW_SECONDS, UNIT_NAMES, unitByName, type Unit
 import { checkEffect, ignoredWhenUnlimited } from './checks/check-rule';
 import { placeFrom, rangeOnly, type SourceRange } from './problems/source-text';
 import { readCalendar } from './read-calendar';
-import { countAdvice, Fields, type ReadContext, type RuleLocation } from './read-fields';
+import { checkBlanks, countAdvice, Fields, type ReadContext, type RuleLocation } from './read-fields';
 import { readMetadata } from './read-metadata';
 import { type ReadValues, readValues } from './read-values';
 import type { FieldName } from './rule-fields';
@@ -102,6 +102,7 @@ function readKey(fields: Fields<'descriptor'>): string {
     context.report(fields.keyOf('key'), { code: 'empty-key', message: 'descriptor has empty key' });
   }
   const value = fields.get('key')?.value;
+  checkBlanks(context, value, 'key');
   if (value !== undefined && key.includes('*')) {
     const message = `the \`*\` in the key '${showText(key)}' is an ordinary character: only a \`value\` can have wildcards`;
     context.report(value, { code: 'wildcard-in-key', message });
@@ -332,8 +333,8 @@ function secondsOf(name: UnitName): number {
 function readRequestsPerUnit({ fields, key, unlimited }: LimitFields): number {
   const requests = fields.count('requests_per_unit');
   if (requests !== undefined) {
-    if (unlimited && fields.get('requests_per_unit')?.value.kind === 'scalar')
-      reportIgnored(fields, 'requests_per_unit');
+    // Tools that write every field write 0.
+    if (unlimited && requests > 0) reportIgnored(fields, 'requests_per_unit');
     return unlimited ? 0 : requests;
   }
   if (!unlimited && !fields.isWrong('unlimited')) {

@@ -225,7 +225,7 @@ export class Fields<S extends Section> {
 
   #check(name: string, type: FieldType, value: YamlNode): void {
     if (isNull(value) || (type.kind === 'text' && value.kind === 'scalar' && value.text === '')) {
-      if (type.empty === undefined) return;
+      if (type.empty === undefined || this.#isWrittenOut(type, value)) return;
       const message = `\`${name}\` is empty: ${type.empty}`;
       this.context.report(this.#fields.get(name)?.key ?? value, { code: 'empty-field', message });
     } else if (type.kind === 'data') {
@@ -233,9 +233,17 @@ export class Fields<S extends Section> {
     } else if (!isOfKind(type.kind, value)) {
       const { expected, advice } = EXPECTED[type.kind];
       const message = `error loading config file: \`${name}\` must be ${expected}, but is ${describeNode(value)}`;
-      this.#reject(name, value, { code: 'wrong-type', message, advice: type.advice ?? advice });
+      const listAdvice = value.kind === 'list' ? type.listAdvice : undefined;
+      this.#reject(name, value, { code: 'wrong-type', message, advice: listAdvice ?? type.advice ?? advice });
     } else if (type.kind === 'count' && value.kind === 'scalar') this.#checkCount(name, type, value);
     else if (type.kind === 'list' && value.kind === 'list') this.#checkItems(name, value.items);
+  }
+
+  /** Whether an empty value is written (`null`, `""`), as by tools that write every field, and not just left out. */
+  #isWrittenOut({ isLimit }: FieldType, value: YamlNode): boolean {
+    if (value.kind !== 'scalar' || (value.plain && value.text === '')) return false;
+    if (isLimit !== true) return true;
+    return ['descriptors', 'rate_limits'].some((name) => mapsIn(this.#fields.get(name)?.value ?? value).length > 0);
   }
 
   #checkCount(name: string, { code = 'wrong-type', least = 0, most = MAX_COUNT }: FieldType, value: YamlScalar): void {
@@ -303,6 +311,13 @@ function whyNoCount(value: YamlScalar, least: number, most: number): string | un
 export function repeatedKey({ source }: ReadContext, name: string, first: SourceRange): ProblemDetails {
   const message = `\`${name}\` is repeated here; the first one is at ${placeFrom(source, source, first)}`;
   return { code: 'repeated-key', message };
+}
+
+/** Warns about a text that requests are compared with, and that begins or ends with white space. @param name what it is */
+export function checkBlanks(context: ReadContext, node: YamlNode | undefined, name: string): void {
+  if (node?.kind !== 'scalar' || isNull(node) || node.text.trim() === node.text) return;
+  const message = `the ${name} '${showText(node.text)}' begins or ends with white space, which requests must send, too`;
+  context.report(node, { code: 'surrounding-blanks', message });
 }
 
 /** Whether a key is an unquoted `<<`, as in go-yaml 2. */

@@ -41,10 +41,25 @@ function* treesOf(files: readonly RuleFile[], report: ProblemReport): IterableIt
       report.add(new SourceText(path, ''), { offset: 0, end: 0 }, fileTooLarge(bytes));
       continue;
     }
+    const errorsBefore = report.errorCount;
     const source = decodeText(path, content, report);
     const root = source && (parsePlainYaml(source.text) ?? parseAnyYaml(source, report));
     if (source !== undefined && root !== undefined) yield { source, root };
+    // Its rules have been read by now.
+    if (source !== undefined && report.errorCount > errorsBefore) reportTemplate(source, report);
   }
+}
+
+/** What a template language replaces, where YAML has no text: of Go and Helm, Jinja, ERB. */
+const TEMPLATE = /^[^"'#\n]*?(\{\{[^{}\n]{1,500}\}\}|\{%[^%\n]{1,500}%\}|<%[^%\n]{1,500}%>)/m;
+
+/** Says of a file with errors that it is a template, if it is one: its errors are consequences. */
+function reportTemplate(source: SourceText, report: ProblemReport): void {
+  const found = TEMPLATE.exec(source.text);
+  if (found === null) return;
+  const end = found.index + found[0].length;
+  const range = { offset: end - found[1]!.length, end };
+  report.replace(source, range, { code: 'unrendered-template', message: 'this is an unrendered template' });
 }
 
 /** Loads the YAML library, 9 MB of memory, only for a file that needs it. */

@@ -3,8 +3,8 @@ import { checkRules } from './checks/check-rules';
 import type { ProblemReport, SourceDocument, SourceRange } from './problems/source-text';
 import { type DescriptorLevel, readDescriptor } from './read-descriptors';
 import { type Unmatched, readUnmatched } from './read-unmatched';
-import { Fields, ReadContext, type RuleLocation, mapsIn } from './read-fields';
-import { type YamlMap, type YamlNode, describeNode, showText } from './yaml/yaml-tree';
+import { Fields, ReadContext, type RuleLocation, checkBlanks, mapsIn } from './read-fields';
+import { type YamlMap, type YamlNode, describeNode, isNull, showText } from './yaml/yaml-tree';
 
 /** The rules of one domain as a tree: a rule file, or another form of configuration converted to the same tree. */
 export interface RuleTree {
@@ -43,7 +43,7 @@ export function readRuleTrees(
   for (const { source, root } of trees) {
     const context = new ReadContext(source, locations, report);
     if (root.kind === 'map') {
-      readDomain(context, root, options);
+      if (!reportKubernetes(context, root)) readDomain(context, root, options);
     } else if (root.kind === 'scalar' && root.plain && root.text === '') {
       const advice = 'The file has no rules: write `domain: <name>` and `descriptors:`, or delete it.';
       context.report(FILE_START, { ...EMPTY_DOMAIN, advice });
@@ -96,6 +96,31 @@ function readMisplaced(context: ReadContext, map: YamlMap, options: DomainOption
   else if (names.includes('key')) readDescriptor(context, map, topLevel('', options));
 }
 
+/** Reports an object of Kubernetes, whatever else is in it: rules are in the files that a ConfigMap has under `data`. */
+function reportKubernetes(context: ReadContext, { entries }: YamlMap): boolean {
+  const texts = new Map(
+    entries.map(({ key, value }) => [
+      key.kind === 'scalar' ? key.text : '',
+      value.kind === 'scalar' ? value : undefined,
+    ]),
+  );
+  const kind = texts.get('kind');
+  if (kind === undefined || texts.get('apiVersion') === undefined || texts.has('domain')) return false;
+  const [rest, advice] =
+    kind.text === 'ConfigMap'
+      ? [
+          ': its rules are under data',
+          'Give the text of each key under `data` a file of its own, as a mounted ConfigMap does.',
+        ]
+      : [', not a rule file', 'Keep only rule files here.'];
+  context.report(kind, {
+    code: 'kubernetes-object',
+    message: `this is a Kubernetes ${showText(kind.text)}${rest}`,
+    advice,
+  });
+  return true;
+}
+
 function topLevel(domain: string, { all }: DomainOptions): DescriptorLevel {
   return { path: domain, siblings: new Map(), regexes: 0, all };
 }
@@ -109,6 +134,7 @@ function readDomain(context: ReadContext, root: YamlMap, options: DomainOptions)
   const known = domains.get(domain);
   if (domain === '') reportEmptyDomain(fields);
   else if (known !== undefined && !mergeDomainConfigs) reportDuplicateDomain(fields, domain, known.source);
+  checkBlanks(context, fields.get('domain')?.value, 'domain');
   const collected: CollectedDomain = (mergeDomainConfigs ? known : undefined) ?? {
     config: { domain, descriptors: [] },
     level: topLevel(domain, options),
@@ -141,7 +167,8 @@ function reportDuplicateDomain(fields: Fields<'top level'>, domain: string, firs
 
 function reportNoDescriptors(fields: Fields<'top level'>): void {
   const field = fields.get('descriptors');
-  const isEmpty = field === undefined || (field.value.kind === 'list' && field.value.items.length === 0);
+  const isEmpty =
+    field === undefined || isNull(field.value) || (field.value.kind === 'list' && field.value.items.length === 0);
   if (!isEmpty) return;
   fields.context.report(field?.key ?? fields.get('domain')?.value ?? FILE_START, {
     code: 'no-descriptors',

@@ -2,7 +2,7 @@ import { Network } from '../networks';
 import { type ConfiguredValue, ValueRegex } from '../values';
 import type { ProblemDetails } from './problems/problem';
 import type { SourceRange } from './problems/source-text';
-import type { Fields, ReadContext } from './read-fields';
+import { type Fields, type ReadContext, checkBlanks } from './read-fields';
 import { type YamlList, type YamlNode, describeNode, isNull, showText } from './yaml/yaml-tree';
 
 /** What a rule matches. */
@@ -51,6 +51,7 @@ export function readValues(fields: Fields<'descriptor'>): ReadValues {
   const text = fields.text(name as Exclude<typeof name, 'value_in'>);
   if (name === 'value_cidr') return readNetwork(fields.context, text, node);
   if (name === 'value_regex') return readRegex(fields.context, text, node);
+  checkBlanks(fields.context, node, 'value');
   return { config: { value: text }, range: node, identities: [{ kind: '', text, range: undefined }] };
 }
 
@@ -71,6 +72,7 @@ function readList(context: ReadContext, list: YamlList): ReadValues {
       const message = `the \`*\` of '${showText(text)}' is an ordinary character in a list`;
       context.report(item, { code: 'wildcard-in-list', message });
     }
+    checkBlanks(context, item, 'value');
     identities.push({ kind: '', text, range: item });
   }
   if (identities.length > 0) {

@@ -14,12 +14,18 @@ export interface FieldType {
   readonly empty?: string;
   /** How to write the value, where the kind alone does not say it. */
   readonly advice?: string;
+  /** What to write instead of a list. */
+  readonly listAdvice?: string;
   /** Of a number that is not valid. */
   readonly code?: ProblemCode;
   /** The smallest number that is valid; absent: 0. */
   readonly least?: number;
   /** The largest one; absent: 2^32 - 1. */
   readonly most?: number;
+  /** Whether a `null` that is written out is reported as well, unless there are nested rules or `rate_limits`, for which it is usual. */
+  readonly isLimit?: true;
+  /** Whether it is without effect, and no mistake: tools write it. */
+  readonly isIgnored?: true;
   /** Whether a mapping that is assigned again extends the one before it, key by key; otherwise it replaces it. */
   readonly isJoined?: true;
 }
@@ -30,6 +36,7 @@ const LIMIT = {
   empty: 'the rule has no limit',
   advice: 'Write `unit` and `requests_per_unit` below it.',
   isJoined: true,
+  isLimit: true,
 } as const;
 const RULES = { kind: 'list', empty: 'it contains no rules' } as const;
 
@@ -37,7 +44,9 @@ const RULES = { kind: 'list', empty: 'it contains no rules' } as const;
 export const FIELDS = {
   'top level': {
     domain: { kind: 'text' },
-    descriptors: RULES,
+    name: { kind: 'text', isIgnored: true },
+    // A problem of its own.
+    descriptors: { kind: 'list' },
     default_rate_limit: { ...LIMIT, empty: 'descriptors that match no rule have no limit' },
     on_unmatched: { kind: 'text', empty: 'descriptors that match no rule are allowed' },
   },
@@ -47,7 +56,7 @@ export const FIELDS = {
     value_in: { kind: 'texts', empty: 'the rule matches any value' },
     value_cidr: { kind: 'text', empty: 'the rule matches any value' },
     value_regex: { kind: 'text', empty: 'the rule matches any value' },
-    rate_limit: LIMIT,
+    rate_limit: { ...LIMIT, listAdvice: 'Write `rate_limits` for a list of limits.' },
     rate_limits: { kind: 'list', empty: 'the rule has no limit' },
     all_or_nothing: FLAG,
     descriptors: RULES,
@@ -103,7 +112,11 @@ const PLACES: Readonly<Record<Section, string>> = {
 const sections = new Map(
   Object.entries(FIELDS).map(([section, fields]) => [section, new Map(Object.entries<FieldType>(fields))]),
 );
-const everywhere = new Set(Object.values(FIELDS).flatMap((fields) => Object.keys(fields)));
+const everywhere = new Set(Object.keys(FIELDS).flatMap((section) => effectiveKeys(section as Section)));
+
+function effectiveKeys(section: Section): readonly string[] {
+  return Object.keys(FIELDS[section]).filter((key) => fieldType(section, key)?.isIgnored !== true);
+}
 
 /** The type of a field; undefined when the key has no meaning in this section. */
 export function fieldType(section: Section, key: string): FieldType | undefined {
@@ -121,7 +134,7 @@ export function misplacement(section: Section, key: string): { message: string; 
 
 /** The advice for a key that is unknown: the known key that was probably meant. */
 export function suggestKey(section: Section, key: string): string {
-  const here = nearestName(key, Object.keys(FIELDS[section]), KEY_TOLERANCE);
+  const here = nearestName(key, effectiveKeys(section), KEY_TOLERANCE);
   if (here !== undefined) return `Did you mean \`${here}\`?`;
   const elsewhere = nearestName(key, everywhere, KEY_TOLERANCE);
   if (elsewhere === undefined) return listKeys(section);
@@ -129,12 +142,12 @@ export function suggestKey(section: Section, key: string): string {
 }
 
 export function listKeys(section: Section): string {
-  const names = Object.keys(FIELDS[section]).map((name) => `\`${name}\``);
+  const names = effectiveKeys(section).map((name) => `\`${name}\``);
   return `The keys allowed here are ${names.join(', ')}.`;
 }
 
 function placesOf(key: string): string {
   return Object.entries(PLACES)
-    .flatMap(([section, place]) => (sections.get(section)?.has(key) === true ? [place] : []))
+    .flatMap(([section, place]) => (effectiveKeys(section as Section).includes(key) ? [place] : []))
     .join(' or ');
 }

@@ -19,7 +19,16 @@ const validate = new Ajv({ strict: true, allowUnionTypes: true, strictRequired: 
 
 /** The codes that a schema for one file can detect. `misplaced-key` is only a warning of the loader, but an error in an editor. */
 const STRUCTURAL = new Set<string>([
-  ...['not-a-mapping', 'unknown-key', 'misplaced-key', 'list-item-not-a-mapping', 'wrong-type', 'empty-domain'],
+  ...[
+    'not-a-mapping',
+    'kubernetes-object',
+    'unrendered-template',
+    'unknown-key',
+    'misplaced-key',
+    'list-item-not-a-mapping',
+    'wrong-type',
+    'empty-domain',
+  ],
   ...['empty-key', 'invalid-unit', 'unit-when-unlimited', 'missing-requests-per-unit', 'invalid-requests-per-unit'],
   ...['invalid-algorithm', 'invalid-burst', 'invalid-enforce-percent'],
   ...['invalid-unit-multiplier', 'invalid-failure-policy', 'invalid-unmatched-policy', 'invalid-value-in'],

@@ -97,6 +97,24 @@ describe('a warning', () => {
     ['', '{key: k, value: "*", share_threshold: true, descriptors: [{key: l}]}'],
     ['ignored-when-unlimited 1', `{key: k, quota_mode: true, ${FREE}}`],
     ['', `{key: k, detailed_metric: true, ${FREE}}`],
+    // What tools write that write every field: nothing of it is a mistake.
+    [
+      '',
+      `{key: k, value: "", rate_limit: null, shadow_mode: false, metadata: null, descriptors: [{key: l, ${LIMIT}}]}`,
+    ],
+    [
+      '',
+      `{key: k, value: "", value_in: null, value_regex: "", rate_limit: ~, rate_limits: [{unit: day, requests_per_unit: 1}]}`,
+    ],
+    [
+      '',
+      '{key: k, rate_limit: {unit: "", requests_per_unit: 0, unlimited: true, name: "", replaces: []}, descriptors: []}',
+    ],
+    ['', `{key: k, quota_mode: null, on_store_failure: null, descriptors: null, ${LIMIT}}`],
+    ['empty-field 1', '{key: k, value: , descriptors: []}'],
+    ['empty-field 1', '{key: k, rate_limit: null}'],
+    ['empty-field 1', `{key: k, rate_limit: , descriptors: [{key: l, ${LIMIT}}]}`],
+    ['ignored-when-unlimited 1', '{key: k, rate_limit: {requests_per_unit: 1, unlimited: true}}'],
     // `value_to_metric` with `detailed_metric`, unless a nested limit reads it.
     ['', `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l, ${LIMIT}}]}`],
     ['', `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l, descriptors: [{key: m, ${LIMIT}}]}]}`],
@@ -104,6 +122,16 @@ describe('a warning', () => {
     ['ignored-value-to-metric 1', `{key: k, ${BOTH}, ${LIMIT}, descriptors: [{key: l, ${DETAILED}, ${LIMIT}}]}`],
   ])('"%s" is reported for %s', (expected, ...rules) => {
     expect(warningsOf(rules)).toEqual(expected === '' ? [] : [expected]);
+  });
+
+  it('is reported for `name` inside of rules only, not for that at the top of a file', () => {
+    const rule = `domain: shop\nname: shop\ndescriptors:\n- {key: k, name: n, ${LIMIT}}\n`;
+    const files = [{ path: 'shop.yaml', content: new TextEncoder().encode(rule) }];
+    const { errors, warnings } = readRuleFiles(files, { mergeDomainConfigs: false });
+    expect([errors, warnings.map(({ line, advice }) => [line, advice])]).toEqual([
+      [],
+      [[4, 'It has an effect only in `rate_limit` or in an entry of `replaces`; move it there, or remove it.']],
+    ]);
   });
 
   it('is reported for a name that only a rule of another domain has', () => {

@@ -30,6 +30,8 @@ export const PROBLEMS = {
   'nested-too-deeply': error('Nest fewer levels: each level is one entry of a request descriptor.'),
   'invalid-merge': error('Give `<<` an alias of a mapping (`<<: *name`) or a list of such aliases.'),
   // Shape.
+  'kubernetes-object': error(),
+  'unrendered-template': error('Render it first, for example with `helm template`, and check the result.'),
   'not-a-mapping': error('Start the file with `domain: <name>` and `descriptors:`.'),
   'key-not-text': error(),
   'unknown-key': error(),
@@ -88,6 +90,7 @@ export const PROBLEMS = {
   'empty-field': warning('Give it a value, or remove it.'),
   'octal-number': warning(),
   'no-descriptors': warning('Write rules under `descriptors`, or delete the domain.'),
+  'surrounding-blanks': warning('Remove the white space.'),
   'wildcard-in-key': warning('Write the key in full.'),
   'wildcard-in-list': warning('Give the wildcard a rule of its own, as its `value`.'),
   'ignored-when-unlimited': warning(),

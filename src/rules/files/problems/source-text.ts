@@ -174,6 +174,15 @@ export class ProblemReport {
     (severity === 'error' ? this.#errors : this.#warnings).push(problem);
   }
 
+  /** Reports a problem in place of all others of its source, which are consequences of it. */
+  replace(source: SourceDocument, range: SourceRange, details: ProblemDetails): void {
+    for (const problems of [this.#errors, this.#warnings]) {
+      const others = problems.filter(({ file }) => file !== source.file);
+      problems.splice(0, problems.length, ...others);
+    }
+    this.add(source, range, details);
+  }
+
   /**
    * All problems, sorted by file, line and column.
    * @param files paths in the order in which the files are sorted
