@@ -24,8 +24,8 @@ const RULE_STATS = {
 };
 
 /**
- * The mapping without PULLMETRICS_MAPPER_YAML: the metrics of docs/statistics.md, under the names of the Go service. For a rule
- * of more than two key levels, `key2` holds all levels from the second on.
+ * The mapping without PULLMETRICS_MAPPER_YAML: the metrics of docs/statistics.md, under the names and with the labels of the Go service. It
+ * adds up the rules whose first two key levels are equal; here, `key3` holds all levels from the third on, so that each has a series.
  *
  * @param asMilliseconds exports response times in milliseconds, the unit before it became seconds, under the same metric name
  */
@@ -39,12 +39,17 @@ export function builtInMapping(asMilliseconds: boolean): MappingTable {
 
 function ruleMappings([stat, help]: readonly [string, string]): readonly Mapping[] {
   const name = `ratelimit_service_rate_limit_${stat}`;
-  const [domain, key1] = ['$1', '$2'];
-  // With the flag `s`, since the text of a request may contain the line separators U+2028 and U+2029.
-  const deeper = new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.(.+)\\.${stat}$`, 'su');
+  const [domain, key1, key2, key3] = ['$1', '$2', '$3', '$4'];
+  function deeper(levels: string, labels: Mapping['labels']): Mapping {
+    // With the flag `s`, since the text of a request may contain the line separators U+2028 and U+2029.
+    const match = new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.${levels}\\.${stat}$`, 'su');
+    return { ...counter('', name, { help, labels }), match, glob: undefined };
+  }
   return [
     counter(`ratelimit.service.rate_limit.*.*.${stat}`, name, { help, labels: { domain, key1 } }),
-    { ...counter('', name, { help, labels: { domain, key1, key2: '$3' } }), match: deeper, glob: undefined },
+    // Prometheus reads an empty label as an absent one, and two series must not be the same: a dot at the end of a value stays.
+    deeper('([^.]+\\.?)', { domain, key1, key2 }),
+    deeper('([^.]*)\\.(.+)', { domain, key1, key2, key3 }),
   ];
 }
 

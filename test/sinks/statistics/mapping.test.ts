@@ -149,9 +149,25 @@ describe('the built-in mapping', () => {
   it.each(['near_limit', 'over_limit', 'total_hits', 'within_limit', 'shadow_mode'])('maps %s of a rule', (stat) => {
     const metric = `ratelimit_service_rate_limit_${stat}`;
     expect(mappedTo(mapper, `${rule}.d.k.${stat}`)).toBe(`${metric}{domain=d,key1=k}`);
-    for (const key of ['l_v', 'l.m.n', 'l_v\u2028w\u2029.m\u2028']) {
-      expect(mappedTo(mapper, `${rule}.d.k.${key}.${stat}`)).toBe(`${metric}{domain=d,key1=k,key2=${key}}`);
+    for (const [keys, labels] of [
+      ['l_v', 'key2=l_v'],
+      ['l_v\u2028w', 'key2=l_v\u2028w'],
+      ['l.m_1', 'key2=l,key3=m_1'],
+      ['l_v\u2029.m.n.5minute', 'key2=l_v\u2029,key3=m.n.5minute'],
+    ]) {
+      expect(mappedTo(mapper, `${rule}.d.k.${keys}.${stat}`)).toBe(`${metric}{domain=d,key1=k,${labels}}`);
     }
+  });
+
+  it('gives each rule a series of its own, wherever its values have dots', () => {
+    const parts = ['', 'a', 'b_', '.', '..'];
+    const paths = parts.flatMap((first) =>
+      parts.flatMap((then) => [`k_${first}`, `k_${first}.l_${then}`, `k.l_${first}.m_${then}`]),
+    );
+    const names = [...new Set(paths)].map((path) => mappedTo(mapper, `${rule}.d.${path}.total_hits`) ?? path);
+    expect(new Set(names).size).toBe(names.length);
+    // Prometheus reads an empty label as an absent one.
+    expect(names.filter((name) => /key[13]=[,}]/.test(name))).toEqual([]);
   });
 
   const errors = 'ratelimit_service_should_rate_limit_error{err_type=redis_error}';
