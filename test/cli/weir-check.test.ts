@@ -26,7 +26,7 @@ descriptors:
 `;
 const FORUM = 'domain: forum\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1}}]\n';
 const INVALID = 'domain: wrong\ndescriptors: [{key: user, rate_limit: {unit: days, requests_per_unit: -1}}]\n';
-const SUSPICIOUS = 'domain: doubtful\ndescriptors: [{key: user, value: ""}]\n';
+const SUSPICIOUS = 'domain: doubtful\ndescriptors: [{key: user, value: }]\n';
 
 let folder: TemporaryFolder;
 let dir: string;
