@@ -210,6 +210,7 @@ function Descriptor({ descriptor, domain, number }: DescriptorProps) {
                 `${counted(each.openReservations, 'open reservation')}; `}
               {each.algorithm === null ? 'the window ends' : 'until'} <Time iso={each.resetAt} />
               {each.isInLocalCache && '; the local cache has it as over its limit'}
+              {each.answeredByPolicy !== null && `; the policy ${each.answeredByPolicy} answers`}
             </li>
           </>
         ))}

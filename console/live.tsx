@@ -66,6 +66,11 @@ function Loads({ event: { loaded, rejected, health } }: { readonly event: LiveEv
           Unhealthy: {health.unhealthy.join(', ') || 'starting'}.
         </div>
       )}
+      {health.degraded.length > 0 && (
+        <div class="notice bad" role="alert">
+          {health.degraded.join(', ')}.
+        </div>
+      )}
       <p class="hint">
         {loaded === null ? (
           'No rules are loaded yet.'

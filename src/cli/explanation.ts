@@ -21,7 +21,8 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
   lines.push(`  ${status === null ? '' : `${status.code}: `}${reason}`);
   for (const each of counter === null ? [] : [counter, ...othersOf(descriptor)]) {
     lines.push(`  ${formatLimit(each)}, resets ${each.resetAt}`);
-    lines.push(`  key ${each.cacheKey}, count ${each.count ?? 'not read'}`);
+    const by = each.answeredByPolicy ? `, answered by the policy ${each.answeredByPolicy}` : '';
+    lines.push(`  key ${each.cacheKey}, count ${each.count ?? 'not read'}${by}`);
   }
   if (nearest !== null)
     lines.push(`  nearest${nearest.rule === null ? '' : ` ${nameOf(nearest.rule)}`}: ${nearest.difference}`);

@@ -1,6 +1,8 @@
 import type { Rule } from '../rules/rule-tree';
 import type { LimitState } from './algorithm';
 import { LARGEST_COUNT, decideAllOrNothing, decideOn, guardedHits } from './counter-operation';
+import { DecisionError } from './decision-error';
+import type { LocalCounts } from './local-counts';
 import type { Decision, LimiterOptions } from './decision';
 import type { RateLimitRequest } from './request';
 import type { LimitedDescriptor, Resolution } from './resolution';
@@ -18,15 +20,22 @@ export class ExplainedRequest {
   /** In the order of the request. */
   readonly descriptors: readonly ExplainedDescriptor[];
   readonly #trial: Decision;
+  readonly #local: LocalCounts | undefined;
 
-  /** @param trial a decision whose statistics and local cache are not those of the service */
+  /**
+   * @param trial a decision whose statistics and local cache are not those of the service
+   * @param local what counts for the policy `local`; it is only read
+   */
+  // oxlint-disable-next-line max-params -- two for its users, two for itself
   constructor(
     trial: Decision,
     readonly options: LimiterOptions,
     /** The time of the explanation, in Unix seconds. */
     readonly nowSeconds: number,
+    local: LocalCounts | undefined,
   ) {
     this.#trial = trial;
+    this.#local = local;
     const replacers = replacersIn(trial.resolutions);
     this.descriptors = trial.resolutions.map((resolution) => ({
       resolution,
@@ -44,13 +53,29 @@ export class ExplainedRequest {
   }
 
   /**
-   * The verdict of a decision that finds these counts and states.
+   * The verdict of a decision that finds these counts and states. What the store has not read is decided by its policy.
    *
    * @param stored by key; to be called once
    */
   verdict(stored: ReadonlyMap<string, Stored>): Verdict {
-    simulateCounts(this.operations, stored);
+    const counted: LimitedDescriptor[] = [];
+    const countedLocally: LimitedDescriptor[] = [];
+    for (const operation of this.operations) {
+      const result = stored.get(operation.key);
+      if (!(result instanceof DecisionError)) counted.push(operation);
+      else {
+        operation.failure = result;
+        if (operation.onStoreFailure === 'local') countedLocally.push(operation);
+      }
+    }
+    simulateCounts(counted, stored);
+    this.#local?.copyOf(countedLocally, this.nowSeconds).count(countedLocally, this.nowSeconds);
     return this.#trial.verdict();
+  }
+
+  /** What a key has for the policy `local`. */
+  localCountOf(key: string): number | undefined {
+    return this.#local?.countOf(key);
   }
 }
 
@@ -65,8 +90,8 @@ function replacersIn(resolutions: readonly Resolution[]): ReadonlyMap<string, Ru
   return replacers;
 }
 
-/** A count, or what the algorithm of a limit reads. */
-export type Stored = number | LimitState;
+/** A count, or what the algorithm of a limit reads; or why the store has not read it, which a policy answers. */
+export type Stored = number | LimitState | DecisionError;
 
 /**
  * Sets the hits that each operation of a request would add, and the count that it would have after it, as the stores count.
@@ -81,7 +106,7 @@ function simulateCounts(operations: readonly LimitedDescriptor[], stored: Readon
     : operations.map((operation) => operation.hits);
   operations.forEach((operation, index) => {
     const { key, guard } = operation;
-    const before = counts.get(key) ?? 0;
+    const before = (counts.get(key) ?? 0) as number | LimitState;
     if (typeof before === 'object' && guard !== undefined) {
       if (operations[index - 1]?.guard === guard) return;
       const group = operations.slice(index, index + guard.operations);

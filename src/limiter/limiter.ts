@@ -93,7 +93,7 @@ export class Limiter {
       onForgotten: undefined,
     };
     const trial = new Limiter(options, new Statistics(0), new TrialCache(this.#context.overLimitCache));
-    return new ExplainedRequest(trial.begin(request, ruleset, now), options, Math.floor(now / 1000));
+    return new ExplainedRequest(trial.begin(request, ruleset, now), options, Math.floor(now / 1000), this.local);
   }
 
   /** Counts for the policy `local`. */

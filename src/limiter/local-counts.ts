@@ -88,6 +88,20 @@ export class LocalCounts {
     }
   }
 
+  /** The count of a key. */
+  countOf(cacheKey: string): number {
+    return this.#counts.get(tableKey(cacheKey));
+  }
+
+  /** The counts of some operations, of which none is to be added to the store, so that {@link count} can be tried on them. */
+  copyOf(operations: readonly CounterOperation[], nowSeconds: number): LocalCounts {
+    const copy = new LocalCounts({ ...this.#options, reconciles: false });
+    for (const { key, windowSeconds } of operations) {
+      copy.#counts.set(tableKey(key), this.countOf(key), nowSeconds * 1000, windowSeconds);
+    }
+    return copy;
+  }
+
   /** Removes a count that an operator has changed in the store. */
   forget(cacheKey: string): void {
     this.#counts.remove(tableKey(cacheKey));

@@ -15,6 +15,7 @@ import type { DrainStep } from '../streams/drain';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { Reservations } from '../streams/ports/reservations';
 import type { RuleEvent } from '../streams/ports/rule-source';
+import type { Readiness } from '../streams/readiness';
 import { type Service, service } from '../streams/service';
 import { BREAKER_OPEN, storeFaults } from '../streams/store-faults';
 import type { SecretMask } from '../text/secret-mask';
@@ -189,14 +190,14 @@ function storeReady({ settings, log }: App, store: CounterStore): Observable<unk
 }
 
 /** What probes add to the check of the store: nothing when it is in this instance, or checked and not known to be away. */
-export function storeNote({ settings, statistics }: App): () => string | undefined {
+export function storeNote({ settings, statistics }: App): Readiness['storeNote'] {
   const { kvstoreHealthCheckActiveConnection: isChecked, storeFailurePolicy: policy } = settings;
-  if (countsInMemory(settings)) return () => undefined;
+  if (countsInMemory(settings)) return () => ({});
   return () => {
     for (const { name, read } of statistics.gauges) {
-      if (name === BREAKER_OPEN && read() > 0) return `degraded (${policy})`;
+      if (name === BREAKER_OPEN && read() > 0) return { note: `degraded (${policy})`, isDegraded: true };
     }
-    return isChecked ? undefined : 'not checked';
+    return isChecked ? {} : { note: 'not checked' };
   };
 }
 
@@ -209,8 +210,12 @@ export function subscribeTo({ config$, readiness, windows$ }: Service): Subscrip
 }
 
 /** What operators ask of this process, and change in it. */
-export function localDecisions({ config$, limiter, store, apply, offenders }: DecisionPath): LocalDecisions {
+export function localDecisions(
+  { settings }: App,
+  { config$, limiter, store, apply, offenders }: DecisionPath,
+): LocalDecisions {
   return new LocalDecisions({
+    timeout: decisionTimeout(settings),
     config$,
     limiter,
     administration: store.counters,

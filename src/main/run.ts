@@ -53,7 +53,7 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
     configurations,
     readiness,
     rejections,
-    decisions: localDecisions(path),
+    decisions: localDecisions(app, path),
   });
   const subscriptions = subscribeTo(path);
   subscriptions.add(refusals.logTo(log).subscribe());

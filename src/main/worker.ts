@@ -149,10 +149,11 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
 }
 
 /** Answers what the primary asks of this process: for operators, its profiles, and its metrics if there is a page for them. */
-async function answerPrimary({ settings, log }: App, path: DecisionPath, worker: number): Promise<void> {
+async function answerPrimary(app: App, path: DecisionPath, worker: number): Promise<void> {
+  const { settings, log } = app;
   const { limiter, offenders } = path;
   const methods: Record<string, Methods[string]> = {
-    ...operatorMethods({ decisions: localDecisions(path), limiter, offenders }),
+    ...operatorMethods({ decisions: localDecisions(app, path), limiter, offenders }),
   };
   if (settings.usePullmetrics && !settings.disableStats) {
     // Loaded only when it is used. The extension is that of the compiled file, as in an ES module.

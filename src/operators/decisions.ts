@@ -1,3 +1,4 @@
+import { DecisionError, timedOut } from '../limiter/decision-error';
 import type { ExplainedRequest } from '../limiter/explained-request';
 import type { Offender, OffenderQuery } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
@@ -15,12 +16,13 @@ import type {
   NoCounter,
 } from '../streams/ports/operator';
 import { MAX_DESCRIPTORS } from '../streams/ports/reservations';
+import { type WindowOperation, failCall } from '../streams/window';
 import { type CountersOptions, OperatedCounters, openReservationsOf, readOf } from './counters';
-import { type OpenReservationCounts, type StoredCounts, explanationOf } from './explanation';
+import { type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
 
 /** What decides in this process. */
-export interface LocalDecisionsOptions extends CountersOptions {
+export interface LocalDecisionsOptions extends CountersOptions, ExplainOptions {
   readonly config$: Latest<CurrentConfig>;
   readonly offenders: OffenderSource;
 }
@@ -54,8 +56,12 @@ export class LocalDecisions implements DecisionOperator {
   }
 }
 
+/** Milliseconds that an explanation waits for a store for which calls wait longer. */
+const TIMEOUT = 1_000;
+
 /**
- * Explains a request by the counts that the store has.
+ * Explains a request by the counts that the store has. What it does not read in the time of a call, at most a second, is explained as a
+ * call is answered that it does not count.
  *
  * @throws DecisionError for an invalid request, or without rules
  */
@@ -63,37 +69,78 @@ export class LocalDecisions implements DecisionOperator {
 export async function explainRequest(
   request: RateLimitRequest,
   ruleset: Ruleset | undefined,
-  { limiter, apply, reservations }: Pick<CountersOptions, 'limiter' | 'apply' | 'reservations'>,
+  { limiter, apply, reservations, timeout = TIMEOUT }: ExplainOptions,
   limit?: number,
 ): Promise<Explanation> {
   const explained = limiter.explain(request, ruleset, Date.now(), limit);
-  const [stored, open] = await Promise.all([countsOf(explained, apply), openOf(explained, reservations)]);
+  const most = Math.min(timeout, TIMEOUT);
+  const stored = await countsOf(explained, apply, most);
+  const open = new Map<string, number>();
+  // A store that has not read the counts is not waited for again.
+  if (isComplete(stored)) await inTime(most, readOpen(explained, reservations, open));
   return explanationOf(explained, new LookUps(ruleset!, request), { stored, open });
 }
 
+/** What an explanation is made with. */
+interface ExplainOptions extends Pick<CountersOptions, 'limiter' | 'apply' | 'reservations'> {
+  /** STORE_DECISION_TIMEOUT with its default; undefined: the store has an end of its own. */
+  readonly timeout?: number | undefined;
+}
+
 /** Reads the counts that a decision would need. */
-function countsOf({ operations }: ExplainedRequest, apply: CountersOptions['apply']): Promise<StoredCounts> {
-  const reads = new Map(operations.map((operation) => [operation.key, readOf(operation)]));
-  return new Promise((resolve) => {
-    apply([...reads.values()], {
-      settled: () => resolve(new Map(Array.from(reads, ([key, { after, outcome }]) => [key, outcome?.state ?? after]))),
-      failed: resolve,
-    });
+async function countsOf(
+  { operations }: ExplainedRequest,
+  apply: CountersOptions['apply'],
+  timeout: number,
+): Promise<StoredCounts> {
+  const reads = new Map(
+    operations.map((operation): [string, WindowOperation] => {
+      return [operation.key, { ...readOf(operation), onStoreFailure: operation.onStoreFailure, after: -1 }];
+    }),
+  );
+  let error: DecisionError | undefined;
+  function failed(reason: DecisionError): void {
+    error = reason;
+  }
+  const read = new Promise<void>((settle) => {
+    apply([...reads.values()], { settled: settle, failed: (reason) => settle(failed(reason)) });
   });
+  if (!(await inTime(timeout, read))) {
+    const missing = [...reads.values()].filter(({ after, failure }) => after < 0 && failure === undefined);
+    failCall({ operations: missing, isCancelled: false, settle: () => undefined, fail: failed }, timedOut());
+  }
+  return (
+    error ??
+    new Map(Array.from(reads, ([key, { failure, after, outcome }]) => [key, failure ?? outcome?.state ?? after]))
+  );
+}
+
+function isComplete(stored: StoredCounts): boolean {
+  return stored instanceof Map && ![...stored.values()].some((each) => each instanceof DecisionError);
+}
+
+/** Whether something has ended in this time. */
+async function inTime(milliseconds: number, ended: Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, milliseconds, false)));
+  try {
+    return await Promise.race([ended.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Reads how many open reservations the counters have, of a request that may be one of a reservation. */
-async function openOf(
+async function readOpen(
   { request, descriptors }: ExplainedRequest,
   reservations: CountersOptions['reservations'],
-): Promise<OpenReservationCounts> {
-  const open = new Map<string, number>();
-  if (request.descriptors.length > MAX_DESCRIPTORS) return open;
+  open: Map<string, number>,
+): Promise<void> {
+  if (request.descriptors.length > MAX_DESCRIPTORS) return;
   const limits = descriptors.flatMap(({ resolution }) => limitsOfResolution(resolution));
   const reads = limits.map(async (limited) => {
     const found = await openReservationsOf(limited, reservations);
     if (found !== undefined) open.set(limited.key, found.count);
   });
   await Promise.all(reads);
-  return open;
 }

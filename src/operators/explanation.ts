@@ -2,9 +2,11 @@ import { setImmediate } from 'node:timers/promises';
 import type { DecisionError } from '../limiter/decision-error';
 import { isQuota } from '../limiter/decision';
 import type { ExplainedDescriptor as Explained, ExplainedRequest, Stored } from '../limiter/explained-request';
+import type { LimitState } from '../limiter/algorithm';
 import { endOfWindow, startOfWindow } from '../limiter/applied-limit';
 import type { LimitedDescriptor, ResolutionKind } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
+import type { AnsweringPolicy } from '../rules/rule-config';
 import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from '../streams/ports/operator';
 import { counted } from '../text/counted';
 import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
@@ -46,7 +48,7 @@ export async function explanationOf(
     const status = verdict?.statuses[index];
     descriptors.push({
       entries: asked.entries.map(({ key, value }) => ({ key: shortened(key), value: shortened(value) })),
-      ...describe(descriptor, lookUps.of(asked), { counts, status, open, nowSeconds }),
+      ...describe(descriptor, lookUps.of(asked), { explained, counts, status, open }),
     });
   }
   return {
@@ -59,10 +61,10 @@ export async function explanationOf(
 }
 
 interface DescriptorState {
+  readonly explained: ExplainedRequest;
   readonly counts: ReadonlyMap<string, Stored> | undefined;
   readonly status: DescriptorStatus | undefined;
   readonly open: OpenReservationCounts;
-  readonly nowSeconds: number;
 }
 
 function describe(
@@ -88,7 +90,15 @@ function describe(
   };
   const isDenied = limited?.outcome?.isAllowed === false;
   const isCounted = limited === undefined || limited.hits !== 0 || limited.callHits === 0 || isDenied;
-  return { ...explained, reason: reasonOf({ ...explained, isDenied, readBecause: isCounted ? '' : causeOf(limited) }) };
+  return {
+    ...explained,
+    reason: reasonOf({
+      ...explained,
+      isDenied,
+      readBecause: isCounted ? '' : causeOf(limited),
+      failure: limited?.failure,
+    }),
+  };
 }
 
 /** Why the hits of a limit would not be counted, although it would not deny them. */
@@ -103,15 +113,14 @@ function outcomeOf(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDes
   return kind === 'limited' && found !== 'limit' && found !== 'override' ? 'default' : found;
 }
 
-function counterOf(
-  { applied, key, callHits, isNegative, overByLocalCache, after, outcome }: LimitedDescriptor,
-  { counts, status, open, nowSeconds }: DescriptorState,
-): ExplainedCounter {
+function counterOf(limited: LimitedDescriptor, state: DescriptorState): ExplainedCounter {
+  const { applied, key, callHits, isNegative, overByLocalCache, after, outcome, failure } = limited;
+  const { nowSeconds } = state.explained;
   const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
   const start = algorithm === null ? startOfWindow(applied, nowSeconds) : nowSeconds;
-  const untilReset = outcome?.secondsUntilReset ?? status?.secondsUntilReset ?? 0;
+  const untilReset = outcome?.secondsUntilReset ?? state.status?.secondsUntilReset ?? 0;
   const reset = algorithm === null ? endOfWindow(applied, nowSeconds) : start + untilReset;
-  const stored = overByLocalCache ? undefined : counts && (counts.get(key) ?? 0);
+  const count = countOf(limited, state) ?? null;
   return {
     cacheKey: shortened(key),
     requestsPerUnit,
@@ -128,12 +137,24 @@ function counterOf(
     hits: callHits,
     isNegativeHits: isNegative,
     isInLocalCache: overByLocalCache,
-    count: (typeof stored === 'object' ? applied.algorithm?.decide(stored, 0).used : stored) ?? null,
-    countAfter: stored === undefined ? null : after,
-    openReservations: open.get(key) ?? null,
+    answeredByPolicy: failure === undefined ? null : (applied.onStoreFailure as AnsweringPolicy),
+    count,
+    countAfter: count === null ? null : after,
+    openReservations: state.open.get(key) ?? null,
     windowStart: isoTime(start),
     resetAt: isoTime(reset),
   };
+}
+
+/** As {@link ExplainedCounter.count}; undefined: it was not read. */
+function countOf(
+  { applied, key, overByLocalCache, failure }: LimitedDescriptor,
+  { explained, counts }: DescriptorState,
+): number | undefined {
+  if (overByLocalCache) return undefined;
+  if (failure !== undefined) return applied.onStoreFailure === 'local' ? explained.localCountOf(key) : undefined;
+  const stored = counts && ((counts.get(key) ?? 0) as number | LimitState);
+  return typeof stored === 'object' ? applied.algorithm?.decide(stored, 0).used : stored;
 }
 
 function statusOf({ code, limitRemaining, secondsUntilReset }: DescriptorStatus): ExplainedStatus {
@@ -169,11 +190,14 @@ export function reasonOf({
   status,
   isDenied,
   readBecause,
+  failure,
 }: Pick<ExplainedDescriptor, 'outcome' | 'replacedBy' | 'counter' | 'status'> & {
   /** An algorithm has denied it: its hits do not count. */
   readonly isDenied: boolean;
   /** Why the hits would not be counted; empty: they would be. */
   readonly readBecause: string;
+  /** Why the store has not counted it, so that a policy answers. */
+  readonly failure?: DecisionError | undefined;
 }): string {
   switch (outcome) {
     case 'unknown domain':
@@ -194,13 +218,24 @@ export function reasonOf({
       return 'no rule matches, and on_unmatched denies that';
     default: {
       if (counter === null || status === null) return 'the count cannot be read';
-      const reason =
+      const counts =
         readBecause === ''
           ? reasonOfCount(counter, status.code, isDenied)
           : `the count would stay ${counter.count}, because ${readBecause}`;
+      const reason = failure === undefined ? counts : reasonOfPolicy(counter, failure, counts);
       return outcome === 'default' ? `no rule matches, so default_rate_limit applies: ${reason}` : reason;
     }
   }
+}
+
+/** @param counts why it has its status where a count of this instance answers */
+function reasonOfPolicy(
+  { answeredByPolicy: policy }: ExplainedCounter,
+  { message }: DecisionError,
+  counts: string,
+): string {
+  const answer = policy === 'local' ? `this instance counts: ${counts}` : `the policy ${policy} answers`;
+  return `${message}, so that ${answer}`;
 }
 
 function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isDenied: boolean): string {
@@ -224,14 +259,20 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isD
 /** Why a request has its overall code. */
 export function reasonOfAnswer({ options, descriptors }: ExplainedRequest, { overallCode, statuses }: Verdict): string {
   const over = statuses.flatMap(({ code }, index) => (code === Code.OVER_LIMIT ? [index] : []));
-  if (over.length === 0) return 'no descriptor is over its limit';
+  const byPolicy = descriptors.map(({ resolution: { limited } }) => limited?.failure && limited.onStoreFailure);
+  if (over.length === 0) {
+    return `no descriptor is over its limit${byPolicy.includes('allow') ? ', as far as they could be counted' : ''}`;
+  }
   const [first] = over;
   const isQuotaAt = descriptors.map(({ resolution }) => isQuota(resolution, options));
+  function isDenied(index: number): boolean {
+    return byPolicy[index] === 'deny' || descriptors[index]?.resolution.kind === 'denied';
+  }
   const hard = over.find((index) => !isQuotaAt[index]);
   const reason =
     hard === undefined
       ? `descriptor ${(first ?? 0) + 1} is over its quota`
-      : `descriptor ${hard + 1} is ${descriptors[hard]?.resolution.kind === 'denied' ? 'denied' : 'over its limit'}`;
+      : `descriptor ${hard + 1} is ${isDenied(hard) ? 'denied' : 'over its limit'}`;
   if (overallCode === Code.OVER_LIMIT) return hard === undefined ? 'every quota is used up' : reason;
   const withoutShadow = new OverallCode();
   statuses.forEach(({ code }, index) => withoutShadow.add(code, isQuotaAt[index] === true));

@@ -11,6 +11,7 @@ import type {
   DecisionOperator,
   Explanation,
   ListedConfigurations,
+  ListedHealth,
   ListedSetting,
   LiveEvent,
   NoCounter,
@@ -101,8 +102,8 @@ export class LocalOperator implements Operator {
     yield* inParts(this.#options.statistics.entries(), STATISTICS_PER_PART);
   }
 
-  health(): Promise<Health> {
-    return Promise.resolve(this.#options.health());
+  health(): Promise<ListedHealth> {
+    return Promise.resolve(this.#health);
   }
 
   async live(): Promise<LiveEvent> {
@@ -112,7 +113,7 @@ export class LocalOperator implements Operator {
     const { active, rejected } = this.configurations();
     return {
       at: new Date().toISOString(),
-      health: this.#options.health(),
+      health: this.#health,
       checks: checks().map(({ name, failure = null, note = null }) => ({ name, failure, note })),
       ...this.#live.measure(),
       workers: workers?.() ?? [],
@@ -120,6 +121,12 @@ export class LocalOperator implements Operator {
       rejected: rejected && { ...withoutFiles(rejected), reason: excerpt(rejected.reason, REASON) },
       offenders,
     };
+  }
+
+  get #health(): ListedHealth {
+    const { health, checks } = this.#options;
+    const degraded = checks().filter(({ isDegraded }) => isDegraded);
+    return { ...health(), degraded: degraded.map(({ name, note }) => `${name} ${note}`) };
   }
 
   configurations(): ListedConfigurations {

@@ -45,6 +45,8 @@ export interface Check {
   readonly failure: string | undefined;
   /** What is to be said of it while it does not fail; undefined: nothing. */
   readonly note?: string | undefined;
+  /** Whether it works in part: the note says how. */
+  readonly isDegraded?: boolean;
 }
 
 type Failure = Check & { readonly failure: string };
@@ -130,7 +132,7 @@ export class Readiness {
   readonly health$: Latest<Health>;
   readonly awaited$: Latest<readonly Awaited[]>;
   /** What probes add to the check of the store while it does not fail. */
-  storeNote: () => string | undefined = () => undefined;
+  storeNote: () => Pick<Check, 'note' | 'isDegraded'> = () => ({});
   /**
    * `starting` at once, `serving` when nothing is awaited any more, `draining` at the first termination, which may come in either
    * phase; then it completes. An error of what is awaited is passed on.
@@ -188,7 +190,7 @@ export class Readiness {
     }
     return [
       check('configuration'),
-      { ...check('store'), note: this.storeNote() },
+      { ...check('store'), ...this.storeNote() },
       ...(this.#hasWorkers ? [check('workers')] : []),
       check('draining'),
       { name: 'listeners', failure: this.hasOpened ? undefined : 'not open yet' },

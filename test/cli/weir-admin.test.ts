@@ -97,6 +97,28 @@ it.each([
 });
 
 it.each([
+  [
+    'explain',
+    DESCRIPTOR,
+    { answer: null, error: { message: 'no connection' }, descriptors: [] },
+    1,
+    'error: no connection',
+  ],
+  ['explain', DESCRIPTOR, { answer: { overallCode: 'OVER_LIMIT', reason: 'r' }, descriptors: [] }, 0, 'OVER_LIMIT: r'],
+  ['health', [], { healthy: false, unhealthy: ['store'], degraded: [] }, 1, 'unhealthy: store'],
+  [
+    'health',
+    [],
+    { healthy: true, unhealthy: [], degraded: ['store degraded (allow)'] },
+    0,
+    'healthy; store degraded (allow)',
+  ],
+] as const)('weir-admin %s %j prints %j with the exit code %i', async (command, flags, answer, code, text) => {
+  await using api = await ApiStub.answering(answer);
+  expect(await admin(api, command, ...flags)).toEqual({ exitCode: code, stdout: `${text}\n`, stderr: '' });
+});
+
+it.each([
   ['helth', 'unexpected argument "helth"; the commands are rules, explain, counter get, '],
   ['', 'a command is required; the commands are rules, '],
   ['explain', 'flag -domain is required\n'],

@@ -2,9 +2,11 @@ import { status } from '@grpc/grpc-js';
 import { RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { requestMessage } from '../support/clients/grpc-client';
+import { entries } from '../support/data/requests';
 import { callByHand } from '../support/clients/call-by-hand';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { RedisProcess } from '../support/processes/redis/redis-process';
+import type { WeirProcess } from '../support/processes/weir-process';
 import { Shop } from './shop';
 
 const RULES = `domain: shop
@@ -27,6 +29,15 @@ async function answers(shop: Shop) {
   const { responseHeadersToAdd } = await shop.client.shouldRateLimit('shop', ['login=x', 'user=x']);
   const header = responseHeadersToAdd.find(({ key }) => key === 'x-ratelimit-degraded');
   return { codes, header: header?.value };
+}
+
+async function explain(weir: WeirProcess, ...descriptors: readonly string[]): Promise<unknown> {
+  const body = JSON.stringify({ domain: 'shop', descriptors: descriptors.map((text) => ({ entries: entries(text) })) });
+  return JSON.parse(await weir.debug('/api/explanations', { method: 'POST', body }));
+}
+
+async function health(weir: WeirProcess): Promise<unknown> {
+  return JSON.parse(await weir.debug('/api/health'));
 }
 
 describe('a service with policies for failures of the store', () => {
@@ -59,12 +70,18 @@ describe('a service with policies for failures of the store', () => {
       code: status.UNAVAILABLE,
     });
     expect(await storeCheck()).toBe('[+]store degraded (allow)');
+    expect(await health(weir)).toMatchObject({ healthy: true, degraded: ['store degraded (allow)'] });
+    expect(await explain(weir, 'user=x')).toMatchObject({ answer: { overallCode: 'OK' } });
+    expect(await explain(weir, 'user=x', 'login=x')).toMatchObject({ answer: { overallCode: 'OVER_LIMIT' } });
+    expect(await explain(weir, 'user=x', 'strict=x')).toMatchObject({ answer: null, error: { code: 'store_failed' } });
     await weir.line(/"code":"OVER_LIMIT","reason":"store_unavailable","rule":"shop.login","policy":"deny"/);
     await server.run();
     await weir.until('the store to be used', async () => (await answers(shop)).header === undefined);
     expect(await storeCheck()).toBe('[+]store not checked');
+    expect(await health(weir)).toMatchObject({ degraded: [] });
 
     server.signal('SIGSTOP');
+    expect(await explain(weir, 'login=x')).toMatchObject({ answer: { overallCode: 'OVER_LIMIT' } });
     // The decision timeout is longer.
     const message = requestMessage('shop', ['user=x']);
     expect(await callByHand(weir.grpcAddress, SHOULD_RATE_LIMIT, message, { 'grpc-timeout': '900m' })).toBe(status.OK);
@@ -84,6 +101,8 @@ describe('a service with policies for failures of the store', () => {
       await using shop = await Shop.start({ env }, RULES);
       await shop.hit();
       server.signal('SIGSTOP');
+      // It does not wait for the store as long as calls do.
+      expect(await explain(shop.weir, 'user=x')).toMatchObject({ answer: null, error: { code: 'store_timeout' } });
       const calls = Array.from({ length: 20 }, () => shop.hit().catch(({ code }: { code: number }) => code));
       await shop.weir.until('the calls to be in flight', async () => {
         return (await shop.weir.statistics()).get('ratelimit_server.ShouldRateLimit.total_requests') === 21;

@@ -1,5 +1,5 @@
 import type { Offender } from '../../limiter/offender';
-import type { ListedSetting } from '../../streams/ports/operator';
+import type { Explanation, ListedHealth, ListedSetting } from '../../streams/ports/operator';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
 import { parseRequest } from '../request';
 import { FlagError, type FlagValues, listFlag, numberFlag, textFlag } from '../flags';
@@ -35,6 +35,8 @@ type Values = FlagValues<typeof ADMIN_FLAGS>;
 interface Command {
   readonly request: (values: Values) => ApiRequest;
   readonly format: (answer: never, call: Call) => string | Promise<string>;
+  /** Whether the exit code is 1. */
+  readonly hasFailed?: (answer: never) => boolean;
 }
 
 type Call = (request: ApiRequest) => Promise<unknown>;
@@ -50,6 +52,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       return { method: 'POST', path: 'explanations', body: { domain, descriptors: parsed, hitsAddend } };
     },
     format: formatExplanation,
+    hasFailed: ({ answer }: Explanation) => answer === null,
   },
   'counter get': { request: (values) => ({ path: 'counters', query: counterOf(values) }), format: formatCounter },
   'counter set': {
@@ -70,7 +73,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     }),
     format: formatTop,
   },
-  health: { request: () => ({ path: 'health' }), format: formatHealth },
+  health: {
+    request: () => ({ path: 'health' }),
+    format: formatHealth,
+    hasFailed: ({ healthy }: ListedHealth) => !healthy,
+  },
 };
 
 /** The program weir-admin: calls the operators' API of a running service and prints the answer. */
@@ -91,7 +98,7 @@ Usage: weir-admin COMMAND [flags]
   top [-domain name] [-top n]                              the callers limited most
   health                                                   whether the service is healthy
 `,
-    `Exit codes: 0 done, 1 no answer or an error, or the service is unhealthy, 2 wrong use.
+    `Exit codes: 0 done, 1 no answer or an error, also one that the explained call would get, or the service is unhealthy, 2 wrong use.
 
 Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
 `,
@@ -107,8 +114,7 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
     const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
     const call: Call = (request) => callApi(target, request);
     const answer = await call(command.request(values));
-    const isUnhealthy = name === 'health' && !(answer as { readonly healthy: boolean }).healthy;
-    const exitCode = isUnhealthy ? Exit.FAILED : Exit.DONE;
+    const exitCode = command.hasFailed?.(answer as never) ? Exit.FAILED : Exit.DONE;
     return { exitCode, answer, text: () => command.format(answer as never, call) };
   },
 };

@@ -82,9 +82,13 @@ export function formatOffenders(offenders: readonly Offender[]): string {
 export function formatHealth({
   healthy,
   unhealthy,
+  degraded = [],
 }: {
   readonly healthy: boolean;
   readonly unhealthy: readonly string[];
+  /** Absent in answers of older versions. */
+  readonly degraded?: readonly string[];
 }): string {
-  return healthy ? 'healthy' : visibleLine(`unhealthy: ${unhealthy.join(', ')}`);
+  const health = healthy ? 'healthy' : `unhealthy: ${unhealthy.join(', ')}`;
+  return visibleLine(degraded.length === 0 ? health : `${health}; ${degraded.join(', ')}`);
 }

@@ -1,7 +1,7 @@
 import type { Offender, OffenderQuery } from '../../limiter/offender';
 import type { Descriptor, RateLimitRequest } from '../../limiter/request';
 import type { RuleFile } from '../../rules/files/read-rule-files';
-import type { AlgorithmName, CalendarConfig, FailurePolicy, Json } from '../../rules/rule-config';
+import type { AlgorithmName, AnsweringPolicy, CalendarConfig, FailurePolicy, Json } from '../../rules/rule-config';
 import type { OpenReservation } from './reservations';
 import type { RulePlace } from '../../rules/rule-config';
 import type { UnitName } from '../../rules/unit';
@@ -18,7 +18,7 @@ export interface Operator {
   /**
    * What a decision would do with a request, without counting anything.
    *
-   * Rejects with a `DecisionError` for an invalid request. When the store fails, the explanation has its error.
+   * Rejects with a `DecisionError` for an invalid request. When the store fails, the explanation has its error, or what policies answer.
    *
    * @param limit the requests per unit of every limit, instead of those that are configured
    */
@@ -35,7 +35,7 @@ export interface Operator {
   offenders(query: OffenderQuery): Promise<readonly Offender[]>;
   /** The current values of all statistics, in parts. */
   statistics(): AsyncIterable<readonly (readonly [name: string, value: number])[]>;
-  health(): Promise<Health>;
+  health(): Promise<ListedHealth>;
   /** What happens at present. It is measured from one call to the next, so that it has one caller. */
   live(): Promise<LiveEvent>;
   configurations(): ListedConfigurations;
@@ -98,6 +98,11 @@ export interface CounterReservations {
 
 export interface CounterChange extends CounterState {
   readonly countBefore: number;
+}
+
+export interface ListedHealth extends Health {
+  /** What works in part, and how: `store degraded (allow)`. */
+  readonly degraded: readonly string[];
 }
 
 export interface UnknownDomain {
@@ -212,7 +217,7 @@ export interface WorkerInfo {
 export interface LiveEvent {
   /** In the format of ISO 8601. */
   readonly at: string;
-  readonly health: Health;
+  readonly health: ListedHealth;
   readonly checks: readonly {
     readonly name: Check['name'];
     readonly failure: string | null;
@@ -393,7 +398,12 @@ export interface ExplainedCounter {
   readonly isNegativeHits: boolean;
   /** Whether the local cache answers, so that the store is not called. */
   readonly isInLocalCache: boolean;
-  /** The present count, with an algorithm the hits that count; null when it was not read, because the local cache answers or the store failed. */
+  /** Which policy answers, because the store does not; otherwise null. */
+  readonly answeredByPolicy: AnsweringPolicy | null;
+  /**
+   * The present count, with an algorithm the hits that count, with the policy `local` what this instance has counted; null when it was not
+   * read, because the local cache answers or the store failed.
+   */
   readonly count: number | null;
   /** What the count would be after the call. */
   readonly countAfter: number | null;

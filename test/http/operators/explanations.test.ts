@@ -1,14 +1,21 @@
 import { setImmediate } from 'node:timers/promises';
+import { NEVER, asyncScheduler, throwError } from 'rxjs';
 import type { LimiterOptions } from '../../../src/limiter/decision';
-import type { Descriptor } from '../../../src/limiter/request';
-import { Code } from '../../../src/limiter/verdict';
+import { DecisionError } from '../../../src/limiter/decision-error';
+import { Limiter } from '../../../src/limiter/limiter';
+import { LocalCounts } from '../../../src/limiter/local-counts';
+import type { Descriptor, RateLimitRequest } from '../../../src/limiter/request';
+import { CODE_NAMES, Code, type Verdict } from '../../../src/limiter/verdict';
 import { LocalDecisions } from '../../../src/operators/decisions';
 import type { DomainConfig } from '../../../src/rules/rule-config';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
+import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import { Statistics } from '../../../src/statistics/statistics';
+import { decisions as decisionsOf } from '../../../src/streams/decisions';
 import type { DecisionOperator } from '../../../src/streams/ports/operator';
 import { descriptor, request } from '../../support/data/requests';
 import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
-import { TestService } from '../../support/data/service';
+import { DEFAULT_OPTIONS, TestService } from '../../support/data/service';
 import { ServedApi, always, configOf, rulesetOf } from './served-api';
 
 const RULES = {
@@ -207,6 +214,132 @@ it('what is left in a bucket is shown, set and cleared, and explained', async ()
   expect(await decisions.changeCounter(query, null)).toMatchObject({ countBefore: 6, count: 10 });
   expect(await decisions.changeCounter(window, 50)).toMatchObject({ countBefore: 3, count: 50 });
   expect(await decisions.changeCounter(window, null)).toMatchObject({ countBefore: 50, count: 0 });
+});
+
+/** A store that counts, cannot be reached, or does not answer. */
+class FailingStore extends MemoryCounters {
+  state: 'counts' | 'away' | 'hangs' = 'counts';
+
+  constructor() {
+    super({ maxKeys: 100, windowSpan: 1, now: Date.now });
+  }
+
+  override apply(...parameters: Parameters<MemoryCounters['apply']>): ReturnType<MemoryCounters['apply']> {
+    if (this.state === 'counts') return super.apply(...parameters);
+    if (this.state === 'hangs') return NEVER;
+    return throwError(() => new DecisionError('store_failed', 'there is no connection', { isUncounted: true }));
+  }
+}
+
+/** A service whose store fails when a test lets it, with rules of every policy. */
+function serviceThatFails() {
+  const rateLimit = limit(10, 'YEAR');
+  const ruleset = buildRuleset([
+    domainConfig(
+      'shop',
+      { key: 'error', rateLimit },
+      { key: 'allow', rateLimit, onStoreFailure: 'allow' },
+      { key: 'banned', rateLimit: limit(0, 'YEAR'), onStoreFailure: 'allow' },
+      { key: 'deny', rateLimit, onStoreFailure: 'deny' },
+      { key: 'shadow', rateLimit, onStoreFailure: 'deny', shadowMode: true },
+      { key: 'bucket', rateLimit: limit(10, 'YEAR', { algorithm: 'token_bucket' }), onStoreFailure: 'allow' },
+      { key: 'local', rateLimit, onStoreFailure: 'local' },
+      { key: 'pair', rateLimits: [limit(5, 'YEAR'), limit(9, 'MONTH')], onStoreFailure: 'local' },
+    ),
+  ]);
+  const store = new FailingStore();
+  const statistics = new Statistics(10);
+  const dropped = statistics.counter('dropped');
+  const local = new LocalCounts({ share: 2, reconciles: true, serverOf: () => store, dropped });
+  const responseHeaders = { limit: 'limit', remaining: 'remaining', reset: 'reset' };
+  const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, responseHeaders }, statistics);
+  const timeout = 50;
+  const { decide, apply, windows$ } = decisionsOf({
+    ...{ limiter, counters: store, statistics, scheduler: asyncScheduler, timeout, ruleset: () => ruleset },
+    onInternalError: (error) => {
+      throw error;
+    },
+  });
+  windows$.subscribe();
+  const decisions = new LocalDecisions({
+    ...{ limiter, apply, timeout, config$: always(configOf(ruleset)) },
+    ...{ administration: store, reservations: store, offenders: { top: () => Promise.resolve([]) } },
+  });
+  function call(called: RateLimitRequest): Promise<Verdict | DecisionError> {
+    return new Promise((resolve) => decide(called, { verdict: resolve, error: resolve }));
+  }
+  return { store, decisions, call };
+}
+
+/** As an explanation has it. */
+function asExplained(answer: Verdict | DecisionError) {
+  if (answer instanceof DecisionError) return { error: answer.code };
+  const { overallCode, statuses, responseHeaders } = answer;
+  return {
+    overallCode: CODE_NAMES[overallCode],
+    statuses: statuses.map(({ code, limitRemaining }) => [CODE_NAMES[code], limitRemaining]),
+    headers: withoutReset(responseHeaders),
+  };
+}
+
+/** A second may pass between two answers. */
+function withoutReset(headers: Verdict['responseHeaders']): Verdict['responseHeaders'] {
+  return headers.filter(({ key }) => key !== 'reset');
+}
+
+describe.each(['away', 'hangs'] as const)('while the store %s', (state) => {
+  const requests = [['error'], ['allow'], ['banned'], ['deny'], ['shadow'], ['bucket'], ['local'], ['pair']];
+  const together = [
+    ['local', 'local'],
+    ['allow', 'deny', 'local'],
+    ['allow', 'error'],
+  ];
+
+  it('a request is explained as a call is answered, and nothing is counted', async () => {
+    const { store, decisions, call } = serviceThatFails();
+    await call(request('shop', ['local=x', 'pair=x'], 4));
+    store.state = state;
+    for (const keys of [...requests, ...together]) {
+      const asked = request(
+        'shop',
+        keys.map((key) => `${key}=x`),
+        1,
+      );
+      const explanations = [await decisions.explain(asked), await decisions.explain(asked)];
+      const answered = asExplained(await call(asked));
+      for (const { answer, error, descriptors } of explanations) {
+        const statuses = descriptors.map(({ status }) => status && [status.code, status.limitRemaining]);
+        const explained = answer && {
+          ...{ overallCode: answer.overallCode, statuses, headers: withoutReset(answer.responseHeaders) },
+        };
+        expect([keys, explained ?? { error: error?.code }]).toEqual([keys, answered]);
+      }
+    }
+  });
+
+  it('an explanation names the policy that answers, and the count of this instance where that is `local`', async () => {
+    const { store, decisions, call } = serviceThatFails();
+    await call(request('shop', ['local=x'], 4));
+    store.state = state;
+    const keys = ['allow', 'deny', 'local', 'shadow'];
+    const { answer, descriptors } = await decisions.explain(
+      request(
+        'shop',
+        keys.map((key) => `${key}=x`),
+        1,
+      ),
+    );
+    const why = state === 'away' ? 'there is no connection' : 'the counter store did not answer in time';
+    expect(answer).toMatchObject({ overallCode: 'OVER_LIMIT', reason: 'descriptor 2 is denied' });
+    expect(descriptors.map(({ reason, counter }) => [counter?.answeredByPolicy, counter?.count, reason])).toEqual([
+      ['allow', null, `${why}, so that the policy allow answers`],
+      ['deny', null, `${why}, so that the policy deny answers`],
+      ['local', 4, `${why}, so that this instance counts: the count would be 5 after 1 hit, within the limit of 10`],
+      ['deny', null, `${why}, so that the policy deny answers`],
+    ]);
+    const allowed = await decisions.explain(request('shop', ['allow=x'], 1));
+    expect(allowed.answer?.reason).toBe('no descriptor is over its limit, as far as they could be counted');
+  });
 });
 
 it('requests are explained one after the other, and those that wait are limited', async () => {
