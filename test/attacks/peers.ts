@@ -65,14 +65,14 @@ export class GrpcPeer implements Disposable {
     this.#answers = answers;
   }
 
-  /** Makes a call, and records its answer. */
-  async call(message: Buffer): Promise<void> {
+  /** Makes a call, and records its answer. @param isGzip whether the message is said to be compressed */
+  async call(message: Buffer, isGzip = false): Promise<void> {
     if (this.#session.closed) {
       this.#answers.add('closed');
       return;
     }
-    const call = openCall(this.#session);
-    call.stream.end(prefixed(message));
+    const call = openCall(this.#session, isGzip ? { 'grpc-encoding': 'gzip' } : {});
+    call.stream.end(prefixed(message, Number(isGzip)));
     await call.closed;
     this.#answers.add(answerOf(call) ?? 'closed');
   }

@@ -2,8 +2,9 @@ import type { CancelCause } from '../../streams/ports/decide';
 import type { Call, StopReason, Stream } from '../http2/stream';
 import type { Streams } from '../http2/streams';
 import { type Cancellable, GrpcStatus } from '../method';
+import type { Inflater, Inflation } from './inflater';
 import type { MessageReceiver } from './message-reader';
-import { type CallFailure, Failure, STOPPED, compressionFailure, failureBlock } from './responses';
+import { type CallFailure, Failure, STOPPED, failureBlock } from './responses';
 
 /** The time to receive the only message of a call without a deadline, from the start of the call. */
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -12,9 +13,12 @@ const REQUEST_TIMEOUT_MS = 30_000;
 export interface CallContext {
   /** Milliseconds, monotonic. */
   now(): number;
+  readonly inflater: Inflater;
   /** A handler threw: an internal error, to be logged. The caller receives no details. */
   handlerFailed(path: string, error: unknown): void;
 }
+
+export type Encoding = 'identity' | 'gzip' | 'unknown';
 
 /** A call, as its request headers describe it. */
 export interface CallHead {
@@ -22,8 +26,8 @@ export interface CallHead {
   readonly path: string;
   /** Milliseconds; Infinity when the caller set no deadline. */
   readonly timeoutMs: number;
-  /** Whether messages may be compressed (`grpc-encoding`), which is rejected for those that have the compressed flag. */
-  readonly hasEncoding: boolean;
+  /** How messages with the compressed flag are compressed (`grpc-encoding`). */
+  readonly encoding: Encoding;
   /** The metadata fields that the server keeps; undefined when the request has none of them. */
   readonly metadata: ReadonlyMap<string, string> | undefined;
 }
@@ -38,6 +42,8 @@ export abstract class ServerCall implements Call, MessageReceiver {
   protected isOver = false;
   protected hasSentHeaders = false;
   protected work: Cancellable | undefined;
+  /** That of the message that is handled next. */
+  protected inflation: Inflation | undefined;
 
   constructor(head: CallHead, streams: Streams, stream: Stream, requestTimeoutMs = REQUEST_TIMEOUT_MS) {
     this.head = head;
@@ -57,9 +63,22 @@ export abstract class ServerCall implements Call, MessageReceiver {
 
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean {
     this.streams.messageEnded(this.stream);
-    if (isCompressed) this.failWith(compressionFailure(this.head.hasEncoding));
-    else this.keep(source, start, end);
+    const { encoding } = this.head;
+    if (!isCompressed || encoding === 'gzip') this.keep(source, start, end, isCompressed);
+    else this.failWith(encoding === 'identity' ? Failure.COMPRESSED_AS_IDENTITY : Failure.UNKNOWN_ENCODING);
     return !this.isOver;
+  }
+
+  /** Decompresses the message that is handled next. */
+  protected inflate(compressed: Buffer, inflated: (message: Buffer) => void): void {
+    this.inflation = this.head.context.inflater.inflate(this.streams, compressed, {
+      grows: (bytes) => this.streams.hold(this.stream, bytes),
+      failed: (failure) => this.failWith(failure),
+      inflated: (message) => {
+        this.inflation = undefined;
+        inflated(message);
+      },
+    });
   }
 
   failed(failure: CallFailure): void {
@@ -67,7 +86,7 @@ export abstract class ServerCall implements Call, MessageReceiver {
   }
 
   /** Keeps a message beyond this turn: a copy, as a view would keep its whole chunk in memory, which is accounted for. */
-  protected abstract keep(source: Buffer, start: number, end: number): void;
+  protected abstract keep(source: Buffer, start: number, end: number, isCompressed: boolean): void;
 
   /** The request has been received. */
   protected completed(): void {
@@ -133,6 +152,7 @@ export abstract class ServerCall implements Call, MessageReceiver {
     if (this.isOver) return false;
     this.isOver = true;
     this.work = undefined;
+    this.inflation?.cancel();
     if (this.stream.isRunning) this.streams.release(this.stream);
     return true;
   }

@@ -4,6 +4,7 @@ import { leavesFilesFree, openFilesLimit } from '../../net/open-files';
 import type { Limits, OnRejected } from '../http2/limits';
 import { Http2Server } from '../http2/server';
 import type { ServerTls } from '../http2/tls';
+import { Inflater } from './inflater';
 import { GrpcRequests, type Methods } from './requests';
 
 /** How many connections may wait to be accepted. */
@@ -34,7 +35,7 @@ export async function serveGrpc(options: GrpcServerOptions & { readonly listen: 
 /** A gRPC server for connections that are accepted elsewhere. Throws if the TLS certificate, key or authority cannot be used. */
 export function adoptingGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { onInternalError = () => {} } = options;
-  const context = { now: () => performance.now(), handlerFailed: onInternalError };
+  const context = { now: () => performance.now(), inflater: new Inflater(), handlerFailed: onInternalError };
   const filesLimit = openFilesLimit();
   return new Http2Server({
     tls: options.tls,

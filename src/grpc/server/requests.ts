@@ -4,7 +4,7 @@ import type { Stream } from '../http2/stream';
 import type { RequestMeaning, Streams } from '../http2/streams';
 import { GrpcStatus, type StreamingMethod, type StreamingMethods, type UnaryMethods } from '../method';
 import type { MethodObserver } from '../method-observer';
-import type { CallContext, CallHead } from './call';
+import type { CallContext, CallHead, Encoding } from './call';
 import { trailersOnly } from './responses';
 import { StreamServerCall } from './stream-call';
 import { type UnaryMethod, UnaryServerCall } from './unary-call';
@@ -82,7 +82,7 @@ class CallRequest implements CallHead, RequestMeaning {
     readonly context: CallContext,
     readonly method: Method,
     readonly timeoutMs: number,
-    readonly hasEncoding: boolean,
+    readonly encoding: Encoding,
     readonly metadata: ReadonlyMap<string, string> | undefined,
   ) {}
 
@@ -133,7 +133,7 @@ export class GrpcRequests implements RequestInterpreter {
   interpret(request: RequestHead): RequestMeaning {
     let contentType = '';
     let timeout: string | undefined;
-    let hasEncoding = false;
+    let encoding: Encoding = 'identity';
     let metadata: Map<string, string> | undefined;
     for (let at = 0; at < request.count; at += 1) {
       const { name, value } = request.fields[at]!;
@@ -141,7 +141,7 @@ export class GrpcRequests implements RequestInterpreter {
       const { text } = name;
       if (text === 'content-type') contentType = value;
       else if (text === 'grpc-timeout') timeout = value;
-      else if (text === 'grpc-encoding') hasEncoding = value !== 'identity';
+      else if (text === 'grpc-encoding') encoding = value === 'identity' || value === 'gzip' ? value : 'unknown';
       else if (this.#metadata.has(text)) {
         metadata ??= new Map();
         const before = metadata.get(text);
@@ -156,6 +156,6 @@ export class GrpcRequests implements RequestInterpreter {
     if (method === undefined) return UNIMPLEMENTED;
     const timeoutMs = timeout === undefined ? Infinity : parseTimeout(timeout);
     if (timeoutMs === undefined) return BAD_TIMEOUT;
-    return new CallRequest(this.#context, method, timeoutMs, hasEncoding, metadata);
+    return new CallRequest(this.#context, method, timeoutMs, encoding, metadata);
   }
 }

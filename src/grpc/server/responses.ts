@@ -124,10 +124,11 @@ export const Failure = {
   TRUNCATED_MESSAGE: failure(GrpcStatus.INTERNAL, 'request ends inside a message'),
   COMPRESSED_AS_IDENTITY: failure(GrpcStatus.INTERNAL, 'compressed message without a grpc-encoding'),
   /** As gRPC's document on compression requires, the response says what is supported. */
-  COMPRESSED: {
-    ...failure(GrpcStatus.UNIMPLEMENTED, 'compressed messages are not supported'),
-    fields: [['grpc-accept-encoding', 'identity']],
+  UNKNOWN_ENCODING: {
+    ...failure(GrpcStatus.UNIMPLEMENTED, 'unsupported grpc-encoding; only identity and gzip are supported'),
+    fields: [['grpc-accept-encoding', 'identity,gzip']],
   },
+  NOT_GZIP: failure(GrpcStatus.INTERNAL, 'compressed message is not valid gzip'),
   DEADLINE: failure(GrpcStatus.DEADLINE_EXCEEDED, 'deadline exceeded'),
   SLOW_REQUEST: failure(GrpcStatus.DEADLINE_EXCEEDED, 'request not complete in time'),
   /** The only text about an internal error that a caller receives. */
@@ -140,8 +141,3 @@ export const STOPPED: Readonly<Record<StopReason, CallFailure>> = {
   drain: failure(GrpcStatus.UNAVAILABLE, 'the server is shutting down'),
   grace: failure(GrpcStatus.UNAVAILABLE, 'the server has closed the connection'),
 };
-
-/** Why a message with the compressed flag is rejected. @param hasEncoding whether its call has a `grpc-encoding` other than identity */
-export function compressionFailure(hasEncoding: boolean): CallFailure {
-  return hasEncoding ? Failure.COMPRESSED : Failure.COMPRESSED_AS_IDENTITY;
-}

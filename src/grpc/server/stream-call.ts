@@ -19,6 +19,13 @@ const INPUT_BYTES = 64 * 1_024;
 /** What a queued message takes in addition to its bytes, at most: its objects, and its place in the queue. */
 const QUEUED_MESSAGE_BYTES = 256;
 
+interface QueuedMessage {
+  readonly bytes: Buffer;
+  readonly isCompressed: boolean;
+  /** What it counts towards the memory limit. */
+  readonly held: number;
+}
+
 /**
  * A call whose response is a stream of messages. Its request is one message, which is handled when the request is complete, or a
  * stream, too. The next message is handled when most of the responses so far have been sent: a caller that does not read them gets no
@@ -29,7 +36,7 @@ export class StreamServerCall extends ServerCall implements StreamingCall {
   readonly #reader: MessageReader;
   #listener: MessageListener | undefined;
   /** The messages that have been received and not handled yet, and what they count towards the memory limit. */
-  readonly #inbox: Buffer[] = [];
+  readonly #inbox: QueuedMessage[] = [];
   #inboxBytes = 0;
   /** Bytes received that have not been returned to the caller's flow-control window yet. */
   #uncredited = 0;
@@ -63,13 +70,13 @@ export class StreamServerCall extends ServerCall implements StreamingCall {
     this.#schedule();
   }
 
-  protected keep(source: Buffer, start: number, end: number): void {
+  protected keep(source: Buffer, start: number, end: number, isCompressed: boolean): void {
     const held = end - start + QUEUED_MESSAGE_BYTES;
     if (this.#method.takesOneMessage && this.#inbox.length > 0) return this.failWith(Failure.SECOND_MESSAGE);
     if (!this.streams.hold(this.stream, held)) return this.failWith(Failure.TOO_MUCH_MEMORY);
     // Making room may have ended the connection, and with it this call.
     if (this.isOver) return;
-    this.#inbox.push(copyToKeep(source, start, end));
+    this.#inbox.push({ bytes: copyToKeep(source, start, end), isCompressed, held });
     this.#inboxBytes += held;
   }
 
@@ -110,7 +117,7 @@ export class StreamServerCall extends ServerCall implements StreamingCall {
     if (this.isOver) return;
     this.#credit();
     if (bytes !== undefined && this.#inbox.length > 0) this.#schedule();
-    else if (this.#isEnded && this.#inbox.length === 0) {
+    else if (this.#isEnded && this.#inbox.length === 0 && this.inflation === undefined) {
       // Reset, so that the listener is notified of the end only once.
       this.#isEnded = false;
       listener.ended();
@@ -119,13 +126,21 @@ export class StreamServerCall extends ServerCall implements StreamingCall {
 
   /** Takes the next message that may be handled now. */
   #nextMessage(): Buffer | undefined {
-    if ((this.stream.waiting?.bytes ?? 0) >= OUTPUT_BYTES) return undefined;
+    if ((this.stream.waiting?.bytes ?? 0) >= OUTPUT_BYTES || this.inflation !== undefined) return undefined;
     const message = this.#inbox.shift();
     if (message === undefined) return undefined;
-    const held = message.length + QUEUED_MESSAGE_BYTES;
+    const { bytes, isCompressed, held } = message;
+    if (isCompressed) {
+      this.inflate(bytes, (inflated) => {
+        this.#inboxBytes += inflated.length;
+        this.#inbox.unshift({ bytes: inflated, isCompressed: false, held: held + inflated.length });
+        this.#schedule();
+      });
+      return undefined;
+    }
     this.#inboxBytes -= held;
     this.streams.releaseHeld(this.stream, held);
-    return message;
+    return bytes;
   }
 
   drained(): void {

@@ -21,6 +21,7 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
   #source: Buffer | undefined;
   #start = 0;
   #end = 0;
+  #isCompressed = false;
   /** The message is in the chunk in which it arrived, and not accounted for. */
   #isInChunk = false;
   /** Reads a request that is more than one DATA frame. */
@@ -61,7 +62,7 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
     return false;
   }
 
-  protected keep(source: Buffer, start: number, end: number): void {
+  protected keep(source: Buffer, start: number, end: number, isCompressed: boolean): void {
     if (this.#source !== undefined) return this.failWith(Failure.SECOND_MESSAGE);
     if (!this.streams.hold(this.stream, end - start)) return this.failWith(Failure.TOO_MUCH_MEMORY);
     // Making room may have ended the whole connection, and with it this call.
@@ -69,6 +70,7 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
     this.#source = copyToKeep(source, start, end);
     this.#start = 0;
     this.#end = end - start;
+    this.#isCompressed = isCompressed;
   }
 
   waits(): void {
@@ -76,13 +78,21 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
     this.#isInChunk = false;
     const source = this.#source!;
     this.#source = undefined;
-    this.keep(source, this.#start, this.#end);
+    this.keep(source, this.#start, this.#end, false);
   }
 
   // ---------------------------------------------------------------- the work
 
   run(): void {
     if (this.deadline !== Infinity && this.head.context.now() >= this.deadline) return this.failWith(Failure.DEADLINE);
+    if (this.#isCompressed) {
+      return this.inflate(this.#source!, (message) => {
+        this.#source = message;
+        this.#end = message.length;
+        this.#isCompressed = false;
+        this.streams.schedule(this.stream);
+      });
+    }
     // Neither kept here nor counted any more: handlers use the message only until they return.
     this.streams.releaseHeld(this.stream, this.stream.held);
     const message = this.#source!.subarray(this.#start, this.#end);
@@ -125,7 +135,7 @@ export class UnaryServerCall extends ServerCall implements UnaryCall {
   drained(): void {}
 
   protected override get mustAnswer(): boolean {
-    return this.stream.isRunning && this.work === undefined;
+    return this.stream.isRunning && this.work === undefined && this.#source === undefined;
   }
 
   protected override close(status: GrpcStatus): boolean {

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { RateLimitRequest } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { seededRandom } from '../../support/data/seeded-random';
 import { requestMessage } from '../../support/clients/grpc-client';
@@ -109,8 +110,26 @@ function damaged(random: () => number): Buffer {
   const limit = { requestsPerUnit: 5, unit: 1 };
   const descriptors = Array.from({ length: 5 }, () => ({ entries, limit, hitsAddend: 3n, isNegativeHits: false }));
   const message = Buffer.from(RateLimitRequest.encode({ domain: 'filled', descriptors, hitsAddend: 1 }).finish());
-  for (let change = 0; change < 4; change += 1) message[Math.floor(random() * message.length)] = random() * 256;
-  return message;
+  return changed(message, random);
+}
+
+/** The bytes, of which some are replaced. */
+function changed(bytes: Buffer, random: () => number): Buffer {
+  for (let change = 0; change < 4; change += 1) bytes[Math.floor(random() * bytes.length)] = random() * 256;
+  return bytes;
+}
+
+/** Calls with such messages, on twenty connections. */
+function compressed(calls: number, messages: () => () => Buffer): Attack {
+  return {
+    rules: FILLED,
+    run: async (target, answers) => {
+      const next = messages();
+      const peers = Array.from({ length: 20 }, () => new GrpcPeer(target, answers));
+      await concurrently(calls, 100, (at) => peers[at % peers.length]!.call(next(), true));
+      for (const peer of peers) peer[Symbol.dispose]();
+    },
+  };
 }
 
 /** Requests that are small, and wrong in themselves. */
@@ -129,6 +148,18 @@ export const OTHER_MESSAGES = {
       await concurrently(5_000, 50, () => peer.call(damaged(random)));
     },
   },
+  '1,000 calls on 20 connections, each 400 MiB in 400 KB of gzip': compressed(1_000, () => {
+    const bomb = gzipSync(Buffer.alloc(400 * MIB));
+    return () => bomb;
+  }),
+  '1,000 calls on 20 connections, each 4 MiB of gzip without its end': compressed(1_000, () => {
+    const cut = gzipSync(Buffer.alloc(ALMOST_4_MIB)).subarray(0, -9);
+    return () => cut;
+  }),
+  '5,000 calls on 20 connections with damaged gzip': compressed(5_000, () => {
+    const random = seededRandom('damaged gzip');
+    return () => changed(gzipSync(requestMessage('filled', ['k=damaged'])), random);
+  }),
   '18 connections with 15 MiB of unfinished messages each, then 20 calls of 2 MiB': {
     rules: FILLED,
     run: async (target, answers) => {

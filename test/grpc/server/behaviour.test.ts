@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { prefixed } from '../../support/clients/http2-connection';
 import { type RawCall, type RawResponse, callRaw } from './raw-call';
 import { type TestServer, startServer } from './servers';
@@ -19,14 +20,26 @@ function to(method: string, ...messages: string[]): RawCall {
 const splitByBytes = Array.from(prefixed('hello'), (byte) => Buffer.from([byte]));
 const cutOff = splitByBytes.slice(0, 7);
 const gzip = { fields: { 'grpc-encoding': 'gzip' } };
-const compressed = { ...gzip, body: [prefixed('hello', 1)] };
+const snappy = { fields: { 'grpc-encoding': 'snappy' }, body: [prefixed('hello', 1)] };
+/** A call with these messages, of which the second one is not compressed. */
+function compressed(method: string, ...messages: string[]): RawCall {
+  return { method, ...gzip, body: messages.map((message, at) => (at === 1 ? prefixed(message) : zipped(message))) };
+}
+function zipped(message: string | Buffer): Buffer {
+  return prefixed(gzipSync(message), 1);
+}
+const damaged = { ...gzip, body: [prefixed(gzipSync('hello').fill(0, 12, 16), 1)] };
+const cutGzip = { ...gzip, body: [prefixed(gzipSync('hello').subarray(0, -1), 1)] };
+/** Their inflated sizes are 4 MiB, and one byte more. */
+const largest = { ...gzip, body: [zipped(Buffer.alloc(4 * 1024 * 1024))] };
+const bomb = { ...gzip, body: [zipped(Buffer.alloc(4 * 1024 * 1024 + 1))] };
 const sentFields = { traceparent: '00-1-2-3', 'x-list': ['a', 'b'], 'x-other': 'c' };
 /** Its length is one byte over 4 MiB. */
 const tooLong = Buffer.from([0, 0, 0x40, 0, 1]);
 const aThenBc = [prefixed('a'), Buffer.concat([prefixed('b'), prefixed('c')])];
 const NOT_SUPPORTED = {
   ...failed(12),
-  fields: expect.objectContaining({ 'grpc-accept-encoding': 'identity' }) as RawResponse['fields'],
+  fields: expect.objectContaining({ 'grpc-accept-encoding': 'identity,gzip' }) as RawResponse['fields'],
 };
 const paths = ['/', 'test.Service/Echo', '/test.Service/Echo/', '/test.Service%2FEcho', '/test.Service/Echo?x=1', '*'];
 const badTimeouts = ['1', '-1m', '123456789m', '1x', 'm', '0x1m', '1mm'];
@@ -69,8 +82,21 @@ const BEHAVIOURS: readonly Row[] = [
   ['rejects a length over 4 MiB as soon as the prefix is complete', { body: [tooLong], isOpen: true }, failed(8)],
 
   ['accepts an uncompressed message with a grpc-encoding', gzip, OK],
-  ['answers a compressed message with UNIMPLEMENTED, and that it knows no compression', compressed, NOT_SUPPORTED],
-  ['answers a compressed message of a stream with UNIMPLEMENTED', { method: 'Talk', ...compressed }, NOT_SUPPORTED],
+  ['accepts a message compressed with gzip', compressed('Echo', 'hello'), OK],
+  [
+    'accepts such messages of a stream, in order with others',
+    compressed('Talk', 'a', 'b', 'c', 'd'),
+    { ...OK, messages: ['A', 'B', 'C', 'D'] },
+  ],
+  ['accepts such a message for a server stream', compressed('Count', '2'), { ...OK, messages: ['0', '1'] }],
+  ['accepts 4 MiB after decompression', largest, { ...OK, messages: ['\0'.repeat(4 * 1024 * 1024)] }],
+  ['answers more than 4 MiB after decompression with RESOURCE_EXHAUSTED', bomb, failed(8)],
+  ['answers it in a stream with RESOURCE_EXHAUSTED', { ...bomb, method: 'Talk' }, failed(8)],
+  ['answers damaged gzip with INTERNAL', damaged, failed(13)],
+  ['answers damaged gzip in a stream with INTERNAL', { ...damaged, method: 'Talk' }, failed(13)],
+  ['answers gzip that is cut off with INTERNAL', cutGzip, failed(13)],
+  ['answers another compression with UNIMPLEMENTED, and what it knows', snappy, NOT_SUPPORTED],
+  ['answers another compression of a stream with UNIMPLEMENTED', { method: 'Talk', ...snappy }, NOT_SUPPORTED],
   ['answers a compressed message without a grpc-encoding with INTERNAL', withBody(prefixed('hello', 1)), failed(13)],
 
   ['accepts the longest timeout', withFields({ 'grpc-timeout': '99999999H' }), OK],
