@@ -3,6 +3,7 @@ import type { Count, CounterOperation } from '../../src/limiter/counter-operatio
 import { DecisionError } from '../../src/limiter/decision-error';
 import { Offenders } from '../../src/limiter/offenders';
 import type { Descriptor } from '../../src/limiter/request';
+import { unitByName } from '../../src/rules/unit';
 import { descriptor } from '../../test/support/data/requests';
 import type { Trip } from '../../src/streams/ports/counters';
 import { decisionPath } from '../support/decision-path';
@@ -218,6 +219,18 @@ describe('hits that the policy local has counted', () => {
       1100: () => call(['k=other']),
     }));
     expect(server.counts).toEqual({ other: 1, y: 1 });
+  });
+
+  it('are added until the last of the windows ends in which they were counted', () => {
+    const server = new Server();
+    const perSecond = descriptor('k=x', { limit: { requestsPerUnit: 5, unit: unitByName('SECOND') } });
+    play(server, {}, ({ call }) => ({
+      0: () => (server.state = 'away'),
+      900: () => [perSecond, 'k=x'].forEach((each) => call([each])),
+      1000: () => (server.state = 'up'),
+      1100: () => call(['k=other']),
+    }));
+    expect(server.counts).toEqual({ other: 1, x: 2 });
   });
 
   it('are added if a caller was answered while they were gathered, but not if they were sent', () => {

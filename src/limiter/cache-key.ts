@@ -8,8 +8,13 @@ import type { Entry } from './request';
  * end, which is longer than all others, and does not begin again.
  */
 export function windowStart(nowSeconds: number, windowSeconds: number): number {
-  if (windowSeconds > MAX_WINDOW_SECONDS) return 0;
+  if (isCalendarEnd(windowSeconds)) return 0;
   return nowSeconds - (nowSeconds % windowSeconds);
+}
+
+/** Whether the length of a window is the end of one of the calendar, in Unix seconds: it says nothing next to the length of another one. */
+export function isCalendarEnd(windowSeconds: number): boolean {
+  return windowSeconds > MAX_WINDOW_SECONDS;
 }
 
 /**

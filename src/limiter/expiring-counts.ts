@@ -33,7 +33,7 @@ interface ClockWindow {
 
 /**
  * Counts by key, in a table for each window of the clock, which is removed as a whole when the window is over. A key belongs to the
- * window in which it is created. Limits of different units can have one key: it then belongs to the longest window. While the clock
+ * window in which it is created. Limits of different units can have one key: it then belongs to the window that ends last. While the clock
  * runs evenly, there are a few windows for each unit, so they are searched one after the other. Times may go in both directions.
  */
 export class ExpiringCounts {
@@ -108,8 +108,10 @@ export class ExpiringCounts {
   #addElsewhere(key: string, amount: number, { now, start, end }: { now: number; start: number; end: number }): number {
     let window = this.#windowOf(key);
     const count = Math.min(LARGEST_COUNT, ((window?.counts.get(key) as number | undefined) ?? 0) + amount);
-    if (window !== undefined && window.end - window.start < end - start) this.remove(key);
-    if (window === undefined || window.end - window.start < end - start) {
+    // A late hit leaves a key in its window, which has the same length.
+    const endsSooner = window !== undefined && window.end < end && window.end - window.start !== end - start;
+    if (endsSooner) this.remove(key);
+    if (window === undefined || endsSooner) {
       window = this.#create(key, now, { start, end, more: 0 });
     }
     window.counts.set(key, count);

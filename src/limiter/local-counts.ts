@@ -29,8 +29,10 @@ export interface LocalCountsOptions {
 /** Hits of a key that were not sent to the store, as one operation. */
 export interface UnsentHits extends CounterOperation {
   hits: number;
-  /** When the window of the key ends, in Unix seconds. */
-  readonly end: number;
+  /** That of the last window to end of those in which they were counted. */
+  windowSeconds: number;
+  /** When it ends, in Unix seconds. */
+  end: number;
 }
 
 /**
@@ -180,6 +182,7 @@ export class LocalCounts {
     const present = this.#unsentOf(operation);
     if (present !== undefined) {
       present.hits += hits;
+      if (end > present.end) [present.end, present.windowSeconds] = [end, windowSeconds];
       return;
     }
     const own = ownText(key);

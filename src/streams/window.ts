@@ -1,3 +1,4 @@
+import { isCalendarEnd } from '../limiter/cache-key';
 import {
   type Count,
   type CounterOperation,
@@ -190,17 +191,20 @@ export class Window implements EndedWindow {
   /** @returns the sum of the merged additions including this one; undefined when that is too large to be merged */
   #join(index: number, operation: CounterOperation): number | undefined {
     const present = this.batch[index] as CounterOperation;
-    const sum = present.hits + operation.hits;
+    const { hits, windowSeconds } = operation;
+    const sum = present.hits + hits;
     // A limit override can have the key of a rule and other numbers.
     if (sum > MOST_MERGED || present.algorithm !== operation.algorithm) return undefined;
+    if (isCalendarEnd(present.windowSeconds) !== isCalendarEnd(windowSeconds)) return undefined;
     if ((present.guard === undefined) !== (operation.guard === undefined)) return undefined;
     const merged = present instanceof Merged ? present : new Merged(present);
+    // Limits of different units can have one key; it has to outlive the longest window in which hits are counted.
+    if (hits > 0)
+      merged.windowSeconds = present.hits > 0 ? Math.max(present.windowSeconds, windowSeconds) : windowSeconds;
     merged.hits = sum;
-    merged.calls?.push(operation.hits);
-    // Limits of different units can have one key; it has to outlive the longest of their windows.
-    merged.windowSeconds = Math.max(merged.windowSeconds, operation.windowSeconds);
+    merged.calls?.push(hits);
     this.batch[index] = merged;
-    this.#mergedHits += Math.max(0, operation.hits);
+    this.#mergedHits += Math.max(0, hits);
     return sum;
   }
 }

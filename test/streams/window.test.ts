@@ -113,6 +113,20 @@ describe('a window', () => {
     expect(new Window(seconds).batch).toMatchObject([{ key: 'a', hits: 3, windowSeconds: 3600, limit: 1 }]);
   });
 
+  it('sends the longest window in which hits are added, not of reads, and apart from the end of a window of the calendar', () => {
+    function sentWindows(...of: readonly (readonly [hits: number, windowSeconds: number])[]) {
+      const all = of.map(([hits, windowSeconds]) => call([{ key: 'a', hits, limit: 1 }], false, windowSeconds));
+      return new Window(all).batch.map(({ hits, windowSeconds }) => [hits, windowSeconds]);
+    }
+    expect(sentWindows([0, 3600], [1, 60], [0, 3600], [2, 1])).toEqual([[3, 60]]);
+    const [day, month] = [1_764_028_800, 1_764_547_200];
+    expect(sentWindows([1, 60], [1, day], [1, month], [1, 604_800])).toEqual([
+      [1, 60],
+      [2, month],
+      [1, 604_800],
+    ]);
+  });
+
   it('keeps guarded operations together and at their position', () => {
     const steps = ['a', 'b'].map((key) => ({ key, hits: 1, limit: 1 }));
     const [first, ...others] = calls('a+1', 'a+1', 'c+1', 'b+1');

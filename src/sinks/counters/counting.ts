@@ -1,7 +1,6 @@
 import type { LimitState } from '../../limiter/algorithm';
-import { windowStart } from '../../limiter/cache-key';
+import { isCalendarEnd, windowStart } from '../../limiter/cache-key';
 import { type CounterOperation, LARGEST_COUNT, guardedHits } from '../../limiter/counter-operation';
-import { MAX_WINDOW_SECONDS } from '../../rules/unit';
 import type { ReservationStep } from '../../streams/ports/reservations';
 import { tableKey } from '../../text/table-key';
 
@@ -27,7 +26,7 @@ export function secondsLeft(windowSeconds: number): number {
 /** For how many seconds a key is kept that is created now, without the random part. */
 export function lifetimeOf(windowSeconds: number): number {
   // Until the end of a window of the calendar, and a second more, so that it is not found to be too short.
-  return windowSeconds > MAX_WINDOW_SECONDS ? secondsLeft(windowSeconds) + 1 : windowSeconds;
+  return isCalendarEnd(windowSeconds) ? secondsLeft(windowSeconds) + 1 : windowSeconds;
 }
 
 /** An operation that is applied by itself: what remains of it once its guard, if any, is decided. */

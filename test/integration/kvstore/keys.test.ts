@@ -103,6 +103,20 @@ describe('keys in Redis', () => {
     expect(await server.control.ttl('g')).toBeGreaterThan(shortest);
   });
 
+  inBothWays('live until the last window ends that counts on them, also next to one of the calendar', async () => {
+    const counters = await open({ expirationJitterMaxSeconds: 0 });
+    const end = Math.floor(Date.now() / 1000) + 500;
+    for (const [key, windows] of [
+      ['before', [end, YEAR]],
+      ['after', [YEAR, end]],
+      ['again', [YEAR, end, 60, YEAR]],
+    ] as const) {
+      for (const windowSeconds of windows) await apply(counters, operation(key, 1, { windowSeconds }));
+      const shortest = Math.min(YEAR - (Math.floor(Date.now() / 1000) % YEAR) - 60, YEAR - 60);
+      expect(await server.control.ttl(key)).toBeGreaterThan(shortest);
+    }
+  });
+
   it('of steps with different hits and windows in one call get the expiry of their own window', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 0 });
     await apply(counters, operation('known', 1, { windowSeconds: 5000 }));

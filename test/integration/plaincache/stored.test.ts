@@ -91,6 +91,20 @@ describe('a counter in memcached', () => {
     expect(Math.max(...found)).toBeLessThanOrEqual(10_061);
   });
 
+  it('is created with the longest window of those that are counted together, and keeps its expiry then', async () => {
+    const counters = open();
+    const windows = [60, 5000, 300];
+    await apply(counters, ...windows.map((windowSeconds) => operation('joined', 1, { windowSeconds })));
+    const steps = [operation('split', 2), operation('split', -1), operation('split', 1, { windowSeconds: 5000 })];
+    expect(await apply(counters, ...steps)).toEqual([2, 1, 2]);
+    await apply(counters, operation('joined', 1, { windowSeconds: 9000 }));
+    await counters.close();
+    for (const key of ['joined', 'split']) {
+      expect(await ttlOf(key)).toBeGreaterThan(4000);
+      expect(await ttlOf(key)).toBeLessThanOrEqual(5001);
+    }
+  });
+
   it('keeps its expiry when it is incremented and decremented, which leaves a blank', async () => {
     const counters = open();
     await server.command('add k 0 1000 3\r\n100\r\n');

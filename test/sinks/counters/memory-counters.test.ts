@@ -67,7 +67,7 @@ class Model {
     const start = Math.floor(now / 1000 / seconds) * seconds;
     let entry = this.entries.find((each) => each.key === key);
     if (hits <= 0 && entry === undefined) return 0;
-    if (entry === undefined || (hits > 0 && entry.end - entry.start < seconds)) {
+    if (entry === undefined || (hits > 0 && entry.end < start + seconds && entry.end - entry.start !== seconds)) {
       if (entry !== undefined) this.entries.splice(this.entries.indexOf(entry), 1);
       while (this.entries.length > 0 && this.#isFull(key)) this.#evict(now);
       entry = { key, count: entry?.count ?? 0, start, end: start + seconds };
@@ -137,6 +137,33 @@ describe('counters in memory', () => {
     expect(count('a', 0)).toBe(4);
     pass(2 * SECOND);
     expect([counters.size, count('a', 0)]).toEqual([1, 0]);
+  });
+
+  it('that limits of several lengths share are kept until the last of their windows ends, also one of the calendar', () => {
+    const [day, week] = [24 * HOUR, 7 * 24 * HOUR];
+    const { clock, count, counters } = memory();
+    // The clock starts on a Saturday, two days after the week: a day of UTC ends with the plain day.
+    const calendar = (clock.now + day) / SECOND;
+    const orders = [
+      [day / SECOND, week / SECOND],
+      [week / SECOND, day / SECOND],
+      [calendar, week / SECOND],
+      [week / SECOND, calendar],
+      [day / SECOND, calendar + day / SECOND],
+    ];
+    orders.forEach((windows, index) => windows.forEach((windowSeconds) => count(`k${index}`, 2, windowSeconds)));
+    function counts(): readonly number[] {
+      return orders.map((_, index) => count(`k${index}`, 0));
+    }
+    clock.now += day + 2 * SECOND;
+    counters.removeExpired();
+    expect(counts()).toEqual([4, 4, 4, 4, 4]);
+    clock.now += day;
+    counters.removeExpired();
+    expect(counts()).toEqual([4, 4, 4, 4, 0]);
+    clock.now += week;
+    counters.removeExpired();
+    expect(counts()).toEqual([0, 0, 0, 0, 0]);
   });
 
   it('are evicted in their order, but not those of a longer window by a flood of short-lived keys', () => {

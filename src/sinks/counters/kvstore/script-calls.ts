@@ -1,4 +1,5 @@
 import type { Algorithm } from '../../../limiter/algorithm';
+import { isCalendarEnd } from '../../../limiter/cache-key';
 import type { CounterOperation } from '../../../limiter/counter-operation';
 import { SlidingWindow } from '../../../limiter/sliding-window';
 import { TokenBucket } from '../../../limiter/token-bucket';
@@ -191,7 +192,7 @@ const MAX_KEY_LENGTH = 256;
  */
 export class KnownExpiries {
   readonly #lifetime: number;
-  /** The length of the longest window, in seconds. */
+  /** The length of the longest window, in seconds, or the latest end of one of the calendar: the one that was seen last. */
   #keys = new Map<string, number>();
   #since = performance.now();
 
@@ -210,7 +211,8 @@ export class KnownExpiries {
   }
 
   has({ key, windowSeconds }: Step): boolean {
-    return (this.#keys.get(key) ?? 0) >= windowSeconds;
+    const known = this.#keys.get(key);
+    return known !== undefined && known >= windowSeconds && isCalendarEnd(known) === isCalendarEnd(windowSeconds);
   }
 
   /** Adds the keys of steps that were counted and whose expiry was examined: those that added hits. */

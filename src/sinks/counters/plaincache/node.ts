@@ -254,6 +254,10 @@ interface KeyState {
   count: number | undefined;
   /** The last command on the key, if it is an addition: further additions are joined with it. */
   addition: { hits: number } | undefined;
+  /** The first addition, which creates the key when it is absent. */
+  first?: { lifetime: number };
+  /** In seconds, without the random part: the longest of the additions, so that the key outlives each of their windows. */
+  lifetime: number;
 }
 
 /**
@@ -271,7 +275,7 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
   const commands: WriteCommand[] = [];
   const counts = operations.map(({ hits, windowSeconds }, index) => {
     const wire = wires[index]!;
-    const state = keys.get(wire) ?? { count: stored.get(wire), addition: undefined };
+    const state = keys.get(wire) ?? { count: stored.get(wire), addition: undefined, lifetime: 0 };
     keys.set(wire, state);
     const before = state.count ?? 0;
     if (hits === 0 || (hits < 0 && state.count === undefined)) return before;
@@ -281,15 +285,17 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
     if (hits < 0) {
       commands.push({ kind: 'decr', key: wire, hits: -hits, lifetime: 0 });
       state.addition = undefined;
-    } else if (added > 0 && state.addition !== undefined) state.addition.hits += added;
-    else if (added > 0) {
-      const addition = {
-        kind: 'incr',
-        key: wire,
-        hits: added,
-        lifetime: lifetimeOf(windowSeconds) + randomPart(jitter),
-      } as const;
-      commands.push((state.addition = addition));
+    } else if (added > 0) {
+      if (state.addition === undefined) {
+        const addition = { kind: 'incr', key: wire, hits: added, lifetime: 0 } as const;
+        commands.push((state.addition = addition));
+        state.first ??= addition;
+      } else state.addition.hits += added;
+      const lifetime = lifetimeOf(windowSeconds);
+      if (lifetime > state.lifetime) {
+        state.lifetime = lifetime;
+        state.first!.lifetime = lifetime + randomPart(jitter);
+      }
     }
     return state.count;
   });
