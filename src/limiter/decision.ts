@@ -2,7 +2,13 @@ import type { AnsweringPolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Outcome } from './algorithm';
-import { type AppliedLimit, type LimitOptions, countsInFixedWindows, endOfWindow } from './applied-limit';
+import {
+  type AppliedLimit,
+  type LimitOptions,
+  countsInFixedWindows,
+  endOfWindow,
+  startOfWindow,
+} from './applied-limit';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
 import type { LocalCounts } from './local-counts';
 import type { Offenders } from './offenders';
@@ -12,6 +18,7 @@ import { type LimitedDescriptor, type Resolution, SeveralLimits, limitsOfResolut
 import type { UnmatchedCalls } from './unmatched-calls';
 import {
   Code,
+  type CurrentLimit,
   type DescriptorStatus,
   type HeaderValue,
   OverallCode,
@@ -19,7 +26,9 @@ import {
   type Verdict,
   isStricter,
   responseHeaders,
+  secondsToRetry,
 } from './verdict';
+import { type ShownLimit, structuredHeaders } from './structured-headers';
 
 /** The settings of decisions. */
 export interface LimiterOptions extends LimitOptions {
@@ -35,8 +44,12 @@ export interface LimiterOptions extends LimitOptions {
   readonly shadowMode: boolean;
   /** QUOTA_MODE: every descriptor is a quota descriptor */
   readonly quotaMode: boolean;
-  /** Undefined unless LIMIT_RESPONSE_HEADERS_ENABLED */
+  /** Undefined unless LIMIT_RESPONSE_HEADERS is `draft03` or `both` */
   readonly responseHeaders: ResponseHeaderNames | undefined;
+  /** LIMIT_RESPONSE_HEADERS is `structured` or `both` */
+  readonly hasStructuredHeaders?: boolean;
+  /** LIMIT_RETRY_AFTER_ENABLED */
+  readonly hasRetryAfter?: boolean;
   /** RESPONSE_DYNAMIC_METADATA */
   readonly dynamicMetadata: boolean;
   /** RESPONSE_DYNAMIC_METADATA_DECISIONS: whether the dynamic metadata also contains how each code came about */
@@ -153,8 +166,7 @@ export class Decision {
     return {
       overallCode,
       statuses,
-      responseHeaders:
-        options.responseHeaders === undefined ? NO_HEADERS : this.#headers(options.responseHeaders, statuses),
+      responseHeaders: hasHeaders(options) ? this.#headers(overallCode, statuses) : NO_HEADERS,
       dynamicMetadata: options.dynamicMetadata ? this.#metadata(statuses) : undefined,
     };
   }
@@ -170,11 +182,42 @@ export class Decision {
     for (const resolution of this.#resolutions) limitsOfResolution(resolution).forEach(countHits);
   }
 
-  #headers(names: ResponseHeaderNames, statuses: readonly DescriptorStatus[]): readonly HeaderValue[] {
-    const quotas = this.#resolutions.map((resolution) => isQuota(resolution, this.#context.options));
-    const headers = responseHeaders(names, statuses, quotas);
-    if (this.#policies.length === 0) return headers;
-    return [...headers, { key: DEGRADED_HEADER, value: this.#policies.join(', ') }];
+  /** Nothing of a rule in shadow mode is in them. */
+  #headers(overallCode: Code, statuses: readonly DescriptorStatus[]): readonly HeaderValue[] {
+    const { options } = this.#context;
+    const { responseHeaders: names, hasStructuredHeaders = false, hasRetryAfter = false } = options;
+    const resolutions = this.#resolutions;
+    const quotas = resolutions.map((resolution) => isQuota(resolution, options));
+    const shown = statuses.map((status, index) => (isShown(resolutions[index]!) ? status : NO_LIMIT));
+    const headers = names === undefined ? [] : [...responseHeaders(names, shown, quotas, this.nowSeconds)];
+    if (hasStructuredHeaders) headers.push(...structuredHeaders(this.#shownLimits(statuses)));
+    const retryAfter = hasRetryAfter && overallCode === Code.OVER_LIMIT ? secondsToRetry(statuses, quotas) : undefined;
+    if (retryAfter !== undefined) headers.push({ key: 'Retry-After', value: String(retryAfter) });
+    if (this.#policies.length > 0 && (names !== undefined || hasStructuredHeaders)) {
+      headers.push({ key: DEGRADED_HEADER, value: this.#policies.join(', ') });
+    }
+    return headers;
+  }
+
+  #shownLimits(statuses: readonly DescriptorStatus[]): readonly ShownLimit[] {
+    return this.#resolutions.filter(isShown).flatMap((resolution) => {
+      const ofLimits =
+        resolution instanceof SeveralLimits ? resolution.statuses : [statuses[this.#resolutions.indexOf(resolution)]!];
+      return limitsOfResolution(resolution).map(({ applied }, at): ShownLimit => {
+        const { limitRemaining, secondsUntilReset = 0 } = ofLimits[at]!;
+        const { currentLimit, requestsPerUnit: quota } = applied;
+        const windowSeconds = endOfWindow(applied, this.nowSeconds) - startOfWindow(applied, this.nowSeconds);
+        const { burst } = currentLimit;
+        return {
+          name: nameOf(currentLimit),
+          quota,
+          windowSeconds,
+          burst,
+          remaining: limitRemaining,
+          secondsUntilReset,
+        };
+      });
+    });
   }
 
   #forget({ key }: LimitedDescriptor): void {
@@ -201,16 +244,19 @@ export class Decision {
   /** That of the most restrictive limit. Each limit has its statistics; the call is one that was over its limit, or none. */
   #statusOfSeveral(resolution: SeveralLimits, index: number): DescriptorStatus {
     const { limits } = resolution;
+    const statuses: DescriptorStatus[] = [];
     let shown: DescriptorStatus | undefined;
     let isShownOver = false;
     for (const limited of limits) {
       const isOver = this.#isOverBy(limited);
       const status = this.#statusOf(limited, isOver);
+      statuses.push(status);
       if (shown !== undefined && !(isOver === isShownOver ? isStricter(status, shown, isOver) : isOver)) continue;
       shown = status;
       isShownOver = isOver;
       resolution.limited = limited;
     }
+    resolution.statuses = statuses;
     if (isShownOver) this.#addOffender(resolution, resolution.limited, index);
     const { code, currentLimit, limitRemaining, secondsUntilReset } = shown!;
     const all = limits.map(({ applied }) => applied.currentLimit);
@@ -306,6 +352,21 @@ export class Decision {
     }
     return isOver;
   }
+}
+
+function hasHeaders({ responseHeaders: names, hasStructuredHeaders, hasRetryAfter }: LimiterOptions): boolean {
+  return names !== undefined || hasStructuredHeaders === true || hasRetryAfter === true;
+}
+
+/** Without a name, what the limit is: `5-per-minute`, `2-per-5-minute`. */
+function nameOf({ name, requestsPerUnit, unit, unitMultiplier }: CurrentLimit): string {
+  if (name !== '') return name;
+  const units = unitMultiplier === 1 ? '' : `${unitMultiplier}-`;
+  return `${requestsPerUnit}-per-${units}${unit.name.toLowerCase()}`;
+}
+
+function isShown({ limited }: Resolution): boolean {
+  return limited?.applied.shadowMode !== true;
 }
 
 function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {

@@ -6,6 +6,7 @@ import type { Algorithm, Outcome } from './algorithm';
 import type { AppliedLimit } from './applied-limit';
 import { type CounterOperation, type Guard, LARGEST_COUNT } from './counter-operation';
 import type { DecisionError } from './decision-error';
+import type { DescriptorStatus } from './verdict';
 
 /**
  * A descriptor with the limit that applies to it, during a decision. It is also its counter operation, so that the common case
@@ -101,6 +102,8 @@ export interface Resolution {
 export class SeveralLimits implements Resolution {
   readonly kind = 'limited';
   limited: LimitedDescriptor;
+  /** Those of the limits, once the decision has its verdict. */
+  statuses: readonly DescriptorStatus[] = [];
 
   /** @param limits at least one */
   constructor(

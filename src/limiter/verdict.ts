@@ -16,7 +16,7 @@ export interface Verdict {
   readonly overallCode: Code;
   /** One for each descriptor of the request, in its order. */
   readonly statuses: readonly DescriptorStatus[];
-  /** Empty unless LIMIT_RESPONSE_HEADERS_ENABLED. */
+  /** Empty unless LIMIT_RESPONSE_HEADERS_ENABLED or LIMIT_RETRY_AFTER_ENABLED. */
   readonly responseHeaders: readonly HeaderValue[];
   /** Undefined unless RESPONSE_DYNAMIC_METADATA. */
   readonly dynamicMetadata: JsonObject | undefined;
@@ -82,6 +82,8 @@ export interface ResponseHeaderNames {
   readonly limit: string;
   readonly remaining: string;
   readonly reset: string;
+  /** Whether the reset is the Unix time at which the window ends, instead of the seconds until then. */
+  readonly isResetTime?: boolean;
 }
 
 /**
@@ -95,14 +97,38 @@ export function responseHeaders(
   names: ResponseHeaderNames,
   statuses: readonly DescriptorStatus[],
   quotas: readonly boolean[],
+  nowSeconds: number,
 ): readonly HeaderValue[] {
   const selected = select(statuses, quotas);
   if (selected?.currentLimit === undefined) return [];
   return [
     { key: names.limit, value: limitHeader(selected.currentLimit, selected.limits) },
     { key: names.remaining, value: String(selected.limitRemaining) },
-    { key: names.reset, value: String(selected.secondsUntilReset) },
+    {
+      key: names.reset,
+      value: String((names.isResetTime === true ? nowSeconds : 0) + (selected.secondsUntilReset ?? 0)),
+    },
   ];
+}
+
+/**
+ * The whole seconds, rounded up, after which a call that was denied may pass: when all limits that deny it have begun a new window, and one
+ * of the quotas if these deny it. Undefined if it is denied for lack of a limit.
+ *
+ * @param quotas for each status, whether it is that of a quota descriptor
+ */
+export function secondsToRetry(statuses: readonly DescriptorStatus[], quotas: readonly boolean[]): number | undefined {
+  let ofLimits = 0;
+  let ofQuotas = Infinity;
+  let doQuotasDeny = quotas.includes(true);
+  statuses.forEach(({ code, secondsUntilReset = Infinity }, index) => {
+    const isOver = code === Code.OVER_LIMIT;
+    if (quotas[index] !== true) ofLimits = Math.max(ofLimits, isOver ? secondsUntilReset : 0);
+    else if (isOver) ofQuotas = Math.min(ofQuotas, secondsUntilReset);
+    else doQuotasDeny = false;
+  });
+  const seconds = Math.max(1, ofLimits, doQuotasDeny ? ofQuotas : 0);
+  return Number.isFinite(seconds) ? seconds : undefined;
 }
 
 /**

@@ -16,6 +16,7 @@ export function decisionTimeout({ storeDecisionTimeout, storeFailurePolicy }: Se
 
 /** The options of the limiter. */
 export function limiterOptions(settings: Settings): LimiterOptions {
+  const headers = settings.limitResponseHeaders ?? (settings.limitResponseHeadersEnabled ? 'draft03' : 'off');
   return {
     onStoreFailure: settings.storeFailurePolicy,
     cacheKeyPrefix: settings.cacheKeyPrefix,
@@ -25,13 +26,16 @@ export function limiterOptions(settings: Settings): LimiterOptions {
     stopIncrementWhenOverLimit: settings.stopCacheKeyIncrementWhenOverlimit,
     shadowMode: settings.shadowMode,
     quotaMode: settings.quotaMode,
-    responseHeaders: settings.limitResponseHeadersEnabled
+    responseHeaders: ['draft03', 'both'].includes(headers)
       ? {
           limit: settings.limitLimitHeader,
           remaining: settings.limitRemainingHeader,
           reset: settings.limitResetHeader,
+          isResetTime: settings.limitResetHeaderFormat === 'timestamp',
         }
       : undefined,
+    hasStructuredHeaders: ['structured', 'both'].includes(headers),
+    hasRetryAfter: settings.limitRetryAfterEnabled,
     dynamicMetadata: settings.responseDynamicMetadata,
     metadataDecisions: settings.responseDynamicMetadataDecisions,
     limitNameFromRule: settings.limitNameFromRule,

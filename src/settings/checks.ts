@@ -194,4 +194,19 @@ const statisticsChecks: readonly Check[] = [
   },
 ];
 
-export const checks: readonly Check[] = [...tlsChecks, ...storeChecks, ...listenerChecks, ...statisticsChecks];
+const responseHeaderCheck: Check = ({ settings, nameOf }) => {
+  const { limitResponseHeaders: headers, limitResponseHeadersEnabled: areEnabled } = settings;
+  if (headers === undefined || areEnabled === (headers !== 'off')) return undefined;
+  return (
+    `${nameOf('limitResponseHeaders')}=${headers} contradicts ${nameOf('limitResponseHeadersEnabled')}=${areEnabled}; ` +
+    'remove one of them.'
+  );
+};
+
+export const checks: readonly Check[] = [
+  ...tlsChecks,
+  ...storeChecks,
+  ...listenerChecks,
+  ...statisticsChecks,
+  responseHeaderCheck,
+];

@@ -80,6 +80,7 @@ descriptors:
       LIMIT_LIMIT_HEADER: 'X-Allowed',
       LIMIT_REMAINING_HEADER: 'X-Left',
       LIMIT_RESET_HEADER: 'X-Seconds-To-Go',
+      LIMIT_RETRY_AFTER_ENABLED: 'true',
       LOCAL_CACHE_SIZE_IN_BYTES: '100000',
     });
     expect([overallCode, statuses[0]?.code]).toEqual([Code.OK, Code.OVER_LIMIT]);
@@ -110,5 +111,26 @@ descriptors:
     expect(dynamicMetadata).toEqual(METADATA);
     expect(headers.join()).toMatch(/^RateLimit-Limit: 0,RateLimit-Remaining: 0,RateLimit-Reset: \d+$/);
     expect(statistics.has('ratelimit.localcache.entryCount')).toBe(false);
+  });
+
+  it('with the headers of both drafts, the reset as a time, and when to retry', async () => {
+    const began = Date.now() / 1_000;
+    const { headers } = await answer({
+      LIMIT_RESPONSE_HEADERS: 'both',
+      LIMIT_RESET_HEADER_FORMAT: 'timestamp',
+      LIMIT_RETRY_AFTER_ENABLED: 'true',
+    });
+    const number = String.raw`(\d+)`;
+    const [, reset, , , retryAfter] = new RegExp(
+      [
+        '^RateLimit-Limit: 0,RateLimit-Remaining: 0',
+        `RateLimit-Reset: ${number}`,
+        'RateLimit-Policy: "0-per-day";q=0;qu="requests";w=86400, "10-per-day";q=10;qu="requests";w=86400',
+        `RateLimit: "0-per-day";r=0;t=${number}, "10-per-day";r=2;t=${number}`,
+        `Retry-After: ${number}$`,
+      ].join(','),
+    ).exec(headers.join())!;
+    expect(Number(reset) % 86_400).toBe(0);
+    expect(Number(reset) - Number(retryAfter)).toBeGreaterThanOrEqual(Math.floor(began));
   });
 });

@@ -564,4 +564,79 @@ describe('response headers', () => {
     const names = ['X-Limit', 'X-Left', 'X-Reset'];
     expect(verdict.responseHeaders).toEqual(values.map((value, index) => ({ key: names[index], value })));
   });
+
+  const several: RuleSketch[] = [
+    ...rules,
+    { key: 'shadow', rateLimit: limit(0, 'DAY'), shadowMode: true },
+    { key: 'partly', rateLimit: limit(0, 'DAY'), enforcePercent: 0 },
+    { key: 'named', rateLimit: perMinute(7, { name: 'a "b" \\ ü' }) },
+    { key: 'bucket', rateLimit: perMinute(6, { algorithm: 'token_bucket', burst: 9 }) },
+    { key: 'both', rateLimits: [limit(2, 'SECOND'), limit(9, 'MONTH', { unitMultiplier: 2 })] },
+    { key: 'calendar', rateLimit: limit(4, 'MONTH', { calendar: { timeZone: 'UTC', startsOn: 1 } }) },
+    { key: 'first', rateLimit: limit(0, 'HOUR'), quotaMode: true },
+  ];
+  function headersOf(options: Partial<LimiterOptions>, keys: string): Readonly<Record<string, string>> {
+    const verdict = call(serve(several, options), ...keys.split(' ').map((key) => `${key}=x`));
+    return Object.fromEntries(verdict.responseHeaders.map(({ key, value }) => [key, value]));
+  }
+
+  it.each([
+    ['a', '"5-per-minute";q=5;qu="requests";w=60', '"5-per-minute";r=4;t=50'],
+    [
+      'five b b',
+      '"2-per-5-minute";q=2;qu="requests";w=300, "3-per-minute";q=3;qu="requests";w=60, "3-per-minute-2";q=3;qu="requests";w=60',
+      '"2-per-5-minute";r=1;t=290, "3-per-minute";r=2;t=50, "3-per-minute-2";r=1;t=50',
+    ],
+    ['named', String.raw`"a \"b\" \\ %C3%BC";q=7;qu="requests";w=60`, String.raw`"a \"b\" \\ %C3%BC";r=6;t=50`],
+    ['bucket', '"6-per-minute";q=6;qu="requests";w=60;weir-burst=9', '"6-per-minute";r=8;t=10'],
+    [
+      'both',
+      '"2-per-second";q=2;qu="requests";w=1, "9-per-2-month";q=9;qu="requests";w=5184000',
+      expect.stringMatching(/^"2-per-second";r=1;t=1, "9-per-2-month";r=8;t=\d+$/),
+    ],
+    ['ban u none', '"0-per-hour";q=0;qu="requests";w=3600', '"0-per-hour";r=0;t=3590'],
+    ['u none', undefined, undefined],
+  ])('of the IETF draft have an item for each limit of a call: %s', (keys, policy, state) => {
+    const headers = headersOf({ hasStructuredHeaders: true }, keys);
+    expect([headers['RateLimit-Policy'], headers['RateLimit']]).toEqual([policy, state]);
+  });
+
+  it('of the IETF draft have the length of the current month where a window is one of the calendar', () => {
+    const february = Date.UTC(2026, 1, 10);
+    const service = serve(several, { hasStructuredHeaders: true }, february);
+    const value = `"4-per-month";q=4;qu="requests";w=${28 * 86_400}`;
+    expect(call(service, 'calendar=x').responseHeaders[0]).toEqual({ key: 'RateLimit-Policy', value });
+  });
+
+  it('of the IETF draft have at most ten limits', () => {
+    const { RateLimit: state = '' } = headersOf({ hasStructuredHeaders: true }, Array<string>(100).fill('a').join(' '));
+    expect(state.split(', ')).toHaveLength(10);
+  });
+
+  it.each(['shadow', 'partly'])('have nothing of a rule in shadow mode: %s', (key) => {
+    const all = { responseHeaders, hasStructuredHeaders: true, hasRetryAfter: true };
+    expect(headersOf(all, key)).toEqual({});
+    expect(headersOf(all, `${key} a ${key}`)).toEqual(headersOf(all, 'a'));
+  });
+
+  it('have the reset of draft 03 as a Unix time on request', () => {
+    const reset = Number(headersOf({ responseHeaders }, 'a')['X-Reset']);
+    const timestamp = Number(headersOf({ responseHeaders: { ...responseHeaders, isResetTime: true } }, 'a')['X-Reset']);
+    expect([timestamp % 60, timestamp - reset]).toEqual([0, serve(several).now / 1000]);
+  });
+
+  it.each([
+    ['a', undefined],
+    ['ban a', '3590'],
+    ['ban last', '3590'],
+    // One of the two quotas is enough.
+    ['quota first', '3590'],
+    ['quota last', '86390'],
+    ['quota large last', '1'],
+    ['quota a', '86390'],
+    ['shadow', undefined],
+  ])('have when to retry in a denial only: %s', (keys, seconds) => {
+    expect(headersOf({ hasRetryAfter: true }, keys)).toEqual(seconds === undefined ? {} : { 'Retry-After': seconds });
+    expect(headersOf({ hasRetryAfter: true, shadowMode: true }, keys)).toEqual({});
+  });
 });

@@ -33,6 +33,10 @@ const PROBLEMS: Readonly<Record<string, string>> = {
     'REDIS_URL=a:1 REDIS_TIMEOUT=50ms STORE_DECISION_TIMEOUT=51ms',
   'STORE_DECISION_TIMEOUT is longer than KVSTORE_PERSECOND_TIMEOUT; set it to at most 50ms.':
     'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=b:1 KVSTORE_PERSECOND_TIMEOUT=50ms STORE_DECISION_TIMEOUT=51ms',
+  'LIMIT_RESPONSE_HEADERS=structured contradicts LIMIT_RESPONSE_HEADERS_ENABLED=false; remove one of them.':
+    'LIMIT_RESPONSE_HEADERS=structured LIMIT_RESPONSE_HEADERS_ENABLED=false',
+  'LIMIT_RESPONSE_HEADERS=off contradicts LIMIT_RESPONSE_HEADERS_ENABLED=true; remove one of them.':
+    'LIMIT_RESPONSE_HEADERS=off LIMIT_RESPONSE_HEADERS_ENABLED=true',
   'PORT and GRPC_PORT both use port 8081; give each listener its own port.': 'PORT=8081',
   'DEBUG_PORT and PROMETHEUS_ADDR both use port 6070; give each listener its own port.':
     'USE_PROMETHEUS=true PROMETHEUS_ADDR=localhost:6070',

@@ -53,7 +53,9 @@ describe('the table of settings', () => {
 
   test('marks every variable that contains credentials as secret', () => {
     const secrets = settingRows.filter(({ type }) => type.secret === 'value').map(({ name }) => name);
-    const named = settingRows.map(({ name }) => name).filter((name) => /AUTH|PASSWORD|TOKEN$|HEADERS$/.test(name));
+    const named = settingRows
+      .map(({ name }) => name)
+      .filter((name) => /AUTH|PASSWORD|TOKEN$|(?<!RESPONSE_)HEADERS$/.test(name));
     expect(secrets).toEqual(named);
     const addresses = settingRows.filter(({ type }) => type.secret === 'credentials').map(({ name }) => name);
     expect(addresses).toEqual(['KVSTORE_URL', 'KVSTORE_PERSECOND_URL']);

@@ -2,7 +2,7 @@ import { duration } from '../values/duration';
 import { fraction, wholeNumber } from '../values/numbers';
 import { anyText, boolean, choice, headerName } from '../values/value-type';
 import { is, isNot } from './condition';
-import { group, setting } from './setting';
+import { derived, group, noDefault, setting } from './setting';
 
 export const decisionSettings = group({
   title: 'Decisions',
@@ -20,18 +20,34 @@ export const decisionSettings = group({
   ],
 });
 
+const DRAFT_03 = [is('LIMIT_RESPONSE_HEADERS_ENABLED', 'true'), isNot('LIMIT_RESPONSE_HEADERS', 'structured')];
+const ENABLED_BY_FORMAT = derived(
+  'true if LIMIT_RESPONSE_HEADERS is set to another value than off, else false',
+  (stateOf) => {
+    return !['off', undefined].includes(stateOf('LIMIT_RESPONSE_HEADERS').value);
+  },
+);
+
 export const responseHeaderSettings = group({
   title: 'Response headers',
-  requires: [is('LIMIT_RESPONSE_HEADERS_ENABLED', 'true')],
   settings: [
-    setting('LIMIT_RESPONSE_HEADERS_ENABLED', boolean, false)`
-      Adds the three headers below to each response to which a limit applies.`,
-    setting('LIMIT_LIMIT_HEADER', headerName, 'RateLimit-Limit')`
+    setting('LIMIT_RESPONSE_HEADERS_ENABLED', boolean, ENABLED_BY_FORMAT)`
+      Adds headers to each response to which a limit applies, of a rule that is not in shadow mode.`,
+    setting(
+      'LIMIT_RESPONSE_HEADERS',
+      choice({ off: [], draft03: [], structured: [], both: [] }),
+      noDefault('draft03 if LIMIT_RESPONSE_HEADERS_ENABLED is true, else off'),
+    )`Which headers: the three below, those of the IETF draft 11 (RateLimit and RateLimit-Policy), or both.`,
+    setting('LIMIT_LIMIT_HEADER', headerName, 'RateLimit-Limit', ...DRAFT_03)`
       Name of the header with the number of requests that the limit allows.`,
-    setting('LIMIT_REMAINING_HEADER', headerName, 'RateLimit-Remaining')`
+    setting('LIMIT_REMAINING_HEADER', headerName, 'RateLimit-Remaining', ...DRAFT_03)`
       Name of the header with the number of requests that remain in the window.`,
-    setting('LIMIT_RESET_HEADER', headerName, 'RateLimit-Reset')`
-      Name of the header with the number of seconds until the window ends.`,
+    setting('LIMIT_RESET_HEADER', headerName, 'RateLimit-Reset', ...DRAFT_03)`
+      Name of the header with the end of the window.`,
+    setting('LIMIT_RESET_HEADER_FORMAT', choice({ seconds: [], timestamp: [] }), 'seconds', ...DRAFT_03)`
+      Whether that is the number of seconds until then, or the Unix time in seconds.`,
+    setting('LIMIT_RETRY_AFTER_ENABLED', boolean, false)`
+      Adds Retry-After to responses that deny a call: the seconds until it may pass, rounded up.`,
   ],
 });
 
