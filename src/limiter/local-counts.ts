@@ -22,7 +22,7 @@ export interface LocalCountsOptions {
   readonly reconciles: boolean;
   /** The server of the store that counts an operation at present. */
   readonly serverOf: (operation: CounterOperation) => object;
-  /** Counts hits that are not added although they should be: there is no room for their key, or it is not known whether they were. */
+  /** Counts the most hits that can be missing: there is no room for their key, or it is not known whether they were added. */
   readonly dropped: Counter;
 }
 
