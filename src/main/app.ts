@@ -8,6 +8,7 @@ import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
 import type { BoundedLines } from '../sinks/logs/bounded-lines';
 import { type Logger, createLogger } from '../sinks/logs/logger';
+import { RejectedCalls } from '../sinks/logs/rejected-calls';
 import { unmatchedWarnings } from '../sinks/logs/unmatched-warnings';
 import { turnScheduler } from '../sources/event-loop-turns';
 import { Statistics } from '../statistics/statistics';
@@ -32,6 +33,7 @@ export interface App extends LoadedSettings {
   /** Where the lines of the log go. */
   readonly lines: BoundedLines;
   readonly statistics: Statistics;
+  readonly rejectedCalls: RejectedCalls;
 }
 
 export interface AppOptions {
@@ -60,7 +62,7 @@ export function createApp(environment: NodeJS.ProcessEnv, { lines, secrets, work
     log.warn('log lines were dropped, because standard error was blocked, too slow or closed', { lines: count });
   });
   exitOnUncaught(log, lines);
-  return { ...reading, log, lines, statistics };
+  return { ...reading, log, lines, statistics, rejectedCalls: new RejectedCalls(log, Date.now) };
 }
 
 /**
@@ -108,8 +110,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const decisionLog = await openDecisionLog(app);
   const offenders = offendersOf(app);
   const tracing = await startTracing(app, log);
-  const showsValues = settings.decisionLog !== 'off' || log.isDebug;
-  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues) : undefined;
+  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues(settings, log)) : undefined;
   const local = localCounts(app, store);
   const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched, local, onForgotten }, statistics);
   const streams = service(
@@ -128,6 +129,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       breaker: { failures: settings.storeBreakerFailures, observe: storeFaults(statistics, log) },
       tracer: tracing.tracer,
       decisionLog: decisionLog.log,
+      onRejected: (...call) => app.rejectedCalls.rejected(...call),
       onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
     },
     {
@@ -138,6 +140,14 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   streams.readiness.storeNote = storeNote(app);
   const reservations = reservationsOf(app, inputs, { ...streams, limiter, offenders, decisionLog });
   return { ...streams, limiter, store, offenders, tracing, decisionLog, reservations };
+}
+
+/** Whether values of callers may be in the log: only where the operator has them written anyway. */
+export function showsValues(
+  { decisionLog }: LoadedSettings['settings'],
+  { isDebug }: Pick<Logger, 'isDebug'>,
+): boolean {
+  return decisionLog !== 'off' || isDebug;
 }
 
 /** The store decides reservations, all or nothing, without a local cache. */

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import type { ServerTls } from '../grpc/http2/tls';
+import type { UnaryCall } from '../grpc/method';
 import { MethodObserver } from '../grpc/method-observer';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import { RESERVATIONS, reservationsService } from '../grpc/reservations/reservations-service';
@@ -18,7 +19,7 @@ import type { Tracer } from '../streams/ports/tracer';
 import type { Readiness } from '../streams/readiness';
 import { asError } from '../text/thrown';
 import { nameOfPeer } from '../text/host-port';
-import type { App } from './app';
+import { type App, showsValues } from './app';
 import { GrpcTls } from '../sources/certificates';
 import type { HttpRejections } from './http-rejections';
 import type { RefusedConnections } from './refused-connections';
@@ -39,7 +40,7 @@ export interface ServerInputs {
 
 /** The HTTP server: `/json`, reservations, and what probes ask for. */
 export function httpServerOptions(
-  { statistics, log }: App,
+  { settings, statistics, log, rejectedCalls }: App,
   { decide, reservations, readiness, tracer, rejections }: ServerInputs,
 ): HttpServerOptions {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
@@ -51,6 +52,9 @@ export function httpServerOptions(
     onMalformed: (reason, caller) => {
       serviceErrors.add(1);
       if (log.isDebug) log.debug('malformed request rejected', { via: '/json', reason, peer: nameOfPeer(caller) });
+      // The reason may contain values of the caller.
+      const isShown = showsValues(settings, log);
+      rejectedCalls.rejected(isShown ? reason : 'a body of /json is no valid RateLimitRequest', caller);
     },
     onRejected: rejections.of('HTTP'),
     log,
@@ -64,7 +68,7 @@ export function httpServerOptions(
  * @param server the server of these options, once it is there
  */
 export function grpcServerOptions(
-  { settings, statistics, log }: App,
+  { settings, statistics, log, rejectedCalls }: App,
   { decide, reservations, readiness, tracer, refusals }: ServerInputs,
   server: () => GrpcServer | undefined,
 ): Omit<GrpcServerOptions, 'tls'> {
@@ -72,6 +76,10 @@ export function grpcServerOptions(
   function onInternalError(path: string, error: unknown): void {
     const message = 'internal error in the gRPC server; its call or connection was ended';
     log.error(message, { path, error: asError(error) });
+  }
+  function onMalformed(reason: string, peer: UnaryCall['peer'] = {}): void {
+    if (log.isDebug) log.debug('malformed request rejected', { via: 'gRPC', reason, peer: nameOfPeer(peer) });
+    rejectedCalls.rejected(reason, peer);
   }
   const now = turnClock();
   grpcGauges(statistics, server);
@@ -84,7 +92,7 @@ export function grpcServerOptions(
       maxAgeGraceMs: neverWhenZero(settings.grpcMaxConnectionAgeGrace),
     },
     unary: new Map([
-      [SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics, log)],
+      [SHOULD_RATE_LIMIT, shouldRateLimit(decide, statistics, onMalformed)],
       ...reservationsService(reservations, onInternalError),
       ...health.unary,
     ]),
@@ -99,6 +107,7 @@ export function grpcServerOptions(
       if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason, peer: nameOfPeer(peer) });
     },
     onInternalError,
+    onUnknownMethod: (reason, peer) => rejectedCalls.rejected(reason, peer),
   };
 }
 

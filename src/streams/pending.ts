@@ -1,10 +1,10 @@
 import type { Decision } from '../limiter/decision';
-import { DecisionError, timedOut } from '../limiter/decision-error';
+import { DecisionError, type DecisionErrorCode, timedOut } from '../limiter/decision-error';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
-import type { DecisionObserver, PendingDecision } from './ports/decide';
+import type { Caller, DecisionObserver, PendingDecision } from './ports/decide';
 import type { EndedReservation, ReserveCall } from './ports/reservations';
 import type { CallTrace } from './ports/tracer';
 import type { WindowCall } from './window';
@@ -34,6 +34,8 @@ export interface OutcomeCallbacks {
   readonly onInternalError: (error: unknown) => void;
   /** Undefined when decisions are not logged, so that the decision path does not pay for it. */
   readonly decisionLog?: DecisionLog | undefined;
+  /** Receives each call that is rejected for its content, or because no rules are loaded, which `service_error` counts. */
+  readonly onRejected?: ((reason: string, peer: Caller['peer']) => void) | undefined;
 }
 
 export interface OutcomeCounters {
@@ -45,6 +47,9 @@ export interface OutcomeCounters {
   readonly serviceErrors: Counter;
 }
 
+/** Why calls are rejected before they are decided. */
+const REJECTIONS: ReadonlySet<DecisionErrorCode> = new Set(['invalid_request', 'no_configuration', 'too_much_work']);
+
 /** Delivers outcomes to observers, for all decisions of a service. */
 export class Outcomes {
   readonly #byPolicy: OutcomeCounters['byPolicy'];
@@ -52,14 +57,16 @@ export class Outcomes {
   readonly #serviceErrors: Counter;
   readonly #onInternalError: (error: unknown) => void;
   readonly #log: DecisionLog | undefined;
+  readonly #onRejected: OutcomeCallbacks['onRejected'];
 
-  constructor(counters: OutcomeCounters, { onInternalError, decisionLog }: OutcomeCallbacks) {
+  constructor(counters: OutcomeCounters, { onInternalError, decisionLog, onRejected }: OutcomeCallbacks) {
     const { byPolicy, storeErrors, serviceErrors } = counters;
     this.#byPolicy = byPolicy;
     this.#storeErrors = storeErrors;
     this.#serviceErrors = serviceErrors;
     this.#onInternalError = onInternalError;
     this.#log = decisionLog;
+    this.#onRejected = onRejected;
   }
 
   /** Delivers the outcome of a decision. */
@@ -72,6 +79,7 @@ export class Outcomes {
   /** Delivers the error of a request that was rejected before it was decided. */
   reject(request: RateLimitRequest, observer: DecisionObserver, error: DecisionError): void {
     this.#log?.rejected(request, error, observer);
+    if (REJECTIONS.has(error.code)) this.#onRejected?.(error.message, observer.caller?.peer);
     this.#deliver(observer, error);
   }
 
@@ -97,8 +105,10 @@ export class Outcomes {
   }
 
   /** Counts a decision that failed on its way to the store and back. */
-  countFailure({ code }: DecisionError): void {
-    (code === 'invalid_request' ? this.#serviceErrors : this.#storeErrors).add(1);
+  countFailure({ code, message }: DecisionError, observer: DecisionObserver): void {
+    const isRejected = code === 'invalid_request';
+    (isRejected ? this.#serviceErrors : this.#storeErrors).add(1);
+    if (isRejected) this.#onRejected?.(message, observer.caller?.peer);
   }
 }
 
@@ -170,7 +180,7 @@ export class Pending implements WindowCall, PendingDecision {
     this.#isAnswered = true;
     this.#decision.failed();
     if (this.isCancelled) return;
-    this.#outcomes.countFailure(error);
+    this.#outcomes.countFailure(error, this.#observer);
     this.#outcomes.deliverDecided(this.#decision, this.#observer, error);
   }
 }

@@ -1,5 +1,6 @@
 import { DecisionError } from '../../src/limiter/decision-error';
 import { BoundedLines, type BoundedLinesOptions } from '../../src/sinks/logs/bounded-lines';
+import { RejectedCalls } from '../../src/sinks/logs/rejected-calls';
 import { unmatchedWarnings } from '../../src/sinks/logs/unmatched-warnings';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { RecordedLog } from '../support/data/recorded-log';
@@ -169,6 +170,43 @@ describe('the warning about calls that nothing limits', () => {
       ]);
     },
   );
+});
+
+describe('the warning about calls that are rejected', () => {
+  const peer = { remoteAddress: '::ffff:10.0.0.7', remotePort: 5123 };
+
+  function watch() {
+    const log = new RecordedLog();
+    // The beginning of an hour.
+    let now = 1_699_920_000_000;
+    const calls = new RejectedCalls(log, () => now);
+    return (milliseconds: number, reason: string, caller: typeof peer | undefined = peer) => {
+      now += milliseconds;
+      calls.rejected(reason, caller);
+      return log.lines.splice(0);
+    };
+  }
+
+  it('has the reason and the peer, once per reason and hour; one call per second is examined', () => {
+    const rejectAfter = watch();
+    const level = 'warn';
+    const message = 'calls are rejected without a decision';
+    expect(rejectAfter(0, 'no domain')).toEqual([
+      { level, message, fields: { reason: 'no domain', peer: '10.0.0.7:5123' } },
+    ]);
+    expect(rejectAfter(0, 'no descriptors')).toEqual([]);
+    expect(rejectAfter(1000, 'no domain')).toEqual([]);
+    expect(rejectAfter(1000, 'no descriptors', {} as typeof peer)).toMatchObject([{ fields: { peer: 'unix socket' } }]);
+    expect(rejectAfter(3_600_000, 'no domain')).toHaveLength(1);
+  });
+
+  it('is short and rare, whatever callers send', () => {
+    const rejectAfter = watch();
+    const lines = Array.from({ length: 3000 }, (_, index) => rejectAfter(1000, `${index}${'x'.repeat(5000)}`)).flat();
+    // Five per minute, and 100 in the hour.
+    expect(lines).toHaveLength(100);
+    for (const { fields } of lines) expect(String(fields['reason']).length).toBeLessThan(300);
+  });
 });
 
 /** Lines whose output accepts a text when the test does. */

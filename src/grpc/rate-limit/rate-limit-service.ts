@@ -4,19 +4,21 @@ import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import { SERVICE_ERRORS, type Statistics } from '../../statistics/statistics';
 import type { DecisionObserver, Decide } from '../../streams/ports/decide';
-import type { Log } from '../../streams/ports/log';
 import { decodeRequest } from './decode-request';
 import { encodeResponse } from './encode-response';
 import { ProtobufError } from './protobuf-reader';
 
 export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 
+/** Called with what is wrong with a message, and with the peer that has sent it. */
+export type OnMalformed = (reason: string, peer: UnaryCall['peer']) => void;
+
 /** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes the request, decides it, and encodes the verdict. */
-export function shouldRateLimit(decide: Decide, statistics: Statistics, log: Pick<Log, 'debug'>): UnaryHandler {
+export function shouldRateLimit(decide: Decide, statistics: Statistics, onMalformed: OnMalformed): UnaryHandler {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
   function reject(call: UnaryCall, error: ProtobufError | DecisionError): void {
     serviceErrors.add(1);
-    log.debug('malformed request rejected', { via: 'gRPC', reason: error.message });
+    onMalformed(error.message, call.peer);
     if (error instanceof DecisionError) call.fail(STATUS_OF[error.code], error.message);
     // The status with which gRPC servers answer a message that they cannot parse.
     else call.fail(GrpcStatus.INTERNAL, `invalid RateLimitRequest: ${error.message}`);

@@ -1,7 +1,7 @@
 import type { CancelCause } from '../../streams/ports/decide';
 import type { Call, StopReason, Stream } from '../http2/stream';
 import type { Streams } from '../http2/streams';
-import { type Cancellable, GrpcStatus } from '../method';
+import { type Cancellable, GrpcStatus, type UnaryCall } from '../method';
 import type { Inflater, Inflation } from './inflater';
 import type { MessageReceiver } from './message-reader';
 import { type CallFailure, Failure, STOPPED, failureBlock } from './responses';
@@ -16,6 +16,8 @@ export interface CallContext {
   readonly inflater: Inflater;
   /** A handler threw: an internal error, to be logged. The caller receives no details. */
   handlerFailed(path: string, error: unknown): void;
+  /** A call of a method that the server does not have. */
+  methodUnknown(reason: string, peer: UnaryCall['peer']): void;
 }
 
 export type Encoding = 'identity' | 'gzip' | 'unknown';

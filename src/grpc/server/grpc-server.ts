@@ -4,6 +4,7 @@ import { leavesFilesFree, openFilesLimit } from '../../net/open-files';
 import type { Limits, OnRejected } from '../http2/limits';
 import { Http2Server } from '../http2/server';
 import type { ServerTls } from '../http2/tls';
+import type { CallContext } from './call';
 import { Inflater } from './inflater';
 import { GrpcRequests, type Methods } from './requests';
 
@@ -21,6 +22,8 @@ export interface GrpcServerOptions extends Methods {
    * receive no details.
    */
   readonly onInternalError?: ((path: string, error: unknown) => void) | undefined;
+  /** Called with the status message and the peer of each call of an unknown method. */
+  readonly onUnknownMethod?: CallContext['methodUnknown'] | undefined;
 }
 
 export type GrpcServer = Http2Server;
@@ -34,8 +37,13 @@ export async function serveGrpc(options: GrpcServerOptions & { readonly listen: 
 
 /** A gRPC server for connections that are accepted elsewhere. Throws if the TLS certificate, key or authority cannot be used. */
 export function adoptingGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { onInternalError = () => {} } = options;
-  const context = { now: () => performance.now(), inflater: new Inflater(), handlerFailed: onInternalError };
+  const { onInternalError = () => {}, onUnknownMethod = () => {} } = options;
+  const context = {
+    now: () => performance.now(),
+    inflater: new Inflater(),
+    handlerFailed: onInternalError,
+    methodUnknown: onUnknownMethod,
+  };
   const filesLimit = openFilesLimit();
   return new Http2Server({
     tls: options.tls,

@@ -4,8 +4,10 @@ import type { Stream } from '../http2/stream';
 import type { RequestMeaning, Streams } from '../http2/streams';
 import { GrpcStatus, type StreamingMethod, type StreamingMethods, type UnaryMethods } from '../method';
 import type { MethodObserver } from '../method-observer';
+import { excerpt } from '../../text/excerpt';
+import { visibleLine } from '../../text/visible';
 import type { CallContext, CallHead, Encoding } from './call';
-import { trailersOnly } from './responses';
+import { failureBlock, trailersOnly } from './responses';
 import { StreamServerCall } from './stream-call';
 import { type UnaryMethod, UnaryServerCall } from './unary-call';
 
@@ -61,13 +63,32 @@ const METHOD_NOT_ALLOWED = new RejectedRequest(405, GrpcStatus.INTERNAL, 'gRPC c
 ]);
 const NO_AUTHORITY = new RejectedRequest(400, GrpcStatus.INTERNAL, ':authority is missing');
 const BAD_TIMEOUT = new RejectedRequest(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout');
-const UNIMPLEMENTED = new RejectedRequest(200, GrpcStatus.UNIMPLEMENTED, 'unknown service or method');
 
 const TOO_MANY_STREAMING_CALLS = new RejectedRequest(
   200,
   GrpcStatus.RESOURCE_EXHAUSTED,
   'too many streaming calls are open',
 );
+
+/** How much of a name is repeated to its caller, in characters. */
+const LONGEST_NAME = 128;
+
+/** A call of a method that the server does not have. */
+class UnknownMethod implements RequestMeaning {
+  readonly #context: CallContext;
+  readonly #message: string;
+
+  constructor(context: CallContext, message: string) {
+    this.#context = context;
+    this.#message = message;
+  }
+
+  open(streams: Streams, stream: Stream): void {
+    const failure = { status: GrpcStatus.UNIMPLEMENTED, message: this.#message };
+    this.#context.methodUnknown(this.#message, streams.peer);
+    streams.sendTrailers(stream, failureBlock(failure, true, streams.maxHeaderListBytes));
+  }
+}
 
 /** A method: one of the two handlers. */
 interface Method {
@@ -121,12 +142,14 @@ export class GrpcRequests implements RequestInterpreter {
   readonly oversized = trailersOnly(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
   readonly #context: CallContext;
   readonly #methods = new Map<string, Method>();
+  readonly #services: ReadonlySet<string>;
   readonly #metadata: ReadonlySet<string>;
 
   constructor(context: CallContext, { unary, streaming, observe, keepMetadata = [] }: Methods) {
     this.#context = context;
     for (const [path, handle] of unary) this.#methods.set(path, { path, unary: { handle, observer: observe?.(path) } });
     for (const [path, method] of streaming ?? []) this.#methods.set(path, { path, streaming: method });
+    this.#services = new Set(Array.from(this.#methods.keys(), (path) => path.slice(1, path.lastIndexOf('/'))));
     this.#metadata = new Set(keepMetadata);
   }
 
@@ -153,9 +176,22 @@ export class GrpcRequests implements RequestInterpreter {
     if (request.authority === undefined) return NO_AUTHORITY;
     // The path is not normalised: if only weir did it, a caller could bypass the path rules of a proxy in front of it.
     const method = this.#methods.get(request.path);
-    if (method === undefined) return UNIMPLEMENTED;
+    if (method === undefined) return new UnknownMethod(this.#context, this.#whyUnknown(request.path));
     const timeoutMs = timeout === undefined ? Infinity : parseTimeout(timeout);
     if (timeoutMs === undefined) return BAD_TIMEOUT;
     return new CallRequest(this.#context, method, timeoutMs, encoding, metadata);
   }
+
+  /** In the words of grpc-go, by which users of other versions of the protocol search. */
+  #whyUnknown(path: string): string {
+    const end = path.lastIndexOf('/');
+    if (end < 1) return `malformed method name: "${named(path)}"`;
+    const service = path.slice(1, end);
+    if (!this.#services.has(service)) return `unknown service ${named(service)}`;
+    return `unknown method ${named(path.slice(end + 1))} for service ${service}`;
+  }
+}
+
+function named(name: string): string {
+  return visibleLine(excerpt(name, LONGEST_NAME));
 }

@@ -60,7 +60,26 @@ const BEHAVIOURS: readonly Row[] = [
   ['rejects 101 fields with 431', withFields({ x: Array<string>(95).fill('y') }), failed(8, '431')],
   ['rejects GET with 405', withFields({ ':method': 'GET' }), failed(13, '405')],
   ['rejects a request without an authority with 400', withFields({ ':authority': undefined }), failed(13, '400')],
-  ['answers an unknown method with UNIMPLEMENTED', { method: 'Nothing' }, { ...failed(12), isTrailersOnly: true }],
+  [
+    'answers an unknown method with UNIMPLEMENTED, and names it',
+    { method: 'Nothing' },
+    { ...failed(12), isTrailersOnly: true, message: 'unknown method Nothing for service test.Service' },
+  ],
+  [
+    'answers an unknown service with UNIMPLEMENTED, and names it',
+    withFields({ ':path': '/pb.lyft.ratelimit.RateLimitService/ShouldRateLimit' }),
+    { ...failed(12), message: 'unknown service pb.lyft.ratelimit.RateLimitService' },
+  ],
+  [
+    'shortens the name of an unknown service',
+    withFields({ ':path': `/${'s'.repeat(4000)}/m` }),
+    { ...failed(12), message: `unknown service ${'s'.repeat(128)}%E2%80%A6` },
+  ],
+  [
+    'answers a path without a service with UNIMPLEMENTED',
+    withFields({ ':path': '/Echo' }),
+    { ...failed(12), message: 'malformed method name: "/Echo"' },
+  ],
   ...paths.map((path): Row => [
     `answers the path ${path} with UNIMPLEMENTED`,
     withFields({ ':path': path }),

@@ -157,6 +157,7 @@ describe('the example alerts', () => {
     ['WeirStatisticsRolledUp', a, ['16m'], ['9m', '40m'], 'a merges some statistics'],
     ['WeirCertificateExpires', b, ['90m'], ['30m'], expiry],
     ['WeirStoreErrors', a, ['12m'], ['5m', '25m'], 'a cannot count: 1 calls per second fail'],
+    ['WeirRejectedCalls', a, ['10m'], ['1m'], 'a rejects 1 calls per second'],
     ['WeirStoreAway', a, ['12m'], ['9m', '25m'], 'A counter store of a does not answer'],
     ['WeirCountersGivenUp', a, ['12m'], ['9m', '40m'], 'a evicts counters for lack of room'],
     ['WeirNoWorkers', a, ['12m'], ['9m', '25m'], 'No worker of a is ready'],
