@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { Descriptor, RateLimitRequest } from '../limiter/request';
 import { type Unit, unitByNumber } from '../rules/unit';
-import type { EndedDescriptor, OnExpiry } from '../streams/ports/reservations';
+import { type EndedDescriptor, MAX_DESCRIPTORS, type OnExpiry, lineOf } from '../streams/ports/reservations';
 
 /** What the store keeps of a reservation: everything that is needed to end it, and to answer its calls again. */
 export interface ReservationRecord {
@@ -12,8 +13,9 @@ export interface ReservationRecord {
   readonly at: number;
   readonly counted: readonly CountedDescriptor[];
   readonly state: 'open' | 'settled' | 'cancelled';
-  /** What each descriptor had when it ended. */
-  readonly ended?: readonly EndedDescriptor[] | undefined;
+  /** What each descriptor had when it ended, and of which one each step was that ended it. */
+  readonly ended?: readonly Omit<EndedDescriptor, 'added'>[] | undefined;
+  readonly steps?: readonly number[] | undefined;
 }
 
 /** A counter of a descriptor. */
@@ -31,13 +33,20 @@ export interface CountedDescriptor {
   readonly end: number;
 }
 
-/** A record, and the counts after each of its counted descriptors when it was made. */
+/** A record, with what the steps have done that have made it, one for each of its counted descriptors, and that have ended it. */
 export interface StoredRecord {
   readonly record: ReservationRecord;
-  readonly counts: readonly number[];
+  readonly made: readonly StepDone[];
+  readonly done: readonly StepDone[];
 }
 
-/** As the store keeps it when it is made; the store adds a line with the counts. */
+interface StepDone {
+  readonly count: number;
+  /** By how much the counter was changed: it saturates. */
+  readonly added: number;
+}
+
+/** As the store keeps it when it is made; the store adds a line with what its steps have done. */
 export function writeRecord(record: ReservationRecord): string {
   return JSON.stringify(record, (name, value: unknown) =>
     // A unit is an object of its own, by which limits are compared.
@@ -45,34 +54,96 @@ export function writeRecord(record: ReservationRecord): string {
   );
 }
 
-export function writeStored({ record, counts }: StoredRecord): string {
-  return `${writeRecord(record)}\n${counts.join()}`;
+/** As the store keeps it when it is ended; the store adds another line. */
+export function writeEnded(record: ReservationRecord, made: readonly StepDone[]): string {
+  return `${writeRecord(record)}\n${made.map(({ count, added }) => lineOf(count, added)).join()}`;
 }
 
 /** @returns undefined when the text is no record: another program has written it */
 export function readStored(text: string): StoredRecord | undefined {
-  const end = text.lastIndexOf('\n');
   try {
-    const record = JSON.parse(text.slice(0, Math.max(0, end))) as ReservationRecord;
-    const { request, counted } = record;
+    const [head = '', made, done] = text.split('\n');
+    const record = JSON.parse(head) as ReservationRecord;
+    const { request } = record;
     const descriptors = request.descriptors.map((descriptor): Descriptor => {
       const { limit } = descriptor;
       return limit === undefined
         ? { ...descriptor, limit }
         : { ...descriptor, limit: { ...limit, unit: unitByNumber(Number(limit.unit)) } };
     });
-    const counts = counted.length === 0 ? [] : text.slice(end + 1).split(',');
-    return { record: { ...record, request: { ...request, descriptors } }, counts: counts.map(Number) };
+    return {
+      record: { ...record, request: { ...request, descriptors } },
+      ...{ made: stepsIn(made), done: stepsIn(done) },
+    };
   } catch {
     return undefined;
   }
 }
 
+function stepsIn(line = ''): readonly StepDone[] {
+  if (line === '') return [];
+  return line.split(',').map((step) => {
+    const [count, added] = step.split(':').map(Number);
+    return { count: count!, added: added! };
+  });
+}
+
+/** The descriptors of a reservation that has ended. Of several counters, that of the last step. */
+export function endedDescriptors({
+  record: { ended = [], steps = [] },
+  done,
+}: StoredRecord): readonly EndedDescriptor[] {
+  const added = new Map(steps.map((index, step) => [index, done[step]!.added]));
+  return ended.map((descriptor, index) => ({ ...descriptor, added: added.get(index) ?? 0 }));
+}
+
 /** Whether a call with an id that is known is the same call again. */
-export function isSameCall(one: ReservationRecord, other: ReservationRecord): boolean {
+export function isSameCall(one: CallContent, other: CallContent): boolean {
   return contentOf(one) === contentOf(other);
 }
 
-function contentOf({ request, ttl, onExpiry }: ReservationRecord): string {
+type CallContent = Pick<ReservationRecord, 'request' | 'ttl' | 'onExpiry'>;
+
+function contentOf({ request, ttl, onExpiry }: CallContent): string {
   return writeRecord({ request, ttl, onExpiry, at: 0, counted: [], state: 'open' });
+}
+
+/**
+ * A reservation that holds no hits, as its descriptors have no limits or 0 hits. It is all in its id or, with an id of the caller, in a record
+ * of less than 100 bytes. Whatever such an id says, it changes no counter.
+ */
+export interface EmptyReservation {
+  /** How many there are. */
+  readonly descriptors: number;
+  /** Those that have a limit, a bit for each. */
+  readonly limited: number;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+}
+
+const EMPTY = /^none\.(\d{1,2})\.([0-9a-z]{1,4})\.([0-9a-z]{1,9})\.([\w-]*)$/;
+
+/** What the ids of empty reservations begin with. */
+export const EMPTY_PREFIX = 'none.';
+
+/** @param end what tells it from others */
+export function writeEmpty({ descriptors, limited, expiresAt }: EmptyReservation, end: string): string {
+  return `${EMPTY_PREFIX}${descriptors}.${limited.toString(36)}.${expiresAt.toString(36)}.${end}`;
+}
+
+/** @returns undefined when the text is another one */
+export function readEmpty(text: string): (EmptyReservation & { readonly end: string }) | undefined {
+  const [, descriptors, limited, expiresAt, end] = EMPTY.exec(text) ?? [];
+  if (end === undefined || Number(descriptors) > MAX_DESCRIPTORS) return undefined;
+  return {
+    descriptors: Number(descriptors),
+    limited: Number.parseInt(limited!, 36),
+    expiresAt: Number.parseInt(expiresAt!, 36),
+    end,
+  };
+}
+
+/** Stands for the content of a call in the record of an empty reservation. */
+export function digestOf(call: CallContent): string {
+  return createHash('sha256').update(contentOf(call)).digest('base64url').slice(0, 22);
 }

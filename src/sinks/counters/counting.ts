@@ -84,7 +84,7 @@ export function decideGuards(
 }
 
 /**
- * Whether the steps that open a reservation are denied, and their counts as {@link ReservationResult} has them.
+ * Whether the steps that open a reservation are denied, with what {@link ReservationResult} has of them.
  *
  * @param stored the count of a key
  */
@@ -92,7 +92,7 @@ export function judged(
   steps: readonly ReservationStep[],
   isDeniedAnyway: boolean,
   stored: (key: string) => number,
-): { readonly isDenied: boolean; readonly counts: readonly number[] } {
+): { readonly isDenied: boolean; readonly counts: readonly number[]; readonly added: readonly number[] } {
   const sums = new Map<string, number>();
   let isDenied = isDeniedAnyway;
   let [together, over] = [0, 0];
@@ -108,10 +108,10 @@ export function judged(
     return sum;
   });
   isDenied ||= together > 0 && over === together;
-  if (!isDenied) return { isDenied, counts: after };
+  if (!isDenied) return { isDenied, counts: after, added: after.map((sum, index) => sum - present[index]!) };
   const counts = steps.map(({ limit }, index) => {
     const sum = after[index] as number;
     return sum > limit ? sum : (present[index] as number);
   });
-  return { isDenied, counts };
+  return { isDenied, counts, added: steps.map(() => 0) };
 }

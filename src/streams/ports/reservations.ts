@@ -102,7 +102,7 @@ export interface OpenReservations {
 
 export interface OpenReservation {
   readonly id: string;
-  /** Those of one descriptor. */
+  /** Those of one descriptor that were added to the counter. */
   readonly hits: number;
   /** Unix milliseconds. */
   readonly expiresAt: number;
@@ -115,6 +115,9 @@ export const MOST_SHOWN = 20;
 /** Most descriptors of a reservation. */
 export const MAX_DESCRIPTORS = 16;
 
+/** How long the calls of a reservation that has expired or ended are answered as before, in milliseconds. */
+export const KEPT = 120_000;
+
 /** Most open reservations of a counter. */
 export const MAX_OPEN = 10_000;
 
@@ -123,11 +126,11 @@ export interface ReservationChange {
   readonly key: string;
   /** The record as it must be; undefined: there must be none. */
   readonly before: string | undefined;
-  /** The new record. A reservation that is opened gets a line with the counts of its steps at the end. */
-  readonly after: string;
+  /** The new record; undefined: there is none. A line with {@link lineOf} each step is added, except to one that opens and has no members. */
+  readonly after: string | undefined;
   /** How long the record is kept from now on, in milliseconds. */
   readonly lifetime: number;
-  /** Unix milliseconds: reservations that have expired by then are ended first. */
+  /** Unix milliseconds: when one is opened, reservations that have expired by then are ended first, at most {@link endedAtOnce} of a counter. */
   readonly now: number;
   /** Present when the reservation is opened. */
   readonly opens?: OpenedReservation | undefined;
@@ -139,6 +142,7 @@ export interface OpenedReservation {
   readonly expiresAt: number;
   /** It is denied for another reason than its counters: they are only read. */
   readonly isDenied: boolean;
+  readonly domain: string;
 }
 
 /** A step of a change, on one counter. */
@@ -154,31 +158,46 @@ export interface ReservationStep {
   /** When the reservation is opened: the largest count that is allowed, and what happens beyond. */
   readonly limit: number;
   readonly denies: Denies;
-  /** Its name among the open reservations of the counter: it is entered there, or removed; undefined: it has none. */
+  /** Its name among the open reservations of the counter: it is entered there, or removed; undefined: it has none, as it holds nothing. */
   readonly member: string | undefined;
+  /** What the member to remove has added when it was entered. */
+  readonly held?: number | undefined;
 }
 
 /** `alone`: one such step over its limit denies the reservation; `together`: all of them do; `never`: it is counted in any case. */
 export type Denies = 'alone' | 'together' | 'never';
 
 export type ReservationResult =
-  /** The counts after the steps. When it is denied: of those over their limit as if they were counted, of the others the present counts. */
-  | { readonly outcome: 'done' | 'denied'; readonly counts: readonly number[] }
-  /** A counter has {@link MAX_OPEN} open reservations. */
-  | { readonly outcome: 'full' }
+  /**
+   * The counts after the steps. When it is denied: of those over their limit as if they were counted, of the others the present counts.
+   * And by how much each step has changed its counter, which saturates.
+   */
+  | { readonly outcome: 'done' | 'denied'; readonly counts: readonly number[]; readonly added: readonly number[] }
+  /** A counter has {@link MAX_OPEN} open reservations, or the memory those of a domain or of all that it keeps. */
+  | { readonly outcome: 'full'; readonly of: 'counter' | 'domain' | 'store' }
   /** A member to remove was not there: it has expired. */
   | { readonly outcome: 'expired' }
   /** The record is not what it must be. */
   | { readonly outcome: 'changed'; readonly record: string | undefined };
 
-/** The name of a descriptor of a reservation among the open ones of its counter. With `c`, its hits are subtracted when it expires. */
-export function memberOf(id: string, { index, hits }: { index: number; hits: number }, givesBack: boolean): string {
-  return `${givesBack ? 'c' : 's'}${hits}:${index}:${id}`;
+/** What a record has of a step that was done. */
+export function lineOf(count: number, added: number): string {
+  return `${count}:${added}`;
 }
 
-/** What is subtracted from a counter when such a member expires. */
-export function givenBackBy(member: string): number {
-  return member.startsWith('c') ? Number.parseInt(member.slice(1), 10) : 0;
+/** Most reservations of a counter that end before one with so many steps is opened: the rest with the next one. In all about 100. */
+export function endedAtOnce(steps: number): number {
+  return Math.max(1, Math.floor(100 / Math.max(1, steps)));
+}
+
+/** The name of a descriptor of a reservation among the open ones of its counter. With `c`, what it has added is subtracted when it expires. */
+export function memberOf(id: string, index: number, givesBack: boolean): string {
+  return `${givesBack ? 'c' : 's'}:${index}:${id}`;
+}
+
+/** Such a name with what was added to the counter, as the lists of the stores have it. */
+export function heldMember(member: string, held: number): string {
+  return `${member[0]}${held}${member.slice(1)}`;
 }
 
 /** What such a member says. */

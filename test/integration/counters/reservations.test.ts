@@ -1,18 +1,27 @@
-import { KEPT } from '../../../src/reservations/reservations';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import type { ReservationBounds } from '../../../src/sinks/counters/memory/memory-reservations';
+import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { OnExpiry, ReservationStore } from '../../../src/streams/ports/reservations';
-import { MAX_OPEN } from '../../../src/streams/ports/reservations';
+import type { CounterAdministration } from '../../../src/streams/ports/counter-administration';
+import type { OnExpiry, ReservationResult, ReservationStore } from '../../../src/streams/ports/reservations';
+import { KEPT, MAX_OPEN } from '../../../src/streams/ports/reservations';
 import fc from '../../support/data/properties';
 import { descriptor, request } from '../../support/data/requests';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { connected, instance } from '../kvstore/options';
-import { Caller, LIMITS, NAMES, type Name, STARTS_AT, type Terms, WINDOW } from './reservation-caller';
+import { Caller, LIMITS, STARTS_AT, type Terms, WINDOW } from './reservation-caller';
+
+/** All the limits that a model has, of which two are quotas. */
+const ALL_LIMITS = { ...LIMITS, first: 10, other: 20 };
+const ALL_WINDOWS = { ...WINDOW, first: 60_000, other: 60_000 };
+type AnyName = keyof typeof ALL_LIMITS;
+const ALL_NAMES = Object.keys(ALL_LIMITS) as readonly AnyName[];
+const QUOTAS: readonly AnyName[] = ['first', 'other'];
 
 interface Use {
-  readonly name: Name;
+  readonly name: AnyName;
   readonly hits: number;
 }
 
@@ -26,22 +35,35 @@ class Model {
     this.#expire();
     const known = this.#made.get(id);
     const content = JSON.stringify([uses, ttl, onExpiry]);
-    if (known !== undefined) return known.content === content ? known.answer : 'reservation_conflict';
+    if (known !== undefined && known.content !== content) return 'reservation_conflict';
+    if (known !== undefined && !known.isEmpty) return known.answer;
+    const before: number[] = [];
+    const sums = new Map<AnyName, number>();
     const after = uses.map(({ name, hits }, index) => {
-      const before = uses.slice(0, index).filter((use) => use.name === name);
-      return this.#count(name) + before.reduce((sum, use) => sum + use.hits, 0) + hits;
+      before[index] = sums.get(name) ?? this.#count(this.#key(name));
+      const sum = Math.min(LARGEST_COUNT, before[index] + hits);
+      sums.set(name, sum);
+      return sum;
     });
-    const isDenied = uses.some(({ name }, index) => name !== 'tried' && after[index]! > LIMITS[name]);
-    function left({ name, hits }: Use, index: number): number {
+    const over = uses.map(({ name }, index) => after[index]! > ALL_LIMITS[name]);
+    const quotas = over.filter((_, index) => QUOTAS.includes(uses[index]!.name));
+    const isDenied =
+      (quotas.length > 0 && !quotas.includes(false)) ||
+      uses.some(({ name }, index) => name !== 'tried' && !QUOTAS.includes(name) && over[index]);
+    function left({ name }: Use, index: number): number {
       if (name === 'free') return 0;
-      const count = isDenied && after[index]! <= LIMITS[name] ? after[index]! - hits : after[index]!;
-      return Math.max(0, LIMITS[name] - count);
+      const count = isDenied && !over[index] ? before[index]! : after[index]!;
+      return Math.max(0, ALL_LIMITS[name] - count);
     }
-    const answer = `${isDenied ? 'denied' : 'reserved'} ${!isDenied} ${uses.map(left).join()}`;
+    const lefts = uses.map(left).join();
+    if (known !== undefined) return `reserved ${!isDenied} ${lefts}`;
+    const answer = `${isDenied ? 'denied' : 'reserved'} ${!isDenied} ${lefts}`;
     if (isDenied) return answer;
     const keys = uses.map(({ name }) => this.#key(name));
-    uses.forEach(({ name, hits }) => this.#add(this.#key(name), hits));
-    this.#made.set(id, { content, answer, uses, keys, expiresAt: this.now + ttl, onExpiry, state: 'open' });
+    const held = uses.map(({ hits }, index) => this.#add(keys[index]!, hits));
+    const isEmpty = uses.every(({ name, hits }) => name === 'free' || hits === 0);
+    const more = { keys, held, isEmpty, expiresAt: this.now + ttl, onExpiry, state: 'open' } as const;
+    this.#made.set(id, { content, answer, uses, ...more });
     return answer;
   }
 
@@ -53,12 +75,15 @@ class Model {
     const all = made.uses.map((_, index) => (typeof hits === 'number' ? hits : hits[index]!));
     const call = `${wanted} ${all.join()}`;
     if (made.state !== 'open') return made.call === call ? made.ended! : 'reservation_conflict';
+    if (made.isEmpty) {
+      const isMore = made.uses.some(({ name }, index) => name !== 'free' && all[index]! > 0);
+      return isMore ? 'reservation_conflict' : `${wanted} ${all.map((own) => `0>${own}:0`).join()}`;
+    }
     const parts = made.uses.map((use, index) => {
       if (use.name === 'free') return `0>${all[index]}:0`;
-      const difference = all[index]! - use.hits;
+      const difference = all[index]! - made.held[index]!;
       const isPresent = made.keys[index] === this.#key(use.name);
-      const added = isPresent || difference > 0 ? difference : 0;
-      this.#add(this.#key(use.name), added);
+      const added = isPresent || difference > 0 ? this.#add(this.#key(use.name), difference) : 0;
       return `${use.hits}>${all[index]}:${added}`;
     });
     made.state = wanted;
@@ -71,20 +96,24 @@ class Model {
     for (const made of this.#made.values()) {
       if (made.state !== 'open' || made.expiresAt > this.now) continue;
       made.state = 'expired';
-      if (made.onExpiry === 'cancel') made.uses.forEach(({ hits }, index) => this.#add(made.keys[index]!, -hits));
+      if (made.onExpiry === 'cancel') made.held.forEach((held, index) => this.#add(made.keys[index]!, -held));
     }
   }
 
-  #key(name: Name): string {
-    return `${name} ${Math.floor(this.now / WINDOW[name])}`;
+  #key(name: AnyName): string {
+    return `${name} ${Math.floor(this.now / ALL_WINDOWS[name])}`;
   }
 
-  #count(name: Name): number {
-    return this.#counts.get(this.#key(name)) ?? 0;
+  #count(key: string): number {
+    return this.#counts.get(key) ?? 0;
   }
 
-  #add(key: string, hits: number): void {
-    this.#counts.set(key, Math.max(0, (this.#counts.get(key) ?? 0) + hits));
+  /** @returns by how much the count has changed */
+  #add(key: string, hits: number): number {
+    const before = this.#count(key);
+    const after = Math.min(LARGEST_COUNT, Math.max(0, before + hits));
+    this.#counts.set(key, after);
+    return after - before;
   }
 }
 
@@ -93,6 +122,9 @@ interface Made {
   readonly answer: string;
   readonly uses: readonly Use[];
   readonly keys: readonly string[];
+  /** What each has added. */
+  readonly held: readonly number[];
+  readonly isEmpty: boolean;
   readonly expiresAt: number;
   readonly onExpiry: OnExpiry;
   state: 'open' | 'expired' | 'settled' | 'cancelled';
@@ -107,12 +139,12 @@ type Step =
   | { kind: 'pass'; milliseconds: number };
 
 const ID = fc.constantFrom('r1', 'r2', 'r3', 'r4', 'r5');
-const HITS = fc.constantFrom(0, 1, 9, 40, 60, 101);
+const HITS = fc.constantFrom(0, 0, 1, 9, 40, 60, 101, 2 ** 52, LARGEST_COUNT - 1, LARGEST_COUNT);
 const STEP: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
     kind: fc.constant('reserve' as const),
     id: ID,
-    uses: fc.array(fc.record({ name: fc.constantFrom(...NAMES), hits: HITS }), { minLength: 1, maxLength: 3 }),
+    uses: fc.array(fc.record({ name: fc.constantFrom(...ALL_NAMES), hits: HITS }), { minLength: 1, maxLength: 3 }),
     ttl: fc.constantFrom(1_000, 60_000),
     onExpiry: fc.constantFrom<OnExpiry>('settle', 'cancel'),
   }),
@@ -143,7 +175,7 @@ async function play(steps: readonly Step[], callers: readonly Caller[]): Promise
     } else if (step.kind === 'settle') {
       expect(await caller.settle(step.id, step.hits)).toBe(model.end(step.id, 'settled', step.hits));
     } else expect(await caller.cancel(step.id)).toBe(model.end(step.id, 'cancelled', 0));
-    const reads = NAMES.map((name) => ({ name, hits: 0 }));
+    const reads = ALL_NAMES.map((name) => ({ name, hits: 0 }));
     expect(await caller.reserve(`read${index}`, reads)).toBe(model.reserve(`read${index}`, reads));
   }
 }
@@ -164,8 +196,8 @@ const opened: MemoryCounters[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((counters) => counters.close())));
 
 /** Counters in memory whose clock is that of the first caller. */
-function memory(clock: { now: number }): MemoryCounters {
-  const counters = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
+function memory(clock: { now: number }, reservations?: ReservationBounds): MemoryCounters {
+  const counters = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now, reservations });
   opened.push(counters);
   return counters;
 }
@@ -179,6 +211,7 @@ describe.each(KINDS)('reservations in %s', (kind) => {
   });
   afterAll(() => servers?.[Symbol.asyncDispose]());
   let kvstore: KvstoreCounters | undefined;
+  let counters: CounterAdministration | undefined;
   beforeEach(async () => {
     if (kind === 'memory') return;
     const type = servers instanceof RedisCluster ? 'cluster' : 'sentinel';
@@ -188,7 +221,9 @@ describe.each(KINDS)('reservations in %s', (kind) => {
   /** Two callers with one store. */
   function callers(): readonly [Caller, Caller] {
     const clock = { now: STARTS_AT };
-    const store = kvstore === undefined ? memory(clock) : kvstore.reservations;
+    const inMemory = kvstore === undefined ? memory(clock) : undefined;
+    counters = kvstore ?? inMemory;
+    const store = inMemory ?? kvstore!.reservations;
     const prefix = freshPrefix();
     const made = [new Caller(store, prefix), new Caller(store, prefix)] as const;
     Object.defineProperty(clock, 'now', { get: () => made[0].now });
@@ -280,6 +315,49 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     expect([quota.totalHits, quota.withinLimit, quota.nearLimit, quota.overLimit]).toEqual([24, 8, 0, 16]);
   });
 
+  it('give back what they have added to a quota that is used up', async () => {
+    const [caller, other] = callers();
+    await caller.reserve('used', [{ name: 'first', hits: 10 }]);
+    const most = [
+      { name: 'first', hits: LARGEST_COUNT },
+      { name: 'tried', hits: LARGEST_COUNT },
+      { name: 'other', hits: 1 },
+    ];
+    expect(await caller.reserve('most', most)).toBe('reserved true 0,0,19');
+    expect(await other.reserve('again', most, { ttl: 1_000, onExpiry: 'cancel' })).toBe('reserved true 0,0,18');
+    const [own, more] = [LARGEST_COUNT, -(LARGEST_COUNT - 10)];
+    expect(await other.cancel('most')).toBe(`cancelled ${own}>0:${more},${own}>0:${-own},1>0:-1`);
+    caller.now = other.now = STARTS_AT + 1_000;
+    const read = ['first', 'tried', 'other'].map((name) => ({ name, hits: 0 }));
+    expect(await other.reserve('read', read)).toBe('reserved true 0,10,20');
+    expect(await caller.settle('used', 9)).toBe('settled 10>9:-1');
+    expect(await other.reserve('one', [{ name: 'first', hits: 1 }])).toBe('reserved true 0');
+  });
+
+  it('say what was given back when the counter was lower', async () => {
+    const [caller] = callers();
+    await caller.reserve('r', [{ name: 'user', hits: 50 }]);
+    await counters!.setCounter({ key: `${caller.cacheKeyPrefix}d_user_x_1699999980`, windowSeconds: 60 }, 20);
+    expect([await caller.cancel('r'), await caller.cancel('r')]).toEqual(['cancelled 50>0:-20', 'cancelled 50>0:-20']);
+  });
+
+  it('give back what has expired, at most 100 with each call on the counter', async () => {
+    const [caller] = callers();
+    const uses = [{ name: 'tried', hits: 1 }] as const;
+    const terms = { ttl: 2_000, onExpiry: 'cancel' } as const;
+    for (let made = 0; made < 250; made += 1) await caller.reserve(`r${made}`, uses, terms);
+    caller.now += 1_999;
+    await caller.reserve('later', uses, terms);
+    caller.now += 1;
+    const counter = { key: `${caller.cacheKeyPrefix}d_tried_x_1699999980`, windowSeconds: 60 };
+    const counts: number[] = [];
+    for (let read = 0; read < 4; read += 1) {
+      await caller.reserve(`read${read}`, [{ name: 'tried', hits: 0 }]);
+      counts.push((await counters!.readCounter(counter)).count);
+    }
+    expect(counts).toEqual([151, 51, 1, 1]);
+  });
+
   it('free the local cache when hits are given back', async () => {
     const [caller] = callers();
     await caller.reserve('r', [{ name: 'user', hits: 100 }]);
@@ -290,11 +368,63 @@ describe.each(KINDS)('reservations in %s', (kind) => {
 
   it('are bounded for each counter', async () => {
     const [caller] = callers();
-    const uses = Array.from({ length: 16 }, () => ({ name: 'user' as const, hits: 0 }));
+    const uses = Array.from({ length: 16 }, () => ({ name: 'tried' as const, hits: 1 }));
     for (let index = 0; index < MAX_OPEN / 16; index += 1) await caller.reserve(`r${index}`, uses);
     expect(await caller.reserve('more', uses)).toBe('too_many_reservations');
     caller.now += 5_000;
     expect(await caller.reserve('more', uses)).toMatch(/^reserved/);
+  });
+
+  it('keep nothing when no limit needs them, except with an id of the caller', async () => {
+    const [caller, other] = callers();
+    const { reservations } = caller;
+    const call = { ttl: 5_000, id: undefined, onExpiry: 'settle' } as const;
+    const none = [descriptor('user=x', { hitsAddend: 0 }), descriptor('free=x', { hitsAddend: 7 })];
+    const { id, expiresAt } = await reservations.reserve({ ...call, request: request('d', none) });
+    expect([id, expiresAt]).toEqual([expect.stringMatching(/^none\.2\.1\.[\w.-]{1,100}$/), caller.now + 5_000]);
+    expect(await other.settle(id!, [0, 9])).toBe('settled 0>0:0,0>9:0');
+    expect(await other.settle(id!, [1, 9])).toBe('reservation_conflict');
+    expect(await other.settle(id!, [1])).toBe('invalid_request');
+    const unknown = await reservations.reserve({ ...call, request: request('unknown', ['user=x']) });
+    expect([await other.settle(unknown.id!, 9), await other.cancel(unknown.id!)]).toEqual([
+      'settled 0>9:0',
+      'cancelled 0>0:0',
+    ]);
+    await caller.reserve('own', [{ name: 'free', hits: 9 }]);
+    const empty = { key: `${caller.cacheKeyPrefix}d_user_x_1699999980`, windowSeconds: 60 };
+    expect(await (caller.store as ReservationStore).readOpen(empty, caller.now)).toEqual({ count: 0, first: [] });
+    const record = await (caller.store as ReservationStore).readRecord(`${caller.cacheKeyPrefix}weir:reservation:own`);
+    expect(record!.length).toBeLessThan(100);
+    expect(await other.reserve('own', [{ name: 'free', hits: 8 }])).toBe('reservation_conflict');
+    expect(await other.reserve('own', [{ name: 'free', hits: 9 }])).toBe('reserved true 0');
+    expect(await other.settle('own', 4)).toBe('settled 0>4:0');
+    caller.now = other.now = caller.now + 5_000;
+    expect([await other.cancel(id!), await other.settle('own', 4)]).toEqual([
+      'reservation_conflict',
+      'reservation_conflict',
+    ]);
+    if (kind !== 'Redis') return;
+    const prefix = caller.cacheKeyPrefix;
+    expect(await redis.control.keys(`${prefix}*`)).toEqual([`${prefix}weir:reservation:own`]);
+  });
+
+  it('do nothing to a counter by an id that was made up', async () => {
+    const [caller, other] = callers();
+    await caller.reserve('r', [{ name: 'user', hits: 50 }]);
+    const forged = [
+      'none.1.0.zzzzzzzz.r',
+      'none.16.1ekf.zzzzzzzz.',
+      'none.99.0.zzzzzzzz.x',
+      'none.1.0.zzzzzzzz.r:x',
+      'none.',
+    ];
+    for (const id of forged) {
+      for (const answer of [await other.settle(id, 0), await other.cancel(id), await other.settle(id, LARGEST_COUNT)])
+        expect(answer).toMatch(/^(unknown_reservation|reservation_conflict|(settled|cancelled) (0>\d+:0,?)+)$/);
+      expect(await other.reserve(id, [{ name: 'user', hits: 1 }])).toBe('invalid_request');
+    }
+    expect(await caller.reserve('read', [{ name: 'user', hits: 0 }])).toBe('reserved true 50');
+    expect(await caller.settle('r', 1)).toBe('settled 50>1:-49');
   });
 
   it('reject what they cannot do, and count nothing', async () => {
@@ -324,17 +454,66 @@ describe.each(KINDS)('reservations in %s', (kind) => {
 });
 
 describe('reservations of one store only', () => {
-  it('in memory are forgotten some time after they have expired, and what they held is given back then', async () => {
-    jest.useFakeTimers({ doNotFake: ['performance'] });
+  it('in memory are forgotten two minutes after they have expired, and what they held is given back before', async () => {
     const clock = { now: STARTS_AT };
     const counters = memory(clock);
     const caller = new Caller(counters, freshPrefix());
-    await caller.reserve('r', [{ name: 'team', hits: 50 }], { onExpiry: 'cancel' });
-    clock.now += KEPT + 6_000;
-    caller.now = clock.now;
+    await caller.reserve('r', [{ name: 'team', hits: 50 }], { ttl: 1_000, onExpiry: 'cancel' });
+    caller.now = clock.now += 1_000;
+    counters.removeExpired();
+    const team = { key: `${caller.cacheKeyPrefix}d_team_x_1699999920`, windowSeconds: 120 };
+    expect((await counters.readCounter(team)).count).toBe(0);
+    expect(await caller.cancel('r')).toBe('reservation_conflict');
+    caller.now = clock.now += KEPT;
     counters.removeExpired();
     expect(await caller.cancel('r')).toBe('unknown_reservation');
-    jest.useRealTimers();
+  });
+
+  it('in memory leave their room when they end, to which answers to repeated calls do not count', async () => {
+    const clock = { now: STARTS_AT };
+    const bounds = { open: { records: 10, bytes: 100_000 }, answerBytes: 1_000_000 };
+    const caller = new Caller(memory(clock, bounds), freshPrefix());
+    for (let made = 0; made < 2_000; made += 1) {
+      await caller.reserve(`r${made}`, [{ name: 'user', hits: 1 }]);
+      await caller.cancel(`r${made}`);
+    }
+    expect(await caller.cancel('r1999')).toBe('cancelled 1>0:-1');
+    // The newest answers are kept, and the oldest ones make room.
+    expect(await caller.cancel('r0')).toBe('unknown_reservation');
+    expect(await caller.reserve('r1999', [{ name: 'user', hits: 1 }])).toBe('reserved true 99');
+  });
+
+  it('in memory are bounded by domain and in all, and the answer says which is full', async () => {
+    const clock = { now: STARTS_AT };
+    const bounds = { open: { records: 2_000, bytes: 1_000_000 }, answerBytes: 1_000_000 };
+    const store = memory(clock, bounds);
+    async function open(id: string, domain: string, counter: string): Promise<ReservationResult> {
+      const step = {
+        key: counter,
+        hits: 1,
+        windowSeconds: 60,
+        isInMainStore: false,
+        limit: 1_000_000,
+        denies: 'alone',
+      } as const;
+      return store.changeReservation({
+        ...{ key: id, before: undefined, after: id, lifetime: 1_000, now: clock.now },
+        opens: { expiresAt: clock.now + 1_000, isDenied: false, domain },
+        steps: [{ ...step, member: `s:0:${id}` }],
+      });
+    }
+    async function fill(domain: string): Promise<ReservationResult> {
+      for (let made = 0; ; made += 1) {
+        const result = await open(`${domain}${made}`, domain, `${domain}${made % 100}`);
+        if (result.outcome !== 'done') return result;
+      }
+    }
+    expect(await fill('one')).toEqual({ outcome: 'full', of: 'domain' });
+    expect(await open('other', 'other', 'other')).toMatchObject({ outcome: 'done' });
+    expect(await fill('two')).toEqual({ outcome: 'full', of: 'store' });
+    clock.now += 1_000;
+    store.removeExpired();
+    expect(await open('more', 'one', 'more')).toMatchObject({ outcome: 'done' });
   });
 
   it('in Redis leave keys that expire, and reject another type of value', async () => {

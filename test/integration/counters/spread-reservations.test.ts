@@ -230,14 +230,14 @@ it('a reservation on a cluster that is known is answered as before, also if it w
   const caller = callerOn(store);
   await reserve(caller);
   const { now, cacheKeyPrefix } = caller;
-  const opens = { expiresAt: now + 5_000, isDenied: true };
+  const opens = { expiresAt: now + 5_000, isDenied: true, domain: 'd' };
   const change = { before: undefined, after: 'x', lifetime: 700_000, now, opens, steps: [] };
   const reservations = caller.store as ReservationStore;
   const [known, other] = ['r', 'other'].map((id) =>
     reservations.changeReservation({ ...change, key: `${cacheKeyPrefix}weir:reservation:${id}` }),
   );
   expect(await known).toMatchObject({ outcome: 'changed', record: expect.stringContaining('"state":"open"') });
-  expect(await other).toEqual({ outcome: 'denied', counts: [] });
+  expect(await other).toEqual({ outcome: 'denied', counts: [], added: [] });
 });
 
 it('quotas deny a reservation on a cluster only together', async () => {
@@ -277,7 +277,7 @@ it('a reservation leaves keys that all expire, those of a counter in its slot', 
   expect(keys).toHaveLength(8);
   const name = 'keys_weir:reservation:r';
   const { control } = await cluster.ownerOf(keySlot(name));
-  expect(await control.get(name)).toMatch(/"state":"settled".*\n40,60,49,20$/);
+  expect(await control.get(name)).toMatch(/"state":"settled".*\n40:40,60:60,49:9,20:20\n14:-35,5:-55,10:-4,5:-15$/);
   const besides = keys.filter(([key]) => String(key).includes(':reservation:s'));
   expect(besides).toHaveLength(4);
   const lifetimes = await Promise.all(

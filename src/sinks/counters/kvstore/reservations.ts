@@ -8,6 +8,8 @@ import {
   type ReservationResult,
   type ReservationStep,
   type ReservationStore,
+  endedAtOnce,
+  heldMember,
   openReservation,
 } from '../../../streams/ports/reservations';
 import type { CounterKey } from '../../../streams/ports/counter-administration';
@@ -46,7 +48,7 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
       }),
     change: async (counter, change) => {
       const keys = [change.key, ...change.steps.flatMap((step) => [step.key, listOf(step)])];
-      const args = [change.before ?? '', change.after, argumentOf(change, jitter)];
+      const args = [change.before ?? '', change.after ?? '', argumentOf(change, jitter)];
       const reply = await runAt(counter, change.key, (send) => call(send, [String(keys.length), ...keys, ...args]));
       if (isRejected(reply)) {
         throw new ReservationError('not_supported', 'reservations need scripts, and the counter store rejects them');
@@ -122,13 +124,16 @@ function argumentOf({ now, lifetime, opens, steps }: ReservationChange, jitter: 
   return JSON.stringify([
     ...common,
     opens?.isDenied === true ? 1 : 0,
+    endedAtOnce(steps.length),
     ...steps.flatMap((step) => valuesOf(step, jitter)),
   ]);
 }
 
 const DENIES = { never: 0, alone: 1, together: 2 };
 
-function valuesOf({ hits, windowSeconds, limit, denies, member = '' }: ReservationStep, jitter: number): unknown[] {
+function valuesOf(step: ReservationStep, jitter: number): unknown[] {
+  const { hits, windowSeconds, limit, denies, member: name = '', held } = step;
+  const member = held === undefined ? name : heldMember(name, held);
   const [expiry, left] = [lifetimeOf(windowSeconds) + randomPart(jitter), secondsLeft(windowSeconds)];
   return [String(hits), expiry, left, limit, DENIES[denies], member, left + MARGIN];
 }
@@ -136,8 +141,12 @@ function valuesOf({ hits, windowSeconds, limit, denies, member = '' }: Reservati
 /** @throws DecisionError when the reply does not match the script */
 function resultOf(reply: unknown): ReservationResult {
   const [outcome, ...rest] = Array.isArray(reply) ? (reply as readonly unknown[]) : [];
-  if (outcome === 'full' || outcome === 'expired') return { outcome };
+  if (outcome === 'full') return { outcome, of: 'counter' };
+  if (outcome === 'expired') return { outcome };
   if (outcome === 'changed') return { outcome, record: rest[0] === '' ? undefined : String(rest[0]) };
-  if (outcome === 'done' || outcome === 'denied') return { outcome, counts: rest.map(Number) };
+  if (outcome === 'done' || outcome === 'denied') {
+    const [counts, added] = [0, 1].map((part) => rest.filter((_, index) => index % 2 === part).map(Number));
+    return { outcome, counts: counts!, added: added! };
+  }
   throw new DecisionError('store_failed', 'the counter store replied to a reservation with something else');
 }

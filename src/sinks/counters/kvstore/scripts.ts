@@ -144,48 +144,49 @@ return counts
  * which they expire, in Unix milliseconds.
  *
  * - KEYS: the record, then for each step its counter and the list of the counter.
- * - ARGV[1]: the record as it must be, empty for none. ARGV[2]: the new one.
+ * - ARGV[1]: the record as it must be, empty for none. ARGV[2]: the new one, empty for none.
  * - ARGV[3]: a JSON list: the time, the lifetime of the record in milliseconds, most members of a list, when the reservation expires that
- *   is opened (0: none is), whether it is denied in any case (1). All but the last two are texts. Then seven values for each step: the hits
- *   as a text, the expiry in seconds for a counter that has none, the seconds that are left of its window, its limit, whether it denies
- *   when it is over (0: never, 1: alone, 2: together with all such steps), its member of the list (empty: none), the lifetime of the list
- *   in seconds.
- * - Result: a list with `done` or `denied` and a count for each step, `full`, `expired`, or `changed` and the record; or the error of a key.
+ *   is opened (0: none is), whether it is denied in any case (1), most members that expire in each list. The first four are texts. Then seven
+ *   values for each step: the hits as a text, the expiry in seconds for a counter that has none, the seconds that are left of its window,
+ *   its limit, whether it denies when it is over (0: never, 1: alone, 2: together with all such steps), its member of the list (empty: none),
+ *   the lifetime of the list in seconds.
+ * - Result: a list with `done` or `denied` and for each step a count and by how much it was changed, `full`, `expired`, or `changed` and the
+ *   record; or the error of a key.
  * - Atomic: what is reserved must not be counted by others in between, and a reservation ends once.
  *
- * Members that have expired are removed before a reservation is opened; the hits of those that begin with `c` are subtracted. The record is
- * written before the counters: a server without memory rejects the first write of a script, and none after it.
+ * A member begins with `c` or `s`, and is entered with what was added to the counter after that. Members that have expired are removed before
+ * a reservation is opened; what those with `c` have added is subtracted. The record is written before the counters: a server without memory
+ * rejects the first write of a script, and none after it. That of a reservation without members gets no counts.
  */
 export const RESERVATION = script(`${STEP}
 local record = pcall('GET', KEYS[1])
 if type(record) == 'table' then return record end
 if (record or '') ~= ARGV[1] then return { 'changed', record or '' } end
 local change = cjson.decode(ARGV[3])
-local now, lifetime, most, expires, anyway = change[1], change[2], change[3], change[4], change[5]
+local now, lifetime, most, expires, anyway, ending = change[1], change[2], change[3], change[4], change[5], change[6]
 local opens = expires ~= 0
-local FIRST = 5
+local FIRST = 6
 local function of(i, n) return change[FIRST + 7 * (i - 1) + n] end
 local steps = (#change - FIRST) / 7
-if not opens then
-  for i = 1, steps do
-    if of(i, 6) ~= '' then
-      local score = pcall('ZSCORE', KEYS[2 * i + 1], of(i, 6))
-      if type(score) == 'table' then return score end
-      if not score then return { 'expired' } end
-    end
-  end
-else
-  for i = 1, steps do
-    local ended = pcall('ZRANGEBYSCORE', KEYS[2 * i + 1], '-inf', now)
+local holds = false
+for i = 1, steps do
+  local list, member = KEYS[2 * i + 1], of(i, 6)
+  if member ~= '' then holds = true end
+  if opens then
+    local ended = pcall('ZRANGEBYSCORE', list, '-inf', now, 'LIMIT', 0, ending)
     if ended.err then return ended end
     local hits = 0
-    for _, member in ipairs(ended) do hits = hits + (tonumber(string.match(member, '^c(%d+)')) or 0) end
+    for _, each in ipairs(ended) do hits = hits + (tonumber(string.match(each, '^c(%d+)')) or 0) end
     if hits > 0 then
       local left = step(KEYS[2 * i], string.format('-%.0f', math.min(hits, LARGEST)))
       if type(left) == 'table' then return left end
     end
-    if #ended > 0 then pcall('ZREMRANGEBYSCORE', KEYS[2 * i + 1], '-inf', now) end
-    if pcall('ZCARD', KEYS[2 * i + 1]) >= tonumber(most) then return { 'full' } end
+    if #ended > 0 then pcall('ZREMRANGEBYRANK', list, 0, #ended - 1) end
+    if member ~= '' and pcall('ZCOUNT', list, '(' .. now, '+inf') >= tonumber(most) then return { 'full' } end
+  elseif member ~= '' then
+    local score = pcall('ZSCORE', list, member)
+    if type(score) == 'table' then return score end
+    if not score then return { 'expired' } end
   end
 end
 local counts, sums, denied, together, over = {}, {}, anyway == 1, 0, 0
@@ -193,7 +194,8 @@ for i = 1, steps do
   local key, hits = KEYS[2 * i], tonumber(of(i, 1))
   local before = sums[key] or step(key, '0')
   if type(before) == 'table' then return before end
-  local sum = math.max(0, math.min(LARGEST, before + hits))
+  local sum = math.min(LARGEST, before + hits)
+  if hits < 0 then sum = math.max(0, sum) end
   sums[key] = sum
   counts[i] = { before, sum }
   if of(i, 5) == 2 then together = together + 1 end
@@ -204,20 +206,32 @@ end
 denied = opens and (denied or (together > 0 and over == together))
 local reply, texts = { denied and 'denied' or 'done' }, {}
 for i = 1, steps do
-  local count = counts[i][2]
-  if denied and count <= of(i, 4) then count = counts[i][1] end
-  reply[i + 1], texts[i] = count, string.format('%.0f', count)
+  local before, count = counts[i][1], counts[i][2]
+  local added = count - before
+  if denied then
+    added = 0
+    if count <= of(i, 4) then count = before end
+  end
+  count = math.max(0, count)
+  reply[2 * i], reply[2 * i + 1] = count, added
+  texts[i] = string.format('%.0f:%.0f', count, added)
 end
 if denied then return reply end
-local after = ARGV[2]
-if opens then after = after .. '\\n' .. table.concat(texts, ',') end
-local written = pcall('SET', KEYS[1], after, 'PX', lifetime)
-if written.err then return written end
+local written = {}
+if ARGV[2] ~= '' then
+  local after = ARGV[2]
+  if steps > 0 and (holds or not opens) then after = after .. '\\n' .. table.concat(texts, ',') end
+  written = pcall('SET', KEYS[1], after, 'PX', lifetime)
+elseif record then
+  written = pcall('DEL', KEYS[1])
+end
+if type(written) == 'table' and written.err then return written end
 for i = 1, steps do
   local list, member = KEYS[2 * i + 1], of(i, 6)
   if of(i, 1) ~= '0' then step(KEYS[2 * i], of(i, 1), of(i, 2), of(i, 3)) end
-  if opens then
-    pcall('ZADD', list, expires, member)
+  if member ~= '' and opens then
+    local held = string.format('%.0f', reply[2 * i + 1])
+    pcall('ZADD', list, expires, string.sub(member, 1, 1) .. held .. string.sub(member, 2))
     if pcall('TTL', list) < of(i, 7) then pcall('EXPIRE', list, of(i, 7)) end
   elseif member ~= '' then
     pcall('ZREM', list, member)

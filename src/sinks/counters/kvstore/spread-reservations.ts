@@ -3,11 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LARGEST_COUNT } from '../../../limiter/counter-operation';
 import { DecisionError, timedOut } from '../../../limiter/decision-error';
 import type { CounterKey } from '../../../streams/ports/counter-administration';
-import type {
-  ReservationChange,
-  ReservationResult,
-  ReservationStep,
-  ReservationStore,
+import {
+  type ReservationChange,
+  type ReservationResult,
+  type ReservationStep,
+  type ReservationStore,
+  lineOf,
 } from '../../../streams/ports/reservations';
 import { judged } from '../counting';
 
@@ -65,15 +66,19 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
 
   async #open(change: ReservationChange, opens: Opens): Promise<ReservationResult> {
     const { key, steps } = change;
-    if (opens.isDenied) {
+    const until = performance.now() + LONGEST_WAIT;
+    if (opens.isDenied || steps.every(holdsNothing)) {
       const record = await this.readRecord(key);
       if (record !== undefined) return { outcome: 'changed', record };
-      return { outcome: 'denied', counts: await this.#deniedCounts(steps, []) };
+      const present = new Map<string, number>();
+      for (const step of steps) present.set(step.key, (await this.#countOne(change, opens, reading(step))).count ?? 0);
+      const { isDenied, ...counts } = judged(steps, opens.isDenied, (counter) => present.get(counter)!);
+      if (isDenied || change.after === undefined) return { outcome: isDenied ? 'denied' : 'done', ...counts };
+      return (await this.#begin(change, change.after, until)) ?? { outcome: 'done', ...counts };
     }
     // A name that cannot be made is noticed before anything is written.
     for (const step of steps) this.#beside(change, step);
     const pending = `${PENDING}${randomUUID()} ${JSON.stringify(steps)}`;
-    const until = performance.now() + LONGEST_WAIT;
     for (;;) {
       const known = await this.#begin(change, pending, until);
       if (known !== undefined) return known;
@@ -82,14 +87,14 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     }
   }
 
-  /** Resolves with undefined once the record is ours, or with that of the reservation, if there is one. */
-  async #begin(change: ReservationChange, pending: string, until: number): Promise<ReservationResult | undefined> {
+  /** Resolves with undefined once the record is as given, or with that of the reservation, if there is one. */
+  async #begin(change: ReservationChange, own: string, until: number): Promise<ReservationResult | undefined> {
     let before: string | undefined;
     let since = performance.now();
     for (;;) {
       const now = performance.now();
       const isStale = before !== undefined && now - since >= PATIENCE;
-      const result = await this.#setRecord(change, isStale ? before : undefined, pending);
+      const result = await this.#setRecord(change, isStale ? before : undefined, own);
       if (result.outcome !== 'changed') {
         if (isStale) await this.#giveBack(change, stepsOf(before!));
         return undefined;
@@ -109,11 +114,13 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   async #count(change: ReservationChange, opens: Opens, pending: string): Promise<ReservationResult | undefined> {
     const { steps, after } = change;
     const counts: number[] = [];
-    let outcome: 'done' | 'denied' | 'full' = 'done';
+    const added: number[] = [];
+    let outcome: CountedStep['outcome'] = 'done';
     try {
       for (const step of steps) {
         const result = await this.#countOne(change, opens, step);
         if (result.count !== undefined) counts.push(result.count);
+        added.push(result.added ?? 0);
         outcome = result.outcome;
         if (outcome !== 'done') break;
       }
@@ -122,8 +129,9 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       );
       if (outcome === 'done' && together.length > 0 && !together.includes(false)) outcome = 'denied';
       if (outcome === 'done') {
-        const { outcome: made } = await this.#setRecord(change, pending, `${after}\n${counts.join()}`);
-        return made === 'done' ? { outcome: 'done', counts } : undefined;
+        const lines = counts.map((count, index) => lineOf(count, added[index]!)).join();
+        const { outcome: made } = await this.#setRecord(change, pending, `${after}\n${lines}`);
+        return made === 'done' ? { outcome: 'done', counts, added } : undefined;
       }
     } catch (error) {
       // What cannot be given back now is given back by the next call with this id, or when the reservation would have expired.
@@ -131,26 +139,24 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       throw error;
     }
     await this.#abandon(change, pending);
-    return outcome === 'full' ? { outcome } : { outcome, counts: await this.#deniedCounts(steps, counts) };
+    if (outcome === 'full') return { outcome, of: 'counter' };
+    return { outcome, counts: await this.#deniedCounts(steps, counts), added: steps.map(() => 0) };
   }
 
-  async #countOne(
-    change: ReservationChange,
-    opens: Opens,
-    step: ReservationStep,
-  ): Promise<{ readonly outcome: 'done' | 'denied' | 'full'; readonly count?: number | undefined }> {
+  /** What holds nothing has no record, and is only read. */
+  async #countOne(change: ReservationChange, opens: Opens, step: ReservationStep): Promise<CountedStep> {
     const result = await this.#places.change(step, {
       ...this.#beside(change, step),
-      after: COUNTED,
-      opens,
+      after: holdsNothing(step) ? undefined : COUNTED,
+      opens: { ...opens, isDenied: false },
       steps: [{ ...step, denies: step.denies === 'alone' ? 'alone' : 'never' }],
     });
     if (result.outcome === 'done' || result.outcome === 'denied') {
-      return { outcome: result.outcome, count: result.counts[0] };
+      return { outcome: result.outcome, count: result.counts[0], added: result.added[0] };
     }
     if (result.outcome === 'full') return { outcome: 'full' };
-    const [state, count] = (result.outcome === 'changed' ? (result.record ?? '') : '').split('\n');
-    if (state === COUNTED) return { outcome: 'done', count: Number(count) };
+    const known = result.outcome === 'changed' ? stepIn(result.record, COUNTED) : undefined;
+    if (known !== undefined) return { outcome: 'done', ...known };
     throw new DecisionError('store_failed', 'the key of a step of a reservation holds something else in the store');
   }
 
@@ -160,17 +166,18 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const found = await this.#setRecord(change, pending, pending);
     if (found.outcome === 'changed' && found.record !== undefined) return;
     await this.#giveBack(change, change.steps);
-    // A record without text is none, also before it expires.
-    await this.#setRecord({ ...change, lifetime: 1 }, pending, '');
+    await this.#setRecord(change, pending, undefined);
   }
 
   async #giveBack(change: ReservationChange, steps: readonly ReservationStep[]): Promise<void> {
     for (const step of steps) {
+      if (holdsNothing(step)) continue;
       const beside = this.#beside(change, step);
       const before = await this.#places.read(step, beside.key);
-      if (before?.startsWith(COUNTED) !== true) continue;
-      const back = { ...step, hits: -step.hits };
-      await this.#places.change(step, { ...beside, before, after: '', lifetime: 1, steps: [back] });
+      const counted = stepIn(before, COUNTED);
+      if (counted === undefined) continue;
+      const back = { ...step, hits: -counted.added, held: counted.added };
+      await this.#places.change(step, { ...beside, before, after: undefined, steps: [back] });
     }
   }
 
@@ -197,8 +204,9 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const text = `${after}${ENDING}${JSON.stringify(ending)}`;
     const result = await this.#setRecord(change, before, text);
     if (result.outcome !== 'done') return result;
-    await this.#complete(key, text);
-    return result;
+    const record = await this.#complete(key, text);
+    const done = steps.map((_, index) => stepIn(record?.slice(after!.length + 1).split(',')[index])!);
+    return { outcome: 'done', counts: done.map(({ count }) => count), added: done.map(({ added }) => added) };
   }
 
   /** Does what is left of ending a reservation. Resolves with its record. */
@@ -206,20 +214,34 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const [after, ending] = text?.split(ENDING) ?? [];
     if (after === undefined || ending === undefined) return text;
     const change: ReservationChange = { ...(JSON.parse(ending) as Ending), key, before: text, after };
+    const lines: string[] = [];
     for (const [index, step] of change.steps.entries()) {
       const beside = this.#beside(change, step, index);
-      // Of a step on another counter than the one that was reserved on there is no record before. What is done is not done again: such a
-      // record is there, or the reservation is not in the list of the counter any more.
+      // Of a step without a member there is no record before. What is done is not done again: such a record is there, or the reservation is
+      // not in the list of the counter any more.
       const before = step.member === undefined ? undefined : await this.#places.read(step, beside.key);
-      await this.#places.change(step, { ...beside, before, after: ENDED, steps: [step] });
+      const found =
+        stepIn(before, ENDED) ?? (await this.#endOne(step, { ...beside, before, after: ENDED, steps: [step] }));
+      lines.push(lineOf(found.count, found.added));
     }
-    await this.#setRecord(change, text, after);
-    return after;
+    const record = lines.length === 0 ? after : `${after}\n${lines.join()}`;
+    await this.#setRecord(change, text, record);
+    return record;
+  }
+
+  async #endOne(step: ReservationStep, change: ReservationChange): Promise<CountAdded> {
+    const result = await this.#places.change(step, change);
+    if (result.outcome === 'done') return { count: result.counts[0]!, added: result.added[0]! };
+    return (result.outcome === 'changed' ? stepIn(result.record, ENDED) : undefined) ?? { count: 0, added: 0 };
   }
 
   // ---------------------------------------------------------------- records
 
-  #setRecord(change: ReservationChange, before: string | undefined, after: string): Promise<ReservationResult> {
+  #setRecord(
+    change: ReservationChange,
+    before: string | undefined,
+    after: string | undefined,
+  ): Promise<ReservationResult> {
     const { key, lifetime, now } = change;
     return this.#places.change(undefined, { key, before, after, lifetime, now, steps: [] });
   }
@@ -237,6 +259,33 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
 }
 
 type Opens = NonNullable<ReservationChange['opens']>;
+
+interface CountAdded {
+  readonly count: number;
+  readonly added: number;
+}
+
+interface CountedStep {
+  readonly outcome: 'done' | 'denied' | 'full';
+  readonly count?: number | undefined;
+  readonly added?: number | undefined;
+}
+
+function holdsNothing({ member }: ReservationStep): boolean {
+  return member === undefined;
+}
+
+function reading(step: ReservationStep): ReservationStep {
+  return { ...step, hits: 0, member: undefined, denies: 'never' };
+}
+
+/** What the record of a step says that has come to a state, or its part of another record; undefined: it has come to another one. */
+function stepIn(text: string | undefined, state?: string): CountAdded | undefined {
+  const [is, line] = state === undefined ? [state, text] : (text ?? '').split('\n');
+  if (line === undefined || is !== state) return undefined;
+  const [count, added] = line.split(':').map(Number);
+  return { count: count!, added: added! };
+}
 
 function stepsOf(pending: string): readonly ReservationStep[] {
   return JSON.parse(pending.slice(pending.indexOf(' ', PENDING.length) + 1)) as readonly ReservationStep[];

@@ -18,11 +18,13 @@ import type {
 } from '../../../streams/ports/reservations';
 import { tableKey } from '../../../text/table-key';
 import { ExpiringCounts, type ExpiringCountsOptions } from '../../../limiter/expiring-counts';
-import { MemoryReservations } from './memory-reservations';
+import { MemoryReservations, type ReservationBounds } from './memory-reservations';
 
 export interface MemoryCountersOptions extends ExpiringCountsOptions {
   /** How long a pipeline window gathers, in milliseconds. */
   readonly windowSpan?: number;
+  /** Undefined: the usual ones. */
+  readonly reservations?: ReservationBounds | undefined;
   /** Unix time in milliseconds. */
   readonly now: () => number;
 }
@@ -60,11 +62,11 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   /** Since the clock jumped. */
   #sweeps = CONFIRMING_SWEEPS;
 
-  constructor({ windowSpan = 0, now, ...bounds }: MemoryCountersOptions) {
+  constructor({ windowSpan = 0, now, reservations, ...bounds }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
     this.countNow = windowSpan === 0 ? (operations) => this.#countNow(operations) : undefined;
     this.#counts = new ExpiringCounts(bounds);
-    this.#reservations = new MemoryReservations(this.#counts);
+    this.#reservations = new MemoryReservations(this.#counts, reservations);
     this.#now = now;
     this.#lastSweep = now();
     this.#grace = GRACE + windowSpan;

@@ -1,151 +1,264 @@
 import type { ExpiringCounts } from '../../../limiter/expiring-counts';
 import {
+  KEPT,
   MAX_OPEN,
   MOST_SHOWN,
   type OpenReservations,
+  type OpenedReservation,
   type ReservationChange,
   type ReservationResult,
   type ReservationStep,
-  givenBackBy,
+  endedAtOnce,
+  heldMember,
+  lineOf,
   openReservation,
 } from '../../../streams/ports/reservations';
 import { judged } from '../counting';
 import { ownText, tableKey, textBytes } from '../../../text/table-key';
 
-/** Most records. Each has at most 16 KiB. */
-const MAX_RECORDS = 100_000;
-/** Most bytes of records, estimated. */
-const MAX_BYTES = 64 * 1024 * 1024;
+export interface ReservationBounds {
+  /** Most open reservations, and most bytes of them, estimated; of a domain, half. Each has at most 16 KiB. */
+  readonly open: Readonly<Room>;
+  /** Most bytes of records that only answer repeated calls, estimated: those that were written last. */
+  readonly answerBytes: number;
+}
+
+const BOUNDS: ReservationBounds = {
+  open: { records: 100_000, bytes: 64 * 1024 * 1024 },
+  answerBytes: 16 * 1024 * 1024,
+};
 /** The memory of a record in addition to twice its texts, which are also in lists. */
 const OVERHEAD_BYTES = 512;
+/** Most reservations that are ended at once when they have expired. */
+const MOST_EXPIRED = 2_000;
 
+interface Room {
+  records: number;
+  bytes: number;
+}
+
+/** A record, and the memory that it takes. */
 interface Entry {
-  text: string;
+  readonly text: string;
   readonly bytes: number;
-  /** Of the counters that it has been opened on. */
-  readonly keys: readonly string[];
+  /** When it is removed, in Unix milliseconds. */
+  readonly until: number;
+}
+
+interface OpenEntry extends Entry {
+  readonly expiresAt: number;
+  readonly domain: string;
+  /** Its members, and the counters in whose lists they are, by table key. */
+  readonly members: readonly (readonly [counter: string, member: string])[];
+}
+
+/** A member of a list: when it expires, in Unix milliseconds, and what it has added to the counter. */
+interface Member {
+  readonly expiresAt: number;
+  readonly held: number;
 }
 
 /** The open reservations of a counter. */
 interface OpenOnes {
-  /** When each expires, in Unix milliseconds. */
-  readonly members: Map<string, number>;
+  readonly members: Map<string, Member>;
   /** None expires before. */
   next: number;
 }
 
-/** Reservations in the memory of this process, with the counters of its store. */
+/** Reservations in the memory of this process, on the counts of its store. */
 export class MemoryReservations {
   readonly #counts: ExpiringCounts;
-  readonly #entries = new Map<string, Entry>();
-  /** Records by the second in which they are removed. */
-  readonly #due = new Map<number, string[]>();
+  readonly #bounds: ReservationBounds;
+  readonly #open = new Map<string, OpenEntry>();
+  /** Of the open ones, in all and by domain. */
+  readonly #used: Room = { records: 0, bytes: 0 };
+  readonly #domains = new Map<string, Room>();
+  /** Records that hold nothing any more: the newest, and those of the time before, which go as a whole when the newest are half of all. */
+  #answers: readonly [newest: Map<string, Entry>, older: Map<string, Entry>] = [new Map(), new Map()];
+  #newestBytes = 0;
   /** By table key. */
-  readonly #open = new Map<string, OpenOnes>();
-  #bytes = 0;
+  readonly #lists = new Map<string, OpenOnes>();
 
-  constructor(counts: ExpiringCounts) {
+  constructor(counts: ExpiringCounts, bounds = BOUNDS) {
     this.#counts = counts;
+    this.#bounds = bounds;
   }
 
   read(record: string): string | undefined {
-    return this.#entries.get(record)?.text;
+    const [newest, older] = this.#answers;
+    return (this.#open.get(record) ?? newest.get(record) ?? older.get(record))?.text;
   }
 
   /** Those of a counter. */
   open(counter: string, now: number): OpenReservations {
-    const members = [...(this.#open.get(tableKey(counter))?.members ?? [])].filter(([, expiresAt]) => expiresAt > now);
-    const first = members.toSorted(([, one], [, other]) => one - other).slice(0, MOST_SHOWN);
-    return { count: members.length, first: first.map(([member, expiresAt]) => openReservation(member, expiresAt)) };
+    const members = [...(this.#lists.get(tableKey(counter))?.members ?? [])].filter(
+      ([, { expiresAt }]) => expiresAt > now,
+    );
+    const first = members.toSorted(([, one], [, other]) => one.expiresAt - other.expiresAt).slice(0, MOST_SHOWN);
+    return {
+      count: members.length,
+      first: first.map(([member, { expiresAt, held }]) => openReservation(heldMember(member, held), expiresAt)),
+    };
   }
 
   /** As the script of the other stores; see {@link ReservationChange}. */
   change(change: ReservationChange): ReservationResult {
-    const { key: record, before, after, opens, steps, now } = change;
-    const entry = this.#entries.get(record);
-    if (entry?.text !== before) return { outcome: 'changed', record: entry?.text };
-    if (opens === undefined) {
-      const isGone = steps.some(
-        ({ key, member }) => member !== undefined && !this.#open.get(tableKey(key))?.members.has(member),
-      );
-      if (isGone) return { outcome: 'expired' };
-      (entry as Entry).text = ownText(after);
-      for (const { key, member } of steps) if (member !== undefined) this.#close(tableKey(key), member);
-      return { outcome: 'done', counts: steps.map((step) => this.#count(step, now)) };
-    }
-    for (const { key } of steps) this.#expire(tableKey(key), now);
-    const isFull = steps.some(({ key }) => (this.#open.get(tableKey(key))?.members.size ?? 0) >= MAX_OPEN);
-    if (isFull || this.#entries.size >= MAX_RECORDS || this.#bytes >= MAX_BYTES) return { outcome: 'full' };
-    const { isDenied, counts } = judged(steps, opens.isDenied, (key) => this.#counts.get(tableKey(key)));
-    if (isDenied) return { outcome: 'denied', counts };
-    this.#add(change, `${after}\n${counts.join()}`);
-    for (const step of steps) {
-      this.#count(step, now);
-      const key = ownText(tableKey(step.key));
-      const open = this.#open.get(key) ?? { members: new Map<string, number>(), next: Infinity };
-      open.members.set(ownText(step.member as string), opens.expiresAt);
-      open.next = Math.min(open.next, opens.expiresAt);
-      this.#open.set(key, open);
-    }
-    return { outcome: 'done', counts };
+    const record = this.read(change.key);
+    if (record !== change.before) return { outcome: 'changed', record };
+    return change.opens === undefined ? this.#end(change) : this.#reserve(change, change.opens);
   }
 
-  /** Removes the records that are not kept longer, after what has expired was given back. */
+  /** Ends reservations that have expired, and removes the records that are not kept longer. */
   removeExpired(now: number): void {
-    for (const [second, records] of this.#due) {
-      if (second * 1000 > now) continue;
-      this.#due.delete(second);
-      for (const record of records) this.#remove(record, now);
+    let expired = 0;
+    for (const [record, entry] of this.#open) {
+      if (entry.expiresAt > now) continue;
+      for (const [counter, member] of entry.members) this.#giveBack(counter, member);
+      this.#forget(record, entry);
+      this.#keep(record, entry);
+      expired += 1;
+      if (expired === MOST_EXPIRED) break;
+    }
+    for (const answers of this.#answers) {
+      for (const [record, { until }] of answers) if (until <= now) answers.delete(record);
     }
   }
 
-  #add({ key: record, lifetime, now, steps }: ReservationChange, text: string): void {
-    const own = ownText(text);
-    const entry = {
-      text: own,
-      bytes: OVERHEAD_BYTES + 2 * textBytes(own),
-      keys: steps.map(({ key }) => tableKey(key)),
-    };
-    this.#entries.set(ownText(record), entry);
-    this.#bytes += entry.bytes;
-    const second = Math.ceil((now + lifetime) / 1000);
-    const due = this.#due.get(second);
-    if (due === undefined) this.#due.set(second, [record]);
-    else due.push(record);
+  #reserve(
+    change: ReservationChange,
+    { domain, expiresAt, isDenied: isDeniedAnyway }: OpenedReservation,
+  ): ReservationResult {
+    const { key: record, after, lifetime, now, steps } = change;
+    for (const { key } of steps) this.#expire(tableKey(key), now, endedAtOnce(steps.length));
+    const held = steps.filter(({ member }) => member !== undefined);
+    const full = held.length === 0 ? undefined : this.#fullOf(held, domain);
+    if (full !== undefined) return { outcome: 'full', of: full };
+    const { isDenied, ...result } = judged(steps, isDeniedAnyway, (key) => this.#counts.get(tableKey(key)));
+    if (isDenied) return { outcome: 'denied', ...result };
+    const members = steps.flatMap((step, index) => this.#enter(step, { expiresAt, held: result.added[index]! }));
+    for (const step of steps) this.#count(step, now);
+    const until = now + lifetime;
+    if (members.length > 0) {
+      const entry = entryOf(textOf(after!, result), until);
+      this.#add(record, { ...entry, expiresAt, domain: ownText(tableKey(domain)), members });
+    } else if (after !== undefined) this.#keep(record, entryOf(after, until));
+    return { outcome: 'done', ...result };
   }
 
-  #remove(record: string, now: number): void {
-    const entry = this.#entries.get(record);
-    if (entry === undefined) return;
-    this.#entries.delete(record);
-    this.#bytes -= entry.bytes;
-    for (const key of entry.keys) this.#expire(key, now);
+  #end({ key: record, after = '', lifetime, now, steps }: ReservationChange): ReservationResult {
+    const isGone = steps.some(
+      ({ key, member }) => member !== undefined && !this.#lists.get(tableKey(key))?.members.has(member),
+    );
+    if (isGone) return { outcome: 'expired' };
+    const entry = this.#open.get(record);
+    if (entry !== undefined) this.#forget(record, entry);
+    for (const { key, member } of steps) if (member !== undefined) this.#leave(tableKey(key), member);
+    const [counts, added]: [number[], number[]] = [[], []];
+    for (const step of steps) {
+      const before = this.#counts.get(tableKey(step.key));
+      const count = this.#count(step, now);
+      counts.push(count);
+      added.push(count - before);
+    }
+    this.#keep(record, entryOf(textOf(after, { counts, added }), now + Math.min(lifetime, KEPT)));
+    return { outcome: 'done', counts, added };
   }
 
-  /** Ends the reservations of a counter that have expired. */
-  #expire(key: string, now: number): void {
-    const open = this.#open.get(key);
+  #fullOf(held: readonly ReservationStep[], domain: string): 'counter' | 'domain' | 'store' | undefined {
+    if (held.some(({ key }) => (this.#lists.get(tableKey(key))?.members.size ?? 0) >= MAX_OPEN)) return 'counter';
+    const { records, bytes } = this.#bounds.open;
+    if (isFull(this.#used, this.#bounds.open)) return 'store';
+    const used = this.#domains.get(tableKey(domain));
+    return used !== undefined && isFull(used, { records: records / 2, bytes: bytes / 2 }) ? 'domain' : undefined;
+  }
+
+  #add(record: string, entry: OpenEntry): void {
+    this.#open.set(ownText(record), entry);
+    const used = this.#domains.get(entry.domain) ?? { records: 0, bytes: 0 };
+    this.#domains.set(entry.domain, used);
+    for (const room of [this.#used, used]) {
+      room.records += 1;
+      room.bytes += entry.bytes;
+    }
+  }
+
+  #forget(record: string, { bytes, domain }: OpenEntry): void {
+    this.#open.delete(record);
+    const used = this.#domains.get(domain)!;
+    for (const room of [this.#used, used]) {
+      room.records -= 1;
+      room.bytes -= bytes;
+    }
+    if (used.records === 0) this.#domains.delete(domain);
+  }
+
+  #keep(record: string, { text, bytes, until }: Entry): void {
+    if (this.#newestBytes + bytes > this.#bounds.answerBytes / 2) {
+      this.#answers = [new Map(), this.#answers[0]];
+      this.#newestBytes = 0;
+    }
+    const [newest, older] = this.#answers;
+    older.delete(record);
+    newest.set(ownText(record), { text, bytes, until });
+    this.#newestBytes += bytes;
+  }
+
+  /** Ends reservations of a counter that have expired, at most so many. */
+  #expire(counter: string, now: number, most: number): void {
+    const open = this.#lists.get(counter);
     if (open === undefined || open.next > now) return;
     open.next = Infinity;
-    for (const [member, expiresAt] of open.members) {
-      if (expiresAt > now) {
-        open.next = Math.min(open.next, expiresAt);
-        continue;
+    let ended = 0;
+    for (const [member, { expiresAt }] of open.members) {
+      if (expiresAt > now || ended === most) open.next = Math.min(open.next, expiresAt);
+      else {
+        this.#giveBack(counter, member);
+        ended += 1;
       }
-      this.#close(key, member);
-      const hits = givenBackBy(member);
-      if (hits > 0) this.#counts.subtract(key, hits);
     }
   }
 
-  #close(key: string, member: string): void {
-    const open = this.#open.get(key);
+  #giveBack(counter: string, member: string): void {
+    const held = this.#lists.get(counter)?.members.get(member)?.held ?? 0;
+    this.#leave(counter, member);
+    if (held > 0 && member.startsWith('c')) this.#counts.subtract(counter, held);
+  }
+
+  #enter({ key, member }: ReservationStep, own: Member): OpenEntry['members'] {
+    if (member === undefined) return [];
+    const [counter, name] = [ownText(tableKey(key)), ownText(member)];
+    const open = this.#lists.get(counter) ?? { members: new Map<string, Member>(), next: Infinity };
+    open.members.set(name, own);
+    open.next = Math.min(open.next, own.expiresAt);
+    this.#lists.set(counter, open);
+    return [[counter, name]];
+  }
+
+  #leave(counter: string, member: string): void {
+    const open = this.#lists.get(counter);
     open?.members.delete(member);
-    if (open?.members.size === 0) this.#open.delete(key);
+    if (open?.members.size === 0) this.#lists.delete(counter);
   }
 
   /** @returns the count after it */
   #count({ key, hits, windowSeconds }: ReservationStep, now: number): number {
     return this.#counts.change(tableKey(key), hits, now, windowSeconds);
   }
+}
+
+function isFull(used: Room, most: Room): boolean {
+  return used.records >= most.records || used.bytes >= most.bytes;
+}
+
+function entryOf(text: string, until: number): Entry {
+  const own = ownText(text);
+  return { text: own, bytes: OVERHEAD_BYTES + 2 * textBytes(own), until };
+}
+
+function textOf(
+  after: string,
+  { counts, added }: { readonly counts: readonly number[]; readonly added: readonly number[] },
+): string {
+  if (counts.length === 0) return after;
+  return `${after}\n${counts.map((count, index) => lineOf(count, added[index]!)).join()}`;
 }
