@@ -19,6 +19,7 @@ import type { RuleEvent } from '../streams/ports/rule-source';
 import type { Readiness } from '../streams/readiness';
 import { type Service, service } from '../streams/service';
 import { BREAKER_OPEN, storeFaults } from '../streams/store-faults';
+import { counted } from '../text/counted';
 import type { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
 import { type CounterStore, countsInMemory } from './counter-store';
@@ -137,7 +138,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       needsDomain: settings.healthyWithAtLeastOneConfigLoaded,
     },
   );
-  streams.readiness.storeNote = storeNote(app);
+  streams.readiness.storeNote = storeNote(app, streams);
   const reservations = reservationsOf(app, inputs, { ...streams, limiter, offenders, decisionLog });
   return { ...streams, limiter, store, offenders, tracing, decisionLog, reservations };
 }
@@ -200,12 +201,18 @@ function storeReady({ settings, log }: App, store: CounterStore): Observable<unk
 }
 
 /** What probes add to the check of the store: nothing when it is in this instance, or checked and not known to be away. */
-export function storeNote({ settings, statistics }: App): Readiness['storeNote'] {
+export function storeNote(
+  { settings, statistics }: App,
+  { config$ }: Pick<Service, 'config$'>,
+): Readiness['storeNote'] {
   const { kvstoreHealthCheckActiveConnection: isChecked, storeFailurePolicy: policy } = settings;
   if (countsInMemory(settings)) return () => ({});
   return () => {
     for (const { name, read } of statistics.gauges) {
-      if (name === BREAKER_OPEN && read() > 0) return { note: `degraded (${policy})`, isDegraded: true };
+      if (name !== BREAKER_OPEN || read() === 0) continue;
+      const count = policy === 'local' ? (config$.value.loaded?.ruleset.notLocal.count ?? 0) : 0;
+      const uncovered = count === 0 ? '' : `; ${counted(count, 'rule')}: error`;
+      return { note: `degraded (${policy}${uncovered})`, isDegraded: true };
     }
     return isChecked ? {} : { note: 'not checked' };
   };

@@ -59,7 +59,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
   const streams = await instanceOf(app, { pool, configurations, signal$ });
   const tls = await shareCertificates(app, pool);
   const { config$, readiness } = streams;
-  readiness.storeNote = storeNote(app);
+  readiness.storeNote = storeNote(app, streams);
   // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
   const debug = await openDebugListener(app, {
     config$,

@@ -129,7 +129,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
     termination$: drain$,
     hasWorkers: true,
   });
-  readiness.storeNote = storeNote(app);
+  readiness.storeNote = storeNote(app, path);
   let servers: Servers | undefined;
   const serving$ = defer(async () => {
     await firstValueFrom(merge(rules.joined$, drain$));

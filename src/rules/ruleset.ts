@@ -2,6 +2,8 @@ import { type Entry, Level, Rule, type RuleLimit, limitsOfRule } from './rule-tr
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import { type DomainConfig, NO_PLACES, type PlaceOf, type RuleConfig } from './rule-config';
 import { plainStatisticsKey } from './statistics-key';
+import { counted } from '../text/counted';
+import { excerpt } from '../text/excerpt';
 
 /** All active rules. Immutable: a reload creates another one. */
 export class Ruleset {
@@ -9,6 +11,11 @@ export class Ruleset {
   readonly size: number;
   /** The first rule that needs a store with scripts, if there is one: its limit has an algorithm, or it is all or nothing. */
   readonly withScripts: Rule | undefined;
+  /**
+   * Of the rules that need such a store, those without a policy of their own for its failures, and the names of the first ones:
+   * STORE_FAILURE_POLICY=local does not cover them.
+   */
+  readonly notLocal: { readonly count: number; readonly names: readonly string[] };
 
   /**
    * @param domains the top level of each domain
@@ -17,16 +24,30 @@ export class Ruleset {
   constructor(
     readonly domains: ReadonlyMap<string, Level>,
     readonly unmatched: ReadonlyMap<string, Rule>,
-    { size, withScripts }: Pick<Ruleset, 'size' | 'withScripts'>,
+    { size, withScripts, notLocal }: Pick<Ruleset, 'size' | 'withScripts' | 'notLocal'>,
   ) {
     this.size = size;
     this.withScripts = withScripts;
+    this.notLocal = notLocal;
   }
 
   /** The top level of a domain, undefined when no rule file names it. */
   domain(name: string): Level | undefined {
     return this.domains.get(name);
   }
+}
+
+/** How many names a list of rules has. */
+const MAX_NAMES = 3;
+
+/** What STORE_FAILURE_POLICY=local does not cover, as a warning; undefined: nothing. */
+export function notLocalWarning({ notLocal: { count, names } }: Ruleset): string | undefined {
+  if (count === 0) return undefined;
+  const list = names.map((name) => excerpt(name, 60)).join(', ');
+  return (
+    `STORE_FAILURE_POLICY=local does not cover limits with an algorithm or all_or_nothing: without the store, calls for ` +
+    `${counted(count, 'rule')} (${list}${count > names.length ? ', …' : ''}) fail, unless on_store_failure of the rule is allow or deny`
+  );
 }
 
 /** How much work the search for a descriptor's rule may take, and who observes it. */
@@ -162,6 +183,7 @@ export class RulesetBuilder {
   #file = '';
   #size = 0;
   #withScripts: Rule | undefined;
+  readonly #notLocal = { count: 0, names: [] as string[] };
 
   /** Adds the rules of a domain as a tree, without the copies that rows are. */
   addDomain({ domain, descriptors, unmatched }: DomainConfig, placeOf: PlaceOf): void {
@@ -183,7 +205,8 @@ export class RulesetBuilder {
   }
 
   done(): Ruleset {
-    return new Ruleset(this.#domains, this.#unmatched, { size: this.#size, withScripts: this.#withScripts });
+    const [size, withScripts, notLocal] = [this.#size, this.#withScripts, this.#notLocal];
+    return new Ruleset(this.#domains, this.#unmatched, { size, withScripts, notLocal });
   }
 
   #enter(domain: string): void {
@@ -207,11 +230,20 @@ export class RulesetBuilder {
     if (needsScripts) this.#withScripts ??= rule;
     if (depth === UNMATCHED) {
       this.#unmatched.set(this.#domain, rule);
+      if (needsScripts) this.#addNotLocal(rule);
       return rule;
     }
     const level = parent === undefined ? this.#top : (parent.nested ??= new Level());
-    if (level.add(rule)) this.#size += 1;
     this.#parents[depth] = rule;
+    if (!level.add(rule)) return rule;
+    this.#size += 1;
+    if (needsScripts) this.#addNotLocal(rule);
     return rule;
+  }
+
+  #addNotLocal(rule: Rule): void {
+    if (rule.onStoreFailure !== undefined) return;
+    this.#notLocal.count += 1;
+    if (this.#notLocal.names.length < MAX_NAMES) this.#notLocal.names.push(plainStatisticsKey(rule));
   }
 }

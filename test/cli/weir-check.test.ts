@@ -104,6 +104,29 @@ describe('weir-check', () => {
     expect(await check('-merge_domain_configs')).toEqual(passed('2 files, 1 domain, 2 rules; 0 errors, 0 warnings'));
   });
 
+  it.each([
+    ['local', 1],
+    ['allow', 0],
+  ])('with STORE_FAILURE_POLICY=%s names the rules that the policy local does not cover', async (policy, warnings) => {
+    const limit = '{unit: hour, requests_per_unit: 5, algorithm: sliding_window}';
+    const bucket = '{unit: hour, requests_per_unit: 5, algorithm: token_bucket}';
+    const rules = [
+      `{key: slides, rate_limit: ${limit}}`,
+      `{key: own, on_store_failure: deny, rate_limit: ${limit}}`,
+      '{key: plain, rate_limit: {unit: day, requests_per_unit: 1}}',
+      `{key: all, all_or_nothing: true, rate_limits: [{unit: day, requests_per_unit: 9}, ${bucket}]}`,
+    ];
+    write({ 'shop.yaml': `domain: shop\ndescriptors: [${rules.join(', ')}]\ndefault_rate_limit: ${bucket}\n` });
+    const { stdout } = await runOf(CHECK, [dir], { STORE_FAILURE_POLICY: policy });
+    expect(stdout).toContain(`0 errors, ${warnings} warning`);
+    const named = 'calls for 3 rules (shop.default_rate_limit, shop.slides, shop.all) fail';
+    expect(stdout.includes(named)).toBe(warnings === 1);
+    expect(await runOf(CHECK, [dir], { STORE_FAILURE_POLICY: 'nothing' })).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('STORE_FAILURE_POLICY') as unknown,
+    });
+  });
+
   it('reads the files that the service reads', async () => {
     write({
       'shop.yaml': SHOP,

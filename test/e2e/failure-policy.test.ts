@@ -154,6 +154,27 @@ describe('a service with policies for failures of the store', () => {
   });
 });
 
+it('a service with the policy `local` names the rules that it does not cover at each load, and counts them while the store is away', async () => {
+  function rulesWith(...keys: readonly string[]): string {
+    const rules = keys.map(
+      (key) => `{key: ${key}, rate_limit: {unit: day, requests_per_unit: 9, algorithm: token_bucket}}`,
+    );
+    return `domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 9}}, ${rules.join(', ')}]\n`;
+  }
+  await using server = await RedisProcess.start();
+  const env = { STORE_FAILURE_POLICY: 'local', BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address };
+  await using shop = await Shop.start({ env }, rulesWith('a'));
+  await shop.weir.line(/level=warning .*local does not cover .* 1 rule \(shop\.a\) fail/);
+  await shop.rules.write('shop.yaml', rulesWith('a', 'b'));
+  await shop.weir.line(/level=warning .*local does not cover .* 2 rules \(shop\.a, shop\.b\) fail/);
+  await server.crash();
+  const check = await shop.weir.until('the store to be known as away', async () => {
+    await Promise.all([shop.hit(), shop.hit()]);
+    return /\[\+\]store degraded.*/.exec(await (await shop.weir.http('/readyz?verbose')).text())?.[0];
+  });
+  expect(check).toBe('[+]store degraded (local; 2 rules: error)');
+});
+
 describe('two services that share limits of 100 while their store is away', () => {
   const RULES_OF_100 = 'domain: shop\ndescriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 100}}]\n';
   const LIMIT = 100;

@@ -1,6 +1,8 @@
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { explainRequest } from '../../operators/decisions';
-import { type Ruleset, buildRuleset } from '../../rules/ruleset';
+import { folderProblem } from '../../rules/files/problems/problem';
+import type { FailurePolicy } from '../../rules/rule-config';
+import { type Ruleset, buildRuleset, notLocalWarning } from '../../rules/ruleset';
 import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
 import type { Explanation } from '../../streams/ports/operator';
 import { formatExplanation } from '../explanation';
@@ -10,7 +12,7 @@ import { parseEntries } from '../request';
 import { replayPage } from '../replay/page';
 import { replay } from '../replay/replay';
 import { formatReport, reportOf } from '../replay/report';
-import { decidingOptions, defaultLimiter } from './default-limiter';
+import { decidingOptions, defaultLimiter, failurePolicy } from './default-limiter';
 import { type CheckedRules, type ReadOptions, readRules } from './read-rules';
 import { textReport, totalsOf } from './report';
 
@@ -38,15 +40,16 @@ Usage: weir-check PATH [flags]
 
 PATH is a folder with rule files, or one rule file. With -replay it has the candidate rules: see docs/replay.md.
 `,
-    'Exit codes: 0 valid or replayed, 1 errors (or warnings with -strict), 2 wrong use.\n',
+    'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover.\n\n' +
+      'Exit codes: 0 valid or replayed, 1 errors (or warnings with -strict), 2 wrong use.\n',
   ],
   async run(line) {
-    const { values, rest } = line;
+    const { values, rest, environment } = line;
     const [path, ...others] = values.config_dir === '' ? rest : [values.config_dir, ...rest];
     if (path === undefined) throw new FlagError('give the folder with the rule files, or one rule file');
     rejectCombinations(values);
     const explained = values.explain ? explainedRequest(others) : rejectRest(others);
-    const candidate = await readRules(path, readOptions(values));
+    const candidate = withPolicy(await readRules(path, readOptions(values)), path, failurePolicy(environment));
     if (explained !== undefined && candidate.errors.length === 0) {
       const explanation = await explain(explained, rulesetOf(candidate));
       return { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) };
@@ -55,6 +58,14 @@ PATH is a folder with rule files, or one rule file. With -replay it has the cand
     return values.replay === '' || checked.exitCode !== Exit.DONE ? checked : replayed(candidate, line);
   },
 };
+
+/** Adds what the policy of the environment does not cover to the warnings. */
+function withPolicy(rules: CheckedRules, path: string, policy: FailurePolicy): CheckedRules {
+  const message = policy === 'local' && rules.errors.length === 0 ? notLocalWarning(rulesetOf(rules)) : undefined;
+  if (message === undefined) return rules;
+  const warning = folderProblem(path, { code: 'local-policy-with-algorithm', message });
+  return { ...rules, warnings: [...rules.warnings, warning] };
+}
 
 type Values = FlagValues<typeof CHECK_FLAGS>;
 

@@ -1,5 +1,6 @@
 import type { LimiterOptions } from '../../limiter/decision';
 import { Limiter } from '../../limiter/limiter';
+import type { FailurePolicy } from '../../rules/rule-config';
 import { type LoadedSettings, readSettings } from '../../settings/read-settings';
 import { Statistics } from '../../statistics/statistics';
 import { messageOf } from '../../text/thrown';
@@ -33,7 +34,7 @@ const DECIDING = ['SHADOW_MODE', 'QUOTA_MODE', 'STOP_CACHE_KEY_INCREMENT_WHEN_OV
  * @throws {FlagError} for values that the service would reject
  */
 export function decidingOptions(environment: NodeJS.ProcessEnv): LimiterOptions {
-  const { settings } = readDeciding(environment);
+  const { settings } = readSome(environment, DECIDING);
   return {
     ...DEFAULT_OPTIONS,
     shadowMode: settings.shadowMode,
@@ -42,9 +43,14 @@ export function decidingOptions(environment: NodeJS.ProcessEnv): LimiterOptions 
   };
 }
 
-function readDeciding(environment: NodeJS.ProcessEnv): LoadedSettings {
+/** As {@link decidingOptions}: STORE_FAILURE_POLICY. */
+export function failurePolicy(environment: NodeJS.ProcessEnv): FailurePolicy {
+  return readSome(environment, ['STORE_FAILURE_POLICY']).settings.storeFailurePolicy;
+}
+
+function readSome(environment: NodeJS.ProcessEnv, names: readonly string[]): LoadedSettings {
   try {
-    return readSettings(Object.fromEntries(DECIDING.map((name) => [name, environment[name]])));
+    return readSettings(Object.fromEntries(names.map((name) => [name, environment[name]])));
   } catch (error) {
     throw new FlagError(messageOf(error));
   }

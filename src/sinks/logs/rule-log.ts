@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type MonoTypeOperatorFunction, tap } from 'rxjs';
 import { type Named, type RulesetChanges, compareRulesets } from '../../rules/compare-rulesets';
-import type { Ruleset } from '../../rules/ruleset';
+import { type Ruleset, notLocalWarning } from '../../rules/ruleset';
+import type { Settings } from '../../settings/settings';
 import type { Statistics } from '../../statistics/statistics';
 import type { Log } from '../../streams/ports/log';
 import type { RuleEvent, RulesLoaded, RulesRejected } from '../../streams/ports/rule-source';
@@ -19,9 +20,11 @@ const MAX_NAME = 60;
 export function recordLoads({
   statistics,
   log,
+  settings: { storeFailurePolicy, backendType },
 }: {
   readonly statistics: Statistics;
   readonly log: Log;
+  readonly settings: Pick<Settings, 'storeFailurePolicy' | 'backendType'>;
 }): MonoTypeOperatorFunction<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
   const errors = statistics.counter('ratelimit.service.config_load_error');
@@ -41,6 +44,10 @@ export function recordLoads({
     if (event.isRepeated === true) return;
     loadedAt = Math.floor(Date.now() / 1000);
     ruleLog.loaded(event);
+    // Counters in memory do not fail, and memcached has no such rules.
+    const isLocal = storeFailurePolicy === 'local' && backendType === 'kvstore';
+    const warning = isLocal ? notLocalWarning(event.ruleset) : undefined;
+    if (warning !== undefined) log.warn(warning);
   });
 }
 
