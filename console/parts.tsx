@@ -173,7 +173,7 @@ export function TokenForm({ why }: { readonly why: string }) {
 /** Why there is no answer, and what to do. */
 export function Failure({ error }: { readonly error: ApiError }) {
   if (error.status === 401 && token.value === '') {
-    return <TokenForm why="The operator token is needed to see what callers have sent." />;
+    return <TokenForm why="The operator token is needed to see this." />;
   }
   return (
     <p class="notice bad" role="alert">

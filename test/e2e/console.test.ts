@@ -130,6 +130,8 @@ it('Counters shows a counter, and clears it after a confirmation that names its 
 
 it('Settings shows those that are set first, without secrets, each with its documentation', async () => {
   const page = await open('#/settings?q=KVSTORE_AUTH&setting=KVSTORE_AUTH');
+  await page.getByText('The operator token is needed to see this.').waitFor();
+  await enterToken(page, TOKEN);
   await page.getByRole('heading', { name: 'Set (1)' }).waitFor();
   await page.getByText(/^Values: .*password/i).waitFor();
   expect(await page.getByRole('definition').first().innerText()).toMatch(/^\*\*\*\n/);

@@ -106,7 +106,7 @@ describe('the debug listener', () => {
   });
 });
 
-describe('CPU profiles and heap snapshots', () => {
+describe('profiles', () => {
   const HOST = { Host: 'localhost' };
 
   it.each([
@@ -132,17 +132,22 @@ describe('CPU profiles and heap snapshots', () => {
     expect(await post({ 'Content-Type': 'text/plain' }, `token=${TOKEN}`)).toBe(401);
     expect(await post(FORM, `token=${TOKEN}&seconds=&worker=`)).toBe(200);
     expect(await post({ Authorization: `Bearer ${TOKEN}` })).toBe(200);
-    // As `go tool pprof` requests it.
-    expect(await statusOf('/debug/pprof/allocs?seconds=0.1', HOST)).toBe(200);
+    for (const name of ['heap', 'allocs']) {
+      const path = `/debug/pprof/${name}?seconds=0.1`;
+      expect([name, await statusOf(path, HOST)]).toEqual([name, 401]);
+      expect([name, await statusOf(path, { ...HOST, Authorization: `Bearer ${TOKEN}` })]).toEqual([name, 200]);
+      token = undefined;
+      // As `go tool pprof` requests it.
+      expect([name, await statusOf(path, HOST)]).toEqual([name, 200]);
+      token = TOKEN;
+    }
   });
 
   it('have forms on the index page, whose fields are parameters', async () => {
     const html = await (await fetch(`${server.url}/debug/pprof/`, { headers: { Accept: 'text/html' } })).text();
-    expect([...html.matchAll(/<form method="post" action="([^"]+)">.*<\/form>/g)].map(([, path]) => path)).toEqual([
-      '../../debug/pprof/profile',
-      '../../debug/pprof/profile?format=v8',
-      '../../debug/pprof/heap?format=v8',
-    ]);
+    expect(
+      [...html.matchAll(/<form method="post" action="([^"]+)"><button>POST .*<\/form>/g)].map(([, path]) => path),
+    ).toEqual(['../../debug/pprof/profile', '../../debug/pprof/profile?format=v8', '../../debug/pprof/heap?format=v8']);
     expect([...html.matchAll(/<input name="(\w+)" type="(\w+)"/g)].map(([, ...field]) => field.join())).toEqual([
       ...['seconds,text', 'token,password', 'seconds,text', 'token,password', 'token,password'],
     ]);

@@ -83,7 +83,7 @@ function asLink(page: string, { path, form }: IndexLine): string {
     const type = name === 'token' ? 'password' : 'text';
     return `<input name="${name}" type="${type}" placeholder="${name}" size="10" autocomplete="off">`;
   });
-  return `<form method="post" action="${address}"><button>${path}</button> ${fields.join(' ')}</form>`;
+  return `<form method="post" action="${address}"><button>POST ${path}</button> ${fields.join(' ')}</form>`;
 }
 
 /** The origin of the active rules, human-readable. */

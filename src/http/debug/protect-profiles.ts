@@ -12,8 +12,9 @@ const MAX_UNFINISHED_BYTES = 1024 * 1024;
 const PARAMETERS = ['seconds', 'worker'] as const;
 
 /**
- * The same profiles, of which those that stop the process, or show what it has in memory, need POST, so that no link begins one, and the
- * operator token if there is one. The others stay GET, as `go tool pprof` requests them.
+ * The same profiles, which need the operator token if there is one: names of functions and scripts show what the process does, and its memory
+ * has what callers have sent. Those that stop the process, or show all of its memory, need POST, so that no link begins one. The others stay
+ * GET, as `go tool pprof` requests them.
  */
 export function protectProfiles(
   profiles: readonly ProfileRoute[],
@@ -25,18 +26,19 @@ export function protectProfiles(
     handle: async (ctx, next) => {
       const method = profile.needsPost(ctx) ? 'POST' : 'GET';
       if (ctx.method !== method) throw methodNotAllowed(ctx.method, method);
-      if (method === 'POST') await readForm(ctx, memory, authorization);
+      const token = method === 'POST' ? await readForm(ctx, memory) : undefined;
+      authorization.check(ctx, 'private', token);
       return profile.handle(ctx, next);
     },
   }));
 }
 
-/** Its parameters become those of the query, which a worker receives. */
-async function readForm(ctx: Context, memory: BodyMemory, authorization: Authorization): Promise<void> {
+/** Its parameters become those of the query, which a worker receives. @returns the token, if there is one in it */
+async function readForm(ctx: Context, memory: BodyMemory): Promise<string | undefined> {
   const form = new URLSearchParams(ctx.is('urlencoded') ? await readText(ctx, memory) : '');
-  authorization.check(ctx, 'private', form.get('token') || undefined);
   for (const name of PARAMETERS) {
     const value = form.get(name);
     if (value) ctx.query = { ...ctx.query, [name]: value };
   }
+  return form.get('token') || undefined;
 }

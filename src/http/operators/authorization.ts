@@ -7,7 +7,7 @@ import { HttpError } from '../errors';
 /** Returns the token of the operators as it is now; undefined when none is set. */
 export type CurrentToken = () => string | undefined;
 
-/** What a request does: a `private` read shows values of callers, or what the process has in memory. */
+/** What a request does: a `private` read shows values of callers, what the process has in memory, or its settings. */
 export type Access = 'private' | 'write';
 
 /** Milliseconds between two lines about rejected tokens. */

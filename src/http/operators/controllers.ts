@@ -201,6 +201,7 @@ class RulesController extends OperatorsController {
 
 class SettingsController extends OperatorsController {
   async show(): Promise<object> {
+    this.authorize('private');
     return { settings: await this.operator.settings() };
   }
 }
