@@ -11,7 +11,7 @@ export interface Flag<Value = unknown> {
   /** What is valid, for messages. */
   readonly expected: string;
   readonly isList?: boolean;
-  /** Another name, which is in no help: that of the Go program. */
+  /** Another name, which comes first in the help: that of the Go program. */
   readonly alias?: string;
 }
 
@@ -127,8 +127,9 @@ export function flagHelp(spec: FlagSpec): string {
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('');
 }
 
-function signature(name: string, { placeholder }: Flag): string {
-  return placeholder === undefined ? `-${name}` : `-${name} ${placeholder}`;
+function signature(name: string, { alias, placeholder }: Flag): string {
+  const names = alias === undefined ? `-${name}` : `-${alias}, -${name}`;
+  return placeholder === undefined ? names : `${names} ${placeholder}`;
 }
 
 function note({ isList, byDefault }: Flag): string {

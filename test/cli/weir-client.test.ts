@@ -73,6 +73,14 @@ function call(at: string, ...more: string[]) {
 }
 
 describe('weir-client', () => {
+  it('shows the names that flags have in the Go client', async () => {
+    const { out } = await run(['-help']);
+    expect(out).toContain(
+      '\nUsage: weir-client -dial_string host:port -domain name -descriptors name=value,… [flags]\n',
+    );
+    expect(out).toMatch(/^ {2}-dial_string, -address address {2}/m);
+  });
+
   it('sends the request that its flags describe', async () => {
     const requests: RateLimitRequest[] = [];
     handler = (message, received) => {

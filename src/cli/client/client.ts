@@ -35,7 +35,7 @@ export const CLIENT: Program<typeof CLIENT_FLAGS> = {
   help: [
     `weir-client sends a request to a rate limit service and prints the response, or of several responses a summary.
 
-Usage: weir-client -domain name -descriptors name=value,… [flags]
+Usage: weir-client -dial_string host:port -domain name -descriptors name=value,… [flags]
 `,
     `Exit codes: 0 done, 1 no response, 2 wrong use, 3 OVER_LIMIT with -exit_code.
 

@@ -66,7 +66,8 @@ export const processSettings = group({
   note: 'Logs are written to standard error.',
   settings: [
     setting('LOG_LEVEL', logLevel, 'warning')`
-      Minimum level of the log lines that are written; \`warning\` includes those about start, reloads and stop.`,
+      Minimum level of the log lines that are written; \`warning\` includes those of the level info about start, reloads,
+      changes by operators, the end of what was warned about, and stop.`,
     setting('LOG_FORMAT', logFormat, 'text')`key="value" fields, or one JSON object per line.`,
     setting('WORKERS', workers, 1)`Number of processes that decide behind the same ports; auto: one per CPU core.`,
     setting('SHUTDOWN_DELAY', duration('0 to 1h'), 0)`
