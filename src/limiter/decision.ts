@@ -28,7 +28,7 @@ import {
   responseHeaders,
   secondsToRetry,
 } from './verdict';
-import { type ShownLimit, structuredHeaders } from './structured-headers';
+import { MOST_LIMITS, type ShownLimit, structuredHeaders } from './structured-headers';
 
 /** The settings of decisions. */
 export interface LimiterOptions extends LimitOptions {
@@ -199,25 +199,25 @@ export class Decision {
     return headers;
   }
 
+  /** The first of the limits that are shown. */
   #shownLimits(statuses: readonly DescriptorStatus[]): readonly ShownLimit[] {
-    return this.#resolutions.filter(isShown).flatMap((resolution) => {
-      const ofLimits =
-        resolution instanceof SeveralLimits ? resolution.statuses : [statuses[this.#resolutions.indexOf(resolution)]!];
-      return limitsOfResolution(resolution).map(({ applied }, at): ShownLimit => {
-        const { limitRemaining, secondsUntilReset = 0 } = ofLimits[at]!;
-        const { currentLimit, requestsPerUnit: quota } = applied;
-        const windowSeconds = endOfWindow(applied, this.nowSeconds) - startOfWindow(applied, this.nowSeconds);
-        const { burst } = currentLimit;
-        return {
-          name: nameOf(currentLimit),
-          quota,
-          windowSeconds,
-          burst,
-          remaining: limitRemaining,
-          secondsUntilReset,
-        };
-      });
-    });
+    const shown: ShownLimit[] = [];
+    for (let index = 0; index < statuses.length && shown.length < MOST_LIMITS; index += 1) {
+      const resolution = this.#resolutions[index]!;
+      if (!isShown(resolution)) continue;
+      const ofLimits = resolution instanceof SeveralLimits ? resolution.statuses : [statuses[index]!];
+      for (const [at, { applied }] of limitsOfResolution(resolution).entries()) {
+        shown.push(this.#shownLimit(applied, ofLimits[at]!));
+      }
+    }
+    return shown;
+  }
+
+  #shownLimit(applied: AppliedLimit, { limitRemaining, secondsUntilReset = 0 }: DescriptorStatus): ShownLimit {
+    const { currentLimit, requestsPerUnit: quota } = applied;
+    const windowSeconds = endOfWindow(applied, this.nowSeconds) - startOfWindow(applied, this.nowSeconds);
+    const name = nameOf(currentLimit);
+    return { name, quota, windowSeconds, burst: currentLimit.burst, remaining: limitRemaining, secondsUntilReset };
   }
 
   #forget({ key }: LimitedDescriptor): void {

@@ -15,7 +15,7 @@ export interface ShownLimit {
 }
 
 /** Limits that are shown: headers with more would not pass every proxy. */
-const MOST_LIMITS = 10;
+export const MOST_LIMITS = 10;
 
 /**
  * `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11: lists of structured fields (RFC 9651) with an item for

@@ -631,6 +631,7 @@ describe('response headers', () => {
     ['ban last', '3590'],
     // One of the two quotas is enough.
     ['quota first', '3590'],
+    ['first quota', '3590'],
     ['quota last', '86390'],
     ['quota large last', '1'],
     ['quota a', '86390'],
