@@ -23,6 +23,8 @@ import { workerNumber } from './workers/role';
  * Runs the service until a signal ends it.
  *
  * @param onServing called when the listeners are open
+ * After an aborted drain, the process ends within a second, if the caller does not end it before.
+ *
  * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was not complete
  */
 export async function run(
@@ -32,23 +34,33 @@ export async function run(
   collectOnOneThread();
   const lines = new BoundedLines(standardStream(2));
   const secrets = new SecretMask(secretsOf(environment));
+  let isAborted = false;
   try {
     const app = createApp(environment, { lines, secrets });
     for (const warning of app.warnings) app.log.warn(warning);
-    return await runApp(app, environment, onServing);
+    return await runApp(app, environment, { onServing, onAborted: () => (isAborted = true) });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     reportInvalidSettings(error, lines, secrets);
     return 1;
   } finally {
     await lines.flush();
+    // A signal has asked for the end, and what the drain has waited for keeps the process: a request to the store, a file, a look-up of a name.
+    if (isAborted) setTimeout(() => process.exit(1), LAST_SECOND).unref();
   }
 }
 
-async function runApp(app: App, environment: NodeJS.ProcessEnv, onServing: RunOptions['onServing']): Promise<number> {
+/** Milliseconds that a program which has called {@link run} has after an aborted drain. */
+const LAST_SECOND = 1000;
+
+async function runApp(
+  app: App,
+  environment: NodeJS.ProcessEnv,
+  callbacks: Omit<RunOptions, 'notifier'>,
+): Promise<number> {
   try {
     await forwardGrpcLibraryLogs(app);
-    const options = { notifier: await managerNotifier(app), onServing };
+    const options = { notifier: await managerNotifier(app), ...callbacks };
     const workers = processCount(app.settings.workers);
     if (workers === 1) return await runService(app, options);
     const { runPrimary } = await import('./main/primary.js');
@@ -56,6 +68,8 @@ async function runApp(app: App, environment: NodeJS.ProcessEnv, onServing: RunOp
   } catch (error) {
     app.log.fatal(`the service cannot run: ${describeError(asError(error))}`);
     return 1;
+  } finally {
+    app.listeners.unsubscribe();
   }
 }
 

@@ -139,6 +139,12 @@ export class HttpListener {
     return this.#closed;
   }
 
+  /** Stops listening and aborts every connection. */
+  abort(): void {
+    void this.close();
+    for (const socket of this.#connections.sockets) socket.destroy();
+  }
+
   async #close(): Promise<void> {
     const abort = setTimeout(() => {
       for (const socket of this.#connections.sockets) socket.destroy();

@@ -35,6 +35,8 @@ export interface App extends LoadedSettings {
   readonly lines: BoundedLines;
   readonly statistics: Statistics;
   readonly rejectedCalls: RejectedCalls;
+  /** Closes every listener that is still open when the service ends, because its drain was aborted or it could not start. */
+  readonly listeners: Subscription;
 }
 
 export interface AppOptions {
@@ -63,7 +65,8 @@ export function createApp(environment: NodeJS.ProcessEnv, { lines, secrets, work
     log.warn('log lines were dropped, because standard error was blocked, too slow or closed', { lines: count });
   });
   exitOnUncaught(log, lines);
-  return { ...reading, log, lines, statistics, rejectedCalls: new RejectedCalls(log, Date.now) };
+  const rejectedCalls = new RejectedCalls(log, Date.now);
+  return { ...reading, log, lines, statistics, rejectedCalls, listeners: new Subscription() };
 }
 
 /**

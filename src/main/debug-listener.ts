@@ -71,6 +71,7 @@ export async function openDebugListener(
     onRejected: rejections.of('debug'),
     log,
   });
+  app.listeners.add(() => server.abort());
   if (!isLoopback(server.address.address)) warnOfExposure(app);
   function close(): Promise<void> {
     api.close();

@@ -53,6 +53,8 @@ export interface RunOptions {
   readonly notifier: ManagerNotifier;
   /** Called when the listeners are open. */
   readonly onServing: (serving: Serving) => void;
+  /** Called when the drain is aborted, so that connections and files may still be in use. */
+  readonly onAborted: () => void;
 }
 
 export interface LifeOptions extends RunOptions {
@@ -80,7 +82,7 @@ export async function lifeOf(
     manager: { watchdog },
     log,
   }: Pick<App, 'settings' | 'manager'> & { readonly log: Log },
-  { signal$, readiness, open, onServing, notifier, drainSteps, hasLostCalls = () => false }: LifeOptions,
+  { signal$, readiness, open, onServing, onAborted, notifier, drainSteps, hasLostCalls = () => false }: LifeOptions,
 ): Promise<0 | 1> {
   const life = new LifeLog(log);
   const subscriptions = new Subscription();
@@ -92,9 +94,7 @@ export async function lifeOf(
   });
   subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.signalled(signal)));
   subscriptions.add(readiness.logAwaited(log, asyncScheduler).pipe(takeUntil(signal$)).subscribe());
-  subscriptions.add(
-    signals(IGNORED_SIGNALS).subscribe((signal) => log.warn('signal ignored: it has no meaning for weir', { signal })),
-  );
+  subscriptions.add(logIgnoredSignals(log));
   const drainTime = shutdownDelay + DRAIN_DEADLINE;
   const reports = notifier && managerReports(notifier, { readiness, signal$, drainTime, watchdog, log });
   subscriptions.add(reports?.reports$.subscribe());
@@ -121,7 +121,15 @@ export async function lifeOf(
     take(1),
     finalize(() => subscriptions.unsubscribe()),
   );
-  return life.drained(await lastValueFrom(outcome$), hasLostCalls());
+  const outcome = await lastValueFrom(outcome$);
+  if (outcome.kind === 'aborted') onAborted();
+  return life.drained(outcome, hasLostCalls());
+}
+
+function logIgnoredSignals(log: Log): Subscription {
+  return signals(IGNORED_SIGNALS).subscribe((signal) => {
+    log.warn('signal ignored: it has no meaning for weir', { signal });
+  });
 }
 
 /** What a process does in each phase: `serving$` opens its listeners, `drained$` ends it. */

@@ -71,6 +71,7 @@ export async function openMetricsListener(
     onRejected: rejections.of('metrics'),
     log,
   });
+  app.listeners.add(() => server.abort());
   log.info('metrics listener opened', { port: server.address.port, path });
   return server;
 }

@@ -25,7 +25,7 @@ import { type App, storeNote } from './app';
 import { countsInMemory, memoryStore } from './counter-store';
 import { openDebugListener } from './debug-listener';
 import { HttpRejections } from './http-rejections';
-import { type RunOptions, lifeOf } from './life';
+import { type RunOptions, type Serving, lifeOf } from './life';
 import { startStatisticsOutputs } from './outputs';
 import { RefusedConnections } from './refused-connections';
 import { grpcAddress, httpAddress } from './servers';
@@ -83,8 +83,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
       signal$,
       readiness,
       open: async () => ({
-        http: await dispatch.listen('http', httpAddress(app)),
-        grpc: await dispatch.listen('grpc', grpcAddress(app), GRPC_BACKLOG),
+        ...(await openListeners(app, dispatch)),
         debug: debug.address,
         metrics: outputs.metricsAddress,
         store: pool.workers.find(({ store }) => store !== undefined)?.store ?? '',
@@ -145,6 +144,15 @@ function subscribeTo({ config$, readiness }: Instance, pool: WorkerPool): Subscr
   subscriptions.add(readiness.awaited$.subscribe({ error: () => undefined }));
   subscriptions.add(readiness.health$.subscribe((health) => pool.announce({ kind: 'health', health })));
   return subscriptions;
+}
+
+async function openListeners(app: App, dispatch: ConnectionDispatch): Promise<Pick<Serving, 'grpc' | 'http'>> {
+  const http = await dispatch.listen('http', httpAddress(app));
+  app.listeners.add(() => dispatch.abort());
+  const grpc = await dispatch.listen('grpc', grpcAddress(app), GRPC_BACKLOG);
+  // At once if the drain was aborted meanwhile.
+  app.listeners.add(() => dispatch.abort());
+  return { grpc, http };
 }
 
 function endOfCalls(pool: WorkerPool, dispatch: ConnectionDispatch, tls: GrpcTls | undefined): readonly DrainStep[] {

@@ -164,11 +164,15 @@ export class Listeners {
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */
   async open(): Promise<Addresses> {
     const app = this.#app;
-    this.#http = await serveHttp({ ...httpServerOptions(app, this.#inputs), ...httpAddress(app) });
+    const http = await serveHttp({ ...httpServerOptions(app, this.#inputs), ...httpAddress(app) });
+    this.#http = http;
+    app.listeners.add(() => http.abort());
     const tls: ServerTls | undefined = await this.#tls?.first();
-    this.#grpc = await serveGrpc({ ...this.#grpcOptions, tls, listen: grpcAddress(app) });
-    this.#tls?.follow(this.#grpc);
-    return { grpc: this.#grpc.address, http: this.#http.address };
+    const grpc = await serveGrpc({ ...this.#grpcOptions, tls, listen: grpcAddress(app) });
+    this.#grpc = grpc;
+    app.listeners.add(() => void grpc.close());
+    this.#tls?.follow(grpc);
+    return { grpc: grpc.address, http: http.address };
   }
 
   /** Accepts no new gRPC calls and ends streams; resolves when the calls in flight are answered, or after `grace` milliseconds. */

@@ -6,29 +6,47 @@
  */
 export const TERMINATION_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGPWR'];
 
-/** Those of a program that is being put together; undefined when nothing is recorded. */
-let recorded: NodeJS.Signals[] | undefined;
+/** A signal, and the time at which it was received, by `performance.now()`. */
+export interface ReceivedSignal {
+  readonly signal: NodeJS.Signals;
+  readonly at: number;
+}
 
 /**
- * Records the signals that request termination until {@link takeRecordedSignals}: they would end a program that still loads, except
- * in a container whose first process it is, where the system drops them. A second one ends the process with 1: it may be waiting for
+ * Milliseconds after the first signal in which another one is the same: a terminal and the program that has started the service both send
+ * one at Ctrl+C, and some supervisors send one to the process and one to its group.
+ */
+const SAME_SIGNAL = 1000;
+
+/** Whether a signal that arrives now is another one than the first. */
+export function isAnother(first: ReceivedSignal): boolean {
+  return performance.now() - first.at > SAME_SIGNAL;
+}
+
+/** That of a program that is being put together; undefined when nothing is recorded. */
+let recorded: { first: ReceivedSignal | undefined } | undefined;
+
+/**
+ * Records the first signal that requests termination until {@link takeRecordedSignal}: they would end a program that still loads, except
+ * in a container whose first process it is, where the system drops them. A second one, {@link isAnother}, ends the process with 1: it may be waiting for
  * something, and there is no drain yet that the signal could abort.
  *
  * From here on, these signals do not terminate the process by themselves any more, up to its exit.
  */
 export function recordTerminationSignals(): void {
-  recorded = [];
+  recorded = { first: undefined };
   for (const signal of TERMINATION_SIGNALS) {
     process.on(signal, () => {
-      recorded?.push(signal);
-      if (recorded !== undefined && recorded.length > 1) process.exit(1);
+      if (recorded === undefined) return;
+      recorded.first ??= { signal, at: performance.now() };
+      if (isAnother(recorded.first)) process.exit(1);
     });
   }
 }
 
-/** @returns the recorded signals, to the one that takes care of the further ones */
-export function takeRecordedSignals(): readonly NodeJS.Signals[] {
-  const taken = recorded ?? [];
+/** @returns the recorded signal, to the one that takes care of the further ones */
+export function takeRecordedSignal(): ReceivedSignal | undefined {
+  const taken = recorded?.first;
   recorded = undefined;
   return taken;
 }

@@ -30,7 +30,7 @@ export interface ConnectionDispatchOptions {
   /** Called for each connection that its peer has reset before a worker had it. */
   readonly onReset: (listener: ListenerName) => void;
   /** Serves the HTTP connections while no worker is ready. */
-  readonly unavailable: { adopt(socket: Socket): void; close(): Promise<void> };
+  readonly unavailable: { adopt(socket: Socket): void; close(): Promise<void>; abort(): void };
   /** Called when a listener cannot accept a connection. */
   readonly onError: (error: Error) => void;
 }
@@ -102,10 +102,21 @@ export class ConnectionDispatch {
 
   /** Ends what is left, when all workers have exited. */
   async close(): Promise<void> {
+    this.#destroyWaiting();
+    await this.#options.unavailable.close();
+  }
+
+  /** Stops listening and aborts every connection that no worker has. */
+  abort(): void {
+    for (const server of this.#servers.values()) server.close();
+    this.#destroyWaiting();
+    this.#options.unavailable.abort();
+  }
+
+  #destroyWaiting(): void {
     this.#subscription.unsubscribe();
     const { grpc, http } = this.#queues;
     for (const socket of [...this.#waiting.keys(), ...grpc, ...http]) socket.destroy();
-    await this.#options.unavailable.close();
   }
 
   #refuse(listener: ListenerName, bound: ConnectionBound, socket: Socket): void {

@@ -1,8 +1,12 @@
+import { join } from 'node:path';
 import type { ServiceError } from '@grpc/grpc-js';
 import { readMarkdown } from '../docs/markdown-files';
 import { CONNECTION_LOST } from '../support/clients/grpc-client';
-import { Load, Shop } from './shop';
+import { RedisProcess } from '../support/processes/redis/redis-process';
+import { LIMIT, Load, Shop } from './shop';
 import { DRAIN, SLOW, expectAnsweredByDrain, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
+
+const RUN_IN_PROGRAM = join(__dirname, '../support/processes/run-in-program.cjs');
 
 const IGNORED = ['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGVTALRM', 'SIGPROF', 'SIGIO', 'SIGSTKFLT'] as const;
 
@@ -10,7 +14,7 @@ describe('the service on a termination signal', () => {
   it('answers every call that it has counted, rejects the others as unavailable, and exits with 0', () =>
     expectLosslessDrain('SIGTERM'));
 
-  it('is unhealthy while calls are in flight, and exits immediately with 1 on a second signal', async () => {
+  it('is unhealthy while calls are in flight, and exits immediately with 1 on a second signal a second later', async () => {
     await using shop = await Shop.start({ env: { KVSTORE_PIPELINE_WINDOW: '60s' } });
     const { weir } = shop;
     const lost = shop.hit().catch((error: unknown) => error);
@@ -22,11 +26,43 @@ describe('the service on a termination signal', () => {
     });
     expect(health).toContain('termination');
     expect(await weir.debugHealth()).toEqual([500, health]);
-    weir.signal('SIGINT');
+    await weir.signalAgain('SIGINT');
     expect(await weir.exited).toBe(1);
     expect(CONNECTION_LOST).toContain(((await lost) as ServiceError).code);
     expect(weir.output).toContain('drain aborted by second signal');
   });
+
+  it('takes further signals within a second for the same one', async () => {
+    await using shop = await Shop.start({ env: { KVSTORE_PIPELINE_WINDOW: '3s' } });
+    const { weir } = shop;
+    const inFlight = shop.hit();
+    await shop.called();
+    for (const signal of DRAIN) weir.signal(signal);
+    await weir.line(/msg="draining: /);
+    expect(await inFlight).toBe(LIMIT - 1);
+    expect(await weir.exited).toBe(0);
+  });
+
+  it.each(['1', '2'])(
+    'closes every listener and ends the program that has called run() on a second signal, with WORKERS=%s',
+    async (WORKERS) => {
+      await using redis = await RedisProcess.start();
+      await using shop = await Shop.start({
+        env: { WORKERS, BACKEND_TYPE: 'redis', REDIS_URL: redis.address, SHUTDOWN_DELAY: '1h' },
+        program: RUN_IN_PROGRAM,
+      });
+      const { weir } = shop;
+      await shop.hit();
+      redis.signal('SIGSTOP');
+      const lost = shop.hit().catch((error: unknown) => error);
+      weir.signal('SIGTERM');
+      await weir.line(/msg="unhealthy from now on/);
+      await weir.signalAgain('SIGTERM');
+      expect(await weir.exited).toBe(1);
+      expect(await lost).toBeInstanceOf(Error);
+      expect(weir.output).toContain('run() has returned 1; open: none');
+    },
+  );
 
   it('turns unready at once, serves every call and reloads rules until SHUTDOWN_DELAY is over', () =>
     expectServedDuringDelay('1'));
@@ -61,6 +97,8 @@ test('the service ignores signals that mean nothing to it, with a line for each,
 
 test('docs/operations.md lists the signals with what the service does', () => {
   const rows = readMarkdown('docs/operations.md').split('\n');
-  expect(rows).toContain(`| ${DRAIN.join(', ')} | drains; the second one ends the process |`);
+  expect(rows).toContain(
+    `| ${DRAIN.join(', ')} | drains; another one, more than a second after the first, ends the process |`,
+  );
   expect(rows).toContain(`| ${IGNORED.join(', ')} | ignores it, with a line in the log |`);
 });

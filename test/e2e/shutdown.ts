@@ -130,7 +130,7 @@ export async function expectServedDuringDelay(WORKERS: string): Promise<void> {
   });
   // Not one of the steps of the drain has begun.
   expect(weir.output).not.toContain('draining:');
-  weir.signal('SIGTERM');
+  await weir.signalAgain('SIGTERM');
   expect(await weir.exited).toBe(1);
   expect(weir.output).toContain('drain aborted by second signal; still in flight: shutdown delay');
 }

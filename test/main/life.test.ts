@@ -30,7 +30,7 @@ function started(opened: Promise<Serving>) {
         hasWorkers: false,
       }),
       open: () => opened,
-      onServing: () => undefined,
+      ...{ onServing: () => undefined, onAborted: () => undefined },
       notifier: undefined,
       drainSteps: [{ name: 'gRPC calls', run: () => calls$ }],
     },

@@ -267,7 +267,7 @@ describe('a connection', () => {
       maxGrpcConnections: 100_000,
       onRefused: (...[listener, bound]) => void refused.push([listener, bound]),
       onReset: () => undefined,
-      unavailable: { adopt: () => undefined, close: () => Promise.resolve() },
+      unavailable: { adopt: () => undefined, close: () => Promise.resolve(), abort: () => undefined },
       onError: () => undefined,
     });
     serving$.next(worker as unknown as WorkerProcess);
@@ -300,7 +300,11 @@ describe('a connection', () => {
       maxGrpcConnections: 2,
       onRefused: (_listener, bound) => void refused.push(bound),
       onReset: () => undefined,
-      unavailable: { adopt: (socket) => unavailable.push(socket), close: () => Promise.resolve() },
+      unavailable: {
+        adopt: (socket) => unavailable.push(socket),
+        close: () => Promise.resolve(),
+        abort: () => undefined,
+      },
       onError: () => undefined,
     });
     const workers = [new FakeWorker(1), new FakeWorker(2)] as [FakeWorker, FakeWorker];

@@ -103,7 +103,7 @@ describe('the life of an instance with two workers', () => {
     const calls = await callsInFlight(weir, 'second', 1);
     weir.signal('SIGTERM');
     await weir.line(/msg="draining: /);
-    weir.signal('SIGINT');
+    await weir.signalAgain('SIGINT');
     expect(await weir.exited).toBe(1);
     await weir.line(/drain aborted by second signal; still in flight: gRPC calls/);
     expect(instance.linesWith(weir, 'a worker has ended')).toBe(0);

@@ -27,6 +27,8 @@ export interface WeirOptions {
   readonly openFiles?: number;
   /** The folder of the build; default: that of this checkout. */
   readonly dist?: string;
+  /** The program that runs the service; default: that of the build. */
+  readonly program?: string;
 }
 
 /** The built service as a separate process on free ports, used from outside only. */
@@ -70,10 +72,17 @@ export class WeirProcess implements AsyncDisposable {
     }
   }
 
-  static async #spawn({ env, outputs = {}, openFiles, dist = DIST, ...options }: WeirOptions): Promise<WeirProcess> {
+  static async #spawn({
+    env,
+    outputs = {},
+    openFiles,
+    dist = DIST,
+    program: main = join(dist, 'main.js'),
+    ...options
+  }: WeirOptions): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
     const folder = mkdtempSync(join(tmpdir(), 'weir-e2e-'));
-    const command = [process.execPath, '--require', END_WITH_PARENT, join(dist, 'main.js')] as const;
+    const command = [process.execPath, '--require', END_WITH_PARENT, main] as const;
     const limited = openFiles === undefined ? command : withOpenFiles(openFiles, command);
     const [program, ...args] = options.underPermissions === true ? underPermissions([...limited]) : limited;
     const child = spawn(program, args, {
@@ -152,6 +161,13 @@ export class WeirProcess implements AsyncDisposable {
 
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
+  }
+
+  /** Sends a signal that is another one than the first, which it has received: more than a second later. */
+  async signalAgain(name: NodeJS.Signals): Promise<void> {
+    const since = performance.now();
+    await this.until('a second to pass', () => performance.now() - since > 1_000);
+    this.signal(name);
   }
 
   /** Waits for a line; fails when the process ends without it. */
