@@ -165,7 +165,7 @@ describe('xdsRuleSource', () => {
       const expected = '     1 99ms 2 54ms 3';
       expectObservable(source(streams, { scheduler, requests, settle: SETTLE }), '900ms !').toBe(expected);
       flush();
-      expect(requests).toEqual(['0 request', '0 ack 1/n1', '100 ack 2/n2', '158 request 3']);
+      expect(requests).toEqual(['0 request', '0 ack 1/n1', '100 ack 2/n2', '158 request']);
     });
   });
 

@@ -138,7 +138,7 @@ export function connectAds(server: AdsServer): ConnectAds {
       });
       // The status has the same information, but without a listener the event would end the process, even after a cancel.
       call.on('error', () => undefined);
-      call.on('status', (end: StatusObject) => {
+      call.on('status', (end: EndStatus) => {
         if (isOver) return;
         if (isTooManyPings(end)) keepalive *= 2;
         if (end.code === Code.OK) subscriber.complete();
@@ -237,20 +237,33 @@ function valuesOf(headers: Headers): readonly string[] {
   return Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
 }
 
-function errorOf({ code, details }: StatusObject, headers: Headers, { maxMessageBytes }: AdsServer): AdsStreamError {
+/** grpc-js passes on what a server has sent as the code, and errors of its own that have neither a code nor details. */
+type EndStatus = { readonly [Key in keyof StatusObject]: StatusObject[Key] | undefined };
+
+function errorOf({ code, details }: EndStatus, headers: Headers, { maxMessageBytes }: AdsServer): AdsStreamError {
+  const limit = `XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES (${maxMessageBytes})`;
+  if (details === undefined) {
+    return new AdsStreamError(
+      'a response is marked as compressed, but its grpc-encoding is none that is supported',
+      true,
+    );
+  }
+  if (details.startsWith('Failed to decompress')) return new AdsStreamError('cannot decompress a response', true);
+  if (/^Received message that decompresses to a size larger/.test(details)) {
+    return new AdsStreamError(`a decompressed response exceeds ${limit}`, true);
+  }
   const tooLarge = /^Received message larger than max \((?<size>\d+)/.exec(details)?.groups?.['size'];
   if (tooLarge === undefined) {
     const text = hideSecrets(valuesOf(headers))(connectionFailure(details) ?? details)
       .replaceAll(/\s+/g, ' ')
       .trim();
-    return new AdsStreamError(`${Code[code]}: ${text}`);
+    return new AdsStreamError(`${Code[code ?? Code.UNKNOWN] ?? 'UNKNOWN'}: ${text}`);
   }
   if (Number(tooLarge) >= IMPLAUSIBLE_LENGTH) return new AdsStreamError('the peer does not speak gRPC');
-  const limit = `XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES (${maxMessageBytes})`;
   return new AdsStreamError(`a response of ${tooLarge} bytes exceeds ${limit}`, true);
 }
 
-function isTooManyPings({ code, details }: StatusObject): boolean {
+function isTooManyPings({ code, details = '' }: EndStatus): boolean {
   return code === Code.RESOURCE_EXHAUSTED && /too many pings|bandwidth exhausted/i.test(details);
 }
 

@@ -96,10 +96,13 @@ export class SotwState {
     return this.#accepted?.version;
   }
 
-  /** Begins a stream and returns its first request: the last accepted version, without a nonce, since nonces belong to a stream. */
+  /**
+   * Begins a stream and returns its first request, without a version and a nonce: servers that have been started again count versions from 1
+   * again, and those that answer only to another version than theirs would never send their rules. What they send again is recognised.
+   */
   begin(): DiscoveryRequest {
     this.#rejected = this.#rejected && { ...this.#rejected, repetitions: -1 };
-    return this.#request('');
+    return { ...this.#request(''), versionInfo: '' };
   }
 
   /** Accepts or rejects a response. Emits once and completes; never fails. */

@@ -47,7 +47,7 @@ function exchange(stream: AdsServerStream, ...[version, resources, more]: Parame
 }
 
 describe('the first request of a stream', () => {
-  test('names the node and the type, requests all resources, and has the last accepted version without a nonce', async () => {
+  test('names the node and the type, requests all resources, and has neither a version nor a nonce', async () => {
     await using session = await startSession();
     const request = {
       node: NODE,
@@ -60,7 +60,7 @@ describe('the first request of a stream', () => {
     await exchange(session.stream, '7', [SHOP]);
     session.stream.end();
     const later = await session.server.nextStream();
-    expect(await later.nextRequest()).toStrictEqual({ ...request, versionInfo: '7' });
+    expect(await later.nextRequest()).toStrictEqual({ ...request, versionInfo: '' });
   });
 
   test('has the additional headers as they are when the stream is opened, binary ones as bytes', async () => {
@@ -231,12 +231,48 @@ describe('the xDS source', () => {
     await rules.log.line(/ended|no stream/);
     const second = await AdsServer.start({ cache: published('1', 5), port: first.port });
     const stream = await second.nextStream();
-    expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
+    expect(await stream.nextRequest()).toMatchObject({ versionInfo: '', responseNonce: '' });
     expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: 'nonce-1' });
     expect(rules.events).toHaveLength(1);
     await second[Symbol.asyncDispose]();
     await using _ = await AdsServer.start({ cache: published('1', 6), port: first.port });
     expect(summary(await rules.next())).toBe('shop=6');
+  });
+
+  test.each([
+    ['other content under an equal version', '2', [API], 'api=9'],
+    ['other content under a lower version', '1', [API], 'api=9'],
+    ['an empty snapshot under an equal version', '2', [], 'no rules'],
+    ['an empty snapshot under a lower version', '1', [], 'no rules'],
+  ])('has the rules of a server that has been started again: %s', async (_what, version, resources, expected) => {
+    // Caches that do not answer to their own version.
+    const cache = new SnapshotCache();
+    cache.publish('2', [SHOP]);
+    const first = await AdsServer.start({ cache });
+    using rules = new XdsRules({ target: first.address });
+    expect(summary(await rules.next())).toBe('shop=5');
+    await first[Symbol.asyncDispose]();
+    const again = new SnapshotCache();
+    again.publish(version, resources);
+    await using _ = await AdsServer.start({ cache: again, port: first.port });
+    expect(summary(await rules.next())).toBe(expected);
+    // Of this stream, versions are compared as before.
+    again.publish('3', [SHOP, API]);
+    expect(summary(await rules.next())).toBe('api=9 shop=5');
+  });
+
+  test('removes the rules of a domain that is deleted, and has them again when it is added', async () => {
+    const cache = new SnapshotCache();
+    cache.publish('1', [SHOP, API]);
+    await using server = await AdsServer.start({ cache });
+    using rules = new XdsRules({ target: server.address });
+    expect(summary(await rules.next())).toBe('api=9 shop=5');
+    cache.publish('2', [API]);
+    expect(summary(await rules.next())).toBe('api=9');
+    cache.publish('3', []);
+    expect(summary(await rules.next())).toBe('no rules');
+    cache.publish('4', [SHOP, API]);
+    expect(summary(await rules.next())).toBe('api=9 shop=5');
   });
 
   test('opens a new stream after every status, keeps the rules, and hides the values of its headers in the reason', async () => {
@@ -248,7 +284,7 @@ describe('the xDS source', () => {
     for (const code of [undefined, Code.UNAVAILABLE, Code.CANCELLED, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED]) {
       stream.end(code === undefined ? undefined : { code, details });
       stream = await server.nextStream();
-      expect(await stream.nextRequest()).toMatchObject({ versionInfo: '1', responseNonce: '' });
+      expect(await stream.nextRequest()).toMatchObject({ versionInfo: '', responseNonce: '' });
       await exchange(stream, '1', [SHOP]);
       const status =
         code === undefined ? 'the server ended the stream' : `${Code[code]}: a token of *** (***) is no good`;
