@@ -16,7 +16,7 @@ function accepts(port) {
 run(process.env).then(async (code) => {
   const open = [];
   for (const name of PORTS) if (await accepts(process.env[name])) open.push(name);
-  console.log(`run() has returned ${code}; open: ${open.join() || 'none'}`);
+  process.stdout.write(`run() has returned ${code}; open: ${open.join() || 'none'}\n`);
 });
 // What an application has open besides the service.
 setInterval(() => undefined, 60_000);
