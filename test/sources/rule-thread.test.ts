@@ -159,7 +159,7 @@ describe('rules whose check failed in the thread', () => {
     const files = { 'config/a.yaml': rules('a', 1), broken: '', attempts: '', 'worker.cjs': WORKER };
     for (const [path, text] of Object.entries(files)) tree.write(path, text);
     const options = fileOptions({ root: tree.base, workerFile: tree.at('worker.cjs'), ...IN_WORKER });
-    const reader = new RuleReader(tree.at('config'), options, 0);
+    const reader = new RuleReader(tree.at('config'), options, { hold: 0, forced: Infinity });
     async function attemptsIn(looks: number) {
       tree.write('attempts', '');
       for (let look = 0; look < looks; look += 1) {

@@ -1,11 +1,12 @@
 import { join, resolve } from 'node:path';
-import { Subject, debounceTime, defer, distinctUntilChanged, merge, startWith, switchMap, timer } from 'rxjs';
+import { Subject, debounceTime, defer, distinctUntilChanged, merge, startWith, switchMap, tap, timer } from 'rxjs';
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
+import { ConditionLog } from '../../streams/condition-log';
 import type { Log } from '../../streams/ports/log';
 import type { RuleSource } from '../../streams/ports/rule-source';
 import { folderHints, nameHints } from './folder-hints';
 import type { FolderLook } from './look-at-folder';
-import { RuleReader, type RuleReaderOptions } from './rule-reader';
+import { type ReadTiming, RuleReader, type RuleReaderOptions } from './rule-reader';
 
 export interface RuleFileOptions extends RuleReaderOptions {
   /** RUNTIME_ROOT: a folder, or a link to one that is switched. */
@@ -19,17 +20,18 @@ export interface RuleFileOptions extends RuleReaderOptions {
 }
 
 /** In milliseconds. */
-export interface RuleFileTiming {
+export interface RuleFileTiming extends ReadTiming {
   /** From one look at the folder to the next. */
   readonly poll: number;
-  /** For which a change stays the same before it is read. Shorter than `poll`, because timers are not exact. */
-  readonly hold: number;
   /** Without a hint after which a burst of them causes a look. */
   readonly quiet: number;
 }
 
-/** A change is active within two polls: 2 s, also on file systems without change notification. */
-export const TIMING: RuleFileTiming = { poll: 900, hold: 800, quiet: 100 };
+/** A change is active within 2 s, also on file systems without change notification: `forced`, and one poll. */
+export const TIMING: RuleFileTiming = { poll: 900, hold: 800, forced: 1_100, quiet: 100 };
+
+/** Milliseconds after which a change that has not been read is logged. */
+const LATE = 5_000;
 
 const WATCH_ERRORS: Readonly<Record<string, string>> = {
   ENOSPC: 'ENOSPC: fs.inotify.max_user_watches is exhausted',
@@ -40,7 +42,8 @@ const WATCH_ERRORS: Readonly<Record<string, string>> = {
  * Rules from files. The folder is looked at about once a second; a look that finds it as it was emits nothing. A change notification of
  * the file system only causes a look at once.
  *
- * A file that is being written never becomes the ruleset: a change is read when two looks, about a second apart, have found the same.
+ * A change is read when two looks, about a second apart, have found files of the same sizes, so that a file that is being written is not read;
+ * and as it is within two seconds, whatever else changes.
  * A switched link is complete by construction and read at once. Rules that return after a rejection are emitted again, with the same
  * `Ruleset` object. A change that leaves all contents the same (other permissions or times, the same bytes written again) repeats the
  * last event, marked so.
@@ -48,7 +51,7 @@ const WATCH_ERRORS: Readonly<Record<string, string>> = {
 export function ruleFileSource(options: RuleFileOptions): RuleSource {
   const { root, subdirectory, appDirectory, log, timing = TIMING } = options;
   const events$ = defer(() => {
-    const reader = new RuleReader(resolve(join(root, subdirectory, appDirectory)), options, timing.hold);
+    const reader = new RuleReader(resolve(join(root, subdirectory, appDirectory)), options, timing);
     const folders = new Subject<FolderLook | undefined>();
     let isWarned = false;
     function warn(code: string): void {
@@ -64,11 +67,18 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
         const rootHints$ = nameHints(resolve(root), warn);
         return found === undefined ? rootHints$ : merge(rootHints$, folderHints(found.folder, warn));
       }),
+      tap(() => reader.hinted()),
       debounceTime(timing.quiet),
     );
+    const late = new ConditionLog(log, {
+      begins:
+        'a change of the rule files has not been read for more than 5 s: they cannot be read in time, or are switched all the time',
+      ends: 'the changes of the rule files are read again',
+    });
     return hints$.pipe(
       startWith(undefined),
       switchMap(() => timer(0, timing.poll)),
+      tap(() => (reader.waiting > LATE ? late.occurred() : late.ended())),
       exhaustMapWithTrailing(() => reader.look((folder) => folders.next(folder))),
     );
   });

@@ -16,6 +16,14 @@ export interface RuleReaderOptions extends Omit<LoadOptions, 'form'>, ListingOpt
   readonly watchRoot: boolean;
 }
 
+/** In milliseconds. */
+export interface ReadTiming {
+  /** For which the sizes of files stay the same before a change is read. Shorter than the time between two looks, because timers are not exact. */
+  readonly hold: number;
+  /** Since a change, after which it is read although the sizes of files keep changing. */
+  readonly forced: number;
+}
+
 /** What was read last, and the event that reports it. */
 interface Reading {
   /** Equal for two readings with the same rules, or the same errors. */
@@ -49,21 +57,35 @@ const READ_AGAIN_ON_SWITCH =
 export class RuleReader {
   readonly #dir: string;
   readonly #options: RuleReaderOptions;
-  readonly #hold: number;
+  readonly #timing: ReadTiming;
   #last: Reading | undefined;
   /** How often in a row the last reading has failed, and the looks until it is tried again. */
   #failures = 0;
   #looksToRetry = 0;
   #lastFolder: FolderLook | undefined;
   #valid: ValidRules | undefined;
-  /** What the last look found, and since when it has been the same, in milliseconds. */
-  #found = { stamp: '', since: 0 };
+  /** What the last look found apart from times, and since when it has been the same, in milliseconds. */
+  readonly #found = { sizes: '', since: 0 };
+  #lastLook = 0;
+  #hintedAt: number | undefined;
+  /** The earliest time at which a change can have happened that has not been read. */
+  #changedAt: number | undefined;
 
-  /** @param hold milliseconds for which a change that may be incomplete stays the same before it is read */
-  constructor(dir: string, options: RuleReaderOptions, hold: number) {
+  /** @param timing the times of a change that may be incomplete: see {@link ReadTiming} */
+  constructor(dir: string, options: RuleReaderOptions, timing: ReadTiming) {
     this.#dir = dir;
     this.#options = options;
-    this.#hold = hold;
+    this.#timing = timing;
+  }
+
+  /** The file system has given notice of a change. */
+  hinted(): void {
+    this.#hintedAt ??= performance.now();
+  }
+
+  /** For how long a change has not been read, in milliseconds; 0 without one. */
+  get waiting(): number {
+    return this.#changedAt === undefined ? 0 : performance.now() - this.#changedAt;
   }
 
   /**
@@ -88,17 +110,32 @@ export class RuleReader {
   }
 
   #isDue(look: Look): boolean {
-    const stamp = look.error ?? look.stamp;
-    if (stamp !== this.#found.stamp) this.#found = { stamp, since: performance.now() };
-    const last = this.#last;
+    const now = performance.now();
+    const sizes = look.error ?? sizesOf(look);
+    if (sizes !== this.#found.sizes) Object.assign(this.#found, { sizes, since: now });
+    const [last, before, hintedAt] = [this.#last, this.#lastLook, this.#hintedAt];
+    this.#lastLook = now;
+    this.#hintedAt = undefined;
     if (last === undefined) return true;
-    if (last.state === this.#stateOf(look)) return last.isRetried === true && (this.#looksToRetry -= 1) <= 0;
-    return this.#isHeld || this.#isSwitched(look);
+    if (last.state === this.#stateOf(look)) {
+      this.#changedAt = undefined;
+      return last.isRetried === true && (this.#looksToRetry -= 1) <= 0;
+    }
+    if (this.#changedAt === undefined) {
+      this.#changedAt = hintedAt ?? before;
+      this.#found.since = now;
+    }
+    return this.#isHeld || this.#isForced || this.#isSwitched(look);
   }
 
-  /** What was found has been the same at two looks, between which nothing was written: the first look has nothing to wait for. */
+  /** The files have had the same sizes at two looks, between which nothing was written: the first look has nothing to wait for. */
   get #isHeld(): boolean {
-    return this.#last === undefined || performance.now() - this.#found.since >= this.#hold;
+    return this.#last === undefined || performance.now() - this.#found.since >= this.#timing.hold;
+  }
+
+  /** A change is read as it is, whatever else changes: the next look may be too late. */
+  get #isForced(): boolean {
+    return this.waiting >= this.#timing.forced;
   }
 
   /** Whether a link was switched, behind which everything was complete before. Only looked at: a new folder may still be filled. */
@@ -125,8 +162,10 @@ export class RuleReader {
   /** Undefined when the next look has to decide: something was changed or switched meanwhile, or an error may not last. */
   async #readConsistently(look: FolderLook): Promise<Snapshot | { readonly error: string } | undefined> {
     const snapshot = await readFiles(look);
-    const { stamp } = await lookAtFolder(this.#dir, this.#options);
-    return stamp !== look.stamp || (snapshot.error !== undefined && !this.#isHeld) ? undefined : snapshot;
+    const after = await lookAtFolder(this.#dir, this.#options);
+    if (after.error !== undefined || after.identity !== look.identity) return undefined;
+    if (this.#isForced) return snapshot;
+    return after.stamp !== look.stamp || (snapshot.error !== undefined && !this.#isHeld) ? undefined : snapshot;
   }
 
   #load(look: FolderLook, { files, digest }: Snapshot): Observable<Reading> {
@@ -179,6 +218,7 @@ export class RuleReader {
   #report(reading: Reading): RuleEvent | undefined {
     const last = this.#last;
     this.#last = reading;
+    this.#changedAt = undefined;
     if (reading.key !== last?.key) return reading.event;
     return reading.state === last.state ? undefined : { ...reading.event, isRepeated: true };
   }
@@ -187,6 +227,11 @@ export class RuleReader {
     if (look.error !== undefined) return look.error;
     return this.#options.watchRoot ? look.identity : look.stamp;
   }
+}
+
+/** Not the times of files: a file that is only touched is complete. */
+function sizesOf({ identity, listing: { files } }: FolderLook): string {
+  return [identity, ...files.map(({ path, size }) => `${path} ${size}`)].join('\n');
 }
 
 function shownFiles(files: readonly RuleFile[]): readonly RuleFile[] | undefined {

@@ -125,7 +125,7 @@ it('/api/configurations has the files of the active rules and of those before, a
   await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: shop\n' });
   const options = { ignoreDotFiles: false, watchRoot: false, mergeDomainConfigs: false, smallSet: Infinity };
   const folder = join(rules.root, 'config');
-  const reader = new RuleReader(folder, options, 0);
+  const reader = new RuleReader(folder, options, { hold: 0, forced: 0 });
   const configurations = new RecentConfigurations();
   await using api = await ServedApi.start({ configurations });
   expect(await api.json('/api/configurations')).toEqual({ active: null, previous: null, rejected: null });

@@ -1,11 +1,14 @@
+import { appendFileSync, utimesSync } from 'node:fs';
 import { relative } from 'node:path';
 import { MAX_FILE_BYTES } from '../../../src/rules/files/size-limits';
-import { TIMING } from '../../../src/sources/rule-files/rule-file-source';
+import { type RuleFileTiming, TIMING } from '../../../src/sources/rule-files/rule-file-source';
 import {
   AT_ONCE,
   type Change,
   Files,
   MODES,
+  QUICK,
+  NEVER,
   type Scenario,
   type Step,
   WatchedRules,
@@ -225,6 +228,40 @@ describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
   it('reads a change at the second poll, within 2 s', () => {
     expect(2 * TIMING.poll).toBeLessThan(2_000);
     expect(TIMING.hold).toBeLessThan(TIMING.poll);
+    expect(TIMING.forced + TIMING.poll).toBeLessThanOrEqual(2_000);
+  });
+
+  describe('reads a change while another file', () => {
+    /** Changes a file all the time, so that no two looks find the same, until a change of another file is read. */
+    async function expectReadBesides(
+      other: (files: Files, time: number) => void,
+      timing: RuleFileTiming,
+    ): Promise<void> {
+      using files = new Files();
+      files.change('put config/a 1; put config/b 1');
+      using watched = new WatchedRules({ root: files.base, timing });
+      expect(await watched.next()).toBe('a=1 b=1');
+      let time = 0;
+      const changing = setInterval(() => other(files, (time += 1)), 2);
+      using _ = { [Symbol.dispose]: () => clearInterval(changing) };
+      // Changes that leave the contents the same are loads that change nothing.
+      expect(await watched.next()).toMatch(/^a=1 b=1/);
+      files.change('put config/a 2');
+      let event: string;
+      do event = await watched.next();
+      while (event.startsWith('a=1 b=1'));
+      expect(event).toBe('a=2 b=1');
+    }
+
+    it('is touched all the time', () =>
+      expectReadBesides((files, time) => utimesSync(files.at('config/b.yaml'), time, time), QUICK));
+
+    it('becomes longer all the time', () =>
+      expectReadBesides((files) => appendFileSync(files.at('config/b.yaml'), '#'), {
+        ...QUICK,
+        hold: NEVER,
+        forced: 100,
+      }));
   });
 
   it.concurrent.each<[what: string, parts: readonly string[], after: string]>([
