@@ -100,7 +100,7 @@ interface ReadLine extends RecordedLine {
 
 function readDecision(
   { domain, code, reservation, ttl, onExpiry }: Fields,
-  { descriptors, ...line }: ReadLine,
+  { time, sample, descriptors }: ReadLine,
 ): RecordedCall | SkippedLine {
   if (typeof domain !== 'string') return malformed('its domain is not a text');
   if (!isCode(code)) return malformed('its code is neither OK nor OVER_LIMIT');
@@ -128,10 +128,17 @@ function readDecision(
   const request = { domain, descriptors: requested, hitsAddend: 0 };
   const isAllowed = code === 'OK';
   const reserved = typeof reservation === 'string' ? readTerms(reservation, ttl, onExpiry) : undefined;
+  // Without a spread, with which a replay takes twice as long.
   return {
-    ...line,
-    ...{ request, callers, isAllowed, descriptors: judged, isWithinLimits, isCutOff },
+    time,
+    sample,
+    request,
+    callers,
     reservation: reserved,
+    isAllowed,
+    descriptors: judged,
+    isWithinLimits,
+    isCutOff,
   };
 }
 
@@ -141,12 +148,12 @@ function readTerms(id: string, ttl: unknown, onExpiry: unknown): RecordedReserva
   return { id, ttl: seconds > 0 ? seconds * 1000 : MAX_TTL, onExpiry: onExpiry === 'cancel' ? onExpiry : 'settle' };
 }
 
-function readEnd({ reservation, state }: Fields, { descriptors, ...line }: ReadLine): RecordedEnd | SkippedLine {
+function readEnd({ reservation, state }: Fields, { time, sample, descriptors }: ReadLine): RecordedEnd | SkippedLine {
   if (typeof reservation !== 'string') return malformed('its reservation is not a text');
   if (state !== 'settled' && state !== 'cancelled') return malformed('its state is neither settled nor cancelled');
   const hits = descriptors.map((each) => (isObject(each) ? each['hits'] : undefined));
   if (!hits.every((each) => isWholeUpTo(each, LARGEST_COUNT))) return malformed('its hits are not numbers');
-  return { ...line, id: reservation, state, hits };
+  return { time, sample, id: reservation, state, hits };
 }
 
 /** Milliseconds by which the clock that a log was written with may be fast. */
@@ -157,7 +164,8 @@ const SMALLEST_SAMPLE = 1e-9;
 const LONGEST_NAME = 256;
 
 /** @returns what is wrong, if anything is */
-function readDescriptor({ entries, hits, isNegativeHits, rule, currentLimit, ...other }: Fields): Descriptor | string {
+function readDescriptor(descriptor: Fields): Descriptor | string {
+  const { entries, hits, isNegativeHits, reason, rule, currentLimit } = descriptor;
   if (!Array.isArray(entries)) return 'a descriptor has no entries';
   const read: { key: string; value: string }[] = [];
   for (const text of entries as readonly unknown[]) {
@@ -172,7 +180,7 @@ function readDescriptor({ entries, hits, isNegativeHits, rule, currentLimit, ...
   if (isOverride && limit === undefined) return 'a limit is not valid';
   const hitsAddend = hits ?? NO_HITS_ADDEND;
   // Logs of older versions have the sign as the reason alone.
-  const isNegative = isNegativeHits === true || other['reason'] === 'negative_hits';
+  const isNegative = isNegativeHits === true || reason === 'negative_hits';
   return { entries: read, limit, hitsAddend, isNegativeHits: isNegative };
 }
 
