@@ -37,6 +37,8 @@ export interface CounterOperation {
   readonly calls?: readonly number[] | undefined;
   /** Whether it is counted in the main store in any case, also with a window of a second: with the other limits of its rule. */
   readonly isInMainStore?: boolean | undefined;
+  /** The path of the rule whose limit it counts at, empty for a limit of the request; undefined: not known here. */
+  readonly rule?: string | undefined;
   /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
   readonly onStoreFailure?: FailurePolicy | undefined;
 }

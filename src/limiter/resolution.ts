@@ -48,6 +48,10 @@ export class LimitedDescriptor implements CounterOperation {
     return calendar === undefined ? windowSeconds : calendar.end;
   }
 
+  get rule(): string {
+    return this.applied.path;
+  }
+
   get isInMainStore(): boolean {
     return this.applied.isOneOfSeveral;
   }

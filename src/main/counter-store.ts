@@ -66,6 +66,7 @@ export function memoryStore({ settings, given }: LoadedSettings, statistics: Sta
     maxBytes: settings.memoryMaxBytes ?? Math.floor(usableMemory() * COUNTERS_SHARE),
     windowSpan: settings.kvstorePipelineWindow,
     now: Date.now,
+    log,
   });
   statistics.gauge('ratelimit.memory.keys', () => counters.size);
   statistics.gauge('ratelimit.memory.bytes', () => counters.bytes);

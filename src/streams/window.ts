@@ -53,18 +53,20 @@ class Merged implements CounterOperation {
   readonly key: string;
   windowSeconds: number;
   readonly limit: number;
+  readonly rule: string | undefined;
   readonly guard: Guard | undefined;
   readonly onStoreFailure: FailurePolicy | undefined;
   readonly algorithm: Algorithm | undefined;
   readonly calls: number[] | undefined;
 
-  constructor({ key, hits, windowSeconds, limit, guard, onStoreFailure, algorithm }: CounterOperation) {
+  constructor({ key, hits, windowSeconds, limit, rule, guard, onStoreFailure, algorithm }: CounterOperation) {
     this.algorithm = algorithm;
     this.calls = algorithm === undefined ? undefined : [hits];
     this.key = key;
     this.hits = hits;
     this.windowSeconds = windowSeconds;
     this.limit = limit;
+    this.rule = rule;
     this.guard = guard;
     this.onStoreFailure = onStoreFailure;
   }

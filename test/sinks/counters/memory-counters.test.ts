@@ -1,6 +1,7 @@
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import { KEY_OVERHEAD_BYTES } from '../../../src/limiter/expiring-counts';
-import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import { MemoryCounters, type MemoryCountersOptions } from '../../../src/sinks/counters/memory/memory-counters';
+import type { Log } from '../../../src/streams/ports/log';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
 import fc from '../../support/data/properties';
 
@@ -16,9 +17,9 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
 /** Counters whose clock starts at a full day; {@link pass} moves it together with the timers, `clock.now` alone makes it jump. */
-function memory({ maxKeys = 100, maxBytes = 1_000_000 } = {}) {
+function memory({ maxKeys = 100, maxBytes = 1_000_000, log }: Partial<MemoryCountersOptions> = {}) {
   const clock = { now: 20_000 * 24 * HOUR };
-  const counters = new MemoryCounters({ maxKeys, maxBytes, now: () => clock.now });
+  const counters = new MemoryCounters({ maxKeys, maxBytes, now: () => clock.now, ...(log && { log }) });
   opened.push(counters);
   function apply(...operations: readonly CounterOperation[]): readonly number[] {
     let counts: readonly number[] = [];
@@ -235,13 +236,27 @@ describe('counters in memory whose clock jumps', () => {
     const isSameDay = jump > 0;
     count('after', 1, 3600);
     pass(30 * SECOND);
-    // Another jump starts the minute again.
+    // Another jump does not start the minute again.
     clock.now += MINUTE;
-    pass(MINUTE);
+    pass(29 * SECOND);
     expect(counters.size).toBe(52);
-    pass(SECOND);
+    pass(2 * SECOND);
     expect([count('after', 0), count('day', 0)]).toEqual([1, isSameDay ? 5 : 0]);
     expect(counters.size).toBe(isSameDay ? 2 : 1);
+  });
+
+  it('remove the counters of ended windows also when it jumps every minute', () => {
+    const { count, counters, clock, flood, pass } = memory({ maxKeys: 100_000 });
+    for (const jump of [30 * SECOND, 2 * HOUR, -HOUR, 11 * SECOND, -20 * SECOND, 3 * HOUR, -2 * HOUR, 5 * MINUTE]) {
+      flood(100, `${jump}`, 1);
+      pass(55 * SECOND);
+      clock.now += jump;
+      count('day', 1, 86_400);
+      pass(5 * SECOND);
+      // Those of the last minute may be kept.
+      expect(counters.size).toBeLessThanOrEqual(2 * 100 + 1);
+    }
+    expect(count('day', 0)).toBe(8);
   });
 
   it('keep the counter of a window that lasts after it was set back within the window', () => {
@@ -266,6 +281,39 @@ describe('counters in memory whose clock jumps', () => {
     count('one more', 1, 1);
     expect(counters.evictions).toBe(1);
   });
+});
+
+it('counters in memory without room log it once, with the rules that evict most, and when there is room for a minute', () => {
+  const lines: unknown[] = [];
+  function write(message: string, fields?: object): void {
+    lines.push([message, fields]);
+  }
+  const log = { warn: write, notice: write } as unknown as Log;
+  const { apply, count, pass } = memory({ maxKeys: 10, log });
+  function hit(prefix: string, n: number, rule: string | undefined): void {
+    for (let key = 0; key < n; key += 1)
+      apply({ key: `${prefix}${key}`, hits: 1, windowSeconds: 3600, guard: undefined, limit: 9, rule });
+  }
+  hit('before', 10, 'shop.few');
+  pass(2 * SECOND);
+  expect(lines).toEqual([]);
+  hit('path', 30, 'shop.path');
+  hit('user', 20, 'shop.user');
+  hit('own', 5, '');
+  hit('few', 1, 'shop.few');
+  pass(2 * SECOND);
+  hit('again', 30, 'shop.other');
+  pass(50 * SECOND);
+  hit('and', 1, undefined);
+  pass(59 * SECOND);
+  const begins =
+    'counters in memory have no room: those evicted start again at zero, so that more passes than the limits allow';
+  const bounds = { memory_max_keys: 10, memory_max_bytes: 1_000_000 };
+  const rules = 'shop.path (30), shop.user (20), limits in requests (5)';
+  expect(lines).toEqual([[begins, { ...bounds, rules }]]);
+  pass(3 * SECOND);
+  expect(lines.slice(1)).toEqual([['counters in memory have room again', { ...bounds, evicted_keys: 87 }]]);
+  expect(count('and0', 0)).toBe(1);
 });
 
 it('counters in memory gather windows only if they are to: then no call is counted at once', () => {

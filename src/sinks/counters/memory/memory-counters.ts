@@ -8,8 +8,10 @@ import {
   guardedHits,
 } from '../../../limiter/counter-operation';
 import { windowStart } from '../../../limiter/cache-key';
+import { ConditionLog } from '../../../streams/condition-log';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
+import type { Log } from '../../../streams/ports/log';
 import type {
   OpenReservations,
   ReservationChange,
@@ -27,14 +29,18 @@ export interface MemoryCountersOptions extends ExpiringCountsOptions {
   readonly reservations?: ReservationBounds | undefined;
   /** Unix time in milliseconds. */
   readonly now: () => number;
+  /** Where it is logged that counters are evicted whose window lasts; undefined: nowhere. */
+  readonly log?: Log;
 }
 
 /** How often expired keys are removed, in milliseconds. */
 const SWEEP_INTERVAL = 1000;
-/** By how many milliseconds two sweeps may be closer or further apart by the clock: a late timer causes this, too. More is a jump. */
-const TOLERANCE = 10_000;
-/** How many sweeps without a jump confirm the clock. */
+/** For how many sweeps a time that the clock has shown counts as one that may be right. */
 const CONFIRMING_SWEEPS = 60;
+/** Milliseconds without an eviction after which there is room again. */
+const QUIET = 60_000;
+/** How many rules are named that evict most. */
+const NAMED_RULES = 3;
 /** Milliseconds that keys are kept after their window: a hit may be counted a moment after its request was matched. */
 const GRACE = 1000;
 
@@ -44,7 +50,8 @@ const GRACE = 1000;
  *
  * The clock may jump. A cache key contains its window, so the count of a key that is present is always right, and time only decides
  * which keys are removed: those of windows that have passed, and those of windows that have not begun because the clock went back.
- * Nothing is removed in the minute after a jump, so a clock that is wrong for a moment ends no window.
+ * They are removed when that is so by each time that the clock has shown within a minute, as it would have gone on evenly from there. So a
+ * clock that is wrong for a moment ends no window, and one that jumps again and again does not keep ended windows.
  */
 export class MemoryCounters implements Counters, CounterLane, CounterAdministration, ReservationStore {
   readonly connected$: Observable<boolean> = of(true);
@@ -58,17 +65,22 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   readonly #now: () => number;
   readonly #grace: number;
   readonly #sweeper: NodeJS.Timeout;
-  #lastSweep: number;
-  /** Since the clock jumped. */
-  #sweeps = CONFIRMING_SWEEPS;
+  readonly #noRoom: ConditionLog | undefined;
+  /** By how much the clock was ahead of the process's own time at the last sweeps, in milliseconds, the oldest first. */
+  readonly #leads: number[] = [];
+  /** The keys that operations have evicted since the last sweep, by the rule of the operation. */
+  readonly #evictors = new Map<string | undefined, number>();
+  /** The evictions at the last sweep. */
+  #logged = 0;
 
-  constructor({ windowSpan = 0, now, reservations, ...bounds }: MemoryCountersOptions) {
+  constructor({ windowSpan = 0, now, reservations, log, ...bounds }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
     this.countNow = windowSpan === 0 ? (operations) => this.#countNow(operations) : undefined;
     this.#counts = new ExpiringCounts(bounds);
     this.#reservations = new MemoryReservations(this.#counts, reservations);
     this.#now = now;
-    this.#lastSweep = now();
+    this.#noRoom = log && noRoomLog(log, bounds);
+    this.#leads.push(now() - performance.now());
     this.#grace = GRACE + windowSpan;
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_INTERVAL);
     this.#sweeper.unref();
@@ -103,8 +115,10 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     const now = this.#now();
     // Of its final length, so that it does not have to grow.
     const counts = new Array<number | LimitState>(batch.length);
+    let { evictions } = this;
     for (let index = 0; index < batch.length; index += 1) {
       const operation = batch[index] as CounterOperation;
+      if (evictions !== this.evictions) evictions = this.#evictedBy(batch[index - 1] as CounterOperation, evictions);
       if (operation.guard === undefined) {
         const { algorithm } = operation;
         counts[index] =
@@ -119,6 +133,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
       for (let at = 0; at < counted.length; at += 1) counts[index + at] = counted[at] as number | LimitState;
       index += counted.length - 1;
     }
+    if (evictions !== this.evictions) this.#evictedBy(batch.at(-1) as CounterOperation, evictions);
     return counts;
   }
 
@@ -150,11 +165,10 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve(this.#reservations.open(key, now));
   }
 
-  /** Removes the keys of windows that are not those of the present; called each second, unless the clock has jumped. */
-  removeExpired(): void {
-    const now = this.#now();
-    this.#reservations.removeExpired(now);
-    this.#counts.removeOutside(now - this.#grace, now);
+  /** Removes the keys of windows that are not those of the present, which is between two times; called each second. */
+  removeExpired(earliest = this.#now(), latest = earliest): void {
+    this.#reservations.removeExpired(earliest);
+    this.#counts.removeOutside(earliest - this.#grace, latest);
   }
 
   close(): Promise<void> {
@@ -186,11 +200,30 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   #sweep(): void {
-    const now = this.#now();
-    const isJump = Math.abs(now - this.#lastSweep - SWEEP_INTERVAL) > TOLERANCE;
-    this.#lastSweep = now;
-    this.#sweeps = isJump ? 0 : this.#sweeps + 1;
-    if (this.#sweeps >= CONFIRMING_SWEEPS) this.removeExpired();
+    const own = performance.now();
+    this.#leads.push(this.#now() - own);
+    if (this.#leads.length > CONFIRMING_SWEEPS) this.#leads.shift();
+    this.removeExpired(own + Math.min(...this.#leads), own + Math.max(...this.#leads));
+    this.#logEvictions();
+  }
+
+  /** @param before the evictions before an operation. Returns those after it. */
+  #evictedBy({ rule }: CounterOperation, before: number): number {
+    const { evictions } = this;
+    if (this.#noRoom !== undefined) this.#evictors.set(rule, (this.#evictors.get(rule) ?? 0) + evictions - before);
+    return evictions;
+  }
+
+  #logEvictions(): void {
+    const { evictions } = this;
+    if (evictions === this.#logged) return this.#noRoom?.ended({ evicted_keys: evictions });
+    this.#logged = evictions;
+    const most = [...this.#evictors].sort(([, one], [, other]) => other - one).slice(0, NAMED_RULES);
+    const rules = most.flatMap(([rule, evicted]) => {
+      return rule === undefined ? [] : `${rule === '' ? 'limits in requests' : rule} (${evicted})`;
+    });
+    this.#noRoom?.occurred(rules.length === 0 ? {} : { rules: rules.join(', ') });
+    this.#evictors.clear();
   }
 
   /** When any operation would exceed its limit, only those that do are counted, and the others are read. */
@@ -232,6 +265,16 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   #applyOne({ key, windowSeconds }: CounterOperation, hits: number, now: number): number {
     return this.#counts.change(tableKey(key), hits, now, windowSeconds);
   }
+}
+
+function noRoomLog(log: Log, { maxKeys, maxBytes = Infinity }: ExpiringCountsOptions): ConditionLog {
+  return new ConditionLog(log, {
+    begins:
+      'counters in memory have no room: those evicted start again at zero, so that more passes than the limits allow',
+    ends: 'counters in memory have room again',
+    fields: { memory_max_keys: maxKeys, memory_max_bytes: maxBytes },
+    quiet: { milliseconds: QUIET, now: () => performance.now() },
+  });
 }
 
 function stateAt(stored: LimitState | undefined, algorithm: Algorithm, now: number): LimitState {
