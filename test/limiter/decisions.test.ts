@@ -545,6 +545,10 @@ describe('response headers', () => {
     { key: 'quota', rateLimit: limit(0, 'DAY'), quotaMode: true },
     { key: 'five', rateLimit: perMinute(2, { unitMultiplier: 5 }) },
     { key: 'u', rateLimit: unlimited() },
+    {
+      key: 'month',
+      rateLimits: [perMinute(9), limit(2, 'MONTH', { calendar: { timeZone: 'UTC', startsOn: 1 } }), limit(9, 'YEAR')],
+    },
     { key: 'large', rateLimit: limit(5, 'HOUR', { algorithm: 'sliding_window' }), quotaMode: true },
     { key: 'hard', rateLimit: limit(5, 'HOUR', { algorithm: 'sliding_window' }) },
   ];
@@ -557,6 +561,7 @@ describe('response headers', () => {
     ['a limit that is over, also with hits left, before a later one with fewer', 'hard b', ['5', '5', '1']],
     ['a limit before a descriptor that has none', 'none a', ['5', '4', '50']],
     ['a limit of several units, with the length of its window,', 'a five', ['2, 2;w=300', '1', '290']],
+    ['a month of the calendar as 30 days', 'month', ['2, 9;w=60, 2;w=2592000, 9;w=31536000', '1', '1468790']],
     ['no limit, which are none,', 'u none', []],
   ])('are those of %s', (_what, keys, values) => {
     const descriptors = keys.split(' ').map((key) => hits(`${key}=x`, ['large', 'hard'].includes(key) ? 6 : 1));
