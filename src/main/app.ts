@@ -26,6 +26,7 @@ import { type CounterStore, countsInMemory } from './counter-store';
 import { decisionTimeout, limiterOptions } from './options';
 import { processCount } from './process';
 import { maskingReader } from '../sources/secret-files';
+import { startChecks } from './start-checks';
 import { type ServiceTracing, startTracing } from './tracing';
 
 /** What every part of a process is made with. */
@@ -54,7 +55,9 @@ export interface AppOptions {
  * @throws SettingsError
  */
 export function createApp(environment: NodeJS.ProcessEnv, { lines, secrets, worker }: AppOptions): App {
-  const reading = readSettings(environment, maskingReader(secrets));
+  // The primary has inspected what its workers use, too.
+  const inspect = worker === undefined ? startChecks() : undefined;
+  const reading = readSettings(environment, maskingReader(secrets), inspect);
   const { logLevel: level, logFormat: format, statsMaxRuntimeKeys } = reading.settings;
   const common = worker === undefined ? {} : { common: { worker } };
   const log = createLogger({ level, format, stream: lines, mask: secrets.hide, ...common });

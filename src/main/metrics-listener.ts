@@ -11,6 +11,7 @@ import type { OffenderSource } from '../streams/ports/offender-source';
 import { messageOf } from '../text/thrown';
 import type { App } from './app';
 import type { HttpRejections } from './http-rejections';
+import { MAX_MAPPING_BYTES } from './start-checks';
 
 /** What the outputs use besides the registry. */
 export interface OutputInputs {
@@ -29,9 +30,6 @@ export interface WorkerReports {
   /** The metrics of each worker process in the Prometheus text format, as far as they arrive in time. */
   processMetrics(): Promise<readonly string[]>;
 }
-
-/** Bytes of a mapping file: some ten thousand mappings. */
-const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
 
 /**
  * Opens the listener that Prometheus scrapes.

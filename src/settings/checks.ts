@@ -114,7 +114,48 @@ function timeoutCheck(
   };
 }
 
+/** Of the rest of the shortest key of a counter: a domain, an entry and the start of the window. In bytes. */
+const SHORTEST_KEY = 15;
+const LONGEST_PREFIX = 250 - SHORTEST_KEY;
+
+/** A window in which calls wait longer than for the store would end with no call answered. */
+function windowCheck(
+  [window, limit]: readonly ['kvstorePipelineWindow' | 'kvstorePersecondPipelineWindow', Field],
+  isUsed: (settings: Settings) => boolean,
+): Check {
+  return ({ settings, nameOf }) => {
+    const most = settings[limit];
+    if (!isUsed(settings) || typeof most !== 'number' || most === 0 || settings[window] < most) return undefined;
+    return `${nameOf(window)} is not shorter than ${nameOf(limit)}, so that no call could be answered; 150us to 5ms are usual.`;
+  };
+}
+
+function isKvstore({ backendType }: Settings): boolean {
+  return backendType === 'kvstore';
+}
+
+function hasPerSecond(settings: Settings): boolean {
+  return isKvstore(settings) && settings.kvstorePersecond;
+}
+
+function isShared({ backendType }: Settings): boolean {
+  return backendType !== 'memory';
+}
+
 const storeChecks: readonly Check[] = [
+  ({ settings: { backendType, cacheKeyPrefix }, nameOf }) => {
+    if (backendType !== 'plaincache') return undefined;
+    const name = nameOf('cacheKeyPrefix');
+    if (/\s/.test(cacheKeyPrefix))
+      return `${name} contains white space, which keys of memcached may not have; remove it.`;
+    return Buffer.byteLength(cacheKeyPrefix) > LONGEST_PREFIX
+      ? `${name} has more than ${LONGEST_PREFIX} bytes, so that no key has the at most 250 bytes of memcached; shorten it.`
+      : undefined;
+  },
+  windowCheck(['kvstorePipelineWindow', 'kvstoreTimeout'], isKvstore),
+  windowCheck(['kvstorePersecondPipelineWindow', 'kvstorePersecondTimeout'], hasPerSecond),
+  windowCheck(['kvstorePipelineWindow', 'storeDecisionTimeout'], isShared),
+  windowCheck(['kvstorePersecondPipelineWindow', 'storeDecisionTimeout'], hasPerSecond),
   timeoutCheck('kvstoreTimeout', () => true),
   timeoutCheck('kvstorePersecondTimeout', ({ kvstorePersecond }) => kvstorePersecond),
   addressCheck('kvstore', 'backendType'),
@@ -173,7 +214,39 @@ const listenerChecks = listeners.flatMap((one, index) =>
   }),
 );
 
+/** Labels that weir's own metrics have, and those of the format: an extra one of that name would be lost, or make the page invalid. */
+const OWN_LABELS = new Set([
+  ...['domain', 'key1', 'key2', 'key3', 'err_type', 'grpc_method', 'worker', 'descriptor', 'le', 'quantile'],
+]);
+
+const HEADERS = ['limitLimitHeader', 'limitRemainingHeader', 'limitResetHeader'] as const;
+
+const headerChecks = HEADERS.flatMap((one, index) =>
+  HEADERS.slice(index + 1).map((other): Check => ({ settings, nameOf }) => {
+    const isSame = settings[one].toLowerCase() === settings[other].toLowerCase();
+    return settings.limitResponseHeadersEnabled && settings.limitResponseHeaders !== 'structured' && isSame
+      ? `${nameOf(one)} and ${nameOf(other)} are the same header, ${settings[one]}; give each its own name.`
+      : undefined;
+  }),
+);
+
 const statisticsChecks: readonly Check[] = [
+  ({ settings: { disableStats, usePullmetrics, extraTags }, nameOf }) => {
+    if (disableStats || !usePullmetrics) return undefined;
+    const labels = new Map<string, string>();
+    for (const tag of Object.keys(extraTags)) {
+      const label = tag.replaceAll(/\W/g, '_');
+      const other = labels.get(label);
+      if (OWN_LABELS.has(label) || label.startsWith('__')) {
+        return `${nameOf('extraTags')} contains the tag ${tag}, which the metrics of Prometheus have a label for already; rename the tag.`;
+      }
+      if (other !== undefined) {
+        return `${nameOf('extraTags')} contains the tags ${other} and ${tag}, which are one label of Prometheus; rename one of them.`;
+      }
+      labels.set(label, tag);
+    }
+    return undefined;
+  },
   ({ settings, nameOf }) => {
     const { disableStats, pushstatsHost, usePushstats, useTaggedstats } = settings;
     const isUsed = !disableStats && usePushstats && useTaggedstats;
@@ -207,6 +280,7 @@ export const checks: readonly Check[] = [
   ...tlsChecks,
   ...storeChecks,
   ...listenerChecks,
-  ...statisticsChecks,
   responseHeaderCheck,
+  ...headerChecks,
+  ...statisticsChecks,
 ];

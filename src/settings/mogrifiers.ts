@@ -1,3 +1,5 @@
+import { messageOf } from '../text/thrown';
+import type * as Re2 from '../text/re2';
 import { aliasOf } from './table/setting';
 import { type Pairs, mogrifierTags } from './values/lists';
 import { type ValueType, anyText } from './values/value-type';
@@ -46,6 +48,7 @@ export function readMogrifiers(names: readonly string[], listName: string, readi
   const listed = names.map((name) => name.toUpperCase());
   const mogrifiers = listed.map((name) => {
     const pattern = readRequired(name, 'PATTERN');
+    checkPattern(pattern, reading.problems);
     return {
       name,
       pattern: pattern.value,
@@ -63,6 +66,18 @@ export function readMogrifiers(names: readonly string[], listName: string, readi
     );
   }
   return mogrifiers;
+}
+
+/** Loads the library of the patterns only where there are some. */
+function checkPattern(
+  { value, variable }: { readonly value: string; readonly variable: string },
+  problems: string[],
+): void {
+  try {
+    (require('../text/re2') as typeof Re2).compileRe2(value);
+  } catch (error) {
+    problems.push(`${variable} is not a valid regular expression: ${messageOf(error)}.`);
+  }
 }
 
 /** The variables of mogrifiers that are set, listed or not. */

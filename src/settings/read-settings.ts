@@ -4,8 +4,8 @@ import { type ServiceManager, readServiceManager } from './service-manager';
 import type { Field, Settings, SettingsView } from './settings';
 import { type SettingState, type StateOf, findUnmet } from './table/condition';
 import { TAGGED_OUTPUT } from './table/outputs';
-import { DerivedDefault } from './table/setting';
-import { settingRows } from './table/settings-table';
+import { DerivedDefault, conditionsOf } from './table/setting';
+import { settingRows, settingsTable } from './table/settings-table';
 import {
   type Environment,
   type ReadSecretFile,
@@ -33,6 +33,21 @@ export class SettingsError extends Error {
   }
 }
 
+/** Settings that are valid by themselves. */
+export interface InspectedSettings extends SettingsView {
+  /** Whether the environment sets the setting and it has an effect. */
+  readonly isUsed: (field: Field) => boolean;
+}
+
+/** A sentence each. */
+export interface Finding {
+  readonly problem?: string;
+  readonly warning?: string;
+}
+
+/** Finds what is wrong with settings outside of them. */
+export type Inspect = (view: InspectedSettings) => readonly Finding[];
+
 export interface LoadedSettings {
   readonly settings: Settings;
   /** The settings that the environment sets, each with its variable; all others have their defaults. */
@@ -54,6 +69,9 @@ export interface LoadedSettings {
 }
 
 const rowsByField = new Map(settingRows.map((row) => [row.field, row] as const));
+const rowsWithGroups = new Map(
+  settingsTable.flatMap((group) => group.settings.map((row) => [row.field, [group, row] as const])),
+);
 const rowsByName = new Map(settingRows.map((row) => [row.name, row] as const));
 
 /**
@@ -61,10 +79,15 @@ const rowsByName = new Map(settingRows.map((row) => [row.name, row] as const));
  * one which is probably meant as a setting causes a warning.
  *
  * @param readFile reads the files of secrets, now and when they are read again
+ * @param inspect finds what the settings alone do not show: files that cannot be used, and more than the machine has
  * @throws {SettingsError} listing all problems: invalid values, files that cannot be used, names and aliases with different
  *   values, and settings that contradict each other.
  */
-export function readSettings(environment: Environment, readFile: ReadSecretFile = readsNoFiles): LoadedSettings {
+export function readSettings(
+  environment: Environment,
+  readFile: ReadSecretFile = readsNoFiles,
+  inspect: Inspect = () => [],
+): LoadedSettings {
   const reading: Reading = { environment, readFile, problems: [], warnings: [] };
   const { values, given, files, invalid } = readRows(reading);
   function nameOf(field: Field): string {
@@ -85,6 +108,15 @@ export function readSettings(environment: Environment, readFile: ReadSecretFile 
   const settings = values as unknown as Settings;
   values['mogrifiers'] = mogrifiersOf({ settings, nameOf }, stateOf, reading);
   reading.problems.push(...contradictions(settings, invalid, nameOf));
+  function isUsed(field: Field): boolean {
+    if (!given.has(field) || invalid.has(field)) return false;
+    const [group, row] = rowsWithGroups.get(field)!;
+    return conditionsOf(row, group).every(({ failure }) => failure(stateOf) === undefined);
+  }
+  for (const { problem, warning } of inspect({ settings, nameOf, isUsed })) {
+    if (problem !== undefined) reading.problems.push(problem);
+    if (warning !== undefined) reading.warnings.push(warning);
+  }
   const manager = readServiceManager(environment, process.pid, reading.problems);
   if (reading.problems.length > 0) throw new SettingsError(reading.problems, settings.logFormat);
   const warnings = [...reading.warnings, ...findIneffective({ environment, stateOf, manager })];

@@ -37,6 +37,25 @@ const PROBLEMS: Readonly<Record<string, string>> = {
     'LIMIT_RESPONSE_HEADERS=structured LIMIT_RESPONSE_HEADERS_ENABLED=false',
   'LIMIT_RESPONSE_HEADERS=off contradicts LIMIT_RESPONSE_HEADERS_ENABLED=true; remove one of them.':
     'LIMIT_RESPONSE_HEADERS=off LIMIT_RESPONSE_HEADERS_ENABLED=true',
+  'CACHE_KEY_PREFIX contains white space, which keys of memcached may not have; remove it.':
+    'MEMCACHE_HOST_PORT=a:1 CACHE_KEY_PREFIX=a\u00a0b',
+  'CACHE_KEY_PREFIX has more than 235 bytes, so that no key has the at most 250 bytes of memcached; shorten it.': `MEMCACHE_HOST_PORT=a:1 CACHE_KEY_PREFIX=${'é'.repeat(118)}`,
+  'KVSTORE_PIPELINE_WINDOW is not shorter than REDIS_TIMEOUT, so that no call could be answered; 150us to 5ms are usual.':
+    'REDIS_URL=a:1 REDIS_TIMEOUT=50ms KVSTORE_PIPELINE_WINDOW=50ms',
+  'KVSTORE_PERSECOND_PIPELINE_WINDOW is not shorter than KVSTORE_PERSECOND_TIMEOUT, so that no call could be answered; 150us to 5ms are usual.':
+    'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=b:1 KVSTORE_PERSECOND_PIPELINE_WINDOW=11s',
+  'REDIS_PIPELINE_WINDOW is not shorter than STORE_DECISION_TIMEOUT, so that no call could be answered; 150us to 5ms are usual.':
+    'MEMCACHE_HOST_PORT=a:1 STORE_DECISION_TIMEOUT=20ms REDIS_PIPELINE_WINDOW=21ms',
+  'LIMIT_LIMIT_HEADER and LIMIT_RESET_HEADER are the same header, X-Limit; give each its own name.':
+    'LIMIT_RESPONSE_HEADERS_ENABLED=true LIMIT_LIMIT_HEADER=X-Limit LIMIT_RESET_HEADER=x-limit',
+  'EXTRA_TAGS contains the tag key1, which the metrics of Prometheus have a label for already; rename the tag.':
+    'USE_PROMETHEUS=true EXTRA_TAGS=env:a,key1:b',
+  'EXTRA_TAGS contains the tag le, which the metrics of Prometheus have a label for already; rename the tag.':
+    'USE_PROMETHEUS=true EXTRA_TAGS=le:b',
+  'EXTRA_TAGS contains the tags a-b and a.b, which are one label of Prometheus; rename one of them.':
+    'USE_PROMETHEUS=true EXTRA_TAGS=a-b:1,a.b:2',
+  'DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: invalid or unsupported Perl syntax: (?=.':
+    'USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a DOG_STATSD_MOGRIFIER_A_NAME=x DOG_STATSD_MOGRIFIER_A_PATTERN=(?=x)',
   'PORT and GRPC_PORT both use port 8081; give each listener its own port.': 'PORT=8081',
   'DEBUG_PORT and PROMETHEUS_ADDR both use port 6070; give each listener its own port.':
     'USE_PROMETHEUS=true PROMETHEUS_ADDR=localhost:6070',
@@ -90,6 +109,9 @@ test.each([
   'PORT=0 GRPC_PORT=0 DEBUG_PORT=0',
   'PORT=8000 HOST=127.0.0.1 DEBUG_PORT=8000 DEBUG_HOST=127.0.0.2',
   'PORT=8081 GRPC_UDS=/run/weir.sock',
+  'KVSTORE_URL=a:1 CACHE_KEY_PREFIX=a\u00a0b KVSTORE_TIMEOUT=0 KVSTORE_PIPELINE_WINDOW=1m',
+  'USE_PROMETHEUS=true EXTRA_TAGS=version:1,env:a',
+  'EXTRA_TAGS=le:b,key1:c LIMIT_LIMIT_HEADER=a LIMIT_RESET_HEADER=a',
   'STATSD_HOST=unixstream:///dsd.socket USE_TAGGEDSTATS=true',
   'DECISION_LOG=all USE_STATSD=false DISABLE_STATS=true',
 ])('accepts %s', (text) => {

@@ -7,7 +7,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 /** The largest size of the path of a Unix socket, in bytes. */
 const LONGEST_PATH = process.platform === 'linux' ? 107 : 103;
 /** Any number from 1. */
-const NUMBER = 'KVSTORE_POOL_SIZE';
+const NUMBER = 'PLAINCACHE_MAX_IDLE_CONNS';
 /** Any duration. */
 const DURATION = 'LOCAL_CACHE_MAX_AGE';
 
@@ -46,7 +46,10 @@ const ACCEPTED: readonly Accepted[] = [
   [DURATION, 0, '0', '+0', '-0', '0s', '-0s', '0.9ns'],
   // What is longer than a timer can measure becomes that, with a warning.
   ['KVSTORE_TIMEOUT', LONGEST_TIMER, '720h'],
-  ['OFFENDERS_WINDOW', 1e-6, '1ns'],
+  // What is too short to be useful becomes what is, with a warning.
+  ['OFFENDERS_WINDOW', 1000, '1ns', '999ms', '1s'],
+  ['STATS_FLUSH_INTERVAL', 100, '1ns'],
+  ['KVSTORE_TIMEOUT', 1, '1ns'],
   ['SHUTDOWN_DELAY', 3_600_000, '1h'],
   // Something less would be attempts without a pause.
   ['CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', 100, '0', '1ns', '99ms', '100ms'],

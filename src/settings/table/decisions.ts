@@ -1,4 +1,4 @@
-import { duration } from '../values/duration';
+import { interval } from '../values/duration';
 import { fraction, wholeNumber } from '../values/numbers';
 import { anyText, boolean, choice, headerName } from '../values/value-type';
 import { is, isNot } from './condition';
@@ -66,7 +66,7 @@ export const explanationSettings = group({
       Warns about calls to which no rule applies, with the nearest rule; at most five lines per minute.`,
     setting('OFFENDERS_SIZE', wholeNumber({ min: 0, max: 100_000 }), 1000)`
       Number of descriptors over their limits that are counted at a time, to find those that are limited most; 0: none.`,
-    setting('OFFENDERS_WINDOW', duration('above 0'), 600_000, COUNTED)`
+    setting('OFFENDERS_WINDOW', interval(1000), 600_000, COUNTED)`
       Period of these counts: they cover the current period and the previous one.`,
     setting('OFFENDERS_METRICS', wholeNumber({ min: 0, max: 1000 }), 0, COUNTED, is('USE_PULLMETRICS', 'true'))`
       Number of the descriptors limited most that are exported to Prometheus, with their texts as labels.`,

@@ -1,7 +1,7 @@
-import { hostName, hostNames, listenPath } from '../values/addresses';
-import { duration, span } from '../values/duration';
+import { certificateName, hostName, hostNames, listenPath } from '../values/addresses';
+import { atLeast, duration, span } from '../values/duration';
 import { port, positive, workers } from '../values/numbers';
-import { anyText, boolean, choice, filePath, logFormat, operatorToken } from '../values/value-type';
+import { boolean, choice, filePath, logFormat, operatorToken } from '../values/value-type';
 import { is, isNot, isNotSet, isSet } from './condition';
 import { group, setting } from './setting';
 
@@ -19,7 +19,7 @@ export const listenerSettings = group({
     setting('GRPC_PORT', port, 8081, NO_SOCKET)`Port of the gRPC listener.`,
     setting('GRPC_UDS', listenPath, undefined)`
       Path of a Unix socket for gRPC, used instead of GRPC_HOST and GRPC_PORT.`,
-    setting('GRPC_MAX_CONNECTION_AGE', span, 24 * HOUR)`
+    setting('GRPC_MAX_CONNECTION_AGE', atLeast(span, 1000), 24 * HOUR)`
       Age, plus or minus 10 %, at which the server asks a client to reconnect (GOAWAY); 0: never.`,
     setting('GRPC_MAX_CONNECTION_AGE_GRACE', span, HOUR, isNot('GRPC_MAX_CONNECTION_AGE', '0'))`
       Time after that GOAWAY at which the connection is closed; calls in flight and a Watch end with UNAVAILABLE. 0: never.`,
@@ -53,7 +53,7 @@ export const grpcTlsSettings = group({
       PEM file with the private key of that certificate; reloaded when it changes.`,
     setting('GRPC_CLIENT_TLS_CACERT', filePath, undefined)`
       PEM file with the CA of client certificates; if set, every client must present one. Reloaded when it changes.`,
-    setting('GRPC_CLIENT_TLS_SAN', anyText('DNS name'), undefined, isSet('GRPC_CLIENT_TLS_CACERT'))`
+    setting('GRPC_CLIENT_TLS_SAN', certificateName, undefined, isSet('GRPC_CLIENT_TLS_CACERT'))`
       DNS name that the client certificate must contain.`,
   ],
 });

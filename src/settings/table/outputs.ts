@@ -1,7 +1,7 @@
 import { listenAddress, statisticsHost } from '../values/addresses';
 import { interval } from '../values/duration';
 import { list, mogrifierTags, otlpHeaders, pairs } from '../values/lists';
-import { count, fraction, port } from '../values/numbers';
+import { count, fraction, remotePort } from '../values/numbers';
 import { anyText, boolean, choice, filePath, httpPath } from '../values/value-type';
 import { anyOf, is, isNot, isNotSet, matches } from './condition';
 import { derived, group, noDefault, setting } from './setting';
@@ -37,14 +37,14 @@ export const statisticsOutputSettings = group({
   note: 'Several outputs can be enabled. With none, statistics are written to standard output, one JSON object per line.',
   requires: [isNot('DISABLE_STATS', 'true')],
   settings: [
-    setting('STATS_FLUSH_INTERVAL', interval, 10_000, FLUSHED)`Interval at which statistics are sent.`,
+    setting('STATS_FLUSH_INTERVAL', interval(100), 10_000, FLUSHED)`Interval at which statistics are sent.`,
     setting('EXTRA_TAGS', pairs({ separator: ':', emptyValues: 'allowed' }), {})`
       Tags added to every statistic; those with an empty value are omitted.`,
     setting('USE_PUSHSTATS', boolean, UNLESS_OTHERS)`Sends statistics to statsd.`,
     setting('PUSHSTATS_HOST', statisticsHost, { host: 'localhost' }, PUSHED_OR_TAGGED)`
       Host or socket of statsd or DogStatsD; unix:// is a datagram socket, unixstream:// a stream socket
       (length-prefixed for DogStatsD).`,
-    setting('PUSHSTATS_PORT', port, 8125, PUSHED_OR_TAGGED, TO_HOST)`Port of statsd or DogStatsD.`,
+    setting('PUSHSTATS_PORT', remotePort, 8125, PUSHED_OR_TAGGED, TO_HOST)`Port of statsd or DogStatsD.`,
     setting('PUSHSTATS_PROTOCOL', choice({ tcp: [], udp: [] }), 'tcp', PUSHED, TO_HOST)`
       Protocol for statsd; DogStatsD always uses udp.`,
     setting('USE_TAGGEDSTATS', boolean, false)`Sends statistics with tags to DogStatsD.`,

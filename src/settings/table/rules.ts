@@ -1,4 +1,4 @@
-import { grpcTarget } from '../values/addresses';
+import { certificateName, grpcTarget } from '../values/addresses';
 import { interval, pauseDuration } from '../values/duration';
 import { grpcHeaders, pairs } from '../values/lists';
 import { DEFAULT_MESSAGE_BYTES, messageSize, ratio } from '../values/numbers';
@@ -47,11 +47,11 @@ export const xdsSettings = group({
       Headers to send to the server, for example authorization.`,
     setting('CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL', pauseDuration(SHORTEST_PAUSE), 3000)`
       Delay before reconnecting after a stream that worked; at least 100ms.`,
-    setting('XDS_CLIENT_BACKOFF_INITIAL_INTERVAL', interval, 10_000)`
+    setting('XDS_CLIENT_BACKOFF_INITIAL_INTERVAL', interval(SHORTEST_PAUSE), 10_000)`
       Delay before reconnecting after the first stream that failed.`,
-    setting('XDS_CLIENT_BACKOFF_MAX_INTERVAL', interval, 60_000)`
+    setting('XDS_CLIENT_BACKOFF_MAX_INTERVAL', interval(SHORTEST_PAUSE), 60_000)`
       Longest delay, regardless of the number of consecutive failures.`,
-    setting('XDS_CLIENT_BACKOFF_RANDOM_FACTOR', ratio({ min: 0 }), 0.5)`
+    setting('XDS_CLIENT_BACKOFF_RANDOM_FACTOR', ratio({ min: 0, max: 1000 }), 0.5)`
       The delay is multiplied by 1 + this value after each consecutive failure; by the value itself if it is above 1.`,
     setting('XDS_CLIENT_BACKOFF_JITTER', boolean, true)`
       Chooses each delay at random between the initial delay and the computed one.`,
@@ -60,7 +60,7 @@ export const xdsSettings = group({
     setting('CONFIG_GRPC_XDS_SERVER_USE_TLS', boolean, false)`Connects to the server with TLS.`,
     setting('CONFIG_GRPC_XDS_SERVER_TLS_CACERT', filePath, undefined, WITH_TLS)`
       PEM file with the CA of the server, trusted in addition to the CAs of the system.`,
-    setting('CONFIG_GRPC_XDS_SERVER_TLS_SAN', anyText('DNS name'), undefined, WITH_TLS)`
+    setting('CONFIG_GRPC_XDS_SERVER_TLS_SAN', certificateName, undefined, WITH_TLS)`
       Name that the certificate of the server must contain, instead of its host name.`,
     setting('CONFIG_GRPC_XDS_CLIENT_TLS_CERT', filePath, undefined, WITH_TLS)`PEM file with the client certificate.`,
     setting('CONFIG_GRPC_XDS_CLIENT_TLS_KEY', filePath, undefined, WITH_TLS)`

@@ -1,5 +1,5 @@
 import { isServer, isSocketPath } from '../values/addresses';
-import { interval, span, timeout } from '../values/duration';
+import { atLeast, delay, interval, span, timeout } from '../values/duration';
 import { list } from '../values/lists';
 import { count, positive, wholeNumber } from '../values/numbers';
 import { anyText, boolean, choice, credentials, filePath, storeAddress, textLike } from '../values/value-type';
@@ -10,6 +10,8 @@ import { deprecated, derived, group, noDefault, setting } from './setting';
 const LONGEST_JITTER = 2_147_483_647;
 /** What a map of V8 can hold. */
 const MOST_KEYS = 2 ** 24;
+/** A server has no more ports for the connections of a machine. */
+const MOST_CONNECTIONS = 65_535;
 const MOST_INSTANCES = 1_000_000;
 /** Less would hold too few counters to limit anything, and is probably meant in another unit. In bytes. */
 const SMALLEST_MEMORY = 1_048_576;
@@ -41,7 +43,7 @@ export const counterSettings = group({
     setting('MEMORY_MAX_BYTES', wholeNumber({ min: SMALLEST_MEMORY }), noDefault(A_QUARTER), IN_MEMORY)`
       Maximum memory of the counters in the memory store, in bytes.`,
     setting('CACHE_KEY_PREFIX', anyText(), '')`Prefix of the key of every counter, in every store.`,
-    setting('KVSTORE_PIPELINE_WINDOW', timeout, 0)`
+    setting('KVSTORE_PIPELINE_WINDOW', delay, 0)`
       How long to collect the hits of concurrent requests into one batch, in every store; below 1ms: one event-loop
       turn; 0 in the memory store: not at all.`,
     setting('EXPIRATION_JITTER_MAX_SECONDS', wholeNumber({ min: 0, max: LONGEST_JITTER }), 300, SHARED)`
@@ -55,7 +57,7 @@ export const counterSettings = group({
       By how many instances what is left of a limit is divided where calls are answered by their own counts (local).`,
     setting('STORE_FAILURE_RECONCILE', boolean, true, SHARED)`
       Adds the hits that were counted by the instance and not sent to the store when it answers again.`,
-    setting('STORE_DECISION_TIMEOUT', interval, noDefault(IN_TIME), SHARED)`
+    setting('STORE_DECISION_TIMEOUT', interval(1), noDefault(IN_TIME), SHARED)`
       How long a call waits for the store before it is answered by STORE_FAILURE_POLICY.`,
     setting('STORE_BREAKER_FAILURES', count, 5, is('BACKEND_TYPE', 'kvstore'))`
       So many batches in a row that fail or time out make calls to their server fail immediately, until a probe
@@ -88,11 +90,15 @@ function instanceSettings<const Prefix extends 'KVSTORE' | 'KVSTORE_PERSECOND'>(
     setting(`${prefix}_AUTH`, credentials, undefined)`Credentials for the servers; override those in ${prefix}_URL.`,
     setting(`${prefix}_SENTINEL_AUTH`, credentials, undefined, is(`${prefix}_TYPE`, 'sentinel'))`
       Credentials for the sentinels.`,
-    setting(`${prefix}_POOL_SIZE`, positive, 10)`Number of connections to keep open to each server.`,
+    setting(
+      `${prefix}_POOL_SIZE`,
+      wholeNumber({ min: 1, max: MOST_CONNECTIONS }),
+      10,
+    )`Number of connections to keep open to each server.`,
     setting(`${prefix}_TIMEOUT`, timeout, 10_000)`Timeout of connecting and of each command batch; 0: none.`,
     setting(`${prefix}_POOL_ON_EMPTY_BEHAVIOR`, choice({ CREATE: [], ERROR: [], WAIT: [] }), 'CREATE')`
       What to do while all connections are busy: open another one, fail the request, or wait.`,
-    setting(`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`, timeout, 1000, notWaiting)`
+    setting(`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`, delay, 1000, notWaiting)`
       How long to wait for a free connection before CREATE or ERROR applies.`,
   ] as const;
   const batches = [
@@ -139,8 +145,12 @@ export const kvstoreSettings = group({
       Verifies the certificate of a server, but not the host name in it.`,
     setting('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', boolean, false)`
       Closes a connection whose server replies that it is a read-only replica; for both stores.`,
-    setting('KVSTORE_STARTUP_INITIAL_INTERVAL', interval, 1000)`Delay before the first retry of connecting at startup.`,
-    setting('KVSTORE_STARTUP_MAX_INTERVAL', interval, 30_000)`
+    setting(
+      'KVSTORE_STARTUP_INITIAL_INTERVAL',
+      interval(10),
+      1000,
+    )`Delay before the first retry of connecting at startup.`,
+    setting('KVSTORE_STARTUP_MAX_INTERVAL', interval(10), 30_000)`
       Longest delay between two attempts to connect at startup.`,
     setting('KVSTORE_STARTUP_MAX_ELAPSED_TIME', timeout, 0)`
       Time after which the service stops trying to connect at startup and exits; 0: no limit.`,
@@ -154,7 +164,7 @@ export const kvstorePersecondSettings = group({
   settings: [
     setting('KVSTORE_PERSECOND', boolean, false)`Stores the counters of per-second limits in a second Redis or Valkey.`,
     ...perSecond.connections,
-    setting('KVSTORE_PERSECOND_PIPELINE_WINDOW', timeout, 0)`As KVSTORE_PIPELINE_WINDOW, for the per-second instance.`,
+    setting('KVSTORE_PERSECOND_PIPELINE_WINDOW', delay, 0)`As KVSTORE_PIPELINE_WINDOW, for the per-second instance.`,
     ...perSecond.batches,
   ],
 });
@@ -170,10 +180,11 @@ export const plaincacheSettings = group({
     setting('PLAINCACHE_HOST_PORT', servers, [])`memcached servers; the keys are distributed over them.`,
     setting('PLAINCACHE_SRV', textLike(/^_[^.\s]+\._[^.\s]+\.\S+$/, '_service._protocol.name'), undefined)`
       DNS SRV record that lists the servers, instead of PLAINCACHE_HOST_PORT.`,
-    setting('PLAINCACHE_SRV_REFRESH', timeout, 0, isSet('PLAINCACHE_SRV'))`
+    setting('PLAINCACHE_SRV_REFRESH', atLeast(delay, 100), 0, isSet('PLAINCACHE_SRV'))`
       Interval between lookups of that record; 0: only at startup.`,
-    deprecated(setting('PLAINCACHE_MAX_IDLE_CONNS', positive, 2)`
-      Deprecated, has no effect: one connection to each server is kept open.`),
+    setting('PLAINCACHE_MAX_IDLE_CONNS', positive, 2)`
+      Maximum number of idle connections to a server. weir keeps within any: it has one to each server, with pipelined requests.
+      With 2 or 10, a call takes as much CPU time, and hits of the process itself could be missed.`,
     setting('PLAINCACHE_TLS', boolean, false)`Connects to the servers with TLS.`,
     setting('PLAINCACHE_TLS_CACERT', filePath, undefined, PLAINCACHE_TLS)`
       PEM file with the CA of the servers, trusted in addition to the CAs of the system.`,

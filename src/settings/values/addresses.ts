@@ -1,10 +1,16 @@
 import { type HostPort, formatHostPort, isHost, parseHostPort, parseServerAddress } from '../../text/host-port';
 import { list } from './lists';
-import { type ValueType, accepted, anyText, filePath, refined, rejected } from './value-type';
+import { type ValueType, accepted, anyText, filePath, refined, rejected, textLike } from './value-type';
 
 /** A host name or an IP address. */
 export const hostName = refined(anyText('host name or IP address'), (host) =>
   isHost(host) ? accepted(host) : rejected('write it without port, scheme or brackets'),
+);
+
+/** A name that a certificate has. */
+export const certificateName = textLike(
+  /^(?=.{1,253}$)(?:\*\.)?[\w-]{1,63}(?:\.[\w-]{1,63})*$|^[\da-f.]*:[\da-f:.]+$/i,
+  'DNS name or IP address',
 );
 
 /** Names in requests; `*.` stands for any labels. */
@@ -23,8 +29,8 @@ export const listenAddress: ValueType<HostPort> = {
 
 /** The address of a gRPC server. gRPC would treat any other scheme as a host name and retry its DNS lookup indefinitely. */
 export const grpcTarget = refined(anyText('host:port, dns:///host:port or unix:path'), (target) => {
-  const host = parseHostPort(target.replace(/^dns:(?:\/\/[^/]*\/)?/, ''))?.host ?? '';
-  return host !== '' || /^unix:.+$/.test(target) ? accepted(target) : rejected();
+  const { host = '', port = 0 } = parseHostPort(target.replace(/^dns:(?:\/\/[^/]*\/)?/, '')) ?? {};
+  return (host !== '' && port > 0) || /^unix:.+$/.test(target) ? accepted(target) : rejected();
 });
 
 /** The size of the address of a Unix socket, in bytes, less the byte that ends it. A longer path would be silently truncated. */

@@ -98,12 +98,27 @@ export function pauseDuration(shortest: number): ValueType<number> {
   return refined(timerDuration('0 or more'), (time) => accepted(Math.max(time, shortest)), formatDuration);
 }
 
+/** A type of durations in which what is shorter than `shortest` milliseconds becomes that, with a notice; 0 stays. */
+export function atLeast(type: ValueType<number>, shortest: number): ValueType<number> {
+  const notice = `shorter than ${formatDuration(shortest)}, which is used`;
+  return refined(
+    type,
+    (time) => (time > 0 && time < shortest ? accepted(shortest, notice) : accepted(time)),
+    formatDuration,
+  );
+}
+
 /** Any length of time. */
 export const span = duration('0 or more');
-/** Any time for which a timer runs; 0 usually means none. */
-export const timeout = timerDuration('0 or more');
-/** The time between two things that a timer starts. */
-export const interval = timerDuration('above 0');
+/** Any time for which a timer runs, in which what is below its resolution means 0. */
+export const delay = timerDuration('0 or more');
+/** Any time after which a timer ends something; 0 usually means never. */
+export const timeout = atLeast(delay, 1);
+
+/** The time between two things that a timer starts: without a pause, they would keep a core or a server busy. */
+export function interval(shortest: number): ValueType<number> {
+  return atLeast(timerDuration('above 0'), shortest);
+}
 
 function hint(text: string): string {
   if (/^[+-]?[\d.]+$/.test(text)) return 'add a unit, as in 500ms or 10s';

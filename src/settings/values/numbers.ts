@@ -80,22 +80,28 @@ export function ratio({ min, max }: Range): ValueType<number> {
 /** A share of a whole. */
 export const fraction = ratio({ min: 0, max: 1 });
 
-const portNumber = wholeNumber({ min: 0, max: 65535 });
-
 /**
  * A port. Kubernetes sets `<SERVICE>_PORT=tcp://…` in every pod for each service of its namespace, so that a service named
  * `grpc` overrides GRPC_PORT; the hint explains it.
  */
-export const port: ValueType<number> = {
-  ...portNumber,
-  parse(text) {
-    return /^(?:tcp|udp|sctp):\/\//.test(text)
-      ? rejected(
-          'it looks like a Kubernetes service link: set enableServiceLinks: false in the pod, or set the variable explicitly',
-        )
-      : portNumber.parse(text);
-  },
-};
+function portFrom(min: number): ValueType<number> {
+  const number = wholeNumber({ min, max: 65535 });
+  return {
+    ...number,
+    parse(text) {
+      return /^(?:tcp|udp|sctp):\/\//.test(text)
+        ? rejected(
+            'it looks like a Kubernetes service link: set enableServiceLinks: false in the pod, or set the variable explicitly',
+          )
+        : number.parse(text);
+    },
+  };
+}
+
+/** A port to listen on. */
+export const port = portFrom(0);
+/** A port to send to. */
+export const remotePort = portFrom(1);
 
 /** gRPC's default limit on a received message. */
 export const DEFAULT_MESSAGE_BYTES = 4_194_304;

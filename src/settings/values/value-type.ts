@@ -53,9 +53,21 @@ export function refined<Value, Given = Value>(
   };
 }
 
-/** Any text; `what` describes it in the help. */
-export function anyText(what = 'text'): ValueType<string> {
-  return { allowed: what, parse: (given) => accepted(given), format: (value) => value };
+/** A path of Linux has at most as many bytes; no other text needs more. */
+const LONGEST_TEXT = 4096;
+// oxlint-disable-next-line no-control-regex -- they are what it looks for
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** A text without control characters; `what` describes it in the help. */
+export function anyText(what = 'text', longest = LONGEST_TEXT): ValueType<string> {
+  return {
+    allowed: what,
+    parse(given) {
+      if (CONTROL.test(given)) return rejected('it contains a control character, such as a line break');
+      return given.length > longest ? rejected(`it has more than ${longest} characters`) : accepted(given);
+    },
+    format: (value) => value,
+  };
 }
 
 /** A text that matches a pattern. */
@@ -70,7 +82,9 @@ export const filePath = anyText('file path');
 
 /** A user's password, or a user and a password. */
 export const credentials: ValueType<string> = {
-  ...anyText('password or username:password'),
+  allowed: 'password or username:password',
+  parse: (given) => accepted(given),
+  format: (value) => value,
   secret: 'value',
   keepsBlanks: true,
 };
@@ -79,12 +93,19 @@ export const credentials: ValueType<string> = {
 export const storeAddress: ValueType<string> = {
   ...anyText(
     'host:port, socket path, or redis:// or rediss:// URL; sentinel: master name and sentinels; cluster: nodes',
+    Infinity,
   ),
   secret: 'credentials',
 };
 
+/** Headers that frame a message or belong to a connection: one of them that weir adds breaks the responses of the proxy. */
+const FRAMING =
+  /^(?:connection|content-length|content-type|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
+
 /** An HTTP field name (RFC 9110, section 5.1); its case is preserved. */
-export const headerName = textLike(/^[!#$%&'*+.^_`|~\dA-Za-z-]+$/, 'HTTP header name');
+export const headerName = refined(textLike(/^[!#$%&'*+.^_`|~\dA-Za-z-]{1,256}$/, 'HTTP header name'), (name) =>
+  FRAMING.test(name) ? rejected('HTTP itself uses this header') : accepted(name),
+);
 
 /** A shorter one could be guessed, and could not be masked in texts. */
 export const operatorToken: ValueType<string> = {

@@ -24,7 +24,7 @@ export interface PushOutputParts extends Pick<LoadedSettings, 'settings' | 'name
 /**
  * The enabled outputs that are flushed periodically: statsd, DogStatsD, or standard output when no other output is enabled.
  *
- * @throws when a mogrifier or the socket of the daemon cannot be used, naming the variable
+ * @throws when the socket of the daemon cannot be used, naming the variable
  */
 export async function pushOutputs(parts: PushOutputParts): Promise<readonly StatisticsOutput[]> {
   const { settings, statistics, log } = parts;
@@ -83,13 +83,8 @@ async function unixDatagramSender(path: string, variable: string): Promise<LineS
 async function mogrifiersOf({ mogrifiers }: Settings): Promise<readonly Mogrifier[]> {
   if (mogrifiers.length === 0) return [];
   const { compileRe2 } = await import('../../text/re2.js');
-  return mogrifiers.map(({ pattern, patternVariable, output, tags }) => {
-    try {
-      return { pattern: compileRe2(pattern), output, tags };
-    } catch (error) {
-      throw new Error(`${patternVariable} is not a valid regular expression: ${messageOf(error)}`, { cause: error });
-    }
-  });
+  // readSettings has checked the patterns.
+  return mogrifiers.map(({ pattern, output, tags }) => ({ pattern: compileRe2(pattern), output, tags }));
 }
 
 export interface PushOutputOptions {

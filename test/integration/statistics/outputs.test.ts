@@ -276,7 +276,11 @@ describe('the service does not start, and names the setting, with', () => {
   it.each<[title: string, env: Readonly<Record<string, string>>, messages: readonly string[]]>([
     ['an invalid mogrifier', regex, ['is not a valid regular expression: invalid or unsupported Perl syntax: (?=']],
     ['an invalid mapping file', mapping(__filename), [`=${__filename} cannot be used: `]],
-    ['a mapping file that is too large', mapping(process.execPath), [' bytes, more than the limit of 4194304']],
+    [
+      'a mapping file that is too large',
+      mapping(process.execPath),
+      [' cannot be used: it has more than 4194304 bytes'],
+    ],
     ['a device as the mapping file', mapping('/dev/zero'), ['=/dev/zero cannot be used: it is not a regular file']],
     [
       'a datagram socket, but without the native package for it',

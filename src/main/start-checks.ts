@@ -1,0 +1,151 @@
+import { accessSync, constants } from 'node:fs';
+import { dirname } from 'node:path';
+import { openFilesLimit } from '../net/open-files';
+import { MAX_TLS_FILE_BYTES, checkedContext, readSmallFile } from '../net/reloaded-files';
+import type { Finding, Inspect, InspectedSettings } from '../settings/read-settings';
+import type { Field } from '../settings/settings';
+import { splitList } from '../settings/values/lists';
+import type { readMappingFile } from '../sinks/statistics/mapping-file';
+import { messageOf } from '../text/thrown';
+import { usableMemory } from './process';
+
+/** What a process may use. */
+export interface Machine {
+  /** File descriptors. */
+  readonly files: number;
+  /** Bytes. */
+  readonly memory: number;
+}
+
+/**
+ * Finds what the settings alone do not show, so that a start reports all of its problems at once: files that are missing or invalid, and
+ * more connections or memory than the process may use.
+ */
+export function startChecks(machine: Machine = { files: openFilesLimit(), memory: usableMemory() }): Inspect {
+  return (view) => [
+    ...TLS_FILES.flatMap((files) => tlsProblems(view, files)),
+    ...mapperProblems(view),
+    ...FOLDERS_OF.flatMap((field) => folderProblems(view, field)),
+    ...(['kvstore', 'kvstorePersecond'] as const).flatMap((instance) => connectionProblems(view, instance, machine)),
+    ...memoryWarnings(view, machine),
+  ];
+}
+
+type File = 'ca' | 'cert' | 'key';
+
+/** The TLS files that are used together. */
+const TLS_FILES: readonly Readonly<Record<File, FileField>>[] = [
+  { ca: 'grpcClientTlsCacert', cert: 'grpcServerTlsCert', key: 'grpcServerTlsKey' },
+  { ca: 'configGrpcXdsServerTlsCacert', cert: 'configGrpcXdsClientTlsCert', key: 'configGrpcXdsClientTlsKey' },
+  { ca: 'kvstoreTlsCacert', cert: 'kvstoreTlsClientCert', key: 'kvstoreTlsClientKey' },
+  { ca: 'plaincacheTlsCacert', cert: 'plaincacheTlsClientCert', key: 'plaincacheTlsClientKey' },
+];
+
+type FileField = Extract<Field, `${string}Cacert` | `${string}Cert` | `${string}Key`>;
+
+function tlsProblems(view: InspectedSettings, fields: Readonly<Record<File, FileField>>): readonly Finding[] {
+  const problems: Finding[] = [];
+  function read(field: FileField) {
+    const path = view.settings[field];
+    if (path === undefined || !view.isUsed(field)) return undefined;
+    const name = `${view.nameOf(field)}=${path}`;
+    try {
+      return { name, text: new TextDecoder().decode(readSmallFile(path, MAX_TLS_FILE_BYTES)) };
+    } catch (error) {
+      problems.push({ problem: `cannot use ${name}: ${messageOf(error)}.` });
+      return undefined;
+    }
+  }
+  const contents = { ca: read(fields.ca), cert: read(fields.cert), key: read(fields.key) };
+  if (problems.length > 0) return problems;
+  try {
+    checkedContext(contents);
+    return [];
+  } catch (error) {
+    return [{ problem: `cannot use the TLS files: ${messageOf(error)}.` }];
+  }
+}
+
+/** Bytes of a mapping file: some ten thousand mappings. */
+export const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
+
+function mapperProblems({ settings, nameOf, isUsed }: InspectedSettings): readonly Finding[] {
+  const path = settings.pullmetricsMapperYaml;
+  if (path === undefined || !isUsed('pullmetricsMapperYaml')) return [];
+  try {
+    // Loads the YAML library, which nothing else needs as a rule.
+    const mapping = require('../sinks/statistics/mapping-file') as { readonly readMappingFile: typeof readMappingFile };
+    mapping.readMappingFile(new TextDecoder().decode(readSmallFile(path, MAX_MAPPING_BYTES)));
+    return [];
+  } catch (error) {
+    return [{ problem: `${nameOf('pullmetricsMapperYaml')}=${path} cannot be used: ${messageOf(error)}.` }];
+  }
+}
+
+/** Settings that name something to be made in a folder. */
+const FOLDERS_OF = ['grpcUds', 'decisionLogOutput'] as const;
+
+function folderProblems(view: InspectedSettings, field: (typeof FOLDERS_OF)[number]): readonly Finding[] {
+  const path = view.settings[field];
+  if (path === undefined || path === 'stdout' || path === 'stderr' || !view.isUsed(field)) return [];
+  try {
+    accessSync(dirname(path), constants.W_OK);
+    return [];
+  } catch (error) {
+    return [
+      { problem: `cannot use ${view.nameOf(field)}=${path}: its folder cannot be written to: ${messageOf(error)}.` },
+    ];
+  }
+}
+
+/** File descriptors that everything but the connections to a store needs. */
+const OTHER_FILES = 64;
+
+function connectionProblems(
+  { settings, nameOf }: InspectedSettings,
+  instance: 'kvstore' | 'kvstorePersecond',
+  { files }: Machine,
+): readonly Finding[] {
+  const isUsed = settings.backendType === 'kvstore' && (instance === 'kvstore' || settings.kvstorePersecond);
+  if (!isUsed) return [];
+  const [size, type, url] = [
+    settings[`${instance}PoolSize`],
+    settings[`${instance}Type`],
+    settings[`${instance}Url`] ?? '',
+  ];
+  const nodes = type === 'cluster' ? splitList(url).length : 1;
+  const most = Math.floor((files - OTHER_FILES) / nodes);
+  if (size <= most) return [];
+  const each = nodes === 1 ? '' : ` for each of ${nodes} nodes`;
+  return [
+    {
+      problem:
+        `${nameOf(`${instance}PoolSize`)} is ${size}${each}, more connections than the ${files} file descriptors of this process ` +
+        `allow; set it to at most ${Math.max(1, most)}, or raise the limit (ulimit -n, LimitNOFILE).`,
+    },
+  ];
+}
+
+/** Bytes per unit of a setting that is a size. */
+const SIZES = {
+  memoryMaxBytes: 1,
+  localCacheSizeInBytes: 1,
+  xdsClientMaxMsgSizeInBytes: 1,
+  statsMaxRuntimeKeys: 500,
+} as const;
+
+function memoryWarnings({ settings, nameOf, isUsed }: InspectedSettings, { memory }: Machine): readonly Finding[] {
+  return Object.entries(SIZES).flatMap(([name, bytes]) => {
+    const field = name as keyof typeof SIZES;
+    const value = settings[field];
+    if (value === undefined || !isUsed(field) || value * bytes <= memory) return [];
+    const size = Math.floor(memory / 1024 ** 2);
+    return [
+      {
+        warning:
+          `${nameOf(field)} is ${value}: that may take more memory than the ${size} MiB that this process can use, ` +
+          'and ends it when it does.',
+      },
+    ];
+  });
+}
