@@ -79,10 +79,10 @@ it.each([
     'REDIS_PERSECOND_POOL_SIZE is 2000, more',
     'at most 960',
   ],
-])('%s is rejected where the process may open 1,024 files', (text, ...parts) => {
+])('%s is rejected where the process may open 1,024 files', (text, problem, advice) => {
   const { problems } = startWith(text);
-  expect(problems).toEqual([expect.stringContaining(parts[0]!)]);
-  expect(problems[0]).toContain(parts[1]!);
+  expect(problems).toEqual([expect.stringContaining(problem)]);
+  expect(problems[0]).toContain(advice);
   expect(startWith(text.replace(/\d+$/, '100')).problems).toEqual([]);
 });
 
