@@ -97,6 +97,9 @@ export function readSettings(
     const row = rowsByName.get(name);
     if (row === undefined) throw new Error(`the settings table has no row ${name}`);
     const { field, type } = row;
+    // A default that follows from another one of that kind may come before it.
+    const present = values[field];
+    if (present instanceof DerivedDefault) values[field] = present.derive(stateOf);
     const value = values[field] === undefined ? undefined : type.format(values[field]);
     return { variable: nameOf(field), isGiven: given.has(field), isValid: !invalid.has(field), value };
   }

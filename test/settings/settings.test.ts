@@ -188,6 +188,16 @@ test.each([
   expect(readSettings(Object.fromEntries(names.map((name) => [name, link]))).warnings).toEqual([]);
 });
 
+test('a default that follows from a setting without a value follows from its absence', () => {
+  const names = ['LIMIT_RESPONSE_HEADERS_ENABLED', 'LIMIT_RESPONSE_HEADERS'];
+  function valuesIn(text: string) {
+    const loaded = readSettings(env(text));
+    return names.map((name) => valueOf(loaded, name));
+  }
+  expect(valuesIn('')).toEqual([false, undefined]);
+  expect(valuesIn('LIMIT_RESPONSE_HEADERS=both')).toEqual([true, 'both']);
+});
+
 test('a deprecated setting causes one warning', () => {
   const warning = 'REDIS_PIPELINE_LIMIT is deprecated and has no effect; remove it.';
   expect(readSettings(env('REDIS_PIPELINE_LIMIT=8')).warnings).toEqual([warning]);
