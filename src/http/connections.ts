@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { type ConnectionKind, type OpenFiles, openFiles } from '../net/open-files';
 import type { HttpLimits, HttpTimeouts, OnHttpRejected } from './limits';
 
 /** How many connections are considered for closing when a new one arrives at the limit. */
@@ -14,14 +15,18 @@ export interface ConnectionsOptions {
   readonly limits: HttpLimits;
   readonly timeouts: HttpTimeouts;
   readonly onRejected: OnHttpRejected;
-  /** Whether an accepted socket leaves enough file descriptors free for everything else. Default: it does. */
-  readonly leavesFilesFree?: ((socket: Socket) => boolean) | undefined;
+  /** Which connections it has in the order of those that leave file descriptors free; default: those of operators. */
+  readonly kind?: ConnectionKind;
+  /** Default: the descriptors of the process. */
+  readonly files?: OpenFiles | undefined;
 }
 
 /** A connection and its responses that are not sent completely, in the order in which they will be sent. */
 interface Connection {
   readonly socket: Socket;
   readonly responses: ServerResponse[];
+  /** When its last request began, or it was accepted, in milliseconds of `performance.now()`. */
+  usedAt: number;
   /** Something arrived that is not HTTP, or not in time. */
   hasFailed: boolean;
   /** What is being sent, and since when, as of the last check. */
@@ -45,22 +50,42 @@ export class Connections {
 
   /** A new connection. Closes another one, or it, when there are too many: then the result is false. */
   opened(socket: Socket): boolean {
-    const { limits, leavesFilesFree, onRejected } = this.#options;
-    const isFull = this.#bySocket.size - this.#streams() >= limits.maxConnections;
-    if (isFull || leavesFilesFree?.(socket) === false) {
+    const { limits, kind = 'operators', files = openFiles } = this.#options;
+    if (this.#bySocket.size - this.#streams() >= limits.maxConnections) {
       const victim = this.#dispensable() ?? socket;
-      const bound = isFull ? `${limits.maxConnections} connections are open` : 'few file descriptors are left';
-      onRejected('connections', victim, victim === socket ? `${bound}, and none is idle` : bound);
-      victim.destroy();
-      this.#bySocket.delete(victim);
+      const bound = `${limits.maxConnections} connections are open`;
+      this.#reject(victim, victim === socket ? `${bound}, and none is idle` : bound);
       if (victim === socket) return false;
     }
-    this.#bySocket.set(socket, { socket, responses: [], hasFailed: false, sending: undefined, sendingSince: 0 });
+    const usedAt = performance.now();
+    const connection: Connection = {
+      ...{ socket, responses: [], usedAt, hasFailed: false, sending: undefined, sendingSince: 0 },
+    };
+    const isAdmitted = files.admit(socket, kind, {
+      get idleSince() {
+        return isDispensable(connection) ? connection.usedAt : undefined;
+      },
+      get wasUsed() {
+        return connection.usedAt !== usedAt;
+      },
+      giveWay: () => this.#reject(socket, 'few file descriptors are left'),
+    });
+    if (!isAdmitted) {
+      this.#reject(socket, 'few file descriptors are left, and no connection is idle');
+      return false;
+    }
+    this.#bySocket.set(socket, connection);
     socket.once('close', () => {
       this.#bySocket.delete(socket);
       if (this.#bySocket.size === 0) this.#onEmpty();
     });
     return true;
+  }
+
+  #reject(socket: Socket, reason: string): void {
+    this.#options.onRejected('connections', socket, reason);
+    socket.destroy();
+    this.#bySocket.delete(socket);
   }
 
   /** A request has begun. Returns false, and ends the connection, if it is one too many in flight. */
@@ -76,6 +101,7 @@ export class Connections {
       return false;
     }
     responses.push(response);
+    connection.usedAt = performance.now();
     this.#bySocket.delete(socket);
     this.#bySocket.set(socket, connection);
     return true;
@@ -118,9 +144,7 @@ export class Connections {
   #dispensable(): Socket | undefined {
     let candidates = 0;
     for (const connection of this.#bySocket.values()) {
-      const next = firstUnsent(connection);
-      if (next === undefined || !next.req.complete || (next.headersSent && !isStream(connection)))
-        return connection.socket;
+      if (isDispensable(connection)) return connection.socket;
       candidates += 1;
       if (candidates === MAX_CANDIDATES) return undefined;
     }
@@ -167,6 +191,11 @@ export class Connections {
 /** What is due first, or is being sent. */
 function firstUnsent({ responses }: Connection): ServerResponse | undefined {
   return responses.find((response) => !response.writableFinished);
+}
+
+function isDispensable(connection: Connection): boolean {
+  const next = firstUnsent(connection);
+  return next === undefined || !next.req.complete || (next.headersSent && !isStream(connection));
 }
 
 function isStream(connection: Connection): boolean {

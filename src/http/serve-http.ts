@@ -1,6 +1,5 @@
-import type { Socket } from 'node:net';
 import type { TcpAddress } from '../net/listen';
-import { leavesFilesFree, openFilesLimit } from '../net/open-files';
+import type { OpenFiles } from '../net/open-files';
 import { type BodyLimits, BodyMemory } from './body';
 import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
 import { type ReservationsHandlerOptions, reservationsHandler } from './json/reservations-handler';
@@ -13,8 +12,8 @@ export interface HttpServerOptions extends JsonHandlerOptions, ReservationsHandl
   readonly timeouts?: Partial<HttpTimeouts>;
   /** The limits that differ from the defaults. */
   readonly limits?: Partial<HttpLimits & BodyLimits>;
-  /** Whether an accepted socket leaves enough file descriptors free; by default those that the process needs for itself. */
-  readonly leavesFilesFree?: (socket: Socket) => boolean;
+  /** Default: the file descriptors of the process. */
+  readonly files?: OpenFiles;
 }
 
 const DEFAULT_TIMEOUTS: HttpTimeouts = {
@@ -39,7 +38,6 @@ export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<Http
 export function adoptingHttp(options: HttpServerOptions): HttpListener {
   const { timeouts, limits, onRejected, log } = options;
   const memory = new BodyMemory(limits);
-  const filesLimit = openFilesLimit();
   const answered = probes(options);
   return new HttpListener({
     direct: { path: '/json', handle: jsonHandler(options, memory) },
@@ -48,7 +46,8 @@ export function adoptingHttp(options: HttpServerOptions): HttpListener {
     available: ['POST /json', 'POST /v1/reservations', ...answered.map(({ path }) => `GET ${path}`)],
     timeouts: { ...DEFAULT_TIMEOUTS, ...timeouts },
     limits: { ...PUBLIC_LIMITS, ...limits },
-    leavesFilesFree: options.leavesFilesFree ?? ((socket) => leavesFilesFree(socket, filesLimit)),
+    kind: 'http',
+    files: options.files,
     onRejected,
     log,
   });
@@ -83,6 +82,7 @@ export function unavailableHttp({
     otherwise: { status: 503, code: 'unavailable', message },
     timeouts: UNAVAILABLE_TIMEOUTS,
     limits: OPERATOR_LIMITS,
+    kind: 'http',
     onRejected,
     log,
   });

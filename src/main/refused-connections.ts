@@ -4,17 +4,29 @@ import type { Settings } from '../settings/settings';
 import { PassingConditions } from '../streams/condition-log';
 import type { Log } from '../streams/ports/log';
 
-/** Why a gRPC connection is refused. `hand_over`: more arrive than can be given to the workers. */
+/** Why a gRPC connection is refused, or with `file_descriptors` perhaps another one closed for it. `hand_over`: more arrive than can be given to the workers. */
 export type RefusedFor = 'connections' | 'file_descriptors' | 'hand_over';
 
-const LINES: Readonly<Record<RefusedFor, { readonly begins: string; readonly bound: string }>> = {
-  connections: { begins: 'gRPC connections are refused: GRPC_MAX_CONNECTIONS are open', bound: 'connections' },
-  file_descriptors: {
-    begins: 'gRPC connections are refused: the limit of open files (ulimit -n) is almost reached',
-    bound: 'open files',
-  },
-  hand_over: { begins: 'gRPC connections are refused: more arrive than the workers can be given', bound: 'hand-over' },
-};
+const ACCEPTED = 'gRPC connections are accepted again';
+
+const LINES: Readonly<Record<RefusedFor, { readonly begins: string; readonly ends: string; readonly bound: string }>> =
+  {
+    connections: {
+      begins: 'gRPC connections are refused: GRPC_MAX_CONNECTIONS are open',
+      ends: ACCEPTED,
+      bound: 'connections',
+    },
+    file_descriptors: {
+      begins: 'gRPC connections are closed, the idlest first: the limit of open files (ulimit -n) is almost reached',
+      ends: 'gRPC connections are no longer closed because of the limit of open files',
+      bound: 'open files',
+    },
+    hand_over: {
+      begins: 'gRPC connections are refused: more arrive than the workers can be given',
+      ends: ACCEPTED,
+      bound: 'hand-over',
+    },
+  };
 
 /** Logs that a listener refuses connections: one line when it begins and one when it ends, whatever the number of connections. */
 export class RefusedConnections {
@@ -23,12 +35,12 @@ export class RefusedConnections {
 
   /** @param open the gRPC connections that are open */
   grpcRefused(why: RefusedFor, open: number, { grpcMaxConnections }: Settings): void {
-    const { begins, bound } = LINES[why];
+    const { begins, ends, bound } = LINES[why];
     this.#conditions.occurred({
       condition: bound,
       begins,
       beginFields: { open, limit: why === 'file_descriptors' ? this.#filesLimit : grpcMaxConnections },
-      ends: 'gRPC connections are accepted again',
+      ends,
       endFields: (count) => ({ refused: count, bound }),
     });
   }

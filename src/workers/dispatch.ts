@@ -1,7 +1,7 @@
 import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
 import { Subject, type Subscription, filter, firstValueFrom, merge, timer } from 'rxjs';
 import { type ListenAddress, type TcpAddress, listen } from '../net/listen';
-import { leavesFilesFree, openFilesLimit } from '../net/open-files';
+import { openFiles } from '../net/open-files';
 import type { ListenerName, WorkerConnections } from './connections';
 import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
@@ -41,12 +41,13 @@ export interface ConnectionDispatchOptions {
  */
 export class ConnectionDispatch {
   readonly #options: ConnectionDispatchOptions;
-  readonly #filesLimit = openFilesLimit();
   readonly #subscription: Subscription;
   /** gRPC connections that wait for a worker, and what ends the wait of each. */
   readonly #waiting = new Map<Socket, NodeJS.Timeout>();
   /** Connections for which no worker has room, by listener, so that a flood at one does not delay the other. */
   readonly #queues: Readonly<Record<ListenerName, Socket[]>> = { grpc: [], http: [] };
+  /** Those that are on their way to a worker. */
+  readonly #given = new WeakSet<Socket>();
   readonly #taken = new Subject<unknown>();
   readonly #servers = new Map<ListenerName, Server>();
 
@@ -77,12 +78,27 @@ export class ConnectionDispatch {
     return this.#options.pool.workers.reduce((sum, { connections }) => sum + connections.load[listener], waiting);
   }
 
-  /** A connection was accepted, and nothing was read from it. */
+  /** A connection was accepted, and nothing was read from it. Those that wait the longest for a worker have to give way to it. */
   accepted(listener: ListenerName, socket: Socket): void {
     socket.on('error', () => socket.destroy());
     if (listener === 'grpc' && this.count('grpc') >= this.#options.maxGrpcConnections) {
       this.#refuse(listener, 'connections', socket);
-    } else if (leavesFilesFree(socket, this.#filesLimit)) this.#place(listener, socket);
+      return;
+    }
+    const accepted = performance.now();
+    const given = this.#given;
+    const isAdmitted = openFiles.admit(socket, listener, {
+      get idleSince() {
+        return given.has(socket) ? undefined : accepted;
+      },
+      wasUsed: false,
+      giveWay: () => {
+        const queue = this.#queues[listener];
+        if (queue.includes(socket)) queue.splice(queue.indexOf(socket), 1);
+        this.#refuse(listener, 'file_descriptors', socket);
+      },
+    });
+    if (isAdmitted) this.#place(listener, socket);
     else this.#refuse(listener, 'file_descriptors', socket);
   }
 
@@ -134,7 +150,10 @@ export class ConnectionDispatch {
   }
 
   #give({ connections }: WorkerProcess, listener: ListenerName, socket: Socket): void {
-    if (!isReset(socket)) return connections.give(listener, socket);
+    if (!isReset(socket)) {
+      this.#given.add(socket);
+      return connections.give(listener, socket);
+    }
     socket.destroy();
     return this.#options.onReset(listener);
   }
@@ -172,7 +191,10 @@ export class ConnectionDispatch {
     });
     // oxlint-disable-next-line house-style/kept-subscriptions -- completes with the process
     exited$.subscribe(() => {
-      for (const [listener, socket] of connections.ended()) this.#place(listener, socket);
+      for (const [listener, socket] of connections.ended()) {
+        this.#given.delete(socket);
+        this.#place(listener, socket);
+      }
     });
     for (const socket of [...this.#waiting.keys()]) {
       this.#endWait(socket);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { peakMemory } from '../support/processes/process-memory';
 import type { Answers, Attack } from './peers';
+import { CONNECTIONS } from './programs/connections';
 import { HTTP2_FRAMES } from './programs/http2-frames';
 import { HTTP_REQUESTS } from './programs/http-requests';
 import { LARGE_MESSAGES, OTHER_MESSAGES } from './programs/messages';
@@ -20,6 +21,7 @@ export const ATTACKS: Readonly<Record<string, Readonly<Record<string, Attack>>>>
   'Other messages': OTHER_MESSAGES,
   'HTTP/2 frames': HTTP2_FRAMES,
   'HTTP/1.1 requests': HTTP_REQUESTS,
+  'More connections than file descriptors': CONNECTIONS,
   Files: FILES,
   'A management server that sends without pause': MANAGEMENT_SERVER,
   'A store that names or announces too much': STORES,

@@ -43,6 +43,8 @@ export interface Attack {
   /** Rule files in addition to those of the well-behaved client, by name. */
   readonly rules?: Readonly<Record<string, string>>;
   readonly store?: 'memory' | 'redis';
+  /** The limit of open files of the service (`ulimit -n`). */
+  readonly openFiles?: number;
   /** What the service takes for its store, in front of a Redis. */
   readonly front?: (redis: RedisProcess) => Promise<StoreFront>;
   /** Whether the rules come from a management server; the attack gets its stream. */

@@ -34,7 +34,7 @@ export async function startTarget(attack: Attack): Promise<Target & AsyncDisposa
     const stream = server?.nextStream();
     if (server !== undefined) Object.assign(env, xdsSettings(server.address));
     void stream?.then((ads) => ads.send('0', [WELL_BEHAVED_RESOURCE]));
-    const weir = use(await WeirProcess.start({ env, outputs }));
+    const weir = use(await WeirProcess.start({ env, outputs, openFiles: attack.openFiles }));
     const more = {
       ...(ca !== undefined && { ca }),
       ...(stream !== undefined && { ads: await stream }),

@@ -1,16 +1,18 @@
 import { once } from 'node:events';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { Client, credentials } from '@grpc/grpc-js';
 import { HealthCheckRequest } from '../../src/gen/grpc/health/v1/health';
 import { ServerReflectionRequest, ServerReflectionResponse } from '../../src/gen/grpc/reflection/v1/reflection';
-import { hello } from '../grpc/http2/frames';
-import { connectPlain } from '../grpc/http2/raw-client';
+import { goawaysOf, hello } from '../grpc/http2/frames';
+import { type RawClient, connectPlain } from '../grpc/http2/raw-client';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { Http2Connection } from '../support/clients/http2-connection';
 import { type Authority, type Certificate, newAuthority, selfSigned } from '../support/data/certificates';
 import { TemporaryFolder } from '../support/data/temporary-folder';
+import type { WeirProcess } from '../support/processes/weir-process';
+import { until } from '../support/waiting/until';
 import { SocketFolder } from '../support/servers/unix-stream-receiver';
 import { Shop } from './shop';
 
@@ -18,8 +20,8 @@ const DAY = 24 * 60 * 60 * 1000;
 
 /** A certificate that is valid for 90 days, with this many left, and when it expires in seconds. */
 function withDaysLeft(days: number) {
-  const until = Math.floor(Date.now() / 1000) * 1000 + days * DAY;
-  return { ...selfSigned(new Date(until - 90 * DAY), new Date(until)), expiry: until / 1000 };
+  const end = Math.floor(Date.now() / 1000) * 1000 + days * DAY;
+  return { ...selfSigned(new Date(end - 90 * DAY), new Date(end)), expiry: end / 1000 };
 }
 
 describe('the gRPC listener with TLS', () => {
@@ -205,34 +207,21 @@ describe('the gRPC listener', () => {
   });
 });
 
-it.concurrent.each([
-  [
-    'GRPC_MAX_CONNECTIONS',
-    { options: { env: { GRPC_MAX_CONNECTIONS: '4' } }, kind: 'connections', openAtMost: 4 },
-    /level=warning .*GRPC_MAX_CONNECTIONS are open" open=4 limit=4$/,
-  ],
-  [
-    'the limit of open files',
-    { options: { openFiles: 64 }, kind: 'file_descriptors', openAtMost: 48 },
-    /level=warning .*the limit of open files \(ulimit -n\) is almost reached" open=\d+ limit=64$/,
-  ],
-])(
-  'a service whose connections reach %s refuses further ones, keeps serving, and logs the beginning and the end',
-  async (_bound, { options, kind, openAtMost }, reason) => {
-    await using shop = await Shop.start(options);
+it.concurrent(
+  'a service whose connections reach GRPC_MAX_CONNECTIONS refuses further ones, keeps serving, and logs the beginning and the end',
+  async () => {
+    await using shop = await Shop.start({ env: { GRPC_MAX_CONNECTIONS: '4' } });
     const { weir } = shop;
     await shop.hit();
-    const address = { address: '127.0.0.1', family: 'IPv4', port: weir.ports.grpc };
-    const others = Array.from({ length: 60 }, () => connectPlain(address).send(hello()));
-    await Promise.all(
-      others.map((other) => other.until('SETTINGS or the end', () => other.isEnded || other.frames.length > 0)),
-    );
+    const others = await manyConnections(weir, 60);
     const refused = others.filter(({ frames }) => frames.length === 0).length;
-    expect(refused).toBeGreaterThanOrEqual(60 - openAtMost);
+    expect(refused).toBeGreaterThanOrEqual(56);
     expect(refused).toBeLessThan(60);
-    expect((await weir.statistics()).get(`ratelimit_server.http2.${kind}`)).toBe(refused);
+    expect((await weir.statistics()).get('ratelimit_server.http2.connections')).toBe(refused);
     expect(await shop.hit()).toBe(999_998);
-    expect(await weir.line(/gRPC connections are refused/)).toMatch(reason);
+    expect(await weir.line(/gRPC connections are refused/)).toMatch(
+      /level=warning .*GRPC_MAX_CONNECTIONS are open" open=4 limit=4$/,
+    );
 
     for (const other of others) other.close();
     const end = await weir.line(/gRPC connections are accepted again/);
@@ -242,3 +231,39 @@ it.concurrent.each([
     expect(weir.output.match(/gRPC connections are/g)).toHaveLength(2);
   },
 );
+
+it.concurrent(
+  'a service whose connections reach the limit of open files closes the idlest of all listeners for new ones, with GOAWAY, and logs it',
+  async () => {
+    await using shop = await Shop.start({ openFiles: 128 });
+    const { weir } = shop;
+    const idle = connectPlain({ address: '127.0.0.1', family: 'IPv4', port: weir.ports.http });
+    const others = await manyConnections(weir, 100);
+    await idle.until('the end', () => idle.isEnded);
+    expect([others[0]!.isEnded, others.at(-1)!.isEnded]).toEqual([true, false]);
+    expect(goawaysOf(others[0]!.frames)).toMatchObject([{ code: 0, debug: 'file_descriptors' }]);
+    expect(readdirSync(`/proc/${weir.pid}/fd`).length).toBeLessThanOrEqual(128 - 32);
+    const statistics = await weir.statistics();
+    const closed = statistics.get('ratelimit_server.http2.file_descriptors');
+    await until('their ends', () => others.filter(({ isEnded }) => isEnded).length === closed);
+    expect(statistics.get('ratelimit_server.http.connections')).toBe(1);
+    expect(await shop.hit()).toBe(999_999);
+    expect(await weir.line(/gRPC connections are closed/)).toMatch(
+      /level=warning .*the limit of open files \(ulimit -n\) is almost reached" open=\d+ limit=128$/,
+    );
+
+    for (const other of others) other.close();
+    expect(await weir.line(/gRPC connections are no longer closed/)).toMatch(/level=info .*refused=\d+ /);
+  },
+);
+
+/** Connections of HTTP/2 that were opened one after the other, and are idle. */
+async function manyConnections({ ports }: WeirProcess, count: number): Promise<readonly RawClient[]> {
+  const clients: RawClient[] = [];
+  for (let opened = 0; opened < count; opened += 1) {
+    const client = connectPlain({ address: '127.0.0.1', family: 'IPv4', port: ports.grpc }).send(hello());
+    await client.until('SETTINGS or the end', () => client.isEnded || client.frames.length > 0);
+    clients.push(client);
+  }
+  return clients;
+}

@@ -2,6 +2,7 @@ import { Authorization } from '../../src/http/operators/authorization';
 import { operatorsApi } from '../../src/http/operators/operators-api';
 import { serveMetrics } from '../../src/http/serve-metrics';
 import type { OnHttpRejected } from '../../src/http/limits';
+import { OpenFiles } from '../../src/net/open-files';
 import type { Verdict } from '../../src/limiter/verdict';
 import type { Log } from '../../src/streams/ports/log';
 import { RecordedLog } from '../support/data/recorded-log';
@@ -364,10 +365,12 @@ describe('connections over the limit', () => {
   });
 
   it('that leave too few file descriptors replace idle ones, too', async () => {
-    let isFree = true;
-    const { port, rejected } = await startRecorded({ leavesFilesFree: () => isFree });
+    let others = 0;
+    const files = new OpenFiles(100, () => others);
+    const { port, rejected } = await startRecorded({ files });
+    // Of 100, a quarter is for other files, and a quarter of that for operators.
+    others = 68;
     const idle = await idleConnection(port);
-    isFree = false;
     await idleConnection(port);
     await idle.ended;
     expect(rejected).toEqual(['connections']);

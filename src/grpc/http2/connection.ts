@@ -77,6 +77,11 @@ export class Connection {
     return this.#ending.hasEnded;
   }
 
+  /** Since when nothing has arrived, on a connection without streams; undefined on one with streams. */
+  get idleSince(): number | undefined {
+    return this.#streams.table.size > 0 || this.#unread.length > 0 ? undefined : this.#ending.lastRead;
+  }
+
   /** How many streams wait because the process has more work than time. */
   get waitingStreams(): number {
     return this.#streams.runQueue.waiting;

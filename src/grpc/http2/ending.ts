@@ -51,7 +51,8 @@ export class Ending {
   abort = Infinity;
   /** When the transport is destroyed, after the connection has ended. */
   linger = Infinity;
-  #lastRead: number;
+  /** When something was last received. */
+  lastRead: number;
   /** When the peer must have answered a keepalive PING. */
   #pingAnswer = Infinity;
 
@@ -69,7 +70,7 @@ export class Ending {
     this.preface = now + prefaceMs;
     this.settingsAck = now + prefaceMs + LIMITS.settingsAckMs;
     this.age = now + maxAgeMs * (1 - AGE_JITTER + 2 * AGE_JITTER * Math.random());
-    this.#lastRead = now;
+    this.lastRead = now;
   }
 
   /** The earliest time at which anything is due. */
@@ -85,7 +86,7 @@ export class Ending {
       this.final,
       this.abort,
       this.linger,
-      this.#pingAnswer === Infinity ? this.#lastRead + LIMITS.keepaliveMs : this.#pingAnswer,
+      this.#pingAnswer === Infinity ? this.lastRead + LIMITS.keepaliveMs : this.#pingAnswer,
     );
   }
 
@@ -99,7 +100,7 @@ export class Ending {
   /** Bytes have been received from the peer: any byte counts as the answer to a PING. */
   received(now: number): void {
     this.now = now;
-    this.#lastRead = now;
+    this.lastRead = now;
   }
 
   /**
@@ -109,11 +110,11 @@ export class Ending {
   keepsAlive(writer: FrameWriter, isPaused: boolean): boolean {
     const { now } = this;
     if (now >= this.#pingAnswer) {
-      const isSilent = this.#lastRead < this.#pingAnswer - LIMITS.keepaliveTimeoutMs;
+      const isSilent = this.lastRead < this.#pingAnswer - LIMITS.keepaliveTimeoutMs;
       if (isSilent && !isPaused) return false;
       this.#pingAnswer = Infinity;
     }
-    if (this.#pingAnswer === Infinity && now >= this.#lastRead + LIMITS.keepaliveMs && !isPaused) {
+    if (this.#pingAnswer === Infinity && now >= this.lastRead + LIMITS.keepaliveMs && !isPaused) {
       this.#pingAnswer = now + LIMITS.keepaliveTimeoutMs;
       writer.ping(false, KEEPALIVE_PING);
     }

@@ -7,7 +7,7 @@ import type { RequestInterpreter } from './header-reader';
 import { HeldBytes } from './held-bytes';
 import { DEFAULT_LIMITS, LIMITS, type Limits, type OnRejected } from './limits';
 import { WorkPacing } from './run-queue';
-import { type ServerTls, TlsListener } from './tls';
+import { type ServerTls, TlsListener, socketBelow } from './tls';
 import { Turns } from './turns';
 
 /** The interval at which deadlines are checked, and so their precision. */
@@ -19,11 +19,21 @@ export interface Http2ServerOptions {
   /** The limits that differ from {@link DEFAULT_LIMITS}. */
   readonly limits?: Partial<Limits> | undefined;
   readonly interpreter: RequestInterpreter;
-  /** Whether an accepted socket leaves enough file descriptors free. If not, it is closed. */
-  readonly leavesFilesFree?: ((socket: net.Socket) => boolean) | undefined;
+  /** Whether there is a file descriptor for an accepted socket. If not, it is closed. Default: there is. */
+  readonly admit?: ((socket: net.Socket, connection: IdleConnection) => boolean) | undefined;
   readonly onRejected?: OnRejected | undefined;
   /** Called with an internal error after the connection on which it occurred has been ended, or with an error of the listener. */
   readonly onInternalError?: ((error: unknown) => void) | undefined;
+}
+
+/** An open connection that may have to give its file descriptor to another one. */
+export interface IdleConnection {
+  /** Since when it is idle, in milliseconds of `performance.now()`; undefined: it has calls. */
+  readonly idleSince: number | undefined;
+  /** Whether its peer has sent something. */
+  readonly wasUsed: boolean;
+  /** Closes it at once, with GOAWAY if it is one of HTTP/2 already. */
+  giveWay(): void;
 }
 
 /**
@@ -36,11 +46,11 @@ export class Http2Server {
   readonly #limits: Limits;
   readonly #tls: TlsListener | undefined;
   readonly #context: ConnectionContext;
-  readonly #leavesFilesFree: (socket: net.Socket) => boolean;
+  readonly #admit: NonNullable<Http2ServerOptions['admit']>;
   readonly #onRejected: OnRejected;
   readonly #connections = new Set<Connection>();
-  /** The sockets of all connections, and those whose TLS handshake has not finished. */
-  readonly #sockets = new Set<net.Socket>();
+  /** The sockets of all connections, and those without one: their TLS handshake has not finished. */
+  readonly #sockets = new Map<net.Socket, Connection | undefined>();
   readonly #listenerClosed: Promise<unknown>;
   #address: net.AddressInfo | string | null = null;
   #ticker: NodeJS.Timeout | undefined;
@@ -55,7 +65,7 @@ export class Http2Server {
     }
     const turns = new Turns(now);
     this.#limits = limits;
-    this.#leavesFilesFree = options.leavesFilesFree ?? (() => true);
+    this.#admit = options.admit ?? (() => true);
     this.#onRejected = onRejected;
     this.#context = {
       limits,
@@ -134,7 +144,7 @@ export class Http2Server {
   async close(): Promise<void> {
     this.#stopListening();
     for (const connection of this.#connections) connection.abort('');
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.#sockets.keys()) socket.destroy();
     await this.#allClosed();
   }
 
@@ -170,10 +180,28 @@ export class Http2Server {
   #accept(socket: net.Socket): boolean {
     socket.on('error', () => socket.destroy());
     if (this.#sockets.size >= this.#limits.maxConnections) return this.#refuse(socket, 'connections');
-    if (!this.#leavesFilesFree(socket)) return this.#refuse(socket, 'file_descriptors');
-    this.#sockets.add(socket);
+    if (!this.#admit(socket, this.#idleConnection(socket))) return this.#refuse(socket, 'file_descriptors');
+    this.#sockets.set(socket, undefined);
     socket.on('close', () => this.#sockets.delete(socket));
     return true;
+  }
+
+  #idleConnection(socket: net.Socket): IdleConnection {
+    const accepted = performance.now();
+    const sockets = this.#sockets;
+    return {
+      get idleSince() {
+        const connection = sockets.get(socket);
+        return connection === undefined ? accepted : connection.idleSince;
+      },
+      get wasUsed() {
+        return socket.bytesRead > 0;
+      },
+      giveWay: () => {
+        this.#sockets.get(socket)?.abort('file_descriptors');
+        this.#refuse(socket, 'file_descriptors');
+      },
+    };
   }
 
   #refuse(socket: net.Socket, kind: 'connections' | 'file_descriptors'): false {
@@ -186,6 +214,7 @@ export class Http2Server {
   #serve(socket: net.Socket, prefaceMs: number): (chunk: Buffer) => void {
     const connection = new Connection(this.#context, socket, prefaceMs);
     this.#connections.add(connection);
+    this.#sockets.set(socketBelow(socket) ?? socket, connection);
     this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
     socket.on('drain', () => connection.drained());
     // A peer that ends its half of the socket expects no more responses: HTTP/2 has GOAWAY for a graceful end.
@@ -218,7 +247,7 @@ export class Http2Server {
   /** The listener, when it closes, waits only for the connections that it has accepted itself. */
   async #allClosed(): Promise<void> {
     await this.#listenerClosed;
-    for (const socket of this.#sockets) await new Promise((resolve) => socket.once('close', resolve));
+    for (const socket of this.#sockets.keys()) await new Promise((resolve) => socket.once('close', resolve));
   }
 
   #tick(): void {
@@ -233,6 +262,6 @@ export class Http2Server {
     this.#isClosing = true;
     this.listener.close();
     // Sockets on which nothing has arrived have no connection that could end gracefully.
-    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy();
+    for (const socket of this.#sockets.keys()) if (socket.bytesRead === 0) socket.destroy();
   }
 }

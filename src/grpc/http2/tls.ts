@@ -150,8 +150,9 @@ function peerOf(socket: tls.TLSSocket): Peer {
   return socket.remoteAddress === undefined ? (socketBelow(socket) ?? socket) : socket;
 }
 
-function socketBelow(socket: tls.TLSSocket): Peer | null | undefined {
-  const { _parent: below } = socket as { _parent?: Peer | null };
+/** The socket of which a TLS socket reads; undefined for another one. */
+export function socketBelow(socket: net.Socket): net.Socket | null | undefined {
+  const { _parent: below } = socket as { _parent?: net.Socket | null };
   return below;
 }
 

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { type ListenAddress, listen } from '../../net/listen';
-import { leavesFilesFree, openFilesLimit } from '../../net/open-files';
+import { openFiles } from '../../net/open-files';
 import type { Limits, OnRejected } from '../http2/limits';
 import { Http2Server } from '../http2/server';
 import type { ServerTls } from '../http2/tls';
@@ -44,13 +44,12 @@ export function adoptingGrpcServer(options: GrpcServerOptions): GrpcServer {
     handlerFailed: onInternalError,
     methodUnknown: onUnknownMethod,
   };
-  const filesLimit = openFilesLimit();
   return new Http2Server({
     tls: options.tls,
     limits: options.limits,
     onRejected: options.onRejected,
     interpreter: new GrpcRequests(context, options),
-    leavesFilesFree: (socket) => leavesFilesFree(socket, filesLimit),
+    admit: (socket, connection) => openFiles.admit(socket, 'grpc', connection),
     onInternalError: (error) => onInternalError('', error),
   });
 }

@@ -24,7 +24,7 @@ export interface WeirOptions {
   /** File descriptors for its outputs, which are then not part of {@link WeirProcess.output}. */
   readonly outputs?: { readonly stdout?: number; readonly stderr?: number };
   /** The limit of open files (`ulimit -n`); default: that of the tests. */
-  readonly openFiles?: number;
+  readonly openFiles?: number | undefined;
   /** The folder of the build; default: that of this checkout. */
   readonly dist?: string;
   /** The program that runs the service; default: that of the build. */
