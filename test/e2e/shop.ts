@@ -47,9 +47,9 @@ export class Shop implements AsyncDisposable {
   async dropLines(statistic: string): Promise<void> {
     const descriptors = Array.from({ length: 50 }, (_, index) => `user=${index}`);
     await this.weir.until('lines to be dropped', async () => {
-      for (let call = 0; call < 50; call += 1) {
-        expect((await this.client.shouldRateLimit('shop', descriptors)).statuses).toHaveLength(descriptors.length);
-      }
+      // At once: one after the other, a busy machine needs a turn of both processes for each.
+      const calls = Array.from({ length: 50 }, () => this.client.shouldRateLimit('shop', descriptors));
+      for (const { statuses } of await Promise.all(calls)) expect(statuses).toHaveLength(descriptors.length);
       return ((await this.weir.statistics()).get(statistic) ?? 0) > 0;
     });
   }
