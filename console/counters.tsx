@@ -36,12 +36,11 @@ export function CountersPage() {
 function QueryForm({ query }: { readonly query: Query }) {
   const [domain, setDomain] = useState(query.domain);
   const [descriptor, setDescriptor] = useState(query.descriptor);
-  const [window, setWindow] = useState(query.window ?? '');
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        location.hash = addressOf('counters', { domain, descriptor, ...(window !== '' && { window }) });
+        location.hash = addressOf('counters', { domain, descriptor });
       }}
     >
       <label>
@@ -50,10 +49,6 @@ function QueryForm({ query }: { readonly query: Query }) {
       <label>
         Descriptor: key=value,key2=value2, or JSON{' '}
         <input required size={40} value={descriptor} onInput={(event) => setDescriptor(event.currentTarget.value)} />
-      </label>
-      <label>
-        Window, of a rule with several limits: second, 5minute{' '}
-        <input size={10} value={window} onInput={(event) => setWindow(event.currentTarget.value)} />
       </label>
       <button>Look up</button>
     </form>
@@ -66,21 +61,24 @@ function pathOf(query: Query): string {
 
 function Counter({ query }: { readonly query: Query }) {
   const [changes, setChanges] = useState(0);
-  const [change, setChange] = useState<CounterChange>();
+  const [change, setChange] = useState<CounterChange & { readonly isCleared: boolean }>();
   const [error, setError] = useState<ApiError>();
   /** Null: to be cleared. */
   const [asked, setAsked] = useState<number | null>();
-  const [text, setText] = useState('0');
+  /** What was written; undefined: nothing yet. */
+  const [text, setText] = useState<string>();
   const answer = useAnswer<CounterState>(pathOf(query), changes);
-  async function carryOut(value: number | null): Promise<void> {
+  async function carryOut({ window, windows }: CounterState, value: number | null): Promise<void> {
+    const changed = windows.length > 1 ? { ...query, window } : query;
     setAsked(undefined);
     setError(undefined);
     try {
       const init =
         value === null
           ? { method: 'DELETE' }
-          : { method: 'PUT', body: JSON.stringify({ ...query, descriptor: descriptorIn(query), count: value }) };
-      setChange(await call<CounterChange>(value === null ? pathOf(query) : 'counters', init));
+          : { method: 'PUT', body: JSON.stringify({ ...changed, descriptor: descriptorIn(query), count: value }) };
+      const made = await call<CounterChange>(value === null ? pathOf(changed) : 'counters', init);
+      setChange({ ...made, isCleared: value === null });
       setChanges(changes + 1);
     } catch (failure) {
       setError(failure as ApiError);
@@ -91,21 +89,22 @@ function Counter({ query }: { readonly query: Query }) {
       answer={answer}
       show={(state) => (
         <>
+          <Windows query={query} state={state} />
           <Facts state={state} />
           <form
             onSubmit={(event) => {
               event.preventDefault();
-              setAsked(Number(text));
+              setAsked(Number(text ?? cleared(state)));
             }}
           >
             <label>
-              Count{' '}
+              {isBucket(state) ? 'Tokens left' : 'Count'}{' '}
               <input
                 type="number"
                 required
                 min={0}
-                max={Number.MAX_SAFE_INTEGER}
-                value={text}
+                max={isBucket(state) ? cleared(state) : Number.MAX_SAFE_INTEGER}
+                value={text ?? cleared(state)}
                 onInput={(event) => setText(event.currentTarget.value)}
               />
             </label>
@@ -117,15 +116,16 @@ function Counter({ query }: { readonly query: Query }) {
           {error !== undefined && <Failure error={error} />}
           {change !== undefined && (
             <div class="notice good" role="status">
-              Changed from {count(change.countBefore)} to {count(change.count)}. The log of the service has a line like
-              <pre tabIndex={0}>{logLine(query, change.countBefore, change.count)}</pre>
+              Changed from {count(change.countBefore)} to {countText(change, change.count)}. The log of the service has
+              a line like
+              <pre tabIndex={0}>{logLine(query, change, [change.countBefore, change.count], change.isCleared)}</pre>
             </div>
           )}
           {asked !== undefined && (
             <Confirmation
-              title={asked === null ? 'Clear this counter?' : `Set this counter to ${count(asked)}?`}
+              title={asked === null ? 'Clear this counter?' : `Set this counter to ${countText(state, asked)}?`}
               action={asked === null ? 'Clear' : 'Set'}
-              onConfirm={() => void carryOut(asked)}
+              onConfirm={() => void carryOut(state, asked)}
               onCancel={() => setAsked(undefined)}
             >
               <p>
@@ -133,10 +133,11 @@ function Counter({ query }: { readonly query: Query }) {
                 <code>
                   <Text text={state.cacheKey} />
                 </code>
-                , count {count(state.count)}
+                : now {countText(state, state.count)}
+                {asked === null && `, then ${countText(state, cleared(state))}`}
               </p>
               <p>It goes to the log as</p>
-              <pre tabIndex={0}>{logLine(query, state.count, asked ?? 0, asked === null)}</pre>
+              <pre tabIndex={0}>{logLine(query, state, [state.count, asked ?? cleared(state)], asked === null)}</pre>
             </Confirmation>
           )}
         </>
@@ -151,9 +152,48 @@ function descriptorIn({ descriptor }: Query): unknown {
 }
 
 // oxlint-disable-next-line max-params -- in the order of the line
-function logLine({ domain, descriptor }: Query, before: number, after: number, isCleared = after === 0): string {
+function logLine(
+  { domain, descriptor }: Query,
+  state: CounterState,
+  [before, after]: readonly [number, number],
+  isCleared: boolean,
+): string {
   const message = `msg="counter ${isCleared ? 'cleared' : 'set'} by an operator"`;
-  return `${message} domain=${logged(domain)} descriptor=${logged(descriptor)} before=${before} after=${after}`;
+  const window = state.windows.length > 1 ? ` window=${state.window}` : '';
+  return `${message} domain=${logged(domain)} descriptor=${logged(descriptor)}${window} before=${before} after=${after}`;
+}
+
+function isBucket({ algorithm }: CounterState): boolean {
+  return algorithm === 'token_bucket';
+}
+
+/** What a counter has when it is cleared: a bucket is full then. */
+function cleared(state: CounterState): number {
+  return isBucket(state) ? (state.burst ?? 0) : 0;
+}
+
+function countText(state: CounterState, value: number): string {
+  return `${count(value)}${isBucket(state) ? ' tokens left' : ''}`;
+}
+
+/** The windows of a rule with several limits, to choose from. */
+function Windows({ query, state: { window, windows } }: { readonly query: Query; readonly state: CounterState }) {
+  if (windows.length < 2) return <></>;
+  return (
+    <p>
+      Limits of the rule, by window:{' '}
+      {windows.map((each) => (
+        <>
+          <a
+            href={addressOf('counters', { ...query, window: each })}
+            aria-current={each === window ? 'true' : undefined}
+          >
+            {each}
+          </a>{' '}
+        </>
+      ))}
+    </p>
+  );
 }
 
 /** As in the log: in quotes where it is not a word. */
@@ -162,11 +202,10 @@ function logged(text: string): string {
 }
 
 function Facts({ state }: { readonly state: CounterState }) {
-  const { cacheKey, rule, requestsPerUnit, algorithm, name, timeToLive, windowStart, windowEnd } = state;
-  const isBucket = algorithm === 'token_bucket';
+  const { cacheKey, rule, requestsPerUnit, name, timeToLive, windowStart, windowEnd } = state;
   return (
     <dl class="facts">
-      <dt>{isBucket ? 'Tokens left' : 'Count'}</dt>
+      <dt>{isBucket(state) ? 'Tokens left' : 'Count'}</dt>
       <dd>
         <b>{count(state.count)}</b> of {limitText(state)}
         {name !== '' && (
@@ -176,7 +215,7 @@ function Facts({ state }: { readonly state: CounterState }) {
           </>
         )}
       </dd>
-      {!isBucket && (
+      {!isBucket(state) && (
         <>
           <dt>Left</dt>
           <dd>{count(Math.max(0, requestsPerUnit - state.count))}</dd>

@@ -34,6 +34,8 @@ export interface CountersOptions {
 interface Located {
   readonly limited: LimitedDescriptor;
   readonly rule: Rule | undefined;
+  /** Of all limits of the rule. */
+  readonly windows: readonly string[];
   readonly nowSeconds: number;
 }
 
@@ -73,7 +75,7 @@ export class OperatedCounters {
     ruleset: Ruleset | undefined,
   ): Promise<CounterChange | NoCounter> {
     const { limiter } = this.#options;
-    const located = await this.#locate(query, ruleset);
+    const located = await this.#locate(query, ruleset, true);
     if ('reason' in located) return located;
     const { limited } = located;
     const before = await this.#set(limited, count);
@@ -113,16 +115,20 @@ export class OperatedCounters {
   async #locate(
     { domain, descriptor, window }: CounterQuery,
     ruleset: Ruleset | undefined,
+    mustChoose = false,
   ): Promise<Located | NoCounter> {
     const request: RateLimitRequest = { domain, descriptors: [descriptor], hitsAddend: 0 };
     const explained = this.#options.limiter.explain(request, ruleset, Date.now());
     const { limited: first, limits, rule } = explained.descriptors[0]!.resolution;
-    const limited = limits === undefined ? first : limits.find((each) => windowOf(each) === window);
-    if (limits !== undefined && limited === undefined) {
-      const windows = limits.map(windowOf).join(', ');
-      return { reason: `the rule has several limits; choose one by the parameter window: ${windows}`, nearest: null };
+    const all = limits ?? (first === undefined ? [] : [first]);
+    const windows = all.map(windowOf);
+    const isChosen = limits !== undefined && (window !== undefined || (mustChoose && limits.length > 1));
+    const limited = isChosen ? limits.find((each) => windowOf(each) === window) : all[0];
+    if (isChosen && limited === undefined) {
+      const reason = `the rule has several limits; choose one by the parameter window: ${windows.join(', ')}`;
+      return { reason, nearest: null, windows };
     }
-    if (limited !== undefined) return { limited, rule, nowSeconds: explained.nowSeconds };
+    if (limited !== undefined) return { limited, rule, windows, nowSeconds: explained.nowSeconds };
     const explanation = await explanationOf(explained, new LookUps(ruleset!, request), { stored: NO_COUNTS });
     const { reason, nearest } = explanation.descriptors[0]!;
     return { reason, nearest };
@@ -138,7 +144,7 @@ export class OperatedCounters {
   }
 
   #stateOf(
-    { limited, rule, nowSeconds }: Located,
+    { limited, rule, windows, nowSeconds }: Located,
     stored: StoredCounter | Outcome,
     openReservations: CounterReservations | null,
   ): CounterState {
@@ -158,6 +164,8 @@ export class OperatedCounters {
       algorithm,
       burst: algorithm === 'token_bucket' ? applied.capacity : null,
       name,
+      window: windowOf(limited),
+      windows,
       count: countIn(stored, algorithm),
       timeToLive: 'state' in stored ? null : stored.timeToLive,
       windowStart: isoTime(start),

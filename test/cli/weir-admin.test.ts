@@ -118,6 +118,52 @@ it.each([
   expect(await admin(api, command, ...flags)).toEqual({ exitCode: code, stdout: `${text}\n`, stderr: '' });
 });
 
+describe('the counters of a rule with several limits', () => {
+  const RULES = {
+    'shop.yaml': `domain: shop
+descriptors:
+  - key: user
+    rate_limits:
+      - { unit: year, requests_per_unit: 3 }
+      - { unit: hour, requests_per_unit: 40, algorithm: token_bucket, burst: 39 }
+`,
+  };
+  const OF_ANN = ['-domain', 'shop', '-descriptors', 'user=ann'];
+
+  it('are all printed without -window, and one of them with it', async () => {
+    await using api = await ServedApi.start({ ruleset: rulesetOf(RULES) });
+    const at = { address: `127.0.0.1:${api.server.port}` };
+    const all = await admin(at, 'counter', 'get', ...OF_ANN);
+    expect(all.stdout).toMatch(
+      /^0\n {2}limit 3 per year\n.*\n.*\n39 tokens left\n {2}limit 40 per hour, token bucket, burst 39\n/,
+    );
+    const json = JSON.parse((await admin(at, 'counter', 'get', ...OF_ANN, '-json')).stdout) as readonly unknown[];
+    expect(json).toMatchObject([{ window: 'year' }, { window: 'hour' }]);
+    const one = await admin(at, 'counter', 'get', ...OF_ANN, '-window', 'hour');
+    expect(one.stdout).toMatch(/^39 tokens left\n/);
+  });
+
+  it('are changed one at a time, with the tokens left before and after in the answer and in the log', async () => {
+    const token = 'token-of-the-operators';
+    await using api = await ServedApi.start({ ruleset: rulesetOf(RULES) }, () => token);
+    async function run(...argv: readonly string[]) {
+      const address = `127.0.0.1:${api.server.port}`;
+      return runOf(ADMIN, [...argv, ...OF_ANN, '-address', address], { OPERATOR_TOKEN: token });
+    }
+    expect(await run('counter', 'clear')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('choose one by the parameter window: year, hour') as unknown,
+    });
+    expect((await run('counter', 'set', '-count', '18', '-window', 'hour')).stdout).toMatch(/^39 -> 18 tokens left\n/);
+    expect((await run('counter', 'clear', '-window', 'hour')).stdout).toMatch(/^18 -> 39 tokens left\n/);
+    const { message, fields } = api.log.lines.at(-1)!;
+    expect([message, fields]).toMatchObject([
+      'counter cleared by an operator',
+      { window: 'hour', before: 18, after: 39 },
+    ]);
+  });
+});
+
 it.each([
   ['helth', 'unexpected argument "helth"; the commands are rules, explain, counter get, '],
   ['', 'a command is required; the commands are rules, '],

@@ -12,6 +12,10 @@ descriptors:
     descriptors:
       - { key: path, value: /buy, rate_limit: { unit: day, requests_per_unit: 20 } }
   - { key: plan, value: free, shadow_mode: true, rate_limit: { unit: year, requests_per_unit: 5 } }
+  - key: several
+    rate_limits:
+      - { unit: year, requests_per_unit: 50 }
+      - { unit: hour, requests_per_unit: 40, algorithm: token_bucket, burst: 39 }
 `;
 const TOKEN = 'a-token-of-operators';
 const DIST = join(__dirname, '../../dist/console');
@@ -126,6 +130,26 @@ it('Counters shows a counter, and clears it after a confirmation that names its 
   await page.getByText('Changed from 9 to 0.').waitFor();
   expect(await shop.weir.line(line)).toContain('peer=127.0.0.1');
   await page.getByText(/^0 of/).waitFor();
+});
+
+it('Counters offers the limits of a rule to choose from, and fills a bucket, whose tokens left are in all numbers', async () => {
+  await shop.client.shouldRateLimit('shop', ['several=eve'], 21);
+  const page = await open('#/counters?domain=shop&descriptor=several%3Deve');
+  await enterToken(page, TOKEN);
+  await page.getByText(/^21 of 50 a year/).waitFor();
+  await page.getByRole('link', { name: 'hour', exact: true }).click();
+  await page.getByText(/^18 of token bucket, 40 an hour, burst 39/).waitFor();
+  expect(await page.getByLabel('Tokens left').inputValue()).toBe('39');
+  await page.getByRole('button', { name: 'Clear…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Clear this counter?' });
+  const line =
+    /msg="counter cleared by an operator" domain=shop descriptor="several=eve" window=hour before=18 after=39/;
+  await dialog.getByText(line).waitFor();
+  await dialog.getByText('now 18 tokens left, then 39 tokens left').waitFor();
+  await dialog.getByRole('button', { name: 'Clear' }).click();
+  await page.getByText('Changed from 18 to 39 tokens left.').waitFor();
+  expect(await shop.weir.line(line)).toContain('peer=127.0.0.1');
+  await page.getByText(/^39 of token bucket/).waitFor();
 });
 
 it('Settings shows those that are set first, without secrets, each with its documentation', async () => {

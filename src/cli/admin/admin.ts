@@ -1,5 +1,5 @@
 import type { Offender } from '../../limiter/offender';
-import type { Explanation, ListedHealth, ListedSetting } from '../../streams/ports/operator';
+import type { CounterState, Explanation, ListedHealth, ListedSetting } from '../../streams/ports/operator';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
 import { parseRequest } from '../request';
 import { FlagError, type FlagValues, listFlag, numberFlag, textFlag } from '../flags';
@@ -35,6 +35,8 @@ type Values = FlagValues<typeof ADMIN_FLAGS>;
 interface Command {
   readonly request: (values: Values) => ApiRequest;
   readonly format: (answer: never, call: Call) => string | Promise<string>;
+  /** Further requests whose answers are printed, too: the values of each. */
+  readonly further?: (answer: never, values: Values) => readonly Values[];
   /** Whether the exit code is 1. */
   readonly hasFailed?: (answer: never) => boolean;
 }
@@ -54,7 +56,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     format: formatExplanation,
     hasFailed: ({ answer }: Explanation) => answer === null,
   },
-  'counter get': { request: (values) => ({ path: 'counters', query: counterOf(values) }), format: formatCounter },
+  'counter get': {
+    request: (values) => ({ path: 'counters', query: counterOf(values) }),
+    // Absent in answers of older versions.
+    further: ({ windows = [] }: Partial<CounterState>, values) => {
+      return values.window === '' ? windows.slice(1).map((window) => ({ ...values, window })) : [];
+    },
+    format: formatCounter,
+  },
   'counter set': {
     request: (values) => {
       if (!/^\d{1,16}$/.test(values.count)) throw new FlagError('flag -count requires a whole number');
@@ -92,7 +101,7 @@ Usage: weir-admin COMMAND [flags]
 
   rules [-domain name]                                     the active rules and what they counted
   explain -domain name -descriptors name=value,…           what would be answered, and why; nothing is counted
-  counter get -domain name -descriptors name=value,…       the counter of a descriptor
+  counter get -domain name -descriptors name=value,…       the counter of a descriptor, or all of a rule with several limits
   counter set -domain name -descriptors name=value,… -count n
   counter clear -domain name -descriptors name=value,…
   top [-domain name] [-top n]                              the callers limited most
@@ -113,9 +122,18 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
     const address = withPort(values.address, ['DEBUG_PORT', environment['DEBUG_PORT']], 6070);
     const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
     const call: Call = (request) => callApi(target, request);
-    const answer = await call(command.request(values));
-    const exitCode = command.hasFailed?.(answer as never) ? Exit.FAILED : Exit.DONE;
-    return { exitCode, answer, text: () => command.format(answer as never, call) };
+    const first = await call(command.request(values));
+    const answers = [first];
+    for (const further of command.further?.(first as never, values) ?? []) {
+      answers.push(await call(command.request(further)));
+    }
+    const exitCode = command.hasFailed?.(first as never) ? Exit.FAILED : Exit.DONE;
+    async function text(): Promise<string> {
+      const texts: string[] = [];
+      for (const answer of answers) texts.push(await command!.format(answer as never, call));
+      return texts.join('\n');
+    }
+    return { exitCode, answer: answers.length === 1 ? first : answers, text };
   },
 };
 

@@ -55,7 +55,7 @@ export function formatCounter(counter: CounterState | CounterChange): string {
   const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
   return visibleLines([
     ('countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count)) +
-      (burst.length > 0 ? ' left' : ''),
+      (burst.length > 0 ? ' tokens left' : ''),
     `  ${limit.join(', ')}`,
     `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,

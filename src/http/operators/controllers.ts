@@ -103,8 +103,9 @@ class CountersController extends OperatorsController {
     this.state.log.notice(count === null ? 'counter cleared by an operator' : 'counter set by an operator', {
       domain: excerpt(query.domain, LONGEST_TEXT),
       descriptor: excerpt(query.descriptor.entries.map(({ key, value }) => `${key}=${value}`).join(','), LONGEST_TEXT),
+      ...(change.windows.length > 1 && { window: change.window }),
       before: change.countBefore,
-      after: count ?? 0,
+      after: change.count,
       peer: ipAddress(this.ctx.req.socket),
     });
     return change;
@@ -269,9 +270,14 @@ function readDescriptor(text: string): Descriptor {
 
 function found<T extends object>(result: T | NoCounter): T {
   if (!('reason' in result)) return result;
-  const { reason, nearest } = result;
+  const { reason, nearest, windows } = result;
   const message = `the descriptor has no counter: ${reason}`;
-  throw new HttpError({ status: 404, code: 'no_counter', message, members: { nearest } });
+  throw new HttpError({
+    status: 404,
+    code: 'no_counter',
+    message,
+    members: { nearest, ...(windows !== undefined && { windows }) },
+  });
 }
 
 /** The depth of a domain, whose rules have the depth 0. */

@@ -50,7 +50,10 @@ export interface CounterQuery {
   readonly domain: string;
   /** Its hits mean nothing here. */
   readonly descriptor: Descriptor;
-  /** Which limit of a rule with `rate_limits`: its window, as in the keys of statistics: `second`, `5minute`. */
+  /**
+   * Which limit of a rule with `rate_limits`: its window, as in the keys of statistics: `second`, `5minute`. Undefined: the first one is read,
+   * and none is changed.
+   */
   readonly window?: string | undefined;
 }
 
@@ -59,6 +62,8 @@ export interface NoCounter {
   /** Why: one sentence. */
   readonly reason: string;
   readonly nearest: Explanation['descriptors'][number]['nearest'];
+  /** Of a rule with several limits, of which one must be chosen, their windows. */
+  readonly windows?: readonly string[];
 }
 
 export interface CounterState {
@@ -76,6 +81,9 @@ export interface CounterState {
   /** Of a token bucket. */
   readonly burst: number | null;
   readonly name: string;
+  /** The window of the limit, and those of all limits of the rule: see {@link CounterQuery.window}. */
+  readonly window: string;
+  readonly windows: readonly string[];
   /** Of a token bucket, the tokens left; of a sliding window, the hits that count. */
   readonly count: number;
   /** Whole seconds until the store removes the counter; null when there is none, or the store cannot report it. */

@@ -120,9 +120,13 @@ it('each limit of a rule with several is explained, and its counter is shown, se
   expect(status).toMatchObject({ code: 'OK', limitRemaining: 0 });
 
   const reason = 'the rule has several limits; choose one by the parameter window: hour, 5minute';
-  expect(await decisions.readCounter(query)).toEqual({ reason, nearest: null });
-  expect(await decisions.changeCounter({ ...query, window: 'day' }, 1)).toEqual({ reason, nearest: null });
-  const [hour, bucket] = ['hour', '5minute'].map((window) => ({ ...query, window }));
+  const windows = ['hour', '5minute'];
+  expect(await decisions.readCounter(query)).toMatchObject({ window: 'hour', windows, count: 3 });
+  for (const window of ['day', undefined]) {
+    expect(await decisions.changeCounter({ ...query, window }, 1)).toEqual({ reason, nearest: null, windows });
+  }
+  expect(await decisions.readCounter({ ...query, window: 'day' })).toEqual({ reason, nearest: null, windows });
+  const [hour, bucket] = windows.map((window) => ({ ...query, window }));
   expect(await decisions.changeCounter(hour!, 1)).toMatchObject({ countBefore: 3, count: 1 });
   expect(await decisions.readCounter(bucket!)).toMatchObject({ algorithm: 'token_bucket', count: 57 });
   expect(await decisions.changeCounter(bucket!, null)).toMatchObject({ countBefore: 57, count: 60 });
