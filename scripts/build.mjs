@@ -1,7 +1,8 @@
 // Builds dist/ from proto/, src/ and console/, and that of packages/versioning: generates the protobuf code, compiles, bundles the console, and
 // makes the programs executable.
-import { chmodSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { build } from 'esbuild';
+import { chmodSync, copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, relative } from 'node:path';
+import { build, transform } from 'esbuild';
 import { BUILD_STAMP, ROOT, run, printStatus } from './workspace.mjs';
 
 const started = new Date().toISOString();
@@ -23,6 +24,46 @@ for (const folder of ['packages/versioning/dist', 'dist'])
 // First, because src/ uses its types.
 run('node_modules/.bin/tsc', ['-p', 'packages/versioning']);
 run('node_modules/.bin/tsc', ['-p', 'tsconfig.json']);
+
+printStatus('bundling src/main.ts into dist/main.bundle.js');
+const adaptations = {
+  name: 'adaptations',
+  setup({ onLoad }) {
+    // In the bundle, `__dirname` is `dist/`; the modules of weir find their files from where tsc has put them.
+    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const source = readFileSync(path, 'utf8').replace(/^#!.*/, '');
+      const folder = relative(`${ROOT}/src`, dirname(path));
+      return { loader: 'ts', contents: source.replaceAll('__dirname', `(__dirname + '/${folder}')`) };
+    });
+    // The bundle renames classes where names collide; this library reads the names of its own.
+    onLoad({ filter: /node_modules\/(?:ioredis|redis-errors)\/.*\.js$/ }, async ({ path }) => {
+      const { code } = await transform(readFileSync(path, 'utf8'), { keepNames: true });
+      return { contents: code };
+    });
+  },
+};
+await build({
+  absWorkingDir: ROOT,
+  entryPoints: ['src/main.ts'],
+  outfile: 'dist/main.bundle.js',
+  bundle: true,
+  platform: 'node',
+  target: 'node20',
+  format: 'cjs',
+  // So that what is not used of it is left out.
+  alias: { rxjs: `${ROOT}/node_modules/rxjs/dist/esm/index.js` },
+  // Loaded when they are used, if at all.
+  external: ['@opentelemetry/*', '@grpc/grpc-js', 'mime-db', 'node-unix-socket', 're2js'],
+  // So that these are loaded by the `require` that the bundle is given.
+  supported: { 'dynamic-import': false },
+  // An expression, so that it is compiled as it is in the file: src/launch.ts calls the function.
+  banner: { js: '(function (exports, require, module, __filename, __dirname) {' },
+  footer: { js: '})' },
+  plugins: [adaptations],
+  logLevel: 'warning',
+});
+renameSync(`${ROOT}/dist/launch.js`, `${ROOT}/dist/main.js`);
+run(process.execPath, ['scripts/code-cache.cjs']);
 
 printStatus('bundling console/ into dist/console/');
 await build({

@@ -44,16 +44,14 @@ describe('the service at rest', () => {
     expect(residentMemory(weir.pid!)).toBeGreaterThan(bare);
   });
 
-  it('has loaded the client of Redis only if it counts there', async () => {
-    const [memory, kvstore] = await Promise.all([
+  it('has loaded one file and, of the packages that few use, only those that it uses', async () => {
+    const [files, xds] = await Promise.all([
       loadedPackages({}, /serving/),
       // No server: the service waits for one.
-      loadedPackages({ BACKEND_TYPE: 'kvstore', KVSTORE_URL: '127.0.0.1:1' }, /127\.0\.0\.1:1/),
+      loadedPackages({ CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: '127.0.0.1:1' }, /127\.0\.0\.1:1/),
     ]);
 
-    expect(memory).toContain('rxjs');
-    expect(memory).not.toContain('ioredis');
-    expect(memory.filter((name) => name.includes('opentelemetry'))).toEqual([]);
-    expect(kvstore).toContain('ioredis');
+    expect(files).toEqual(['mime-db', 'weir']);
+    expect(xds).toContain('@grpc/grpc-js');
   });
 });
