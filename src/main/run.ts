@@ -21,6 +21,7 @@ import { startStatisticsOutputs } from './outputs';
 import { RefusedConnections } from './refused-connections';
 import { ruleSource } from '../sources/rule-source';
 import { Listeners } from './servers';
+import { warmUp } from './warm-up';
 
 /**
  * Runs the service in this process: makes its parts, subscribes to its streams, opens the listeners when it is ready, and drains at
@@ -65,7 +66,7 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
       signal$,
       readiness,
       open: async () => ({
-        ...(await listeners.open()),
+        ...(await warmUp(app, store).then(() => listeners.open())),
         debug: debug.address,
         metrics: outputs.metricsAddress,
         store: store.description,

@@ -56,6 +56,7 @@ import { DRAIN_DEADLINE, logFailedStep, outcomeOf } from './life';
 import { collectOnOneThread, processCount } from './process';
 import { RefusedConnections } from './refused-connections';
 import { type ServerInputs, grpcServerOptions, httpServerOptions } from './servers';
+import { warmUp } from './warm-up';
 
 /**
  * Runs this process as a worker. What prevents it from running is reported to the primary, which logs it.
@@ -133,6 +134,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
   let servers: Servers | undefined;
   const serving$ = defer(async () => {
     await firstValueFrom(merge(rules.joined$, drain$));
+    await warmUp(app, store);
     const tls$ = link.orders('tls').pipe(map(({ tls }) => serverTls(tls)));
     const tls = settings.grpcServerUseTls ? await firstValueFrom(tls$) : undefined;
     const opened = makeServers(app, { ...path, readiness, tracer: tracing.tracer, rejections, refusals }, tls);

@@ -1,0 +1,193 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { NEVER, type Observable, concatWith, firstValueFrom, map } from 'rxjs';
+import { RateLimitRequest } from '../gen/envoy/service/ratelimit/v3/rls';
+import { FRAME_HEADER_BYTES, Flag, FrameType, PREFACE } from '../grpc/http2/protocol';
+import { SHOULD_RATE_LIMIT } from '../grpc/rate-limit/rate-limit-service';
+import type { CounterOperation } from '../limiter/counter-operation';
+import { readSettings } from '../settings/read-settings';
+import { BoundedLines } from '../sinks/logs/bounded-lines';
+import type { Logger } from '../sinks/logs/logger';
+import { loadRules } from '../sources/loading/load-rules';
+import { Statistics } from '../statistics/statistics';
+import type { Counters } from '../streams/ports/counters';
+import type { RuleEvent } from '../streams/ports/rule-source';
+import { asError } from '../text/thrown';
+import { type App, decisionPath, subscribeTo } from './app';
+import { type CounterStore, memoryStore } from './counter-store';
+import { HttpRejections } from './http-rejections';
+import { RefusedConnections } from './refused-connections';
+import { Listeners } from './servers';
+
+/** Milliseconds that a start may take longer for it. */
+const MAX_DURATION = 300;
+/** Connections to each listener, one after the other, and the calls on each. */
+const CONNECTIONS = 2;
+const CALLS = 20;
+
+const ENVIRONMENT = {
+  BACKEND_TYPE: 'memory',
+  HOST: '127.0.0.1',
+  PORT: '0',
+  GRPC_HOST: '127.0.0.1',
+  GRPC_PORT: '0',
+  LIMIT_RESPONSE_HEADERS_ENABLED: 'true',
+};
+const RULES = `
+domain: d
+descriptors:
+  - { key: k, rate_limit: { unit: second, requests_per_unit: 100 } }
+  - { key: k, value: b, rate_limit: { unit: minute, requests_per_unit: 100, algorithm: token_bucket } }
+  - { key: k, value: s, rate_limit: { unit: minute, requests_per_unit: 100, algorithm: sliding_window } }
+  - { key: n, descriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 3 } }] }
+`;
+/** The descriptors of the calls, in turn: of each kind of rule, and one that is soon over its limit. */
+const DESCRIPTORS = [{ k: 'a' }, { k: 'b' }, { k: 's' }, { n: 'x', k: 'y' }] as const;
+
+function nothing(): void {}
+
+const SILENT: Logger = {
+  isDebug: false,
+  ...{ debug: nothing, info: nothing, notice: nothing, warn: nothing, error: nothing, fatal: nothing },
+};
+
+/** What the steps of a warm-up share. */
+interface Progress {
+  readonly signal: AbortSignal;
+  /** The reads and calls that were answered. */
+  answers: number;
+}
+
+/**
+ * Runs the code that decides before the first caller needs it: a proxy waits for 20 ms by default, and then lets the call pass. Ends
+ * within {@link MAX_DURATION}; never fails, because the service can do without.
+ *
+ * @param store is read from: a counter that is not there, which leaves nothing in it
+ */
+export async function warmUp(
+  { settings, log }: Pick<App, 'settings' | 'log'>,
+  { counters }: CounterStore,
+): Promise<void> {
+  const ended = new AbortController();
+  const progress: Progress = { signal: ended.signal, answers: 0 };
+  // For example, the store does not answer, or there is no loopback address.
+  function note(error: unknown): void {
+    if (!progress.signal.aborted) log.debug('a part of the warm-up has failed', { error: asError(error) });
+  }
+  const all = readOften(counters, `${settings.cacheKeyPrefix}weir_warm_up`, progress)
+    .catch(note)
+    .then(() => serveOften(progress))
+    .catch(note);
+  await Promise.race([all, sleep(MAX_DURATION, undefined, { ref: false })]);
+  ended.abort();
+  log.debug('warmed up', { answers: progress.answers });
+}
+
+async function readOften(counters: Counters, key: string, progress: Progress): Promise<void> {
+  const read: CounterOperation = { key, hits: 0, windowSeconds: 60, guard: undefined, limit: 1 };
+  for (let index = 0; index < CALLS && !progress.signal.aborted; index += 1) {
+    await firstValueFrom(counters.laneOf(read).apply([read]));
+    progress.answers += 1;
+  }
+}
+
+/** Runs calls through servers, rules, counters and statistics of its own, on the loopback address. */
+async function serveOften(progress: Progress): Promise<void> {
+  const reading = readSettings(ENVIRONMENT);
+  const statistics = new Statistics(reading.settings.statsMaxRuntimeKeys);
+  const app: App = { ...reading, log: SILENT, lines: new BoundedLines({ write: nothing }), statistics };
+  const store = memoryStore(app, statistics, SILENT);
+  const path = await decisionPath(app, { rules$: rules(), store, termination$: NEVER });
+  const subscriptions = subscribeTo(path);
+  const rejections = new HttpRejections(statistics, SILENT);
+  const listeners = new Listeners(app, { ...path, tracer: undefined, rejections, refusals: new RefusedConnections() });
+  try {
+    const { grpc, http } = await listeners.open();
+    for (let connection = 0; connection < CONNECTIONS; connection += 1) {
+      await callOver(grpc as AddressInfo, grpcCall, progress);
+      await callOver(http, httpCall, progress);
+    }
+  } finally {
+    await listeners.drainGrpc(0);
+    await listeners.closeHttp();
+    subscriptions.unsubscribe();
+    await store.counters.close();
+  }
+}
+
+function rules(): Observable<RuleEvent> {
+  const raw = [{ path: 'warm-up.yaml', content: Buffer.from(RULES) }];
+  return loadRules(raw, { form: 'files', mergeDomainConfigs: false }).pipe(
+    map(({ ruleset }): RuleEvent => {
+      const origin = { source: '', version: '' };
+      return { kind: 'loaded', ruleset: ruleset!, origin, warnings: [] };
+    }),
+    concatWith(NEVER),
+  );
+}
+
+/** @param callOf the bytes of a call by its number on its connection, from 0 */
+async function callOver(at: AddressInfo, callOf: (index: number) => Buffer, progress: Progress): Promise<void> {
+  const socket = connect(at.port, at.address);
+  try {
+    for (let index = 0; index < CALLS; index += 1) {
+      socket.write(callOf(index));
+      await once(socket, 'data', { signal: progress.signal });
+      progress.answers += 1;
+    }
+  } finally {
+    socket.destroy();
+  }
+}
+
+function httpCall(index: number): Buffer {
+  const body = JSON.stringify({ domain: 'd', descriptors: [{ entries: entriesOf(index) }] });
+  return Buffer.from(`POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+}
+
+/** The frames of a call (RFC 9113), on a new connection after its preface and settings. */
+function grpcCall(index: number): Buffer {
+  const { HEADERS, DATA, SETTINGS } = FrameType;
+  const stream = 2 * index + 1;
+  const descriptors = [{ entries: entriesOf(index), limit: undefined, hitsAddend: undefined, isNegativeHits: false }];
+  const message = RateLimitRequest.encode({ domain: 'd', descriptors, hitsAddend: 0 }).finish();
+  const prefixed = Buffer.concat([Buffer.of(0, 0, 0, 0, message.length), message]);
+  return Buffer.concat([
+    ...(index === 0 ? [PREFACE, frame([SETTINGS, 0, 0], Buffer.of())] : []),
+    frame([HEADERS, Flag.END_HEADERS, stream], index === 0 ? FIRST_HEADERS : LATER_HEADERS),
+    frame([DATA, Flag.END_STREAM, stream], prefixed),
+  ]);
+}
+
+function frame([type, flags, stream]: readonly [number, number, number], payload: Buffer): Buffer {
+  const head = Buffer.alloc(FRAME_HEADER_BYTES);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** As HPACK (RFC 7541) has them: POST and http from the static table; the others are added to the dynamic table, where later calls find them. */
+const FIRST_HEADERS = Buffer.concat([
+  Buffer.of(0x83, 0x86),
+  added(0x44, SHOULD_RATE_LIMIT),
+  added(0x41, 'localhost'),
+  added(0x5f, 'application/grpc'),
+  Buffer.concat([added(0x40, 'te'), lengthPrefixed('trailers')]),
+]);
+const LATER_HEADERS = Buffer.of(0x83, 0x86, 0xc1, 0xc0, 0xbf, 0xbe);
+
+function added(name: number, text: string): Buffer {
+  return Buffer.concat([Buffer.of(name), lengthPrefixed(text)]);
+}
+
+/** @param text of at most 126 bytes */
+function lengthPrefixed(text: string): Buffer {
+  return Buffer.concat([Buffer.of(text.length), Buffer.from(text)]);
+}
+
+function entriesOf(index: number): { key: string; value: string }[] {
+  return Object.entries(DESCRIPTORS[index % DESCRIPTORS.length]!).map(([key, value]) => ({ key, value }));
+}
