@@ -58,16 +58,22 @@ export function createApp(environment: NodeJS.ProcessEnv, { lines, secrets, work
   // The primary has inspected what its workers use, too.
   const inspect = worker === undefined ? startChecks() : undefined;
   const reading = readSettings(environment, maskingReader(secrets), inspect);
-  const { logLevel: level, logFormat: format, statsMaxRuntimeKeys } = reading.settings;
+  const { logLevel: level, logFormat: format } = reading.settings;
   const common = worker === undefined ? {} : { common: { worker } };
   const log = createLogger({ level, format, stream: lines, mask: secrets.hide, ...common });
-  const statistics = new Statistics(statsMaxRuntimeKeys);
-  const dropped = statistics.counter('ratelimit.log.dropped');
+  const app = appOf(reading, log, lines);
+  const dropped = app.statistics.counter('ratelimit.log.dropped');
   lines.onDropped((count) => dropped.add(count));
   lines.onResumed((count) => {
     log.warn('log lines were dropped, because standard error was blocked, too slow or closed', { lines: count });
   });
   exitOnUncaught(log, lines);
+  return app;
+}
+
+/** What every part is made with, by settings. */
+export function appOf(reading: LoadedSettings, log: Logger, lines: BoundedLines): App {
+  const statistics = new Statistics(reading.settings.statsMaxRuntimeKeys);
   const rejectedCalls = new RejectedCalls(log, Date.now);
   return { ...reading, log, lines, statistics, rejectedCalls, listeners: new Subscription() };
 }

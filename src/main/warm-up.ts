@@ -10,11 +10,10 @@ import { readSettings } from '../settings/read-settings';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
 import type { Logger } from '../sinks/logs/logger';
 import { loadRules } from '../sources/loading/load-rules';
-import { Statistics } from '../statistics/statistics';
 import type { Counters } from '../streams/ports/counters';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { asError } from '../text/thrown';
-import { type App, decisionPath, subscribeTo } from './app';
+import { type App, appOf, decisionPath, subscribeTo } from './app';
 import { type CounterStore, memoryStore } from './counter-store';
 import { HttpRejections } from './http-rejections';
 import { RefusedConnections } from './refused-connections';
@@ -94,9 +93,8 @@ async function readOften(counters: Counters, key: string, progress: Progress): P
 
 /** Runs calls through servers, rules, counters and statistics of its own, on the loopback address. */
 async function serveOften(progress: Progress): Promise<void> {
-  const reading = readSettings(ENVIRONMENT);
-  const statistics = new Statistics(reading.settings.statsMaxRuntimeKeys);
-  const app: App = { ...reading, log: SILENT, lines: new BoundedLines({ write: nothing }), statistics };
+  const app = appOf(readSettings(ENVIRONMENT), SILENT, new BoundedLines({ write: nothing }));
+  const { statistics } = app;
   const store = memoryStore(app, statistics, SILENT);
   const path = await decisionPath(app, { rules$: rules(), store, termination$: NEVER });
   const subscriptions = subscribeTo(path);

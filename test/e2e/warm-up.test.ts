@@ -9,7 +9,11 @@ import { Shop } from './shop';
 
 const ROOT = join(__dirname, '../..');
 const CACHE = `main.bundle.${process.version}-${process.arch}.cache`;
-const node = promisify(execFile).bind(undefined, process.execPath);
+
+/** What Node prints. */
+async function node(...args: readonly string[]): Promise<string> {
+  return (await promisify(execFile)(process.execPath, args, { cwd: ROOT })).stdout;
+}
 
 describe.each(['1', '2'])('before it serves, the service with WORKERS=%s', (WORKERS) => {
   it('has run calls, of which nothing is left in the store, the statistics and the log', async () => {
@@ -35,7 +39,7 @@ describe('the program', () => {
       const cachedData = readFileSync('dist/${CACHE}');
       const { cachedDataRejected } = new (require('node:vm').Script)(readFileSync('dist/main.bundle.js', 'latin1'), { cachedData });
       console.log(cachedDataRejected);`;
-    expect((await node(['-e', script], { cwd: ROOT })).stdout).toBe('false\n');
+    expect(await node('-e', script)).toBe('false\n');
   });
 
   it.each([
@@ -50,6 +54,6 @@ describe('the program', () => {
     for (const name of ['node_modules', 'package.json', 'schema']) await symlink(join(ROOT, name), folder.at(name));
     if (change !== undefined)
       await writeFile(folder.at(`dist/${CACHE}`), change(await readFile(join(ROOT, 'dist', CACHE))));
-    expect((await node([folder.at('dist/main.js'), '--version'])).stdout).toContain(VERSION);
+    expect(await node(folder.at('dist/main.js'), '--version')).toContain(VERSION);
   });
 });
