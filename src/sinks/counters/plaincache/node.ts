@@ -254,10 +254,10 @@ interface KeyState {
   count: number | undefined;
   /** The last command on the key, if it is an addition: further additions are joined with it. */
   addition: { hits: number } | undefined;
-  /** The first addition, which creates the key when it is absent. */
-  first?: { lifetime: number };
+  /** All additions, each of which creates the key when it is absent. */
+  readonly additions: { lifetime: number }[];
   /** In seconds, without the random part: the longest of the additions, so that the key outlives each of their windows. */
-  lifetime: number;
+  longest: number;
 }
 
 /**
@@ -275,7 +275,7 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
   const commands: WriteCommand[] = [];
   const counts = operations.map(({ hits, windowSeconds }, index) => {
     const wire = wires[index]!;
-    const state = keys.get(wire) ?? { count: stored.get(wire), addition: undefined, lifetime: 0 };
+    const state = keys.get(wire) ?? { count: stored.get(wire), addition: undefined, additions: [], longest: 0 };
     keys.set(wire, state);
     const before = state.count ?? 0;
     if (hits === 0 || (hits < 0 && state.count === undefined)) return before;
@@ -287,14 +287,16 @@ function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchK
       state.addition = undefined;
     } else if (added > 0) {
       if (state.addition === undefined) {
-        const addition = { kind: 'incr', key: wire, hits: added, lifetime: 0 } as const;
+        const { lifetime } = state.additions[0] ?? { lifetime: 0 };
+        const addition = { kind: 'incr', key: wire, hits: added, lifetime } as const;
         commands.push((state.addition = addition));
-        state.first ??= addition;
+        state.additions.push(addition);
       } else state.addition.hits += added;
-      const lifetime = lifetimeOf(windowSeconds);
-      if (lifetime > state.lifetime) {
-        state.lifetime = lifetime;
-        state.first!.lifetime = lifetime + randomPart(jitter);
+      const own = lifetimeOf(windowSeconds);
+      if (own > state.longest) {
+        state.longest = own;
+        const lifetime = own + randomPart(jitter);
+        for (const addition of state.additions) addition.lifetime = lifetime;
       }
     }
     return state.count;
