@@ -38,6 +38,8 @@ export async function run(
   try {
     const app = createApp(environment, { lines, secrets });
     for (const warning of app.warnings) app.log.warn(warning);
+    if (app.ignored.length > 0)
+      app.log.info('variables that have no effect here are ignored', { variables: app.ignored.join(' ') });
     return await runApp(app, environment, { onServing, onAborted: () => (isAborted = true) });
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;

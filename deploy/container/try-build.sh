@@ -53,6 +53,8 @@ echo
 check 'a decision over gRPC' podman exec "$container" \
   node /app/dist/cli/weir-client.js -domain shop -descriptors path=/orders,user=anna
 check 'the user' podman exec "$container" node -p 'process.getuid() + ":" + process.getgid()'
+check 'the command of the Go service, as another user' podman run --rm "${run_options[@]}" --read-only --cap-drop=all \
+  --user 65534:65534 --entrypoint /bin/ratelimit "$image" --version
 check 'no shell' bash -c "! podman exec $container /bin/sh -c true 2>/dev/null"
 check 'memory' podman exec "$container" node -p 'fs.readFileSync("/proc/1/status", "utf8").match(/VmRSS.*/)[0]'
 check 'the end by SIGTERM' podman stop --time 12 "$container"

@@ -66,6 +66,8 @@ export interface LoadedSettings {
   readonly manager: ServiceManager;
   /** Warnings for the log, one sentence each, without secrets. */
   readonly warnings: readonly string[];
+  /** Variables without an effect that need no warning, because deployments made for the Go service set them anyway. */
+  readonly ignored: readonly string[];
 }
 
 const rowsByField = new Map(settingRows.map((row) => [row.field, row] as const));
@@ -122,7 +124,7 @@ export function readSettings(
   }
   const manager = readServiceManager(environment, process.pid, reading.problems);
   if (reading.problems.length > 0) throw new SettingsError(reading.problems, settings.logFormat);
-  const warnings = [...reading.warnings, ...findIneffective({ environment, stateOf, manager })];
+  const { warnings, ignored } = findIneffective({ environment, stateOf, manager });
   function readAgain<F extends Field>(field: F): Settings[F] {
     const file = files.get(field);
     if (file === undefined) return settings[field];
@@ -130,7 +132,10 @@ export function readSettings(
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return deepFreeze(readSecret(file, readFile).value) as Settings[F];
   }
-  return { settings: deepFreeze(settings), given, files, readAgain, nameOf, manager, warnings };
+  return {
+    ...{ settings: deepFreeze(settings), given, files, readAgain, nameOf, manager },
+    ...{ warnings: [...reading.warnings, ...warnings], ignored },
+  };
 }
 
 /** Reads each row by itself. An invalid setting gets its default, so that the other settings can still be checked. */

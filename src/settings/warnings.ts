@@ -13,12 +13,27 @@ export interface Warned {
   readonly manager: ServiceManager;
 }
 
-/** Warnings about what is set and has no effect, one sentence each. */
-export function findIneffective({ environment, stateOf, manager }: Warned): readonly string[] {
+/** What is set and has no effect: warnings, one sentence each, and the variables that need none. */
+export function findIneffective({ environment, stateOf, manager }: Warned) {
   const settings = settingsTable.flatMap((group) =>
-    group.settings.flatMap((setting) => ineffectiveSetting(setting, group, stateOf)),
+    group.settings.flatMap((row) => (isSetAnyway(row, stateOf) ? [] : ineffectiveSetting(row, group, stateOf))),
   );
-  return [...settings, ...unknownVariables(environment), ...unusedSockets(manager, stateOf)];
+  const variables = lookUp(environment, Object.keys(environment));
+  const ignored = variables.filter((variable) => isSetAnyway(variable, stateOf));
+  const others = variables.filter((variable) => !ignored.includes(variable));
+  return {
+    warnings: [...settings, ...unknownVariables(others), ...unusedSockets(manager, stateOf)],
+    ignored: ignored.map(({ name }) => name),
+  };
+}
+
+/**
+ * Whether deployments made for the Go service set a variable whether or not it has an effect: Envoy Gateway sets those of rule files next
+ * to an xDS server, and one that the Go service does not read either.
+ */
+function isSetAnyway({ name }: { readonly name: string }, stateOf: StateOf): boolean {
+  if (name === 'GRPC_SERVER_TLS_CA_CERT') return true;
+  return name.startsWith('RUNTIME_') && knownNames.has(name) && stateOf('CONFIG_TYPE').value !== 'FILE';
 }
 
 /** A setting has no effect because it is deprecated, or because of another setting. */
@@ -40,8 +55,8 @@ export function noEffect(variable: string, reason: string): string {
 const knownNames = new Set(settingRows.flatMap((row) => [...namesOf(row), ...fileNamesOf(row)]));
 
 /** A warning for each variable that is set and is probably meant as a setting, but is none. */
-function unknownVariables(environment: Environment): readonly string[] {
-  return lookUp(environment, Object.keys(environment)).flatMap((variable) => {
+function unknownVariables(variables: readonly Variable[]): readonly string[] {
+  return variables.flatMap((variable) => {
     const { name } = variable;
     if (knownNames.has(name) || mogrifierOf(name) !== undefined || isOfOthers(variable)) return [];
     const isOurs = OUR_PREFIXES.some((prefix) => name.startsWith(prefix));

@@ -137,7 +137,7 @@ test('every section about an alert in the runbook, and every row of its table, i
 
 /** Names in capitals that are no settings of weir: variables that Node, libraries and systemd use, codes, and values. */
 const OTHERS =
-  /^(?:NODE_|SSL_CERT_|OTEL_|NOTIFY_SOCKET$|NO_COLOR$|GRPC_SSL_CIPHER_SUITES$|LISTEN_|WATCHDOG_USEC$|OVER_LIMIT$|GRPC_XDS_SOTW$|RESOURCE_EXHAUSTED$|INVALID_ARGUMENT$|HTTP_FILTER$|HTTP_ROUTE$)/;
+  /^(?:NODE_|SSL_CERT_|OTEL_|NOTIFY_SOCKET$|NO_COLOR$|GRPC_SSL_CIPHER_SUITES$|GRPC_SERVER_TLS_CA_CERT$|LISTEN_|WATCHDOG_USEC$|OVER_LIMIT$|GRPC_XDS_SOTW$|RESOURCE_EXHAUSTED$|INVALID_ARGUMENT$|HTTP_FILTER$|HTTP_ROUTE$)/;
 const SPAN = /`(?<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g;
 
 /** The names in capitals that a page has as code, such as `GRPC_PORT` and `GRPC_PORT=0`. */

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import Ajv from 'ajv/dist/2019';
@@ -128,6 +128,17 @@ describe('the Containerfile', () => {
     expect(containerfile).toMatch(/AS modules\n[^]*npm ci --ignore-scripts --omit=dev/);
   });
 
+  it('has the command /bin/ratelimit of the Go service, which runs the program with the Node of the image', () => {
+    const [, from] = /^COPY --from=build \/src\/(\S+) \/bin\/ratelimit$/m.exec(containerfile)!;
+    expect(statSync(join(ROOT, from!)).mode & 0o111).toBe(0o111);
+    const [, entrypoint] = /^ENTRYPOINT (\[.*\])$/m.exec(containerfile)!;
+    const [node, program] = JSON.parse(entrypoint!) as [string, string];
+    const launcher = read(from!);
+    expect(launcher.split('\n')[0]).toBe(`#!${node}`);
+    expect(launcher).toContain(`process.argv[1] = '${program}';`);
+    expect(containerfile).toContain(`COPY --from=node ${node} ${node}\n`);
+  });
+
   it('copies only what is not ignored', () => {
     const allowed = new Set([...read('.containerignore').matchAll(/^!(.+)$/gm)].map(([, path]) => path));
     const copied = [...containerfile.matchAll(/^COPY (?!--from)(.*) \.\/$/gm)].flatMap(([, list]) => list!.split(' '));
@@ -135,7 +146,9 @@ describe('the Containerfile', () => {
       .flatMap(([, list]) => list!.split(' '))
       .map((path) => path.replace('/src/', ''));
     expect(
-      [...copied, ...kept, 'buf.gen.yaml', 'scripts', 'src', 'console', 'proto'].filter((path) => !allowed.has(path)),
+      [...copied, ...kept, 'deploy/container/ratelimit', 'buf.gen.yaml', 'scripts', 'src', 'console', 'proto'].filter(
+        (path) => !allowed.has(path),
+      ),
     ).toEqual([]);
     for (const path of allowed) expect(existsSync(join(ROOT, path!))).toBe(true);
     expect(read('.dockerignore')).toBe(read('.containerignore'));

@@ -142,7 +142,6 @@ const NOT_TLS = 'it applies only with KVSTORE_TLS=true, KVSTORE_PERSECOND_TLS=tr
 // docs/settings.md has the condition of each setting; here is one of each kind.
 test.each([
   ['CONFIG_GRPC_XDS_NODE_ID=a', '', 'CONFIG_TYPE is FILE by default', XDS],
-  ['RUNTIME_WATCH_ROOT=false', XDS, 'CONFIG_TYPE is GRPC_XDS_SOTW', ''],
   ['REDIS_POOL_SIZE=2', 'BACKEND_TYPE=memory', 'BACKEND_TYPE is memory', 'REDIS_URL=a:1'],
   ['REDIS_PERSECOND=true', 'BACKEND_TYPE=memory', 'BACKEND_TYPE is memory', SECOND],
   ['KVSTORE_PERSECOND_TIMEOUT=7s', 'KVSTORE_URL=a:1', 'KVSTORE_PERSECOND is false by default', SECOND],
@@ -155,6 +154,15 @@ test.each([
   const [name] = text.split('=');
   expect(readSettings(env(`${without} ${text}`)).warnings).toEqual([`${name} has no effect, because ${because}.`]);
   expect(readSettings(env(`${text} ${withEffect}`)).warnings).toEqual([]);
+});
+
+test('variables that deployments of the Go service set anyway are ignored by name, and misspelled ones are not', () => {
+  const names = ['GRPC_SERVER_TLS_CA_CERT', 'RUNTIME_ROOT', 'RUNTIME_WATCH_ROOT'];
+  const text = names.map((name) => `${name}=true`).join(' ');
+  expect(readSettings(env(`${XDS} ${text}`))).toMatchObject({ ignored: names, warnings: [] });
+  expect(readSettings(env(text))).toMatchObject({ ignored: names.slice(0, 1), warnings: [] });
+  const misspelled = readSettings(env(`${XDS} RUNTIME_ROOTS=true GRPC_SERVER_TLS_CACERT=/c`));
+  expect([misspelled.ignored, misspelled.warnings.length]).toEqual([[], 2]);
 });
 
 test('a switch that is off anyway causes no warning', () => {
