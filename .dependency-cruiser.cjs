@@ -129,9 +129,9 @@ module.exports = {
     {
       name: 'src/main',
       comment:
-        'main.ts and main/ are the composition root: they may import everything, and no other folder imports them.',
+        'main.ts, launch.ts and main/ are the composition root: they may import everything, and no other folder imports them.',
       severity: 'error',
-      from: { pathNot: '^src/main(\\.ts$|/)' },
+      from: { pathNot: '^src/(?:launch\\.ts$|main(?:\\.ts$|/))' },
       to: { path: '^src/main(\\.ts$|/)' },
     },
     {

@@ -35,6 +35,11 @@ const adaptations = {
       const folder = relative(`${ROOT}/src`, dirname(path));
       return { loader: 'ts', contents: source.replaceAll('__dirname', `(__dirname + '/${folder}')`) };
     });
+    // JSON.parse reads this large table in a fraction of the time and memory that an object literal takes.
+    onLoad({ filter: /mime-db\/db\.json$/ }, ({ path }) => {
+      const text = JSON.stringify(JSON.parse(readFileSync(path, 'utf8')));
+      return { contents: `module.exports = JSON.parse(${JSON.stringify(text)});` };
+    });
     // The bundle renames classes where names collide; this library reads the names of its own.
     onLoad({ filter: /node_modules\/(?:ioredis|redis-errors)\/.*\.js$/ }, async ({ path }) => {
       const { code } = await transform(readFileSync(path, 'utf8'), { keepNames: true });
@@ -50,10 +55,10 @@ await build({
   platform: 'node',
   target: 'node20',
   format: 'cjs',
-  // So that what is not used of it is left out.
-  alias: { rxjs: `${ROOT}/node_modules/rxjs/dist/esm/index.js` },
+  // The first so that what is not used of it is left out; the second is there in two versions.
+  alias: { rxjs: `${ROOT}/node_modules/rxjs/dist/esm/index.js`, 'mime-db': `${ROOT}/node_modules/mime-db` },
   // Loaded when they are used, if at all.
-  external: ['@opentelemetry/*', '@grpc/grpc-js', 'mime-db', 'node-unix-socket', 're2js'],
+  external: ['@opentelemetry/*', '@grpc/grpc-js', 'node-unix-socket', 're2js'],
   // So that these are loaded by the `require` that the bundle is given.
   supported: { 'dynamic-import': false },
   // An expression, so that it is compiled as it is in the file: src/launch.ts calls the function.

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Script } from 'node:vm';
+import type * as Main from './main';
 
 const BUNDLE = join(__dirname, 'main.bundle.js');
 
@@ -24,3 +25,5 @@ const script = new Script(readFileSync(BUNDLE, 'latin1'), options);
 const load = script.runInThisContext() as ModuleFunction;
 // As this module: it is the one that Node was started with, or that another program imports.
 load(exports, require, module, __filename, __dirname);
+// Written out, so that ES modules can import it by its name: Node looks for names in the text.
+export const { run } = module.exports as typeof Main;

@@ -98,7 +98,7 @@ describe('the life of an instance with two workers', () => {
   });
 
   it('ends at once on a second signal, all workers included', async () => {
-    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '60s' });
+    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '9s' });
     const workers = workersOf(weir);
     const calls = await callsInFlight(weir, 'second', 1);
     weir.signal('SIGTERM');
