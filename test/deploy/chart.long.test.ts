@@ -12,6 +12,7 @@ import {
   type Labels,
   type Manifest,
   type Metadata,
+  type PodSpec,
   ROOT,
   type Selector,
   type ServiceSpec,
@@ -116,7 +117,8 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
     expect(new Set(ports.values()).size).toBe(ports.size);
     const inServices = services.flatMap((service) => service.ports);
     expect(inServices.map((port) => port.port)).toEqual(inServices.map(({ targetPort }) => ports.get(targetPort)));
-    expect(inServices.map((port) => port.targetPort)).not.toContain('debug');
+    const debugged = services.filter((service) => service.ports.some(({ targetPort }) => targetPort === 'debug'));
+    expect(debugged.map((service) => service.ports.length)).toEqual(name === 'everything' ? [1] : []);
   });
 
   it('probes /livez and /readyz on a listener that the kubelet reaches', () => {
@@ -249,6 +251,47 @@ describe('the variant routed', () => {
   });
 });
 
+describe('the variant everything', () => {
+  const everything = renderingOf('everything');
+
+  it('takes images from the registry of the release, in place of their own', () => {
+    const images = [everything.container, ...(everything.one('Pod').spec as PodSpec).containers].map(
+      ({ image }) => image,
+    );
+    expect(new Set(images)).toEqual(new Set([`mirror.example:5000/weir@sha256:${'0'.repeat(64)}`]));
+  });
+
+  it('has variables from other objects, containers that run first, and objects of its own', () => {
+    const { container, pod } = everything;
+    expect(container.envFrom).toEqual([
+      { configMapRef: { name: 'variables' } },
+      { prefix: 'OTEL_', secretRef: { name: 'collector', optional: true } },
+    ]);
+    expect(pod.initContainers?.map(({ name }) => name)).toEqual(['wait']);
+    const objects = everything.all('ConfigMap').map(({ metadata }) => metadata.name);
+    expect(objects).toEqual(expect.arrayContaining(['weir-limits-object', 'text-of-weir']));
+  });
+
+  it('keeps a share of its Pods, sends calls to Pods of the same node, and shows the debug listener to its clients', () => {
+    expect(everything.one('PodDisruptionBudget').spec).toMatchObject({ minAvailable: '25%' });
+    expect(everything.one('PodDisruptionBudget').spec).not.toHaveProperty('maxUnavailable');
+    const policies = everything.services.map(({ ports, internalTrafficPolicy }) => [
+      ports[0]!.name,
+      internalTrafficPolicy,
+    ]);
+    expect(policies).toEqual([
+      ['grpc', 'Local'],
+      ['debug', 'Cluster'],
+      ['grpc', undefined],
+    ]);
+    const { ingress } = everything.one('NetworkPolicy').spec as { ingress: readonly object[] };
+    expect(ingress.at(-1)).toEqual({
+      ports: [{ port: 'debug', protocol: 'TCP' }],
+      from: [{ podSelector: { matchLabels: { operates: 'true' } } }],
+    });
+  });
+});
+
 it('annotations and lifecycle hooks are where the values say, and nowhere else', () => {
   const found = ['everything', 'routed'].flatMap((name) =>
     renderingOf(name).manifests.flatMap(({ kind, metadata, spec }) => {
@@ -355,7 +398,7 @@ describe('the chart', () => {
   it('rejects a misspelling of every value', () => {
     // These are passed to Kubernetes, which knows what is in them.
     const open =
-      /^(?:podSecurityContext|securityContext|autoscaling\.behavior\.scale\w+|metrics\.dashboard\.labels|resources\.\w+)\./;
+      /^(?:global|podSecurityContext|securityContext|autoscaling\.behavior\.scale\w+|metrics\.dashboard\.labels|resources\.\w+)\./;
     const values = parse(readFileSync(join(ROOT, 'deploy/helm/weir/values.yaml'), 'utf8')) as Values;
     const paths = pathsOf(values).filter((path) => !open.test(path.join('.')));
     using folder = new TemporaryFolder();

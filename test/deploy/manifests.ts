@@ -30,10 +30,12 @@ type SecretSource = {
 };
 
 export interface Container {
+  readonly image: string;
   readonly command?: readonly string[];
   readonly securityContext?: unknown;
   readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
   readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[];
+  readonly envFrom?: readonly object[];
   readonly startupProbe: Probe;
   readonly livenessProbe: Probe;
   readonly readinessProbe: Probe;
@@ -53,6 +55,7 @@ export interface PodSpec {
   readonly automountServiceAccountToken: boolean;
   readonly enableServiceLinks: boolean;
   readonly serviceAccountName: string;
+  readonly initContainers?: readonly { readonly name: string }[];
   readonly containers: readonly [Container, ...Container[]];
   readonly volumes?: readonly Volume[];
   readonly topologySpreadConstraints?: readonly { readonly labelSelector: Selector }[];
@@ -68,6 +71,7 @@ export interface ServiceSpec {
   readonly type: string;
   readonly clusterIP?: string;
   readonly loadBalancerSourceRanges?: readonly string[];
+  readonly internalTrafficPolicy?: string;
   readonly selector: Labels;
   readonly ports: readonly {
     readonly name: string;

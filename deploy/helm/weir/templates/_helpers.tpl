@@ -34,9 +34,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- default (ternary (include "weir.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
 {{- end }}
 
+{{/* The first part of a repository is a registry if it has a dot or a port, or is localhost. */}}
 {{- define "weir.image" -}}
 {{- with .Values.image -}}
-{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- $repository := .repository }}
+{{- with $.Values.global.imageRegistry }}
+{{- $repository = printf "%s/%s" . (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $repository "") }}
+{{- end }}
+{{- if .digest }}{{ $repository }}@{{ .digest }}{{ else }}{{ $repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
 
@@ -95,8 +100,20 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if or (hasKey $secrets (index . 1)) (hasKey $secrets (index . 2)) }}true{{ end }}
 {{- end }}
 
+{{/* A password in the values would be in the release, and in the variables of the Pod. A list of the value, its name, and its secret. */}}
+{{- define "weir.checkAddress" -}}
+{{- $address := index . 0 }}
+{{- if regexMatch "@|[?&]password=" $address }}
+{{- fail (printf "%s has a user or a password in it, which everyone who reads the Deployment would see: put the whole URL into a Secret, and set secrets.%s: { existingSecret: NAME, key: KEY } instead; or leave out what is before the @, and set secrets.%s" (index . 1) (index . 2) (replace "_URL" "_AUTH" (index . 2))) }}
+{{- end }}
+{{- end }}
+
 {{/* Contradictions between values that the schema cannot express. */}}
 {{- define "weir.check" -}}
+{{- with .Values.store.redis }}
+{{- include "weir.checkAddress" (list .url "store.redis.url" "KVSTORE_URL") }}
+{{- include "weir.checkAddress" (list .perSecond.url "store.redis.perSecond.url" "KVSTORE_PERSECOND_URL") }}
+{{- end }}
 {{- $pods := or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) }}
 {{- if and $pods (eq .Values.store.type "memory") (not .Values.store.allowSeparateCounters) }}
 {{- fail "several Pods need a store that they share: set store.type to redis or memcached, or store.allowSeparateCounters=true if every limit may apply to each Pod by itself" }}
@@ -122,6 +139,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- if and (eq .Values.probes.port "debug") (has .Values.debug.host (list "127.0.0.1" "::1" "localhost")) }}
 {{- fail "probes.port=debug needs a debug.host that the kubelet reaches, such as 0.0.0.0: protect the port by networkPolicy.enabled" }}
+{{- end }}
+{{- if hasKey .Values.service.separate "debug" }}
+{{- if has .Values.debug.host (list "127.0.0.1" "::1" "localhost") }}
+{{- fail "service.separate.debug needs a debug.host that Pods reach, such as 0.0.0.0: protect the port by networkPolicy.enabled" }}
+{{- end }}
+{{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.debugClients) }}
+{{- fail "service.separate.debug with networkPolicy.enabled needs networkPolicy.debugClients: no Pod could reach the debug listener" }}
+{{- end }}
 {{- end }}
 {{- with .Values.autoscaling }}
 {{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) }}

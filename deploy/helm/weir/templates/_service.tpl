@@ -32,6 +32,9 @@ spec:
   loadBalancerSourceRanges:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+  {{- with .of.internalTrafficPolicy }}
+  internalTrafficPolicy: {{ . }}
+  {{- end }}
   {{- with .of.trafficDistribution }}
   trafficDistribution: {{ . }}
   {{- end }}
