@@ -88,7 +88,7 @@ it.each(['single', 'cluster'] as const)(
     let isConnected = false;
     store.connected$.subscribe((state) => (isConnected = state));
     await until('it is connected', () => isConnected);
-    const flapping = new FlappingStore(store, type === 'cluster' ? 0.02 : 0.1);
+    const flapping = new FlappingStore(store, 0.1);
     function callerOn(runner: CommandRunner): Caller {
       const more = { records: runner, isCluster: type === 'cluster', jitter: 1 };
       return new Caller(kvstoreReservations({ storeOf: () => runner, ...more }), 'long_');

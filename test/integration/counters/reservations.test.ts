@@ -10,6 +10,7 @@ import { descriptor, request } from '../../support/data/requests';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { until } from '../../support/waiting/until';
 import { connected, instance } from '../kvstore/options';
 import { Caller, LIMITS, STARTS_AT, type Terms, WINDOW } from './reservation-caller';
 
@@ -467,6 +468,40 @@ describe('reservations of one store only', () => {
     caller.now = clock.now += KEPT;
     counters.removeExpired();
     expect(await caller.cancel('r')).toBe('unknown_reservation');
+  });
+
+  it('in memory leave the lists of their counters when they end, also of those whose window has ended', async () => {
+    const clock = { now: STARTS_AT };
+    const counters = memory(clock);
+    const caller = new Caller(counters, freshPrefix());
+    await caller.reserve('r', [{ name: 'user', hits: 1 }], { ttl: 60_000 });
+    caller.now = clock.now = STARTS_AT + 6_000;
+    expect(await caller.settle('r', 1)).toBe('settled 1>1:0');
+    const ended = { key: `${caller.cacheKeyPrefix}d_user_x_1699999980`, windowSeconds: 60 };
+    expect(await counters.readOpen(ended, clock.now)).toEqual({ count: 0, first: [] });
+  });
+
+  it('in memory are ended in turns when many expire at once', async () => {
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] });
+    const clock = { now: STARTS_AT };
+    const counters = memory(clock);
+    const caller = new Caller(counters, freshPrefix());
+    const terms = { ttl: 1_000, onExpiry: 'cancel' } as const;
+    for (let made = 0; made < 1_000; made += 1)
+      await caller.reserve(
+        `r${made}`,
+        [
+          { name: 'team', hits: 0 },
+          { name: 'tried', hits: 1 },
+        ],
+        terms,
+      );
+    clock.now += 2_000;
+    jest.advanceTimersByTime(2_000);
+    jest.useRealTimers();
+    const tried = { key: `${caller.cacheKeyPrefix}d_tried_x_1699999980`, windowSeconds: 60 };
+    expect((await counters.readCounter(tried)).count).toBe(600);
+    await until('all are ended', async () => (await counters.readCounter(tried)).count === 0);
   });
 
   it('in memory leave their room when they end, to which answers to repeated calls do not count', async () => {

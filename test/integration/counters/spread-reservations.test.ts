@@ -12,7 +12,7 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
 import { connected, instance, options } from '../kvstore/options';
-import { Caller, NAMES } from './reservation-caller';
+import { Caller, NAMES, STARTS_AT } from './reservation-caller';
 
 /** How a process or a server fails. In the first two cases it never answers, in the last one when the other call has been answered. */
 const FAILURES = [
@@ -200,6 +200,56 @@ describe('a reservation on a cluster that is left half made', () => {
     expect(await reserve(caller)).toBe('store_timeout');
     clearInterval(timer);
   });
+});
+
+it('a reservation on a cluster that a slow call gives back is not that of a call that has taken it over', async () => {
+  // It counts one step, fails at the next one, and is slow when it gives back the first.
+  const failing = new FailingStore(store, 2, 'as the server fails');
+  const slow = new FailingStore(failing, 4, 'for long');
+  const caller = callerOn(slow);
+  const other = callerOn(store, caller.cacheKeyPrefix);
+  const failed = reserve(caller);
+  await until('it is slow', () => slow.hasFailed);
+  expect(await reserve(other)).toBe('reserved true 60,90,51,0');
+  slow.goOn();
+  expect([await failed, await leftBy(other)]).toEqual(['store_failed', 'reserved true 51,90,0,0']);
+  expect(await other.settle('r', 1)).toBe('settled 40>1:-39,60>1:-59,9>1:-8,20>1:-19');
+});
+
+it.each([
+  ['settle', 'settled 40>30:-10', 'reserved true 70'],
+  ['cancel', 'settled 40>30:30', 'reserved true 70'],
+] as const)(
+  'a reservation on a cluster with on_expiry: %s that expires while it is settled leaves what was used',
+  async (onExpiry, answer, left) => {
+    // Three steps make it; it is read, its end is written down, and what is done is read.
+    const [caller, other, failing] = failingAt(3 + 2, 'before the server has it');
+    await caller.reserve('r', [{ name: 'user', hits: 40 }], { ttl: 1_000, onExpiry });
+    void caller.settle('r', 30);
+    await until('it fails', () => failing.hasFailed);
+    other.now += 1_000;
+    await other.reserve('next', [{ name: 'user', hits: 0 }]);
+    expect([await other.settle('r', 30), await other.settle('r', 30)]).toEqual([answer, answer]);
+    expect(await other.reserve('read', [{ name: 'user', hits: 0 }])).toBe(left);
+  },
+);
+
+it('a reservation on a cluster that was left half settled counts once what was above it, also just before it is forgotten', async () => {
+  // Three steps make it; it is read, its end is written down, and what is above it is counted in the present window.
+  const [caller, other, failing] = failingAt(3 + 3, 'before the server has it');
+  await caller.reserve('r', [{ name: 'user', hits: 40 }], { ttl: 60_000 });
+  caller.now = other.now = STARTS_AT + 6_000;
+  void caller.settle('r', 50);
+  await until('it fails', () => failing.hasFailed);
+  const record = `${caller.cacheKeyPrefix}weir:reservation:r`;
+  const passed = (await (await cluster.ownerOf(keySlot(record))).control.pttl(record)) - 20_000;
+  for (const { control } of cluster.masters) {
+    for (const key of await control.keys(`*${caller.cacheKeyPrefix}*reservation*`)) {
+      await control.pexpire(key, (await control.pttl(key)) - passed);
+    }
+  }
+  expect(await other.settle('r', 50)).toBe('settled 40>50:10');
+  expect(await other.reserve('read', [{ name: 'user', hits: 0 }])).toBe('reserved true 90');
 });
 
 it('a reservation on a cluster that was left half settled is settled when it is made again', async () => {

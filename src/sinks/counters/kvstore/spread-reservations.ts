@@ -31,8 +31,9 @@ const ENDED = 'ended';
 /** How long another call may take to open the same reservation before its process is taken to have ended, in milliseconds. */
 const PATIENCE = 1_000;
 const LONGEST_WAIT = 5_000;
-const POLL = 20;
-/** A record beside a counter is gone before that of its reservation, so that a new one with the same id does not find it. */
+/** How long one waits before it looks again, at first; then twice as long each time, as each look can fail. */
+const FIRST_PAUSE = 20;
+/** The record of a member is gone before that of its reservation, so that a new one with the same id does not find it. */
 const EARLIER = 60_000;
 
 /** What {@link ENDING} is followed by. */
@@ -59,20 +60,20 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   }
 
   changeReservation(change: ReservationChange): Promise<ReservationResult> {
-    return change.opens === undefined ? this.#end(change) : this.#open(change, change.opens);
+    return change.opens === undefined ? this.#end(change) : this.#open(change, change.opens.isDenied);
   }
 
   // ---------------------------------------------------------------- opening
 
-  async #open(change: ReservationChange, opens: Opens): Promise<ReservationResult> {
+  async #open(change: ReservationChange, isDeniedAnyway: boolean): Promise<ReservationResult> {
     const { key, steps } = change;
     const until = performance.now() + LONGEST_WAIT;
-    if (opens.isDenied || steps.every(holdsNothing)) {
+    if (isDeniedAnyway || steps.every(holdsNothing)) {
       const record = await this.readRecord(key);
       if (record !== undefined) return { outcome: 'changed', record };
       const present = new Map<string, number>();
-      for (const step of steps) present.set(step.key, (await this.#countOne(change, opens, reading(step))).count ?? 0);
-      const { isDenied, ...counts } = judged(steps, opens.isDenied, (counter) => present.get(counter)!);
+      for (const step of steps) present.set(step.key, (await this.#countOne(change, reading(step))).count ?? 0);
+      const { isDenied, ...counts } = judged(steps, isDeniedAnyway, (counter) => present.get(counter)!);
       if (isDenied || change.after === undefined) return { outcome: isDenied ? 'denied' : 'done', ...counts };
       return (await this.#begin(change, change.after, until)) ?? { outcome: 'done', ...counts };
     }
@@ -82,7 +83,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     for (;;) {
       const known = await this.#begin(change, pending, until);
       if (known !== undefined) return known;
-      const result = await this.#count(change, opens, pending);
+      const result = await this.#count(change, pending);
       if (result !== undefined) return result;
     }
   }
@@ -91,12 +92,13 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   async #begin(change: ReservationChange, own: string, until: number): Promise<ReservationResult | undefined> {
     let before: string | undefined;
     let since = performance.now();
+    let pause = FIRST_PAUSE;
     for (;;) {
       const now = performance.now();
       const isStale = before !== undefined && now - since >= PATIENCE;
       const result = await this.#setRecord(change, isStale ? before : undefined, own);
       if (result.outcome !== 'changed') {
-        if (isStale) await this.#giveBack(change, stepsOf(before!));
+        if (isStale) await this.#giveBack(change, stepsOf(before!), () => true);
         return undefined;
       }
       const { record } = result;
@@ -104,21 +106,26 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
         return { outcome: 'changed', record: await this.#complete(change.key, record) };
       }
       if (now >= until) throw timedOut();
-      if (record !== before) since = now;
+      if (record !== before) [since, pause] = [now, FIRST_PAUSE];
       before = record;
-      await sleep(POLL);
+      await sleep(Math.min(pause, Math.max(1, since + PATIENCE - now)));
+      pause *= 2;
     }
   }
 
   /** Counts the steps. Resolves with undefined if another process has taken the reservation over, as this one took too long. */
-  async #count(change: ReservationChange, opens: Opens, pending: string): Promise<ReservationResult | undefined> {
+  async #count(change: ReservationChange, pending: string): Promise<ReservationResult | undefined> {
     const { steps, after } = change;
+    const attempt = attemptOf(pending);
+    /** Those whose records this one has made, or found: what was counted late by a process that this one has taken over from. */
+    const attempts = new Set([attempt]);
     const counts: number[] = [];
     const added: number[] = [];
     let outcome: CountedStep['outcome'] = 'done';
     try {
       for (const step of steps) {
-        const result = await this.#countOne(change, opens, step);
+        const result = await this.#countOne(change, step, attempt);
+        if (result.attempt !== undefined) attempts.add(result.attempt);
         if (result.count !== undefined) counts.push(result.count);
         added.push(result.added ?? 0);
         outcome = result.outcome;
@@ -135,47 +142,53 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       }
     } catch (error) {
       // What cannot be given back now is given back by the next call with this id, or when the reservation would have expired.
-      await this.#abandon(change, pending).catch(() => undefined);
+      await this.#abandon(change, pending, attempts).catch(() => undefined);
       throw error;
     }
-    await this.#abandon(change, pending);
+    await this.#abandon(change, pending, attempts);
     if (outcome === 'full') return { outcome, of: 'counter' };
     return { outcome, counts: await this.#deniedCounts(steps, counts), added: steps.map(() => 0) };
   }
 
   /** What holds nothing has no record, and is only read. */
-  async #countOne(change: ReservationChange, opens: Opens, step: ReservationStep): Promise<CountedStep> {
+  async #countOne(change: ReservationChange, step: ReservationStep, attempt = ''): Promise<CountedStep> {
     const result = await this.#places.change(step, {
       ...this.#beside(change, step),
-      after: holdsNothing(step) ? undefined : COUNTED,
-      opens: { ...opens, isDenied: false },
+      after: holdsNothing(step) ? undefined : `${COUNTED} ${attempt}`,
+      opens: { ...change.opens!, isDenied: false },
       steps: [{ ...step, denies: step.denies === 'alone' ? 'alone' : 'never' }],
     });
     if (result.outcome === 'done' || result.outcome === 'denied') {
       return { outcome: result.outcome, count: result.counts[0], added: result.added[0] };
     }
     if (result.outcome === 'full') return { outcome: 'full' };
-    const known = result.outcome === 'changed' ? stepIn(result.record, COUNTED) : undefined;
-    if (known !== undefined) return { outcome: 'done', ...known };
+    const { record = '' } = result.outcome === 'changed' ? result : {};
+    const known = stepIn(record, COUNTED);
+    if (known !== undefined) return { outcome: 'done', ...known, attempt: attemptOf(record) };
     throw new DecisionError('store_failed', 'the key of a step of a reservation holds something else in the store');
   }
 
   /** Gives back what is counted of a reservation that is not opened after all, and forgets it. */
-  async #abandon(change: ReservationChange, pending: string): Promise<void> {
+  async #abandon(change: ReservationChange, pending: string, attempts: ReadonlySet<string>): Promise<void> {
     // Another process may have taken it over, or it is made after all and the reply was lost: then what is counted is not ours.
     const found = await this.#setRecord(change, pending, pending);
     if (found.outcome === 'changed' && found.record !== undefined) return;
-    await this.#giveBack(change, change.steps);
+    // If this takes long, another one may take over meanwhile, whose records are not ours either.
+    await this.#giveBack(change, change.steps, (attempt) => attempts.has(attempt));
     await this.#setRecord(change, pending, undefined);
   }
 
-  async #giveBack(change: ReservationChange, steps: readonly ReservationStep[]): Promise<void> {
+  async #giveBack(
+    change: ReservationChange,
+    steps: readonly ReservationStep[],
+    isOwn: (attempt: string) => boolean,
+  ): Promise<void> {
     for (const step of steps) {
       if (holdsNothing(step)) continue;
       const beside = this.#beside(change, step);
       const before = await this.#places.read(step, beside.key);
       const counted = stepIn(before, COUNTED);
-      if (counted === undefined) continue;
+      if (counted === undefined || !isOwn(attemptOf(before!))) continue;
       const back = { ...step, hits: -counted.added, held: counted.added };
       await this.#places.change(step, { ...beside, before, after: undefined, steps: [back] });
     }
@@ -217,8 +230,8 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const lines: string[] = [];
     for (const [index, step] of change.steps.entries()) {
       const beside = this.#beside(change, step, index);
-      // Of a step without a member there is no record before. What is done is not done again: such a record is there, or the reservation is
-      // not in the list of the counter any more.
+      // Of a step without a member there is no record before. What is done is not done again: such a record is there, which of a step
+      // without a member outlives that of the reservation, or the reservation is not in the list of the counter any more.
       const before = step.member === undefined ? undefined : await this.#places.read(step, beside.key);
       const found =
         stepIn(before, ENDED) ?? (await this.#endOne(step, { ...beside, before, after: ENDED, steps: [step] }));
@@ -232,6 +245,17 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   async #endOne(step: ReservationStep, change: ReservationChange): Promise<CountAdded> {
     const result = await this.#places.change(step, change);
     if (result.outcome === 'done') return { count: result.counts[0]!, added: result.added[0]! };
+    const { member, held = 0 } = step;
+    if (result.outcome === 'expired' && member !== undefined && stepIn(change.before, COUNTED) !== undefined) {
+      // It has expired after its end was written down: what it held is given back already, or stays counted.
+      const rest = {
+        ...step,
+        hits: step.hits + (member.startsWith('c') ? held : 0),
+        member: undefined,
+        held: undefined,
+      };
+      return this.#endOne(rest, { ...change, steps: [rest] });
+    }
     return (result.outcome === 'changed' ? stepIn(result.record, ENDED) : undefined) ?? { count: 0, added: 0 };
   }
 
@@ -252,13 +276,13 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     step: ReservationStep,
     index = 0,
   ): Omit<ReservationChange, 'after'> {
-    const name = step.member ?? `${index}:${key}`;
+    // What ends at another time is another reservation with this id.
+    const [name, lasts] =
+      step.member === undefined ? [`${index}:${now}:${key}`, lifetime] : [step.member, lifetime - EARLIER];
     const own = this.#places.nameBeside(step, `reservation:${name}`);
-    return { key: own, before: undefined, lifetime: lifetime - EARLIER, now, steps: [] };
+    return { key: own, before: undefined, lifetime: lasts, now, steps: [] };
   }
 }
-
-type Opens = NonNullable<ReservationChange['opens']>;
 
 interface CountAdded {
   readonly count: number;
@@ -269,6 +293,8 @@ interface CountedStep {
   readonly outcome: 'done' | 'denied' | 'full';
   readonly count?: number | undefined;
   readonly added?: number | undefined;
+  /** The one whose record was there before. */
+  readonly attempt?: string | undefined;
 }
 
 function holdsNothing({ member }: ReservationStep): boolean {
@@ -281,10 +307,15 @@ function reading(step: ReservationStep): ReservationStep {
 
 /** What the record of a step says that has come to a state, or its part of another record; undefined: it has come to another one. */
 function stepIn(text: string | undefined, state?: string): CountAdded | undefined {
-  const [is, line] = state === undefined ? [state, text] : (text ?? '').split('\n');
-  if (line === undefined || is !== state) return undefined;
+  const [is, line] = state === undefined ? [undefined, text] : (text ?? '').split('\n');
+  if (line === undefined || is?.split(' ')[0] !== state) return undefined;
   const [count, added] = line.split(':').map(Number);
   return { count: count!, added: added! };
+}
+
+/** The attempt to open a reservation that has written {@link PENDING} or {@link COUNTED}. */
+function attemptOf(text: string): string {
+  return text.split(/[ \n]/)[1]!;
 }
 
 function stepsOf(pending: string): readonly ReservationStep[] {

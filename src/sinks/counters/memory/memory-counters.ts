@@ -165,10 +165,11 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve(this.#reservations.open(key, now));
   }
 
-  /** Removes the keys of windows that are not those of the present, which is between two times; called each second. */
-  removeExpired(earliest = this.#now(), latest = earliest): void {
-    this.#reservations.removeExpired(earliest);
-    this.#counts.removeOutside(earliest - this.#grace, latest);
+  /** Removes the keys of windows that are not that of the present, and what reservations hold that have expired. */
+  removeExpired(): void {
+    const now = this.#now();
+    while (this.#reservations.removeExpired(now));
+    this.#counts.removeOutside(now - this.#grace, now);
   }
 
   close(): Promise<void> {
@@ -203,8 +204,15 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     const own = performance.now();
     this.#leads.push(this.#now() - own);
     if (this.#leads.length > CONFIRMING_SWEEPS) this.#leads.shift();
-    this.removeExpired(own + Math.min(...this.#leads), own + Math.max(...this.#leads));
+    const earliest = own + Math.min(...this.#leads);
+    this.#endExpired(earliest);
+    this.#counts.removeOutside(earliest - this.#grace, own + Math.max(...this.#leads));
     this.#logEvictions();
+  }
+
+  /** In turns: calls that arrive meanwhile do not wait for all that have expired. */
+  #endExpired(now: number): void {
+    if (this.#reservations.removeExpired(now)) setImmediate(() => this.#endExpired(now));
   }
 
   /** @param before the evictions before an operation. Returns those after it. */

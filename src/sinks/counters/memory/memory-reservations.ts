@@ -29,8 +29,8 @@ const BOUNDS: ReservationBounds = {
 };
 /** The memory of a record in addition to twice its texts, which are also in lists. */
 const OVERHEAD_BYTES = 512;
-/** Most reservations that are ended at once when they have expired. */
-const MOST_EXPIRED = 2_000;
+/** So many members are taken from their lists in one turn when reservations have expired, and those of one more. */
+const MOST_EXPIRED = 200;
 
 interface Room {
   records: number;
@@ -108,20 +108,21 @@ export class MemoryReservations {
     return change.opens === undefined ? this.#end(change) : this.#reserve(change, change.opens);
   }
 
-  /** Ends reservations that have expired, and removes the records that are not kept longer. */
-  removeExpired(now: number): void {
+  /** Ends reservations that have expired, and removes the records that are not kept longer. Returns whether there is more for another turn. */
+  removeExpired(now: number): boolean {
     let expired = 0;
     for (const [record, entry] of this.#open) {
       if (entry.expiresAt > now) continue;
       for (const [counter, member] of entry.members) this.#giveBack(counter, member);
       this.#forget(record, entry);
       this.#keep(record, entry);
-      expired += 1;
-      if (expired === MOST_EXPIRED) break;
+      expired += entry.members.length;
+      if (expired >= MOST_EXPIRED) return true;
     }
     for (const answers of this.#answers) {
       for (const [record, { until }] of answers) if (until <= now) answers.delete(record);
     }
+    return false;
   }
 
   #reserve(
@@ -151,8 +152,11 @@ export class MemoryReservations {
     );
     if (isGone) return { outcome: 'expired' };
     const entry = this.#open.get(record);
-    if (entry !== undefined) this.#forget(record, entry);
-    for (const { key, member } of steps) if (member !== undefined) this.#leave(tableKey(key), member);
+    if (entry !== undefined) {
+      this.#forget(record, entry);
+      // Also the lists of counters whose window has ended, which have no step.
+      for (const [counter, member] of entry.members) this.#leave(counter, member);
+    }
     const [counts, added]: [number[], number[]] = [[], []];
     for (const step of steps) {
       const before = this.#counts.get(tableKey(step.key));
