@@ -34,6 +34,7 @@ async function validate(config: string): Promise<string> {
 
 /** The members of the YAML blocks of the page that Envoy can validate; `spec` is that of an EnvoyFilter of Istio. */
 interface Blocks {
+  readonly kind?: string;
   readonly http_filters: readonly object[];
   readonly clusters: readonly object[];
   readonly rate_limits: readonly object[];
@@ -45,7 +46,9 @@ interface Blocks {
 /** The member of the only YAML block of the page that has it. */
 function memberOf<Member extends keyof Blocks>(member: Member): Blocks[Member] {
   const blocks = codeBlocksOf('docs/proxies.md').filter(({ language }) => language === 'yaml');
-  const found = blocks.map(({ text }) => parse(text) as Blocks).filter((block) => member in block);
+  const found = blocks
+    .map(({ text }) => parse(text) as Blocks)
+    .filter((block) => member in block && /^(?:EnvoyFilter)?$/.test(block.kind ?? ''));
   expect([member, found.length]).toEqual([member, 1]);
   return found[0]![member];
 }
@@ -71,6 +74,22 @@ describe('docs/proxies.md', () => {
 
     config.setIn([...HOST, 'rate_limits'], [{ ...rate_limits[0], action: [] }]);
     expect(await validate(String(config))).toContain('has unknown fields');
+  });
+
+  it('names a field by which the dynamic metadata of weir has a namespace of its own in Envoy', async () => {
+    expect(await readFile(join(ROOT, 'docs/proxies.md'), 'utf8')).toContain('`metadata_namespace: example.limits`');
+    const env = { RUNTIME_ROOT: join(ROOT, 'examples/envoy'), RUNTIME_WATCH_ROOT: 'false', DISABLE_STATS: 'true' };
+    await using weir = await WeirProcess.start({ env: { ...env, RESPONSE_DYNAMIC_METADATA: 'true' } });
+    const header = `header: { key: x-domains, value: '%DYNAMIC_METADATA(example.limits:domain)%' }`;
+    const changes = [
+      [
+        'failure_mode_deny: false',
+        'failure_mode_deny: false\n                      metadata_namespace: example.limits',
+      ],
+      ['domains: ["*"]', `domains: ["*"]\n                      response_headers_to_add: [{ ${header} }]`],
+    ] as const;
+    await using envoy = await EnvoyProcess.start({ weirPort: weir.ports.grpc, changes });
+    expect((await envoy.get('/', { 'x-user': 'anna' })).headers.get('x-domains')).toBe('edge');
   });
 
   it('has patches for Istio that insert what Envoy accepts', async () => {
