@@ -57,7 +57,7 @@ check 'the command of the Go service, as another user' podman run --rm "${run_op
   --user 65534:65534 --entrypoint /bin/ratelimit "$image" --version
 check 'no shell' bash -c "! podman exec $container /bin/sh -c true 2>/dev/null"
 check 'memory' podman exec "$container" node -p 'fs.readFileSync("/proc/1/status", "utf8").match(/VmRSS.*/)[0]'
-check 'the end by SIGTERM' podman stop --time 12 "$container"
+check 'the end by SIGTERM' podman stop "$container"
 check 'exit code 0' test "$(podman inspect --format '{{.State.ExitCode}}' "$container")" = 0
 echo "== sizes"
 podman images --format '{{.Repository}} {{.Size}}' "$image"

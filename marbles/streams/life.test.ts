@@ -1,6 +1,6 @@
-import { NEVER } from 'rxjs';
+import { NEVER, EMPTY, ignoreElements, timer } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
-import { type DrainOptions, drain } from '../../src/streams/drain';
+import { type Connections, type DrainOptions, drain, shutdownDelay } from '../../src/streams/drain';
 import { type NotificationOptions, notifications } from '../../src/streams/notifications';
 import { marbles } from '../support/marbles';
 
@@ -14,15 +14,25 @@ describe('a drain', () => {
     y: { kind: 'aborted', why: 'second signal', step: 'shutdown delay' },
   };
 
-  /** A drain of these steps within 5 ms after the delay. */
-  function drained(scheduler: TestScheduler, steps: Readonly<Record<string, Cold>>, more: Partial<DrainOptions> = {}) {
+  /** A drain of these steps within 6 s. */
+  function drained(
+    scheduler: TestScheduler,
+    steps: Readonly<Record<string, Cold>>,
+    { delay = 0, signal$ = NEVER }: { readonly delay?: number; readonly signal$?: DrainOptions['signal$'] } = {},
+  ) {
     const log: string[] = [];
     const outcome$ = drain({
-      steps: Object.entries(steps).map(([name, stream]) => ({ name, run: () => stream })),
-      ...{ signal$: NEVER, deadline: 5, delay: 0, scheduler },
+      steps: Object.entries(steps).map(([name, stream]) => ({
+        name,
+        run: (within) => {
+          log.push(`${name} within ${within}`);
+          return stream;
+        },
+      })),
+      ...{ signal$, deadline: 6_000, scheduler },
+      delay$: delay === 0 ? EMPTY : timer(delay, scheduler).pipe(ignoreElements()),
       onBegin: () => log.push(`begun at ${scheduler.now()}`),
       onFailure: (step, error) => log.push(`${step}: ${String(error)}`),
-      ...more,
     });
     return { outcome$, log };
   }
@@ -47,22 +57,28 @@ describe('a drain', () => {
       expectObservable(outcome$).toBe('----(d|)', OUTCOMES);
       expectSubscriptions(windows.subscriptions).toBe('---^!');
       flush();
-      expect(log).toEqual(['begun at 1', 'calls: Error: stuck']);
+      expect(log).toEqual(['begun at 1', 'calls within 5999', 'calls: Error: stuck', 'windows within 5999']);
     });
   });
 
-  it('is aborted at the deadline, which begins after the delay, and names the step that did not end', () => {
-    marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
-      const calls = cold('        --|');
-      const windows = cold('         ---------');
-      const { outcome$, log } = drained(scheduler, { calls, windows }, { delay: 4 });
-      expectObservable(outcome$).toBe('---------(w|)', OUTCOMES);
-      expectSubscriptions(calls.subscriptions).toBe('  ----^-!');
-      expectSubscriptions(windows.subscriptions).toBe('------^--!');
-      flush();
-      expect(log).toEqual(['begun at 4']);
-    });
-  });
+  it.each([
+    ['since the signal', 500, '6s (w|)', '500ms ^-!', '502ms ^ 5497ms !', 5_500],
+    ['and at least 4.5 s after the delay', 3_000, '7500ms (w|)', '3s ^-!', '3002ms ^ 4497ms !', 4_500],
+  ])(
+    'is aborted at the deadline, %s, and names the step that did not end',
+    (_, delay, expected, first, second, within) => {
+      marbles(({ cold, expectObservable, expectSubscriptions, flush }, scheduler) => {
+        const calls = cold('  --|');
+        const windows = cold('-----');
+        const { outcome$, log } = drained(scheduler, { calls, windows }, { delay });
+        expectObservable(outcome$).toBe(expected, OUTCOMES);
+        expectSubscriptions(calls.subscriptions).toBe(first);
+        expectSubscriptions(windows.subscriptions).toBe(second);
+        flush();
+        expect(log).toEqual([`begun at ${delay}`, `calls within ${within}`, `windows within ${within}`]);
+      });
+    },
+  );
 
   it.each([
     ['during a step', 0, '---(s|)', '^--!'],
@@ -73,6 +89,35 @@ describe('a drain', () => {
       const signal$ = hot('   ---s--');
       expectObservable(drained(scheduler, { calls }, { delay, signal$ }).outcome$).toBe(expected, OUTCOMES);
       expectSubscriptions(calls.subscriptions).toBe(subscriptions);
+    });
+  });
+});
+
+describe('the shutdown delay', () => {
+  const NONE: Connections = { open: 0, accepted: 7 };
+
+  it.each([
+    ['lasts as long as it is set while a connection is open', [{ open: 1, accepted: 7 }], '3s |'],
+    ['ends after half a second if no connection is open', [NONE], '500ms |'],
+    [
+      'ends half a second after the last connection',
+      [{ open: 2, accepted: 7 }, { open: 1, accepted: 7 }, NONE],
+      '1500ms |',
+    ],
+    [
+      'lasts while callers open a connection for each call, also if none is open at a look',
+      Array.from({ length: 7 }, (_, look) => ({ open: 0, accepted: look })),
+      '3s |',
+    ],
+    ['is never longer than it is set', [NONE], '200ms |', 200],
+  ])('%s', (_, looks: readonly Connections[], expected, delay = 3_000) => {
+    marbles(({ expectObservable }, scheduler) => {
+      let look = 0;
+      function connections(): Connections {
+        look += 1;
+        return looks[Math.min(look, looks.length) - 1] ?? NONE;
+      }
+      expectObservable(shutdownDelay(delay, connections, scheduler)).toBe(expected);
     });
   });
 });

@@ -120,6 +120,10 @@ export class Connections {
     return true;
   }
 
+  get count(): number {
+    return this.#bySocket.size;
+  }
+
   get sockets(): Iterable<Socket> {
     return this.#bySocket.keys();
   }

@@ -85,6 +85,8 @@ export class HttpListener {
   readonly #server: Server;
   readonly #app: Koa;
   readonly #handle: ReturnType<Koa['callback']>;
+  /** How many connections were accepted, also those that were refused. */
+  acceptedConnections = 0;
   #isServing = false;
   #closed: Promise<void> | undefined;
 
@@ -107,6 +109,10 @@ export class HttpListener {
     return this.#acceptor.address() as AddressInfo;
   }
 
+  get connectionCount(): number {
+    return this.#connections.count;
+  }
+
   /**
    * Accepts connections. When it cannot accept one, that is logged, and it continues to accept others.
    *
@@ -122,6 +128,7 @@ export class HttpListener {
 
   /** Serves a connection before anything was read from it. It may have been accepted elsewhere. */
   adopt(socket: Socket): void {
+    this.acceptedConnections += 1;
     socket.allowHalfOpen = true;
     if (!this.#connections.opened(socket)) return;
     // Node checks the timeouts of requests from this event on.

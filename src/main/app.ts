@@ -265,12 +265,12 @@ function offendersOf({ settings: { offendersSize, offendersWindow } }: App): Off
 }
 
 /** How the calls of a process end: those in flight do not wait for the store longer than a drain takes. */
-export function endOfCalls({ store }: DecisionPath, drained: () => Promise<unknown>): DrainStep {
-  function run(): Promise<unknown> {
-    store.counters.hurry?.();
-    return drained();
+export function endOfCalls({ store }: DecisionPath, drained: (within: number) => Promise<unknown>): DrainStep {
+  function run(within: number): Promise<unknown> {
+    store.counters.hurry?.(within);
+    return drained(within);
   }
-  return { name: 'gRPC calls', run: () => defer(run) };
+  return { name: 'gRPC calls', run: (within) => defer(() => run(within)) };
 }
 
 /** How the decisions of a process end when its servers take no more calls: those in flight first, then what carries them. */

@@ -16,11 +16,21 @@ import {
   switchMap,
   take,
   takeUntil,
+  timer,
 } from 'rxjs';
 import { VERSION } from '../cli/version';
 import { signals } from '../sources/signals';
 import type { LoadedConfig } from '../streams/config';
-import { type DrainOutcome, type DrainStep, abortReasons, drain } from '../streams/drain';
+import {
+  type AbortReason,
+  type Connections,
+  type DrainOutcome,
+  type DrainStep,
+  LEAST_DRAIN,
+  STOP_TIME,
+  drain,
+  shutdownDelay,
+} from '../streams/drain';
 import type { Log } from '../streams/ports/log';
 import type { Phase, Readiness } from '../streams/readiness';
 import { formatHostPort } from '../text/host-port';
@@ -29,8 +39,8 @@ import type { App } from './app';
 import { IGNORED_SIGNALS } from './early';
 import { type ManagerNotifier, managerReports } from './service-manager';
 
-/** Milliseconds after which a drain is aborted. */
-export const DRAIN_DEADLINE = 10_000;
+/** Signals that are typed at a terminal, after which no caller is waited for. */
+const TYPED: ReadonlySet<string> = new Set(['SIGINT', 'SIGQUIT']);
 
 /** Where a listener listens: an address and a port, or the path of a Unix socket. */
 export type ListenerAddress = AddressInfo | string;
@@ -63,6 +73,8 @@ export interface LifeOptions extends RunOptions {
   readonly readiness: Readiness;
   /** Opens the listeners for decisions, when the service is ready. */
   readonly open: () => Promise<Serving>;
+  /** The connections of the listeners for decisions. */
+  readonly connections: () => Connections;
   /** What ends when the service drains, in this order. */
   readonly drainSteps: readonly DrainStep[];
   /** Whether calls have failed during the drain, although its steps have ended. */
@@ -78,11 +90,21 @@ export interface LifeOptions extends RunOptions {
  */
 export async function lifeOf(
   {
-    settings: { shutdownDelay },
+    settings: { shutdownDelay: longestDelay },
     manager: { watchdog },
     log,
   }: Pick<App, 'settings' | 'manager'> & { readonly log: Log },
-  { signal$, readiness, open, onServing, onAborted, notifier, drainSteps, hasLostCalls = () => false }: LifeOptions,
+  {
+    signal$,
+    readiness,
+    open,
+    onServing,
+    onAborted,
+    notifier,
+    connections,
+    drainSteps,
+    hasLostCalls = () => false,
+  }: LifeOptions,
 ): Promise<0 | 1> {
   const life = new LifeLog(log);
   const subscriptions = new Subscription();
@@ -95,21 +117,21 @@ export async function lifeOf(
   subscriptions.add(signal$.pipe(take(1)).subscribe((signal) => life.signalled(signal)));
   subscriptions.add(readiness.logAwaited(log, asyncScheduler).pipe(takeUntil(signal$)).subscribe());
   subscriptions.add(logIgnoredSignals(log));
-  const drainTime = shutdownDelay + DRAIN_DEADLINE;
+  const drainTime = Math.max(longestDelay + LEAST_DRAIN, STOP_TIME);
   const reports = notifier && managerReports(notifier, { readiness, signal$, drainTime, watchdog, log });
   subscriptions.add(reports?.reports$.subscribe());
   const drainBegins$ = new Subject<void>();
   const drained$ = defer(() => {
     drainBegins$.next();
     // Without listeners there are no callers to give time to.
-    const delay = readiness.hasOpened ? shutdownDelay : 0;
+    const delay = readiness.hasOpened && !TYPED.has(life.signal) ? longestDelay : 0;
     if (delay > 0) life.leaving(delay);
     return drain({
       steps: [...drainSteps, ...(reports ? [{ name: 'service manager', run: () => reports.stopReported$ }] : [])],
-      delay,
+      delay$: delay === 0 ? EMPTY : shutdownDelay(delay, connections, asyncScheduler),
       onBegin: () => life.draining(),
       signal$: signal$.pipe(skip(1)),
-      deadline: DRAIN_DEADLINE,
+      deadline: STOP_TIME,
       scheduler: asyncScheduler,
       onFailure: (step, error) => logFailedStep(log, step, error),
     });
@@ -154,7 +176,15 @@ export function logFailedStep(log: Log, step: string, error: unknown): void {
 function neverOpened(signal$: LifeOptions['signal$']): Observable<DrainOutcome> {
   return signal$.pipe(
     take(1),
-    switchMap(() => abortReasons(signal$.pipe(skip(1)), DRAIN_DEADLINE, asyncScheduler)),
+    switchMap(() =>
+      merge(
+        signal$.pipe(
+          skip(1),
+          map((): AbortReason => 'second signal'),
+        ),
+        timer(STOP_TIME).pipe(map((): AbortReason => 'deadline')),
+      ),
+    ),
     map((why) => ({ kind: 'aborted', why, step: 'opening the listeners' })),
   );
 }
@@ -163,7 +193,8 @@ function neverOpened(signal$: LifeOptions['signal$']): Observable<DrainOutcome> 
 class LifeLog {
   readonly #log: Log;
   #drainBegan = NaN;
-  #signal = '';
+  /** The first termination signal. */
+  signal = '';
 
   constructor(log: Log) {
     this.#log = log;
@@ -183,22 +214,22 @@ class LifeLog {
     });
   }
 
-  /** @param signal the first termination signal, which the lines that follow name */
+  /** The lines that follow name the signal. */
   signalled(signal: string): void {
-    this.#signal = signal;
+    this.signal = signal;
     this.#drainBegan = performance.now();
   }
 
   /** @param delay milliseconds until the drain */
   leaving(delay: number): void {
     this.#drainBegan = performance.now();
-    const fields = { signal: this.#signal, delay: formatMilliseconds(delay) };
+    const fields = { signal: this.signal, delay: formatMilliseconds(delay) };
     this.#log.notice('unhealthy from now on; calls are served until the drain', fields);
   }
 
   draining(): void {
     this.#drainBegan = performance.now();
-    this.#log.notice('draining: no new calls are accepted, those in flight finish', { signal: this.#signal });
+    this.#log.notice('draining: no new calls are accepted, those in flight finish', { signal: this.signal });
   }
 
   /** @returns the exit code of the process */

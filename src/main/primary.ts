@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Observable, type Subscription, defer, delay, takeUntil, tap } from 'rxjs';
+import { type Observable, Subject, type Subscription, defer, takeUntil, tap } from 'rxjs';
 import { VERSION } from '../cli/version';
 import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
@@ -56,7 +56,8 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
   const outputs = await startStatisticsOutputs(app, { offenders: decisions, rejections, workers: exchange });
   const signal$ = terminationSignals();
   const configurations = new RecentConfigurations();
-  const streams = await instanceOf(app, { pool, configurations, signal$ });
+  const drainBegins$ = new Subject<void>();
+  const streams = await instanceOf(app, { pool, configurations, signal$, drainBegins$ });
   const tls = await shareCertificates(app, pool);
   const { config$, readiness } = streams;
   readiness.storeNote = storeNote(app, streams);
@@ -69,9 +70,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
     workers: exchange,
     decisions,
   });
-  // First: the distribution of rules ends with the signal, and must not be its only subscriber when it was recorded before.
-  const subscriptions = signal$.subscribe();
-  subscriptions.add(exchange.subscribe());
+  const subscriptions = exchange.subscribe();
   subscriptions.add(subscribeTo(streams, pool));
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
@@ -89,8 +88,10 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
         store: pool.workers.find(({ store }) => store !== undefined)?.store ?? '',
         rules: config$.value.loaded,
       }),
+      connections: () => dispatch.connections,
       // In the order of a single process; its steps up to the counter store are one here, in all workers at the same time.
       drainSteps: [
+        { name: 'rules', run: () => defer(async () => drainBegins$.next()) },
         ...endOfCalls(pool, dispatch, tls),
         { name: 'counter store', run: () => defer(async () => memory?.close()) },
         { name: 'statistics outputs', run: () => outputs.finish() },
@@ -109,16 +110,20 @@ interface InstanceInputs {
   readonly pool: WorkerPool;
   readonly configurations: RecentConfigurations;
   readonly signal$: Observable<unknown>;
+  readonly drainBegins$: Observable<unknown>;
 }
 
 /** The streams of the primary; the rules are those that the workers decide by. */
-async function instanceOf(app: App, { pool, configurations, signal$ }: InstanceInputs): Promise<Instance> {
-  const { shutdownDelay, forceStartWithoutInitialConfig, healthyWithAtLeastOneConfigLoaded } = app.settings;
+async function instanceOf(
+  app: App,
+  { pool, configurations, signal$, drainBegins$ }: InstanceInputs,
+): Promise<Instance> {
+  const { forceStartWithoutInitialConfig, healthyWithAtLeastOneConfigLoaded } = app.settings;
   const raw = new WeakMap<Ruleset, RawRules>();
   const { events$ } = await ruleSource({ ...app, onLoaded: (ruleset, files) => raw.set(ruleset, files) });
   const rules$ = events$.pipe(
     // Until the drain, callers are served as before: with new rules, too.
-    takeUntil(shutdownDelay === 0 ? signal$ : signal$.pipe(delay(shutdownDelay))),
+    takeUntil(drainBegins$),
     distributeRules({
       pool,
       rawOf: (ruleset) => raw.get(ruleset) ?? [],
@@ -156,11 +161,11 @@ async function openListeners(app: App, dispatch: ConnectionDispatch): Promise<Pi
 }
 
 function endOfCalls(pool: WorkerPool, dispatch: ConnectionDispatch, tls: GrpcTls | undefined): readonly DrainStep[] {
-  async function drainCalls(): Promise<void> {
+  async function drainCalls(within: number): Promise<void> {
     tls?.close();
     pool.stopReplacing();
     await dispatch.stop('grpc');
-    await pool.drain();
+    await pool.drain(within);
   }
   async function finishWorkers(): Promise<void> {
     await dispatch.stop('http');
@@ -168,7 +173,7 @@ function endOfCalls(pool: WorkerPool, dispatch: ConnectionDispatch, tls: GrpcTls
     await dispatch.close();
   }
   return [
-    { name: 'gRPC calls', run: () => defer(drainCalls) },
+    { name: 'gRPC calls', run: (within) => defer(() => drainCalls(within)) },
     { name: 'HTTP requests', run: () => defer(finishWorkers) },
   ];
 }

@@ -16,7 +16,7 @@ import {
 import { counterStore } from './counter-store';
 import { openDebugListener } from './debug-listener';
 import { HttpRejections } from './http-rejections';
-import { DRAIN_DEADLINE, type RunOptions, lifeOf } from './life';
+import { type RunOptions, lifeOf } from './life';
 import { startStatisticsOutputs } from './outputs';
 import { RefusedConnections } from './refused-connections';
 import { ruleSource } from '../sources/rule-source';
@@ -72,9 +72,10 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
         store: store.description,
         rules: config$.value.loaded,
       }),
+      connections: () => listeners.connections,
       // First no new calls, then what carries the calls in flight, then what reports about them.
       drainSteps: [
-        endOfCalls(path, () => listeners.drainGrpc(DRAIN_DEADLINE)),
+        endOfCalls(path, (within) => listeners.drainGrpc(within)),
         ...endOfDecisions(app, path),
         { name: 'HTTP requests', run: () => defer(() => listeners.closeHttp()) },
         { name: 'statistics outputs', run: () => outputs.finish() },

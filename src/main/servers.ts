@@ -13,6 +13,7 @@ import type { ListenAddress, TcpAddress } from '../net/listen';
 import { PARENT_FIELDS } from '../sinks/traces/parent';
 import { turnClock } from '../sources/event-loop-turns';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
+import type { Connections } from '../streams/drain';
 import type { Decide } from '../streams/ports/decide';
 import type { Reservations } from '../streams/ports/reservations';
 import type { Tracer } from '../streams/ports/tracer';
@@ -173,6 +174,14 @@ export class Listeners {
     app.listeners.add(() => void grpc.close());
     this.#tls?.follow(grpc);
     return { grpc: grpc.address, http: http.address };
+  }
+
+  get connections(): Connections {
+    const servers = [this.#grpc, this.#http];
+    return {
+      open: servers.reduce((sum, server) => sum + (server?.connectionCount ?? 0), 0),
+      accepted: servers.reduce((sum, server) => sum + (server?.acceptedConnections ?? 0), 0),
+    };
   }
 
   /** Accepts no new gRPC calls and ends streams; resolves when the calls in flight are answered, or after `grace` milliseconds. */

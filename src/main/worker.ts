@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import {
+  EMPTY,
   NEVER,
   type Observable,
   asyncScheduler,
@@ -10,6 +11,7 @@ import {
   map,
   merge,
   share,
+  switchMap,
   take,
 } from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls';
@@ -25,7 +27,7 @@ import { describeError } from '../sinks/logs/logger';
 import { standardStream } from '../sinks/text-outputs';
 import { extraLabels } from '../sinks/statistics/series';
 import { loadRules } from '../sources/loading/load-rules';
-import { type DrainOutcome, drain } from '../streams/drain';
+import { type DrainOutcome, type DrainStep, drain } from '../streams/drain';
 import { latest } from '../streams/latest';
 import { Readiness } from '../streams/readiness';
 import { SecretMask } from '../text/secret-mask';
@@ -52,7 +54,7 @@ import {
 import { counterStore, countsInMemory, remoteStore } from './counter-store';
 import { forwardGrpcLibraryLogs } from './grpc-library';
 import { HttpRejections } from './http-rejections';
-import { DRAIN_DEADLINE, logFailedStep, outcomeOf } from './life';
+import { logFailedStep, outcomeOf } from './life';
 import { collectOnOneThread, processCount } from './process';
 import { RefusedConnections } from './refused-connections';
 import { type ServerInputs, grpcServerOptions, httpServerOptions } from './servers';
@@ -198,21 +200,27 @@ function drainOf(app: App, path: DecisionPath, { link, reporter, servers }: Ende
     link.report({ kind: 'drained' });
     return link.orders('finish').pipe(take(1));
   });
-  return drain({
-    steps: [
-      endOfCalls(path, async () => servers()?.grpc.drain(DRAIN_DEADLINE)),
-      ...endOfDecisions(app, path),
-      { name: 'other workers', run: () => finish$ },
-      { name: 'HTTP requests', run: () => defer(async () => servers()?.http.close()) },
-      { name: 'statistics', run: () => defer(() => reporter.report()) },
-      ...endOfRecords(path),
-    ],
-    // The primary orders the drain when the delay is over.
-    delay: 0,
-    onBegin: () => undefined,
-    signal$: NEVER,
-    deadline: DRAIN_DEADLINE,
-    scheduler: asyncScheduler,
-    onFailure: (step, error) => logFailedStep(app.log, step, error),
-  });
+  const steps: readonly DrainStep[] = [
+    endOfCalls(path, async (within) => servers()?.grpc.drain(within)),
+    ...endOfDecisions(app, path),
+    { name: 'other workers', run: () => finish$ },
+    { name: 'HTTP requests', run: () => defer(async () => servers()?.http.close()) },
+    { name: 'statistics', run: () => defer(() => reporter.report()) },
+    ...endOfRecords(path),
+  ];
+  return link.orders('drain').pipe(
+    take(1),
+    switchMap(({ within }) =>
+      drain({
+        steps,
+        // The primary orders the drain when the delay is over.
+        delay$: EMPTY,
+        onBegin: () => undefined,
+        signal$: NEVER,
+        deadline: within,
+        scheduler: asyncScheduler,
+        onFailure: (step, error) => logFailedStep(app.log, step, error),
+      }),
+    ),
+  );
 }

@@ -5,21 +5,35 @@ import {
   catchError,
   concat,
   defer,
+  filter,
   ignoreElements,
   map,
   merge,
   of,
-  race,
+  pairwise,
+  raceWith,
   take,
   timer,
 } from 'rxjs';
+
+/**
+ * Milliseconds from a signal to the end of the process, at most, if the delay before the drain leaves enough of them: Docker and Podman wait
+ * 10 s before they kill.
+ */
+export const STOP_TIME = 9_500;
+/** Milliseconds that a drain has at least, whatever the delay. */
+export const LEAST_DRAIN = 4_500;
 
 /** One part of the service that has to end before the process does. */
 export interface DrainStep {
   /** What is drained, for log lines: `gRPC calls`. */
   readonly name: string;
-  /** Ends the part on subscribing; completes when it has ended. Its values are ignored. */
-  readonly run: () => Observable<unknown>;
+  /**
+   * Ends the part on subscribing; completes when it has ended. Its values are ignored.
+   *
+   * @param within milliseconds from the first step to the deadline
+   */
+  readonly run: (within: number) => Observable<unknown>;
 }
 
 /** What aborts a drain. */
@@ -31,34 +45,44 @@ export type DrainOutcome =
 
 export interface DrainOptions {
   readonly steps: readonly DrainStep[];
-  /** Milliseconds before the first step, during which nothing ends; 0: none. */
-  readonly delay: number;
+  /** Completes when the first step may run; until then, nothing ends. */
+  readonly delay$: Observable<never>;
   /** Called when the delay is over, before the first step. */
   readonly onBegin: () => void;
   /** A further signal aborts the drain and its delay. */
   readonly signal$: Observable<unknown>;
-  /** Milliseconds after the delay at which the drain is aborted. */
+  /** Milliseconds from subscribing after which the drain is aborted; {@link LEAST_DRAIN} after the delay at the earliest. */
   readonly deadline: number;
   readonly scheduler: SchedulerLike;
   /** Called with each step that failed; the steps after it still run. */
   readonly onFailure: (step: string, error: unknown) => void;
 }
 
+/** The connections of the listeners for decisions. */
+export interface Connections {
+  readonly open: number;
+  /** How many were accepted so far. */
+  readonly accepted: number;
+}
+
+/** Milliseconds without a connection after which there are no callers that a delay could be for. */
+const UNCONNECTED = 500;
+
 /**
- * Emits why a drain is aborted, once.
- *
- * @param signal$ the second signal
- * @param after milliseconds from the subscription to the deadline
+ * Completes after `delay` milliseconds, or earlier when no connection has been open for a while. Callers that open one for each call are
+ * seen by those that were accepted.
  */
-export function abortReasons(
-  signal$: Observable<unknown>,
-  after: number,
+export function shutdownDelay(
+  delay: number,
+  connections: () => Connections,
   scheduler: SchedulerLike,
-): Observable<AbortReason> {
-  return race(
-    signal$.pipe(map(() => 'second signal' as const)),
-    timer(after, scheduler).pipe(map(() => 'deadline' as const)),
-  ).pipe(take(1));
+): Observable<never> {
+  const unconnected$ = timer(0, UNCONNECTED, scheduler).pipe(
+    map(connections),
+    pairwise(),
+    filter(([before, now]) => before.open === 0 && now.open === 0 && before.accepted === now.accepted),
+  );
+  return timer(delay, scheduler).pipe(raceWith(unconnected$), take(1), ignoreElements());
 }
 
 /** What is in flight before the first step. */
@@ -70,7 +94,7 @@ const DELAY = 'shutdown delay';
  */
 export function drain({
   steps,
-  delay,
+  delay$,
   onBegin,
   signal$,
   deadline,
@@ -78,27 +102,29 @@ export function drain({
   onFailure,
 }: DrainOptions): Observable<DrainOutcome> {
   return defer(() => {
+    const since = scheduler.now();
     let current = DELAY;
-    const delay$ = delay === 0 ? EMPTY : timer(delay, scheduler).pipe(ignoreElements());
-    const begin$ = defer(() => {
+    function abortedBy(why: AbortReason): DrainOutcome {
+      return { kind: 'aborted', why, step: current };
+    }
+    const steps$ = defer(() => {
+      const within = Math.max(deadline - (scheduler.now() - since), LEAST_DRAIN);
       onBegin();
-      return EMPTY;
+      const runs = steps.map(({ name, run }) =>
+        defer(() => {
+          current = name;
+          return run(within);
+        }).pipe(
+          ignoreElements(),
+          catchError((error: unknown) => {
+            onFailure(name, error);
+            return EMPTY;
+          }),
+        ),
+      );
+      const deadline$ = timer(within, scheduler).pipe(map(() => abortedBy('deadline')));
+      return merge(concat(...runs, of<DrainOutcome>({ kind: 'drained' })), deadline$);
     });
-    const runs = steps.map(({ name, run }) =>
-      defer(() => {
-        current = name;
-        return run();
-      }).pipe(
-        ignoreElements(),
-        catchError((error: unknown) => {
-          onFailure(name, error);
-          return of<never>();
-        }),
-      ),
-    );
-    const aborted$ = abortReasons(signal$, delay + deadline, scheduler).pipe(
-      map((why): DrainOutcome => ({ kind: 'aborted', why, step: current })),
-    );
-    return merge(concat(delay$, begin$, ...runs, of<DrainOutcome>({ kind: 'drained' })), aborted$).pipe(take(1));
+    return merge(concat(delay$, steps$), signal$.pipe(map(() => abortedBy('second signal')))).pipe(take(1));
   });
 }

@@ -2,6 +2,7 @@ import { type AddressInfo, type Server, type Socket, createServer } from 'node:n
 import { Subject, type Subscription, filter, firstValueFrom, merge, timer } from 'rxjs';
 import { type ListenAddress, type TcpAddress, listen } from '../net/listen';
 import { openFiles } from '../net/open-files';
+import type { Connections } from '../streams/drain';
 import type { ListenerName, WorkerConnections } from './connections';
 import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
@@ -50,6 +51,7 @@ export class ConnectionDispatch {
   readonly #given = new WeakSet<Socket>();
   readonly #taken = new Subject<unknown>();
   readonly #servers = new Map<ListenerName, Server>();
+  #accepted = 0;
 
   constructor(options: ConnectionDispatchOptions) {
     this.#options = options;
@@ -78,8 +80,13 @@ export class ConnectionDispatch {
     return this.#options.pool.workers.reduce((sum, { connections }) => sum + connections.load[listener], waiting);
   }
 
+  get connections(): Connections {
+    return { open: this.count('grpc') + this.count('http'), accepted: this.#accepted };
+  }
+
   /** A connection was accepted, and nothing was read from it. Those that wait the longest for a worker have to give way to it. */
   accepted(listener: ListenerName, socket: Socket): void {
+    this.#accepted += 1;
     socket.on('error', () => socket.destroy());
     if (listener === 'grpc' && this.count('grpc') >= this.#options.maxGrpcConnections) {
       this.#refuse(listener, 'connections', socket);

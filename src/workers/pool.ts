@@ -117,8 +117,10 @@ export class WorkerPool {
   /**
    * Replaces no worker any more and orders all to drain. Resolves when every one has drained or ended; those that are starting are
    * ended at once.
+   *
+   * @param within milliseconds after which the drain is aborted
    */
-  async drain(): Promise<void> {
+  async drain(within: number): Promise<void> {
     this.stopReplacing();
     for (const worker of this.workers) {
       if (worker.isServing) continue;
@@ -128,7 +130,7 @@ export class WorkerPool {
     const drained = this.workers.map(({ reports$, exited$ }) =>
       firstValueFrom(merge(reports$.pipe(filter(({ kind }) => kind === 'drained')), exited$)),
     );
-    for (const worker of this.workers) worker.order({ kind: 'drain' });
+    for (const worker of this.workers) worker.order({ kind: 'drain', within });
     await Promise.all(drained);
   }
 

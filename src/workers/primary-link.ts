@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Observable, ReplaySubject, map } from 'rxjs';
+import { STOP_TIME } from '../streams/drain';
 import { type Latest, latest } from '../streams/latest';
 import { type Health, STARTING } from '../streams/readiness';
 import { Channel } from './channel';
@@ -26,7 +27,7 @@ export class PrimaryLink {
       next: (order) => this.#ordered(order),
       complete: () => {
         this.#ordered({ kind: 'health', health: ORPHANED });
-        this.#ordered({ kind: 'drain' });
+        this.#ordered({ kind: 'drain', within: STOP_TIME });
         this.#ordered({ kind: 'finish' });
       },
     });

@@ -26,8 +26,8 @@ export type Order =
   | { readonly kind: 'health'; readonly health: Health }
   /** The certificates to serve new connections with. */
   | { readonly kind: 'tls'; readonly tls: TlsTexts }
-  /** Ends the connections of callers gracefully and lets the calls in flight finish; answered with `drained`. */
-  | { readonly kind: 'drain' }
+  /** Ends the connections of callers gracefully and lets the calls in flight finish within these milliseconds; answered with `drained`. */
+  | { readonly kind: 'drain'; readonly within: number }
   /** No HTTP connection follows: ends everything else and exits. */
   | { readonly kind: 'finish' };
 

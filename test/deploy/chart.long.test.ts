@@ -5,7 +5,7 @@ import { parse, stringify } from 'yaml';
 import { CHECK } from '../../src/cli/check/check';
 import { runOf } from '../cli/run-program';
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
-import { DRAIN_DEADLINE } from '../../src/main/life';
+import { LEAST_DRAIN, STOP_TIME } from '../../src/streams/drain';
 import { readSettings } from '../../src/settings/read-settings';
 import { parseNanoseconds } from '../../src/settings/values/duration';
 import {
@@ -131,7 +131,7 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
 
   it('gives a stop the time that it may take', () => {
     const delay = Number(parseNanoseconds(environment['SHUTDOWN_DELAY']!)) / 1e9;
-    const needed = delay + DRAIN_DEADLINE / 1000 + LOG_SECONDS;
+    const needed = Math.max(STOP_TIME, delay * 1000 + LEAST_DRAIN) / 1000 + LOG_SECONDS;
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(needed);
     // Else the fixed part in the template is no longer the drain.
     if (name !== 'everything') expect(pod.terminationGracePeriodSeconds).toBeLessThanOrEqual(needed + 5);

@@ -25,6 +25,7 @@ async function start(env: Readonly<Record<string, string>>) {
   const [http, grpc, debug, metrics] = await freePorts(4);
   const own = {
     ...{ PORT: String(http), GRPC_PORT: String(grpc), DEBUG_PORT: String(debug) },
+    SHUTDOWN_DELAY: '0',
     ...(env['USE_PULLMETRICS'] !== undefined && { PULLMETRICS_ADDR: `127.0.0.1:${metrics}` }),
   };
   const child = spawn('sh', ['-c', packageFile.scripts.start], {

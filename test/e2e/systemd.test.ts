@@ -46,9 +46,9 @@ async function start(env: Environment, awaitServing = true) {
 
 describe('a service with NOTIFY_SOCKET', () => {
   it.each([
-    ['one process', { SHUTDOWN_DELAY: '50ms' }, 15_050_000],
-    ['two workers', { WORKERS: '2' }, 15_000_000],
-    ['one process without the native package, by systemd-notify', WITHOUT_PACKAGE, 15_000_000],
+    ['one process', { SHUTDOWN_DELAY: '6s' }, 15_500_000],
+    ['two workers', { WORKERS: '2' }, 14_500_000],
+    ['one process without the native package, by systemd-notify', WITHOUT_PACKAGE, 14_500_000],
   ])('reports once that it is ready, and that it stops, with %s', async (_, env: Environment, microseconds) => {
     await using managed = await start(env);
     const { shop, receiver } = managed;

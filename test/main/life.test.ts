@@ -1,7 +1,8 @@
 import { BehaviorSubject, EMPTY, NEVER, ReplaySubject, Subject, of } from 'rxjs';
-import { DRAIN_DEADLINE, type Serving, lifeOf } from '../../src/main/life';
+import { type Serving, lifeOf } from '../../src/main/life';
 import { managerReports } from '../../src/main/service-manager';
 import { readSettings } from '../../src/settings/read-settings';
+import { STOP_TIME } from '../../src/streams/drain';
 import { latest } from '../../src/streams/latest';
 import { type Awaited, type Health, Readiness, STARTING } from '../../src/streams/readiness';
 import { RecordedLog } from '../support/data/recorded-log';
@@ -13,14 +14,15 @@ const SERVING: Serving = {
 beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick'] }));
 afterEach(() => void jest.useRealTimers());
 
-/** A service that is ready, and whose listeners open when the promise resolves. */
-function started(opened: Promise<Serving>) {
+/** A service that is ready, and whose listeners open when the promise resolves. One caller is connected to it. */
+function started(opened: Promise<Serving>, env: Readonly<Record<string, string>> = { SHUTDOWN_DELAY: '0' }) {
   const log = new RecordedLog();
   const signal$ = new ReplaySubject<NodeJS.Signals>(2);
   const awaited$ = latest(of<readonly Awaited[]>([]), []);
   const calls$ = new Subject<never>();
+  const connections = { open: 1, accepted: 1 };
   const exitCode = lifeOf(
-    { ...readSettings({}), log },
+    { ...readSettings(env), log },
     {
       signal$,
       readiness: new Readiness({
@@ -32,10 +34,11 @@ function started(opened: Promise<Serving>) {
       open: () => opened,
       ...{ onServing: () => undefined, onAborted: () => undefined },
       notifier: undefined,
+      connections: () => connections,
       drainSteps: [{ name: 'gRPC calls', run: () => calls$ }],
     },
   );
-  return { log, signal$, exitCode, calls$ };
+  return { log, signal$, exitCode, calls$, connections };
 }
 
 describe('the life of a service', () => {
@@ -46,9 +49,9 @@ describe('the life of a service', () => {
     expect(await twice.exitCode).toBe(1);
     expect(twice.log.messages).toEqual(['drain aborted by second signal; still in flight: opening the listeners']);
     const { log, signal$, exitCode } = started(new Promise(() => undefined));
-    await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE);
+    await jest.advanceTimersByTimeAsync(STOP_TIME);
     signal$.next('SIGTERM');
-    await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE - 1);
+    await jest.advanceTimersByTimeAsync(STOP_TIME - 1);
     expect(log.messages).toEqual([]);
     await jest.advanceTimersByTimeAsync(1);
     expect(await exitCode).toBe(1);
@@ -60,13 +63,55 @@ describe('the life of a service', () => {
     let open: (serving: Serving) => void = () => undefined;
     const { log, signal$, exitCode, calls$ } = started(new Promise((resolve) => (open = resolve)));
     signal$.next('SIGTERM');
-    await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE - 1);
+    await jest.advanceTimersByTimeAsync(STOP_TIME - 1);
     open(SERVING);
-    await jest.advanceTimersByTimeAsync(DRAIN_DEADLINE - 1);
+    await jest.advanceTimersByTimeAsync(STOP_TIME - 1);
     calls$.complete();
     expect(await exitCode).toBe(0);
     const draining = 'draining: no new calls are accepted, those in flight finish';
     expect(log.messages).toEqual(['serving', draining, 'drained; the process exits']);
+  });
+
+  describe('with the default of SHUTDOWN_DELAY', () => {
+    const leaving = 'unhealthy from now on; calls are served until the drain';
+    const draining = 'draining: no new calls are accepted, those in flight finish';
+
+    async function signalled(signal: NodeJS.Signals) {
+      const life = started(Promise.resolve(SERVING), {});
+      await jest.advanceTimersByTimeAsync(0);
+      life.signal$.next(signal);
+      return life;
+    }
+
+    it.each(['SIGTERM', 'SIGHUP', 'SIGPWR'] as const)(
+      'drains five seconds after %s, and has ended after less than the ten that Docker waits',
+      async (signal) => {
+        const { log, exitCode } = await signalled(signal);
+        await jest.advanceTimersByTimeAsync(4_999);
+        expect(log.messages).toEqual(['serving', leaving]);
+        await jest.advanceTimersByTimeAsync(1);
+        expect(log.messages).toEqual(['serving', leaving, draining]);
+        await jest.advanceTimersByTimeAsync(4_500);
+        expect(await exitCode).toBe(1);
+      },
+    );
+
+    it.each(['SIGINT', 'SIGQUIT'] as const)('drains at once after %s, which is typed', async (signal) => {
+      const { log, exitCode, calls$ } = await signalled(signal);
+      expect(log.messages).toEqual(['serving', draining]);
+      calls$.complete();
+      expect(await exitCode).toBe(0);
+    });
+
+    it('drains half a second after the last connection was closed', async () => {
+      const { log, exitCode, calls$, connections } = await signalled('SIGTERM');
+      await jest.advanceTimersByTimeAsync(1_000);
+      connections.open = 0;
+      await jest.advanceTimersByTimeAsync(1_000);
+      expect(log.messages).toEqual(['serving', leaving, draining]);
+      calls$.complete();
+      expect(await exitCode).toBe(0);
+    });
   });
 
   it('has a status that says what is awaited, and does not fail when that fails', () => {

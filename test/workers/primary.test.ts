@@ -82,7 +82,7 @@ describe('the pool of workers', () => {
   function drain(pool: WorkerPool): { isOver: boolean } {
     const progress = { isOver: false };
     void pool
-      .drain()
+      .drain(9_500)
       .then(() => pool.finish())
       .then(() => (progress.isOver = true));
     return progress;

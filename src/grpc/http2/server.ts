@@ -52,6 +52,8 @@ export class Http2Server {
   /** The sockets of all connections, and those without one: their TLS handshake has not finished. */
   readonly #sockets = new Map<net.Socket, Connection | undefined>();
   readonly #listenerClosed: Promise<unknown>;
+  /** How many connections were accepted, also those that were refused. */
+  acceptedConnections = 0;
   #address: net.AddressInfo | string | null = null;
   #ticker: NodeJS.Timeout | undefined;
   #isClosing = false;
@@ -178,6 +180,7 @@ export class Http2Server {
 
   /** The first step for every socket: an 'error' event without a listener would end the process. */
   #accept(socket: net.Socket): boolean {
+    this.acceptedConnections += 1;
     socket.on('error', () => socket.destroy());
     if (this.#sockets.size >= this.#limits.maxConnections) return this.#refuse(socket, 'connections');
     if (!this.#admit(socket, this.#idleConnection(socket))) return this.#refuse(socket, 'file_descriptors');

@@ -70,7 +70,8 @@ export const processSettings = group({
       changes by operators, the end of what was warned about, and stop.`,
     setting('LOG_FORMAT', logFormat, 'text')`key="value" fields, or one JSON object per line.`,
     setting('WORKERS', workers, 1)`Number of processes that decide behind the same ports; auto: one per CPU core.`,
-    setting('SHUTDOWN_DELAY', duration('0 to 1h'), 0)`
-      Time from the first termination signal, when health turns unhealthy, to the drain; calls are served until then.`,
+    setting('SHUTDOWN_DELAY', duration('0 to 1h'), 5_000)`
+      Time from SIGTERM, SIGHUP or SIGPWR, when health turns unhealthy, to the drain; calls are served until then. It ends early when
+      no connection is left.`,
   ],
 });

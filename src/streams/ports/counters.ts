@@ -19,8 +19,11 @@ export interface Counters {
   readonly countNow?: ((operations: readonly DecidedOperation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
-  /** The process ends: what is in flight, or begins from now on, ends in time for the drain. Without it, it does anyway. */
-  hurry?(): void;
+  /**
+   * The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds. Without it, it does
+   * anyway.
+   */
+  hurry?(within: number): void;
   /** Waits for batches in flight, then releases connections and timers. */
   close(): Promise<void>;
 }

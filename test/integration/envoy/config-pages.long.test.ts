@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Document, parse, parseDocument } from 'yaml';
+import { parseDocument } from 'yaml';
 import { readRequest } from '../../../src/http/json/read-request';
 import { explainMatch } from '../../../src/rules/explain';
 import { codeBlocksOf } from '../../docs/code-blocks';
@@ -11,6 +11,7 @@ import { ENVOY, EnvoyProcess } from '../../support/processes/envoy-process';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { roomInMinute } from '../../support/waiting/window-room';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
+import { CLUSTER, HOST, exampleWith, memberOf } from './envoy-pages';
 
 const COMPOSE = join(ROOT, 'deploy/compose/envoy.yaml');
 
@@ -32,44 +33,12 @@ async function validate(config: string): Promise<string> {
   return isOk ? 'OK' : output;
 }
 
-/** The members of the YAML blocks of the page that Envoy can validate; `spec` is that of an EnvoyFilter of Istio. */
-interface Blocks {
-  readonly kind?: string;
-  readonly http_filters: readonly object[];
-  readonly clusters: readonly object[];
-  readonly rate_limits: readonly object[];
-  readonly spec: {
-    readonly configPatches: readonly { readonly applyTo: string; readonly patch: { readonly value: object } }[];
-  };
-}
-
-/** The member of the only YAML block of the page that has it. */
-function memberOf<Member extends keyof Blocks>(member: Member): Blocks[Member] {
-  const blocks = codeBlocksOf('docs/proxies.md').filter(({ language }) => language === 'yaml');
-  const found = blocks
-    .map(({ text }) => parse(text) as Blocks)
-    .filter((block) => member in block && /^(?:EnvoyFilter)?$/.test(block.kind ?? ''));
-  expect([member, found.length]).toEqual([member, 1]);
-  return found[0]![member];
-}
-
-const LISTENER = ['static_resources', 'listeners', 0];
-const MANAGER = [...LISTENER, 'filter_chains', 0, 'filters', 0, 'typed_config'];
-const HOST = [...MANAGER, 'route_config', 'virtual_hosts', 0];
-
-/** The configuration of examples/envoy with another filter before the router. */
-async function exampleWith(filter: object): Promise<Document> {
-  const config = parseDocument(await readFile(join(ROOT, 'examples/envoy/envoy.yaml'), 'utf8'));
-  config.setIn([...MANAGER, 'http_filters', 0], filter);
-  return config;
-}
-
 describe('docs/proxies.md', () => {
   it('has a filter, a cluster and descriptors that Envoy accepts', async () => {
     const rate_limits = memberOf('rate_limits');
     const config = await exampleWith(memberOf('http_filters')[0]!);
     config.setIn([...HOST, 'rate_limits'], rate_limits);
-    config.setIn(['static_resources', 'clusters', 1], memberOf('clusters')[0]);
+    config.setIn(CLUSTER, memberOf('clusters')[0]);
     expect(await validate(String(config))).toBe('OK');
 
     config.setIn([...HOST, 'rate_limits'], [{ ...rate_limits[0], action: [] }]);

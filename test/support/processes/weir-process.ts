@@ -98,6 +98,8 @@ export class WeirProcess implements AsyncDisposable {
         DEBUG_PORT: String(debug),
         LOG_LEVEL: 'info',
         BACKEND_TYPE: 'memory',
+        // The clients of the tests stay connected.
+        SHUTDOWN_DELAY: '0',
         ...env,
       },
     });

@@ -55,9 +55,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- else if gt (int .Values.replicaCount) 1 }}true{{ end }}
 {{- end }}
 
-{{/* The delay, 10 s after which weir aborts a drain, 2 s for the last lines of the log, and 3 s to spare. */}}
+{{/* The time after which weir aborts a drain (9.5 s, or the delay and 4.5 s), 2 s for the last lines of the log, and 3 s to spare. */}}
 {{- define "weir.terminationGracePeriodSeconds" -}}
-{{- $needed := add .Values.shutdownDelaySeconds 10 2 3 }}
+{{- $needed := add (max 10 (add .Values.shutdownDelaySeconds 5)) 2 3 }}
 {{- $given := .Values.terminationGracePeriodSeconds | default $needed }}
 {{- if lt (int64 $given) (int64 $needed) }}
 {{- fail (printf "terminationGracePeriodSeconds is %d, but with shutdownDelaySeconds a stop takes up to %d s: set it to at least that, or remove it" (int64 $given) (int64 $needed)) }}

@@ -52,9 +52,9 @@ export const QUIET = { milliseconds: 1000, now: () => performance.now() };
 /** Most milliseconds for a query of a sentinel or for the slots: a server that hangs must not delay the query of the next. */
 const QUERY_TIMEOUT = 1000;
 
-/** The process ends: milliseconds in which what is in flight has to end. The rest of the 10 s of a drain is for what follows. */
-const LAST_TIME = 7000;
-/** Most milliseconds, when the process ends, of what begins when less of {@link LAST_TIME} is left. */
+/** The process ends: milliseconds of a drain for what follows after what is in flight. */
+const AFTERWARDS = 2500;
+/** Most milliseconds, when the process ends, of what begins when less is left for it. */
 const LAST_TIMEOUT = 1000;
 
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
@@ -77,7 +77,7 @@ export class Instance {
   readonly #scriptRejections: ConditionLog;
   readonly #current: () => Deployment;
   readonly #inFlight = new Map<Promise<unknown>, Deadline>();
-  /** When the process ends: by `performance.now()`, the end of {@link LAST_TIME}. */
+  /** When the process ends: the time, by `performance.now()`, at which what is in flight has to end. */
   #lastEnd: number | undefined;
 
   constructor(parts: InstanceParts) {
@@ -240,13 +240,14 @@ export class Instance {
     await Promise.allSettled(this.#inFlight.keys());
   }
 
-  /** Everything ends in {@link LAST_TIME}, what is in flight as well. */
-  hurry(): void {
-    this.#lastEnd = performance.now() + LAST_TIME;
+  /** Everything ends so many milliseconds from now, less {@link AFTERWARDS}, what is in flight as well. */
+  hurry(within: number): void {
+    const lastTime = within - AFTERWARDS;
+    this.#lastEnd = performance.now() + lastTime;
     const { timeout } = this.options;
     // A shorter one passes before.
-    if (timeout > 0 && timeout <= LAST_TIME) return;
-    for (const deadline of this.#inFlight.values()) deadline.passWithin(LAST_TIME);
+    if (timeout > 0 && timeout <= lastTime) return;
+    for (const deadline of this.#inFlight.values()) deadline.passWithin(lastTime);
   }
 
   /** The time for what begins now, in milliseconds; 0: no limit. */

@@ -80,7 +80,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     ),
     description: read.map(({ name, deployment }) => `${name}: ${describeDeployment(deployment)}`).join('; '),
     ready$: waitForStores(stores, startup.maxElapsedTime),
-    hurry: () => instances.forEach((instance) => instance.hurry()),
+    hurry: (within) => instances.forEach((instance) => instance.hurry(within)),
     close: async () => {
       await Promise.all(instances.map((instance) => instance.settled()));
       for (const each of stores) each.close();
