@@ -2,6 +2,7 @@ import { type Observable, of } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
+import { usableMemory } from '../sources/usable-memory';
 import type { Statistics } from '../statistics/statistics';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
@@ -11,7 +12,6 @@ import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';
 import { RemoteReservations } from '../workers/reservations';
 import { kvstoreOptions, plaincacheOptions } from './options';
-import { usableMemory } from './process';
 
 /**
  * The part of the usable memory that counters in memory take by default. The rest is for requests in flight, of which the gRPC

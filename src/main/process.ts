@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { availableParallelism, totalmem } from 'node:os';
-import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { availableParallelism } from 'node:os';
+import { setFlagsFromString } from 'node:v8';
 
 /** Where a container sees its CPU limit: with control groups of version 2 and 1. Each names the quota and the period in microseconds. */
 const QUOTA_FILES: readonly (readonly string[])[] = [
@@ -33,29 +33,6 @@ function readAll(files: readonly string[]): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** What limits the memory of a process, in bytes. */
-export interface MemoryLimits {
-  /** Of V8: `--max-old-space-size`, or what it derives from the memory of the machine. */
-  readonly heap: number;
-  /** Of the container. Without one, Node reports 0, or a number beyond any machine. */
-  readonly container: number;
-  readonly machine: number;
-}
-
-/** The memory that this process may use for its heap, in bytes: the smallest of the limits. */
-export function usableMemory(limits: MemoryLimits = limitsOfProcess()): number {
-  const { heap, container, machine } = limits;
-  return Math.min(heap, machine, container > 0 ? container : Infinity);
-}
-
-function limitsOfProcess(): MemoryLimits {
-  return {
-    heap: getHeapStatistics().heap_size_limit,
-    container: process.constrainedMemory(),
-    machine: totalmem(),
-  };
 }
 
 /**

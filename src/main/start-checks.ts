@@ -6,8 +6,8 @@ import type { Finding, Inspect, InspectedSettings } from '../settings/read-setti
 import type { Field } from '../settings/settings';
 import { splitList } from '../settings/values/lists';
 import type { readMappingFile } from '../sinks/statistics/mapping-file';
+import { usableMemory } from '../sources/usable-memory';
 import { messageOf } from '../text/thrown';
-import { usableMemory } from './process';
 
 /** What a process may use. */
 export interface Machine {

@@ -1,9 +1,52 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { peakMemory, residentMemory } from '../support/processes/process-memory';
 import { WeirProcess } from '../support/processes/weir-process';
 import { Arrivals } from '../support/waiting/arrivals';
 import { Files } from '../sources/rule-files/watched-rules';
 import { CHANGES, expectReloadsUnderLoad } from './reload-under-load';
+
+const MIB = 1024 * 1024;
+const BLOCK = '- key: user\n  value: u1000000\n  rate_limit:\n    unit: minute\n    requests_per_unit: 100\n';
+/** Needs several times as much memory while it is checked. */
+const JSON_ITEM = '{"key":"user","value":"u1000000","rate_limit":{"unit":"day","requests_per_unit":100}}';
+
+/** Rules of nearly so many bytes, each with another value. */
+function many(bytes: number, rule: string, separator: string): string {
+  const count = Math.floor(bytes / (rule.length + separator.length)) - 1;
+  return Array.from({ length: count }, (_, index) => rule.replace('1000000', String(1_000_000 + index))).join(
+    separator,
+  );
+}
+
+function loads(weir: WeirProcess, count: number): Promise<true> {
+  const name = 'ratelimit.service.config_load_success';
+  return weir.until(`load ${count}`, async () => (await weir.statistics()).get(name) === count || undefined);
+}
+
+test('rules that need more memory than the heap allows are rejected, and the active ones stay; others of their size are loaded', async () => {
+  using files = new Files();
+  files.change('put config/first 7');
+  const heap = { NODE_OPTIONS: '--max-old-space-size=100' };
+  await using weir = await WeirProcess.start({
+    env: { RUNTIME_ROOT: files.base, RUNTIME_WATCH_ROOT: 'false', ...heap },
+  });
+  files.write('config/many.yaml', `{"domain":"json","descriptors":[${many(3_000_000, JSON_ITEM, ',')}]}`);
+  await weir.line(/: 29\d{5} bytes of rules need more than the \d\d MiB .*, or give this process more memory/);
+  expect(await weir.debug('/rlconfig')).toContain('\nfirst.k: unit=SECOND requests_per_unit=7');
+  files.write('config/many.yaml', `domain: blocks\ndescriptors:\n${many(3_000_000, BLOCK, '')}`);
+  await loads(weir, 2);
+});
+
+test('the largest file takes at most 16 times its size while it is loaded', async () => {
+  using files = new Files();
+  files.change('put config/first 7');
+  await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: files.base, RUNTIME_WATCH_ROOT: 'false' } });
+  const before = residentMemory(weir.pid!);
+  files.write('config/many.yaml', `domain: blocks\ndescriptors:\n${many(31_000_000, BLOCK, '')}`);
+  await loads(weir, 2);
+  expect(peakMemory(weir.pid!) - before).toBeLessThan((16 * 31_000_000) / MIB);
+});
 
 const IN_SHORT = 'a swapped ConfigMap';
 

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os';
 import packageFile from '../../package.json';
 import { answerCommandLine } from '../../src/main/command-line';
-import { processCount, usableCores, usableMemory } from '../../src/main/process';
+import { processCount, usableCores } from '../../src/main/process';
+import { usableMemory } from '../../src/sources/usable-memory';
 
 const GIB = 2 ** 30;
 const HINT = 'weir is configured by environment variables; weir --help lists them.\n';

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { PerformanceObserver, constants } from 'node:perf_hooks';
-import { firstValueFrom, lastValueFrom, toArray } from 'rxjs';
+import { lastValueFrom, toArray } from 'rxjs';
 import { RuleReader } from '../../src/sources/rule-files/rule-reader';
-import { type LoadOptions, loadInThread, loadRules } from '../../src/sources/loading/load-rules';
+import { type LoadOptions, checkMemory, loadRules } from '../../src/sources/loading/load-rules';
+import { usableMemory } from '../../src/sources/usable-memory';
 import { RuleTree, rules } from '../support/data/rule-tree';
 import { linesOf } from '../support/data/rules';
 import { until } from '../support/waiting/until';
@@ -10,6 +11,7 @@ import { MODES, QUICK, WORKER_FILE, WatchedRules, fileOptions } from './rule-fil
 
 const IN_MAIN_THREAD = { smallSet: Number.MAX_SAFE_INTEGER };
 const IN_WORKER = { smallSet: 0 };
+const MIB = 1024 * 1024;
 
 let tree: RuleTree;
 beforeEach(() => {
@@ -112,26 +114,38 @@ describe('loadRules', () => {
   });
 });
 
-describe('loadInThread', () => {
+describe('the thread', () => {
   const HEAP = "require('node:worker_threads').resourceLimits.maxOldGenerationSizeMb";
-  const OUT_OF_MEMORY = 'they need too much memory: write fewer rules, or smaller files';
+  const OUT_OF_MEMORY =
+    '7 bytes of rules need more than the 20 MiB that checking them may take: write fewer rules, write them in block style without ' +
+    'anchors, tags and escapes, which takes a tenth, or give this process more memory';
 
   it.each<[what: string, code: string | undefined, reason: string, isUnchecked: boolean, memory?: number]>([
     ['throws', 'throw new Error("out of luck")', 'out of luck', false],
-    ['throws, in a bounded heap', `throw new Error(${HEAP} > 0 && ${HEAP} <= 2048)`, 'true', false],
+    ['throws, in a bounded heap', `throw new Error(${HEAP} === 288)`, 'true', false, 288],
     ['exits', 'process.exit(3)', 'the worker thread exited with code 3', true],
     ['cannot be started', undefined, 'Cannot find module', false],
     // Small objects: a large one that exceeds the limit at once ends the whole process on Node 24.
-    ['needs too much memory', "const a = []; for (;;) a.push('x'.repeat(9) + a.length)", OUT_OF_MEMORY, true, 20],
-  ])('rejects the rules when the thread %s, and reports whether they may be valid', async (_, code, ...expected) => {
+    ['needs too much memory', "const a = []; for (;;) a.push('x'.repeat(9) + a.length)", OUT_OF_MEMORY, false, 20],
+  ])('rejects the rules when it %s, and reports whether they may be valid', async (_, code, ...expected) => {
     const [reason, isUnchecked, memory] = expected;
     if (code !== undefined) tree.write('worker.cjs', code);
-    const options = memory === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: memory } };
-    expect(await firstValueFrom(loadInThread(tree.at('worker.cjs'), options))).toEqual({
-      ruleset: undefined,
-      errors: [expect.stringContaining(`cannot check the rules: ${reason}`)],
-      ...(isUnchecked && { isUnchecked }),
-    });
+    expect(await load({ 'a.yaml': 'a: true' }, { ...IN_WORKER, workerFile: tree.at('worker.cjs'), memory })).toEqual([
+      {
+        ruleset: undefined,
+        errors: [expect.stringContaining(`cannot check the rules: ${reason}`)],
+        ...(isUnchecked && { isUnchecked }),
+      },
+    ]);
+  });
+
+  it.each([
+    ['288 MiB', 'also for few rules', 40_000, Infinity, 288],
+    ['9 times the size', 'where files are larger together', 64 * MIB, Infinity, 576],
+    ['half of the memory', 'of a process that may not use more', 31_000_000, 500 * MIB, 250],
+  ])('has a heap of %s, %s', (_, _1, bytes, usable, expected) => {
+    expect(checkMemory(bytes, usable)).toBe(expected);
+    expect(checkMemory(bytes)).toBeLessThanOrEqual(usableMemory() / 2 / MIB);
   });
 });
 

@@ -267,11 +267,14 @@ export function readRateLimit(
   };
 }
 
+/** Limits of one source that are compared: where each rule has another one, nothing is saved, and their texts take more than they. */
+const MAX_SHARED_LIMITS = 10_000;
+
 /** The limit of this source that is equal. */
 function shared({ limits }: ReadContext, limit: RateLimitConfig): RateLimitConfig {
   const text = JSON.stringify(limit);
   const known = limits.get(text);
-  if (known === undefined) limits.set(text, limit);
+  if (known === undefined && limits.size < MAX_SHARED_LIMITS) limits.set(text, limit);
   return known ?? limit;
 }
 

@@ -1,13 +1,15 @@
 import { join } from 'node:path';
-import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { Observable, defer, map, of, tap } from 'rxjs';
 import type { RuleFile } from '../../rules/files/read-rule-files';
+import { MAX_FILE_BYTES } from '../../rules/files/size-limits';
 import type { Settings } from '../../settings/settings';
 import { limitsOfRule } from '../../rules/rule-tree';
 import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
 import type * as CheckResources from '../xds/check-resources';
+import { usableMemory } from '../usable-memory';
 import { type CheckedRules, checkFiles } from './check-files';
 
 /** What rules are loaded from: files, or an encoded response of a management server as the only one. */
@@ -24,6 +26,8 @@ export interface LoadOptions extends CheckOptions {
   readonly workerFile?: string | undefined;
   /** Bytes up to which rules are loaded without a worker thread. */
   readonly smallSet?: number | undefined;
+  /** MiB of the heap of the worker thread; {@link checkMemory} by default. */
+  readonly memory?: number | undefined;
   /** Why rules that need a store with scripts cannot be counted; undefined: they can. */
   readonly withoutScripts?: string | undefined;
   /** Called with valid rules and what they were loaded from, for another process that has to load the same ones. */
@@ -56,16 +60,21 @@ const WORKER_FILE = join(__dirname, 'rule-thread.js');
 const SMALL_SET = { files: 32 * 1024, response: 16 * 1024 };
 const MIB = 1024 * 1024;
 /**
- * The memory of the thread's heap, in MiB: enough for the largest rule files, and never more than this process may use. V8 ends the thread
- * when many small objects exceed it, as those of a document do; a single large one that exceeds it can end the process.
+ * How many times their size rules may take of the heap of the thread: those in block style take 7 to 9 times, and those that need the YAML
+ * library 80 to 100 times. The copies of their bytes and the ruleset come on top: 12 to 17 times in all (`npm run bench:rules`).
  */
-const HEAP = {
-  maxOldGenerationSizeMb: Math.min(2048, Math.floor(getHeapStatistics().heap_size_limit / MIB)),
-  // Less than V8's 48: what rules are read into survives, so that more room for young objects saves no work.
-  maxYoungGenerationSizeMb: 12,
-};
+const HEAP_FACTOR = 9;
+/** Less than V8's 48 MiB: what rules are read into survives, so that more room for young objects saves no work. */
+const YOUNG_MIB = 12;
 
-const OUT_OF_MEMORY = 'they need too much memory: write fewer rules, or smaller files';
+/**
+ * The memory of the thread's heap, in MiB: what the largest file may take, also for fewer bytes; and half of what this process may use, as the
+ * other half is for the ruleset and for decisions. V8 ends the thread when many small objects exceed it, as those of a document do; a single
+ * large one that exceeds it can end the process.
+ */
+export function checkMemory(bytes: number, usable = usableMemory()): number {
+  return Math.floor(Math.min(HEAP_FACTOR * Math.max(bytes, MAX_FILE_BYTES), usable / 2) / MIB);
+}
 
 /**
  * Checks rules and builds the ruleset. A small set is loaded synchronously, a large one in a worker thread so that decisions
@@ -81,8 +90,11 @@ export function loadRules(raw: RawRules, options: LoadOptions): Observable<Loade
     withoutScripts: reason,
   } = options;
   const bytes = raw.reduce((sum, { content }) => sum + content.length, 0);
-  const workerData: ThreadInput = { raw, form, mergeDomainConfigs };
-  const loaded$ = bytes > smallSet ? loadInThread(workerFile, { workerData }) : defer(() => of(loadHere(workerData)));
+  const input: ThreadInput = { raw, form, mergeDomainConfigs };
+  const loaded$ =
+    bytes > smallSet
+      ? loadInThread(workerFile, { input, bytes, memory: options.memory ?? checkMemory(bytes) })
+      : defer(() => of(loadHere(input)));
   const accepted$ = reason === undefined ? loaded$ : loaded$.pipe(map((loaded) => refuseScripts(loaded, reason)));
   return accepted$.pipe(tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)));
 }
@@ -118,17 +130,28 @@ export function checkRules({ raw, form, mergeDomainConfigs }: ThreadInput): Chec
   return checkResources(raw[0]?.content ?? new Uint8Array(), mergeDomainConfigs);
 }
 
+interface ThreadOptions {
+  readonly input: ThreadInput;
+  /** Of the rules. */
+  readonly bytes: number;
+  /** MiB of the heap. */
+  readonly memory: number;
+}
+
 /**
  * Parses and checks rules in a worker thread, so that decisions continue meanwhile, and builds the ruleset from the chunks that
  * the thread transfers. Emits once and completes; never fails. Unsubscribing terminates the thread.
  *
  * @param module the path of the thread's compiled module; it sends a {@link RulesMessage} first, and then one for each message
  */
-export function loadInThread(module: string, options: WorkerOptions): Observable<LoadedRules> {
+function loadInThread(module: string, { input, bytes, memory }: ThreadOptions): Observable<LoadedRules> {
   return new Observable((subscriber) => {
     const builder = new RulesetBuilder();
     let warnings: readonly string[] = [];
-    const worker = new Worker(module, { resourceLimits: HEAP, ...options });
+    const resourceLimits = { maxOldGenerationSizeMb: memory, maxYoungGenerationSizeMb: YOUNG_MIB };
+    const worker = new Worker(module, { resourceLimits });
+    // Not `workerData`, which the thread would keep until its end.
+    worker.postMessage(input);
     function finish(result: LoadedRules) {
       subscriber.next(result);
       subscriber.complete();
@@ -153,7 +176,11 @@ export function loadInThread(module: string, options: WorkerOptions): Observable
       }
       worker.postMessage('next');
     });
-    worker.on('error', (error) => fail(isOutOfMemory(error) ? OUT_OF_MEMORY : error.message, isThreadFailure(error)));
+    worker.on('error', (error) => {
+      // The same rules would need as much again.
+      if (isOutOfMemory(error)) fail(outOfMemory(bytes, memory), false);
+      else fail(error.message, isThreadFailure(error));
+    });
     worker.on('exit', (code) => fail(`the worker thread exited with code ${code}`, true));
     return () => void worker.terminate();
   });
@@ -180,6 +207,12 @@ type WorkerError = Error & { readonly code?: unknown };
 
 function isOutOfMemory({ code }: WorkerError): boolean {
   return code === 'ERR_WORKER_OUT_OF_MEMORY';
+}
+
+function outOfMemory(bytes: number, memory: number): string {
+  const advice = memory < checkMemory(bytes, Infinity) ? ', or give this process more memory' : '';
+  const plain = 'write them in block style without anchors, tags and escapes, which takes a tenth';
+  return `${bytes} bytes of rules need more than the ${memory} MiB that checking them may take: write fewer rules, ${plain}${advice}`;
 }
 
 /** Other errors were thrown by the check, which would throw them again for the same rules. */

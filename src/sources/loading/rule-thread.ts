@@ -1,6 +1,6 @@
 // The entry of a worker thread: checks rules, and transfers them to the main thread.
 import { setPriority } from 'node:os';
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort } from 'node:worker_threads';
 import { rowsOf } from '../../rules/ruleset';
 import type { CheckedRules } from './check-files';
 import { type RulesMessage, type ThreadInput, checkRules } from './load-rules';
@@ -12,8 +12,8 @@ const ROWS_PER_CHUNK = 200;
 
 if (parentPort !== null) {
   lowerPriority();
-  const input: ThreadInput = workerData;
-  transferRules(checkRules(input), parentPort);
+  const port = parentPort;
+  port.once('message', (input: ThreadInput) => transferRules(checkRules(input), port));
 }
 
 /**

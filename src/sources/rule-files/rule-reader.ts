@@ -41,10 +41,7 @@ interface ValidRules {
   readonly warnings: readonly string[];
 }
 
-/**
- * The looks until rules are loaded again that could not be read or checked: a check that needs too much memory takes seconds of processor
- * time, and fails each time if the cause is permanent.
- */
+/** The looks until rules are loaded again that could not be read or checked, which fails each time if the cause is permanent. */
 const LOOKS_TO_RETRY = backoff({ initial: 1, max: 64 });
 /** Files are passed on with the event that reports them up to this size, in bytes. */
 const MAX_RAW_BYTES = 4 * 1024 * 1024;
