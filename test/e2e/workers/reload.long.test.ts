@@ -8,6 +8,7 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { ownerOf, workersOf } from '../../support/processes/worker-processes';
 import { AdsServer, SnapshotCache } from '../../support/servers/ads-server';
+import { ScriptedAdsPeer, message } from '../../support/servers/scripted-ads-peer';
 import * as instance from './instance';
 
 /** Milliseconds in which 25,000 rules are read even on a busy machine, by a thread of low priority. */
@@ -102,6 +103,24 @@ describe('a reload of an instance with two workers', () => {
     }
     await weir.until('the last answer', () => server.requests.at(-1)?.versionInfo === '20');
     expect(server.requests.filter(({ errorDetail }) => errorDetail !== undefined)).toEqual([]);
+  });
+
+  it('is rejected when the management server sends 10 bytes that cannot be decompressed; all processes live on, and it recovers', async () => {
+    await using peer = await ScriptedAdsPeer.start([]);
+    const xds = { CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: peer.address };
+    await using weir = await WeirProcess.start({ env: { ...xds, WORKERS: '2' } });
+    const before = workersOf(weir);
+    peer.send(message(1, Buffer.alloc(5)));
+    await weir.line(/new rules rejected; keeping the active rules: .* a response is marked as compressed/);
+    await weir.until('the rules to be valid again', async () => {
+      return (await weir.statistics()).get('ratelimit.config.rejected') === 0;
+    });
+    expect([peer.streams, workersOf(weir)]).toEqual([2, before]);
+    using clients = await instance.Clients.open(weir, 4);
+    for (const client of clients.all) {
+      const { statuses } = await client.shouldRateLimit('shop', ['key=a']);
+      expect(statuses[0]?.currentLimit?.requestsPerUnit).toBe(5);
+    }
   });
 
   it(

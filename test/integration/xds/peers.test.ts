@@ -1,73 +1,15 @@
-import { createServer } from 'node:http2';
 import { deflateSync, gzipSync } from 'node:zlib';
-import { DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery';
-import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
-import { simpleResource } from '../../support/data/rule-resources';
 import { seedOf, seededRandom } from '../../support/data/seeded-random';
 import { XdsRules } from '../../support/data/xds-rules';
-import { LocalServer } from '../../support/servers/local-server';
+import { GRPC, RESPONSE, ScriptedAdsPeer, type Script, message } from '../../support/servers/scripted-ads-peer';
 import { until } from '../../support/waiting/until';
 import { summary } from '../../sources/rule-files/watched-rules';
 
-/** What a peer sends on one stream. */
-interface Script {
-  readonly headers: Readonly<Record<string, string | number | readonly string[]>>;
-  readonly chunks: readonly Buffer[];
-  /** Undefined: it ends without trailers. */
-  readonly trailers?: Readonly<Record<string, string>> | undefined;
-  /** How it ends: with trailers or without, with RST_STREAM and this code, or by cutting the connection. */
-  readonly end: 'end' | 'cut' | number;
-}
-
-const GRPC = { ':status': 200, 'content-type': 'application/grpc' };
 const MAX_MESSAGE_BYTES = 10_000;
-const RESPONSE = Buffer.from(
-  DiscoveryResponse.encode({
-    ...{ versionInfo: '1', resources: [simpleResource('shop', 5)], typeUrl: RULES_TYPE_URL, nonce: 'n', canary: false },
-    controlPlane: undefined,
-  } as Parameters<typeof DiscoveryResponse.encode>[0]).finish(),
-);
-
-function message(flag: number, body: Buffer, length = body.length): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix[0] = flag;
-  prefix.writeUInt32BE(length, 1);
-  return Buffer.concat([prefix, body]);
-}
-
-/** A peer that follows one script after the other, and then answers as a management server. */
-class Peer extends LocalServer {
-  streams = 0;
-
-  static start(scripts: readonly Script[]): Promise<Peer> {
-    const server = createServer();
-    const peer = new Peer(server);
-    server.on('session', (session) => session.on('error', () => undefined));
-    server.on('stream', (stream) => {
-      stream.on('error', () => undefined);
-      const script = scripts[peer.streams];
-      peer.streams += 1;
-      if (script === undefined) {
-        stream.respond(GRPC);
-        stream.write(message(0, RESPONSE));
-        return;
-      }
-      const { headers, chunks, trailers, end } = script;
-      stream.respond(headers as typeof GRPC, { waitForTrailers: trailers !== undefined });
-      stream.on('wantTrailers', () => stream.sendTrailers({ ...trailers }));
-      for (const chunk of chunks) stream.write(chunk);
-      if (end === 'end') stream.end();
-      else if (end === 'cut') stream.session?.destroy();
-      // After the bytes have been sent.
-      else setImmediate(() => stream.close(end));
-    });
-    return peer.listen();
-  }
-}
 
 /** Lets a client receive scripts, each on a stream of its own, and then rules. */
 async function play(scripts: readonly Script[]) {
-  await using peer = await Peer.start(scripts);
+  await using peer = await ScriptedAdsPeer.start(scripts);
   using rules = new XdsRules({ target: peer.address, maxMessageBytes: MAX_MESSAGE_BYTES, connectTimeout: 5_000 });
   function loaded() {
     return rules.events.filter(({ kind }) => kind === 'loaded');
