@@ -22,6 +22,10 @@ export class RecentConfigurations {
       this.#rejected = { at, isNewest: true, reason: event.reason, errors, files };
       return;
     }
+    if (event.isResent === true && this.#active !== null) {
+      this.#active = { ...this.#active, ...event.origin };
+      return;
+    }
     if (this.#rejected !== null) this.#rejected = { ...this.#rejected, isNewest: false };
     this.#previous = this.#active;
     this.#active = { ...event.origin, at, rules: event.ruleset.size, files };

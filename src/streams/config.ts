@@ -43,7 +43,8 @@ export function currentConfig(scheduler: SchedulerLike): OperatorFunction<RuleEv
       scan((current: CurrentConfig, event): CurrentConfig => {
         const at = scheduler.now();
         if (event.kind === 'rejected') return { ...current, rejected: { reason: event.reason, at } };
-        return { loaded: { ruleset: event.ruleset, origin: event.origin, at }, rejected: undefined };
+        const loadedAt = event.isResent === true ? (current.loaded?.at ?? at) : at;
+        return { loaded: { ruleset: event.ruleset, origin: event.origin, at: loadedAt }, rejected: undefined };
       }, NO_CONFIG),
       startWith(NO_CONFIG),
     );

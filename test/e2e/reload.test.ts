@@ -15,6 +15,12 @@ function countLines(weir: WeirProcess, pattern: RegExp): number {
   return weir.output.split('\n').filter((line) => pattern.test(line)).length;
 }
 
+/** How many loads are counted, and logged. */
+async function loadsOf(weir: WeirProcess) {
+  const counted = (await weir.statistics()).get('ratelimit.service.config_load_success');
+  return [counted, countLines(weir, /rules loaded/)];
+}
+
 describe('the service with rule files', () => {
   let files: Files;
   let weir: WeirProcess;
@@ -211,7 +217,13 @@ test('the service with a management server keeps the active rules whatever happe
   stream.end();
   await weir.line(/the stream from the xDS server ended; reconnecting.*wait=150ms/);
   stream = await server.nextStream();
-  expect(await stream.nextRequest()).toMatchObject({ versionInfo: '' });
+  expect(await stream.nextRequest()).toMatchObject({ versionInfo: '', responseNonce: '' });
+  // The same rules under another version are no load: only their version is another one.
+  const [loads, loadedAt] = [await loadsOf(weir), /# loaded \S+/.exec(await weir.debug('/rlconfig'))?.[0]];
+  stream.send('restarted-1', resources(3));
+  expect(await stream.nextRequest()).toMatchObject({ versionInfo: 'restarted-1', errorDetail: undefined });
+  expect(await weir.debug('/rlconfig')).toContain(`\n# version restarted-1\n${loadedAt}\n`);
+  expect(await loadsOf(weir)).toEqual(loads);
   await server[Symbol.asyncDispose]();
   await weir.until('the connection to be lost', async () => {
     return (await weir.statistics()).get('ratelimit.xds.connected') === 0;

@@ -40,6 +40,7 @@ export function recordLoads({
       ruleLog.rejected(event, loadedAt > 0);
       return;
     }
+    if (event.isResent === true) return;
     successes.add(1);
     if (event.isRepeated === true) return;
     loadedAt = Math.floor(Date.now() / 1000);

@@ -3,7 +3,7 @@ import { type Observable, map, of } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../gen/envoy/service/discovery/v3/discovery';
 import type { Ruleset } from '../../rules/ruleset';
 import { backoff } from '../../streams/backoff';
-import type { RuleEvent } from '../../streams/ports/rule-source';
+import type { RuleEvent, RulesLoaded } from '../../streams/ports/rule-source';
 import type { LoadedRules } from '../loading/load-rules';
 import { RULES_TYPE_URL } from './check-resources';
 
@@ -131,18 +131,20 @@ export class SotwState {
   #accept(
     { version, digest, nonce }: ReceivedResponse,
     rules: Pick<AcceptedRules, 'ruleset' | 'warnings'>,
-  ): HandledResponse {
+  ): HandledResponse & { readonly event: RulesLoaded } {
     this.#accepted = { version, digest, ruleset: rules.ruleset, warnings: rules.warnings };
     this.#rejected = undefined;
     this.#lastReason = undefined;
     return { event: this.#loaded(this.#accepted), reply: this.#request(nonce), delay: 0 };
   }
 
-  /** These are the active rules: they are emitted again only after a rejection or under a new version. */
+  /** These are the active rules: they are a load only after a rejection. Otherwise only another version of them is emitted. */
   #acceptAgain(active: AcceptedRules, response: ReceivedResponse): HandledResponse {
-    const isKnown = active.version === response.version && this.#lastReason === undefined;
+    const isLoad = this.#lastReason !== undefined;
     const accepted = this.#accept(response, active);
-    return isKnown ? { ...accepted, event: undefined } : accepted;
+    if (isLoad) return accepted;
+    const isKnown = active.version === response.version;
+    return { ...accepted, event: isKnown ? undefined : { ...accepted.event, isResent: true } };
   }
 
   /**
@@ -172,7 +174,7 @@ export class SotwState {
     return { kind: 'rejected', reason, ...(isRepeated && { isRepeated }) };
   }
 
-  #loaded({ ruleset, version, warnings }: AcceptedRules): RuleEvent {
+  #loaded({ ruleset, version, warnings }: AcceptedRules): RulesLoaded {
     return { kind: 'loaded', ruleset, origin: { source: this.#options.source, version }, warnings };
   }
 

@@ -96,7 +96,7 @@ export interface XdsRuleOptions extends Omit<LoadOptions, 'form'> {
  *
  * A server that sends without pause is handled once a second at most, with its newest response.
  *
- * Rules that are active already are emitted again only after a rejection or under another version.
+ * Rules that are active already are emitted again only after a rejection; under another version they are emitted, but are no load.
  */
 export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
   const { server, connect, node, waits, random = Math.random, scheduler = asyncScheduler } = options;

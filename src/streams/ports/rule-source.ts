@@ -24,6 +24,8 @@ export interface RulesLoaded {
   readonly skipped?: number;
   /** The active rules have been loaded again: this counts as another load, and changes nothing. */
   readonly isRepeated?: true;
+  /** The active rules have another version now: this is no load, and changes only what is shown as their version. */
+  readonly isResent?: true;
 }
 
 export interface RulesRejected {

@@ -22,8 +22,8 @@ function file(name: string, content: string): string {
 }
 
 /** The files of a client with this certificate. */
-function write({ cert, key }: Certificate): void {
-  for (const [name, content] of Object.entries({ 'ca.pem': authority.ca, 'client.pem': cert, 'client.key': key }))
+function write({ cert, key }: Certificate, ca = authority.ca): void {
+  for (const [name, content] of Object.entries({ 'ca.pem': ca, 'client.pem': cert, 'client.key': key }))
     file(name, content);
 }
 
@@ -37,12 +37,15 @@ function tls(more: Partial<AdsTls> = {}): AdsTls {
   return { ...paths, serverTlsSan: undefined, variables, ...more };
 }
 
+function credentialsOf(ca: string, { cert, key }: Certificate, requiresCertificate = true): ServerCredentials {
+  const pair = { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) };
+  return ServerCredentials.createSsl(Buffer.from(ca), [pair], requiresCertificate);
+}
+
 function serve(requiresCertificate = true): Promise<AdsServer> {
   const cache = new SnapshotCache();
   cache.publish('1', [simpleResource('shop', 5)]);
-  const pair = { cert_chain: Buffer.from(server.cert), private_key: Buffer.from(server.key) };
-  const credentials = ServerCredentials.createSsl(Buffer.from(authority.ca), [pair], requiresCertificate);
-  return AdsServer.start({ cache, credentials });
+  return AdsServer.start({ cache, credentials: credentialsOf(authority.ca, server, requiresCertificate) });
 }
 
 test('rules are loaded over TLS with a client certificate, a CA, and a name that replaces the host name', async () => {
@@ -85,6 +88,23 @@ test.each<[what: string, filesOf: () => Partial<AdsTls>, reason: RegExp, require
   using rules = new XdsRules({ target: `localhost:${ads.port}`, tls: tls(filesOf()) });
   expect(await rules.log.line(/^warn no stream/)).toMatch(reason);
   expect(ads.streamCount).toBe(0);
+});
+
+test('a stream keeps its connection while certificates of another authority replace its files, and the next one uses them', async () => {
+  const cache = new SnapshotCache();
+  cache.publish('1', [simpleResource('shop', 5)]);
+  const first = await AdsServer.start({ cache, credentials: credentialsOf(authority.ca, server) });
+  using rules = new XdsRules({ target: `localhost:${first.port}`, tls: tls() });
+  expect(summary(await rules.next())).toBe('shop=5');
+  write(other.issue('weir'), other.ca);
+  cache.publish('2', [simpleResource('shop', 6)]);
+  expect(summary(await rules.next())).toBe('shop=6');
+  expect(first.streamCount).toBe(1);
+  await first[Symbol.asyncDispose]();
+  cache.publish('3', [simpleResource('shop', 7)]);
+  const credentials = credentialsOf(other.ca, other.issue('localhost'));
+  await using _ = await AdsServer.start({ cache, credentials, port: first.port });
+  expect(summary(await rules.next())).toBe('shop=7');
 });
 
 test('renewed files are used from the next connection on, and invalid ones are ignored with a warning', async () => {

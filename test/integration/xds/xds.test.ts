@@ -93,7 +93,7 @@ test('a valid response replaces all rules before it is acknowledged, unless its 
   expect(events()).toHaveLength(2);
   expect(await reply('8', [SHOP, API])).toEqual(['8', 'nonce-4', undefined]);
   const source = `xDS server ${session.server.address}`;
-  expect(rules.events.at(-1)).toEqual({ ...rules.events[1], origin: { source, version: '8' } });
+  expect(rules.events.at(-1)).toEqual({ ...rules.events[1], origin: { source, version: '8' }, isResent: true });
   expect(rulesets()[2]).toBe(rulesets()[1]);
   await reply('8', [API]);
   await reply('9', []);
