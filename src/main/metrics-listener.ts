@@ -1,17 +1,12 @@
 import { serveMetrics } from '../http/serve-metrics';
 import type { HttpListener } from '../http/listener';
-import { builtInMapping } from '../sinks/statistics/built-in-mapping';
 import { Exposition } from '../sinks/statistics/exposition';
-import { Mapper } from '../sinks/statistics/mapping';
-import { readMappingFile } from '../sinks/statistics/mapping-file';
 import { mergeMetrics, processMetrics } from '../sinks/statistics/process-metrics';
-import { OFFENDER_METRIC, extraLabels, offenderSeries } from '../sinks/statistics/series';
-import { readBoundedFile } from '../sources/bounded-file';
+import { OFFENDER_METRIC, offenderSeries } from '../sinks/statistics/series';
 import type { OffenderSource } from '../streams/ports/offender-source';
-import { messageOf } from '../text/thrown';
 import type { App } from './app';
 import type { HttpRejections } from './http-rejections';
-import { MAX_MAPPING_BYTES } from './start-checks';
+import { mappingOf } from './statistics-mapping';
 
 /** What the outputs use besides the registry. */
 export interface OutputInputs {
@@ -40,16 +35,13 @@ export async function openMetricsListener(
   app: App,
   { offenders, rejections, workers }: OutputInputs,
 ): Promise<HttpListener> {
-  const { settings, statistics, log } = app;
-  const labels = extraLabels(settings.extraTags);
+  const { settings, log } = app;
+  const mapped = await mappingOf(app);
+  const { labels } = mapped;
   const ofProcess = processMetrics(labels);
   const exposition = new Exposition({
-    statistics,
-    mapper: await mapperOf(app),
-    labels,
+    ...mapped,
     reserved: new Set([...ofProcess.names, OFFENDER_METRIC]),
-    onConflict: (metric) =>
-      log.warn('statistics are not exported: their metric conflicts with another one of that name', { metric }),
     now: () => performance.now(),
   });
   const path = settings.pullmetricsPath;
@@ -72,20 +64,4 @@ export async function openMetricsListener(
   app.listeners.add(() => server.abort());
   log.info('metrics listener opened', { port: server.address.port, path });
   return server;
-}
-
-async function mapperOf({ settings, nameOf, log }: App): Promise<Mapper> {
-  const path = settings.pullmetricsMapperYaml;
-  if (path === undefined) return new Mapper(builtInMapping(settings.pullmetricsResponseTimeAsMilliseconds));
-  try {
-    const { content, tooLarge } = await readBoundedFile(path, MAX_MAPPING_BYTES);
-    if (content === undefined) {
-      throw new Error(`the file has ${tooLarge} bytes, more than the limit of ${MAX_MAPPING_BYTES}`);
-    }
-    const file = readMappingFile(new TextDecoder().decode(content));
-    for (const warning of file.warnings) log.warn(`${path}: ${warning}`);
-    return new Mapper(file);
-  } catch (error) {
-    throw new Error(`${nameOf('pullmetricsMapperYaml')}=${path} cannot be used: ${messageOf(error)}`, { cause: error });
-  }
 }

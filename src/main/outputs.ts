@@ -3,6 +3,7 @@ import { type Observable, Subscription, asyncScheduler, defer, finalize, merge, 
 import type { HttpListener } from '../http/listener';
 import { pushOutputs } from '../sinks/statistics/push-outputs';
 import { flushing, lastFlush } from '../streams/flushing';
+import type { StatisticsOutput } from '../streams/ports/statistics-output';
 import type { App } from './app';
 import type { OutputInputs } from './metrics-listener';
 
@@ -16,12 +17,12 @@ export interface StatisticsOutputs {
 /**
  * Starts the statistics outputs that the settings enable.
  *
- * @throws when a mogrifier, a mapping file or the listen address cannot be used, naming the variable
+ * @throws when a mogrifier, a mapping file, the listen address or an OTLP exporter cannot be used, naming the variable
  */
 export async function startStatisticsOutputs(app: App, inputs: OutputInputs): Promise<StatisticsOutputs> {
   const { settings } = app;
   if (settings.disableStats) return { finish: () => of(undefined), metricsAddress: undefined };
-  const outputs = await pushOutputs(app);
+  const outputs = [...(await pushOutputs(app)), ...(settings.useOtlpMetrics ? [await otlpOutput(app)] : [])];
   const listener = settings.usePullmetrics ? await metricsListener(app, inputs) : undefined;
   const subscription = new Subscription();
   const flushes = outputs.map((output) => {
@@ -50,4 +51,11 @@ async function metricsListener(app: App, inputs: OutputInputs): Promise<HttpList
   // The extension is that of the compiled file, as in an ES module.
   const { openMetricsListener } = await import('./metrics-listener.js');
   return openMetricsListener(app, inputs);
+}
+
+/** Loads OpenTelemetry. */
+async function otlpOutput(app: App): Promise<StatisticsOutput> {
+  const { startOtlpOutput } = await import('../sinks/statistics/otlp-output.js');
+  const { mappingOf } = await import('./statistics-mapping.js');
+  return startOtlpOutput({ reading: app, log: app.log, mapping: await mappingOf(app) });
 }

@@ -1,7 +1,7 @@
 import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { sectionOf } from '../settings/settings';
-import type { ExporterHeaders } from '../sinks/traces/otlp-tracing';
+import { headersInFiles } from '../sinks/otlp/headers';
 import type { Log } from '../streams/ports/log';
 import type { Tracer } from '../streams/ports/tracer';
 
@@ -23,34 +23,11 @@ export async function startTracing(reading: LoadedSettings, log: Log): Promise<S
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
   const tracing = await startOtlpTracing({
     settings: sectionOf(reading, 'tracing'),
-    headers: headersInFiles(reading),
+    headers: headersInFiles(reading, 'otelExporterOtlpTracesHeaders'),
     log,
   });
   return {
     tracer: tracing.tracer,
     finish: () => defer(() => tracing.shutdown()).pipe(raceWith(timer(SHUTDOWN_TIMEOUT))),
   };
-}
-
-/**
- * The headers of the exporter, if any of them are in files; otherwise undefined: the exporter reads its variables itself.
- *
- * @throws Error that names the variable whose file contains no headers
- */
-function headersInFiles({ files, settings, nameOf }: LoadedSettings): ExporterHeaders | undefined {
-  const fields = ['otelExporterOtlpHeaders', 'otelExporterOtlpTracesHeaders'] as const;
-  for (const field of fields) {
-    const problem = files.has(field) ? problemOf(settings[field]) : undefined;
-    if (problem !== undefined) throw new Error(`cannot use the file of ${nameOf(field)}: ${problem}`);
-  }
-  if (!fields.some((field) => files.has(field))) return undefined;
-  return { ...settings.otelExporterOtlpHeaders, ...settings.otelExporterOtlpTracesHeaders };
-}
-
-/** Both protocols would leave out such headers, or fail, without a message that names them. */
-function problemOf(headers: ExporterHeaders = {}): string | undefined {
-  const entries = Object.entries(headers);
-  if (entries.length === 0) return 'it contains no key=value';
-  const isValid = entries.every(([name, value]) => /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && /^[\x20-\x7e]*$/.test(value));
-  return isValid ? undefined : 'it contains characters that are not allowed in headers';
 }

@@ -230,18 +230,23 @@ const headerChecks = HEADERS.flatMap((one, index) =>
   }),
 );
 
+/** Whether statistics go to standard output, because no output is enabled. */
+export function printsStatistics({ usePushstats, useTaggedstats, usePullmetrics, useOtlpMetrics }: Settings): boolean {
+  return !usePushstats && !useTaggedstats && !usePullmetrics && !useOtlpMetrics;
+}
+
 const statisticsChecks: readonly Check[] = [
-  ({ settings: { disableStats, usePullmetrics, extraTags }, nameOf }) => {
-    if (disableStats || !usePullmetrics) return undefined;
+  ({ settings: { disableStats, usePullmetrics, useOtlpMetrics, extraTags }, nameOf }) => {
+    if (disableStats || !(usePullmetrics || useOtlpMetrics)) return undefined;
     const labels = new Map<string, string>();
     for (const tag of Object.keys(extraTags)) {
       const label = tag.replaceAll(/\W/g, '_');
       const other = labels.get(label);
       if (OWN_LABELS.has(label) || label.startsWith('__')) {
-        return `${nameOf('extraTags')} contains the tag ${tag}, which the metrics of Prometheus have a label for already; rename the tag.`;
+        return `${nameOf('extraTags')} contains the tag ${tag}, which the metrics of Prometheus and OTLP have a label for already; rename the tag.`;
       }
       if (other !== undefined) {
-        return `${nameOf('extraTags')} contains the tags ${other} and ${tag}, which are one label of Prometheus; rename one of them.`;
+        return `${nameOf('extraTags')} contains the tags ${other} and ${tag}, which are one label of Prometheus and OTLP; rename one of them.`;
       }
       labels.set(label, tag);
     }
@@ -256,9 +261,9 @@ const statisticsChecks: readonly Check[] = [
       : undefined;
   },
   ({ settings, nameOf }) => {
-    const { decisionLog, decisionLogOutput, disableStats, usePushstats, useTaggedstats, usePullmetrics } = settings;
-    const isUsed = !disableStats && !usePushstats && !useTaggedstats && !usePullmetrics;
-    if (!isUsed || decisionLog === 'off' || decisionLogOutput !== 'stdout') return undefined;
+    const { decisionLog, decisionLogOutput, disableStats } = settings;
+    if (disableStats || !printsStatistics(settings) || decisionLog === 'off' || decisionLogOutput !== 'stdout')
+      return undefined;
     return (
       `${nameOf('decisionLog')}=${decisionLog} would write to standard output, as the statistics do when ` +
       `${nameOf('usePushstats')} is false and no other output is on; set ${nameOf('decisionLogOutput')} to stderr or to a file, ` +

@@ -45,13 +45,24 @@ describe('the service at rest', () => {
   });
 
   it('has loaded one file and, of the packages that few use, only those that it uses', async () => {
-    const [files, xds] = await Promise.all([
+    const statistics = {
+      DISABLE_STATS: 'false',
+      PUSHSTATS_HOST: '127.0.0.1',
+      PUSHSTATS_PORT: '1',
+      PUSHSTATS_PROTOCOL: 'udp',
+    };
+    const [files, pushed, exported, xds] = await Promise.all([
       loadedPackages({}, /serving/),
+      loadedPackages({ ...statistics, USE_PUSHSTATS: 'true' }, /serving/),
+      loadedPackages({ ...statistics, USE_OTLP_METRICS: 'true' }, /serving/),
       // No server: the service waits for one.
       loadedPackages({ CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: '127.0.0.1:1' }, /127\.0\.0\.1:1/),
     ]);
 
     expect(files).toEqual(['weir']);
+    expect(pushed).toEqual(files);
+    expect(exported).toContain('@opentelemetry/sdk-metrics');
+    expect(exported).not.toContain('@opentelemetry/exporter-trace-otlp-proto');
     expect(xds).toContain('@grpc/grpc-js');
   });
 });

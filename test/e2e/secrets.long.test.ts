@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { status as Code } from '@grpc/grpc-js';
 import { newAuthority } from '../support/data/certificates';
-import { everySecret, settingRows, tracesTo } from '../support/data/secret-settings';
+import { everySecret, otlpTo, settingRows } from '../support/data/secret-settings';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { observableOutput } from '../support/processes/observable-output';
 import { AdsServer, type AdsServerStream, SnapshotCache } from '../support/servers/ads-server';
@@ -56,7 +56,7 @@ describe('the output contains no secret', () => {
   ])('when a collector over %s quotes the headers that it rejects', async (TRACING_EXPORTER_PROTOCOL, collector) => {
     await using otlp = await collector();
     const more = { OTEL_EXPORTER_OTLP_TIMEOUT: '20000', TRACING_EXPORTER_PROTOCOL };
-    await expectNoSecrets({ ...START, ...tracesTo(secrets, otlp.address), ...more }, tracesRejected);
+    await expectNoSecrets({ ...START, ...otlpTo(secrets, otlp.address), ...more }, tracesRejected);
     const received = secrets.shownIn(otlp.received.join('\n'));
     const names = ['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'];
     expect(received).toEqual(expect.arrayContaining(names));
@@ -94,7 +94,7 @@ describe('the output contains no secret that is misplaced', () => {
   const store = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: NOWHERE, KVSTORE_TLS: 'true' };
   const xds = { ...START, CONFIG_TYPE: 'GRPC_XDS_SOTW', CONFIG_GRPC_XDS_SERVER_URL: NOWHERE };
   const xdsTls = { ...xds, CONFIG_GRPC_XDS_SERVER_USE_TLS: 'true' };
-  const traces = { ...START, ...tracesTo(secrets, NOWHERE), TRACING_EXPORTER_PROTOCOL: 'grpc' };
+  const traces = { ...START, ...otlpTo(secrets, NOWHERE), TRACING_EXPORTER_PROTOCOL: 'grpc' };
   const dns = `dns://ann:${secrets.inUrl('dns')}@127.0.0.1:1/h:1`;
   const notCertificate = /is not a certificate/;
   const tlsFiles = /cannot use the TLS files/;
@@ -111,7 +111,7 @@ describe('the output contains no secret that is misplaced', () => {
       { ...traces, OTEL_EXPORTER_OTLP_HEADERS: `x-key=${secrets.inUrl('key')}%0A` },
       /illegal characters/,
     ],
-    ['in an endpoint for traces that is invalid', { ...traces, ...tracesTo(secrets, 'h:port') }, /cannot run|OTLP/],
+    ['in an endpoint for traces that is invalid', { ...traces, ...otlpTo(secrets, 'h:port') }, /cannot run|OTLP/],
     ['as the authority of callers', { ...grpc, GRPC_CLIENT_TLS_CACERT: key }, notCertificate],
     ['as the authority of the store', { ...store, KVSTORE_TLS_CACERT: key }, tlsFiles],
     [

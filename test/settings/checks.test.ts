@@ -48,11 +48,11 @@ const PROBLEMS: Readonly<Record<string, string>> = {
     'MEMCACHE_HOST_PORT=a:1 STORE_DECISION_TIMEOUT=20ms REDIS_PIPELINE_WINDOW=21ms',
   'LIMIT_LIMIT_HEADER and LIMIT_RESET_HEADER are the same header, X-Limit; give each its own name.':
     'LIMIT_RESPONSE_HEADERS_ENABLED=true LIMIT_LIMIT_HEADER=X-Limit LIMIT_RESET_HEADER=x-limit',
-  'EXTRA_TAGS contains the tag key1, which the metrics of Prometheus have a label for already; rename the tag.':
+  'EXTRA_TAGS contains the tag key1, which the metrics of Prometheus and OTLP have a label for already; rename the tag.':
     'USE_PROMETHEUS=true EXTRA_TAGS=env:a,key1:b',
-  'EXTRA_TAGS contains the tag le, which the metrics of Prometheus have a label for already; rename the tag.':
-    'USE_PROMETHEUS=true EXTRA_TAGS=le:b',
-  'EXTRA_TAGS contains the tags a-b and a.b, which are one label of Prometheus; rename one of them.':
+  'EXTRA_TAGS contains the tag le, which the metrics of Prometheus and OTLP have a label for already; rename the tag.':
+    'USE_OTLP_METRICS=true EXTRA_TAGS=le:b',
+  'EXTRA_TAGS contains the tags a-b and a.b, which are one label of Prometheus and OTLP; rename one of them.':
     'USE_PROMETHEUS=true EXTRA_TAGS=a-b:1,a.b:2',
   'DOG_STATSD_MOGRIFIER_A_PATTERN is not a valid regular expression: invalid or unsupported Perl syntax: (?=.':
     'USE_DOG_STATSD=true USE_DOG_STATSD_MOGRIFIERS=a DOG_STATSD_MOGRIFIER_A_NAME=x DOG_STATSD_MOGRIFIER_A_PATTERN=(?=x)',
@@ -111,6 +111,7 @@ test.each([
   'PORT=8081 GRPC_UDS=/run/weir.sock',
   'KVSTORE_URL=a:1 CACHE_KEY_PREFIX=a\u00a0b KVSTORE_TIMEOUT=0 KVSTORE_PIPELINE_WINDOW=1m',
   'USE_PROMETHEUS=true EXTRA_TAGS=version:1,env:a',
+  'DECISION_LOG=all USE_STATSD=false USE_OTLP_METRICS=true',
   'EXTRA_TAGS=le:b,key1:c LIMIT_LIMIT_HEADER=a LIMIT_RESET_HEADER=a',
   'STATSD_HOST=unixstream:///dsd.socket USE_TAGGEDSTATS=true',
   'DECISION_LOG=all USE_STATSD=false DISABLE_STATS=true',

@@ -72,7 +72,7 @@ const TEXTS = [
     ':2',
   ],
   ...['2000000', '3000000', 'a-token-of-operators', 'another-token-of-operators'],
-  ...['draft03', 'both', 'seconds', 'timestamp'],
+  ...['draft03', 'both', 'seconds', 'timestamp', 'http/json', 'delta', 'lowmemory'],
 ];
 
 /** Two texts that a setting accepts with different values and without a warning. */

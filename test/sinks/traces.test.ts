@@ -1,6 +1,6 @@
 import { type Span, type SpanOptions, type Tracer as SpanFactory, trace } from '@opentelemetry/api';
 import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
-import { retryingExporter } from '../../src/sinks/traces/exporters';
+import { retryingExporter } from '../../src/sinks/otlp/exporters';
 import { OtlpTracer, unixClock } from '../../src/sinks/traces/otlp-tracer';
 import { type Parent, readParent } from '../../src/sinks/traces/parent';
 import type { TraceCarrier } from '../../src/streams/ports/tracer';

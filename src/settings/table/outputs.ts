@@ -11,7 +11,7 @@ export const statisticsSettings = group({
   settings: [
     setting('STATS_MAX_RUNTIME_KEYS', count, 10_000)`
       Maximum number of statistics keys with values from requests; further ones are counted under their rule. With two
-      statistics, a key takes about 0.5 KB, 0.5 KB more once Prometheus scrapes, and per scrape 160 bytes of the page and 1 µs of CPU time (15
+      statistics, a key takes about 0.5 KB, 0.5 KB more once Prometheus scrapes or OTLP exports, and per scrape 160 bytes of the page and 1 µs of CPU time (15
       µs the first time).`,
     setting('DISABLE_STATS', boolean, false)`Sends no statistics, regardless of the outputs below.`,
   ],
@@ -22,18 +22,21 @@ const PUSHED = is('USE_PUSHSTATS', 'true');
 export const TAGGED_OUTPUT = is('USE_TAGGEDSTATS', 'true');
 const PUSHED_OR_TAGGED = anyOf('with USE_PUSHSTATS=true or USE_TAGGEDSTATS=true', [PUSHED, TAGGED_OUTPUT]);
 const PULLED = is('USE_PULLMETRICS', 'true');
+const OTLP = is('USE_OTLP_METRICS', 'true');
+/** The outputs that have the names and labels of Prometheus. */
+const MAPPED = anyOf('with USE_PULLMETRICS=true or USE_OTLP_METRICS=true', [PULLED, OTLP]);
 const BUILT_IN_MAPPING = isNotSet('PULLMETRICS_MAPPER_YAML');
 /** Prometheus reads statistics at an interval of its own. */
-const NOT_ONLY_PULLED = [PUSHED, TAGGED_OUTPUT, isNot('USE_PULLMETRICS', 'true')];
+const NOT_ONLY_PULLED = [PUSHED, TAGGED_OUTPUT, OTLP, isNot('USE_PULLMETRICS', 'true')];
 const FLUSHED = anyOf('with an output other than USE_PULLMETRICS', NOT_ONLY_PULLED);
 const TO_HOST = matches('PUSHSTATS_HOST', /^(?!unix)/, ['without a socket in PUSHSTATS_HOST', 'is a socket']);
 
-const UNLESS_OTHERS = derived('true unless USE_TAGGEDSTATS or USE_PULLMETRICS is true', (stateOf) =>
-  ['USE_TAGGEDSTATS', 'USE_PULLMETRICS'].every((name) => stateOf(name).value !== 'true'),
+const UNLESS_OTHERS = derived('true unless USE_TAGGEDSTATS, USE_PULLMETRICS or USE_OTLP_METRICS is true', (stateOf) =>
+  ['USE_TAGGEDSTATS', 'USE_PULLMETRICS', 'USE_OTLP_METRICS'].every((name) => stateOf(name).value !== 'true'),
 );
 
 export const statisticsOutputSettings = group({
-  title: 'Statistics outputs (statsd, DogStatsD, Prometheus)',
+  title: 'Statistics outputs (statsd, DogStatsD, Prometheus, OpenTelemetry)',
   note: 'Several outputs can be enabled. With none, statistics are written to standard output, one JSON object per line.',
   requires: [isNot('DISABLE_STATS', 'true')],
   settings: [
@@ -54,10 +57,12 @@ export const statisticsOutputSettings = group({
     setting('PULLMETRICS_ADDR', listenAddress, { host: '0.0.0.0', port: 9090 }, PULLED)`
       Address of the metrics listener.`,
     setting('PULLMETRICS_PATH', httpPath, '/metrics', PULLED)`HTTP path of the metrics.`,
-    setting('PULLMETRICS_MAPPER_YAML', filePath, undefined, PULLED)`
-      YAML file that maps statistics to Prometheus metrics, instead of the built-in mapping.`,
-    setting('PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS', boolean, false, PULLED, BUILT_IN_MAPPING)`
+    setting('PULLMETRICS_MAPPER_YAML', filePath, undefined, MAPPED)`
+      YAML file that maps statistics to the metrics of Prometheus and OTLP, instead of the built-in mapping.`,
+    setting('PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS', boolean, false, MAPPED, BUILT_IN_MAPPING)`
       Reports response times in milliseconds instead of seconds in the built-in mapping.`,
+    setting('USE_OTLP_METRICS', boolean, false)`
+      Exports statistics by OTLP, with the names and labels of Prometheus.`,
   ],
   families: [
     setting(
@@ -74,28 +79,52 @@ export const statisticsOutputSettings = group({
   ],
 });
 
+const TRACED = is('TRACING_ENABLED', 'true');
+const EXPORTED = anyOf('with TRACING_ENABLED=true or USE_OTLP_METRICS=true', [TRACED, OTLP]);
+
 export const traceSettings = group({
   title: 'Traces (OpenTelemetry)',
   note: 'Spans are exported by OTLP; the standard OTEL_EXPORTER_OTLP_* variables apply as well.',
-  requires: [is('TRACING_ENABLED', 'true')],
   settings: [
     setting('TRACING_ENABLED', boolean, false)`Exports spans.`,
-    setting('TRACING_EXPORTER_PROTOCOL', choice({ http: [], grpc: [] }), 'http')`Protocol of the OTLP exporter.`,
-    setting('TRACING_SERVICE_NAME', anyText(), 'RateLimit')`Service name in spans.`,
-    setting('TRACING_SERVICE_NAMESPACE', anyText(), '')`Service namespace in spans.`,
-    setting('TRACING_SERVICE_INSTANCE_ID', anyText(), noDefault('random UUID (version 4)'))`
-      Service instance id in spans.`,
-    setting('TRACING_SAMPLING_RATE', fraction, 1)`
+    setting(
+      'TRACING_EXPORTER_PROTOCOL',
+      choice({ http: [], grpc: [] }),
+      'http',
+      TRACED,
+    )`Protocol of the OTLP exporter.`,
+    setting('TRACING_SERVICE_NAME', anyText(), 'RateLimit', EXPORTED)`Service name in spans and OTLP metrics.`,
+    setting('TRACING_SERVICE_NAMESPACE', anyText(), '', EXPORTED)`Service namespace in spans and OTLP metrics.`,
+    setting('TRACING_SERVICE_INSTANCE_ID', anyText(), noDefault('random UUID (version 4)'), EXPORTED)`
+      Service instance id in spans and OTLP metrics.`,
+    setting('TRACING_SAMPLING_RATE', fraction, 1, TRACED)`
       Fraction of the traces to sample when the caller has made no sampling decision.`,
   ],
 });
 
-export const traceExporterSettings = group({
-  title: 'Headers of traces (OpenTelemetry)',
-  note: 'Standard variables of the OTLP exporter, listed here because they hold secrets. They apply with TRACING_ENABLED=true.',
+const OTLP_PROTOCOL = choice({ 'http/protobuf': [], 'http/json': [], grpc: [] });
+
+export const otlpExporterSettings = group({
+  title: 'OTLP exporters (OpenTelemetry)',
+  note:
+    'Standard variables of OpenTelemetry that hold secrets, or that apply to metrics in a way of their own. They have an effect with ' +
+    'TRACING_ENABLED=true or USE_OTLP_METRICS=true.',
   settings: [
     setting('OTEL_EXPORTER_OTLP_HEADERS', otlpHeaders, undefined)`Headers to send to the collector.`,
     setting('OTEL_EXPORTER_OTLP_TRACES_HEADERS', otlpHeaders, undefined)`
       Headers to send with traces; override those of the same name in OTEL_EXPORTER_OTLP_HEADERS.`,
+    setting('OTEL_EXPORTER_OTLP_METRICS_HEADERS', otlpHeaders, undefined)`
+      Headers to send with metrics; override those of the same name in OTEL_EXPORTER_OTLP_HEADERS.`,
+    setting('OTEL_EXPORTER_OTLP_PROTOCOL', OTLP_PROTOCOL, 'http/protobuf')`
+      Protocol of the exporter of metrics; that of traces is TRACING_EXPORTER_PROTOCOL.`,
+    setting('OTEL_EXPORTER_OTLP_METRICS_PROTOCOL', OTLP_PROTOCOL, noDefault('OTEL_EXPORTER_OTLP_PROTOCOL'))`
+      Protocol of the exporter of metrics.`,
+    setting(
+      'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE',
+      choice({ cumulative: [], delta: [], lowmemory: [] }),
+      'cumulative',
+    )`
+      Whether counters and histograms are exported as their values since the start or since the last export; with lowmemory only
+      histograms since the last export.`,
   ],
 });

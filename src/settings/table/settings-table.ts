@@ -1,6 +1,6 @@
 import { decisionSettings, explanationSettings, responseHeaderSettings } from './decisions';
 import { grpcTlsSettings, listenerSettings, processSettings } from './listeners';
-import { statisticsOutputSettings, statisticsSettings, traceExporterSettings, traceSettings } from './outputs';
+import { otlpExporterSettings, statisticsOutputSettings, statisticsSettings, traceSettings } from './outputs';
 import { ruleSettings, xdsSettings } from './rules';
 import type { Setting, SettingGroup } from './setting';
 import { counterSettings, kvstorePersecondSettings, kvstoreSettings, plaincacheSettings } from './stores';
@@ -25,7 +25,7 @@ export const settingsTable = [
   statisticsSettings,
   statisticsOutputSettings,
   traceSettings,
-  traceExporterSettings,
+  otlpExporterSettings,
 ] as const;
 
 /** The type of a row. */

@@ -1,32 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Counter } from '../../statistics/counter';
-import { RULE_STATS, type RuleStatistics } from '../../statistics/rule-statistics';
-import type { Statistics } from '../../statistics/statistics';
-import { NO_TAGS, type Tags, joinTags } from '../../statistics/tags';
-import type { Timer } from '../../statistics/timer';
 import { turnBudget } from '../../text/turn-budget';
-import { WideTable } from '../../text/wide-map';
-import type { Mapper, Mapping, StatisticType } from './mapping';
-import {
-  type FamilyType,
-  NumberFamily,
-  type NumberSource,
-  TimerFamily,
-  TimerSeries,
-  headOf,
-  labelText,
-  metricName,
-} from './series';
+import { type Distribution, distributionOf } from './distributions';
+import { MappedSeries, type MappedSeriesOptions } from './mapped-series';
+import { NumberFamily, type TimerFamily, type TimerSeries, headOf, numberText } from './series';
 
-export interface ExpositionOptions {
-  readonly statistics: Statistics;
-  readonly mapper: Mapper;
-  /** EXTRA_TAGS: labels of every series. */
-  readonly labels: Tags;
-  /** Names of metrics that are written elsewhere on the page. */
-  readonly reserved: ReadonlySet<string>;
-  /** Called once for each metric that is omitted because its name or type conflicts with another metric. */
-  readonly onConflict: (metric: string) => void;
+export interface ExpositionOptions extends Omit<MappedSeriesOptions<Distribution>, 'recorderOf'> {
   /** Monotonic time in milliseconds. */
   readonly now: () => number;
 }
@@ -34,63 +12,30 @@ export interface ExpositionOptions {
 /** Characters of a piece of the page, at least. */
 const PIECE = 32 * 1024;
 
-/** Suffixes that a metric appends to its name. */
-const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
-  counter: [''],
-  gauge: [''],
-  histogram: ['', '_bucket', '_sum', '_count'],
-  summary: ['', '_sum', '_count'],
-};
-
-/** The metric and labels that a statistic is exported under. */
-interface Target {
-  readonly metric: string;
-  /** Without braces. */
-  readonly labels: string;
-  readonly help: string;
-  readonly mapping: Mapping | undefined;
-}
-
-interface NumberStatistic {
-  readonly type: 'counter' | 'gauge';
-  readonly name: string;
-  readonly tags: Tags;
-  readonly source: NumberSource;
-}
-
 /**
- * The statistics in the Prometheus text format, 0.0.4. A name is mapped once, for the first page that shows it, and what is kept of it is
- * small: the registry may have a million. Statistics of rules are shown once they have counted something. The event loop turns after
- * every piece of a page, and whenever the work has taken some time.
+ * The statistics in the Prometheus text format, 0.0.4. The event loop turns after every piece of a page, and whenever the work has taken
+ * some time.
  */
 export class Exposition {
-  readonly #options: ExpositionOptions;
-  readonly #families: (NumberFamily | TimerFamily)[] = [];
-  readonly #byMetric = new WideTable<NumberFamily | TimerFamily>();
-  /** The names that timers use, with suffixes. */
-  readonly #namesOfTimers = new Set<string>();
-  readonly #conflicts = new Set<string>();
-  /** How many of the counters are mapped. */
-  #mappedCounters = 0;
-  /** By the index of the rule: a bit for each of its statistics that is mapped, and the labels of the last one. */
-  readonly #mappedOfRule: number[] = [];
-  readonly #labelsOfRule: string[] = [];
-  readonly #mappedGauges = new Set<string>();
+  readonly #mapped: MappedSeries<Distribution>;
+  readonly #now: () => number;
 
-  constructor(options: ExpositionOptions) {
-    this.#options = options;
-    options.statistics.onTimer((timer) => this.#addTimer(timer));
+  constructor({ now, ...options }: ExpositionOptions) {
+    this.#mapped = new MappedSeries({
+      ...options,
+      recorderOf: (observer, scale) => distributionOf(observer, scale, now),
+    });
+    this.#now = now;
   }
 
   /** The pieces of a page. */
   async *page(): AsyncGenerator<string, void, void> {
-    const isTurnDue = turnBudget(this.#options.now);
-    for (const _ of this.#mapNew()) if (isTurnDue()) await nextTurn();
+    const isTurnDue = turnBudget(this.#now);
     let piece = '';
     // Families and series that are added in the meantime are appended; whether this page includes them does not matter.
-    for (const family of this.#families) {
+    for (const family of await this.#mapped.families(isTurnDue)) {
       piece += headOf(family);
-      for (const text of family.texts(this.#read)) {
+      for (const text of this.#texts(family)) {
         piece += text;
         const isDue = isTurnDue();
         if (piece.length >= PIECE) {
@@ -104,113 +49,33 @@ export class Exposition {
     if (piece !== '') yield piece;
   }
 
-  /** Maps the statistics that are shown for the first time; yields after each step of the work. */
-  *#mapNew(): Generator<void, void, void> {
-    const { statistics } = this.#options;
-    while (this.#mappedCounters < statistics.counters.length) {
-      const counter = statistics.counters[this.#mappedCounters] as Counter;
-      this.#mappedCounters += 1;
-      const { name, tags } = counter;
-      this.#addNumber({ type: 'counter', name, tags, source: () => counter.value });
-      yield;
+  /** The text of each series; empty texts between them are steps of the work. */
+  *#texts(family: NumberFamily | TimerFamily<Distribution>): Generator<string, void, void> {
+    const { metric } = family;
+    if (!(family instanceof NumberFamily)) {
+      for (const series of family.series) yield textOf(metric, series);
+      return;
     }
-    for (let index = 0; index < statistics.rules.length; index += 1) {
-      this.#mapRule(index, statistics.rules[index] as RuleStatistics);
-      yield;
-    }
-    for (const { name, tags } of statistics.gauges) {
-      const fullName = joinTags(name, tags);
-      if (this.#mappedGauges.has(fullName)) continue;
-      this.#mappedGauges.add(fullName);
-      this.#addNumber({ type: 'gauge', name, tags, source: () => statistics.readGauge(fullName) });
+    let series = 0;
+    for (const sum of family.sums(this.#mapped.read)) {
+      if (sum === undefined) {
+        yield '';
+        continue;
+      }
+      const labels = family.labels[series] as string;
+      series += 1;
+      yield `${metric}${labels === '' ? '' : `{${labels}}`} ${numberText(sum)}\n`;
     }
   }
+}
 
-  #mapRule(index: number, rule: RuleStatistics): void {
-    let mapped = (this.#mappedOfRule[index] ??= 0);
-    this.#labelsOfRule[index] ??= '';
-    for (let stat = 0; stat < RULE_STATS.length; stat += 1) {
-      const [suffix, field] = RULE_STATS[stat] as (typeof RULE_STATS)[number];
-      if (rule[field] === 0 || (mapped & (1 << stat)) !== 0) continue;
-      mapped |= 1 << stat;
-      const [name, source] = [`${rule.name}.${suffix}`, index * RULE_STATS.length + stat];
-      const labels = this.#addNumber({ type: 'counter', name, tags: NO_TAGS, source }, this.#labelsOfRule[index]);
-      if (labels !== undefined) this.#labelsOfRule[index] = labels;
-    }
-    this.#mappedOfRule[index] = mapped;
+function textOf(metric: string, series: TimerSeries<Distribution>): string {
+  series.flush();
+  const { labels, distribution, sum, count } = series;
+  const [before, suffix] = labels === '' ? ['', ''] : [`${labels},`, `{${labels}}`];
+  let text = '';
+  for (const [part, label, value] of distribution.lines()) {
+    text += `${metric}${part}{${before}${label}} ${numberText(value)}\n`;
   }
-
-  readonly #read = (source: NumberSource): number => {
-    if (typeof source === 'function') return source();
-    const rule = this.#options.statistics.rules[Math.floor(source / RULE_STATS.length)] as RuleStatistics;
-    return rule[(RULE_STATS[source % RULE_STATS.length] as (typeof RULE_STATS)[number])[1]];
-  };
-
-  /** @param likely a text that is kept instead of an equal one @returns the labels; undefined when the statistic is not exported */
-  #addNumber({ type, name, tags, source }: NumberStatistic, likely?: string): string | undefined {
-    const target = this.#target(name, type, tags);
-    if (target === undefined) return undefined;
-    const { metric, help, mapping } = target;
-    const labels = target.labels === likely ? likely : target.labels;
-    const scale = mapping?.scale ?? 1;
-    const scaled = scale === 1 ? source : () => this.#read(source) * scale;
-    this.#family(metric, type, () => new NumberFamily(metric, type, help))?.add(labels, scaled);
-    return labels;
-  }
-
-  #addTimer(timer: Timer): void {
-    const target = this.#target(timer.name, 'observer', NO_TAGS);
-    if (target === undefined) return;
-    const { metric, labels, help, mapping } = target;
-    const { mapper, now } = this.#options;
-    const observer = mapping?.observer ?? mapper.unmapped;
-    const scale = mapping?.scale ?? 1;
-    const { kind } = observer;
-    this.#family(metric, kind, () => new TimerFamily(metric, kind, help))
-      ?.seriesOf(labels, () => new TimerSeries({ metric, labels, observer, scale, now }))
-      .readFrom(timer);
-  }
-
-  /** Undefined when the statistic is not exported. */
-  #target(name: string, type: StatisticType, tags: Tags): Target | undefined {
-    const { mapper, labels: extra } = this.#options;
-    const mapped = mapper.map(name, type);
-    if (mapped === undefined) {
-      const labels = labelText({ ...extra, ...tags });
-      return { metric: metricName(name), labels, help: `The statistic ${name}.`, mapping: undefined };
-    }
-    const { mapping, labels } = mapped;
-    // A name made only of references can expand to an empty one; the statsd exporter does not export that either.
-    if (mapping.isDropped || mapped.name === '') return undefined;
-    const merged = mapping.honorLabels ? { ...labels, ...extra, ...tags } : { ...extra, ...tags, ...labels };
-    const help = mapping.help ?? 'Mapped from statistics.';
-    return { metric: metricName(mapped.name), labels: labelText(merged), help, mapping };
-  }
-
-  /** Undefined when the metric conflicts with another one. */
-  #family<Made extends NumberFamily | TimerFamily>(
-    metric: string,
-    type: Made['type'],
-    make: () => Made,
-  ): Made | undefined {
-    const known = this.#byMetric.get(metric);
-    // Each type has one class of families.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-    if (known?.type === type) return known as Made;
-    const names = SUFFIXES[type].map((suffix) => metric + suffix);
-    if (names.some((name) => this.#isTaken(name))) {
-      if (!this.#conflicts.has(metric)) this.#options.onConflict(metric);
-      this.#conflicts.add(metric);
-      return undefined;
-    }
-    const family = make();
-    this.#families.push(family);
-    this.#byMetric.set(metric, family);
-    if (family instanceof TimerFamily) for (const name of names) this.#namesOfTimers.add(name);
-    return family;
-  }
-
-  #isTaken(name: string): boolean {
-    return this.#byMetric.get(name) !== undefined || this.#namesOfTimers.has(name) || this.#options.reserved.has(name);
-  }
+  return `${text}${metric}_sum${suffix} ${numberText(sum)}\n${metric}_count${suffix} ${count}\n`;
 }

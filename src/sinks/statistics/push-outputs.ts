@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { printsStatistics } from '../../settings/checks';
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Settings } from '../../settings/settings';
 import { Cursor } from '../../statistics/cursor';
@@ -40,7 +41,7 @@ export async function pushOutputs(parts: PushOutputParts): Promise<readonly Stat
     const format = dogstatsdLines(extra, await mogrifiersOf(settings));
     add(format, await senderTo(parts, 'udp', 'packets'));
   }
-  if (!settings.usePushstats && !settings.useTaggedstats && !settings.usePullmetrics) {
+  if (printsStatistics(settings)) {
     add(jsonLines(extra, Date.now), new StreamSender('standard output', standardStream(1)));
   }
   return outputs;

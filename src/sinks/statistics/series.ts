@@ -1,10 +1,8 @@
 import type { Offender } from '../../limiter/offender';
-import { QuantileSketch } from '../../statistics/quantile-sketch';
 import type { Tags } from '../../statistics/tags';
 import type { SampleRecorder, Timer } from '../../statistics/timer';
 import { plainNumber } from '../../text/plain-number';
 import { WideTable } from '../../text/wide-map';
-import type { Observer } from './mapping';
 
 /** A valid Prometheus metric name: other characters become `_`, and a leading digit is prefixed with `_`. */
 export function metricName(name: string): string {
@@ -30,6 +28,19 @@ export function labelText(labels: Tags): string {
   return texts.sort().join(',');
 }
 
+const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/gsu;
+
+/** The labels in such a text. */
+export function labelsIn(text: string): Tags {
+  const labels: Record<string, string> = {};
+  for (const [, name = '', value = ''] of text.matchAll(LABEL)) {
+    labels[name] = value.includes('\\')
+      ? value.replaceAll(/\\(.)/gsu, (_, character) => (character === 'n' ? '\n' : String(character)))
+      : value;
+  }
+  return labels;
+}
+
 /** Lone surrogates stay; they are replaced when the page is encoded. */
 function labelValue(value: string): string {
   return value.replaceAll(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
@@ -40,7 +51,7 @@ function helpText(text: string): string {
   return text.replaceAll(/[\\\n]/g, (character) => (character === '\n' ? '\\n' : '\\\\'));
 }
 
-function numberText(value: number): string {
+export function numberText(value: number): string {
   if (value === Infinity) return '+Inf';
   return value === -Infinity ? '-Inf' : plainNumber(value);
 }
@@ -52,12 +63,10 @@ export interface Family {
   readonly metric: string;
   readonly type: FamilyType;
   readonly help: string;
-  /** The text of each series; empty texts between them are steps of the work. */
-  texts(read: ReadNumber): Iterable<string>;
 }
 
 /** The HELP and TYPE lines. */
-export function headOf({ metric, type, help }: Omit<Family, 'texts'>): string {
+export function headOf({ metric, type, help }: Family): string {
   return `# HELP ${metric} ${helpText(help)}\n# TYPE ${metric} ${type}\n`;
 }
 
@@ -103,16 +112,21 @@ export class NumberFamily implements Family {
     else others.push(source);
   }
 
-  *texts(read: ReadNumber): Generator<string, void, void> {
+  /** Of each series. */
+  get labels(): readonly string[] {
+    return this.#labels;
+  }
+
+  /** The number of each series, in order; between them, undefined is a step of the work. */
+  *sums(read: ReadNumber): Generator<number | undefined, void, void> {
     for (let series = 0; series < this.#labels.length; series += 1) {
       let sum = read(this.#sources[series] as NumberSource);
       const others = this.#others?.get(series) ?? [];
       for (let at = 0; at < others.length; at += 1) {
         sum += read(others[at] as NumberSource);
-        if (at % ADDED_PER_STEP === 0) yield '';
+        if (at % ADDED_PER_STEP === 0) yield undefined;
       }
-      const labels = this.#labels[series] as string;
-      yield `${this.metric}${labels === '' ? '' : `{${labels}}`} ${numberText(sum)}\n`;
+      yield sum;
     }
   }
 
@@ -130,8 +144,8 @@ export class NumberFamily implements Family {
 }
 
 /** Histograms or summaries. */
-export class TimerFamily implements Family {
-  readonly #series = new Map<string, TimerSeries>();
+export class TimerFamily<Recorder extends SampleRecorder> implements Family {
+  readonly #series = new Map<string, TimerSeries<Recorder>>();
 
   constructor(
     readonly metric: string,
@@ -139,51 +153,37 @@ export class TimerFamily implements Family {
     readonly help: string,
   ) {}
 
+  get series(): Iterable<TimerSeries<Recorder>> {
+    return this.#series.values();
+  }
+
   /** The series with these labels, created on first use. */
-  seriesOf(labels: string, make: () => TimerSeries): TimerSeries {
+  seriesOf(labels: string, make: () => TimerSeries<Recorder>): TimerSeries<Recorder> {
     let series = this.#series.get(labels);
     if (series === undefined) this.#series.set(labels, (series = make()));
     return series;
   }
-
-  *texts(): Generator<string, void, void> {
-    for (const series of this.#series.values()) yield series.write();
-  }
 }
 
-export interface TimerSeriesOptions {
-  readonly metric: string;
-  /** Without braces; empty when there are none. */
-  readonly labels: string;
-  readonly observer: Observer;
-  /** Factor from milliseconds to the unit of the metric. */
-  readonly scale: number;
-  /** Monotonic time in milliseconds. */
-  readonly now: () => number;
-}
-
-/** Where durations are, as buckets or quantiles. */
-interface Distribution {
-  /** Of durations in milliseconds. */
-  add(values: Float64Array, count: number): void;
-  /** The name's suffix, one more label, and the value of each line. */
-  lines(): readonly (readonly [suffix: string, label: string, value: number])[];
-}
-
-/** A histogram or summary of the durations of all timers that are mapped to it. */
-export class TimerSeries implements SampleRecorder {
-  readonly #options: TimerSeriesOptions;
-  readonly #distribution: Distribution;
+/** The durations of all timers that are mapped to one series. */
+export class TimerSeries<Recorder extends SampleRecorder> implements SampleRecorder {
   readonly #timers: Timer[] = [];
-  #count = 0;
+  readonly #scale: number;
+  count = 0;
   /** In the unit of the metric. */
-  #sum = 0;
+  sum = 0;
 
-  constructor(options: TimerSeriesOptions) {
-    const { observer, scale, now } = options;
-    this.#options = options;
-    this.#distribution =
-      observer.kind === 'histogram' ? new Buckets(observer, scale) : new Quantiles(observer, scale, now);
+  /**
+   * @param labels without braces; empty when there are none
+   * @param distribution where the durations are
+   * @param scale factor from milliseconds to the unit of the metric
+   */
+  constructor(
+    readonly labels: string,
+    readonly distribution: Recorder,
+    scale: number,
+  ) {
+    this.#scale = scale;
   }
 
   readFrom(timer: Timer): void {
@@ -192,100 +192,15 @@ export class TimerSeries implements SampleRecorder {
   }
 
   add(values: Float64Array, count: number): void {
-    this.#distribution.add(values, count);
-    const { scale } = this.#options;
-    for (let at = 0; at < count; at += 1) this.#sum += (values[at] as number) * scale;
-    this.#count += count;
+    this.distribution.add(values, count);
+    const scale = this.#scale;
+    for (let at = 0; at < count; at += 1) this.sum += (values[at] as number) * scale;
+    this.count += count;
   }
 
-  write(): string {
+  /** Takes over what the timers have recorded; to be called before the series is read. */
+  flush(): void {
     for (const timer of this.#timers) timer.flush();
-    const { metric, labels } = this.#options;
-    const [before, suffix] = labels === '' ? ['', ''] : [`${labels},`, `{${labels}}`];
-    let text = '';
-    for (const [part, label, value] of this.#distribution.lines()) {
-      text += `${metric}${part}{${before}${label}} ${numberText(value)}\n`;
-    }
-    return `${text}${metric}_sum${suffix} ${numberText(this.#sum)}\n${metric}_count${suffix} ${this.#count}\n`;
-  }
-}
-
-class Buckets implements Distribution {
-  readonly #bounds: readonly number[];
-  readonly #scale: number;
-  /** The number of samples in each bucket, not cumulative. */
-  readonly #counts: Float64Array;
-
-  constructor({ buckets }: Observer, scale: number) {
-    this.#bounds = [...buckets, Infinity];
-    this.#scale = scale;
-    this.#counts = new Float64Array(this.#bounds.length);
-  }
-
-  add(values: Float64Array, count: number): void {
-    const [bounds, counts, scale] = [this.#bounds, this.#counts, this.#scale];
-    for (let at = 0; at < count; at += 1) {
-      const value = (values[at] as number) * scale;
-      let bucket = 0;
-      while (value > (bounds[bucket] as number)) bucket += 1;
-      counts[bucket] = (counts[bucket] as number) + 1;
-    }
-  }
-
-  lines() {
-    let cumulative = 0;
-    return this.#bounds.map((bound, index) => {
-      cumulative += this.#counts[index] as number;
-      return ['_bucket', `le="${numberText(bound)}"`, cumulative] as const;
-    });
-  }
-}
-
-/** The window of the quantiles advances in steps of this part of it. */
-const STEPS = 5;
-
-/** Quantiles over a sliding window. */
-class Quantiles implements Distribution {
-  readonly #quantiles: readonly number[];
-  readonly #scale: number;
-  readonly #now: () => number;
-  readonly #sketches = Array.from({ length: STEPS }, () => new QuantileSketch());
-  readonly #stepLength: number;
-  #current = 0;
-  #stepEnd: number;
-
-  constructor({ quantiles, maxAge }: Observer, scale: number, now: () => number) {
-    this.#quantiles = quantiles;
-    this.#scale = scale;
-    this.#now = now;
-    this.#stepLength = maxAge / STEPS;
-    this.#stepEnd = now() + this.#stepLength;
-  }
-
-  add(values: Float64Array, count: number): void {
-    this.#advance();
-    this.#sketches[this.#current]?.add(values, count);
-  }
-
-  /** NaN for all quantiles when the window has no samples. */
-  lines() {
-    this.#advance();
-    const all = new QuantileSketch();
-    for (const sketch of this.#sketches) all.merge(sketch);
-    return this.#quantiles.map((share) => {
-      return ['', `quantile="${numberText(share)}"`, all.quantile(share) * this.#scale] as const;
-    });
-  }
-
-  #advance(): void {
-    const overdue = this.#now() - this.#stepEnd;
-    if (overdue < 0) return;
-    const steps = Math.floor(overdue / this.#stepLength) + 1;
-    this.#stepEnd += steps * this.#stepLength;
-    for (let step = 0; step < Math.min(steps, STEPS); step += 1) {
-      this.#current = (this.#current + 1) % STEPS;
-      this.#sketches[this.#current]?.clear();
-    }
   }
 }
 

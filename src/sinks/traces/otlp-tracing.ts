@@ -1,23 +1,18 @@
-import { randomUUID } from 'node:crypto';
-import { DiagLogLevel, diag } from '@opentelemetry/api';
-import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
   AlwaysOnSampler,
   BasicTracerProvider,
   BatchSpanProcessor,
+  type ReadableSpan,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
 import type { Section } from '../../settings/settings';
+import { ConditionLog } from '../../streams/condition-log';
 import type { Log } from '../../streams/ports/log';
 import type { Tracer } from '../../streams/ports/tracer';
-import { loggingExporter, retryingExporter } from './exporters';
+import { type Exporter, grpcOptions, hasSucceeded, retryingExporter } from '../otlp/exporters';
+import type { ExporterHeaders } from '../otlp/headers';
+import { resourceOf, withDiagnostics } from '../otlp/setup';
 import { OtlpTracer, unixClock } from './otlp-tracer';
-
-/** Milliseconds that an export may take without OTEL_EXPORTER_OTLP_TIMEOUT: the default of the OpenTelemetry specification. */
-const EXPORTER_TIMEOUT = 10_000;
-
-/** Headers by name. */
-export type ExporterHeaders = Readonly<Record<string, string>>;
 
 export interface TracingOptions {
   readonly settings: Section<'tracing'>;
@@ -48,58 +43,44 @@ export async function startOtlpTracing(options: TracingOptions): Promise<Tracing
 }
 
 async function newProvider({ settings, headers, log }: TracingOptions): Promise<BasicTracerProvider> {
-  const { exporterProtocol, serviceName, serviceNamespace, serviceInstanceId = randomUUID() } = settings;
-  const exporter = loggingExporter(await loadExporter(exporterProtocol, headers), log);
-  const own = resourceFromAttributes({
-    'service.name': serviceName,
-    ...(serviceNamespace !== '' && { 'service.namespace': serviceNamespace }),
-    'service.instance.id': serviceInstanceId,
-  });
+  const exporter = loggingExporter(await loadExporter(settings.exporterProtocol, headers), log);
   return new BasicTracerProvider({
-    resource: defaultResource()
-      .merge(detectResources({ detectors: [envDetector] }))
-      .merge(own),
+    resource: resourceOf(settings),
     // Sampling is decided before a span is created: creating and dropping one costs more.
     sampler: new AlwaysOnSampler(),
     spanProcessors: [new BatchSpanProcessor(exporter)],
   });
 }
 
-async function loadExporter(protocol: 'http' | 'grpc', headers: ExporterHeaders | undefined): Promise<SpanExporter> {
+async function loadExporter(
+  protocol: 'http' | 'grpc',
+  headers: ExporterHeaders | undefined,
+): Promise<Exporter<ReadableSpan[]>> {
   if (protocol === 'http') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
     return new OTLPTraceExporter({ ...(headers && { headers }) });
   }
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
-  const { getSharedConfigurationFromEnvironment } = await import('@opentelemetry/otlp-exporter-base/node-http');
-  const { Metadata } = await import('@grpc/grpc-js');
-  const { timeoutMillis = EXPORTER_TIMEOUT } = getSharedConfigurationFromEnvironment('TRACES');
-  const metadata = new Metadata();
-  for (const [name, value] of Object.entries(headers ?? {})) metadata.set(name, value);
-  return retryingExporter(new OTLPTraceExporter({ metadata }), timeoutMillis);
+  const { metadata, timeout } = await grpcOptions('TRACES', headers);
+  // Spans that end during a retry are queued by the batch processor.
+  return retryingExporter(new OTLPTraceExporter({ metadata }), timeout);
 }
 
-/**
- * Logs what OpenTelemetry reports while it reads the standard variables: it replaces an invalid value by its default and reports
- * that only to its diagnostic logger.
- *
- * @throws when a variable has an invalid value and no default
- */
-async function withDiagnostics<T>(log: Log, create: () => Promise<T>): Promise<T> {
-  const logged = new Set<string>();
-  function warn(reason: string): void {
-    if (!logged.has(reason)) log.warn('invalid OTLP exporter setting; using its default', { reason });
-    logged.add(reason);
-  }
-  function ignore(): void {}
-  const logger = { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
-  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  try {
-    return await create();
-  } catch (error) {
-    throw new Error('cannot create the OTLP exporter from its settings (OTEL_EXPORTER_OTLP_*)', { cause: error });
-  } finally {
-    // The logging exporter reports failed exports, once instead of for each batch.
-    diag.disable();
-  }
+/** Logs when exports begin to fail and when they succeed again: one line per change, not per failure. */
+function loggingExporter(exporter: Exporter<ReadableSpan[]>, log: Log): SpanExporter {
+  const failing = new ConditionLog(log, {
+    begins: 'cannot export traces; further spans are queued up to a limit, then dropped',
+    ends: 'resumed exporting traces',
+  });
+  const exportAndLog: SpanExporter['export'] = (spans, report) =>
+    exporter.export(spans, (result) => {
+      if (hasSucceeded(result)) failing.ended();
+      else failing.occurred({ error: result.error });
+      report(result);
+    });
+  return {
+    export: exportAndLog,
+    shutdown: () => exporter.shutdown(),
+    forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
+  };
 }

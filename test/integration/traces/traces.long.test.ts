@@ -1,9 +1,10 @@
 import { status } from '@grpc/grpc-js';
+import { CollectorProcess } from '../../support/processes/collector-process';
 import { freePorts } from '../../support/processes/free-ports';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { FaultProxy } from '../../support/servers/fault-proxy';
 import { until } from '../../support/waiting/until';
-import { CollectorProcess, TracedService, newTraceId, traceparent } from './traced-service';
+import { TracedService, newTraceId, traceparent } from './traced-service';
 
 describe.each(['http', 'grpc'] as const)('a collector over %s', (TRACING_EXPORTER_PROTOCOL) => {
   const protocol = TRACING_EXPORTER_PROTOCOL;

@@ -1,15 +1,8 @@
 import { status } from '@grpc/grpc-js';
+import { CollectorProcess } from '../../support/processes/collector-process';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import type { Span } from '../../support/servers/read-spans';
-import {
-  CALLER,
-  CollectorProcess,
-  type Headers,
-  TracedService,
-  callAndWindow,
-  newTraceId,
-  traceparent,
-} from './traced-service';
+import { CALLER, type Headers, TracedService, callAndWindow, newTraceId, traceparent } from './traced-service';
 
 const UUID_4 = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 

@@ -32,17 +32,20 @@ export function everySecret(secrets: Secrets, { store, perSecond, xds, otlp }: S
       `proxy-authorization:Basic ${basic(secrets.of('another of CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS'))}`,
       `key-bin:${secrets.of('a third of CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS')}`,
     ].join(','),
-    ...tracesTo(secrets, otlp),
+    ...otlpTo(secrets, otlp),
   };
 }
 
-/** Tracing settings with a secret in every OTLP variable that may hold one. */
-export function tracesTo(secrets: Secrets, otlp: string): Environment {
+/** Settings of traces and metrics with a secret in every OTLP variable that may hold one. */
+export function otlpTo(secrets: Secrets, otlp: string): Environment {
   return {
     TRACING_ENABLED: 'true',
+    USE_OTLP_METRICS: 'true',
+    STATS_FLUSH_INTERVAL: '100ms',
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://ann:${secrets.inUrl('OTEL_EXPORTER_OTLP_ENDPOINT')}@${otlp}`,
     OTEL_EXPORTER_OTLP_HEADERS: `x-key=${secrets.inUrl('OTEL_EXPORTER_OTLP_HEADERS')}`,
     OTEL_EXPORTER_OTLP_TRACES_HEADERS: `x-token=Bearer%20${secrets.inUrl('OTEL_EXPORTER_OTLP_TRACES_HEADERS')}`,
+    OTEL_EXPORTER_OTLP_METRICS_HEADERS: `x-token=Bearer%20${secrets.inUrl('OTEL_EXPORTER_OTLP_METRICS_HEADERS')}`,
     OTEL_EXPORTER_OTLP_TIMEOUT: '2000',
     OTEL_BSP_SCHEDULE_DELAY: '20',
   };
