@@ -500,7 +500,8 @@ describe('reservations of one store only', () => {
     jest.advanceTimersByTime(2_000);
     jest.useRealTimers();
     const tried = { key: `${caller.cacheKeyPrefix}d_tried_x_1699999980`, windowSeconds: 60 };
-    expect((await counters.readCounter(tried)).count).toBe(600);
+    // A turn ends 200 at most.
+    expect((await counters.readCounter(tried)).count).toBeGreaterThanOrEqual(800);
     await until('all are ended', async () => (await counters.readCounter(tried)).count === 0);
   });
 

@@ -70,6 +70,8 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   readonly #leads: number[] = [];
   /** The keys that operations have evicted since the last sweep, by the rule of the operation. */
   readonly #evictors = new Map<string | undefined, number>();
+  /** What a sweep has left for the next turns. */
+  #ending: Generator | undefined;
   /** The evictions at the last sweep. */
   #logged = 0;
 
@@ -168,7 +170,8 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   /** Removes the keys of windows that are not that of the present, and what reservations hold that have expired. */
   removeExpired(): void {
     const now = this.#now();
-    while (this.#reservations.removeExpired(now));
+    const ending = this.#reservations.removeExpired(now);
+    while (ending.next().done !== true);
     this.#counts.removeOutside(now - this.#grace, now);
   }
 
@@ -205,14 +208,15 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     this.#leads.push(this.#now() - own);
     if (this.#leads.length > CONFIRMING_SWEEPS) this.#leads.shift();
     const earliest = own + Math.min(...this.#leads);
-    this.#endExpired(earliest);
+    if (this.#ending === undefined) this.#endExpired((this.#ending = this.#reservations.removeExpired(earliest)));
     this.#counts.removeOutside(earliest - this.#grace, own + Math.max(...this.#leads));
     this.#logEvictions();
   }
 
   /** In turns: calls that arrive meanwhile do not wait for all that have expired. */
-  #endExpired(now: number): void {
-    if (this.#reservations.removeExpired(now)) setImmediate(() => this.#endExpired(now));
+  #endExpired(ending: Generator): void {
+    if (ending.next().done === true) this.#ending = undefined;
+    else setImmediate(() => this.#endExpired(ending));
   }
 
   /** @param before the evictions before an operation. Returns those after it. */

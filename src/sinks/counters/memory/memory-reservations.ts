@@ -29,8 +29,9 @@ const BOUNDS: ReservationBounds = {
 };
 /** The memory of a record in addition to twice its texts, which are also in lists. */
 const OVERHEAD_BYTES = 512;
-/** So many members are taken from their lists in one turn when reservations have expired, and those of one more. */
-const MOST_EXPIRED = 200;
+/** The work of one turn when reservations expire: of so many that are open yet, or of 200 members of others. Measured: 1 ms of CPU time. */
+const WORK_OF_TURN = 4_000;
+const WORK_OF_MEMBER = WORK_OF_TURN / 200;
 
 interface Room {
   records: number;
@@ -108,21 +109,24 @@ export class MemoryReservations {
     return change.opens === undefined ? this.#end(change) : this.#reserve(change, change.opens);
   }
 
-  /** Ends reservations that have expired, and removes the records that are not kept longer. Returns whether there is more for another turn. */
-  removeExpired(now: number): boolean {
-    let expired = 0;
+  /** Ends reservations that have expired, and removes the records that are not kept longer. Yields when other work is due. */
+  *removeExpired(now: number): Generator<undefined> {
+    let work = 0;
     for (const [record, entry] of this.#open) {
-      if (entry.expiresAt > now) continue;
-      for (const [counter, member] of entry.members) this.#giveBack(counter, member);
-      this.#forget(record, entry);
-      this.#keep(record, entry);
-      expired += entry.members.length;
-      if (expired >= MOST_EXPIRED) return true;
+      work += 1;
+      if (entry.expiresAt <= now) {
+        for (const [counter, member] of entry.members) this.#giveBack(counter, member);
+        this.#forget(record, entry);
+        this.#keep(record, entry);
+        work += WORK_OF_MEMBER * entry.members.length;
+      }
+      if (work < WORK_OF_TURN) continue;
+      yield;
+      work = 0;
     }
     for (const answers of this.#answers) {
       for (const [record, { until }] of answers) if (until <= now) answers.delete(record);
     }
-    return false;
   }
 
   #reserve(
