@@ -8,7 +8,9 @@ import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reserva
 import { ServerStore } from '../../../src/sinks/counters/kvstore/server-store';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { workersOf } from '../../support/processes/worker-processes';
 import { until } from '../../support/waiting/until';
+import { Shop } from '../../e2e/shop';
 import { instance, options } from '../kvstore/options';
 import { Caller } from './reservation-caller';
 
@@ -33,20 +35,68 @@ class FlappingStore implements CommandRunner {
   }
 }
 
+/** The calls of a {@link Caller}. */
+type Calls = Pick<Caller, 'reserve' | 'settle' | 'cancel'>;
+
+interface Answer {
+  readonly error?: { readonly code: string };
+  readonly decision?: {
+    readonly overallCode: string;
+    readonly statuses: readonly { readonly limitRemaining?: number }[];
+  };
+  readonly state?: string;
+  readonly descriptors?: readonly Readonly<Record<'reserved' | 'hits' | 'added', string>>[];
+}
+
+/** The same calls to a service over HTTP, on connections that can be lost with a worker. */
+class HttpCaller implements Calls {
+  failures = 0;
+
+  constructor(readonly shop: Shop) {}
+
+  reserve(id: string, uses: readonly { name: string; hits: number }[], { ttl = 5_000 } = {}): Promise<string> {
+    const descriptors = uses.map(({ name, hits }) => ({ entries: [{ key: name, value: 'x' }], hitsAddend: hits }));
+    return this.#call('POST', '', { domain: 'd', descriptors, ttl: `${ttl / 1_000}s`, id });
+  }
+
+  settle(id: string, hits: number | readonly number[]): Promise<string> {
+    return this.#call('POST', `/${id}/settle`, { hits });
+  }
+
+  cancel(id: string): Promise<string> {
+    return this.#call('DELETE', `/${id}`);
+  }
+
+  async #call(method: string, path: string, content?: unknown): Promise<string> {
+    const init = content === undefined ? { method } : { method, body: JSON.stringify(content) };
+    const answer = await this.shop.weir
+      .http(`/v1/reservations${path}`, init)
+      .then((response) => response.json() as Promise<Answer>)
+      .catch((): Answer => ({ error: { code: 'store_lost' } }));
+    const { error, decision, state, descriptors = [] } = answer;
+    if (error !== undefined) {
+      this.failures += 1;
+      return error.code;
+    }
+    if (decision !== undefined) return `reserved ${decision.overallCode === 'OK'} ${decision.statuses.length}`;
+    return `${state} ${descriptors.map(({ reserved, hits, added }) => `${reserved}>${hits}:${added}`).join()}`;
+  }
+}
+
 function randomOf<T>(values: readonly T[]): T {
   return values[Math.floor(Math.random() * values.length)]!;
 }
 
-/** Makes a call again with the same id until the store has answered it. */
-async function again(call: () => Promise<string>): Promise<string> {
-  for (;;) {
+/** Makes a call again with the same id until it is answered, by the store and a worker. */
+function again(call: () => Promise<string>): Promise<string> {
+  return until('the call is answered', async () => {
     const answer = await call();
-    if (!answer.startsWith('store_')) return answer;
-  }
+    return !/^(store_|unavailable)/.test(answer) && answer;
+  });
 }
 
 /** A reservation from its beginning to its end. Resolves with what it leaves counted of the first limit; of the others, that is 0. */
-async function play(callers: readonly Caller[], id: string): Promise<number> {
+async function play(callers: readonly Calls[], id: string): Promise<number> {
   const [tried, quota] = [randomOf([0, 0, 1, 7, 40]), randomOf([0, 3, LARGEST_COUNT - 1, LARGEST_COUNT])];
   const uses = [
     { name: 'tried', hits: tried },
@@ -106,5 +156,42 @@ it.each(['single', 'cluster'] as const)(
     const counts = await Promise.all(counters.map((key) => store.run(key, (send) => send('GET', key))));
     store.close();
     expect(counts.map(Number)).toEqual([expected, 0, 0]);
+  },
+);
+
+const DAYS = `domain: d
+descriptors:
+  - { key: tried, shadow_mode: true, rate_limit: { unit: year, requests_per_unit: 10 } }
+  - { key: first, quota_mode: true, rate_limit: { unit: year, requests_per_unit: 10 } }
+  - { key: other, quota_mode: true, rate_limit: { unit: year, requests_per_unit: 20 } }
+`;
+
+it.each(['memory', 'Redis'] as const)(
+  'reservations of any number of hits leave what was settled while workers are killed, and Redis with its data (%s)',
+  async (kind) => {
+    // What it has answered survives a kill, as the file is written before.
+    await using redis = await RedisProcess.start({ directives: ['--appendonly', 'yes'] });
+    const store = kind === 'memory' ? {} : { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address };
+    await using shop = await Shop.start({ env: { ...store, WORKERS: '2' } }, DAYS);
+    const caller = new HttpCaller(shop);
+    let expected = 0;
+    for (let round = 0; round < 8; round += 1) {
+      let isPlayed = false;
+      const ids = Array.from({ length: 100 }, (_, index) => `w${round}-${index}`);
+      const played = Promise.all(ids.map((id) => play([caller], id))).finally(() => (isPlayed = true));
+      const [victim] = await shop.weir.until('a worker', () => workersOf(shop.weir).length > 0 && workersOf(shop.weir));
+      process.kill(victim!.pid, 'SIGKILL');
+      if (kind === 'Redis' && !isPlayed) {
+        await redis.crash();
+        await redis.run();
+      }
+      for (const tried of await played) expected += tried;
+    }
+    expect(caller.failures).toBeGreaterThan(8);
+    const left = ['tried', 'first', 'other'].map(async (key) => {
+      return (JSON.parse(await shop.weir.debug(`/api/counters?domain=d&descriptor=${key}=x`)) as { count: number })
+        .count;
+    });
+    expect(await Promise.all(left)).toEqual([expected, 0, 0]);
   },
 );
