@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { credentials } from '@grpc/grpc-js';
+import { type ServiceError, credentials } from '@grpc/grpc-js';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { selfSigned } from '../support/data/certificates';
+import { RedisProcess } from '../support/processes/redis/redis-process';
 import { Load, SHOP, Shop } from './shop';
 import { DRAIN, SLOW, expectAnsweredByDrain, expectLosslessDrain, expectServedDuringDelay } from './shutdown';
 import { TemporaryFolder } from '../support/data/temporary-folder';
@@ -38,6 +39,22 @@ it('two workers are unready at once, and serve every call and reload rules until
 
 it.each(SLOW)('two workers answer what a slow store answers during the drain: %s', (_what, call) =>
   expectAnsweredByDrain('2', call),
+);
+
+it.each(['1', '2'])(
+  'the drain ends in time after the default of SHUTDOWN_DELAY although the store hangs, with WORKERS=%s',
+  async (WORKERS) => {
+    await using redis = await RedisProcess.start();
+    const env = { WORKERS, BACKEND_TYPE: 'redis', REDIS_URL: redis.address, SHUTDOWN_DELAY: '' };
+    await using shop = await Shop.start({ env });
+    await shop.hit();
+    redis.signal('SIGSTOP');
+    const failed = shop.hit().catch((error: unknown) => error);
+    await shop.drain();
+    // What weir answers, and not a lost connection.
+    expect(((await failed) as ServiceError).details).toBe('the counter store did not answer in time');
+    expect(shop.weir.output).not.toContain('drain aborted');
+  },
 );
 
 it.each(['1', '2'])(

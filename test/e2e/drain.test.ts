@@ -67,6 +67,16 @@ describe('the service on a termination signal', () => {
   it('turns unready at once, serves every call and reloads rules until SHUTDOWN_DELAY is over', () =>
     expectServedDuringDelay('1'));
 
+  it.each(['1', '2'])('ends SHUTDOWN_DELAY when its last caller has gone, with WORKERS=%s', async (WORKERS) => {
+    await using shop = await Shop.start({ env: { SHUTDOWN_DELAY: '1h', WORKERS } });
+    await shop.hit();
+    shop.weir.signal('SIGTERM');
+    await shop.weir.line(/msg="unhealthy from now on/);
+    await shop.hit();
+    shop.client[Symbol.dispose]();
+    expect(await shop.weir.exited).toBe(0);
+  });
+
   it('does not wait for SHUTDOWN_DELAY while it has no rules and no listeners for decisions', async () => {
     const env = { RUNTIME_SUBDIRECTORY: 'missing', SHUTDOWN_DELAY: '1h' };
     await using shop = await Shop.start({ env, awaitServing: false });
