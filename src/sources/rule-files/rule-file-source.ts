@@ -6,7 +6,8 @@ import type { Log } from '../../streams/ports/log';
 import type { RuleSource } from '../../streams/ports/rule-source';
 import { folderHints, nameHints } from './folder-hints';
 import type { FolderLook } from './look-at-folder';
-import { type ReadTiming, RuleReader, type RuleReaderOptions } from './rule-reader';
+import type { ReadTiming } from './pending-change';
+import { RuleReader, type RuleReaderOptions } from './rule-reader';
 
 export interface RuleFileOptions extends RuleReaderOptions {
   /** RUNTIME_ROOT: a folder, or a link to one that is switched. */
@@ -25,13 +26,12 @@ export interface RuleFileTiming extends ReadTiming {
   readonly poll: number;
   /** Without a hint after which a burst of them causes a look. */
   readonly quiet: number;
+  /** After which a change that has not been loaded is logged. */
+  readonly late: number;
 }
 
 /** A change is active within 2 s, also on file systems without change notification: `forced`, and one poll. */
-export const TIMING: RuleFileTiming = { poll: 900, hold: 800, forced: 1_100, quiet: 100 };
-
-/** Milliseconds after which a change that has not been read is logged. */
-const LATE = 5_000;
+export const TIMING: RuleFileTiming = { poll: 900, hold: 800, forced: 1_100, quiet: 100, late: 5_000 };
 
 const WATCH_ERRORS: Readonly<Record<string, string>> = {
   ENOSPC: 'ENOSPC: fs.inotify.max_user_watches is exhausted',
@@ -78,7 +78,7 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
     return hints$.pipe(
       startWith(undefined),
       switchMap(() => timer(0, timing.poll)),
-      tap(() => (reader.waiting > LATE ? late.occurred() : late.ended())),
+      tap(() => (reader.waiting > timing.late ? late.occurred() : late.ended())),
       exhaustMapWithTrailing(() => reader.look((folder) => folders.next(folder))),
     );
   });

@@ -7,6 +7,7 @@ import { messageOf } from '../../text/thrown';
 import { type ListingOptions, folderWarnings } from './list-rule-files';
 import { type LoadOptions, loadRules } from '../loading/load-rules';
 import { type FolderLook, type Look, type Snapshot, lookAtFolder, readFiles } from './look-at-folder';
+import { PendingChange, type ReadTiming } from './pending-change';
 
 export interface RuleReaderOptions extends Omit<LoadOptions, 'form'>, ListingOptions {
   /**
@@ -14,14 +15,6 @@ export interface RuleReaderOptions extends Omit<LoadOptions, 'form'>, ListingOpt
    * includes the `..data` link of a Kubernetes ConfigMap mount. False: also when files are changed in place.
    */
   readonly watchRoot: boolean;
-}
-
-/** In milliseconds. */
-export interface ReadTiming {
-  /** For which the sizes of files stay the same before a change is read. Shorter than the time between two looks, because timers are not exact. */
-  readonly hold: number;
-  /** Since a change, after which it is read although the sizes of files keep changing. */
-  readonly forced: number;
 }
 
 /** What was read last, and the event that reports it. */
@@ -54,35 +47,29 @@ const READ_AGAIN_ON_SWITCH =
 export class RuleReader {
   readonly #dir: string;
   readonly #options: RuleReaderOptions;
-  readonly #timing: ReadTiming;
+  readonly #change: PendingChange;
   #last: Reading | undefined;
   /** How often in a row the last reading has failed, and the looks until it is tried again. */
   #failures = 0;
   #looksToRetry = 0;
   #lastFolder: FolderLook | undefined;
   #valid: ValidRules | undefined;
-  /** What the last look found apart from times, and since when it has been the same, in milliseconds. */
-  readonly #found = { sizes: '', since: 0 };
-  #lastLook = 0;
-  #hintedAt: number | undefined;
-  /** The earliest time at which a change can have happened that has not been read. */
-  #changedAt: number | undefined;
 
   /** @param timing the times of a change that may be incomplete: see {@link ReadTiming} */
   constructor(dir: string, options: RuleReaderOptions, timing: ReadTiming) {
     this.#dir = dir;
     this.#options = options;
-    this.#timing = timing;
+    this.#change = new PendingChange(timing);
   }
 
   /** The file system has given notice of a change. */
   hinted(): void {
-    this.#hintedAt ??= performance.now();
+    this.#change.hinted(performance.now());
   }
 
   /** For how long a change has not been read, in milliseconds; 0 without one. */
   get waiting(): number {
-    return this.#changedAt === undefined ? 0 : performance.now() - this.#changedAt;
+    return this.#change.waiting(performance.now());
   }
 
   /**
@@ -107,32 +94,21 @@ export class RuleReader {
   }
 
   #isDue(look: Look): boolean {
-    const now = performance.now();
-    const sizes = look.error ?? sizesOf(look);
-    if (sizes !== this.#found.sizes) Object.assign(this.#found, { sizes, since: now });
-    const [last, before, hintedAt] = [this.#last, this.#lastLook, this.#hintedAt];
-    this.#lastLook = now;
-    this.#hintedAt = undefined;
+    const last = this.#last;
+    const isChanged = last !== undefined && last.state !== this.#stateOf(look);
+    this.#change.looked(look.error ?? sizesOf(look), isChanged, performance.now());
     if (last === undefined) return true;
-    if (last.state === this.#stateOf(look)) {
-      this.#changedAt = undefined;
-      return last.isRetried === true && (this.#looksToRetry -= 1) <= 0;
-    }
-    if (this.#changedAt === undefined) {
-      this.#changedAt = hintedAt ?? before;
-      this.#found.since = now;
-    }
+    if (!isChanged) return last.isRetried === true && (this.#looksToRetry -= 1) <= 0;
     return this.#isHeld || this.#isForced || this.#isSwitched(look);
   }
 
-  /** The files have had the same sizes at two looks, between which nothing was written: the first look has nothing to wait for. */
+  /** The first look has nothing to wait for. */
   get #isHeld(): boolean {
-    return this.#last === undefined || performance.now() - this.#found.since >= this.#timing.hold;
+    return this.#last === undefined || this.#change.isHeld(performance.now());
   }
 
-  /** A change is read as it is, whatever else changes: the next look may be too late. */
   get #isForced(): boolean {
-    return this.waiting >= this.#timing.forced;
+    return this.#change.isForced(performance.now());
   }
 
   /** Whether a link was switched, behind which everything was complete before. Only looked at: a new folder may still be filled. */
@@ -215,7 +191,7 @@ export class RuleReader {
   #report(reading: Reading): RuleEvent | undefined {
     const last = this.#last;
     this.#last = reading;
-    this.#changedAt = undefined;
+    this.#change.done();
     if (reading.key !== last?.key) return reading.event;
     return reading.state === last.state ? undefined : { ...reading.event, isRepeated: true };
   }

@@ -173,7 +173,7 @@ describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
 });
 
 /** So often that many looks coincide with a switch. */
-const FREQUENT_LOOKS = { poll: 5, hold: NEVER, forced: NEVER, quiet: 1 };
+const FREQUENT_LOOKS = { poll: 5, hold: NEVER, forced: NEVER, quiet: 1, late: NEVER };
 
 describe.each(MODES)('the rule file source while another process switches the files, $mode,', ({ watchRoot }) => {
   it.each([

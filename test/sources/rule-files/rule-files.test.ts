@@ -2,6 +2,7 @@ import { appendFileSync, utimesSync } from 'node:fs';
 import { relative } from 'node:path';
 import { MAX_FILE_BYTES } from '../../../src/rules/files/size-limits';
 import { type RuleFileTiming, TIMING } from '../../../src/sources/rule-files/rule-file-source';
+import { RecordedLog } from '../../support/data/recorded-log';
 import {
   AT_ONCE,
   type Change,
@@ -229,6 +230,19 @@ describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
     expect(2 * TIMING.poll).toBeLessThan(2_000);
     expect(TIMING.hold).toBeLessThan(TIMING.poll);
     expect(TIMING.forced + TIMING.poll).toBeLessThanOrEqual(2_000);
+  });
+
+  it('logs a change that has not been loaded in time, once, and its end', async () => {
+    using files = new Files();
+    files.change('put config/a 1');
+    const [log, timing] = [new RecordedLog(), { ...QUICK, hold: NEVER, forced: 1_000, late: 100 }];
+    using watched = new WatchedRules({ root: files.base, timing, log });
+    expect(await watched.next()).toBe('a=1');
+    files.change('put config/a 2');
+    await log.line(/^warn a change of the rule files has not been loaded for more than 5 s/);
+    expect(await watched.next()).toBe('a=2');
+    await log.line(/ the change of the rule files is loaded or rejected$/);
+    expect(log.short.filter((line) => line.includes('a change of the rule files'))).toHaveLength(1);
   });
 
   describe('reads a change while another file', () => {

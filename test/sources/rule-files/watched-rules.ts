@@ -16,13 +16,13 @@ import { Arrivals } from '../../support/waiting/arrivals';
 /** Longer than any test, in milliseconds. */
 export const NEVER = 3_600_000;
 /** Short times for tests. Nothing of this process runs during a change of {@link Files}: two looks never find the same half of it. */
-export const QUICK: RuleFileTiming = { poll: 50, hold: 40, forced: NEVER, quiet: 10 };
+export const QUICK: RuleFileTiming = { poll: 50, hold: 40, forced: NEVER, quiet: 10, late: NEVER };
 /** For edits with pauses: the time is so long that the edit continues within it even on a slow machine. */
 export const LONG_HOLD = { ...QUICK, hold: 4_000 };
 /** Only what needs no second look is reported. */
 export const AT_ONCE = { ...QUICK, hold: NEVER };
 /** Only notifications of the file system cause looks, one of which is enough. */
-export const HINTS_ONLY = { poll: NEVER, hold: 0, forced: NEVER, quiet: 1 };
+export const HINTS_ONLY = { poll: NEVER, hold: 0, forced: NEVER, quiet: 1, late: NEVER };
 
 /** The modes of RUNTIME_WATCH_ROOT. */
 export const MODES = [
