@@ -56,13 +56,14 @@ export class Exposition {
       for (const series of family.series) yield textOf(metric, series);
       return;
     }
+    const { labels: all } = family;
     let series = 0;
     for (const sum of family.sums(this.#mapped.read)) {
       if (sum === undefined) {
         yield '';
         continue;
       }
-      const labels = family.labels[series] as string;
+      const labels = all[series] as string;
       series += 1;
       yield `${metric}${labels === '' ? '' : `{${labels}}`} ${numberText(sum)}\n`;
     }

@@ -132,6 +132,18 @@ describe('an OTLP receiver', () => {
     expect(shop.weir.output.match(/exporting statistics|export statistics/g)).toHaveLength(2);
   });
 
+  it('receives counters since the start, but deltas of histograms, where memory is to be saved', async () => {
+    await using receiver = await OtlpReceiver.http();
+    await using shop = await startShop({
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: 'LowMemory',
+    });
+    await shop.client.shouldRateLimit('shop', ['plain']);
+    await shop.drain();
+    const temporalities = new Map(receiver.metrics.map(({ name, temporality }) => [name, temporality]));
+    expect([temporalities.get(TOTAL), temporalities.get(RESPONSE_TIME)]).toEqual(['cumulative', 'delta']);
+  });
+
   it('receives the headers of a file, those for metrics before those for all signals', async () => {
     using folder = new TemporaryFolder();
     await using receiver = await OtlpReceiver.http();
