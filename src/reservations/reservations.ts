@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { endOfWindow } from '../limiter/applied-limit';
-import { LARGEST_COUNT } from '../limiter/counter-operation';
-import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
+import type { Decision, LimiterOptions } from '../limiter/decision';
 import { DecisionError } from '../limiter/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
-import { type LimitedDescriptor, type Resolution, limitsOfResolution } from '../limiter/resolution';
+import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { STORE_ERRORS, type Statistics } from '../statistics/statistics';
@@ -14,12 +12,9 @@ import type { Caller } from '../streams/ports/decide';
 import {
   type EndedReservation,
   KEPT,
-  MAX_DESCRIPTORS,
-  MAX_OPEN,
   ReservationError,
   type ReservationChange,
   type ReservationResult,
-  type ReservationStep,
   type ReservationStore,
   type Reservations,
   type ReserveCall,
@@ -27,7 +22,6 @@ import {
   memberOf,
 } from '../streams/ports/reservations';
 import {
-  EMPTY_PREFIX,
   type EmptyReservation,
   type ReservationRecord,
   type StoredRecord,
@@ -38,8 +32,9 @@ import {
   readStored,
   writeEmpty,
   writeEnded,
-  writeRecord,
 } from './record';
+import { ID, checkCall, expired, invalid, reservable, tooMany, unknown } from './refusals';
+import { countsBefore, emptyOf, endingOf, recordOf, stepsOf, textOf } from './steps';
 
 export interface ReservationsOptions {
   /** Decides without a local cache, and without STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT. */
@@ -57,11 +52,6 @@ export interface ReservationsOptions {
   readonly onFree: (cacheKey: string, isFallen: boolean) => void;
 }
 
-export const MIN_TTL = 1_000;
-export const MAX_TTL = 3_600_000;
-const MAX_RECORD_BYTES = 16 * 1024;
-/** Also safe in a path of a URL. */
-const ID = /^[A-Za-z0-9._-]{1,128}$/;
 /** How often a change is tried that another process interferes with; each time, that process has ended the reservation. */
 const ATTEMPTS = 3;
 
@@ -147,7 +137,11 @@ export class StoredReservations implements Reservations {
     const id = call.id ?? (empty === undefined ? randomUUID() : writeEmpty(empty, randomUUID()));
     const source = { caller, reservation: { id, ...terms } };
     const record = recordOf({ request, ttl, onExpiry, at: now }, decision);
-    const { isDenied, steps } = this.#stepsOf(decision.resolutions, id, onExpiry === 'cancel');
+    const { isDenied, steps } = stepsOf(
+      decision.resolutions,
+      (index) => memberOf(id, index, onExpiry === 'cancel'),
+      this.#options.options,
+    );
     const change = {
       ...{ key: this.#keyOf(id), before: undefined, after: textOf(record, empty, call.id), lifetime: ttl + KEPT, now },
       ...{ opens: { expiresAt, isDenied, domain: request.domain }, steps },
@@ -214,6 +208,7 @@ export class StoredReservations implements Reservations {
     hitsOf: (descriptors: number) => readonly number[],
   ): Promise<EndedReservation> {
     const store = this.#store;
+    const { limiter, ruleset } = this.#options;
     if (!ID.test(id)) throw unknown();
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       const text = readEmpty(id) === undefined ? await store.readRecord(this.#keyOf(id)) : id;
@@ -227,7 +222,10 @@ export class StoredReservations implements Reservations {
       if (record.state !== 'open') return this.#endedBefore(id, stored, { state, hits });
       const left = record.at + record.ttl - now;
       if (left <= 0) throw expired(record);
-      const { steps, ending } = this.#endingOf(id, stored, { hits, now, state });
+      const { steps, ending } = endingOf(id, stored, {
+        ...{ hits, now, state },
+        resolved: () => limiter.explain(record.request, ruleset(), now).descriptors.map(({ resolution }) => resolution),
+      });
       const ended = { ...record, state, ...ending };
       const result = await store.changeReservation({
         ...{
@@ -286,74 +284,6 @@ export class StoredReservations implements Reservations {
     return { id, state, descriptors: ended };
   }
 
-  /** What ends a reservation in the store. A window that has ended is not changed: what is above the reservation counts in the present one. */
-  #endingOf(
-    id: string,
-    { record: { request, counted, onExpiry }, made }: StoredRecord,
-    { hits, now, state }: { readonly hits: readonly number[]; readonly now: number; readonly state: string },
-  ): {
-    readonly steps: readonly ReservationStep[];
-    readonly ending: Pick<ReservationRecord, 'ended' | 'steps'>;
-  } {
-    const { limiter, ruleset } = this.#options;
-    const steps: ReservationStep[] = [];
-    const indices: number[] = [];
-    const ended = request.descriptors.map((_, index) => ({ reserved: 0, hits: hits[index] as number }));
-    let present: readonly Resolution[] | undefined;
-    for (const [
-      position,
-      { index, limit, key, hits: reserved, windowSeconds, isInMainStore, end },
-    ] of counted.entries()) {
-      const own = ended[index] as (typeof ended)[number];
-      own.reserved = reserved;
-      const held = made[position]!.added;
-      const common = { hits: own.hits - held, limit: LARGEST_COUNT, denies: 'never' } as const;
-      if (now < end * 1000) {
-        const entered = reserved === 0 ? {} : { held };
-        const member = reserved === 0 ? undefined : memberOf(id, index, onExpiry === 'cancel');
-        steps.push({ ...common, key, windowSeconds, isInMainStore, member, ...entered });
-        indices.push(index);
-      } else if (state === 'settled' && common.hits > 0) {
-        present ??= limiter.explain(request, ruleset(), now).descriptors.map(({ resolution }) => resolution);
-        const limited = limitsOfResolution(present[index]!)[limit];
-        // The rule may have been removed or changed.
-        if (limited === undefined || limited.algorithm !== undefined) continue;
-        steps.push({
-          ...common,
-          key: limited.key,
-          windowSeconds: limited.windowSeconds,
-          isInMainStore: limited.isInMainStore,
-          member: undefined,
-        });
-        indices.push(index);
-      }
-    }
-    return { steps, ending: { ended, steps: indices } };
-  }
-
-  #stepsOf(
-    resolutions: readonly Resolution[],
-    id: string,
-    givesBack: boolean,
-  ): { readonly isDenied: boolean; readonly steps: readonly ReservationStep[] } {
-    const { options } = this.#options;
-    const others = resolutions.filter(({ limited }) => limited === undefined);
-    const isQuotaAllowed = others.some((each) => isQuota(each, options) && each.kind !== 'denied');
-    const isDenied = others.some((each) => each.kind === 'denied' && !isQuota(each, options)) && !options.shadowMode;
-    const steps = resolutions.flatMap((resolution, index) =>
-      limitsOfResolution(resolution).map(
-        ({ key, callHits: hits, windowSeconds, isInMainStore, applied }): ReservationStep => {
-          const isShadow = applied.shadowMode || options.shadowMode;
-          const quota = isQuotaAllowed ? 'never' : 'together';
-          const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
-          const member = hits === 0 ? undefined : memberOf(id, index, givesBack);
-          return { key, hits, windowSeconds, isInMainStore, limit: applied.requestsPerUnit, denies, member };
-        },
-      ),
-    );
-    return { isDenied, steps };
-  }
-
   /** No cache key has colons before its first underscore, unless they are in the name of a domain. */
   #keyOf(id: string): string {
     return `${this.#options.options.cacheKeyPrefix}weir:reservation:${id}`;
@@ -364,38 +294,6 @@ export class StoredReservations implements Reservations {
     if (typeof store === 'string') throw new ReservationError('not_supported', store);
     return store;
   }
-}
-
-function checkCall({ request: { descriptors }, ttl, id }: ReserveCall): void {
-  if (id !== undefined && !ID.test(id)) {
-    throw invalid('id must have 1 to 128 letters, digits, dots, hyphens and underscores');
-  }
-  if (id?.startsWith(EMPTY_PREFIX) === true) throw invalid(`id must not begin with ${EMPTY_PREFIX}`);
-  if (!(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw invalid('ttl must be from 1 s to 3600 s');
-  if (descriptors.length > MAX_DESCRIPTORS) {
-    throw invalid(`a reservation may have at most ${MAX_DESCRIPTORS} descriptors, this one has ${descriptors.length}`);
-  }
-  if (descriptors.some(({ isNegativeHits }) => isNegativeHits))
-    throw invalid('hits of a reservation cannot be negative');
-}
-
-/** @throws ReservationError for a limit that has no reservations */
-function reservable({ resolutions }: Decision, options: LimiterOptions): readonly LimitedDescriptor[] {
-  return resolutions.flatMap((resolution, index) => {
-    const limits = limitsOfResolution(resolution);
-    const name = resolution.rule === undefined ? `descriptor ${index + 1}` : `the rule ${limits[0]?.applied.path}`;
-    // A call is over such a quota at one of its limits, but a reservation is denied only by all of them.
-    if (limits.length > 1 && isQuota(resolution, options)) {
-      throw new ReservationError('not_supported', `${name} is a quota with several limits, which has no reservations`);
-    }
-    const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
-    if (algorithm === undefined) return limits;
-    const reason = algorithm.name === 'fixed_window' ? 'all_or_nothing' : `the algorithm ${algorithm.name}`;
-    throw new ReservationError(
-      'not_supported',
-      `the limit of ${name} has ${reason}; only fixed windows without it have reservations`,
-    );
-  });
 }
 
 /** Judges the count of a limit whose reservation counts nothing, because this limit or another one denies it. */
@@ -409,71 +307,10 @@ function deny(limited: LimitedDescriptor): void {
   };
 }
 
-function recordOf(
-  call: Pick<ReservationRecord, 'request' | 'ttl' | 'onExpiry' | 'at'>,
-  { resolutions }: Decision,
-): ReservationRecord {
-  const nowSeconds = Math.floor(call.at / 1000);
-  const counted = resolutions.flatMap((resolution, index) =>
-    limitsOfResolution(resolution).map(({ key, callHits: hits, windowSeconds, isInMainStore, applied }, limit) => {
-      return { index, limit, key, hits, windowSeconds, isInMainStore, end: endOfWindow(applied, nowSeconds) };
-    }),
-  );
-  return { ...call, counted, state: 'open' };
-}
-
-/** Undefined: a descriptor has hits and a limit. */
-function emptyOf({ resolutions }: Decision, expiresAt: number): EmptyReservation | undefined {
-  let limited = 0;
-  for (const [index, resolution] of resolutions.entries()) {
-    const limits = limitsOfResolution(resolution);
-    if (limits.some(({ callHits }) => callHits > 0)) return undefined;
-    if (limits.length > 0) limited += 2 ** index;
-  }
-  return { descriptors: resolutions.length, limited, expiresAt };
-}
-
-/**
- * What the store keeps of a reservation that is made.
- *
- * @throws DecisionError when it is too long
- */
-function textOf(
-  record: ReservationRecord,
-  empty: EmptyReservation | undefined,
-  id: string | undefined,
-): string | undefined {
-  if (empty !== undefined) return id === undefined ? undefined : writeEmpty(empty, digestOf(record));
-  const text = writeRecord(record);
-  if (Buffer.byteLength(text) <= MAX_RECORD_BYTES) return text;
-  throw new DecisionError(
-    'too_much_work',
-    `a reservation may have at most ${MAX_RECORD_BYTES} bytes of descriptors and keys`,
-  );
-}
-
 /** What has neither counters nor a record does not need the store. */
 async function changed(store: ReservationStore, change: ReservationChange): Promise<ReservationResult> {
   if (change.after !== undefined || change.steps.length > 0) return store.changeReservation(change);
   return { outcome: change.opens?.isDenied === true ? 'denied' : 'done', counts: [], added: [] };
-}
-
-function countsBefore({ record, made }: StoredRecord): ReadonlyMap<string, number> {
-  const before = new Map<string, number>();
-  record.counted.forEach(({ key }, index) => {
-    const { count, added } = made[index]!;
-    if (!before.has(key)) before.set(key, count - added);
-  });
-  return before;
-}
-
-function tooMany(result: ReservationResult, domain: string): ReservationError {
-  const full = {
-    counter: `a counter may have at most ${MAX_OPEN} open reservations`,
-    domain: `the open reservations of the domain ${domain} take half of the memory for all`,
-    store: 'the open reservations take all of the memory for them',
-  };
-  return new ReservationError('too_many_reservations', full[result.outcome === 'full' ? result.of : 'store']);
 }
 
 /** @throws DecisionError when it is no record */
@@ -483,17 +320,4 @@ function readRecord(text: string): StoredRecord {
   throw new DecisionError('store_failed', 'the key of a reservation holds something else in the store', {
     isOfKey: true,
   });
-}
-
-function expired({ onExpiry }: ReservationRecord): ReservationError {
-  const what = onExpiry === 'settle' ? 'its hits stay counted' : 'its hits were given back';
-  return new ReservationError('reservation_conflict', `the reservation has expired: ${what}`);
-}
-
-function unknown(): ReservationError {
-  return new ReservationError('unknown_reservation', 'there is no reservation with this id, or not any more');
-}
-
-function invalid(message: string): DecisionError {
-  return new DecisionError('invalid_request', message);
 }

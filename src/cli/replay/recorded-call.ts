@@ -1,7 +1,7 @@
 import { LARGEST_COUNT } from '../../limiter/counter-operation';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { unitByName } from '../../rules/unit';
-import { MAX_TTL } from '../../reservations/reservations';
+import { MAX_TTL } from '../../reservations/refusals';
 import type { EndedReservation, ReserveCall } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';
 import { LONGEST_LINE } from './log-lines';

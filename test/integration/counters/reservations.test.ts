@@ -433,6 +433,10 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     const one = [{ name: 'user', hits: 1 }] as const;
     expect(await caller.reserve('a/b', one)).toBe('invalid_request');
     expect(await caller.reserve('x'.repeat(129), one)).toBe('invalid_request');
+    expect([await caller.reserve('.', one), await caller.reserve('..', one)]).toEqual([
+      'invalid_request',
+      'invalid_request',
+    ]);
     expect(await caller.reserve('r', one, { ttl: 999 })).toBe('invalid_request');
     expect(await caller.reserve('r', one, { ttl: 3_600_001 })).toBe('invalid_request');
     expect(
@@ -468,6 +472,20 @@ describe('reservations of one store only', () => {
     caller.now = clock.now += KEPT;
     counters.removeExpired();
     expect(await caller.cancel('r')).toBe('unknown_reservation');
+    await caller.reserve('ended', [{ name: 'team', hits: 50 }], { ttl: 3_600_000 });
+    await caller.cancel('ended');
+    caller.now = clock.now += KEPT;
+    counters.removeExpired();
+    expect(await caller.cancel('ended')).toBe('unknown_reservation');
+  });
+
+  it('in memory give nothing back from the first millisecond after their window on', async () => {
+    const caller = new Caller(memory({ now: STARTS_AT }), freshPrefix());
+    for (const id of ['before', 'after']) await caller.reserve(id, [{ name: 'user', hits: 9 }], { ttl: 60_000 });
+    caller.now = STARTS_AT + 4_999;
+    expect(await caller.cancel('before')).toBe('cancelled 9>0:-9');
+    caller.now += 1;
+    expect(await caller.cancel('after')).toBe('cancelled 9>0:0');
   });
 
   it('in memory leave the lists of their counters when they end, also of those whose window has ended', async () => {

@@ -1,0 +1,71 @@
+import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
+import { DecisionError } from '../limiter/decision-error';
+import { type LimitedDescriptor, limitsOfResolution } from '../limiter/resolution';
+import {
+  MAX_DESCRIPTORS,
+  MAX_OPEN,
+  ReservationError,
+  type ReservationResult,
+  type ReserveCall,
+} from '../streams/ports/reservations';
+import { EMPTY_PREFIX, type ReservationRecord } from './record';
+
+export const MIN_TTL = 1_000;
+export const MAX_TTL = 3_600_000;
+/** Also safe in a path of a URL, where one or two dots mean another path. */
+export const ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/;
+
+/** @throws DecisionError for a call that is malformed */
+export function checkCall({ request: { descriptors }, ttl, id }: ReserveCall): void {
+  if (id !== undefined && !ID.test(id)) {
+    throw invalid('id must have 1 to 128 letters, digits, dots, hyphens and underscores, and not be . or ..');
+  }
+  if (id?.startsWith(EMPTY_PREFIX) === true) throw invalid(`id must not begin with ${EMPTY_PREFIX}`);
+  if (!(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw invalid('ttl must be from 1 s to 3600 s');
+  if (descriptors.length > MAX_DESCRIPTORS) {
+    throw invalid(`a reservation may have at most ${MAX_DESCRIPTORS} descriptors, this one has ${descriptors.length}`);
+  }
+  if (descriptors.some(({ isNegativeHits }) => isNegativeHits))
+    throw invalid('hits of a reservation cannot be negative');
+}
+
+/** @throws ReservationError for a limit that has no reservations */
+export function reservable({ resolutions }: Decision, options: LimiterOptions): readonly LimitedDescriptor[] {
+  return resolutions.flatMap((resolution, index) => {
+    const limits = limitsOfResolution(resolution);
+    const name = resolution.rule === undefined ? `descriptor ${index + 1}` : `the rule ${limits[0]?.applied.path}`;
+    // A call is over such a quota at one of its limits, but a reservation is denied only by all of them.
+    if (limits.length > 1 && isQuota(resolution, options)) {
+      throw new ReservationError('not_supported', `${name} is a quota with several limits, which has no reservations`);
+    }
+    const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
+    if (algorithm === undefined) return limits;
+    const reason = algorithm.name === 'fixed_window' ? 'all_or_nothing' : `the algorithm ${algorithm.name}`;
+    throw new ReservationError(
+      'not_supported',
+      `the limit of ${name} has ${reason}; only fixed windows without it have reservations`,
+    );
+  });
+}
+
+export function tooMany(result: ReservationResult, domain: string): ReservationError {
+  const full = {
+    counter: `a counter may have at most ${MAX_OPEN} open reservations`,
+    domain: `the open reservations of the domain ${domain} take half of the memory for all`,
+    store: 'the open reservations take all of the memory for them',
+  };
+  return new ReservationError('too_many_reservations', full[result.outcome === 'full' ? result.of : 'store']);
+}
+
+export function expired({ onExpiry }: ReservationRecord): ReservationError {
+  const what = onExpiry === 'settle' ? 'its hits stay counted' : 'its hits were given back';
+  return new ReservationError('reservation_conflict', `the reservation has expired: ${what}`);
+}
+
+export function unknown(): ReservationError {
+  return new ReservationError('unknown_reservation', 'there is no reservation with this id, or not any more');
+}
+
+export function invalid(message: string): DecisionError {
+  return new DecisionError('invalid_request', message);
+}

@@ -1,0 +1,146 @@
+import { endOfWindow } from '../limiter/applied-limit';
+import { LARGEST_COUNT } from '../limiter/counter-operation';
+import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
+import { DecisionError } from '../limiter/decision-error';
+import { type Resolution, limitsOfResolution } from '../limiter/resolution';
+import { type ReservationStep, memberOf } from '../streams/ports/reservations';
+import {
+  type EmptyReservation,
+  type ReservationRecord,
+  type StoredRecord,
+  digestOf,
+  writeEmpty,
+  writeRecord,
+} from './record';
+
+const MAX_RECORD_BYTES = 16 * 1024;
+
+/** What a reservation is to become. */
+export interface Ending {
+  /** Of each descriptor. */
+  readonly hits: readonly number[];
+  /** Unix milliseconds. */
+  readonly now: number;
+  readonly state: string;
+  /** What its descriptors resolve to by the present rules. */
+  readonly resolved: () => readonly Resolution[];
+}
+
+/** What makes a reservation in the store, and whether a limit that does not count denies it. */
+export function stepsOf(
+  resolutions: readonly Resolution[],
+  member: (index: number) => string,
+  options: LimiterOptions,
+): { readonly isDenied: boolean; readonly steps: readonly ReservationStep[] } {
+  const others = resolutions.filter(({ limited }) => limited === undefined);
+  const isQuotaAllowed = others.some((each) => isQuota(each, options) && each.kind !== 'denied');
+  const isDenied = others.some((each) => each.kind === 'denied' && !isQuota(each, options)) && !options.shadowMode;
+  const steps = resolutions.flatMap((resolution, index) =>
+    limitsOfResolution(resolution).map(
+      ({ key, callHits: hits, windowSeconds, isInMainStore, applied }): ReservationStep => {
+        const isShadow = applied.shadowMode || options.shadowMode;
+        const quota = isQuotaAllowed ? 'never' : 'together';
+        const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
+        const own = hits === 0 ? undefined : member(index);
+        return { key, hits, windowSeconds, isInMainStore, limit: applied.requestsPerUnit, denies, member: own };
+      },
+    ),
+  );
+  return { isDenied, steps };
+}
+
+/** What ends a reservation in the store. A window that has ended is not changed: what is above the reservation counts in the present one. */
+export function endingOf(
+  id: string,
+  { record: { request, counted, onExpiry }, made }: StoredRecord,
+  { hits, now, state, resolved }: Ending,
+): {
+  readonly steps: readonly ReservationStep[];
+  readonly ending: Pick<ReservationRecord, 'ended' | 'steps'>;
+} {
+  const steps: ReservationStep[] = [];
+  const indices: number[] = [];
+  const ended = request.descriptors.map((_, index) => ({ reserved: 0, hits: hits[index] as number }));
+  let present: readonly Resolution[] | undefined;
+  for (const [
+    position,
+    { index, limit, key, hits: reserved, windowSeconds, isInMainStore, end },
+  ] of counted.entries()) {
+    const own = ended[index] as (typeof ended)[number];
+    own.reserved = reserved;
+    const held = made[position]!.added;
+    const common = { hits: own.hits - held, limit: LARGEST_COUNT, denies: 'never' } as const;
+    if (now < end * 1000) {
+      const entered = reserved === 0 ? {} : { held };
+      const member = reserved === 0 ? undefined : memberOf(id, index, onExpiry === 'cancel');
+      steps.push({ ...common, key, windowSeconds, isInMainStore, member, ...entered });
+      indices.push(index);
+    } else if (state === 'settled' && common.hits > 0) {
+      present ??= resolved();
+      const limited = limitsOfResolution(present[index]!)[limit];
+      // The rule may have been removed or changed.
+      if (limited === undefined || limited.algorithm !== undefined) continue;
+      steps.push({
+        ...common,
+        key: limited.key,
+        windowSeconds: limited.windowSeconds,
+        isInMainStore: limited.isInMainStore,
+        member: undefined,
+      });
+      indices.push(index);
+    }
+  }
+  return { steps, ending: { ended, steps: indices } };
+}
+
+export function recordOf(
+  call: Pick<ReservationRecord, 'request' | 'ttl' | 'onExpiry' | 'at'>,
+  { resolutions }: Decision,
+): ReservationRecord {
+  const nowSeconds = Math.floor(call.at / 1000);
+  const counted = resolutions.flatMap((resolution, index) =>
+    limitsOfResolution(resolution).map(({ key, callHits: hits, windowSeconds, isInMainStore, applied }, limit) => {
+      return { index, limit, key, hits, windowSeconds, isInMainStore, end: endOfWindow(applied, nowSeconds) };
+    }),
+  );
+  return { ...call, counted, state: 'open' };
+}
+
+/** Undefined: a descriptor has hits and a limit. */
+export function emptyOf({ resolutions }: Decision, expiresAt: number): EmptyReservation | undefined {
+  let limited = 0;
+  for (const [index, resolution] of resolutions.entries()) {
+    const limits = limitsOfResolution(resolution);
+    if (limits.some(({ callHits }) => callHits > 0)) return undefined;
+    if (limits.length > 0) limited += 2 ** index;
+  }
+  return { descriptors: resolutions.length, limited, expiresAt };
+}
+
+/**
+ * What the store keeps of a reservation that is made.
+ *
+ * @throws DecisionError when it is too long
+ */
+export function textOf(
+  record: ReservationRecord,
+  empty: EmptyReservation | undefined,
+  id: string | undefined,
+): string | undefined {
+  if (empty !== undefined) return id === undefined ? undefined : writeEmpty(empty, digestOf(record));
+  const text = writeRecord(record);
+  if (Buffer.byteLength(text) <= MAX_RECORD_BYTES) return text;
+  throw new DecisionError(
+    'too_much_work',
+    `a reservation may have at most ${MAX_RECORD_BYTES} bytes of descriptors and keys`,
+  );
+}
+
+export function countsBefore({ record, made }: StoredRecord): ReadonlyMap<string, number> {
+  const before = new Map<string, number>();
+  record.counted.forEach(({ key }, index) => {
+    const { count, added } = made[index]!;
+    if (!before.has(key)) before.set(key, count - added);
+  });
+  return before;
+}
