@@ -7,6 +7,7 @@ import { CONNECTIONS } from './programs/connections';
 import { HTTP2_FRAMES } from './programs/http2-frames';
 import { HTTP_REQUESTS } from './programs/http-requests';
 import { LARGE_MESSAGES, OTHER_MESSAGES } from './programs/messages';
+import { RESERVATIONS } from './programs/reservations';
 import { FILES, MANAGEMENT_SERVER, PROCESS } from './programs/surroundings';
 import { STORES } from './programs/stores';
 import { startTarget } from './start-target';
@@ -21,6 +22,7 @@ export const ATTACKS: Readonly<Record<string, Readonly<Record<string, Attack>>>>
   'Other messages': OTHER_MESSAGES,
   'HTTP/2 frames': HTTP2_FRAMES,
   'HTTP/1.1 requests': HTTP_REQUESTS,
+  Reservations: RESERVATIONS,
   'More connections than file descriptors': CONNECTIONS,
   Files: FILES,
   'A management server that sends without pause': MANAGEMENT_SERVER,
