@@ -1,6 +1,7 @@
 // Writes the code that V8 compiles for dist/main.bundle.js until the service serves, for the version of Node that runs this: src/launch.ts
 // loads the bundle with it.
-const { readFileSync, writeFileSync } = require('node:fs');
+const { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
+const { tmpdir } = require('node:os');
 const path = require('node:path');
 const { setFlagsFromString } = require('node:v8');
 const { Script } = require('node:vm');
@@ -11,8 +12,18 @@ const script = new Script(readFileSync(filename, 'latin1'), { filename });
 const bundle = { exports: {} };
 script.runInThisContext()(bundle.exports, require, bundle, path.join(DIST, 'main.js'), DIST);
 
+const rules = mkdtempSync(path.join(tmpdir(), 'weir-build-'));
+process.once('exit', () => rmSync(rules, { recursive: true }));
+mkdirSync(path.join(rules, 'config'));
+const rule = '{ key: user, rate_limit: { unit: minute, requests_per_unit: 10 } }';
+writeFileSync(path.join(rules, 'config/rules.yaml'), `domain: shop\ndescriptors:\n  - ${rule}\n`);
+
+/** Milliseconds after which a build fails whose service does not serve. */
+const TIMEOUT = 60_000;
+setTimeout(() => process.exit(1), TIMEOUT).unref();
+
 const settings = {
-  RUNTIME_ROOT: path.join(__dirname, '../examples'),
+  RUNTIME_ROOT: rules,
   RUNTIME_WATCH_ROOT: 'false',
   BACKEND_TYPE: 'memory',
   DISABLE_STATS: 'true',
