@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -33,6 +34,11 @@ describe.each(['1', '2'])('before it serves, the service with WORKERS=%s', (WORK
 });
 
 describe('the program', () => {
+  // The build has made it for the version of Node that it ran with.
+  beforeAll(async () => {
+    if (!existsSync(join(ROOT, 'dist', CACHE))) await node('scripts/code-cache.cjs');
+  });
+
   it('is loaded with the code that was compiled for it at the build', async () => {
     const script = `
       const { readFileSync } = require('node:fs');
