@@ -177,9 +177,13 @@ export class WeirProcess implements AsyncDisposable {
     return this.until(`a line like ${String(pattern)}`, () => this.#lines.find((line) => pattern.test(line)));
   }
 
-  /** Polls until the value is neither undefined nor false. */
-  async until<T>(what: string, read: () => T | undefined | false | Promise<T | undefined | false>): Promise<T> {
-    const deadline = Date.now() + TIMEOUT;
+  /** Polls until the value is neither undefined nor false. @param timeout in milliseconds */
+  async until<T>(
+    what: string,
+    read: () => T | undefined | false | Promise<T | undefined | false>,
+    timeout = TIMEOUT,
+  ): Promise<T> {
+    const deadline = Date.now() + timeout;
     for (;;) {
       const answer = await read();
       if (answer !== undefined && answer !== false) return answer;
