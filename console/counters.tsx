@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { CounterChange, CounterState } from '../src/streams/ports/operator';
+import type { CounterChange, CounterState } from '../src/operators/answers';
 import { type ApiError, call, useAnswer } from './api';
 import { Answered, Confirmation, Failure } from './parts';
 import { addressOf, route } from './route';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../src/streams/ports/operator';
+import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../src/operators/answers';
 import { counted } from '../src/text/counted';
 import { useAnswer } from './api';
 import { Answered, CopyButton } from './parts';

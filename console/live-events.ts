@@ -1,4 +1,4 @@
-import type { LiveEvent } from '../src/streams/ports/operator';
+import type { LiveEvent } from '../src/operators/answers';
 import { ApiError, send, token } from './api';
 import { Store } from './store';
 

@@ -1,5 +1,5 @@
 import type { Offender } from '../src/limiter/offender';
-import type { LiveEvent, LiveRule } from '../src/streams/ports/operator';
+import type { LiveEvent, LiveRule } from '../src/operators/answers';
 import { live } from './live-events';
 import { Sparkline, Table, TokenForm } from './parts';
 import { addressOf } from './route';

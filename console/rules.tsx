@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { ListedRule } from '../src/streams/ports/operator';
+import type { ListedRule } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { ConfigurationChanges, RejectedConfiguration } from './configurations';
 import { live } from './live-events';

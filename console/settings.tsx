@@ -1,4 +1,4 @@
-import type { ListedSetting } from '../src/streams/ports/operator';
+import type { ListedSetting } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { Answered } from './parts';
 import { addressOf, replaceParameters, route } from './route';

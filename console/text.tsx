@@ -1,4 +1,4 @@
-import type { ListedRule, RuleReference } from '../src/streams/ports/operator';
+import type { ListedRule, RuleReference } from '../src/operators/answers';
 import { calendarText, windowText } from '../src/rules/unit';
 import { excerpt } from '../src/text/excerpt';
 import { visibleLine } from '../src/text/visible';

@@ -1,6 +1,6 @@
 import { defer, of } from 'rxjs';
-import type { LogFields } from '../../src/streams/ports/log';
-import { ConditionLog, PassingConditions } from '../../src/streams/condition-log';
+import type { LogFields } from '../../src/log/log';
+import { ConditionLog, PassingConditions } from '../../src/log/condition-log';
 import { exhaustMapWithTrailing } from '../../src/streams/exhaust-map-with-trailing';
 import { flushing, lastFlush } from '../../src/streams/flushing';
 import { latest } from '../../src/streams/latest';

@@ -1,6 +1,6 @@
 import type { CalendarConfig, FailurePolicy, RulePlace } from '../rules/rule-config';
 import { calendarText, windowText } from '../rules/unit';
-import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../streams/ports/operator';
+import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../operators/answers';
 import { counted } from '../text/counted';
 import { visibleLines } from '../text/visible';
 

@@ -2,7 +2,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import net, { type AddressInfo, type Socket } from 'node:net';
 import Koa, { type Context, type Middleware } from 'koa';
 import { type TcpAddress, listen } from '../net/listen';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import { asError } from '../text/thrown';
 import { Connections, type ConnectionsOptions } from './connections';
 import { type ErrorResponse, HttpError, errorBoundary, methodNotAllowed, respondEarly } from './errors';

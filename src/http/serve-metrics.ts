@@ -2,7 +2,7 @@ import { Readable, pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { Context } from 'koa';
 import type { TcpAddress } from '../net/listen';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from './limits';
 import { GET, HttpListener } from './listener';
 

@@ -10,7 +10,7 @@ import type { BoundedLines } from '../sinks/logs/bounded-lines';
 import { type Logger, createLogger } from '../sinks/logs/logger';
 import { RejectedCalls } from '../sinks/logs/rejected-calls';
 import { unmatchedWarnings } from '../sinks/logs/unmatched-warnings';
-import { turnScheduler } from '../sources/event-loop-turns';
+import { turnScheduler } from './turn-scheduler';
 import { Statistics } from '../statistics/statistics';
 import type { DrainStep } from '../streams/drain';
 import type { OffenderSource } from '../streams/ports/offender-source';

@@ -6,7 +6,7 @@ import { usableMemory } from '../sources/usable-memory';
 import type { Statistics } from '../statistics/statistics';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import type { ReservationStore } from '../streams/ports/reservations';
 import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';

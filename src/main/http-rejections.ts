@@ -1,8 +1,8 @@
 import { type Observable, asyncScheduler } from 'rxjs';
 import type { HttpRejection, OnHttpRejected } from '../http/limits';
 import type { Statistics } from '../statistics/statistics';
-import { PassingConditions } from '../streams/condition-log';
-import type { Log } from '../streams/ports/log';
+import { PassingConditions } from '../log/condition-log';
+import type { Log } from '../log/log';
 import { nameOfPeer } from '../text/host-port';
 
 /** Kinds of rejections that can last, and the log lines at their begin and end. The others are logged at level debug only. */

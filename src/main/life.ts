@@ -31,7 +31,7 @@ import {
   drain,
   shutdownDelay,
 } from '../streams/drain';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import type { Phase, Readiness } from '../streams/readiness';
 import { formatHostPort } from '../text/host-port';
 import { asError } from '../text/thrown';

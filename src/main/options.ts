@@ -3,7 +3,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import { type InstancePrefix, type Settings, sectionOf } from '../settings/settings';
 import { type InstanceOptions, type KvstoreOptions, replacementProblem } from '../sinks/counters/kvstore/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import { currentSecret } from '../sources/secret-files';
 
 /** Milliseconds that a call waits for the store where it is answered by policy. */

@@ -8,7 +8,7 @@ import { RecentConfigurations } from '../operators/configurations';
 import { WorkerDecisions } from '../operators/worker-decisions';
 import type { Ruleset } from '../rules/ruleset';
 import { recordLoads } from '../sinks/logs/rule-log';
-import { turnScheduler } from '../sources/event-loop-turns';
+import { turnScheduler } from './turn-scheduler';
 import { GrpcTls } from '../sources/certificates';
 import { ruleSource } from '../sources/rule-source';
 import { terminationSignals } from '../sources/signals';

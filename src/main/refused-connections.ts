@@ -1,8 +1,8 @@
 import { type Observable, asyncScheduler } from 'rxjs';
 import { openFilesLimit } from '../net/open-files';
 import type { Settings } from '../settings/settings';
-import { PassingConditions } from '../streams/condition-log';
-import type { Log } from '../streams/ports/log';
+import { PassingConditions } from '../log/condition-log';
+import type { Log } from '../log/log';
 
 /** Why a gRPC connection is refused, or with `file_descriptors` perhaps another one closed for it. `hand_over`: more arrive than can be given to the workers. */
 export type RefusedFor = 'connections' | 'file_descriptors' | 'hand_over';

@@ -11,7 +11,7 @@ import { type HttpServerOptions, serveHttp } from '../http/serve-http';
 import type { HttpListener } from '../http/listener';
 import type { ListenAddress, TcpAddress } from '../net/listen';
 import { PARENT_FIELDS } from '../sinks/traces/parent';
-import { turnClock } from '../sources/event-loop-turns';
+import { turnClock } from './turn-scheduler';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import type { Connections } from '../streams/drain';
 import type { Decide } from '../streams/ports/decide';

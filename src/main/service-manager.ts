@@ -1,9 +1,9 @@
 import { AsyncSubject, type Observable, asyncScheduler, concatMap, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
-import { ConditionLog } from '../streams/condition-log';
+import { ConditionLog } from '../log/condition-log';
 import { type Notifier, datagramNotifier, programNotifier } from '../sinks/service-manager';
 import { STOPPING, notifications } from '../streams/notifications';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import { messageOf } from '../text/thrown';
 import type { Readiness } from '../streams/readiness';
 

@@ -2,7 +2,7 @@ import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { sectionOf } from '../settings/settings';
 import { headersInFiles } from '../sinks/otlp/headers';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import type { Tracer } from '../streams/ports/tracer';
 
 /** Milliseconds that the export of the last spans may take when the service stops. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { RuleEvent } from '../streams/ports/rule-source';
-import type { ListedConfiguration, ListedConfigurations } from '../streams/ports/operator';
+import type { ListedConfiguration, ListedConfigurations } from './answers';
 import { isoTime } from './explanation';
 
 /** The last rules that a source has sent: those that are active, those before, and those that were rejected last. */

@@ -11,13 +11,7 @@ import { windowLabel } from '../rules/unit';
 import type { Ruleset } from '../rules/ruleset';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../streams/ports/counter-administration';
 import type { ApplyOperations } from '../streams/ports/decide';
-import type {
-  CounterChange,
-  CounterQuery,
-  CounterReservations,
-  CounterState,
-  NoCounter,
-} from '../streams/ports/operator';
+import type { CounterChange, CounterQuery, CounterReservations, CounterState, NoCounter } from './answers';
 import type { OpenReservations, ReservationStore } from '../streams/ports/reservations';
 import { explanationOf, isoTime } from './explanation';
 import { LookUps, referenceTo } from './look-ups';

@@ -7,14 +7,7 @@ import type { Ruleset } from '../rules/ruleset';
 import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
 import type { OffenderSource } from '../streams/ports/offender-source';
-import type {
-  CounterChange,
-  CounterQuery,
-  CounterState,
-  DecisionOperator,
-  Explanation,
-  NoCounter,
-} from '../streams/ports/operator';
+import type { CounterChange, CounterQuery, CounterState, DecisionOperator, Explanation, NoCounter } from './answers';
 import { MAX_DESCRIPTORS } from '../streams/ports/reservations';
 import { type WindowOperation, failCall } from '../streams/window';
 import { type CountersOptions, OperatedCounters, openReservationsOf, readOf } from './counters';

@@ -7,7 +7,7 @@ import { endOfWindow, startOfWindow } from '../limiter/applied-limit';
 import type { LimitedDescriptor, ResolutionKind } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
-import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from '../streams/ports/operator';
+import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from './answers';
 import { counted } from '../text/counted';
 import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 

@@ -2,7 +2,7 @@ import { escapeStatisticsKey } from '../statistics/escape';
 import { QuantileSketch } from '../statistics/quantile-sketch';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import { RULE_PREFIX, SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
-import type { LiveEvent, LiveRates, LiveRule } from '../streams/ports/operator';
+import type { LiveEvent, LiveRates, LiveRule } from './answers';
 import { BREAKER_OPEN } from '../streams/store-faults';
 import { shortened } from './look-ups';
 

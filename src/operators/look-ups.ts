@@ -11,7 +11,7 @@ import { listedStatisticsKey } from '../rules/statistics-key';
 import { WorkBudget } from '../rules/wildcards';
 import { escapeStatisticsKey } from '../statistics/escape';
 import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest } from '../limiter/request';
-import type { ExplainedStep, RuleReference } from '../streams/ports/operator';
+import type { ExplainedStep, RuleReference } from './answers';
 import { excerpt } from '../text/excerpt';
 
 /** An explanation lists so many candidates and keys in all, and so many of one level… */

@@ -19,7 +19,7 @@ import type {
   RuleListing,
   UnknownDomain,
   WorkerInfo,
-} from '../streams/ports/operator';
+} from './answers';
 import { excerpt } from '../text/excerpt';
 import type { RecentConfigurations } from './configurations';
 import { isoTime } from './explanation';

@@ -6,7 +6,7 @@ import { ValueList, ValueRegex } from '../rules/values';
 import { limitSuffix, listedStatisticsKey } from '../rules/statistics-key';
 import { escapeStatisticsKey } from '../statistics/escape';
 import type { Statistics } from '../statistics/statistics';
-import type { ListedDomain, ListedLimit, ListedRule, RuleTotals } from '../streams/ports/operator';
+import type { ListedDomain, ListedLimit, ListedRule, RuleTotals } from './answers';
 
 /** Domains and their rules, each parent before its children. @param only undefined: all domains */
 export function* listRules(

@@ -16,8 +16,8 @@ import { type Contents, MAX_TLS_FILE_BYTES, ReloadedFiles, checkedContext, fileO
 import type { LoadedSettings } from '../settings/read-settings';
 import { sectionOf } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
-import { ConditionLog } from '../streams/condition-log';
-import type { Log, LogFields } from '../streams/ports/log';
+import { ConditionLog } from '../log/condition-log';
+import type { Log, LogFields } from '../log/log';
 import { counted } from '../text/counted';
 import { messageOf } from '../text/thrown';
 

@@ -3,7 +3,7 @@ import type { LoadedSettings } from '../settings/read-settings';
 import { ruleFileSource } from './rule-files/rule-file-source';
 import { type LoadOptions, withoutScripts } from './loading/load-rules';
 import type { Statistics } from '../statistics/statistics';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
 
 export interface RuleSourceParts extends LoadedSettings {

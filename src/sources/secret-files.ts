@@ -5,8 +5,8 @@ import type { LoadedSettings } from '../settings/read-settings';
 import type { Field, Settings } from '../settings/settings';
 import { secretsOfText } from '../settings/secrets';
 import { type ReadSecretFile, describeFile } from '../settings/variables';
-import { ConditionLog } from '../streams/condition-log';
-import type { Log } from '../streams/ports/log';
+import { ConditionLog } from '../log/condition-log';
+import type { Log } from '../log/log';
 import type { SecretMask } from '../text/secret-mask';
 import { messageOf } from '../text/thrown';
 

@@ -18,7 +18,7 @@ import {
   timer,
 } from 'rxjs';
 import { type Latest, latest } from './latest';
-import type { Log } from './ports/log';
+import type { Log } from '../log/log';
 
 /** What the service waits for before it opens its listeners for decisions. */
 export type Awaited = 'rules' | 'counter store' | 'workers';

@@ -2,7 +2,7 @@ import type { Statistics } from '../statistics/statistics';
 import { joinTags } from '../statistics/tags';
 import type { BreakerObserver } from './circuit-breaker';
 import type { CounterLane } from './ports/counters';
-import type { Log } from './ports/log';
+import type { Log } from '../log/log';
 
 /** 1 while calls are not sent to the server of the tags. */
 export const BREAKER_OPEN = 'ratelimit.store.breaker_open';

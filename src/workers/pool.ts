@@ -1,6 +1,6 @@
 import { BehaviorSubject, type Observable, Subject, filter, firstValueFrom, merge, take, timer } from 'rxjs';
 import { backoff } from '../streams/backoff';
-import type { Log } from '../streams/ports/log';
+import type { Log } from '../log/log';
 import { asError } from '../text/thrown';
 import type { Order, Report, WorkerExit, WorkerProcess } from './process';
 

@@ -4,7 +4,7 @@ import { serveMetrics } from '../../src/http/serve-metrics';
 import type { OnHttpRejected } from '../../src/http/limits';
 import { OpenFiles } from '../../src/net/open-files';
 import type { Verdict } from '../../src/limiter/verdict';
-import type { Log } from '../../src/streams/ports/log';
+import type { Log } from '../../src/log/log';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import {

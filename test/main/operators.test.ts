@@ -2,7 +2,7 @@ import type { ExplainedRequest } from '../../src/limiter/explained-request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import { reasonOf, reasonOfAnswer } from '../../src/operators/explanation';
 import { WorkerDecisions } from '../../src/operators/worker-decisions';
-import type { CounterChange, ExplainedCounter } from '../../src/streams/ports/operator';
+import type { CounterChange, ExplainedCounter } from '../../src/operators/answers';
 
 describe('the reason of a descriptor', () => {
   function reasonOfLimit(counter: Partial<ExplainedCounter>, readBecause = ''): string {

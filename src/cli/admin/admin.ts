@@ -1,5 +1,5 @@
 import type { Offender } from '../../limiter/offender';
-import type { CounterState, Explanation, ListedHealth, ListedSetting } from '../../streams/ports/operator';
+import type { CounterState, Explanation, ListedHealth, ListedSetting } from '../../operators/answers';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
 import { parseRequest } from '../request';
 import { FlagError, type FlagValues, listFlag, numberFlag, textFlag } from '../flags';

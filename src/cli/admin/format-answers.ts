@@ -1,6 +1,6 @@
 import type { Offender } from '../../limiter/offender';
 import { windowText } from '../../rules/unit';
-import type { CounterChange, CounterState, ListedRule } from '../../streams/ports/operator';
+import type { CounterChange, CounterState, ListedRule } from '../../operators/answers';
 import { counted } from '../../text/counted';
 import { visibleLine, visibleLines } from '../../text/visible';
 import { algorithmParts, formatLimit, placeOf } from '../explanation';

@@ -4,7 +4,7 @@ import { folderProblem } from '../../rules/files/problems/problem';
 import type { FailurePolicy } from '../../rules/rule-config';
 import { type Ruleset, buildRuleset, notLocalWarning } from '../../rules/ruleset';
 import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
-import type { Explanation } from '../../streams/ports/operator';
+import type { Explanation } from '../../operators/answers';
 import { formatExplanation } from '../explanation';
 import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
 import { type CommandLine, Exit, JSON_FLAG, type Program, type ProgramResult } from '../program';

@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
 import type { TcpAddress } from '../../net/listen';
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from '../limits';
 import { GET, HttpListener, type Route } from '../listener';
 import type { Authorization } from '../operators/authorization';

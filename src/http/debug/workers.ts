@@ -1,7 +1,7 @@
 import { type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader, constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
-import type { WorkerInfo } from '../../streams/ports/operator';
+import type { WorkerInfo } from '../../operators/answers';
 import { HttpError } from '../errors';
 import { type Route, textPage } from '../listener';
 import type { ProfileRoute } from './profiles';

@@ -4,7 +4,7 @@ import { DecisionError } from '../../limiter/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
 import type { Decide } from '../../streams/ports/decide';
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
 import { type BodyMemory, receiveBody, textOf } from '../body';
 import {

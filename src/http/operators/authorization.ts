@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 import { ipAddress } from '../../text/host-port';
 import { HttpError } from '../errors';
 

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 import type {
   CounterChange,
   CounterQuery,
@@ -17,7 +17,7 @@ import type {
   NoCounter,
   Operator,
   RuleListing,
-} from '../../streams/ports/operator';
+} from '../../operators/answers';
 import { excerpt } from '../../text/excerpt';
 import { ipAddress } from '../../text/host-port';
 import type { BodyMemory } from '../body';

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Context } from 'koa';
-import type { Log } from '../../streams/ports/log';
-import type { LiveEvent, Operator } from '../../streams/ports/operator';
+import type { Log } from '../../log/log';
+import type { LiveEvent, Operator } from '../../operators/answers';
 import { EVENT_STREAM } from '../connections';
 import { HttpError, responseTo } from '../errors';
 import { OPERATOR_LIMITS } from '../limits';

@@ -1,8 +1,8 @@
 import { type DeclaredRoute, api } from '#versioning';
 import { Router } from '@koa/router';
 import type { Middleware } from 'koa';
-import type { Log } from '../../streams/ports/log';
-import type { Operator } from '../../streams/ports/operator';
+import type { Log } from '../../log/log';
+import type { Operator } from '../../operators/answers';
 import { BodyMemory } from '../body';
 import type { Authorization } from './authorization';
 import { CONTROLLERS, Explanations, type OperatorsState } from './controllers';

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Context, Middleware } from 'koa';
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 import { type BodyMemory, receiveText } from '../body';
 import { type ErrorResponse, HttpError, errorBoundary, respondEarly } from '../errors';
 

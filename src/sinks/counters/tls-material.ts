@@ -1,8 +1,8 @@
 import type tls from 'node:tls';
 import { clientTls, fileOf } from '../../net/reloaded-files';
 import type { Section } from '../../settings/settings';
-import { ConditionLog } from '../../streams/condition-log';
-import type { Log } from '../../streams/ports/log';
+import { ConditionLog } from '../../log/condition-log';
+import type { Log } from '../../log/log';
 
 /** The TLS files of a store. */
 export interface StoreTlsFiles extends Omit<Section<'plaincacheTls'>, 'variables'> {

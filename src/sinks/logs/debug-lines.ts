@@ -3,7 +3,7 @@ import { type DescriptorOutcome, type Resolution, outcomeOf } from '../../limite
 import type { Descriptor } from '../../limiter/request';
 import { CODE_NAMES } from '../../limiter/verdict';
 import type { DecisionLog } from '../../streams/pending';
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 import type { EndedDescriptor } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';
 

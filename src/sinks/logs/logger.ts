@@ -1,5 +1,5 @@
 import pino from 'pino';
-import type { Log, LogFields, LogValue } from '../../streams/ports/log';
+import type { Log, LogFields, LogValue } from '../../log/log';
 import { excerpt } from '../../text/excerpt';
 import { hideUrlCredentials } from '../../text/hide-credentials';
 import { visibleJson } from '../../text/visible';

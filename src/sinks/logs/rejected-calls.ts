@@ -1,4 +1,4 @@
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 import type { Caller } from '../../streams/ports/decide';
 import { excerpt } from '../../text/excerpt';
 import { nameOfPeer } from '../../text/host-port';

@@ -4,7 +4,7 @@ import { type Named, type RulesetChanges, compareRulesets } from '../../rules/co
 import { type Ruleset, notLocalWarning } from '../../rules/ruleset';
 import type { Settings } from '../../settings/settings';
 import type { Statistics } from '../../statistics/statistics';
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 import type { RuleEvent, RulesLoaded, RulesRejected } from '../../streams/ports/rule-source';
 import { counted } from '../../text/counted';
 import { excerpt } from '../../text/excerpt';

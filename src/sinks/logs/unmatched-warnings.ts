@@ -4,7 +4,7 @@ import { explainMatch, nearestRule } from '../../rules/explain';
 import type { Ruleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
 import { WorkBudget } from '../../rules/wildcards';
-import type { Log, LogFields } from '../../streams/ports/log';
+import type { Log, LogFields } from '../../log/log';
 import { excerpt } from '../../text/excerpt';
 
 /** Of a call, so many descriptors and entries of each are logged, and for so many descriptors the nearest rule is searched. */

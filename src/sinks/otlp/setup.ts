@@ -8,7 +8,7 @@ import {
   resourceFromAttributes,
 } from '@opentelemetry/resources';
 import type { Section } from '../../settings/settings';
-import type { Log } from '../../streams/ports/log';
+import type { Log } from '../../log/log';
 
 /** One for the spans and the metrics of a process. */
 const INSTANCE_ID = randomUUID();

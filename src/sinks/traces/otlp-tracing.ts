@@ -6,8 +6,8 @@ import {
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
 import type { Section } from '../../settings/settings';
-import { ConditionLog } from '../../streams/condition-log';
-import type { Log } from '../../streams/ports/log';
+import { ConditionLog } from '../../log/condition-log';
+import type { Log } from '../../log/log';
 import type { Tracer } from '../../streams/ports/tracer';
 import { type Exporter, grpcOptions, hasSucceeded, retryingExporter } from '../otlp/exporters';
 import type { ExporterHeaders } from '../otlp/headers';

@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path';
 import { Subject, debounceTime, defer, distinctUntilChanged, merge, startWith, switchMap, tap, timer } from 'rxjs';
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
-import { ConditionLog } from '../../streams/condition-log';
-import type { Log } from '../../streams/ports/log';
+import { ConditionLog } from '../../log/condition-log';
+import type { Log } from '../../log/log';
 import type { RuleSource } from '../../streams/ports/rule-source';
 import { folderHints, nameHints } from './folder-hints';
 import type { FolderLook } from './look-at-folder';

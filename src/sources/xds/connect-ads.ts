@@ -14,8 +14,8 @@ import { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery
 import { clientTls, fileOf } from '../../net/reloaded-files';
 import { startReplyTimer } from '../../net/reply-timer';
 import type { Section } from '../../settings/settings';
-import { ConditionLog } from '../../streams/condition-log';
-import type { Log } from '../../streams/ports/log';
+import { ConditionLog } from '../../log/condition-log';
+import type { Log } from '../../log/log';
 import { connectionFailure } from '../../text/connection-failure';
 import { hideSecrets } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';

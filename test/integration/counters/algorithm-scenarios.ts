@@ -7,7 +7,7 @@ import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { ALGORITHMS, type RateLimitConfig } from '../../../src/rules/rule-config';
 import type { Ruleset } from '../../../src/rules/ruleset';
 import { unitByName } from '../../../src/rules/unit';
-import { turnScheduler } from '../../../src/sources/event-loop-turns';
+import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { Statistics } from '../../../src/statistics/statistics';
 import { type Decisions, decisions } from '../../../src/streams/decisions';
 import type { Counters } from '../../../src/streams/ports/counters';

@@ -10,7 +10,7 @@ import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstor
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { Pool, PoolStatistics } from '../../../src/sinks/counters/kvstore/pool';
 import { Statistics } from '../../../src/statistics/statistics';
-import { ConditionLog } from '../../../src/streams/condition-log';
+import { ConditionLog } from '../../../src/log/condition-log';
 import { LaneClient } from '../../support/clients/lane-client';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';

@@ -1,7 +1,7 @@
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import { KEY_OVERHEAD_BYTES } from '../../../src/limiter/expiring-counts';
 import { MemoryCounters, type MemoryCountersOptions } from '../../../src/sinks/counters/memory/memory-counters';
-import type { Log } from '../../../src/streams/ports/log';
+import type { Log } from '../../../src/log/log';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
 import fc from '../../support/data/properties';
 

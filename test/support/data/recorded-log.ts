@@ -1,4 +1,4 @@
-import type { Log, LogFields } from '../../../src/streams/ports/log';
+import type { Log, LogFields } from '../../../src/log/log';
 import { Arrivals } from '../waiting/arrivals';
 
 interface RecordedLine {

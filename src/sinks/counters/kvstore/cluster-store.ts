@@ -1,7 +1,7 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, take, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import { type DecisionError, timedOut } from '../../../limiter/decision-error';
-import type { ConditionLog } from '../../../streams/condition-log';
+import type { ConditionLog } from '../../../log/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { decideGuards, groupLength, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';

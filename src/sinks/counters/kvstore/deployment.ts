@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { InstanceSettings, Section } from '../../../settings/settings';
 import type { Statistics } from '../../../statistics/statistics';
-import type { Log } from '../../../streams/ports/log';
+import type { Log } from '../../../log/log';
 import { messageOf } from '../../../text/thrown';
 import { type Server, nameOf, parseServer } from '../server-address';
 import type { StoreTlsFiles } from '../tls-material';

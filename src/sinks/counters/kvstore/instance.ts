@@ -2,7 +2,7 @@ import { NEVER, Observable, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import type { DecisionError } from '../../../limiter/decision-error';
 import type { Backoff } from '../../../streams/backoff';
-import { type ConditionLines, ConditionLog } from '../../../streams/condition-log';
+import { type ConditionLines, ConditionLog } from '../../../log/condition-log';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';

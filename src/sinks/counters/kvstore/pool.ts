@@ -14,7 +14,7 @@ import { DecisionError, timedOut } from '../../../limiter/decision-error';
 import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { type Backoff, backoff } from '../../../streams/backoff';
-import type { ConditionLog } from '../../../streams/condition-log';
+import type { ConditionLog } from '../../../log/condition-log';
 import type { Connection } from './connection';
 import type { Deadline } from './deadline';
 import { isReply, noConnection, storeError } from './store-error';

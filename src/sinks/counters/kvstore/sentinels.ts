@@ -21,7 +21,7 @@ import {
   throttleTime,
   timer,
 } from 'rxjs';
-import type { ConditionLog } from '../../../streams/condition-log';
+import type { ConditionLog } from '../../../log/condition-log';
 import { type Server, nameOf } from '../server-address';
 import { type Connection, firstAnswer } from './connection';
 import { HEARTBEAT, RECONNECT } from './pool';

@@ -8,10 +8,10 @@ import {
   guardedHits,
 } from '../../../limiter/counter-operation';
 import { windowStart } from '../../../limiter/cache-key';
-import { ConditionLog } from '../../../streams/condition-log';
+import { ConditionLog } from '../../../log/condition-log';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
-import type { Log } from '../../../streams/ports/log';
+import type { Log } from '../../../log/log';
 import type {
   OpenReservations,
   ReservationChange,

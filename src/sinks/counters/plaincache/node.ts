@@ -3,10 +3,10 @@ import { type Count, type CounterOperation, LARGEST_COUNT } from '../../../limit
 import { DecisionError } from '../../../limiter/decision-error';
 import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
-import { ConditionLog } from '../../../streams/condition-log';
+import { ConditionLog } from '../../../log/condition-log';
 import { BREAKER_OPEN } from '../../../streams/store-faults';
 import type { CounterInstance, CounterLane, LanePipeline, Trip } from '../../../streams/ports/counters';
-import type { Log } from '../../../streams/ports/log';
+import type { Log } from '../../../log/log';
 import { messageOf } from '../../../text/thrown';
 import { decideGuards, lifetimeOf, randomPart } from '../counting';
 import { parseServer } from '../server-address';

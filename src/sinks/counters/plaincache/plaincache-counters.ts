@@ -19,8 +19,8 @@ import { DecisionError } from '../../../limiter/decision-error';
 import type { Statistics } from '../../../statistics/statistics';
 import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
-import type { Log } from '../../../streams/ports/log';
-import { ConditionLog } from '../../../streams/condition-log';
+import type { Log } from '../../../log/log';
+import { ConditionLog } from '../../../log/condition-log';
 import { lifetimeOf, randomPart } from '../counting';
 import { type StoreTlsFiles, storeTls } from '../tls-material';
 import {

@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { EMPTY, type Observable, defer, distinctUntilChanged, map, repeat, retry, tap, timer } from 'rxjs';
-import { ConditionLog } from '../../../streams/condition-log';
-import type { Log } from '../../../streams/ports/log';
+import { ConditionLog } from '../../../log/condition-log';
+import type { Log } from '../../../log/log';
 import { parseServerAddress } from '../../../text/host-port';
 import { messageOf } from '../../../text/thrown';
 

@@ -9,7 +9,7 @@ import {
   takeLast,
   tap,
 } from 'rxjs';
-import type { Log, LogFields } from './ports/log';
+import type { Log, LogFields } from './log';
 
 /** How many different reasons are logged while a condition lasts. */
 const MAX_REASONS = 8;

@@ -1,12 +1,12 @@
-import type { Offender, OffenderQuery } from '../../limiter/offender';
-import type { Descriptor, RateLimitRequest } from '../../limiter/request';
-import type { RuleFile } from '../../rules/files/read-rule-files';
-import type { AlgorithmName, AnsweringPolicy, CalendarConfig, FailurePolicy, Json } from '../../rules/rule-config';
-import type { OpenReservation } from './reservations';
-import type { RulePlace } from '../../rules/rule-config';
-import type { UnitName } from '../../rules/unit';
-import type { Check, Health } from '../readiness';
-import type { RuleOrigin } from './rule-source';
+import type { Offender, OffenderQuery } from '../limiter/offender';
+import type { Descriptor, RateLimitRequest } from '../limiter/request';
+import type { RuleFile } from '../rules/files/read-rule-files';
+import type { AlgorithmName, AnsweringPolicy, CalendarConfig, FailurePolicy, Json } from '../rules/rule-config';
+import type { OpenReservation } from '../streams/ports/reservations';
+import type { RulePlace } from '../rules/rule-config';
+import type { UnitName } from '../rules/unit';
+import type { Check, Health } from '../streams/readiness';
+import type { RuleOrigin } from '../streams/ports/rule-source';
 
 /**
  * What operators see and change of a running service. Parameters and results are plain JSON, apart from lists that arrive in parts, so

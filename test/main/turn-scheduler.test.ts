@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { turnClock, turnScheduler } from '../../src/sources/event-loop-turns';
+import { turnClock, turnScheduler } from '../../src/main/turn-scheduler';
 
 describe('turnScheduler', () => {
   it.each([0, 0.9])(
