@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks';
+import type { ListedConfiguration, ListedConfigurations } from '../src/operators/answers';
 import { visible } from '../src/text/visible';
 import { useAnswer } from './api';
 import { type Line, difference, excerptOf } from './difference';
@@ -7,21 +8,13 @@ import { Answered } from './parts';
 import { useStore } from './store';
 import { Text, Time } from './text';
 
-interface Configuration {
-  readonly at: string;
-  readonly files: readonly { readonly path: string; readonly text: string }[] | null;
-}
-
-interface Configurations {
-  readonly active: (Configuration & { readonly version: string }) | null;
-  readonly previous: (Configuration & { readonly version: string }) | null;
-  readonly rejected: (Configuration & { readonly isNewest: boolean; readonly errors: readonly string[] }) | null;
-}
+/** What two configurations are compared by. */
+type Configuration = Pick<ListedConfiguration, 'at' | 'files'>;
 
 /** The answer, again after each load. */
 function useConfigurations() {
   const event = useStore(live).events.at(-1);
-  return useAnswer<Configurations>('configurations', `${event?.loaded?.at} ${event?.rejected?.at}`);
+  return useAnswer<ListedConfigurations>('configurations', `${event?.loaded?.at} ${event?.rejected?.at}`);
 }
 
 export function RejectedConfiguration() {

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { ListedRule } from '../src/operators/answers';
+import type { NestedRule, RulesAnswer } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { ConfigurationChanges, RejectedConfiguration } from './configurations';
 import { live } from './live-events';
@@ -7,23 +7,6 @@ import { Answered, LongList } from './parts';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
 import { Text, Time, count, effectText, measure, placeText } from './text';
-
-type NestedRule = Omit<ListedRule, 'depth'> & { readonly descriptors: readonly NestedRule[] };
-
-interface RulesAnswer {
-  readonly loaded: {
-    readonly source: string;
-    readonly version: string;
-    readonly at: string;
-    readonly rules: number;
-  } | null;
-  readonly domains: readonly {
-    readonly domain: string;
-    readonly descriptors: readonly NestedRule[];
-    /** What applies to descriptors that match no rule. */
-    readonly unmatched: NestedRule | null;
-  }[];
-}
 
 /** A line of the list: a domain, or a rule. */
 interface Row {

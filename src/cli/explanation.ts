@@ -1,6 +1,14 @@
-import type { CalendarConfig, FailurePolicy, RulePlace } from '../rules/rule-config';
+import type { RulePlace } from '../rules/rule-config';
 import { calendarText, windowText } from '../rules/unit';
-import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../operators/answers';
+import type {
+  CounterLimit,
+  ExplainedDescriptor,
+  ExplainedStep,
+  Explanation,
+  ListedLimit,
+  ListedRule,
+  RuleReference,
+} from '../operators/answers';
 import { counted } from '../text/counted';
 import { visibleLines } from '../text/visible';
 
@@ -14,12 +22,12 @@ export function formatExplanation({ answer, error, descriptors }: Explanation): 
 }
 
 function formatDescriptor(descriptor: ExplainedDescriptor, index: number): readonly string[] {
-  const { entries, steps, reason, status, counter, rule, nearest } = descriptor;
+  const { entries, steps, reason, status, counter, otherCounters, rule, nearest } = descriptor;
   const name = entries.map(({ key, value }) => `${key}=${value}`).join(',');
   const lines = [`descriptor ${index + 1}: ${name}`, ...steps.map(formatStep)];
   if (rule !== null) lines.push(`  rule ${nameOf(rule)}`);
   lines.push(`  ${status === null ? '' : `${status.code}: `}${reason}`);
-  for (const each of counter === null ? [] : [counter, ...othersOf(descriptor)]) {
+  for (const each of counter === null ? [] : [counter, ...otherCounters]) {
     lines.push(`  ${formatLimit(each)}, resets ${each.resetAt}`);
     const by = each.answeredByPolicy ? `, answered by the policy ${each.answeredByPolicy}` : '';
     lines.push(`  key ${each.cacheKey}, count ${each.count ?? 'not read'}${by}`);
@@ -27,11 +35,6 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
   if (nearest !== null)
     lines.push(`  nearest${nearest.rule === null ? '' : ` ${nameOf(nearest.rule)}`}: ${nearest.difference}`);
   return lines;
-}
-
-/** The other counters of a descriptor, which are absent in answers of older versions. */
-function othersOf({ otherCounters }: Partial<ExplainedDescriptor>): ExplainedDescriptor['otherCounters'] {
-  return otherCounters ?? [];
 }
 
 const OUTCOMES = { chosen: 'matches', 'passed over': 'does not match', 'not tried': 'is not tried' } as const;
@@ -47,22 +50,9 @@ function formatStep({ key, value, candidates, otherValues, keys, omitted }: Expl
   return `  level ${index + 1}, ${key}=${value}: ${tried.join('; ')}`;
 }
 
-interface Limit {
-  readonly requestsPerUnit: number | null;
-  readonly unit: string | null;
-  readonly unitMultiplier: number | null;
-  /** Absent in answers of older versions, as the next one. */
-  readonly algorithm?: string | null;
-  readonly burst?: number | null;
-  /** Absent in answers of older versions. */
-  readonly calendar?: CalendarConfig | null;
-  readonly name: string;
-  readonly shadowMode: boolean;
-  /** Absent in answers of older versions. */
-  readonly enforcePercent?: number | null;
-  readonly quotaMode: boolean;
-  readonly onStoreFailure: FailurePolicy | null;
-}
+/** A limit as it is listed, or with its counter, and the modes of its rule. */
+type Limit = (Omit<ListedLimit, 'unlimited' | 'replaces'> | CounterLimit) &
+  Pick<ListedRule, 'shadowMode' | 'enforcePercent' | 'quotaMode' | 'onStoreFailure'>;
 
 /** A limit with its name and its modes. */
 export function formatLimit(limit: Limit): string {
@@ -70,9 +60,9 @@ export function formatLimit(limit: Limit): string {
   const { quotaMode, onStoreFailure } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
-  if (calendar) parts.push(calendarText(unit ?? '', calendar));
+  if (calendar !== null) parts.push(calendarText(unit ?? '', calendar));
   if (name !== '') parts.push(`name ${name}`);
-  if (typeof enforcePercent === 'number') {
+  if (enforcePercent !== null) {
     parts.push(`enforced for ${enforcePercent} % of callers${shadowMode ? ', not for this one' : ''}`);
   } else if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');
@@ -82,8 +72,8 @@ export function formatLimit(limit: Limit): string {
 
 /** What is said of a limit that does not count in fixed windows. */
 export function algorithmParts({ algorithm, burst }: Pick<Limit, 'algorithm' | 'burst'>): readonly string[] {
-  if (!algorithm) return [];
-  return [algorithm.replace('_', ' '), ...(burst ? [`burst ${burst}`] : [])];
+  if (algorithm === null) return [];
+  return [algorithm.replace('_', ' '), ...(burst === null ? [] : [`burst ${burst}`])];
 }
 
 function nameOf({ statisticsKey, place }: RuleReference): string {

@@ -12,7 +12,7 @@ import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
 import type { HttpRejections } from './http-rejections';
 import { inParts } from '../operators/rules';
-import { LocalOperator, type LocalOperatorOptions } from '../operators/operator';
+import { Operator, type OperatorOptions } from '../operators/operator';
 import { currentSecret } from '../sources/secret-files';
 import type { WorkerReports } from './metrics-listener';
 
@@ -20,7 +20,7 @@ import type { WorkerReports } from './metrics-listener';
 const RULES_PER_PART = 1_000;
 const GROUPS_PER_PART = 1_000;
 
-export interface DebugInputs extends Pick<LocalOperatorOptions, 'decisions' | 'config$' | 'configurations'> {
+export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config$' | 'configurations'> {
   readonly readiness: Readiness;
   /** The other processes of the instance, if there are any. */
   readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
@@ -37,7 +37,7 @@ export async function openDebugListener(
   { config$, configurations, readiness, workers, rejections, decisions }: DebugInputs,
 ): Promise<Pick<HttpListener, 'address' | 'close'>> {
   const { settings, statistics, log } = app;
-  const operator = new LocalOperator({
+  const operator = new Operator({
     decisions,
     config$,
     configurations,

@@ -1,51 +1,19 @@
-import type { Offender, OffenderQuery } from '../limiter/offender';
-import type { Descriptor, RateLimitRequest } from '../limiter/request';
-import type { RuleFile } from '../rules/files/read-rule-files';
-import type { AlgorithmName, AnsweringPolicy, CalendarConfig, FailurePolicy, Json } from '../rules/rule-config';
+import type { Offender } from '../limiter/offender';
+import type { Descriptor } from '../limiter/request';
+import type {
+  AlgorithmName,
+  AnsweringPolicy,
+  CalendarConfig,
+  FailurePolicy,
+  Json,
+  RulePlace,
+} from '../rules/rule-config';
 import type { OpenReservation } from '../streams/ports/reservations';
-import type { RulePlace } from '../rules/rule-config';
 import type { UnitName } from '../rules/unit';
 import type { Check, Health } from '../streams/readiness';
 import type { RuleOrigin } from '../streams/ports/rule-source';
 
-/**
- * What operators see and change of a running service. Parameters and results are plain JSON, apart from lists that arrive in parts, so
- * that a process can forward them to another one. A method rejects with a `DecisionError` when the counter store fails.
- */
-export interface Operator {
-  /** The active rules, or the domains that exist when there is none of that name. @param domain undefined: all domains */
-  rules(domain: string | undefined): Promise<RuleListing | UnknownDomain>;
-  /**
-   * What a decision would do with a request, without counting anything.
-   *
-   * Rejects with a `DecisionError` for an invalid request. When the store fails, the explanation has its error, or what policies answer.
-   *
-   * @param limit the requests per unit of every limit, instead of those that are configured
-   */
-  explain(request: RateLimitRequest, limit?: number): Promise<Explanation>;
-  /** The counter of the current window of a descriptor. */
-  readCounter(query: CounterQuery): Promise<CounterState | NoCounter>;
-  /**
-   * Changes that counter, and removes it from the local caches of this instance.
-   *
-   * @param count from 0 to 2^53 − 1, of a token bucket the tokens left; null clears it
-   */
-  changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter>;
-  /** The callers that are limited most, those with the most limited calls first. */
-  offenders(query: OffenderQuery): Promise<readonly Offender[]>;
-  /** The current values of all statistics, in parts. */
-  statistics(): AsyncIterable<readonly (readonly [name: string, value: number])[]>;
-  health(): Promise<ListedHealth>;
-  /** What happens at present. It is measured from one call to the next, so that it has one caller. */
-  live(): Promise<LiveEvent>;
-  configurations(): ListedConfigurations;
-  /** The settings with their values, without secrets. */
-  settings(): Promise<readonly ListedSetting[]>;
-}
-
-/** What only the processes that decide can answer. */
-export type DecisionOperator = Pick<Operator, 'explain' | 'readCounter' | 'changeCounter' | 'offenders'>;
-
+/** Which counter is meant. */
 export interface CounterQuery {
   readonly domain: string;
   /** Its hits mean nothing here. */
@@ -66,10 +34,8 @@ export interface NoCounter {
   readonly windows?: readonly string[];
 }
 
-export interface CounterState {
-  readonly cacheKey: string;
-  /** Null for a limit sent with the request. */
-  readonly rule: RuleReference | null;
+/** The limit that a counter is compared with. */
+export interface CounterLimit {
   readonly requestsPerUnit: number;
   readonly unit: UnitName;
   /** How many units the window has. */
@@ -81,6 +47,12 @@ export interface CounterState {
   /** Of a token bucket. */
   readonly burst: number | null;
   readonly name: string;
+}
+
+export interface CounterState extends CounterLimit {
+  readonly cacheKey: string;
+  /** Null for a limit sent with the request. */
+  readonly rule: RuleReference | null;
   /** The window of the limit, and those of all limits of the rule: see {@link CounterQuery.window}. */
   readonly window: string;
   readonly windows: readonly string[];
@@ -113,13 +85,8 @@ export interface ListedHealth extends Health {
   readonly degraded: readonly string[];
 }
 
-export interface UnknownDomain {
-  /** Of all active rules. */
-  readonly knownDomains: readonly string[];
-}
-
-/** The active rules and their origin. */
-export interface RuleListing {
+/** The origin of the active rules. */
+export interface RulesOrigin {
   /** Null before the first successful load. */
   readonly loaded: {
     readonly source: string;
@@ -131,15 +98,19 @@ export interface RuleListing {
   } | null;
   /** The last load after that, if it was rejected. */
   readonly rejected: { readonly reason: string; readonly at: string } | null;
-  /** The domains and their rules, each parent before its children, in parts. */
-  readonly items: AsyncIterable<readonly (ListedDomain | ListedRule)[]>;
 }
 
-/** The rules that follow belong to this domain. */
+/** The active rules. */
+export interface RulesAnswer extends RulesOrigin {
+  readonly domains: readonly (ListedDomain & { readonly descriptors: readonly NestedRule[] })[];
+}
+
+export type NestedRule = Omit<ListedRule, 'depth'> & { readonly descriptors: readonly NestedRule[] };
+
 export interface ListedDomain {
   readonly domain: string;
   /** What applies to descriptors that match no rule; null: nothing. */
-  readonly unmatched: (Omit<ListedRule, 'depth'> & { readonly descriptors: readonly never[] }) | null;
+  readonly unmatched: NestedRule | null;
 }
 
 /** A rule. Those after it with a greater depth are nested in it. */
@@ -271,10 +242,10 @@ export interface LiveRule {
 }
 
 /** What the source of rules has sent last. */
-export interface ListedConfigurations {
-  readonly active: ListedConfiguration | null;
+export interface ListedConfigurations<File = ListedFile> {
+  readonly active: ListedConfiguration<File> | null;
   /** Those before the active ones. */
-  readonly previous: ListedConfiguration | null;
+  readonly previous: ListedConfiguration<File> | null;
   /** Those that were rejected last. */
   readonly rejected: {
     readonly at: string;
@@ -283,17 +254,22 @@ export interface ListedConfigurations {
     readonly reason: string;
     /** Each with its line and carets below it, if the line is known. */
     readonly errors: readonly string[];
-    readonly files: readonly RuleFile[] | null;
+    readonly files: readonly File[] | null;
   } | null;
 }
 
-export interface ListedConfiguration extends RuleOrigin {
+export interface ListedConfiguration<File = ListedFile> extends RuleOrigin {
   /** When they were loaded, in the format of ISO 8601. */
   readonly at: string;
   /** How many there are. */
   readonly rules: number;
   /** Null when they are too large to be kept, or do not come from files. */
-  readonly files: readonly RuleFile[] | null;
+  readonly files: readonly File[] | null;
+}
+
+export interface ListedFile {
+  readonly path: string;
+  readonly text: string;
 }
 
 /** A setting. */
@@ -383,19 +359,8 @@ export interface RuleReference {
   readonly place: RulePlace | null;
 }
 
-export interface ExplainedCounter {
+export interface ExplainedCounter extends CounterLimit {
   readonly cacheKey: string;
-  readonly requestsPerUnit: number;
-  readonly unit: UnitName;
-  /** How many units the window has. */
-  readonly unitMultiplier: number;
-  /** Null: the window has a fixed length. */
-  readonly calendar: CalendarConfig | null;
-  /** Null: fixed windows. */
-  readonly algorithm: AlgorithmName | null;
-  /** Of a token bucket. */
-  readonly burst: number | null;
-  readonly name: string;
   /** Also if `enforce_percent` leaves the caller out. */
   readonly shadowMode: boolean;
   /** Null: the limit is enforced for all callers. */

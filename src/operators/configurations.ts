@@ -1,15 +1,20 @@
 import { isUtf8 } from 'node:buffer';
+import type { RuleFile } from '../rules/files/read-rule-files';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import type { ListedConfiguration, ListedConfigurations } from './answers';
 import { isoTime } from './explanation';
 
+/** With the files as the source has sent them. */
+export type Configurations = ListedConfigurations<RuleFile>;
+type Configuration = ListedConfiguration<RuleFile>;
+
 /** The last rules that a source has sent: those that are active, those before, and those that were rejected last. */
 export class RecentConfigurations {
-  #active: ListedConfiguration | null = null;
-  #previous: ListedConfiguration | null = null;
-  #rejected: ListedConfigurations['rejected'] = null;
+  #active: Configuration | null = null;
+  #previous: Configuration | null = null;
+  #rejected: Configurations['rejected'] = null;
 
-  get list(): ListedConfigurations {
+  get list(): Configurations {
     return { active: this.#active, previous: this.#previous, rejected: this.#rejected };
   }
 

@@ -7,12 +7,34 @@ import type { Ruleset } from '../rules/ruleset';
 import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
 import type { OffenderSource } from '../streams/ports/offender-source';
-import type { CounterChange, CounterQuery, CounterState, DecisionOperator, Explanation, NoCounter } from './answers';
+import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from './answers';
 import { MAX_DESCRIPTORS } from '../streams/ports/reservations';
 import { type WindowOperation, failCall } from '../streams/window';
 import { type CountersOptions, OperatedCounters, openReservationsOf, readOf } from './counters';
 import { type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
+
+/** What only the processes that decide can answer. A method rejects with a `DecisionError` when the counter store fails. */
+export interface DecisionOperator {
+  /**
+   * What a decision would do with a request, without counting anything.
+   *
+   * Rejects with a `DecisionError` for an invalid request. When the store fails, the explanation has its error, or what policies answer.
+   *
+   * @param limit the requests per unit of every limit, instead of those that are configured
+   */
+  explain(request: RateLimitRequest, limit?: number): Promise<Explanation>;
+  /** The counter of the current window of a descriptor. */
+  readCounter(query: CounterQuery): Promise<CounterState | NoCounter>;
+  /**
+   * Changes that counter, and removes it from the local caches of this instance.
+   *
+   * @param count from 0 to 2^53 − 1, of a token bucket the tokens left; null clears it
+   */
+  changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter>;
+  /** The callers that are limited most, those with the most limited calls first. */
+  offenders(query: OffenderQuery): Promise<readonly Offender[]>;
+}
 
 /** What decides in this process. */
 export interface LocalDecisionsOptions extends CountersOptions, ExplainOptions {

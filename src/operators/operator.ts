@@ -1,30 +1,14 @@
-import type { Offender, OffenderQuery } from '../limiter/offender';
-import type { RateLimitRequest } from '../limiter/request';
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/config';
 import type { Check, Health } from '../streams/readiness';
 import type { Latest } from '../streams/latest';
-import type {
-  CounterChange,
-  CounterQuery,
-  CounterState,
-  DecisionOperator,
-  Explanation,
-  ListedConfigurations,
-  ListedHealth,
-  ListedSetting,
-  LiveEvent,
-  NoCounter,
-  Operator,
-  RuleListing,
-  UnknownDomain,
-  WorkerInfo,
-} from './answers';
+import type { ListedHealth, ListedSetting, LiveEvent, WorkerInfo } from './answers';
 import { excerpt } from '../text/excerpt';
-import type { RecentConfigurations } from './configurations';
+import type { Configurations, RecentConfigurations } from './configurations';
+import type { DecisionOperator } from './decisions';
 import { isoTime } from './explanation';
 import { LiveView } from './live';
-import { inParts, listRules } from './rules';
+import { type RuleListing, inParts, listRules } from './rules';
 
 /** Listing so many takes less than a millisecond. */
 const RULES_PER_PART = 200;
@@ -33,7 +17,7 @@ const STATISTICS_PER_PART = 1_000;
 const REASON = 1_000;
 const OFFENDERS = 10;
 
-export interface LocalOperatorOptions {
+export interface OperatorOptions {
   /** Of this process, or of the workers that decide for it. */
   readonly decisions: DecisionOperator;
   readonly config$: Latest<CurrentConfig>;
@@ -48,17 +32,23 @@ export interface LocalOperatorOptions {
   readonly settings: readonly ListedSetting[];
 }
 
-/** Shows and changes the service that this process is, or is the primary of. */
-export class LocalOperator implements Operator {
-  readonly #options: LocalOperatorOptions;
+/**
+ * What operators see and change of a running service, which this process is, or is the primary of. Answers are plain JSON, apart from
+ * lists that arrive in parts.
+ */
+export class Operator {
+  readonly decisions: DecisionOperator;
+  readonly #options: OperatorOptions;
   readonly #live: LiveView;
 
-  constructor(options: LocalOperatorOptions) {
+  constructor(options: OperatorOptions) {
+    this.decisions = options.decisions;
     this.#options = options;
     this.#live = new LiveView(options.statistics);
   }
 
-  async rules(domain: string | undefined): Promise<RuleListing | UnknownDomain> {
+  /** The active rules, or the domains of all of them when there is none of that name. @param domain undefined: all domains */
+  async rules(domain: string | undefined): Promise<RuleListing | { readonly knownDomains: readonly string[] }> {
     await this.#options.collect?.();
     const { config$, statistics } = this.#options;
     const { loaded, rejected } = config$.value;
@@ -81,39 +71,21 @@ export class LocalOperator implements Operator {
     };
   }
 
-  explain(request: RateLimitRequest, limit?: number): Promise<Explanation> {
-    return this.#options.decisions.explain(request, limit);
-  }
-
-  readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
-    return this.#options.decisions.readCounter(query);
-  }
-
-  changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter> {
-    return this.#options.decisions.changeCounter(query, count);
-  }
-
-  offenders(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.#options.decisions.offenders(query);
-  }
-
+  /** The current values of all statistics, in parts. */
   async *statistics(): AsyncGenerator<readonly (readonly [string, number])[]> {
     await this.#options.collect?.();
     yield* inParts(this.#options.statistics.entries(), STATISTICS_PER_PART);
   }
 
-  health(): Promise<ListedHealth> {
-    return Promise.resolve(this.#health);
-  }
-
+  /** What happens at present. It is measured from one call to the next, so that it has one caller. */
   async live(): Promise<LiveEvent> {
     const { collect, checks, workers, decisions } = this.#options;
     await collect?.();
     const offenders = await decisions.offenders({ limit: OFFENDERS });
-    const { active, rejected } = this.configurations();
+    const { active, rejected } = this.configurations;
     return {
       at: new Date().toISOString(),
-      health: this.#health,
+      health: this.health,
       checks: checks().map(({ name, failure = null, note = null }) => ({ name, failure, note })),
       ...this.#live.measure(),
       workers: workers?.() ?? [],
@@ -123,18 +95,19 @@ export class LocalOperator implements Operator {
     };
   }
 
-  get #health(): ListedHealth {
+  get health(): ListedHealth {
     const { health, checks } = this.#options;
     const degraded = checks().filter(({ isDegraded }) => isDegraded);
     return { ...health(), degraded: degraded.map(({ name, note }) => `${name} ${note}`) };
   }
 
-  configurations(): ListedConfigurations {
+  get configurations(): Configurations {
     return this.#options.configurations.list;
   }
 
-  settings(): Promise<readonly ListedSetting[]> {
-    return Promise.resolve(this.#options.settings);
+  /** The settings with their values, without secrets. */
+  get settings(): readonly ListedSetting[] {
+    return this.#options.settings;
   }
 }
 

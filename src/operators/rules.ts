@@ -6,7 +6,12 @@ import { ValueList, ValueRegex } from '../rules/values';
 import { limitSuffix, listedStatisticsKey } from '../rules/statistics-key';
 import { escapeStatisticsKey } from '../statistics/escape';
 import type { Statistics } from '../statistics/statistics';
-import type { ListedDomain, ListedLimit, ListedRule, RuleTotals } from './answers';
+import type { ListedDomain, ListedLimit, ListedRule, RuleTotals, RulesOrigin } from './answers';
+
+export interface RuleListing extends RulesOrigin {
+  /** The domains and their rules, each parent before its children, in parts. */
+  readonly items: AsyncIterable<readonly (ListedDomain | ListedRule)[]>;
+}
 
 /** Domains and their rules, each parent before its children. @param only undefined: all domains */
 export function* listRules(

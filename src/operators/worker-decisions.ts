@@ -4,7 +4,8 @@ import { type Offender, type OffenderQuery, type OffenderSummary, mergeOffenders
 import type { Offenders } from '../limiter/offenders';
 import type { RateLimitRequest } from '../limiter/request';
 import type { OffenderSource } from '../streams/ports/offender-source';
-import type { CounterChange, CounterQuery, CounterState, DecisionOperator, Explanation, NoCounter } from './answers';
+import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from './answers';
+import type { DecisionOperator } from './decisions';
 
 /** The methods that a worker answers, with the type of their JSON: parameters, result. */
 interface WorkerMethods {

@@ -3,6 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { ADMIN } from '../../src/cli/admin/admin';
 import { callApi } from '../../src/cli/api';
+import type {
+  CounterLimit,
+  CounterState,
+  ExplainedDescriptor,
+  Explanation,
+  NestedRule,
+  RulesAnswer,
+} from '../../src/operators/answers';
 import { SecretMount } from '../support/data/secret-mount';
 import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served-api';
 import { ApiStub, LOOPBACK_IPV6, withIpv6 } from './api-stub';
@@ -10,8 +18,35 @@ import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { runOf } from './run-program';
 
 const TOKEN = 'token-of-the-operators';
-const ANSWER = { healthy: true, unhealthy: [], answer: null, error: null, descriptors: [] };
+const ANSWER = { healthy: true, unhealthy: [], degraded: [], answer: null, error: null, descriptors: [] };
 const DESCRIPTOR = ['-domain', 'd', '-descriptors', 'a=b'];
+const RULE: NestedRule = {
+  key: 'k',
+  value: '',
+  valueIn: null,
+  valueCidr: null,
+  valueRegex: null,
+  place: null,
+  limit: null,
+  limits: null,
+  allOrNothing: false,
+  shadowMode: false,
+  enforcePercent: null,
+  quotaMode: false,
+  onStoreFailure: null,
+  shareThreshold: false,
+  detailedMetric: false,
+  valueToMetric: false,
+  metadata: null,
+  statisticsKey: 'd.k',
+  totals: null,
+  descriptors: [],
+};
+
+function rulesAnswer(rule: Partial<NestedRule>, domain = 'd'): RulesAnswer {
+  const domains = [{ domain, unmatched: null, descriptors: [{ ...RULE, ...rule }] }];
+  return { loaded: null, rejected: null, domains };
+}
 
 type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;
 
@@ -61,19 +96,8 @@ describe('weir-admin rules', () => {
   });
 
   it('prints one hit as one', async () => {
-    const rule = {
-      key: 'k',
-      value: '',
-      limit: null,
-      place: null,
-      totals: { hits: 1, over: 0, near: 0 },
-      descriptors: [],
-    };
-    await using api = await ApiStub.answering({
-      loaded: null,
-      rejected: null,
-      domains: [{ domain: 'd', descriptors: [rule] }],
-    });
+    const totals = { hits: 1, within: 1, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
+    await using api = await ApiStub.answering(rulesAnswer({ totals }));
     expect((await admin(api, 'rules')).stdout).toContain('\n  k, 1 hit, 0 over, 0 near\n');
   });
 
@@ -329,35 +353,81 @@ it('an invalid OPERATOR_TOKEN is rejected without printing it', async () => {
 });
 
 describe('weir-admin prints no control characters of a server', () => {
-  const RULE = {
-    key: HOSTILE,
-    value: HOSTILE,
-    place: { file: HOSTILE, line: 1, column: 2 },
-    limit: { requestsPerUnit: 1, unit: 'HOUR', name: HOSTILE },
-    totals: null,
-    descriptors: [],
+  const LIMIT: CounterLimit = {
+    requestsPerUnit: 1,
+    unit: 'HOUR',
+    unitMultiplier: 1,
+    calendar: null,
+    algorithm: null,
+    burst: null,
+    name: HOSTILE,
   };
-  const EXPLAINED = {
+  const RULES = rulesAnswer(
+    {
+      key: HOSTILE,
+      value: HOSTILE,
+      place: { file: HOSTILE, line: 1, column: 2 },
+      limit: { ...LIMIT, unlimited: false, replaces: [] },
+    },
+    HOSTILE,
+  );
+  const EXPLAINED: ExplainedDescriptor = {
     entries: [{ key: HOSTILE, value: HOSTILE }],
     steps: [{ key: HOSTILE, value: HOSTILE, candidates: [], otherValues: 0, keys: [HOSTILE], omitted: 0 }],
+    outcome: 'limit',
     reason: HOSTILE,
     status: null,
-    counter: { requestsPerUnit: 1, unit: 'HOUR', resetAt: HOSTILE, cacheKey: HOSTILE, count: 0 },
-    rule: { statisticsKey: HOSTILE, place: null },
+    counter: {
+      ...LIMIT,
+      cacheKey: HOSTILE,
+      shadowMode: false,
+      enforcePercent: null,
+      quotaMode: false,
+      onStoreFailure: 'error',
+      hits: 1,
+      isNegativeHits: false,
+      isInLocalCache: false,
+      answeredByPolicy: null,
+      count: 0,
+      countAfter: 1,
+      openReservations: null,
+      windowStart: '2026-01-01T00:00:00.000Z',
+      resetAt: HOSTILE,
+    },
+    otherCounters: [],
+    rule: { statisticsKey: HOSTILE, key: HOSTILE, value: HOSTILE, place: null },
+    replacedBy: null,
     nearest: null,
   };
-  const EXPLANATION = { answer: { overallCode: 'OK', reason: HOSTILE }, error: null, descriptors: [EXPLAINED] };
-  const LIMIT = { requestsPerUnit: 2, unit: 'HOUR', windowEnd: HOSTILE, timeToLive: null };
+  const EXPLANATION: Explanation = {
+    domain: 'd',
+    at: '2026-01-01T00:00:00.000Z',
+    answer: { overallCode: 'OK', reason: HOSTILE, responseHeaders: [] },
+    error: null,
+    descriptors: [EXPLAINED],
+  };
+  const COUNTER: CounterState = {
+    ...LIMIT,
+    cacheKey: HOSTILE,
+    rule: null,
+    window: 'hour',
+    windows: ['hour'],
+    count: 1,
+    timeToLive: null,
+    windowStart: '2026-01-01T00:00:00.000Z',
+    windowEnd: HOSTILE,
+    isInLocalCache: false,
+    openReservations: null,
+  };
   const OPEN = { id: HOSTILE, hits: 2, expiresAt: '2026-01-01T00:00:00.000Z', onExpiry: 'cancel' };
-  const COUNTER = { ...LIMIT, cacheKey: HOSTILE, count: 1, isInLocalCache: false };
 
   it.each([
     ['top', { offenders: [{ domain: 'd', rule: 'r', descriptor: HOSTILE, limited: 3, isShadow: false }] }, [], 1],
-    ['rules', { loaded: null, rejected: null, domains: [{ domain: HOSTILE, descriptors: [RULE] }] }, [], 3],
+    ['rules', RULES, [], 3],
     ['explain', EXPLANATION, DESCRIPTOR, 7],
     ['counter get', COUNTER, DESCRIPTOR, 4],
     ['counter get', { ...COUNTER, openReservations: { count: 3, first: [OPEN] } }, DESCRIPTOR, 6],
-    ['health', { healthy: false, unhealthy: [HOSTILE] }, [], 1],
+    ['health', { healthy: false, unhealthy: [HOSTILE], degraded: [] }, [], 1],
   ])('with %s', async (command, answer, flags, lines) => {
     await using api = await ApiStub.answering(answer);
     const { stdout } = await admin(api, ...command.split(' '), ...flags);
@@ -367,7 +437,7 @@ describe('weir-admin prints no control characters of a server', () => {
   });
 
   it('with -json, which escapes them, and with an error', async () => {
-    const health = { healthy: true, unhealthy: [HOSTILE] };
+    const health = { healthy: true, unhealthy: [HOSTILE], degraded: [] };
     await using api = await ApiStub.answering(health);
     const { stdout } = await admin(api, 'health', '-json');
     expect([JSON.parse(stdout), stdout]).toEqual([health, expect.not.stringMatching(CONTROL)]);

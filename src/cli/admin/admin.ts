@@ -58,8 +58,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   'counter get': {
     request: (values) => ({ path: 'counters', query: counterOf(values) }),
-    // Absent in answers of older versions.
-    further: ({ windows = [] }: Partial<CounterState>, values) => {
+    further: ({ windows }: CounterState, values) => {
       return values.window === '' ? windows.slice(1).map((window) => ({ ...values, window })) : [];
     },
     format: formatCounter,

@@ -1,25 +1,12 @@
 import type { Offender } from '../../limiter/offender';
 import { windowText } from '../../rules/unit';
-import type { CounterChange, CounterState, ListedRule } from '../../operators/answers';
+import type { CounterChange, CounterState, ListedHealth, NestedRule, RulesAnswer } from '../../operators/answers';
 import { counted } from '../../text/counted';
 import { visibleLine, visibleLines } from '../../text/visible';
 import { algorithmParts, formatLimit, placeOf } from '../explanation';
 
-interface Rules {
-  readonly loaded: { readonly source: string; readonly version: string; readonly rules: number } | null;
-  readonly rejected: { readonly reason: string } | null;
-  readonly domains: readonly {
-    readonly domain: string;
-    /** Absent in answers of older versions. */
-    readonly unmatched?: RuleNode | null;
-    readonly descriptors: readonly RuleNode[];
-  }[];
-}
-
-type RuleNode = Omit<ListedRule, 'depth'> & { readonly descriptors: readonly RuleNode[] };
-
 /** The rules as an indented tree, one line each. */
-export function formatRules({ loaded, rejected, domains }: Rules): string {
+export function formatRules({ loaded, rejected, domains }: RulesAnswer): string {
   const lines =
     loaded === null
       ? ['no rules are loaded']
@@ -27,15 +14,14 @@ export function formatRules({ loaded, rejected, domains }: Rules): string {
   if (rejected !== null) lines.push(...`the last load was rejected: ${rejected.reason}`.split('\n'));
   for (const { domain, unmatched, descriptors } of domains) {
     lines.push(domain);
-    if (unmatched) addRule(unmatched, '  ', lines);
+    if (unmatched !== null) addRule(unmatched, '  ', lines);
     for (const rule of descriptors) addRule(rule, '  ', lines);
   }
   return visibleLines(lines);
 }
 
-function addRule(rule: RuleNode, indent: string, lines: string[]): void {
+function addRule(rule: NestedRule, indent: string, lines: string[]): void {
   const { key, value, limit, totals } = rule;
-  // Absent in answers of older versions.
   const limits = rule.limits ?? (limit === null ? [] : [limit]);
   const parts = [`${key}${value === '' ? '' : `=${value}`}`];
   for (const each of limits) parts.push(formatLimit({ ...rule, ...each }));
@@ -49,7 +35,6 @@ function addRule(rule: RuleNode, indent: string, lines: string[]): void {
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
   const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache } = counter;
-  // Absent in answers of older versions.
   const { count: open = 0, first = [] } = counter.openReservations ?? {};
   const [algorithm, ...burst] = algorithmParts(counter);
   const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
@@ -79,16 +64,7 @@ export function formatOffenders(offenders: readonly Offender[]): string {
     .join('\n');
 }
 
-export function formatHealth({
-  healthy,
-  unhealthy,
-  degraded = [],
-}: {
-  readonly healthy: boolean;
-  readonly unhealthy: readonly string[];
-  /** Absent in answers of older versions. */
-  readonly degraded?: readonly string[];
-}): string {
+export function formatHealth({ healthy, unhealthy, degraded }: ListedHealth): string {
   const health = healthy ? 'healthy' : `unhealthy: ${unhealthy.join(', ')}`;
   return visibleLine(degraded.length === 0 ? health : `${health}; ${degraded.join(', ')}`);
 }

@@ -11,13 +11,13 @@ import type {
   CounterQuery,
   CounterState,
   Explanation,
-  ListedConfigurations,
   ListedDomain,
   ListedRule,
   NoCounter,
-  Operator,
-  RuleListing,
 } from '../../operators/answers';
+import type { Configurations } from '../../operators/configurations';
+import type { Operator } from '../../operators/operator';
+import type { RuleListing } from '../../operators/rules';
 import { excerpt } from '../../text/excerpt';
 import { ipAddress } from '../../text/host-port';
 import type { BodyMemory } from '../body';
@@ -73,7 +73,7 @@ const LONGEST_LIST = 1_000;
 class ConfigurationsController extends OperatorsController {
   index(): void {
     parametersOf(this.ctx, []);
-    this.stream(writeConfigurations(this.operator.configurations()));
+    this.stream(writeConfigurations(this.operator.configurations));
   }
 }
 
@@ -82,7 +82,7 @@ const COUNTER_PARAMETERS = ['domain', 'descriptor', 'window'] as const;
 class CountersController extends OperatorsController {
   async show(): Promise<CounterState> {
     this.authorize('private');
-    return found(await this.operator.readCounter(queryOf(parametersOf(this.ctx, COUNTER_PARAMETERS))));
+    return found(await this.operator.decisions.readCounter(queryOf(parametersOf(this.ctx, COUNTER_PARAMETERS))));
   }
 
   async update(): Promise<CounterChange> {
@@ -99,7 +99,7 @@ class CountersController extends OperatorsController {
   }
 
   async #change(query: CounterQuery, count: number | null): Promise<CounterChange> {
-    const change = found(await this.operator.changeCounter(query, count));
+    const change = found(await this.operator.decisions.changeCounter(query, count));
     this.state.log.notice(count === null ? 'counter cleared by an operator' : 'counter set by an operator', {
       domain: excerpt(query.domain, LONGEST_TEXT),
       descriptor: excerpt(query.descriptor.entries.map(({ key, value }) => `${key}=${value}`).join(','), LONGEST_TEXT),
@@ -147,13 +147,13 @@ class ExplanationsController extends OperatorsController {
     this.authorize('private');
     // As for /json, the type of the body is not examined: nothing is changed.
     const { request, limit } = readExplained(await this.readJson());
-    return this.state.explanations.run(() => this.operator.explain(request, limit));
+    return this.state.explanations.run(() => this.operator.decisions.explain(request, limit));
   }
 }
 
 class HealthController extends OperatorsController {
-  show(): Promise<object> {
-    return this.operator.health();
+  show(): object {
+    return this.operator.health;
   }
 }
 
@@ -166,7 +166,7 @@ class OffendersController extends OperatorsController {
     const { domain, top = String(DEFAULT_TOP) } = parametersOf(this.ctx, ['domain', 'top']);
     const limit = /^[1-9]\d{0,3}$/.test(top) ? Number(top) : Infinity;
     if (limit > MAX_TOP) throw invalidRequest(`top must be a whole number from 1 to ${MAX_TOP}`);
-    return { offenders: await this.operator.offenders({ domain, limit }) };
+    return { offenders: await this.operator.decisions.offenders({ domain, limit }) };
   }
 }
 
@@ -201,9 +201,9 @@ class RulesController extends OperatorsController {
 }
 
 class SettingsController extends OperatorsController {
-  async show(): Promise<object> {
+  show(): object {
     this.authorize('private');
-    return { settings: await this.operator.settings() };
+    return { settings: this.operator.settings };
   }
 }
 
@@ -306,7 +306,7 @@ function beginItem(item: ListedDomain | ListedRule): string {
   return `${JSON.stringify(members).slice(0, -1)},"descriptors":[`;
 }
 
-async function* writeConfigurations(configurations: ListedConfigurations): AsyncIterableIterator<string> {
+async function* writeConfigurations(configurations: Configurations): AsyncIterableIterator<string> {
   let separator = '{';
   for (const [name, configuration] of Object.entries(configurations)) {
     yield `${separator}${JSON.stringify(name)}:`;
@@ -317,9 +317,7 @@ async function* writeConfigurations(configurations: ListedConfigurations): Async
 }
 
 /** A file in each turn of the event loop. */
-async function* writeConfiguration(
-  configuration: ListedConfigurations[keyof ListedConfigurations],
-): AsyncIterableIterator<string> {
+async function* writeConfiguration(configuration: Configurations[keyof Configurations]): AsyncIterableIterator<string> {
   if (configuration === null) return yield 'null';
   const { files, ...rest } = configuration;
   yield `${JSON.stringify(rest).slice(0, -1)},"files":`;

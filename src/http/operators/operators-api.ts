@@ -2,7 +2,7 @@ import { type DeclaredRoute, api } from '#versioning';
 import { Router } from '@koa/router';
 import type { Middleware } from 'koa';
 import type { Log } from '../../log/log';
-import type { Operator } from '../../operators/answers';
+import type { Operator } from '../../operators/operator';
 import { BodyMemory } from '../body';
 import type { Authorization } from './authorization';
 import { CONTROLLERS, Explanations, type OperatorsState } from './controllers';

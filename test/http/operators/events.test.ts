@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { RuleReader } from '../../../src/sources/rule-files/rule-reader';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LiveView } from '../../../src/operators/live';
-import { LocalOperator } from '../../../src/operators/operator';
+import { Operator } from '../../../src/operators/operator';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { until } from '../../support/waiting/until';
@@ -74,7 +74,7 @@ describe('/api/events', () => {
 
   it('is made once for all of 64 streams, next to which others are answered; one more is answered with 503', async () => {
     await using api = await ServedApi.start();
-    const made = jest.spyOn(LocalOperator.prototype, 'live');
+    const made = jest.spyOn(Operator.prototype, 'live');
     const streams: IncomingMessage[] = [];
     for (let stream = 0; stream < 64; stream += 1) {
       const sent = request(`${api.server.url}/api/events`, { agent: false }).end();

@@ -12,7 +12,7 @@ import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { decisions as decisionsOf } from '../../../src/streams/decisions';
-import type { DecisionOperator } from '../../../src/operators/answers';
+import type { DecisionOperator } from '../../../src/operators/decisions';
 import { descriptor, request } from '../../support/data/requests';
 import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
 import { DEFAULT_OPTIONS, TestService } from '../../support/data/service';

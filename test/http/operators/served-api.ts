@@ -4,7 +4,7 @@ import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/ope
 import type { Offender } from '../../../src/limiter/offender';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LocalDecisions } from '../../../src/operators/decisions';
-import { LocalOperator, type LocalOperatorOptions } from '../../../src/operators/operator';
+import { Operator, type OperatorOptions } from '../../../src/operators/operator';
 import { readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
@@ -33,7 +33,7 @@ export function always<T>(value: T): Latest<T> {
   return latest(EMPTY, value);
 }
 
-type ServedOptions = Partial<LocalOperatorOptions> & {
+type ServedOptions = Partial<OperatorOptions> & {
   readonly ruleset?: Ruleset;
   readonly offenders?: readonly Offender[];
 };
@@ -53,7 +53,7 @@ export class ServedApi implements AsyncDisposable {
     const log = new RecordedLog();
     const service = new TestService(ruleset);
     const config$ = options.config$ ?? always(ruleset === undefined ? NO_CONFIG : configOf(ruleset));
-    const operator = new LocalOperator({
+    const operator = new Operator({
       decisions: new LocalDecisions({
         config$,
         limiter: service.limiter,
