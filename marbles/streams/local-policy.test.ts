@@ -5,7 +5,7 @@ import { Offenders } from '../../src/limiter/offenders';
 import type { Descriptor } from '../../src/limiter/request';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor } from '../../test/support/data/requests';
-import type { Trip } from '../../src/streams/ports/counters';
+import type { Deadline } from '../../src/streams/deadline';
 import { decisionPath } from '../support/decision-path';
 import { marbles } from '../support/marbles';
 import { type LaneOptions, ScriptedLane } from '../support/scripted-lanes';
@@ -27,8 +27,8 @@ class Server extends ScriptedLane {
     this.#replyTime = replyTime;
   }
 
-  override apply(batch: readonly CounterOperation[], trip: Trip = {}): Observable<readonly Count[]> {
-    trip.hasBegun = () => this.state !== 'busy';
+  override apply(batch: readonly CounterOperation[], deadline?: Deadline): Observable<readonly Count[]> {
+    if (deadline !== undefined) deadline.hasBegun = this.state !== 'busy';
     return super.apply(batch);
   }
 

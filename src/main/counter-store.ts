@@ -12,6 +12,7 @@ import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';
 import { RemoteReservations } from '../workers/reservations';
 import { kvstoreOptions, plaincacheOptions } from './options';
+import { turnScheduler } from './turn-scheduler';
 
 /**
  * The part of the usable memory that counters in memory take by default. The rest is for requests in flight, of which the gRPC
@@ -39,7 +40,7 @@ export async function counterStore(reading: LoadedSettings, statistics: Statisti
   const { settings } = reading;
   if (settings.backendType === 'kvstore') {
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
-    const counters = kvstoreCounters({ ...kvstoreOptions(reading, log), statistics });
+    const counters = kvstoreCounters({ ...kvstoreOptions(reading, log), statistics, scheduler: turnScheduler });
     const { reservations, ready$, description } = counters;
     return { counters, reservations, ready$, description: `kvstore (${description})` };
   }

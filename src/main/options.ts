@@ -43,7 +43,7 @@ export function limiterOptions(settings: Settings): LimiterOptions {
 }
 
 /** The options of the key-value store. Its addresses are set, because `readSettings` has checked them. */
-export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreOptions, 'statistics'> {
+export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreOptions, 'statistics' | 'scheduler'> {
   const { settings } = reading;
   return {
     main: instanceOptions(reading, 'kvstore', log),

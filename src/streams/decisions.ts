@@ -8,7 +8,7 @@ import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
-import { Expiries } from './expiries';
+import { Expiries } from './deadline';
 import { type LaneBreaker, Lanes, type LanesOptions } from './lanes';
 import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';

@@ -1,31 +1,23 @@
-import {
-  EMPTY,
-  type Observable,
-  type SchedulerLike,
-  catchError,
-  defer,
-  finalize,
-  mergeMap,
-  of,
-  throwError,
-  timeout,
-} from 'rxjs';
+import { EMPTY, type Observable, type SchedulerLike, catchError, defer, finalize, mergeMap, of, raceWith } from 'rxjs';
 import { DecisionError, timedOut } from '../limiter/decision-error';
 import type { LocalCounts } from '../limiter/local-counts';
 import type { Count, CounterOperation } from '../limiter/counter-operation';
-import type { CounterLane, Trip } from './ports/counters';
+import { Deadline, failAfter } from './deadline';
+import type { CounterLane } from './ports/counters';
 
 /** Applies a batch, which fails with `store_timeout` after so many milliseconds; undefined: the store has an end of its own. */
 export function applyWithin(
   limit: number | undefined,
   { lane, batch, scheduler }: { lane: CounterLane; batch: readonly CounterOperation[]; scheduler: SchedulerLike },
 ): Observable<readonly Count[]> {
-  if (limit === undefined) return lane.apply(batch);
-  const trip: Trip = {};
-  function late(): Observable<never> {
-    return throwError(() => timedOut({ isUncounted: trip.hasBegun?.() === false }));
-  }
-  return lane.apply(batch, trip).pipe(timeout({ first: limit, scheduler, with: late }));
+  const deadline = new Deadline(scheduler);
+  const counts$ = lane.apply(batch, deadline);
+  if (limit === undefined) return counts$;
+  const late$ = failAfter(scheduler, limit, {
+    onDue: () => (deadline.hasPassed = true),
+    error: () => timedOut({ isUncounted: !deadline.hasBegun }),
+  });
+  return counts$.pipe(raceWith(late$));
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Count, CounterOperation, DecidedOperation } from '../../limiter/counter-operation';
+import type { Deadline } from '../deadline';
 
 /**
  * A counter store. Its servers are lanes, which neither wait for each other nor fail together: a slow server slows the counters
@@ -44,14 +45,10 @@ export interface CounterLane {
    * count after each operation, in the order of the batch, and completes; or fails as a whole with a `DecisionError`. A failed
    * batch may have been counted once, never twice: implementations do not retry what the store may have applied. Unsubscribing
    * does not undo what was sent, but nothing more of the batch is sent then.
+   *
+   * @param deadline of the calls, to which the lane may add its own; undefined: it has only its own
    */
-  apply(batch: readonly CounterOperation[], trip?: Trip): Observable<readonly Count[]>;
-}
-
-/** What becomes of a batch, for one that is no longer waited for. */
-export interface Trip {
-  /** Set by lanes that know it: whether the store may have counted any of the batch, or may do so still. */
-  hasBegun?: () => boolean;
+  apply(batch: readonly CounterOperation[], deadline?: Deadline): Observable<readonly Count[]>;
 }
 
 /** How the operations for a lane are gathered and how many batches it takes. */

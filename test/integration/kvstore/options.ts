@@ -2,6 +2,7 @@ import { firstValueFrom } from 'rxjs';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
+import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { until } from '../../support/waiting/until';
@@ -47,6 +48,7 @@ export function options(main: InstanceOptions, more: Partial<KvstoreOptions> = {
     startup: { initialInterval: 50, maxInterval: 200, maxElapsedTime: 0 },
     closeConnectionOnReadonlyError: false,
     expirationJitterMaxSeconds: 300,
+    scheduler: turnScheduler,
     statistics: new Statistics(100),
     log: new RecordedLog(),
     ...more,

@@ -1,4 +1,5 @@
 import { firstValueFrom, switchMap } from 'rxjs';
+import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { type Connection, connect } from '../../../src/sinks/counters/kvstore/connection';
 import { count } from '../../../src/sinks/counters/kvstore/count';
 import { KnownExpiries } from '../../../src/sinks/counters/kvstore/script-calls';
@@ -20,7 +21,8 @@ function options() {
 async function onConnection<T>({ port }: CommandServer, use: (connection: Connection) => Promise<T>): Promise<T> {
   const server = { kind: 'tcp', host: '127.0.0.1', port, family: 0 } as const;
   const more = { credentials: undefined, db: 0, tls: undefined, mustBeMaster: false, counts: false, timeout: 0 };
-  return firstValueFrom(connect({ server, ...more }).pipe(switchMap((connection) => use(connection))));
+  const all = { server, scheduler: turnScheduler, ...more };
+  return firstValueFrom(connect(all).pipe(switchMap((connection) => use(connection))));
 }
 
 describe('additions to known keys in one write', () => {

@@ -5,10 +5,11 @@ import { NEVER, Subject, concat, firstValueFrom, of } from 'rxjs';
 import type { CounterOperation } from '../../../src/limiter/counter-operation';
 import type { DecisionError } from '../../../src/limiter/decision-error';
 import type { Connection } from '../../../src/sinks/counters/kvstore/connection';
-import { Deadline } from '../../../src/sinks/counters/kvstore/deadline';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { Pool, PoolStatistics } from '../../../src/sinks/counters/kvstore/pool';
+import { Deadline } from '../../../src/streams/deadline';
+import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { Statistics } from '../../../src/statistics/statistics';
 import { ConditionLog } from '../../../src/log/condition-log';
 import { LaneClient } from '../../support/clients/lane-client';
@@ -101,11 +102,13 @@ it('a window whose time ends, or that is abandoned, while it waits for a connect
   const options = { size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage };
   const pool = new Pool({ ...options, connect: () => concat(of(connection), NEVER) });
   const released$ = new Subject<void>();
-  const busy = pool.use(new Deadline(0), () => firstValueFrom(released$));
+  const busy = pool.use(new Deadline(turnScheduler), () => firstValueFrom(released$));
   // In a cluster a window that was sent to the wrong server first has less time left than those that are served.
   const late = { code: 'store_timeout', isUncounted: true };
-  await expect(pool.use(new Deadline(1), () => Promise.resolve())).rejects.toMatchObject(late);
-  const abandoned = new Deadline(0);
+  const short = new Deadline(turnScheduler);
+  short.passWithin(1);
+  await expect(pool.use(short, () => Promise.resolve())).rejects.toMatchObject(late);
+  const abandoned = Object.assign(new Deadline(turnScheduler), { hasBegun: false });
   const waiting = pool.use(abandoned, () => Promise.resolve());
   abandoned.abandon();
   await expect(waiting).rejects.toMatchObject(late);
@@ -113,7 +116,7 @@ it('a window whose time ends, or that is abandoned, while it waits for a connect
   expect(abandoned.hasBegun).toBe(false);
   released$.next();
   await busy;
-  expect(await pool.use(new Deadline(0), () => Promise.resolve('served'))).toBe('served');
+  expect(await pool.use(new Deadline(turnScheduler), () => Promise.resolve('served'))).toBe('served');
   pool.close();
 });
 

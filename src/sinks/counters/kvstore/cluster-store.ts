@@ -2,11 +2,11 @@ import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilC
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import { type DecisionError, timedOut } from '../../../limiter/decision-error';
 import type { ConditionLog } from '../../../log/condition-log';
+import type { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { decideGuards, groupLength, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
-import type { Deadline } from './deadline';
 import type { Pool } from './pool';
 import { isReply, replyCode, slotUnassigned } from './store-error';
 import type { Connection } from './connection';

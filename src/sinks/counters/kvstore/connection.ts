@@ -1,5 +1,19 @@
 import { Command, Redis, type RedisOptions } from 'ioredis';
-import { EMPTY, Observable, catchError, concatMap, defer, from, map, merge, switchMap, take, throwIfEmpty } from 'rxjs';
+import {
+  EMPTY,
+  Observable,
+  type SchedulerLike,
+  catchError,
+  concatMap,
+  defer,
+  from,
+  map,
+  merge,
+  switchMap,
+  take,
+  throwIfEmpty,
+} from 'rxjs';
+import { afterTime, failAfter } from '../../../streams/deadline';
 import { hideSecrets } from '../../../text/hide-credentials';
 import { messageOf } from '../../../text/thrown';
 import { type Server, nameOf } from '../server-address';
@@ -8,7 +22,6 @@ import { COUNT } from './scripts';
 import type { Credentials } from './deployment';
 import { PipelineReplies } from './pipeline-replies';
 import { ReplyBounds } from './reply-bounds';
-import { Deadline } from './deadline';
 import { isReply, replyCode, withoutCommand } from './store-error';
 
 export interface ConnectionOptions {
@@ -22,6 +35,7 @@ export interface ConnectionOptions {
   readonly counts: boolean;
   /** Milliseconds that connecting and the handshake may take; 0: no limit. */
   readonly timeout: number;
+  readonly scheduler: SchedulerLike;
 }
 
 /** Milliseconds that a connection over TLS may take if there is no other limit: a server without TLS may wait for more bytes forever. */
@@ -46,10 +60,16 @@ export class Connection {
   readonly #redis: Redis;
   readonly #stream: Redis['stream'];
   readonly #pipeline: PipelineReplies;
+  readonly #scheduler: SchedulerLike;
   /** Single commands that have no reply. */
   #unanswered = 0;
 
-  constructor(redis: Redis, pipeline: PipelineReplies, { server, cut }: Pick<Connection, 'cut'> & { server: Server }) {
+  constructor(
+    redis: Redis,
+    pipeline: PipelineReplies,
+    { server, scheduler, cut }: Pick<ConnectionOptions, 'server' | 'scheduler'> & Pick<Connection, 'cut'>,
+  ) {
+    this.#scheduler = scheduler;
     this.#redis = redis;
     this.#stream = redis.stream;
     this.#pipeline = pipeline;
@@ -117,10 +137,11 @@ export class Connection {
    * @param isDue called when the time is over; false: the connection is kept
    */
   ping(milliseconds: number, isDue: () => boolean = () => true): void {
-    const deadline = new Deadline(milliseconds);
-    deadline.watch(() => isDue() && this.cut(noReply(milliseconds)));
+    const timer = afterTime(this.#scheduler, milliseconds, {
+      onElapsed: () => isDue() && this.cut(noReply(milliseconds)),
+    });
     // An error reply is a sign of life too, and a lost connection reports itself.
-    const end = deadline.end.bind(deadline);
+    const end = timer.unsubscribe.bind(timer);
     this.send('PING').then(end, end);
   }
 }
@@ -149,25 +170,24 @@ class EncodedCommand extends Command {
  */
 export function connect(options: ConnectionOptions): Observable<Connection> {
   return new Observable<Connection>((subscriber) => {
-    const { server, tls } = options;
+    const { server, tls, scheduler } = options;
     const timeout = options.timeout === 0 && tls !== undefined ? TLS_TIMEOUT : options.timeout;
     const redis = new Redis(clientOptions(options));
     let isUsable = false;
     function fail(error: Error): void {
       subscriber.error(isUsable ? error : withTlsHint(error, tls !== undefined));
     }
-    const deadline = new Deadline(timeout);
+    const timer = timeout > 0 ? afterTime(scheduler, timeout, { onElapsed: () => fail(noReply(timeout)) }) : undefined;
     const pipeline = new PipelineReplies();
-    deadline.watch(() => fail(noReply(timeout)));
     redis.once('connect', () => guardParser(redis.stream, { bounds: new ReplyBounds(options.counts), pipeline, fail }));
     // Every error ends the connection: once replies no longer match commands, its counts would be wrong.
     redis.on('error', (error: Error) => fail(withoutCommand(error)));
     redis.once('end', () => fail(new Error('the server closed the connection')));
     redis.once('ready', () => {
-      const connection = new Connection(redis, pipeline, { server, cut: fail });
+      const connection = new Connection(redis, pipeline, { server, scheduler, cut: fail });
       handshake(connection, options).then(
         () => {
-          deadline.end();
+          timer?.unsubscribe();
           isUsable = true;
           subscriber.next(connection);
         },
@@ -177,7 +197,7 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
     // The events above report the outcome.
     redis.connect().catch(() => undefined);
     return () => {
-      deadline.end();
+      timer?.unsubscribe();
       // `disconnect` sends a FIN and waits for a peer that may hang, so it serves only while there is no socket yet.
       if (redis.stream === undefined) redis.disconnect();
       else redis.stream.destroy();
@@ -297,6 +317,7 @@ export interface Question<T> {
   readonly ask: (connection: Connection, server: Server) => Promise<T>;
   /** The time for each server, in milliseconds. */
   readonly timeout: number;
+  readonly scheduler: SchedulerLike;
   /** The beginning of the error when no server answers. */
   readonly problem: string;
 }
@@ -307,14 +328,14 @@ export interface Question<T> {
  */
 export function firstAnswer<T>(
   servers: readonly Server[],
-  { open, ask, timeout, problem }: Question<T>,
+  { open, ask, timeout, scheduler, problem }: Question<T>,
 ): Observable<{ readonly server: Server; readonly answer: T }> {
   return defer(() => {
     const failures: string[] = [];
     return from(servers).pipe(
       concatMap((server) => {
         const answer$ = open(server).pipe(switchMap((connection) => ask(connection, server)));
-        return merge(answer$, failAfter(timeout)).pipe(
+        return merge(answer$, failAfter(scheduler, timeout, { error: () => noReply(timeout) })).pipe(
           take(1),
           map((answer) => ({ server, answer })),
           catchError((error: unknown) => {
@@ -326,13 +347,5 @@ export function firstAnswer<T>(
       take(1),
       throwIfEmpty(() => new Error(`${problem} (${failures.join('; ')})`)),
     );
-  });
-}
-
-function failAfter(milliseconds: number): Observable<never> {
-  return new Observable((subscriber) => {
-    const deadline = new Deadline(milliseconds);
-    deadline.watch(() => subscriber.error(noReply(milliseconds)));
-    return () => deadline.end();
   });
 }

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import type { SchedulerLike } from 'rxjs';
 import type { InstanceSettings, Section } from '../../../settings/settings';
 import type { Statistics } from '../../../statistics/statistics';
 import type { Log } from '../../../log/log';
@@ -35,6 +36,7 @@ export interface KvstoreOptions {
   readonly expirationJitterMaxSeconds: number;
   /** Unix time in microseconds for limits with an algorithm, in tests; undefined: the time of the server. */
   readonly now?: (() => number) | undefined;
+  readonly scheduler: SchedulerLike;
   readonly statistics: Statistics;
   readonly log: Log;
 }

@@ -1,13 +1,13 @@
-import { NEVER, Observable, tap } from 'rxjs';
+import { NEVER, Observable, type SchedulerLike, tap } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import type { DecisionError } from '../../../limiter/decision-error';
 import type { Backoff } from '../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../log/condition-log';
+import { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
 import { type Connection, type ConnectionOptions, connect } from './connection';
-import { Deadline } from './deadline';
 import { type Credentials, type Deployment, currentDeployment } from './deployment';
 import type { InstanceOptions, KvstoreOptions } from './deployment';
 import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
@@ -61,6 +61,7 @@ const LAST_TIMEOUT = 1000;
 export class Instance {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
+  readonly scheduler: SchedulerLike;
   /** For the nodes that hold the slots of their keys. */
   readonly countOptions: CountOptions;
   /** Called with the name of a server that has replied that it is a read-only replica. */
@@ -86,6 +87,7 @@ export class Instance {
     this.#parts = parts;
     this.options = options;
     this.deployment = deployment;
+    this.scheduler = store.scheduler;
     this.queryTimeout = Math.min(options.timeout || QUERY_TIMEOUT, QUERY_TIMEOUT);
     this.countOptions = {
       jitter: expirationJitterMaxSeconds,
@@ -160,10 +162,10 @@ export class Instance {
       instance,
       retired$,
       // Written out, because each Promise in between costs every window.
-      apply: (batch, trip) =>
+      apply: (batch, deadline = new Deadline(this.scheduler)) =>
         new Observable((subscriber) => {
-          const deadline = new Deadline(this.#timeout);
-          if (trip !== undefined) trip.hasBegun = () => deadline.hasBegun;
+          deadline.hasBegun = false;
+          this.#bound(deadline);
           const end = (): void => {
             deadline.end();
             this.#inFlight.delete(done);
@@ -224,7 +226,8 @@ export class Instance {
 
   /** Runs commands that are no batch of a lane, within the time of one. */
   async run<T>(commands: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = new Deadline(this.#timeout);
+    const deadline = new Deadline(this.scheduler);
+    this.#bound(deadline);
     const done = commands(deadline);
     this.#inFlight.set(done, deadline);
     try {
@@ -250,11 +253,12 @@ export class Instance {
     for (const deadline of this.#inFlight.values()) deadline.passWithin(lastTime);
   }
 
-  /** The time for what begins now, in milliseconds; 0: no limit. */
-  get #timeout(): number {
+  /** Bounds what begins now. */
+  #bound(deadline: Deadline): void {
     const { timeout } = this.options;
-    if (this.#lastEnd === undefined) return timeout;
-    return Math.min(timeout || Infinity, Math.max(this.#lastEnd - performance.now(), LAST_TIMEOUT));
+    const left = this.#lastEnd === undefined ? Infinity : Math.max(this.#lastEnd - performance.now(), LAST_TIMEOUT);
+    const within = Math.min(timeout || Infinity, left);
+    if (within < Infinity) deadline.passWithin(within);
   }
 
   #replyLog(begins: string, ends?: string): ConditionLog {
@@ -276,6 +280,7 @@ export class Instance {
       mustBeMaster: false,
       counts: true,
       timeout: this.#parts.store.hasDecisionTimeout === true ? this.queryTimeout : timeout,
+      scheduler: this.scheduler,
       ...more,
     });
   }

@@ -15,8 +15,8 @@ import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { type Backoff, backoff } from '../../../streams/backoff';
 import type { ConditionLog } from '../../../log/condition-log';
+import type { Deadline } from '../../../streams/deadline';
 import type { Connection } from './connection';
-import type { Deadline } from './deadline';
 import { isReply, noConnection, storeError } from './store-error';
 
 /** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */

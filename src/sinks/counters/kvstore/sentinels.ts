@@ -136,6 +136,7 @@ export class Sentinels {
       open: (sentinel) => this.#instance.connectToSentinel(sentinel),
       ask: (connection) => askFor(masterName, connection),
       timeout: this.#instance.queryTimeout,
+      scheduler: this.#instance.scheduler,
       problem: `no sentinel returned the address of the master ${masterName}`,
     }).pipe(
       map(({ server, answer }) => {

@@ -1,13 +1,13 @@
 import type { Observable } from 'rxjs';
 import type { Count, CounterOperation } from '../../../limiter/counter-operation';
 import type { DecisionError } from '../../../limiter/decision-error';
+import type { Deadline } from '../../../streams/deadline';
 import type { CounterLane } from '../../../streams/ports/counters';
 import { nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
 import { type GroupResult, type SendCommand, commandsOn } from './commands';
 import type { Connection } from './connection';
 import { callsOf, count, groupsByScript } from './count';
-import type { Deadline } from './deadline';
 import type { StoreServers } from './deployment';
 import type { Instance, Store } from './instance';
 import type { Pool } from './pool';

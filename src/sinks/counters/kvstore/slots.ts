@@ -61,6 +61,7 @@ export class SlotReader {
       open: (server) => this.#instance.connect(server, { counts: false, timeout }),
       ask: readSlots,
       timeout,
+      scheduler: this.#instance.scheduler,
       problem: 'no cluster node returned the slots',
     }).pipe(
       map(({ server, answer }) => {

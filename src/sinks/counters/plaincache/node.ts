@@ -5,7 +5,8 @@ import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { ConditionLog } from '../../../log/condition-log';
 import { BREAKER_OPEN } from '../../../streams/store-faults';
-import type { CounterInstance, CounterLane, LanePipeline, Trip } from '../../../streams/ports/counters';
+import type { Deadline } from '../../../streams/deadline';
+import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../log/log';
 import { messageOf } from '../../../text/thrown';
 import { decideGuards, lifetimeOf, randomPart } from '../counting';
@@ -91,9 +92,9 @@ export class Node implements CounterLane {
    * node does not send are 0, so that their limits do not apply; the batch does not fail. Nothing is written of a batch that is not waited
    * for any longer.
    */
-  apply(batch: readonly CounterOperation[], trip: Trip = {}): Observable<readonly Count[]> {
+  apply(batch: readonly CounterOperation[], deadline?: Deadline): Observable<readonly Count[]> {
     return new Observable((subscriber) => {
-      trip.hasBegun = () => false;
+      if (deadline !== undefined) deadline.hasBegun = false;
       this.#idle = this.#idle
         .then(() => this.#apply(batch, subscriber))
         .catch((error: unknown) => subscriber.error(error));
