@@ -1,6 +1,7 @@
 import type { LimiterOptions } from '../limiter/decision';
+import { fileOf } from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
-import { type InstancePrefix, type Settings, sectionOf } from '../settings/settings';
+import { INSTANCES, type InstanceFields, type Settings, instanceSettings } from '../settings/settings';
 import { type InstanceOptions, type KvstoreOptions, replacementProblem } from '../sinks/counters/kvstore/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Log } from '../log/log';
@@ -46,10 +47,19 @@ export function limiterOptions(settings: Settings): LimiterOptions {
 export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreOptions, 'statistics' | 'scheduler'> {
   const { settings } = reading;
   return {
-    main: instanceOptions(reading, 'kvstore', log),
-    perSecond: settings.kvstorePersecond ? instanceOptions(reading, 'kvstorePersecond', log) : undefined,
-    tlsFiles: sectionOf(reading, 'kvstoreTls'),
-    startup: sectionOf(reading, 'kvstoreStartup'),
+    main: instanceOptions(reading, INSTANCES.main, log),
+    perSecond: settings.kvstorePersecond ? instanceOptions(reading, INSTANCES.perSecond, log) : undefined,
+    tlsFiles: {
+      ca: fileOf(reading, 'kvstoreTlsCacert'),
+      cert: fileOf(reading, 'kvstoreTlsClientCert'),
+      key: fileOf(reading, 'kvstoreTlsClientKey'),
+      skipHostnameVerification: settings.kvstoreTlsSkipHostnameVerification,
+    },
+    startup: {
+      initialInterval: settings.kvstoreStartupInitialInterval,
+      maxInterval: settings.kvstoreStartupMaxInterval,
+      maxElapsedTime: settings.kvstoreStartupMaxElapsedTime,
+    },
     closeConnectionOnReadonlyError: settings.kvstoreCloseConnectionOnReadonlyError,
     hasDecisionTimeout: decisionTimeout(settings) !== undefined,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
@@ -61,8 +71,17 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
 export function plaincacheOptions(reading: LoadedSettings): Omit<PlaincacheOptions, 'statistics' | 'log'> {
   const { settings, given } = reading;
   return {
-    ...sectionOf(reading, 'plaincache'),
-    tlsFiles: settings.plaincacheTls ? sectionOf(reading, 'plaincacheTls') : undefined,
+    hostPort: settings.plaincacheHostPort,
+    srv: settings.plaincacheSrv,
+    srvRefresh: settings.plaincacheSrvRefresh,
+    tlsFiles: settings.plaincacheTls
+      ? {
+          ca: fileOf(reading, 'plaincacheTlsCacert'),
+          cert: fileOf(reading, 'plaincacheTlsClientCert'),
+          key: fileOf(reading, 'plaincacheTlsClientKey'),
+          skipHostnameVerification: settings.plaincacheTlsSkipHostnameVerification,
+        }
+      : undefined,
     timeout: decisionTimeout(settings),
     countsAsZero: !given.has('storeFailurePolicy'),
     windowSpan: settings.kvstorePipelineWindow,
@@ -71,19 +90,13 @@ export function plaincacheOptions(reading: LoadedSettings): Omit<PlaincacheOptio
 }
 
 /** The settings of one instance; its secrets follow the files that contain them. */
-function instanceOptions(reading: LoadedSettings, instance: InstancePrefix, log: Log): InstanceOptions {
-  const options: InstanceOptions = sectionOf(reading, instance);
-  const [urlField, authField, sentinelField] = [
-    `${instance}Url`,
-    `${instance}Auth`,
-    `${instance}SentinelAuth`,
-  ] as const;
-  if (![urlField, authField, sentinelField].some((field) => reading.files.has(field))) return options;
-  function problemOf(url: string | undefined) {
-    return replacementProblem(options, url);
-  }
-  const url = currentSecret(reading, urlField, { log, problemOf });
-  const auth = currentSecret(reading, authField, { log });
-  const sentinelAuth = currentSecret(reading, sentinelField, { log });
+function instanceOptions(reading: LoadedSettings, fields: InstanceFields, log: Log): InstanceOptions {
+  const { settings, files, nameOf } = reading;
+  const variables = { url: nameOf(fields.url), socketType: nameOf(fields.socketType) };
+  const options: InstanceOptions = { ...instanceSettings(settings, fields), variables };
+  if (![fields.url, fields.auth, fields.sentinelAuth].some((field) => files.has(field))) return options;
+  const url = currentSecret(reading, fields.url, { log, problemOf: (next) => replacementProblem(options, next) });
+  const auth = currentSecret(reading, fields.auth, { log });
+  const sentinelAuth = currentSecret(reading, fields.sentinelAuth, { log });
   return { ...options, current: () => ({ url: url(), auth: auth(), sentinelAuth: sentinelAuth() }) };
 }

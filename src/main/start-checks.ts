@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { openFilesLimit } from '../net/open-files';
 import { MAX_TLS_FILE_BYTES, checkedContext, readSmallFile } from '../net/reloaded-files';
 import type { Finding, Inspect, InspectedSettings } from '../settings/read-settings';
-import type { Field } from '../settings/settings';
+import { type Field, INSTANCES, type InstanceFields, instanceSettings } from '../settings/settings';
 import { splitList } from '../settings/values/lists';
 import type { readMappingFile } from '../sinks/statistics/mapping-file';
 import { usableMemory } from '../sources/usable-memory';
@@ -26,7 +26,7 @@ export function startChecks(machine: Machine = { files: openFilesLimit(), memory
     ...TLS_FILES.flatMap((files) => tlsProblems(view, files)),
     ...mapperProblems(view),
     ...FOLDERS_OF.flatMap((field) => folderProblems(view, field)),
-    ...(['kvstore', 'kvstorePersecond'] as const).flatMap((instance) => connectionProblems(view, instance, machine)),
+    ...Object.values(INSTANCES).flatMap((instance) => connectionProblems(view, instance, machine)),
     ...memoryWarnings(view, machine),
   ];
 }
@@ -103,16 +103,12 @@ const OTHER_FILES = 64;
 
 function connectionProblems(
   { settings, nameOf }: InspectedSettings,
-  instance: 'kvstore' | 'kvstorePersecond',
+  instance: InstanceFields,
   { files }: Machine,
 ): readonly Finding[] {
-  const isUsed = settings.backendType === 'kvstore' && (instance === 'kvstore' || settings.kvstorePersecond);
+  const isUsed = settings.backendType === 'kvstore' && (instance === INSTANCES.main || settings.kvstorePersecond);
   if (!isUsed) return [];
-  const [size, type, url] = [
-    settings[`${instance}PoolSize`],
-    settings[`${instance}Type`],
-    settings[`${instance}Url`] ?? '',
-  ];
+  const { poolSize: size, type, url = '' } = instanceSettings(settings, instance);
   const nodes = type === 'cluster' ? splitList(url).length : 1;
   const most = Math.floor((files - OTHER_FILES) / nodes);
   if (size <= most) return [];
@@ -120,7 +116,7 @@ function connectionProblems(
   return [
     {
       problem:
-        `${nameOf(`${instance}PoolSize`)} is ${size}${each}, more connections than the ${files} file descriptors of this process ` +
+        `${nameOf(instance.poolSize)} is ${size}${each}, more connections than the ${files} file descriptors of this process ` +
         `allow; set it to at most ${Math.max(1, most)}, or raise the limit (ulimit -n, LimitNOFILE).`,
     },
   ];

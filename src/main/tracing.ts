@@ -1,6 +1,5 @@
 import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
-import { sectionOf } from '../settings/settings';
 import { headersInFiles } from '../sinks/otlp/headers';
 import type { Log } from '../log/log';
 import type { Tracer } from '../streams/ports/tracer';
@@ -22,7 +21,7 @@ export async function startTracing(reading: LoadedSettings, log: Log): Promise<S
   // The extension is that of the compiled file, as in an ES module.
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
   const tracing = await startOtlpTracing({
-    settings: sectionOf(reading, 'tracing'),
+    settings,
     headers: headersInFiles(reading, 'otelExporterOtlpTracesHeaders'),
     log,
   });

@@ -11,14 +11,22 @@ export interface NamedFile {
   readonly name: string;
 }
 
-/** The file that a setting names; undefined when it is not set. */
-export function fileOf<Name extends string>(
-  settings: Readonly<Record<Name, string | undefined>> & { readonly variables: Readonly<Record<Name, string>> },
-  name: Name,
-): NamedFile | undefined {
-  const path = settings[name];
-  return path === undefined ? undefined : { path, name: `${settings.variables[name]}=${path}` };
+interface FileSettings<Field extends string> {
+  readonly settings: Readonly<Record<Field, string | undefined>>;
+  readonly nameOf: (field: Field) => string;
 }
+
+/** The file that a setting names; undefined when it is not set. */
+export function fileOf<Field extends string>(
+  { settings, nameOf }: FileSettings<NoInfer<Field>>,
+  field: Field,
+): NamedFile | undefined {
+  const path = settings[field];
+  return path === undefined ? undefined : { path, name: `${nameOf(field)}=${path}` };
+}
+
+/** The TLS files that are used together. */
+export type TlsFiles = Readonly<Record<'ca' | 'cert' | 'key', NamedFile | undefined>>;
 
 /** The contents of files; undefined for those that are not set. */
 export type Contents<Name extends string> = Readonly<
@@ -90,10 +98,7 @@ export class ReloadedFiles<Name extends string, Value> {
  * A function that returns the TLS context of a new connection of a client, from its files as they are now: an authority to trust in
  * addition to {@link trustedRoots}, its certificate and the key. It throws while there has been no valid one yet.
  */
-export function clientTls(
-  files: Readonly<Record<'ca' | 'cert' | 'key', NamedFile | undefined>>,
-  rejections: Rejections,
-): () => SecureContext {
+export function clientTls(files: TlsFiles, rejections: Rejections): () => SecureContext {
   const reloaded = new ReloadedFiles(files, (contents: Contents<'ca' | 'cert' | 'key'>) =>
     checkedContext(contents, trustedRoots()),
   );

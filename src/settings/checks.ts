@@ -1,5 +1,5 @@
 import type { HostPort } from '../text/host-port';
-import type { Field, InstancePrefix, Settings, SettingsView } from './settings';
+import { type Field, INSTANCES, type InstanceFields, type Settings, type SettingsView } from './settings';
 import { isSocketPath, isStoreAddress } from './values/addresses';
 import { splitList } from './values/lists';
 
@@ -82,22 +82,20 @@ function addressProblem(type: Settings['kvstoreType'], url: string): string | un
 }
 
 /** Checks the address of an instance of the key-value store; `requiredBy` is the setting that makes the service use it. */
-function addressCheck(instance: InstancePrefix, requiredBy: 'backendType' | 'kvstorePersecond'): Check {
-  const urlField = `${instance}Url` as const;
-  const typeField = `${instance}Type` as const;
+function addressCheck(instance: InstanceFields, requiredBy: 'backendType' | 'kvstorePersecond'): Check {
   return ({ settings, nameOf }) => {
     if (settings.backendType !== 'kvstore' || settings[requiredBy] === false) return undefined;
-    const url = settings[urlField];
-    const type = settings[typeField];
+    const url = settings[instance.url];
+    const type = settings[instance.type];
     if (url === undefined) {
       return (
-        `${nameOf(requiredBy)} is ${settings[requiredBy]}, but ${nameOf(urlField)} is not set; set it to the address of ` +
+        `${nameOf(requiredBy)} is ${settings[requiredBy]}, but ${nameOf(instance.url)} is not set; set it to the address of ` +
         'Redis or Valkey.'
       );
     }
     const problem = addressProblem(type, url);
     if (problem === undefined) return undefined;
-    return `${nameOf(urlField)} is invalid with ${nameOf(typeField)}=${type}: ${problem}; allowed: ${ALLOWED_ADDRESSES[type]}.`;
+    return `${nameOf(instance.url)} is invalid with ${nameOf(instance.type)}=${type}: ${problem}; allowed: ${ALLOWED_ADDRESSES[type]}.`;
   };
 }
 
@@ -158,8 +156,8 @@ const storeChecks: readonly Check[] = [
   windowCheck(['kvstorePersecondPipelineWindow', 'storeDecisionTimeout'], hasPerSecond),
   timeoutCheck('kvstoreTimeout', () => true),
   timeoutCheck('kvstorePersecondTimeout', ({ kvstorePersecond }) => kvstorePersecond),
-  addressCheck('kvstore', 'backendType'),
-  addressCheck('kvstorePersecond', 'kvstorePersecond'),
+  addressCheck(INSTANCES.main, 'backendType'),
+  addressCheck(INSTANCES.perSecond, 'kvstorePersecond'),
   ({ settings, nameOf }) => {
     if (settings.backendType !== 'plaincache') return undefined;
     const [list, record] = [nameOf('plaincacheHostPort'), nameOf('plaincacheSrv')];

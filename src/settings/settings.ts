@@ -1,6 +1,6 @@
 import type { Mogrifier } from './mogrifiers';
 import type { ValueOf } from './table/setting';
-import { type Row, settingRows } from './table/settings-table';
+import type { Row } from './table/settings-table';
 
 type TableSettings = { readonly [R in Row as R['field']]: ValueOf<R> };
 
@@ -16,39 +16,47 @@ export interface Settings extends TableSettings {
 /** The field of a setting that has a variable. */
 export type Field = Row['field'];
 
-/** The prefix of the fields of an instance of the key-value store. */
-export type InstancePrefix = 'kvstore' | 'kvstorePersecond';
+/** The fields of the settings that each instance of the key-value store has: the main one, and that of per-second limits. */
+export const INSTANCES = {
+  main: {
+    type: 'kvstoreType',
+    url: 'kvstoreUrl',
+    socketType: 'kvstoreSocketType',
+    auth: 'kvstoreAuth',
+    sentinelAuth: 'kvstoreSentinelAuth',
+    poolSize: 'kvstorePoolSize',
+    timeout: 'kvstoreTimeout',
+    poolOnEmptyBehavior: 'kvstorePoolOnEmptyBehavior',
+    poolOnEmptyWaitDuration: 'kvstorePoolOnEmptyWaitDuration',
+    pipelineWindow: 'kvstorePipelineWindow',
+    clusterPipelineParallelism: 'kvstoreClusterPipelineParallelism',
+    tls: 'kvstoreTls',
+  },
+  perSecond: {
+    type: 'kvstorePersecondType',
+    url: 'kvstorePersecondUrl',
+    socketType: 'kvstorePersecondSocketType',
+    auth: 'kvstorePersecondAuth',
+    sentinelAuth: 'kvstorePersecondSentinelAuth',
+    poolSize: 'kvstorePersecondPoolSize',
+    timeout: 'kvstorePersecondTimeout',
+    poolOnEmptyBehavior: 'kvstorePersecondPoolOnEmptyBehavior',
+    poolOnEmptyWaitDuration: 'kvstorePersecondPoolOnEmptyWaitDuration',
+    pipelineWindow: 'kvstorePersecondPipelineWindow',
+    clusterPipelineParallelism: 'kvstorePersecondClusterPipelineParallelism',
+    tls: 'kvstorePersecondTls',
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, Field>>>>;
+
+export type InstanceFields = (typeof INSTANCES)[keyof typeof INSTANCES];
 
 /** The settings of an instance of the key-value store. */
-export type InstanceSettings = Section<'kvstorePersecond'>;
+export type InstanceSettings = { readonly [Name in keyof InstanceFields]: Settings[InstanceFields[Name]] };
 
-/**
- * The settings whose fields begin with a prefix, by the rest of their fields (`initialInterval` for `kvstoreStartupInitialInterval`), and
- * their variables: what uses them takes them as they are.
- */
-export type Section<Prefix extends string> = Shortened<Prefix> & {
-  /** The variable that sets each, or else its neutral name: for messages. */
-  readonly variables: Readonly<Record<keyof Shortened<Prefix>, string>>;
-};
-
-type Shortened<Prefix extends string> = {
-  readonly [F in Field as F extends `${Prefix}${infer Rest}` ? Uncapitalize<Exclude<Rest, ''>> : never]: Settings[F];
-};
-
-export function sectionOf<const Prefix extends string>(
-  { settings, nameOf }: SettingsView,
-  prefix: Prefix,
-): Section<Prefix> {
-  const shortened: Record<string, unknown> = {};
-  const variables: Record<string, string> = {};
-  for (const { field } of settingRows) {
-    if (!field.startsWith(prefix) || field === prefix) continue;
-    const short = field.charAt(prefix.length).toLowerCase() + field.slice(prefix.length + 1);
-    shortened[short] = settings[field];
-    variables[short] = nameOf(field);
-  }
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same rule as that of the type
-  return { ...shortened, variables } as unknown as Section<Prefix>;
+export function instanceSettings(settings: Settings, fields: InstanceFields): InstanceSettings {
+  const values = Object.entries(fields).map(([name, field]) => [name, settings[field]]);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type of the keys is lost in `entries`
+  return Object.fromEntries(values) as InstanceSettings;
 }
 
 /** Some settings and the variables that set them: the input of checks between settings. */

@@ -14,7 +14,6 @@ import {
 } from 'rxjs';
 import { type Contents, MAX_TLS_FILE_BYTES, ReloadedFiles, checkedContext, fileOf } from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
-import { sectionOf } from '../settings/settings';
 import type { Statistics } from '../statistics/statistics';
 import { ConditionLog } from '../log/condition-log';
 import type { Log, LogFields } from '../log/log';
@@ -270,10 +269,9 @@ export class GrpcTls {
 
 function certificateEvents(parts: CertificateParts): Observable<CertificateEvent> {
   // The check of the settings has required both of them with TLS.
-  const server = sectionOf(parts, 'grpcServerTls');
   return certificateSource({
-    cert: fileOf(server, 'cert'),
-    key: fileOf(server, 'key'),
-    clientCa: fileOf(sectionOf(parts, 'grpcClientTls'), 'cacert'),
+    cert: fileOf(parts, 'grpcServerTlsCert'),
+    key: fileOf(parts, 'grpcServerTlsKey'),
+    clientCa: fileOf(parts, 'grpcClientTlsCacert'),
   });
 }

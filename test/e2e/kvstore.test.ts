@@ -46,13 +46,13 @@ describe('the service with two instances that have their own credentials, TLS an
       }),
     ]);
     await main.crash();
-    const { cacert = '', clientCert = '', clientKey = '' } = tls.files({ withCertificate: true });
+    const { ca, cert, key } = tls.files({ withCertificate: true });
     const env = {
       ...{ BACKEND_TYPE: 'redis', CACHE_KEY_PREFIX: 'prod:' },
       // Keys of limits per second stay longer than a test takes, almost always.
       EXPIRATION_JITTER_MAX_SECONDS: '1000000',
       ...{ REDIS_URL: main.address, REDIS_AUTH: PASSWORDS.main, REDIS_POOL_SIZE: '2', REDIS_TIMEOUT: TIMEOUT },
-      ...{ KVSTORE_TLS_CACERT: cacert, KVSTORE_TLS_CLIENT_CERT: clientCert, KVSTORE_TLS_CLIENT_KEY: clientKey },
+      ...{ KVSTORE_TLS_CACERT: ca!.path, KVSTORE_TLS_CLIENT_CERT: cert!.path, KVSTORE_TLS_CLIENT_KEY: key!.path },
       ...{ KVSTORE_PERSECOND: 'true', KVSTORE_PERSECOND_URL: perSecond.address, KVSTORE_PERSECOND_TLS: 'true' },
       ...{ KVSTORE_PERSECOND_AUTH: `burst:${PASSWORDS.perSecond}`, KVSTORE_PERSECOND_POOL_SIZE: '3' },
       ...{ KVSTORE_PERSECOND_TIMEOUT: TIMEOUT, KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' },

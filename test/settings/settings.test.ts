@@ -1,5 +1,7 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { readSettings } from '../../src/settings/read-settings';
-import { sectionOf } from '../../src/settings/settings';
+import { INSTANCES, instanceSettings } from '../../src/settings/settings';
 import { DerivedDefault } from '../../src/settings/table/setting';
 import { settingRows } from '../support/data/secret-settings';
 import { env, problemsOf, twoTexts, valueOf } from './environments';
@@ -89,26 +91,32 @@ test.each([
   expect(valueOf(readSettings(env(text)), name)).toBe(value);
 });
 
-test('settings that begin alike are a section, under short names and with the variables that set them', () => {
-  const main = 'KVSTORE_URL=a:1 KVSTORE_STARTUP_MAX_INTERVAL=9s';
+test('each instance of the key-value store has its own settings, under names that both have', () => {
   const second = 'KVSTORE_PERSECOND=true REDIS_PERSECOND_URL=b:1 REDIS_PERSECOND_POOL_SIZE=7';
-  const loaded = readSettings(env(`${main} ${second}`));
-  expect(sectionOf(loaded, 'kvstoreStartup')).toEqual({
-    ...{ initialInterval: 1000, maxInterval: 9000, maxElapsedTime: 0 },
-    variables: {
-      initialInterval: 'KVSTORE_STARTUP_INITIAL_INTERVAL',
-      maxInterval: 'KVSTORE_STARTUP_MAX_INTERVAL',
-      maxElapsedTime: 'KVSTORE_STARTUP_MAX_ELAPSED_TIME',
-    },
+  const { settings } = readSettings(env(`KVSTORE_URL=a:1 KVSTORE_TIMEOUT=2s ${second}`));
+  const common = { type: 'single', socketType: 'tcp', poolOnEmptyBehavior: 'CREATE', pipelineWindow: 0 };
+  expect(instanceSettings(settings, INSTANCES.main)).toMatchObject({
+    ...common,
+    url: 'a:1',
+    poolSize: 10,
+    timeout: 2000,
   });
-  expect(sectionOf(loaded, 'kvstore')).toMatchObject({ url: 'a:1', poolSize: 10, variables: { url: 'KVSTORE_URL' } });
-  const variables = { url: 'REDIS_PERSECOND_URL', socketType: 'KVSTORE_PERSECOND_SOCKET_TYPE' };
-  expect(sectionOf(loaded, 'kvstorePersecond')).toMatchObject({
-    url: 'b:1',
-    poolSize: 7,
-    socketType: 'tcp',
-    variables,
-  });
+  const perSecond = { ...common, url: 'b:1', poolSize: 7, timeout: 10_000 };
+  expect(instanceSettings(settings, INSTANCES.perSecond)).toMatchObject(perSecond);
+  const names = Object.entries(INSTANCES.perSecond).map(([name, field]) => [
+    name,
+    field.replace('kvstorePersecond', 'kvstore'),
+  ]);
+  expect(Object.fromEntries(names)).toEqual(INSTANCES.main);
+});
+
+test('every setting with an effect can be found by its name where it is used', () => {
+  const root = join(__dirname, '../../src');
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const used = new Set(files.flatMap((name) => readFileSync(join(root, name), 'utf8').match(/\w+/g) ?? []));
+  const missing = settingRows.filter(({ field, isDeprecated }) => isDeprecated !== true && !used.has(field));
+  // weir keeps within any value of it.
+  expect(missing.map(({ field }) => field)).toEqual(['plaincacheMaxIdleConns']);
 });
 
 describe('invalid settings', () => {

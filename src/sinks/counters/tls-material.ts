@@ -1,13 +1,11 @@
 import type tls from 'node:tls';
-import { clientTls, fileOf } from '../../net/reloaded-files';
-import type { Section } from '../../settings/settings';
+import { type TlsFiles, clientTls } from '../../net/reloaded-files';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 
 /** The TLS files of a store. */
-export interface StoreTlsFiles extends Omit<Section<'plaincacheTls'>, 'variables'> {
-  /** The names of the variables that hold the paths, for messages. */
-  readonly variables: Readonly<Record<'cacert' | 'clientCert' | 'clientKey', string>>;
+export interface StoreTlsFiles extends TlsFiles {
+  readonly skipHostnameVerification: boolean;
 }
 
 /** The TLS options of one connection. */
@@ -19,9 +17,9 @@ export type StoreTls = () => tls.ConnectionOptions;
  *
  * @throws Error that names the file that cannot be used, and its variable
  */
-export function storeTls(files: StoreTlsFiles, log: Log): StoreTls {
+export function storeTls({ skipHostnameVerification, ...files }: StoreTlsFiles, log: Log): StoreTls {
   const context = clientTls(
-    { ca: fileOf(files, 'cacert'), cert: fileOf(files, 'clientCert'), key: fileOf(files, 'clientKey') },
+    files,
     new ConditionLog(log, {
       begins: 'new TLS files of the counter store rejected; keeping the current ones',
       ends: 'the TLS files of the counter store are valid again',
@@ -32,6 +30,6 @@ export function storeTls(files: StoreTlsFiles, log: Log): StoreTls {
   return () => ({
     secureContext: context(),
     // The certificate chain is still verified.
-    ...(files.skipHostnameVerification && { checkServerIdentity: () => undefined }),
+    ...(skipHostnameVerification && { checkServerIdentity: () => undefined }),
   });
 }

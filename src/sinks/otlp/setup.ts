@@ -7,19 +7,19 @@ import {
   envDetector,
   resourceFromAttributes,
 } from '@opentelemetry/resources';
-import type { Section } from '../../settings/settings';
+import type { Settings } from '../../settings/settings';
 import type { Log } from '../../log/log';
 
 /** One for the spans and the metrics of a process. */
 const INSTANCE_ID = randomUUID();
 
 /** What spans and metrics come from: OTEL_RESOURCE_ATTRIBUTES, and the settings, which override them. */
-export function resourceOf(settings: Section<'tracing'>): Resource {
-  const { serviceName, serviceNamespace, serviceInstanceId = INSTANCE_ID } = settings;
+export function resourceOf(settings: Settings): Resource {
+  const { tracingServiceNamespace: namespace } = settings;
   const own = resourceFromAttributes({
-    'service.name': serviceName,
-    ...(serviceNamespace !== '' && { 'service.namespace': serviceNamespace }),
-    'service.instance.id': serviceInstanceId,
+    'service.name': settings.tracingServiceName,
+    ...(namespace !== '' && { 'service.namespace': namespace }),
+    'service.instance.id': settings.tracingServiceInstanceId ?? INSTANCE_ID,
   });
   return defaultResource()
     .merge(detectResources({ detectors: [envDetector] }))

@@ -3,7 +3,6 @@ import type { HrTime } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
 import type { LoadedSettings } from '../../settings/read-settings';
-import { sectionOf } from '../../settings/settings';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import type { StatisticsOutput } from '../../streams/ports/statistics-output';
@@ -37,7 +36,7 @@ export async function startOtlpOutput({ reading, log, mapping }: OtlpOutputParts
   return withDiagnostics(log, async () => {
     return new OtlpOutput({
       exporter: await metricExporter(protocol, headers),
-      resource: resourceOf(sectionOf(reading, 'tracing')),
+      resource: resourceOf(settings),
       // Counters are read when they are exported, as those of the specification that stay cumulative to save memory.
       deltas: { counters: preference === 'delta', histograms: preference !== 'cumulative' },
       mapping,

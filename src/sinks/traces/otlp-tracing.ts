@@ -5,7 +5,7 @@ import {
   type ReadableSpan,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
-import type { Section } from '../../settings/settings';
+import type { Settings } from '../../settings/settings';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import type { Tracer } from '../../streams/ports/tracer';
@@ -15,7 +15,7 @@ import { resourceOf, withDiagnostics } from '../otlp/setup';
 import { OtlpTracer, unixClock } from './otlp-tracer';
 
 export interface TracingOptions {
-  readonly settings: Section<'tracing'>;
+  readonly settings: Settings;
   /** Undefined: the exporter takes them from its variables. */
   readonly headers: ExporterHeaders | undefined;
   readonly log: Log;
@@ -36,14 +36,14 @@ export interface Tracing {
 export async function startOtlpTracing(options: TracingOptions): Promise<Tracing> {
   const provider = await withDiagnostics(options.log, () => newProvider(options));
   return {
-    tracer: new OtlpTracer(provider.getTracer('weir'), options.settings.samplingRate, unixClock()),
+    tracer: new OtlpTracer(provider.getTracer('weir'), options.settings.tracingSamplingRate, unixClock()),
     // It rejects when the last batch could not be exported, which has been logged.
     shutdown: () => provider.shutdown().catch(() => undefined),
   };
 }
 
 async function newProvider({ settings, headers, log }: TracingOptions): Promise<BasicTracerProvider> {
-  const exporter = loggingExporter(await loadExporter(settings.exporterProtocol, headers), log);
+  const exporter = loggingExporter(await loadExporter(settings.tracingExporterProtocol, headers), log);
   return new BasicTracerProvider({
     resource: resourceOf(settings),
     // Sampling is decided before a span is created: creating and dropping one costs more.

@@ -11,9 +11,8 @@ import {
 } from '@grpc/grpc-js';
 import { Observable } from 'rxjs';
 import { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
-import { clientTls, fileOf } from '../../net/reloaded-files';
+import { type TlsFiles, clientTls } from '../../net/reloaded-files';
 import { startReplyTimer } from '../../net/reply-timer';
-import type { Section } from '../../settings/settings';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import { connectionFailure } from '../../text/connection-failure';
@@ -70,12 +69,10 @@ export interface AdsServer {
   readonly log: Log;
 }
 
-type FileName = 'serverTlsCacert' | 'clientTlsCert' | 'clientTlsKey';
-
-/** Paths of PEM files, and the name that the server's certificate must have: the host name of the target when undefined. */
-export interface AdsTls extends Pick<Section<'configGrpcXds'>, FileName | 'serverTlsSan'> {
-  /** The names of the variables that hold the paths, for messages. */
-  readonly variables: Readonly<Record<FileName, string>>;
+export interface AdsTls {
+  readonly files: TlsFiles;
+  /** The name that the server's certificate must have; undefined: the host name of the target. */
+  readonly serverName: string | undefined;
 }
 
 type Headers = Readonly<Record<string, string>>;
@@ -176,9 +173,9 @@ export function pauseFloods(stream: Readable): () => void {
   return () => clearTimeout(timer);
 }
 
-function tlsCredentials(tls: AdsTls, log: Log): () => ChannelCredentials {
+function tlsCredentials({ files }: AdsTls, log: Log): () => ChannelCredentials {
   const context = clientTls(
-    { ca: fileOf(tls, 'serverTlsCacert'), cert: fileOf(tls, 'clientTlsCert'), key: fileOf(tls, 'clientTlsKey') },
+    files,
     new ConditionLog(log, {
       begins: 'cannot use the new TLS files for the xDS server; keeping the previous ones',
       ends: 'the TLS files for the xDS server are valid again',
@@ -209,9 +206,9 @@ function channelOptions({ maxMessageBytes, tls }: AdsServer, keepalive: number):
     'grpc.service_config_disable_resolution': 1,
     'grpc.keepalive_time_ms': keepalive,
     'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT,
-    ...(tls?.serverTlsSan !== undefined && {
-      'grpc.ssl_target_name_override': tls.serverTlsSan,
-      'grpc.default_authority': tls.serverTlsSan,
+    ...(tls?.serverName !== undefined && {
+      'grpc.ssl_target_name_override': tls.serverName,
+      'grpc.default_authority': tls.serverName,
     }),
   };
 }

@@ -13,7 +13,7 @@ import {
   timer,
 } from 'rxjs';
 import type { LoadedSettings } from '../../settings/read-settings';
-import { sectionOf } from '../../settings/settings';
+import { fileOf } from '../../net/reloaded-files';
 import type { Statistics } from '../../statistics/statistics';
 import { type Backoff, backoff } from '../../streams/backoff';
 import { ConditionLog } from '../../log/condition-log';
@@ -22,7 +22,7 @@ import type { RuleSource } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
 import { type LoadOptions, loadRules, withoutScripts } from '../loading/load-rules';
 import { currentSecret } from '../secret-files';
-import { type ConnectAds, AdsStreamError, connectAds } from './connect-ads';
+import { type AdsTls, type ConnectAds, AdsStreamError, connectAds } from './connect-ads';
 import { type AdsStreamEvent, SETTLE, STABLE_AFTER, adsStream } from './ads-stream';
 import { SotwState, type XdsNode } from './sotw-state';
 
@@ -34,21 +34,26 @@ export interface XdsParts extends LoadedSettings, Pick<LoadOptions, 'onLoaded'> 
 /** The rules of the management server that the settings name. */
 export function xdsSource(parts: XdsParts): RuleSource {
   const { settings, statistics, log, onLoaded } = parts;
-  const xds = sectionOf(parts, 'configGrpcXds');
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
-  const server = xds.serverUrl;
+  const server = settings.configGrpcXdsServerUrl;
   return xdsRuleSource({
     server,
     connect: connectAds({
       target: server,
       headers: currentSecret(parts, 'configGrpcXdsClientAdditionalHeaders', { log }),
       maxMessageBytes: settings.xdsClientMaxMsgSizeInBytes,
-      tls: xds.serverUseTls ? xds : undefined,
+      tls: settings.configGrpcXdsServerUseTls ? tlsOf(parts) : undefined,
       log,
     }),
-    node: { id: xds.nodeId, metadata: xds.nodeMetadata },
-    waits: { ...sectionOf(parts, 'xdsClientBackoff'), retryInterval: xds.serverConnectRetryInterval },
+    node: { id: settings.configGrpcXdsNodeId, metadata: settings.configGrpcXdsNodeMetadata },
+    waits: {
+      retryInterval: settings.configGrpcXdsServerConnectRetryInterval,
+      initialInterval: settings.xdsClientBackoffInitialInterval,
+      maxInterval: settings.xdsClientBackoffMaxInterval,
+      randomFactor: settings.xdsClientBackoffRandomFactor,
+      jitter: settings.xdsClientBackoffJitter,
+    },
     mergeDomainConfigs: settings.mergeDomainConfig,
     withoutScripts: withoutScripts(settings),
     onLoaded,
@@ -57,6 +62,17 @@ export function xdsSource(parts: XdsParts): RuleSource {
       isConnected = isUp;
     },
   });
+}
+
+function tlsOf(parts: XdsParts): AdsTls {
+  return {
+    files: {
+      ca: fileOf(parts, 'configGrpcXdsServerTlsCacert'),
+      cert: fileOf(parts, 'configGrpcXdsClientTlsCert'),
+      key: fileOf(parts, 'configGrpcXdsClientTlsKey'),
+    },
+    serverName: parts.settings.configGrpcXdsServerTlsSan,
+  };
 }
 
 /** The waits before a stream is opened again, in milliseconds. */

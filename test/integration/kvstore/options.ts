@@ -9,15 +9,10 @@ import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 
 export const NO_TLS_FILES: StoreTlsFiles = {
-  cacert: undefined,
-  clientCert: undefined,
-  clientKey: undefined,
+  ca: undefined,
+  cert: undefined,
+  key: undefined,
   skipHostnameVerification: false,
-  variables: {
-    cacert: 'KVSTORE_TLS_CACERT',
-    clientCert: 'KVSTORE_TLS_CLIENT_CERT',
-    clientKey: 'KVSTORE_TLS_CLIENT_KEY',
-  },
 };
 
 /** The options of one instance for tests: a small pool, and a timeout that only a store that hangs exceeds. */

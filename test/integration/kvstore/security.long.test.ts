@@ -115,7 +115,7 @@ describe('a cluster with TLS that requires client certificates', () => {
     const skips = { skipHostnameVerification: true };
     const anonymous = failToConnect(main(), { ...tls.files(), ...skips });
     await expect(anonymous).rejects.toThrow('cannot connect to the counter store');
-    const files = { ...tls.files({ withCertificate: true }), ...skips, cacert: strangers.files().cacert };
+    const files = { ...tls.files({ withCertificate: true }), ...skips, ca: strangers.files().ca };
     await expect(failToConnect(main(), files)).rejects.toThrow(/no cluster node.*certificate/);
   });
 });

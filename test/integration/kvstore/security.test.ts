@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { firstValueFrom } from 'rxjs';
+import type { NamedFile } from '../../../src/net/reloaded-files';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
+import { namedFile } from '../../support/data/certificates';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -127,8 +129,8 @@ describe('TLS', () => {
   const files = tls.files({ withCertificate: true });
   const folder = new TemporaryFolder();
   let server: RedisProcess;
-  function textOf(path: string | undefined): string {
-    return readFileSync(path ?? '', 'utf8');
+  function textOf(file: NamedFile | undefined): string {
+    return readFileSync(file?.path ?? '', 'utf8');
   }
 
   beforeAll(async () => {
@@ -149,7 +151,7 @@ describe('TLS', () => {
   it('is used with the configured CA and the certificate that the server requires, by the setting or the scheme', async () => {
     expect(await counts(byName(), files)).toBe(1);
     expect(await counts(instance(`rediss://localhost:${server.port}`), files)).toBe(1);
-    const withoutPair = { ...files, clientCert: undefined, clientKey: undefined };
+    const withoutPair = { ...files, cert: undefined, key: undefined };
     await expect(counts(byName(), withoutPair)).rejects.toThrow('cannot connect to the counter store');
   });
 
@@ -158,7 +160,7 @@ describe('TLS', () => {
     const skipping = { ...files, skipHostnameVerification: true };
     await expect(counts(main, files)).rejects.toThrow(/does not match certificate|altnames/);
     expect(await counts(main, skipping)).toBe(1);
-    await expect(counts(main, { ...skipping, cacert: undefined })).rejects.toThrow(/certificate/);
+    await expect(counts(main, { ...skipping, ca: undefined })).rejects.toThrow(/certificate/);
   });
 
   it('is suspected to be the reason when only one side uses it', async () => {
@@ -187,23 +189,22 @@ describe('TLS', () => {
     function opening(more: Partial<StoreTlsFiles>) {
       return () => openKvstore(byName(), { tlsFiles: { ...files, ...more } });
     }
-    const absent = opening({ cacert: folder.at('absent.pem') });
+    const absent = opening({ ca: namedFile('KVSTORE_TLS_CACERT', folder.at('absent.pem')) });
     expect(absent).toThrow(/cannot use the TLS files: KVSTORE_TLS_CACERT=.*absent\.pem: it cannot be read \(ENOENT\)/);
-    expect(opening({ cacert: folder.write('text.pem', 'no certificate') })).toThrow(
+    const text = folder.write('text.pem', 'no certificate');
+    expect(opening({ ca: namedFile('KVSTORE_TLS_CACERT', text) })).toThrow(
       /cannot use the TLS files: KVSTORE_TLS_CACERT=.*text\.pem is not a certificate in PEM format/,
     );
     using others = new RedisTls();
-    const { clientKey } = others.files({ withCertificate: true });
-    expect(opening({ clientKey })).toThrow(
-      /KVSTORE_TLS_CLIENT_KEY=.*client\.key is not the key of KVSTORE_TLS_CLIENT_CERT=/,
-    );
+    const { key } = others.files({ withCertificate: true });
+    expect(opening({ key })).toThrow(/KVSTORE_TLS_CLIENT_KEY=.*client\.key is not the key of KVSTORE_TLS_CLIENT_CERT=/);
   });
 
   it('reads the files again for each connection, and keeps the previous pair when the new one is broken', async () => {
     const log = new RecordedLog();
-    const clientCert = folder.write('rotated.pem', textOf(files.clientCert));
-    const clientKey = folder.write('rotated.key', textOf(files.clientKey));
-    const counters = await open(byName({ poolSize: 1 }), { ...files, clientCert, clientKey }, log);
+    const cert = namedFile('CERT', folder.write('rotated.pem', textOf(files.cert)));
+    const key = namedFile('KEY', folder.write('rotated.key', textOf(files.key)));
+    const counters = await open(byName({ poolSize: 1 }), { ...files, cert, key }, log);
     async function again(): Promise<void> {
       await server.control.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
       await nextCount(counters, 'again');
@@ -211,7 +212,7 @@ describe('TLS', () => {
     folder.write('rotated.pem', 'broken');
     await again();
     await again();
-    folder.write('rotated.pem', textOf(files.clientCert));
+    folder.write('rotated.pem', textOf(files.cert));
     await again();
     const lines = log.lines.filter(({ message }) => message.includes('TLS files'));
     expect(lines.map(({ level, message }) => [level, message])).toEqual([
@@ -221,12 +222,15 @@ describe('TLS', () => {
   });
 
   it.each([
-    ['a new pair after the server has rejected the previous one', ['clientCert', 'clientKey']],
-    ['a new CA after the certificate of the server was rejected', ['cacert']],
+    ['a new pair after the server has rejected the previous one', ['cert', 'key']],
+    ['a new CA after the certificate of the server was rejected', ['ca']],
   ] as const)('uses %s', async (_, names) => {
     using strangers = new RedisTls();
     const stranger = strangers.files({ withCertificate: true });
-    const changing = names.map((name) => [name, folder.write(`changing-${name}`, textOf(stranger[name]))]);
+    const changing = names.map((name) => [
+      name,
+      namedFile(name, folder.write(`changing-${name}`, textOf(stranger[name]))),
+    ]);
     const log = new RecordedLog();
     const counters = openKvstore(byName(), { tlsFiles: { ...files, ...Object.fromEntries(changing) }, log });
     await until('it is rejected', () => log.text.includes('cannot connect'));

@@ -4,7 +4,7 @@ import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/sr
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import type { CounterLane } from '../../../src/streams/ports/counters';
 import { LaneClient } from '../../support/clients/lane-client';
-import { newAuthority } from '../../support/data/certificates';
+import { namedFile, newAuthority } from '../../support/data/certificates';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
@@ -194,20 +194,21 @@ describe('memcached over TLS', () => {
   });
 
   const skipping = { skipHostnameVerification: true };
-  const withoutPair = { clientCert: undefined, clientKey: undefined };
+  const withoutPair = { cert: undefined, key: undefined };
   it.each<readonly [to: string, how: string, more: Partial<StoreTlsFiles> | undefined, problem: RegExp | undefined]>([
     ['server', 'its CA, a client certificate and its name', {}, undefined],
     ['misnamed', 'names that are not verified', skipping, undefined],
     ['misnamed', 'another name', {}, /does not match certificate's altnames/],
-    ['server', 'another CA', { ...skipping, cacert: 'other-ca.pem' }, /certificate/],
+    ['server', 'another CA', { ...skipping, ca: namedFile('CA', 'other-ca.pem') }, /certificate/],
     ['server', 'no client certificate', withoutPair, /certificate required|closed the connection|ECONNRESET/i],
     ['server', 'no TLS', undefined, /closed the connection|ECONNRESET|did not answer/],
   ])('reaches %s with %s only if both sides accept', async (to, _, more, problem) => {
-    const { cacert = 'ca.pem', ...rest } = more ?? {};
+    const { ca, ...rest } = more ?? {};
     const tlsFiles: StoreTlsFiles = {
-      ...{ cacert: folder.at(cacert ?? ''), clientCert: folder.at('client.pem'), clientKey: folder.at('client.key') },
+      ca: namedFile('CA', folder.at(ca?.path ?? 'ca.pem')),
+      cert: namedFile('CERT', folder.at('client.pem')),
+      key: namedFile('KEY', folder.at('client.key')),
       skipHostnameVerification: false,
-      variables: { cacert: 'PLAINCACHE_TLS_CACERT', clientCert: '…_CERT', clientKey: '…_KEY' },
       ...rest,
     };
     const counters = open([to === 'server' ? server : misnamed], { tlsFiles: more && tlsFiles });
@@ -216,7 +217,7 @@ describe('memcached over TLS', () => {
     expect(await apply(counters, key)).toEqual([problem === undefined ? 2 : 1]);
     const reason = log.lines[0]?.fields['reason'];
     expect(reason).toEqual(problem && expect.stringMatching(problem));
-    const absent = { ...tlsFiles, cacert: folder.at('absent.pem') };
+    const absent = { ...tlsFiles, ca: namedFile('PLAINCACHE_TLS_CACERT', folder.at('absent.pem')) };
     expect(() => open([server], { tlsFiles: absent })).toThrow(/PLAINCACHE_TLS_CACERT=.*absent\.pem/);
   });
 });

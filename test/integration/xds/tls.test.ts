@@ -27,14 +27,16 @@ function write({ cert, key }: Certificate, ca = authority.ca): void {
     file(name, content);
 }
 
-function tls(more: Partial<AdsTls> = {}): AdsTls {
-  const paths = {
-    serverTlsCacert: folder.at('ca.pem'),
-    clientTlsCert: folder.at('client.pem'),
-    clientTlsKey: folder.at('client.key'),
-  };
-  const variables = { serverTlsCacert: 'CA', clientTlsCert: 'CERT', clientTlsKey: 'KEY' };
-  return { ...paths, serverTlsSan: undefined, variables, ...more };
+/** Paths instead of the usual ones; undefined: the file is not set. */
+type Other = Partial<Readonly<Record<'ca' | 'cert' | 'key' | 'serverName', string | undefined>>>;
+
+function tls({ serverName, ...paths }: Other = {}): AdsTls {
+  const usual = { ca: folder.at('ca.pem'), cert: folder.at('client.pem'), key: folder.at('client.key') };
+  function named(name: keyof typeof usual) {
+    const path = { ...usual, ...paths }[name];
+    return path === undefined ? undefined : { path, name: `${name.toUpperCase()}=${path}` };
+  }
+  return { files: { ca: named('ca'), cert: named('cert'), key: named('key') }, serverName };
 }
 
 function credentialsOf(ca: string, { cert, key }: Certificate, requiresCertificate = true): ServerCredentials {
@@ -53,34 +55,29 @@ test('rules are loaded over TLS with a client certificate, a CA, and a name that
   using byHost = new XdsRules({ target: `localhost:${ads.port}`, tls: tls() });
   expect(summary(await byHost.next())).toBe('shop=5');
   expect((await ads.nextStream()).authority).toBe(`localhost:${ads.port}`);
-  using byName = new XdsRules({ target: ads.address, tls: tls({ serverTlsSan: 'xds.example' }) });
+  using byName = new XdsRules({ target: ads.address, tls: tls({ serverName: 'xds.example' }) });
   expect(summary(await byName.next())).toBe('shop=5');
   expect((await ads.nextStream()).authority).toBe('xds.example');
 });
 
-test.each<[what: string, filesOf: () => Partial<AdsTls>, reason: RegExp, requiresCertificate?: boolean]>([
-  ['another name of the server', () => ({ serverTlsSan: 'other.example' }), /does not match|altnames/, false],
-  [
-    'an unknown CA',
-    () => ({ serverTlsCacert: file('other.pem', other.ca) }),
-    /unable to verify|self-signed|unable to get/,
-    false,
-  ],
-  ['no client certificate', () => ({ clientTlsCert: undefined, clientTlsKey: undefined }), /no stream/],
+test.each<[what: string, filesOf: () => Other, reason: RegExp, requiresCertificate?: boolean]>([
+  ['another name of the server', () => ({ serverName: 'other.example' }), /does not match|altnames/, false],
+  ['an unknown CA', () => ({ ca: file('other.pem', other.ca) }), /unable to verify|self-signed|unable to get/, false],
+  ['no client certificate', () => ({ cert: undefined, key: undefined }), /no stream/],
   [
     'a CA file without certificates',
-    () => ({ serverTlsCacert: file('junk.pem', 'no certificate') }),
+    () => ({ ca: file('junk.pem', 'no certificate') }),
     /CA=\S+junk\.pem is not a certificate in PEM format/,
   ],
   [
     'a damaged CA file',
-    () => ({ serverTlsCacert: file('junk.pem', authority.ca.replace(/\n\w{20}/, '\nAAAA')) }),
+    () => ({ ca: file('junk.pem', authority.ca.replace(/\n\w{20}/, '\nAAAA')) }),
     /CA=\S+junk\.pem is not a certificate in PEM format/,
   ],
-  ['a missing file', () => ({ clientTlsKey: folder.at('none.key') }), /KEY=\S+none\.key: it cannot be read \(ENOENT\)/],
+  ['a missing file', () => ({ key: folder.at('none.key') }), /KEY=\S+none\.key: it cannot be read \(ENOENT\)/],
   [
     'a key of another certificate',
-    () => ({ clientTlsKey: file('other.key', server.key) }),
+    () => ({ key: file('other.key', server.key) }),
     /KEY=\S+other\.key is not the key of CERT=\S+client\.pem/,
   ],
 ])('no rules are loaded with %s, and the log says why', async (_, filesOf, reason, requiresCertificate = true) => {

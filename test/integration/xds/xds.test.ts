@@ -314,11 +314,10 @@ describe('the xDS source', () => {
 
   test.each([
     ['plain', undefined],
-    ['TLS', { serverTlsCacert: undefined, clientTlsCert: undefined, clientTlsKey: undefined, serverTlsSan: undefined }],
+    ['TLS', { files: { ca: undefined, cert: undefined, key: undefined }, serverName: undefined }],
   ])('closes the connection to a peer that sends nothing (%s)', async (_, tls) => {
     await using peer = await SilentPeer.start();
-    const variables = { serverTlsCacert: '', clientTlsCert: '', clientTlsKey: '' };
-    using rules = new XdsRules({ target: peer.address, tls: tls && { ...tls, variables }, connectTimeout: 200 });
+    using rules = new XdsRules({ target: peer.address, tls, connectTimeout: 200 });
     expect(await rules.log.line(/^warn/)).toMatch(/: no response within 0\.2 s$/);
     await peer.closed.next();
     await peer.closed.next();

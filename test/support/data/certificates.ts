@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { TemporaryFolder } from './temporary-folder';
+import type { NamedFile } from '../../../src/net/reloaded-files';
 
 export interface Certificate {
   readonly cert: string;
@@ -68,4 +69,9 @@ class OpensslFolder extends TemporaryFolder {
 /** `20260203040506Z` */
 function asn1(date: Date): string {
   return `${date.toISOString().replaceAll(/\D/g, '').slice(0, 14)}Z`;
+}
+
+/** A file as a setting names it. */
+export function namedFile(variable: string, path: string): NamedFile {
+  return { path, name: `${variable}=${path}` };
 }

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { SchedulerLike } from 'rxjs';
-import type { InstanceSettings, Section } from '../../../settings/settings';
+import type { InstanceSettings } from '../../../settings/settings';
 import type { Statistics } from '../../../statistics/statistics';
 import type { Log } from '../../../log/log';
 import { messageOf } from '../../../text/thrown';
@@ -8,11 +8,11 @@ import { type Server, nameOf, parseServer } from '../server-address';
 import type { StoreTlsFiles } from '../tls-material';
 
 /** How to connect to one instance of the store. */
-export interface InstanceOptions extends Omit<InstanceSettings, 'pipelineLimit' | 'socketType' | 'variables'> {
+export interface InstanceOptions extends Omit<InstanceSettings, 'socketType'> {
   /** Undefined: derived from the address. Used for a single server only. */
   readonly socketType: InstanceSettings['socketType'] | undefined;
   /** The variables that set these two settings, for messages. */
-  readonly variables: Pick<InstanceSettings['variables'], 'url' | 'socketType'>;
+  readonly variables: Readonly<Record<'url' | 'socketType', string>>;
   /** The address and credentials as they are now, called for each new connection. Undefined: they do not change. */
   readonly current?: (() => InstanceSecrets) | undefined;
 }
@@ -26,8 +26,8 @@ export interface KvstoreOptions {
   readonly perSecond: InstanceOptions | undefined;
   /** Used for both instances. */
   readonly tlsFiles: StoreTlsFiles;
-  /** How long the start waits for the store, and the delays between attempts. */
-  readonly startup: Omit<Section<'kvstoreStartup'>, 'variables'>;
+  /** The delays between attempts to connect at the start, and how long it waits for the store, in milliseconds: KVSTORE_STARTUP_… */
+  readonly startup: Readonly<Record<'initialInterval' | 'maxInterval' | 'maxElapsedTime', number>>;
   /** KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR */
   readonly closeConnectionOnReadonlyError: boolean;
   /** Whether calls do not wait for the store until KVSTORE_TIMEOUT: then no attempt to connect takes more than a second. */

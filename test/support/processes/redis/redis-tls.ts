@@ -1,5 +1,5 @@
 import type { StoreTlsFiles } from '../../../../src/sinks/counters/tls-material';
-import { type Authority, type Certificate, newAuthority } from '../../data/certificates';
+import { type Authority, type Certificate, namedFile, newAuthority } from '../../data/certificates';
 import type { RedisProcessOptions } from './redis-process';
 import { TemporaryFolder } from '../../data/temporary-folder';
 
@@ -12,15 +12,14 @@ export class RedisTls implements Disposable {
   /** The files for the client under test: the CA and, for servers that require one, the client certificate. */
   files({ withCertificate = false } = {}): StoreTlsFiles {
     return {
-      cacert: this.#folder.write('ca.pem', this.#authority.ca),
-      clientCert: withCertificate ? this.#folder.write('client.pem', this.#client.cert) : undefined,
-      clientKey: withCertificate ? this.#folder.write('client.key', this.#client.key) : undefined,
+      ca: namedFile('KVSTORE_TLS_CACERT', this.#folder.write('ca.pem', this.#authority.ca)),
+      cert: withCertificate
+        ? namedFile('KVSTORE_TLS_CLIENT_CERT', this.#folder.write('client.pem', this.#client.cert))
+        : undefined,
+      key: withCertificate
+        ? namedFile('KVSTORE_TLS_CLIENT_KEY', this.#folder.write('client.key', this.#client.key))
+        : undefined,
       skipHostnameVerification: false,
-      variables: {
-        cacert: 'KVSTORE_TLS_CACERT',
-        clientCert: 'KVSTORE_TLS_CLIENT_CERT',
-        clientKey: 'KVSTORE_TLS_CLIENT_KEY',
-      },
     };
   }
 
