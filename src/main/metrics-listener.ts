@@ -1,6 +1,6 @@
 import { serveMetrics } from '../http/serve-metrics';
 import type { HttpListener } from '../http/listener';
-import { Exposition } from '../sinks/statistics/exposition';
+import { exposition } from '../sinks/statistics/exposition';
 import { mergeMetrics, processMetrics } from '../sinks/statistics/process-metrics';
 import { OFFENDER_METRIC, offenderSeries } from '../sinks/statistics/series';
 import type { OffenderSource } from '../streams/ports/offender-source';
@@ -39,20 +39,16 @@ export async function openMetricsListener(
   const mapped = await mappingOf(app);
   const { labels } = mapped;
   const ofProcess = processMetrics(labels);
-  const exposition = new Exposition({
-    ...mapped,
-    reserved: new Set([...ofProcess.names, OFFENDER_METRIC]),
-    now: () => performance.now(),
-  });
+  const page = exposition({ ...mapped, reserved: new Set([...ofProcess.names, OFFENDER_METRIC]) });
   const path = settings.pullmetricsPath;
   const server = await serveMetrics({
     host: settings.pullmetricsAddr.host,
     port: settings.pullmetricsAddr.port,
     inherited: app.manager.sockets.metrics,
     path,
-    page: async function* page() {
+    page: async function* pieces() {
       await workers?.collect();
-      yield* exposition.page();
+      yield* page();
       if (settings.offendersMetrics > 0)
         yield offenderSeries(await offenders.top({ limit: settings.offendersMetrics }), labels);
       const own = await ofProcess.write();

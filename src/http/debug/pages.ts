@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
+import { inPieces } from '../../net/turns';
 import type { StatisticGroup } from '../../statistics/statistics';
 import { plainNumber } from '../../text/plain-number';
-import { turnBudget } from '../../text/turn-budget';
 import { visibleLine } from '../../text/visible';
 import { invalidRequest } from '../errors';
 import { GET, type Route } from '../listener';
@@ -204,7 +204,7 @@ export function stats(statistics: ReadStatistics): Route {
       if (chosen === undefined) throw invalidRequest(`format must be one of ${Object.keys(FORMATS).join(', ')}`);
       const isShown = await compileFilter(String(filter));
       const groups = await (chosen === FORMATS['prometheus'] ? byMetric() : byName());
-      const pieces = statisticsText(sortedStatistics(groups, isShown), chosen);
+      const pieces = inPieces(statisticsTexts(sortedStatistics(groups, isShown), chosen));
       if (chosen === FORMATS['text']) return respondLines(ctx, path, pieces);
       ctx.type = chosen.type;
       ctx.body = streamOf(pieces);
@@ -270,30 +270,17 @@ function order(one: string, other: string): number {
   return one < other ? -1 : Number(one > other);
 }
 
-/** Characters of a piece of a page, at least. */
-const PIECE = 32 * 1024;
-
-/** The event loop turns after every piece, and whenever the work has taken some time. */
-async function* statisticsText(
+function* statisticsTexts(
   statistics: Iterable<Statistic | undefined>,
   { begin, write, between, end }: Format,
-): AsyncGenerator<string, void, void> {
-  const isTurnDue = turnBudget(() => performance.now());
-  let piece = begin;
+): Generator<string | undefined, void, void> {
+  yield begin;
   let separator = '';
   for (const statistic of statistics) {
-    if (statistic !== undefined) {
-      piece += separator + write(statistic);
-      separator = between;
-    }
-    const isDue = isTurnDue();
-    if (piece.length >= PIECE) {
-      yield piece;
-      piece = '';
-    } else if (!isDue) continue;
-    await nextTurn();
+    yield statistic && separator + write(statistic);
+    if (statistic !== undefined) separator = between;
   }
-  yield piece + end;
+  yield end;
 }
 
 /** @throws HttpError for an expression that is not valid */

@@ -1,4 +1,4 @@
-import { type Mapping, type MappingTable, type Observer, globPattern } from './mapping';
+import { type Mapping, type MappingTable, type Observer, type Template, globPattern } from './mapping';
 
 /** The buckets of a histogram that specifies none: the default of every Prometheus client library, in seconds. */
 const DEFAULT_BUCKETS: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -39,17 +39,16 @@ export function builtInMapping(asMilliseconds: boolean): MappingTable {
 
 function ruleMappings([stat, help]: readonly [string, string]): readonly Mapping[] {
   const name = `ratelimit_service_rate_limit_${stat}`;
-  const [domain, key1, key2, key3] = ['$1', '$2', '$3', '$4'];
-  function deeper(levels: string, labels: Mapping['labels']): Mapping {
+  const [domain, key1, key2, key3] = [group(1), group(2), group(3), group(4)];
+  function deeper(levels: string): RegExp {
     // With the flag `s`, since the text of a request may contain the line separators U+2028 and U+2029.
-    const match = new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.${levels}\\.${stat}$`, 'su');
-    return { ...counter('', name, { help, labels }), match, glob: undefined };
+    return new RegExp(`^ratelimit\\.service\\.rate_limit\\.([^.]*)\\.([^.]*)\\.${levels}\\.${stat}$`, 'su');
   }
   return [
     counter(`ratelimit.service.rate_limit.*.*.${stat}`, name, { help, labels: { domain, key1 } }),
     // Prometheus reads an empty label as an absent one, and two series must not be the same: a dot at the end of a value stays.
-    deeper('([^.]+\\.?)', { domain, key1, key2 }),
-    deeper('([^.]*)\\.(.+)', { domain, key1, key2, key3 }),
+    counter(deeper('([^.]+\\.?)'), name, { help, labels: { domain, key1, key2 } }),
+    counter(deeper('([^.]*)\\.(.+)'), name, { help, labels: { domain, key1, key2, key3 } }),
   ];
 }
 
@@ -57,16 +56,16 @@ function serviceMappings(asMilliseconds: boolean): readonly Mapping[] {
   return [
     counter('ratelimit.service.call.should_rate_limit.*', 'ratelimit_service_should_rate_limit_error', {
       help: 'Calls that failed, by the kind of error.',
-      labels: { err_type: '$1' },
+      labels: { err_type: group(1) },
     }),
     counter('ratelimit_server.*.total_requests', 'ratelimit_service_total_requests', {
       help: 'Calls of a gRPC method.',
-      labels: { grpc_method: '$1' },
+      labels: { grpc_method: group(1) },
     }),
     {
       ...counter('ratelimit_server.*.response_time', 'ratelimit_service_response_time_seconds', {
         help: `Time from a call to its answer, in ${asMilliseconds ? 'milliseconds' : 'seconds'}.`,
-        labels: { grpc_method: '$1' },
+        labels: { grpc_method: group(1) },
       }),
       type: 'observer',
       observer: {
@@ -85,12 +84,22 @@ function serviceMappings(asMilliseconds: boolean): readonly Mapping[] {
   ];
 }
 
-/** The mapping of counters to the metric of a name. */
+/** What a group has matched. */
+function group(number: number): Template {
+  return [{ written: `$${number}`, group: number }];
+}
+
+/**
+ * The mapping of counters to the metric of a name.
+ *
+ * @param match a glob or a regular expression
+ */
 function counter(
-  glob: string,
+  match: string | RegExp,
   name: string,
   { help, labels = {} }: { readonly help: string; readonly labels?: Mapping['labels'] },
 ): Mapping {
+  const pattern = typeof match === 'string' ? { match: globPattern(match), glob: match } : { match, glob: undefined };
   const defaults = { isDropped: false, honorLabels: false, observer: DEFAULT_SUMMARY, scale: 1 };
-  return { type: 'counter', match: globPattern(glob), glob, name, help, labels, ...defaults };
+  return { type: 'counter', ...pattern, name: [name], help, labels, ...defaults };
 }

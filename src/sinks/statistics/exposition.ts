@@ -1,82 +1,51 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { turnBudget } from '../../text/turn-budget';
+import { inPieces } from '../../net/turns';
 import { type Distribution, distributionOf } from './distributions';
 import { MappedSeries, type MappedSeriesOptions } from './mapped-series';
-import { NumberFamily, type TimerFamily, type TimerSeries, headOf, numberText } from './series';
+import { NumberFamily, type TimerSeries, headOf, numberText } from './series';
 
 export interface ExpositionOptions extends Omit<MappedSeriesOptions<Distribution>, 'recorderOf'> {
   /** Monotonic time in milliseconds. */
-  readonly now: () => number;
+  readonly now?: () => number;
 }
 
-/** Characters of a piece of the page, at least. */
-const PIECE = 32 * 1024;
-
 /**
- * The statistics in the Prometheus text format, 0.0.4. The event loop turns after every piece of a page, and whenever the work has taken
- * some time.
+ * The statistics in the Prometheus text format, 0.0.4: a function that returns the pieces of a page. The event loop turns after every
+ * piece, and whenever the work has taken some time.
  */
-export class Exposition {
-  readonly #mapped: MappedSeries<Distribution>;
-  readonly #now: () => number;
-
-  constructor({ now, ...options }: ExpositionOptions) {
-    this.#mapped = new MappedSeries({
-      ...options,
-      recorderOf: (observer, scale) => distributionOf(observer, scale, now),
-    });
-    this.#now = now;
-  }
-
-  /** The pieces of a page. */
-  async *page(): AsyncGenerator<string, void, void> {
-    const isTurnDue = turnBudget(this.#now);
-    let piece = '';
+export function exposition({
+  now = () => performance.now(),
+  ...options
+}: ExpositionOptions): () => AsyncGenerator<string, void, void> {
+  const mapped = new MappedSeries<Distribution>({
+    ...options,
+    recorderOf: (observer, scale) => distributionOf(observer, scale, now),
+  });
+  function* texts(): Generator<string | undefined, void, void> {
     // Families and series that are added in the meantime are appended; whether this page includes them does not matter.
-    for (const family of await this.#mapped.families(isTurnDue)) {
-      piece += headOf(family);
-      for (const text of this.#texts(family)) {
-        piece += text;
-        const isDue = isTurnDue();
-        if (piece.length >= PIECE) {
-          yield piece;
-          piece = '';
-        } else if (!isDue) continue;
-        // Waiting for the receiver alone does not yield to the event loop: mostly its buffer has room.
-        await nextTurn();
+    for (const family of mapped.families()) {
+      yield family && headOf(family);
+      if (family instanceof NumberFamily) {
+        const { metric } = family;
+        yield* family.each(mapped.read, (labels, sum) => `${metric}${inBraces(labels)} ${numberText(sum)}\n`);
+      } else if (family !== undefined) {
+        for (const series of family.series) yield textOf(family.metric, series);
       }
     }
-    if (piece !== '') yield piece;
   }
+  return () => inPieces(texts(), now);
+}
 
-  /** The text of each series; empty texts between them are steps of the work. */
-  *#texts(family: NumberFamily | TimerFamily<Distribution>): Generator<string, void, void> {
-    const { metric } = family;
-    if (!(family instanceof NumberFamily)) {
-      for (const series of family.series) yield textOf(metric, series);
-      return;
-    }
-    const { labels: all } = family;
-    let series = 0;
-    for (const sum of family.sums(this.#mapped.read)) {
-      if (sum === undefined) {
-        yield '';
-        continue;
-      }
-      const labels = all[series] as string;
-      series += 1;
-      yield `${metric}${labels === '' ? '' : `{${labels}}`} ${numberText(sum)}\n`;
-    }
-  }
+function inBraces(labels: string): string {
+  return labels === '' ? '' : `{${labels}}`;
 }
 
 function textOf(metric: string, series: TimerSeries<Distribution>): string {
   series.flush();
   const { labels, distribution, sum, count } = series;
-  const [before, suffix] = labels === '' ? ['', ''] : [`${labels},`, `{${labels}}`];
+  const before = labels === '' ? '' : `${labels},`;
   let text = '';
   for (const [part, label, value] of distribution.lines()) {
     text += `${metric}${part}{${before}${label}} ${numberText(value)}\n`;
   }
-  return `${text}${metric}_sum${suffix} ${numberText(sum)}\n${metric}_count${suffix} ${count}\n`;
+  return `${text}${metric}_sum${inBraces(labels)} ${numberText(sum)}\n${metric}_count${inBraces(labels)} ${count}\n`;
 }

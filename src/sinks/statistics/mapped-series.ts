@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Counter } from '../../statistics/counter';
 import { RULE_STATS, type RuleStatistics } from '../../statistics/rule-statistics';
 import type { Statistics } from '../../statistics/statistics';
@@ -37,20 +36,14 @@ const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
   summary: ['', '_sum', '_count'],
 };
 
-/** The metric and labels that a statistic is exported under. */
-interface Target {
+type Family<Recorder extends SampleRecorder> = NumberFamily | TimerFamily<Recorder>;
+
+/** What a statistic is exported as. */
+interface Target extends Pick<Mapping, 'observer' | 'scale'> {
   readonly metric: string;
   /** Without braces. */
   readonly labels: string;
   readonly help: string;
-  readonly mapping: Mapping | undefined;
-}
-
-interface NumberStatistic {
-  readonly type: 'counter' | 'gauge';
-  readonly name: string;
-  readonly tags: Tags;
-  readonly source: NumberSource;
 }
 
 /**
@@ -59,8 +52,8 @@ interface NumberStatistic {
  */
 export class MappedSeries<Recorder extends SampleRecorder> {
   readonly #options: MappedSeriesOptions<Recorder>;
-  readonly #families: (NumberFamily | TimerFamily<Recorder>)[] = [];
-  readonly #byMetric = new WideTable<NumberFamily | TimerFamily<Recorder>>();
+  readonly #families: Family<Recorder>[] = [];
+  readonly #byMetric = new WideTable<Family<Recorder>>();
   /** The names that timers use, with suffixes. */
   readonly #namesOfTimers = new Set<string>();
   readonly #conflicts = new Set<string>();
@@ -77,47 +70,43 @@ export class MappedSeries<Recorder extends SampleRecorder> {
   }
 
   /**
-   * All families, after the statistics that are new have been mapped. Families and series that are added later are appended.
-   *
-   * @param isTurnDue see {@link turnBudget}
+   * All families, after the statistics that are new have been mapped; undefined is a step of that work. Families and series that are
+   * added later are appended.
    */
-  async families(isTurnDue: () => boolean): Promise<readonly (NumberFamily | TimerFamily<Recorder>)[]> {
-    for (const _ of this.#mapNew()) if (isTurnDue()) await nextTurn();
-    return this.#families;
-  }
-
-  /** Maps the statistics that are shown for the first time; yields after each step of the work. */
-  *#mapNew(): Generator<void, void, void> {
+  *families(): Generator<Family<Recorder> | undefined, void, void> {
     const { statistics } = this.#options;
     while (this.#mappedCounters < statistics.counters.length) {
       const counter = statistics.counters[this.#mappedCounters] as Counter;
       this.#mappedCounters += 1;
-      const { name, tags } = counter;
-      this.#addNumber({ type: 'counter', name, tags, source: () => counter.value });
-      yield;
+      this.#addNumber('counter', this.#target(counter.name, 'counter', counter.tags), () => counter.value);
+      yield undefined;
     }
     for (let index = 0; index < statistics.rules.length; index += 1) {
       this.#mapRule(index, statistics.rules[index] as RuleStatistics);
-      yield;
+      yield undefined;
     }
     for (const { name, tags } of statistics.gauges) {
       const fullName = joinTags(name, tags);
       if (this.#mappedGauges.has(fullName)) continue;
       this.#mappedGauges.add(fullName);
-      this.#addNumber({ type: 'gauge', name, tags, source: () => statistics.readGauge(fullName) });
+      this.#addNumber('gauge', this.#target(name, 'gauge', tags), () => statistics.readGauge(fullName));
     }
+    yield* this.#families;
   }
 
   #mapRule(index: number, rule: RuleStatistics): void {
     let mapped = (this.#mappedOfRule[index] ??= 0);
-    this.#labelsOfRule[index] ??= '';
     for (let stat = 0; stat < RULE_STATS.length; stat += 1) {
       const [suffix, field] = RULE_STATS[stat] as (typeof RULE_STATS)[number];
       if (rule[field] === 0 || (mapped & (1 << stat)) !== 0) continue;
       mapped |= 1 << stat;
-      const [name, source] = [`${rule.name}.${suffix}`, index * RULE_STATS.length + stat];
-      const labels = this.#addNumber({ type: 'counter', name, tags: NO_TAGS, source }, this.#labelsOfRule[index]);
-      if (labels !== undefined) this.#labelsOfRule[index] = labels;
+      const target = this.#target(`${rule.name}.${suffix}`, 'counter');
+      if (target === undefined) continue;
+      // One text for all statistics of the rule.
+      const last = this.#labelsOfRule[index];
+      const labels = last === target.labels ? last : target.labels;
+      this.#labelsOfRule[index] = labels;
+      this.#addNumber('counter', { ...target, labels }, index * RULE_STATS.length + stat);
     }
     this.#mappedOfRule[index] = mapped;
   }
@@ -128,53 +117,41 @@ export class MappedSeries<Recorder extends SampleRecorder> {
     return rule[(RULE_STATS[source % RULE_STATS.length] as (typeof RULE_STATS)[number])[1]];
   };
 
-  /** @param likely a text that is kept instead of an equal one @returns the labels; undefined when the statistic is not exported */
-  #addNumber({ type, name, tags, source }: NumberStatistic, likely?: string): string | undefined {
-    const target = this.#target(name, type, tags);
-    if (target === undefined) return undefined;
-    const { metric, help, mapping } = target;
-    const labels = target.labels === likely ? likely : target.labels;
-    const scale = mapping?.scale ?? 1;
+  #addNumber(type: 'counter' | 'gauge', target: Target | undefined, source: NumberSource): void {
+    if (target === undefined) return;
+    const { metric, labels, help, scale } = target;
     const scaled = scale === 1 ? source : () => this.read(source) * scale;
     this.#family(metric, type, () => new NumberFamily(metric, type, help))?.add(labels, scaled);
-    return labels;
   }
 
   #addTimer(timer: Timer): void {
-    const target = this.#target(timer.name, 'observer', NO_TAGS);
+    const target = this.#target(timer.name, 'observer');
     if (target === undefined) return;
-    const { metric, labels, help, mapping } = target;
-    const { mapper, recorderOf } = this.#options;
-    const observer = mapping?.observer ?? mapper.unmapped;
-    const scale = mapping?.scale ?? 1;
+    const { metric, labels, help, observer, scale } = target;
     const { kind } = observer;
     this.#family(metric, kind, () => new TimerFamily<Recorder>(metric, kind, help))
-      ?.seriesOf(labels, () => new TimerSeries(labels, recorderOf(observer, scale), scale))
+      ?.seriesOf(labels, () => new TimerSeries(labels, this.#options.recorderOf(observer, scale), scale))
       .readFrom(timer);
   }
 
   /** Undefined when the statistic is not exported. */
-  #target(name: string, type: StatisticType, tags: Tags): Target | undefined {
+  #target(name: string, type: StatisticType, tags = NO_TAGS): Target | undefined {
     const { mapper, labels: extra } = this.#options;
     const mapped = mapper.map(name, type);
     if (mapped === undefined) {
       const labels = labelText({ ...extra, ...tags });
-      return { metric: metricName(name), labels, help: `The statistic ${name}.`, mapping: undefined };
+      const help = `The statistic ${name}.`;
+      return { metric: metricName(name), labels, help, observer: mapper.unmapped, scale: 1 };
     }
-    const { mapping, labels } = mapped;
+    const { isDropped, honorLabels, help = 'Mapped from statistics.', observer, scale } = mapped.mapping;
     // A name made only of references can expand to an empty one; the statsd exporter does not export that either.
-    if (mapping.isDropped || mapped.name === '') return undefined;
-    const merged = mapping.honorLabels ? { ...labels, ...extra, ...tags } : { ...extra, ...tags, ...labels };
-    const help = mapping.help ?? 'Mapped from statistics.';
-    return { metric: metricName(mapped.name), labels: labelText(merged), help, mapping };
+    if (isDropped || mapped.name === '') return undefined;
+    const merged = honorLabels ? { ...mapped.labels, ...extra, ...tags } : { ...extra, ...tags, ...mapped.labels };
+    return { metric: metricName(mapped.name), labels: labelText(merged), help, observer, scale };
   }
 
   /** Undefined when the metric conflicts with another one. */
-  #family<Made extends NumberFamily | TimerFamily<Recorder>>(
-    metric: string,
-    type: Made['type'],
-    make: () => Made,
-  ): Made | undefined {
+  #family<Made extends Family<Recorder>>(metric: string, type: Made['type'], make: () => Made): Made | undefined {
     const known = this.#byMetric.get(metric);
     // Each type has one class of families.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion

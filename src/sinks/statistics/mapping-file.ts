@@ -7,7 +7,9 @@ import {
   type MappingTable,
   type Observer,
   type StatisticType,
+  type Template,
   globPattern,
+  templateOf,
   undefinedReferences,
 } from './mapping';
 import { type Pattern, compileRe2 } from '../../text/re2';
@@ -27,15 +29,17 @@ const METRIC_NAME = /^(?:[A-Za-z_:]|\$\{?\d+\}?)(?:[\w:]|\$\{?\d+\}?)*$/;
 const LABEL_NAME = /^[A-Za-z_]\w*$/;
 
 const OBSERVER_KEYS = ['observer_type', 'timer_type', 'buckets', 'quantiles', 'histogram_options', 'summary_options'];
+const HISTOGRAM_KEYS = ['buckets', 'native_histogram_bucket_factor', 'native_histogram_max_buckets'];
 const DEFAULT_KEYS = [...OBSERVER_KEYS, 'match_type', 'glob_disable_ordering', 'ttl'];
 const MAPPING_KEYS = [
   ...OBSERVER_KEYS,
   ...['match', 'match_type', 'match_metric_type', 'name', 'labels', 'help', 'action', 'scale', 'honor_labels', 'ttl'],
 ];
 
+const MATCH_TYPES = ['glob', 'regex'] as const;
 /** What the mappings of a file inherit from its `defaults`. */
 interface Defaults {
-  readonly isRegex: boolean;
+  readonly matchType: (typeof MATCH_TYPES)[number];
   readonly observer: Observer;
 }
 
@@ -46,15 +50,13 @@ interface Defaults {
  * @throws when the file is invalid, with the place: `mappings[2].labels: …`
  */
 export function readMappingFile(text: string): MappingFile {
-  const root = new FileMap(parseYaml(text), '');
-  root.allowOnly(['defaults', 'mappings']);
-  const map = root.map('defaults');
-  map.allowOnly(DEFAULT_KEYS);
+  const root = new FileMap(parseYaml(text), '', ['defaults', 'mappings']);
+  const map = root.map('defaults', DEFAULT_KEYS);
   const defaults = {
-    isRegex: map.choice('match_type', ['glob', 'regex']) === 'regex',
+    matchType: map.choice('match_type', MATCH_TYPES) ?? 'glob',
     observer: readObserver(map, DEFAULT_SUMMARY),
   };
-  const mappings = root.maps('mappings').map((each) => readMapping(each, defaults));
+  const mappings = root.maps('mappings', MAPPING_KEYS).map((each) => readMapping(each, defaults));
   const warnings = mappings.filter(({ isDropped }) => !isDropped).flatMap(referenceWarnings);
   if (text.includes('ttl:')) {
     warnings.unshift('ttl has no effect: statistics are kept for the lifetime of the process.');
@@ -86,10 +88,8 @@ function parseYaml(text: string): unknown {
 }
 
 function readMapping(map: FileMap, defaults: Defaults): Mapping {
-  map.allowOnly(MAPPING_KEYS);
   const match = map.string('match') || map.fail('a mapping requires match');
-  const matchType = map.choice('match_type', ['glob', 'regex']);
-  const isRegex = matchType === undefined ? defaults.isRegex : matchType === 'regex';
+  const matchType = map.choice('match_type', MATCH_TYPES) ?? defaults.matchType;
   const isDropped = map.choice('action', ['map', 'drop']) === 'drop';
   const name = map.string('name') ?? '';
   if (!isDropped && name === '') map.fail(`the mapping for ${match} requires name`);
@@ -97,13 +97,13 @@ function readMapping(map: FileMap, defaults: Defaults): Mapping {
   const observer = readObserver(map, defaults.observer);
   const type = map.choice('match_metric_type', Object.keys(TYPES));
   return {
-    match: isRegex ? readRegex(map, match) : readGlob(map, match),
-    glob: isRegex ? undefined : match,
+    match: matchType === 'regex' ? readRegex(map, match) : readGlob(map, match),
+    glob: matchType === 'regex' ? undefined : match,
     type: type === undefined ? undefined : TYPES[type],
     isDropped,
-    name,
+    name: templateOf(name, matchType),
     help: map.string('help'),
-    labels: readLabels(map.map('labels'), observer),
+    labels: readLabels(map.map('labels'), observer, matchType),
     honorLabels: map.boolean('honor_labels'),
     observer,
     scale: map.number('scale') ?? 1,
@@ -127,13 +127,13 @@ function readGlob(map: FileMap, match: string): Pattern {
   return globPattern(match);
 }
 
-function readLabels(map: FileMap, observer: Observer): Readonly<Record<string, string>> {
-  const reserved = observer.kind === 'histogram' ? 'le' : 'quantile';
-  const labels: Record<string, string> = {};
+function readLabels(map: FileMap, { kind }: Observer, matchType: Defaults['matchType']): Mapping['labels'] {
+  const reserved = kind === 'histogram' ? 'le' : 'quantile';
+  const labels: Record<string, Template> = {};
   for (const label of map.keys()) {
     if (!LABEL_NAME.test(label)) map.fail(`${label} is not a valid label name`);
-    if (label === reserved) map.fail(`the label ${label} is reserved: every ${observer.kind} has one`);
-    labels[label] = map.string(label) ?? '';
+    if (label === reserved) map.fail(`the label ${label} is reserved: every ${kind} has one`);
+    labels[label] = templateOf(map.string(label) ?? '', matchType);
   }
   return labels;
 }
@@ -141,10 +141,8 @@ function readLabels(map: FileMap, observer: Observer): Readonly<Record<string, s
 /** Reads the options in their present form, or in the older one directly in the map; what is absent is inherited. */
 function readObserver(map: FileMap, inherited: Observer): Observer {
   const kinds = ['histogram', 'summary'] as const;
-  const histogram = map.map('histogram_options');
-  histogram.allowOnly(['buckets', 'native_histogram_bucket_factor', 'native_histogram_max_buckets']);
-  const summary = map.map('summary_options');
-  summary.allowOnly(['quantiles', 'max_age', 'age_buckets', 'buf_cap']);
+  const histogram = map.map('histogram_options', HISTOGRAM_KEYS);
+  const summary = map.map('summary_options', ['quantiles', 'max_age', 'age_buckets', 'buf_cap']);
   const kind = map.choice('observer_type', kinds) ?? map.choice('timer_type', kinds) ?? inherited.kind;
   const buckets = readBuckets(histogram) ?? readBuckets(map) ?? inherited.buckets;
   const quantiles = readQuantiles(summary) ?? readQuantiles(map) ?? inherited.quantiles;
@@ -162,8 +160,7 @@ function readBuckets(map: FileMap): readonly number[] | undefined {
 }
 
 function readQuantiles(map: FileMap): readonly number[] | undefined {
-  const quantiles = map.maps('quantiles').map((item) => {
-    item.allowOnly(['quantile', 'error']);
+  const quantiles = map.maps('quantiles', ['quantile', 'error']).map((item) => {
     const quantile = item.number('quantile') ?? item.fail('each item of quantiles requires quantile');
     if (quantile < 0 || quantile > 1) item.fail(`${quantile} is not between 0 and 1`);
     return quantile;
@@ -179,22 +176,20 @@ class FileMap {
   readonly #path: string;
   readonly #members: ReadonlyMap<string, unknown>;
 
-  /** @param path where the map is in the file, for error messages; empty for the file itself */
-  constructor(value: unknown, path: string) {
+  /**
+   * @param path where the map is in the file, for error messages; empty for the file itself
+   * @param known the keys that it may have; undefined: any
+   */
+  constructor(value: unknown, path: string, known?: readonly string[]) {
     this.#path = path;
     if (!isNull(value) && (typeof value !== 'object' || Array.isArray(value))) this.fail('it must be a map');
     this.#members = new Map(isNull(value) ? [] : Object.entries(Object(value)));
+    const unknown = known && [...this.keys()].find((key) => !known.includes(key));
+    if (unknown !== undefined) this.fail(`unknown key ${unknown}; known keys: ${known?.join(', ')}`);
   }
 
   keys(): Iterable<string> {
     return this.#members.keys();
-  }
-
-  /** Rejects any other key. */
-  allowOnly(keys: readonly string[]): void {
-    for (const key of this.#members.keys()) {
-      if (!keys.includes(key)) this.fail(`unknown key ${key}; known keys: ${keys.join(', ')}`);
-    }
   }
 
   string(key: string): string | undefined {
@@ -203,30 +198,26 @@ class FileMap {
   }
 
   number(key: string): number | undefined {
-    const text = this.string(key);
-    if (isNull(text)) return undefined;
-    const value = Number(text);
-    return Number.isFinite(value) ? value : this.fail(`${key} must be a number`);
+    return this.#read(key, 'a number', (text) => (Number.isFinite(Number(text)) ? Number(text) : undefined));
   }
 
   /** False when absent. */
   boolean(key: string): boolean {
-    const text = this.string(key) ?? '';
-    return TRUE.test(text) || (!isNull(text) && !FALSE.test(text) && this.fail(`${key} must be true or false`));
+    return (
+      this.#read(key, 'true or false', (text) => TRUE.test(text) || (FALSE.test(text) ? false : undefined)) ?? false
+    );
   }
 
   choice<Choice extends string>(key: string, choices: readonly Choice[]): Choice | undefined {
-    const text = this.string(key);
-    if (isNull(text)) return undefined;
-    return choices.find((choice) => choice === text) ?? this.fail(`${key} must be one of ${choices.join(', ')}`);
+    return this.#read(key, `one of ${choices.join(', ')}`, (text) => choices.find((choice) => choice === text));
   }
 
   /** In milliseconds. */
   duration(key: string): number | undefined {
-    const text = this.string(key);
-    if (isNull(text)) return undefined;
-    const nanoseconds = parseNanoseconds(text) ?? 0n;
-    return nanoseconds > 0n ? Number(nanoseconds) / 1e6 : this.fail(`${key} must be a duration such as 10m`);
+    return this.#read(key, 'a duration such as 10m', (text) => {
+      const nanoseconds = parseNanoseconds(text) ?? 0n;
+      return nanoseconds > 0n ? Number(nanoseconds) / 1e6 : undefined;
+    });
   }
 
   numbers(key: string): readonly number[] {
@@ -236,17 +227,27 @@ class FileMap {
     });
   }
 
-  maps(key: string): readonly FileMap[] {
-    return this.#items(key).map((item, index) => new FileMap(item, `${this.#pathOf(key)}[${index}]`));
+  maps(key: string, known: readonly string[]): readonly FileMap[] {
+    return this.#items(key).map((item, index) => new FileMap(item, `${this.#pathOf(key)}[${index}]`, known));
   }
 
-  map(key: string): FileMap {
-    return new FileMap(this.#members.get(key), this.#pathOf(key));
+  map(key: string, known?: readonly string[]): FileMap {
+    return new FileMap(this.#members.get(key), this.#pathOf(key), known);
   }
 
   /** @throws always */
   fail(message: string): never {
     throw new Error(this.#path === '' ? message : `${this.#path}: ${message}`);
+  }
+
+  /**
+   * Undefined when it is absent or null.
+   *
+   * @param valueOf returns undefined for a text that is not `what` it must be
+   */
+  #read<T>(key: string, what: string, valueOf: (text: string) => T | undefined): T | undefined {
+    const text = this.string(key);
+    return isNull(text) ? undefined : (valueOf(text) ?? this.fail(`${key} must be ${what}`));
   }
 
   #items(key: string): readonly unknown[] {

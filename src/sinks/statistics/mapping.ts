@@ -22,10 +22,9 @@ export interface Mapping {
   readonly type: StatisticType | undefined;
   /** Whether matching statistics are not exported. */
   readonly isDropped: boolean;
-  /** A template, as are the values of the labels. */
-  readonly name: string;
+  readonly name: Template;
   readonly help: string | undefined;
-  readonly labels: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, Template>>;
   /** Whether a tag of the statistic overrides a label of the same name. */
   readonly honorLabels: boolean;
   readonly observer: Observer;
@@ -59,25 +58,25 @@ export function globPattern(glob: string): Pattern {
 /** Finds the mapping of a statistic by its name without tags: first the globs, then the regular expressions, each in file order. */
 export class Mapper {
   readonly unmapped: Observer;
-  readonly #mappings: readonly MappingTemplates[];
+  readonly #mappings: readonly Mapping[];
 
   constructor({ mappings, unmapped, isMostSpecificFirst }: MappingTable) {
     this.unmapped = unmapped;
     const globs = mappings.filter(({ glob }) => glob !== undefined);
     // Where two globs match the same name, the more specific one has a literal where the other has its first differing star.
     if (isMostSpecificFirst) globs.sort((one, other) => (stars(one) < stars(other) ? -1 : 1));
-    this.#mappings = [...globs, ...mappings.filter(({ glob }) => glob === undefined)].map(templatesOf);
+    this.#mappings = [...globs, ...mappings.filter(({ glob }) => glob === undefined)];
   }
 
   /** Undefined when no mapping matches. */
   map(name: string, type: StatisticType): Mapped | undefined {
-    for (const { mapping, name: expandName, labels: templates } of this.#mappings) {
+    for (const mapping of this.#mappings) {
       if (mapping.type !== undefined && mapping.type !== type) continue;
       const match = mapping.match.exec(name);
       if (match === null) continue;
       const labels: Record<string, string> = {};
-      for (const [label, expand] of templates) labels[label] = expand(match);
-      return { mapping, name: expandName(match), labels };
+      for (const label in mapping.labels) labels[label] = expand(mapping.labels[label] as Template, match);
+      return { mapping, name: expand(mapping.name, match), labels };
     }
     return undefined;
   }
@@ -93,64 +92,44 @@ const GLOB_REFERENCE = /\$\{?(?<bare>[\w$]+)\}?/g;
 /** A number of a template: without leading zeros. */
 const NUMBER = /^(?:0|[1-9]\d*)$/;
 
-/** Makes a text of a match. */
-type Template = (match: PatternMatch) => string;
-
-interface MappingTemplates {
-  readonly mapping: Mapping;
-  readonly name: Template;
-  readonly labels: readonly (readonly [label: string, value: Template])[];
-}
-
-function templatesOf(mapping: Mapping): MappingTemplates {
-  const labels = Object.entries(mapping.labels).map(([label, value]) => [label, templateOf(value, mapping)] as const);
-  return { mapping, name: templateOf(mapping.name, mapping), labels };
-}
+/** What a name or the value of a label is made of: texts, and references to groups by their number or name. */
+export type Template = readonly (string | { readonly written: string; readonly group: number | string })[];
 
 /**
- * The template of a name or label, as the statsd exporter expands it: `$1` or `${1}` is what the first star or group matched, `$0` the
- * whole match. A reference is as long as possible, so `$1_total` refers to `1_total`, which does not exist; such a reference expands to
- * an empty string. The groups of a regular expression may also have names, and `$$` is a `$` in its template.
+ * Reads a template as the statsd exporter does: `$1` or `${1}` is what the first star or group matched, `$0` the whole match. A reference
+ * is as long as possible, so `$1_total` refers to `1_total`, which does not exist; such a reference expands to an empty string. The
+ * groups of a regular expression may also have names, and `$$` is a `$` in its template.
+ *
+ * @param kind of the pattern whose groups are referred to
  */
-function templateOf(template: string, { glob }: Mapping): Template {
-  const parts: Template[] = [];
+export function templateOf(text: string, kind: 'glob' | 'regex'): Template {
+  const parts: Template[number][] = [];
   let end = 0;
-  function addText(text: string): void {
-    if (text !== '') parts.push(() => text);
-  }
-  for (const { 0: written, index, groups = {} } of template.matchAll(referencesOf(glob))) {
-    addText(template.slice(end, index));
+  for (const reference of text.matchAll(kind === 'glob' ? GLOB_REFERENCE : REGEX_REFERENCE)) {
+    const { 0: written, index, groups = {} } = reference;
+    const group = groups['braced'] ?? groups['bare'];
+    parts.push(text.slice(end, index));
+    parts.push(group === undefined ? '$' : { written, group: NUMBER.test(group) ? Number(group) : group });
     end = index + written.length;
-    const reference = groups['braced'] ?? groups['bare'];
-    if (reference === undefined) addText(written.slice(1));
-    else if (NUMBER.test(reference)) parts.push((match) => match[Number(reference)] ?? '');
-    else parts.push((match) => match.groups?.[reference] ?? '');
   }
-  addText(template.slice(end));
-  const [only] = parts;
-  if (parts.length === 1 && only !== undefined) return only;
-  return (match) => {
-    let text = '';
-    for (const part of parts) text += part(match);
-    return text;
-  };
+  return [...parts, text.slice(end)].filter((part) => part !== '');
 }
 
-function referencesOf(glob: string | undefined): RegExp {
-  return glob === undefined ? REGEX_REFERENCE : GLOB_REFERENCE;
+function expand(template: Template, match: PatternMatch): string {
+  let text = '';
+  for (const part of template) {
+    if (typeof part === 'string') text += part;
+    else text += (typeof part.group === 'number' ? match[part.group] : match.groups?.[part.group]) ?? '';
+  }
+  return text;
 }
 
 /** The references in the templates of a mapping, as written, that no capture of its match can fill. */
-export function undefinedReferences({ match, glob, name, labels }: Mapping): readonly string[] {
+export function undefinedReferences({ match, name, labels }: Mapping): readonly string[] {
   // With an empty alternative it matches anything, and the match lists all groups.
-  const all = compileRe2(`${match.source}|`).exec('');
-  const names = Object.keys(all?.groups ?? {});
+  const all = compileRe2(`${match.source}|`).exec('') ?? [];
+  const groups = new Set<number | string>([...all.keys(), ...Object.keys(('groups' in all && all.groups) || {})]);
   return [name, ...Object.values(labels)]
-    .flatMap((template) => [...template.matchAll(referencesOf(glob))])
-    .filter(({ groups = {} }) => {
-      const reference = groups['braced'] ?? groups['bare'];
-      if (reference === undefined || names.includes(reference)) return false;
-      return !NUMBER.test(reference) || Number(reference) >= (all?.length ?? 1);
-    })
-    .map(([written]) => written);
+    .flat()
+    .flatMap((part) => (typeof part === 'string' || groups.has(part.group) ? [] : [part.written]));
 }

@@ -2,25 +2,21 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { HrTime } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import type { MetricData, ResourceMetrics } from '@opentelemetry/sdk-metrics';
+import { turnBudget } from '../../net/turns';
 import type { LoadedSettings } from '../../settings/read-settings';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import type { StatisticsOutput } from '../../streams/ports/statistics-output';
 import { asError } from '../../text/thrown';
-import { turnBudget } from '../../text/turn-budget';
 import { type ExportResult, type Exporter, hasSucceeded } from '../otlp/exporters';
 import { headersInFiles } from '../otlp/headers';
 import { resourceOf, withDiagnostics } from '../otlp/setup';
 import { ExponentialBuckets } from './exponential-buckets';
 import { MappedSeries, type MappedSeriesOptions } from './mapped-series';
 import { metricExporter } from './otlp-exporter';
-import { type Deltas, FamilyPoints, type Point } from './otlp-points';
+import { FamilyPoints, type Point, type Span, type Temporality } from './otlp-points';
 
-export interface OtlpOutputParts {
-  readonly reading: LoadedSettings;
-  readonly log: Log;
-  readonly mapping: Omit<MappedSeriesOptions<unknown>, 'reserved' | 'recorderOf'>;
-}
+type Mapping = Omit<MappedSeriesOptions<unknown>, 'reserved' | 'recorderOf'>;
 
 /**
  * Exports statistics to an OpenTelemetry collector. What is not a setting is configured by the standard variables `OTEL_EXPORTER_OTLP_*` and
@@ -28,27 +24,30 @@ export interface OtlpOutputParts {
  *
  * @throws when no exporter can be created from these variables
  */
-export async function startOtlpOutput({ reading, log, mapping }: OtlpOutputParts): Promise<StatisticsOutput> {
-  const { settings } = reading;
+export async function startOtlpOutput(
+  app: LoadedSettings & { readonly log: Log },
+  mapping: Mapping,
+): Promise<StatisticsOutput> {
+  const { settings, log } = app;
   const protocol = settings.otelExporterOtlpMetricsProtocol ?? settings.otelExporterOtlpProtocol;
-  const preference = settings.otelExporterOtlpMetricsTemporalityPreference;
-  const headers = headersInFiles(reading, 'otelExporterOtlpMetricsHeaders');
+  const headers = headersInFiles(app, 'otelExporterOtlpMetricsHeaders');
   return withDiagnostics(log, async () => {
     return new OtlpOutput({
       exporter: await metricExporter(protocol, headers),
       resource: resourceOf(settings),
-      // Counters are read when they are exported, as those of the specification that stay cumulative to save memory.
-      deltas: { counters: preference === 'delta', histograms: preference !== 'cumulative' },
+      temporality: settings.otelExporterOtlpMetricsTemporalityPreference,
       mapping,
       log,
     });
   });
 }
 
-export interface OtlpOutputOptions extends Pick<OtlpOutputParts, 'log' | 'mapping'> {
+export interface OtlpOutputOptions {
   readonly exporter: Exporter<ResourceMetrics>;
   readonly resource: Resource;
-  readonly deltas: Deltas;
+  readonly temporality: Temporality;
+  readonly mapping: Mapping;
+  readonly log: Log;
 }
 
 /** The points of one request: with the longest labels, fewer bytes than the 4 MiB that a gRPC server accepts by default. */
@@ -63,8 +62,7 @@ const REJECTED: ReadonlySet<unknown> = new Set([400, 413, 3, 8]);
 export class OtlpOutput implements StatisticsOutput {
   readonly #options: OtlpOutputOptions;
   readonly #series: MappedSeries<ExponentialBuckets>;
-  /** In the order of the families. */
-  readonly #points: FamilyPoints[] = [];
+  readonly #families: FamilyPoints[] = [];
   readonly #start = highResolution(performance.timeOrigin);
   readonly #failing: ConditionLog;
 
@@ -85,9 +83,9 @@ export class OtlpOutput implements StatisticsOutput {
     let failure: unknown;
     try {
       for await (const batch of this.#batches()) {
-        const result = await this.#export(batch.metrics);
+        const result = await this.#export(metricsOf(batch));
         if (hasSucceeded(result)) {
-          for (const exported of batch.exported) exported();
+          for (const { exported } of batch) exported?.();
           continue;
         }
         failure = result.error ?? new Error('the export has failed');
@@ -106,24 +104,33 @@ export class OtlpOutput implements StatisticsOutput {
     this.#options.exporter.shutdown().catch(() => undefined);
   }
 
-  async *#batches(): AsyncGenerator<Batch, void, void> {
-    const { deltas } = this.#options;
-    const isTurnDue = turnBudget(() => performance.now());
-    const families = await this.#series.families(isTurnDue);
-    const span = { start: this.#start, now: highResolution(Date.now()) };
-    let batch = new Batch();
-    for (let index = 0; index < families.length; index += 1) {
-      const family = (this.#points[index] ??= new FamilyPoints(families[index]!, deltas));
-      for (const point of family.points(this.#series.read, span)) {
-        if (point !== undefined) batch.add(family, point);
-        if (batch.size === BATCH) {
-          yield batch;
-          batch = new Batch();
-        }
-        if (isTurnDue()) await nextTurn();
+  /** The points of each request. */
+  async *#batches(): AsyncGenerator<readonly Point[], void, void> {
+    const isTurnDue = turnBudget();
+    let batch: Point[] = [];
+    for (const point of this.#points({ start: this.#start, now: highResolution(Date.now()) })) {
+      if (point !== undefined) batch.push(point);
+      if (batch.length === BATCH) {
+        yield batch;
+        batch = [];
       }
+      if (isTurnDue()) await nextTurn();
     }
-    if (batch.size > 0) yield batch;
+    if (batch.length > 0) yield batch;
+  }
+
+  /** The points of all series; undefined is a step of the work. */
+  *#points(span: Span): Generator<Point | undefined, void, void> {
+    let index = 0;
+    for (const family of this.#series.families()) {
+      if (family === undefined) {
+        yield undefined;
+        continue;
+      }
+      const points = (this.#families[index] ??= new FamilyPoints(family, this.#options.temporality));
+      index += 1;
+      yield* points.points(this.#series.read, span);
+    }
   }
 
   #export(metrics: readonly MetricData[]): Promise<ExportResult> {
@@ -133,23 +140,14 @@ export class OtlpOutput implements StatisticsOutput {
   }
 }
 
-/** The points of one request. */
-class Batch {
-  readonly exported: (() => void)[] = [];
-  readonly #points = new Map<FamilyPoints, Point['data'][]>();
-  size = 0;
-
-  add(family: FamilyPoints, { data, exported }: Point): void {
-    const points = this.#points.get(family);
-    if (points === undefined) this.#points.set(family, [data]);
-    else points.push(data);
-    if (exported !== undefined) this.exported.push(exported);
-    this.size += 1;
+function metricsOf(points: readonly Point[]): readonly MetricData[] {
+  const byFamily = new Map<FamilyPoints, Point['data'][]>();
+  for (const { family, data } of points) {
+    const ofFamily = byFamily.get(family);
+    if (ofFamily === undefined) byFamily.set(family, [data]);
+    else ofFamily.push(data);
   }
-
-  get metrics(): readonly MetricData[] {
-    return Array.from(this.#points, ([family, points]) => family.metric(points));
-  }
+  return Array.from(byFamily, ([family, data]) => family.metric(data));
 }
 
 function isRejected(error: Error | undefined): boolean {

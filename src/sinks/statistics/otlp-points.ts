@@ -6,19 +6,18 @@ import {
   type ExponentialHistogram,
   type MetricData,
 } from '@opentelemetry/sdk-metrics';
+import type { Settings } from '../../settings/settings';
 import { type ExponentialBuckets, difference } from './exponential-buckets';
 import { NumberFamily, type ReadNumber, type TimerFamily, labelsIn } from './series';
 
-/** Which points are those since the last export that has succeeded. */
-export interface Deltas {
-  readonly counters: boolean;
-  readonly histograms: boolean;
-}
+/** Which points are those since the last export that has succeeded: `lowmemory`, those of histograms alone. */
+export type Temporality = Settings['otelExporterOtlpMetricsTemporalityPreference'];
 
 type Value = number | ExponentialHistogram;
 
 /** A point of a series; of a delta, with what is to be called once it is exported. */
 export interface Point {
+  readonly family: FamilyPoints;
   readonly data: DataPoint<Value>;
   readonly exported?: () => void;
 }
@@ -37,22 +36,22 @@ export class FamilyPoints {
   /** By the index of the series: what was exported last, and when. */
   readonly #last: { readonly value: Value; readonly time: HrTime }[] = [];
 
-  constructor(family: NumberFamily | TimerFamily<ExponentialBuckets>, deltas: Deltas) {
+  constructor(family: NumberFamily | TimerFamily<ExponentialBuckets>, temporality: Temporality) {
     this.#family = family;
-    this.#isDelta = family instanceof NumberFamily ? family.type === 'counter' && deltas.counters : deltas.histograms;
+    // Counters are read when they are exported, as those of the specification that stay cumulative to save memory.
+    const ofCounters = temporality === 'delta' && family.type === 'counter';
+    this.#isDelta = family instanceof NumberFamily ? ofCounters : temporality !== 'cumulative';
   }
 
   /** The metric with these points. */
   metric(dataPoints: readonly Point['data'][]): MetricData {
     const { metric: name, help: description, type } = this.#family;
-    // A collector may add a unit to the name, which then was another one than that of the page.
-    const descriptor = { name, description, unit: '', valueType: ValueType.DOUBLE };
-    const aggregationTemporality = this.#isDelta ? AggregationTemporality.DELTA : AggregationTemporality.CUMULATIVE;
     // The points are those of the type of the family.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return {
-      descriptor,
-      aggregationTemporality,
+      // A collector may add a unit to the name, which then was another one than that of the page.
+      descriptor: { name, description, unit: '', valueType: ValueType.DOUBLE },
+      aggregationTemporality: this.#isDelta ? AggregationTemporality.DELTA : AggregationTemporality.CUMULATIVE,
       dataPointType: pointType(type),
       isMonotonic: true,
       dataPoints,
@@ -62,15 +61,13 @@ export class FamilyPoints {
   /** A point for each series, except those without a number, and of deltas those without a change; undefined is a step of the work. */
   *points(read: ReadNumber, span: Span): Generator<Point | undefined, void, void> {
     const family = this.#family;
-    let series = 0;
     if (family instanceof NumberFamily) {
-      for (const sum of family.sums(read)) {
-        if (sum === undefined || !Number.isFinite(sum)) yield undefined;
-        else yield this.#point(series, family.labels[series] as string, sum, span);
-        if (sum !== undefined) series += 1;
-      }
+      yield* family.each(read, (labels, sum, series) =>
+        Number.isFinite(sum) ? this.#point(series, labels, sum, span) : undefined,
+      );
       return;
     }
+    let series = 0;
     for (const timers of family.series) {
       timers.flush();
       const { labels, count, sum, distribution } = timers;
@@ -82,13 +79,15 @@ export class FamilyPoints {
   // oxlint-disable-next-line max-params -- called for each series
   #point(series: number, labels: string, value: Value, { start, now }: Span): Point | undefined {
     const last = this.#last[series];
-    if (!this.#isDelta) return { data: { startTime: start, endTime: now, attributes: labelsIn(labels), value } };
+    if (!this.#isDelta) return this.#pointOf(labels, { startTime: start, endTime: now, value });
     const delta = last === undefined ? value : changeOf(value, last.value);
     if ((typeof delta === 'number' ? delta : delta.count) === 0) return undefined;
-    return {
-      data: { startTime: last?.time ?? start, endTime: now, attributes: labelsIn(labels), value: delta },
-      exported: () => void (this.#last[series] = { value, time: now }),
-    };
+    const point = this.#pointOf(labels, { startTime: last?.time ?? start, endTime: now, value: delta });
+    return { ...point, exported: () => void (this.#last[series] = { value, time: now }) };
+  }
+
+  #pointOf(labels: string, data: Omit<Point['data'], 'attributes'>): Point {
+    return { family: this, data: { ...data, attributes: labelsIn(labels) } };
   }
 }
 

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { turnBudget } from '../../net/turns';
 import { printsStatistics } from '../../settings/checks';
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Settings } from '../../settings/settings';
@@ -10,7 +11,6 @@ import type { Log } from '../../log/log';
 import type { StatisticsOutput } from '../../streams/ports/statistics-output';
 import { excerpt } from '../../text/excerpt';
 import { asError, messageOf } from '../../text/thrown';
-import { turnBudget } from '../../text/turn-budget';
 import { standardStream } from '../text-outputs';
 import { EvenSamples } from './even-samples';
 import { type LineFormat, type Mogrifier, dogstatsdLines, jsonLines, nameTags, statsdLines } from './lines';
@@ -160,7 +160,7 @@ export class PushOutput implements StatisticsOutput {
 
   async #sendCounters(): Promise<void> {
     const { format } = this.#options;
-    const isTurnDue = turnBudget(() => performance.now());
+    const isTurnDue = turnBudget();
     for (const changes of this.#cursor.changes(BATCH)) {
       const lines: string[] = [];
       for (const { name, tags, delta } of changes) {

@@ -112,13 +112,15 @@ export class NumberFamily implements Family {
     else others.push(source);
   }
 
-  /** Of each series. */
-  get labels(): readonly string[] {
-    return this.#labels;
-  }
-
-  /** The number of each series, in order; between them, undefined is a step of the work. */
-  *sums(read: ReadNumber): Generator<number | undefined, void, void> {
+  /**
+   * What is made of each series, in order; undefined may also be a step of the work.
+   *
+   * @param make is called with the labels, the number and the index of a series
+   */
+  *each<T>(
+    read: ReadNumber,
+    make: (labels: string, sum: number, series: number) => T,
+  ): Generator<T | undefined, void, void> {
     for (let series = 0; series < this.#labels.length; series += 1) {
       let sum = read(this.#sources[series] as NumberSource);
       const others = this.#others?.get(series) ?? [];
@@ -126,7 +128,7 @@ export class NumberFamily implements Family {
         sum += read(others[at] as NumberSource);
         if (at % ADDED_PER_STEP === 0) yield undefined;
       }
-      yield sum;
+      yield make(this.#labels[series] as string, sum, series);
     }
   }
 

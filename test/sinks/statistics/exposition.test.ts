@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import type { Offender } from '../../../src/limiter/offender';
 import { builtInMapping } from '../../../src/sinks/statistics/built-in-mapping';
-import { Exposition, type ExpositionOptions } from '../../../src/sinks/statistics/exposition';
+import { exposition, type ExpositionOptions } from '../../../src/sinks/statistics/exposition';
 import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping';
 import { readMappingFile } from '../../../src/sinks/statistics/mapping-file';
 import { mergeMetrics, processMetrics } from '../../../src/sinks/statistics/process-metrics';
@@ -15,7 +15,7 @@ interface Setup extends Partial<Pick<ExpositionOptions, 'labels' | 'reserved' | 
 function expositionOf({ table = builtInMapping(false), ...options }: Setup = {}) {
   const statistics = new Statistics(100_000);
   const conflicts: string[] = [];
-  const exposition = new Exposition({
+  const pieces = exposition({
     statistics,
     mapper: new Mapper(table),
     labels: {},
@@ -26,7 +26,7 @@ function expositionOf({ table = builtInMapping(false), ...options }: Setup = {})
   });
   async function page(): Promise<string> {
     let text = '';
-    for await (const chunk of exposition.page()) text += chunk;
+    for await (const piece of pieces()) text += piece;
     return text;
   }
   /** The lines of series, without those of a new registry. */

@@ -135,6 +135,7 @@ describe('a mapping file', () => {
     [one('match: a, name: m, buckets: [much]'), 'buckets must be a list of numbers'],
     [one('match: a, name: m, quantiles: [{quantile: 2}]'), 'mappings[0].quantiles[0]: 2 is not between 0 and 1'],
     [one('match: a, name: m, summary_options: {max_age: soon}'), 'max_age must be a duration such as 10m'],
+    [one('match: a, name: m, summary_options: {max_age: -1s}'), 'max_age must be a duration such as 10m'],
     [one('match: a, name: m, honor_labels: perhaps'), 'honor_labels must be true or false'],
     [one('match: [a], name: m'), 'match must be a scalar value'],
   ])('is rejected: %j', (text, message) => {

@@ -6,7 +6,7 @@ import { ExponentialBuckets, difference } from '../../../src/sinks/statistics/ex
 import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping';
 import { readMappingFile } from '../../../src/sinks/statistics/mapping-file';
 import { OtlpOutput } from '../../../src/sinks/statistics/otlp-output';
-import type { Deltas } from '../../../src/sinks/statistics/otlp-points';
+import type { Temporality } from '../../../src/sinks/statistics/otlp-points';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 
@@ -15,12 +15,9 @@ const REJECTED = Object.assign(new Error('bad request'), { code: 400 });
 
 type Point = DataPoint<number | { readonly count: number }>;
 
-const CUMULATIVE: Deltas = { counters: false, histograms: false };
-const DELTA: Deltas = { counters: true, histograms: true };
-
 /** An output whose requests fail with the error that `failure` returns for the number of the request, if any. */
 function outputOf(
-  deltas: Deltas,
+  temporality: Temporality,
   failure: (request: number) => Error | undefined = () => undefined,
   table: MappingTable = builtInMapping(false),
 ) {
@@ -41,7 +38,7 @@ function outputOf(
       shutdown: () => Promise.resolve(),
     },
     resource: resourceFromAttributes({}),
-    deltas,
+    temporality,
     mapping: { statistics, mapper: new Mapper(table), labels: {}, onConflict: () => undefined },
     log,
   });
@@ -58,7 +55,7 @@ function outputOf(
 
 describe('statistics over OTLP', () => {
   it('are exported whole in requests of at most 256 points, each series once', async () => {
-    const { statistics, flushed, requests } = outputOf(CUMULATIVE);
+    const { statistics, flushed, requests } = outputOf('cumulative');
     for (let rule = 0; rule < 1_000; rule += 1) statistics.rule(`shop.user_${rule}`).totalHits = rule + 1;
     const values = await flushed();
     expect(values.flat()).toEqual(Array.from({ length: 1_000 }, (_, rule) => rule + 1));
@@ -70,7 +67,7 @@ describe('statistics over OTLP', () => {
   });
 
   it('are deltas of what was exported last: what has not changed is left out, what failed is exported later', async () => {
-    const { statistics, flushed, log } = outputOf(DELTA, (request) => (request === 1 ? UNREACHABLE : undefined));
+    const { statistics, flushed, log } = outputOf('delta', (request) => (request === 1 ? UNREACHABLE : undefined));
     const rule = statistics.rule('shop.user_a');
     const timer = statistics.timer('ratelimit_server.ShouldRateLimit.response_time');
     rule.totalHits = 3;
@@ -90,7 +87,7 @@ describe('statistics over OTLP', () => {
   });
 
   it('are counters since the start and histograms since the last export, if memory is to be saved', async () => {
-    const { statistics, flushed } = outputOf({ counters: false, histograms: true });
+    const { statistics, flushed } = outputOf('lowmemory');
     statistics.rule('shop.user_a').totalHits = 3;
     const timer = statistics.timer('ratelimit_server.ShouldRateLimit.response_time');
     timer.record(1);
@@ -104,7 +101,7 @@ describe('statistics over OTLP', () => {
     ['are sent in further requests after one that was rejected', REJECTED, 4],
     ['are not sent further before the next flush while there is no receiver', UNREACHABLE, 1],
   ])('%s', async (_, error, requests) => {
-    const { statistics, flushed, log } = outputOf(CUMULATIVE, () => error);
+    const { statistics, flushed, log } = outputOf('cumulative', () => error);
     for (let rule = 0; rule < 1_000; rule += 1) statistics.rule(`shop.user_${rule}`).totalHits = 1;
     expect(await flushed()).toHaveLength(requests);
     expect(await flushed()).toHaveLength(requests);
@@ -113,7 +110,7 @@ describe('statistics over OTLP', () => {
 
   it('are one point where many are mapped to one series, with its labels', async () => {
     const table = readMappingFile('mappings: [{match: "*.*", name: hits, labels: {kind: $1}}]');
-    const { statistics, flushed, requests } = outputOf(CUMULATIVE, undefined, table);
+    const { statistics, flushed, requests } = outputOf('cumulative', undefined, table);
     for (let index = 0; index < 2_000; index += 1)
       statistics.counter(`${index % 2 === 0 ? 'even' : 'odd'}.${index}`).add((index % 2) + 1);
     expect(await flushed()).toEqual([[1_000, 2_000]]);
@@ -121,7 +118,7 @@ describe('statistics over OTLP', () => {
   });
 
   it('have no point of a gauge without a number', async () => {
-    const { statistics, flushed } = outputOf(CUMULATIVE);
+    const { statistics, flushed } = outputOf('cumulative');
     statistics.gauge('ratelimit.memory.keys', () => NaN);
     statistics.gauge('ratelimit.memory.bytes', () => 7);
     expect(await flushed()).toEqual([[7]]);
