@@ -140,6 +140,23 @@ describe.each(PAIRS)('with %s and %s', (koa, routerPackage) => {
     expect(outer.url('api_book', { shop: 's1', id: 3 })).toBe('/outer/shops/s1/api/books/3');
   });
 
+  it('each of 1,000 routes has its own layer, also with others between them', async () => {
+    const names = Array.from({ length: 143 }, (_, index) => `r${index}`);
+    const router = block(new RouterOf(), (it) => it.version(1, () => names.forEach((name) => it.resources(name))));
+    const foreign = new RouterOf().get('/foreign', (ctx) => void (ctx.body = 'foreign'));
+    router.stack.splice(1, 0, ...foreign.stack);
+    const seen: unknown[] = [];
+    const app = new KoaClass().use((ctx, next) => next().then(() => seen.push(ctx['_matchedRouteName'])));
+    await using served = await ServedApp.start(router, app.use(router.routes() as never));
+    await served.expectAnswers({
+      'GET /api/r0': 'api/v1/r0#index {}',
+      'PUT /api/r71/3': 'api/v1/r71#update {"id":"3"}',
+      'GET /api/r142/3/edit': 'api/v1/r142#edit {"id":"3"}',
+      'GET /foreign': 'foreign',
+    });
+    expect(seen).toEqual(['api_r0_index', 'api_r71', 'edit_api_r142', undefined]);
+  });
+
   it('a router may be nested twice, and its prefix be optional; the context names the route', async () => {
     const [prefix, format] = isOld ? ['/:lang?', '{.:format}?'] : ['{/:lang}', '{.:format}'];
     const inner = block(new RouterOf({ prefix }));

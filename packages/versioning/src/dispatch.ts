@@ -1,7 +1,7 @@
 import type { Context, Middleware, Next } from 'koa';
 import { type Offer, choose } from './accept';
 import { answerMissed, keepVary, runAction } from './answers';
-import type { Match, PathTree } from './paths';
+import type { Match, PathTree, VersionedPath } from './paths';
 import type { RoutedContext, RouterLayer } from './router';
 
 /** What one `api` block declares. */
@@ -11,17 +11,18 @@ export interface ApiBlock extends Offer {
   readonly tree: PathTree;
 }
 
+/** The blocks and paths of layers, by handler: a router that is nested in another is copied, and only the handlers stay the same. */
+export const registered = new WeakMap<object, { readonly block: ApiBlock; readonly path: VersionedPath }>();
+
 /** The parameter of the dispatcher's layer that takes what follows the prefix. */
 export const REST = 'versionedPath';
 
 /**
  * The handler of all requests below the prefix of a block, which the router has compared. It passes on what the block does not
  * answer. When nothing behind it answers either, the answer is 405 or 406.
- *
- * In the router, the layers of the block's paths follow that of the dispatcher, in the same order. That holds in an enclosing router,
- * too, which has copies of all layers.
  */
 export function dispatcher(block: ApiBlock): Middleware {
+  const layersOf = new WeakMap<RouterLayer, ReadonlyMap<VersionedPath, RouterLayer>>();
   return async function dispatch(context: Context, next: Next): Promise<unknown> {
     const ctx = context as RoutedContext;
     const own = ctx.matched.find(({ stack }) => stack.at(-1) === dispatch)!;
@@ -39,7 +40,9 @@ export function dispatcher(block: ApiBlock): Middleware {
       const match = choice && matches.find(({ path }) => path.target(choice.version, ctx.method) !== undefined);
       if (choice !== undefined && match !== undefined) {
         const target = match.path.target(choice.version, ctx.method)!;
-        const layer = ctx.router.stack[ctx.router.stack.indexOf(own) + 1 + block.tree.paths.indexOf(match.path)]!;
+        let layers = layersOf.get(own);
+        if (layers === undefined) layersOf.set(own, (layers = pathLayers(ctx.router.stack, own)));
+        const layer = layers.get(match.path)!;
         return await runLayer(ctx, layer, match, () => runAction(ctx, next, { target, choice, offer: block }));
       }
       const methods = choice && matches.flatMap(({ path }) => path.methods(choice.version));
@@ -50,6 +53,16 @@ export function dispatcher(block: ApiBlock): Middleware {
       throw error;
     }
   };
+}
+
+/** The layers of paths behind that of a dispatcher: an enclosing router has copies of all, and a copy for each place where it nests them. */
+function pathLayers(stack: readonly RouterLayer[], dispatching: RouterLayer): ReadonlyMap<VersionedPath, RouterLayer> {
+  const layers = new Map<VersionedPath, RouterLayer>();
+  for (const layer of stack.slice(stack.indexOf(dispatching))) {
+    const path = registered.get(layer.stack.at(-1)!)?.path;
+    if (path !== undefined && !layers.has(path)) layers.set(path, layer);
+  }
+  return layers;
 }
 
 /** Lets `allowedMethods` see the methods of the chosen version instead of all. */

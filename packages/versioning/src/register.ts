@@ -1,11 +1,8 @@
 import type { Middleware, Next } from 'koa';
-import { type ApiBlock, REST, dispatcher } from './dispatch';
+import { type ApiBlock, REST, dispatcher, registered } from './dispatch';
 import { DeclarationError } from './errors';
 import type { VersionedPath } from './paths';
 import { type RouterLayer, type VersionedRouter, routerOption } from './router';
-
-/** The blocks and paths of layers, by handler: a router that is nested in another is copied, and only the handlers stay the same. */
-const registered = new WeakMap<object, { readonly block: ApiBlock; readonly path: VersionedPath }>();
 
 /** @throws {DeclarationError} when the router cannot have versioned routes */
 export function checkRouter(router: VersionedRouter): void {
