@@ -1,7 +1,7 @@
 import { Observable, ignoreElements, map, mergeMap, of, share, throwError } from 'rxjs';
 import type { RunHelpers, TestScheduler } from 'rxjs/testing';
-import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
-import { DecisionError } from '../../src/limiter/decision-error';
+import { LARGEST_COUNT } from '../../src/counting/operation';
+import { DecisionError } from '../../src/counting/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import { Code } from '../../src/limiter/verdict';

@@ -1,5 +1,5 @@
 import { type Observable, map, throwError } from 'rxjs';
-import { DecisionError } from '../../src/limiter/decision-error';
+import { DecisionError } from '../../src/counting/decision-error';
 import { Offenders } from '../../src/limiter/offenders';
 import type { FailurePolicy } from '../../src/rules/rule-config';
 import { decisionPath } from '../support/decision-path';

@@ -1,6 +1,6 @@
 import { NEVER, type Observable, Subject, defer, delay, of, throwError } from 'rxjs';
-import type { Count, CounterOperation } from '../../src/limiter/counter-operation';
-import { DecisionError } from '../../src/limiter/decision-error';
+import type { Operation, Result } from '../../src/counting/operation';
+import { DecisionError } from '../../src/counting/decision-error';
 import { Offenders } from '../../src/limiter/offenders';
 import type { Descriptor } from '../../src/limiter/request';
 import { unitByName } from '../../src/rules/unit';
@@ -27,12 +27,12 @@ class Server extends ScriptedLane {
     this.#replyTime = replyTime;
   }
 
-  override apply(batch: readonly CounterOperation[], deadline?: Deadline): Observable<readonly Count[]> {
+  override apply(batch: readonly Operation[], deadline?: Deadline): Observable<readonly Result[]> {
     if (deadline !== undefined) deadline.hasBegun = this.state !== 'busy';
     return super.apply(batch);
   }
 
-  #reply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+  #reply(batch: readonly Operation[]): Observable<readonly Result[]> {
     if (this.state === 'away') return throwError(() => AWAY);
     if (this.state === 'hangs' || this.state === 'busy') return NEVER;
     if (this.state === 'rejects') return of(batch.map(() => OF_KEY));

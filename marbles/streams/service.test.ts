@@ -1,6 +1,6 @@
 import { NEVER, Observable, Subject, ignoreElements, map, mergeMap, of, share } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
-import type { DecisionError } from '../../src/limiter/decision-error';
+import type { DecisionError } from '../../src/counting/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
@@ -225,7 +225,9 @@ describe('the decisions of the service', () => {
       const lane = new ScriptedLane((batch) => of(freshCounts(batch)), { span: 1 });
       const streams = serviceWith(scheduler, { rules$, lane });
       expectObservable(streams.config$.pipe(ignoreElements()), '^-----------------!').toBe('-');
-      expectObservable(streams.windows$.pipe(map(({ batch }) => batch.length))).toBe('-----1---1---1----', { 1: 1 });
+      expectObservable(streams.windows$.pipe(map(({ operations }) => operations.length))).toBe('-----1---1---1----', {
+        1: 1,
+      });
       const values = { v: 'v:no_configuration', w: 'w:9', x: 'x:9', y: 'y:19' };
       expectObservable(outcomes(streams, requests$)).toBe(expected, values);
       expectSubscriptions(rules$.subscriptions).toBe('^-----------------!');

@@ -1,8 +1,8 @@
 import { NEVER, type Observable, of } from 'rxjs';
-import type { Count, CounterOperation } from '../../src/limiter/counter-operation';
+import type { Counted, Operation, Result } from '../../src/counting/operation';
 import type { CounterInstance, CounterLane, Counters, LanePipeline } from '../../src/streams/ports/counters';
 
-export type Reply = (batch: readonly CounterOperation[]) => Observable<readonly Count[]>;
+export type Reply = (batch: readonly Operation[]) => Observable<readonly Result[]>;
 
 export interface LaneOptions extends Partial<LanePipeline> {
   readonly instance?: CounterInstance;
@@ -24,18 +24,18 @@ export class ScriptedLane implements CounterLane {
     this.retired$ = retired$;
   }
 
-  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+  apply(batch: readonly Operation[]): Observable<readonly Result[]> {
     this.sent.push(batch.map(({ key, hits }) => `${key.split('_')[2] ?? key}${hits < 0 ? '' : '+'}${hits}`).join(' '));
     return this.#reply(batch);
   }
 }
 
 /** A server in which every key is new. */
-export function freshCounts(batch: readonly CounterOperation[]): readonly number[] {
+export function freshCounts(batch: readonly Operation[]): readonly number[] {
   return batch.map(({ hits }) => hits);
 }
 
 /** A store of the given lanes, whose operations go where `laneOf` says. */
-export function storeOf(laneOf: (operation: CounterOperation) => CounterLane): Counters {
+export function storeOf(laneOf: (counter: Counted) => CounterLane): Counters {
   return { laneOf, connected$: of(true), close: () => Promise.resolve() };
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context, Middleware } from 'koa';
-import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
+import { DecisionError, type DecisionErrorCode } from '../counting/decision-error';
 import type { Log } from '../log/log';
 import { ReservationError, type ReservationErrorCode } from '../streams/ports/reservations';
 import { asError } from '../text/thrown';

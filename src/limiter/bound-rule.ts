@@ -3,7 +3,7 @@ import { limitSuffix, plainStatisticsKey, runtimeStatisticsLevels, statisticsKey
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { ownText } from '../text/table-key';
-import { type AppliedLimit, countsInFixedWindows, limitOfRule, startOfWindow } from './applied-limit';
+import { type Limit, limitOfRule } from '../counting/limit';
 import { cacheKeyBody, runtimeKeyLevels, taggedKey } from './cache-key';
 import type { LimiterOptions } from './decision';
 import { isEnforced } from './enforcement';
@@ -61,9 +61,9 @@ class Shared {
 export class BoundRule {
   readonly #options: LimiterOptions;
   /** As in {@link limitOf}, where it is enforced. */
-  readonly #applied: AppliedLimit | undefined;
+  readonly #limit: Limit | undefined;
   /** The limit for the callers that `enforce_percent` leaves out; undefined without it. */
-  readonly #shadow: AppliedLimit | undefined = undefined;
+  readonly #shadow: Limit | undefined = undefined;
   /** What follows the keys of the rule's statistics: see {@link limitSuffix}. */
   readonly #suffix: string;
   readonly #plainKey: string;
@@ -86,9 +86,9 @@ export class BoundRule {
     readonly limit: RuleLimit | undefined = rule.limit,
   ) {
     this.#options = options;
-    const applied = limitOfRule(rule, limit, options);
-    this.#applied = applied;
-    if (applied !== undefined && applied.enforcePercent < 100) this.#shadow = { ...applied, shadowMode: true };
+    this.#limit = limitOfRule(rule, limit, options);
+    if (this.#limit !== undefined && this.#limit.enforcePercent < 100)
+      this.#shadow = limitOfRule(rule, limit, { ...options, isInShadow: true });
     this.#suffix = limit === undefined ? '' : limitSuffix(rule, limit);
     this.#plainKey = plainStatisticsKey(rule) + this.#suffix;
     const levels = runtimeStatisticsLevels(rule);
@@ -103,9 +103,9 @@ export class BoundRule {
   }
 
   /** The limit for the callers with a descriptor. Undefined for a rule without a limit and for an unlimited one. */
-  limitOf(entries: readonly Entry[]): AppliedLimit | undefined {
-    if (this.#shadow === undefined) return this.#applied;
-    return isEnforced(this.#shadow.enforcePercent, this.rule.domain, entries) ? this.#applied : this.#shadow;
+  limitOf(entries: readonly Entry[]): Limit | undefined {
+    if (this.#shadow === undefined) return this.#limit;
+    return isEnforced(this.#shadow.enforcePercent, this.rule.domain, entries) ? this.#limit : this.#shadow;
   }
 
   /** The shared state of the call's values. Costs one look-up; building a key and hashing it would cost two. */
@@ -114,28 +114,28 @@ export class BoundRule {
   }
 
   /** @param shared the result of {@link sharedBy} for the same entries */
-  cacheKey(shared: Shared, entries: readonly Entry[], applied: AppliedLimit, nowSeconds: number): string {
-    const { algorithm } = applied;
+  cacheKey(shared: Shared, entries: readonly Entry[], limit: Limit, nowSeconds: number): string {
+    const { algorithm, isFixedWindow } = limit;
     // The key of the other algorithms is the same at all times.
-    const start = countsInFixedWindows(applied) ? startOfWindow(applied, nowSeconds) : 0;
+    const start = isFixedWindow ? limit.startOfWindow(nowSeconds) : 0;
     if (this.#sharesKeys && shared.window === start) return shared.key;
     const prefix = this.#options.cacheKeyPrefix;
     const { rule } = this;
     const key =
       algorithm === undefined && rule.limits === undefined
         ? cacheKeyBody(prefix, rule.domain, entries, rule) + start
-        : this.#taggedKey(entries, applied, start);
+        : this.#taggedKey(entries, limit, start);
     if (!this.#sharesKeys) return key;
     shared.window = start;
     shared.key = ownText(key);
     return shared.key;
   }
 
-  #taggedKey(entries: readonly Entry[], applied: AppliedLimit, start: number): string {
-    const { algorithm, windowSeconds } = applied;
+  #taggedKey(entries: readonly Entry[], limit: Limit, start: number): string {
+    const { algorithm, isFixedWindow, lengthSeconds: windowSeconds } = limit;
     const body = cacheKeyBody('', this.rule.domain, entries, this.rule);
     const prefix = this.#options.cacheKeyPrefix;
-    if (algorithm !== undefined && !countsInFixedWindows(applied)) return taggedKey(prefix, body, algorithm);
+    if (algorithm !== undefined && !isFixedWindow) return taggedKey(prefix, body, algorithm);
     // Two names, as a count and the state of an algorithm are not the same for every store.
     const name = algorithm === undefined ? 'fixed_window' : 'all_or_nothing';
     return `${taggedKey(prefix, body, { name, windowSeconds })}_${start}`;

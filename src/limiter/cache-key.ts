@@ -1,21 +1,6 @@
 import type { ALGORITHMS } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
-import { MAX_WINDOW_SECONDS } from '../rules/unit';
 import type { Entry } from './request';
-
-/**
- * The start of the window that contains `nowSeconds`, in Unix seconds. For stores, a window of the calendar is one from the epoch to its
- * end, which is longer than all others, and does not begin again.
- */
-export function windowStart(nowSeconds: number, windowSeconds: number): number {
-  if (isCalendarEnd(windowSeconds)) return 0;
-  return nowSeconds - (nowSeconds % windowSeconds);
-}
-
-/** Whether the length of a window is the end of one of the calendar, in Unix seconds: it says nothing next to the length of another one. */
-export function isCalendarEnd(windowSeconds: number): boolean {
-  return windowSeconds > MAX_WINDOW_SECONDS;
-}
 
 /**
  * A counter's key without its window: `<prefix><domain>_`, then `<key>_<value>_` for each entry. The caller appends the start of

@@ -1,14 +1,8 @@
 import type { AnsweringPolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { RuleStatistics } from '../statistics/rule-statistics';
-import type { Outcome } from './algorithm';
-import {
-  type AppliedLimit,
-  type LimitOptions,
-  countsInFixedWindows,
-  endOfWindow,
-  startOfWindow,
-} from './applied-limit';
+import type { Outcome } from '../counting/algorithms/algorithm';
+import type { CurrentLimit, Limit, LimitOptions } from '../counting/limit';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
 import type { LocalCounts } from './local-counts';
 import type { Offenders } from './offenders';
@@ -18,7 +12,6 @@ import { type LimitedDescriptor, type Resolution, SeveralLimits, limitsOfResolut
 import type { UnmatchedCalls } from './unmatched-calls';
 import {
   Code,
-  type CurrentLimit,
   type DescriptorStatus,
   type HeaderValue,
   OverallCode,
@@ -206,16 +199,16 @@ export class Decision {
       const resolution = this.#resolutions[index]!;
       if (!isShown(resolution)) continue;
       const ofLimits = resolution instanceof SeveralLimits ? resolution.statuses : [statuses[index]!];
-      for (const [at, { applied }] of limitsOfResolution(resolution).entries()) {
-        shown.push(this.#shownLimit(applied, ofLimits[at]!));
+      for (const [at, { limit }] of limitsOfResolution(resolution).entries()) {
+        shown.push(this.#shownLimit(limit, ofLimits[at]!));
       }
     }
     return shown;
   }
 
-  #shownLimit(applied: AppliedLimit, { limitRemaining, secondsUntilReset = 0 }: DescriptorStatus): ShownLimit {
-    const { currentLimit, requestsPerUnit: quota } = applied;
-    const windowSeconds = endOfWindow(applied, this.nowSeconds) - startOfWindow(applied, this.nowSeconds);
+  #shownLimit(limit: Limit, { limitRemaining, secondsUntilReset = 0 }: DescriptorStatus): ShownLimit {
+    const { currentLimit, requestsPerUnit: quota } = limit;
+    const windowSeconds = limit.endOfWindow(this.nowSeconds) - limit.startOfWindow(this.nowSeconds);
     const name = nameOf(currentLimit);
     return { name, quota, windowSeconds, burst: currentLimit.burst, remaining: limitRemaining, secondsUntilReset };
   }
@@ -259,42 +252,42 @@ export class Decision {
     resolution.statuses = statuses;
     if (isShownOver) this.#addOffender(resolution, resolution.limited, index);
     const { code, currentLimit, limitRemaining, secondsUntilReset } = shown!;
-    const all = limits.map(({ applied }) => applied.currentLimit);
+    const all = limits.map(({ limit }) => limit.currentLimit);
     return { code, currentLimit, limits: all, limitRemaining, secondsUntilReset };
   }
 
   /** Whether the call is over a limit, also in shadow mode. To be called once for each. */
   #isOverBy(limited: LimitedDescriptor): boolean {
     const isOver = limited.failure === undefined ? this.#judge(limited) : this.#byPolicy(limited);
-    if (isOver && limited.applied.shadowMode) this.#isOverInShadow = true;
+    if (isOver && limited.limit.shadowMode) this.#isOverInShadow = true;
     return isOver;
   }
 
   /** Of calls that a policy answers, only those that were counted are over a limit. */
   #addOffender({ rule }: Resolution, limited: LimitedDescriptor, index: number): void {
     const { offenders } = this.#context.options;
-    if (offenders === undefined || (limited.failure !== undefined && limited.onStoreFailure !== 'local')) return;
+    if (offenders === undefined || (limited.failure !== undefined && limited.limit.onStoreFailure !== 'local')) return;
     const { domain, descriptors } = this.request;
     const { entries } = descriptors[index] as Descriptor;
     offenders.add(limited, rule, domain, entries, this.nowSeconds);
   }
 
   #statusOf(limited: LimitedDescriptor, isOver: boolean): DescriptorStatus {
-    const { applied } = limited;
-    const code = isOver && !applied.shadowMode ? Code.OVER_LIMIT : Code.OK;
-    if (!countsInFixedWindows(applied)) return this.#statusByAlgorithm(limited, code, isOver);
-    const remaining = isOver ? 0 : Math.max(0, applied.requestsPerUnit - Math.max(0, limited.after));
+    const { limit } = limited;
+    const code = isOver && !limit.shadowMode ? Code.OVER_LIMIT : Code.OK;
+    if (!limit.isFixedWindow) return this.#statusByAlgorithm(limited, code, isOver);
+    const remaining = isOver ? 0 : Math.max(0, limit.requestsPerUnit - Math.max(0, limited.after));
     return {
       code,
-      currentLimit: applied.currentLimit,
+      currentLimit: limit.currentLimit,
       limitRemaining: limited.outcome?.remaining ?? remaining,
-      secondsUntilReset: endOfWindow(applied, this.nowSeconds) - this.nowSeconds,
+      secondsUntilReset: limit.endOfWindow(this.nowSeconds) - this.nowSeconds,
     };
   }
 
   /** Without an outcome, which is without the store, nothing is known to be left, nor whether anything is used. */
-  #statusByAlgorithm({ applied, key, outcome }: LimitedDescriptor, code: Code, isOver: boolean): DescriptorStatus {
-    const { currentLimit, capacity, windowSeconds } = applied;
+  #statusByAlgorithm({ limit, key, outcome }: LimitedDescriptor, code: Code, isOver: boolean): DescriptorStatus {
+    const { currentLimit, capacity, windowSeconds } = limit;
     if (outcome !== undefined) {
       const { remaining: limitRemaining, secondsUntilReset } = outcome;
       return { code, currentLimit, limitRemaining, secondsUntilReset };
@@ -308,7 +301,8 @@ export class Decision {
    * hits. In any case, the local cache does not learn of it.
    */
   #byPolicy(limited: LimitedDescriptor): boolean {
-    const { applied, isNegative, onStoreFailure } = limited;
+    const { limit, isNegative } = limited;
+    const { onStoreFailure } = limit;
     if (onStoreFailure !== 'error' && !this.#policies.includes(onStoreFailure))
       this.#policies = [...this.#policies, onStoreFailure];
     if (onStoreFailure === 'local') {
@@ -317,19 +311,19 @@ export class Decision {
     }
     if (!this.#hasFailed) countHits(limited);
     if (isNegative) this.#forget(limited);
-    return !isNegative && (onStoreFailure === 'deny' || applied.requestsPerUnit === 0);
+    return !isNegative && (onStoreFailure === 'deny' || limit.requestsPerUnit === 0);
   }
 
   /** Counts all operations of the policy `local` that the store has not counted, which may depend on each other. */
   #countLocally(): void {
     const uncounted = this.operations.filter(
-      ({ failure, onStoreFailure }) => failure !== undefined && onStoreFailure === 'local',
+      ({ failure, limit }) => failure !== undefined && limit.onStoreFailure === 'local',
     );
     this.#context.options.local?.count(uncounted, this.nowSeconds);
   }
 
   #judge(limited: LimitedDescriptor): boolean {
-    const { applied, statistics, callHits } = limited;
+    const { limit, statistics, callHits } = limited;
     // Only here, not before the store is asked, so that at any time the statistics of a rule agree.
     if (!this.#hasFailed) countHits(limited);
     if (limited.isNegative) {
@@ -338,17 +332,17 @@ export class Decision {
       return false;
     }
     if (limited.overByLocalCache) {
-      countOverByLocalCache(applied, callHits, statistics);
+      countOverByLocalCache(limit, callHits, statistics);
       return true;
     }
     const { outcome } = limited;
     const isOver =
-      outcome === undefined ? judge(applied, callHits, limited.after, statistics) : judgeOutcome(limited, outcome);
+      outcome === undefined ? judge(limit, callHits, limited.after, statistics) : judgeOutcome(limited, outcome);
     const isKnown = isOver && limited.failure === undefined;
     if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
       const nowSeconds = this.nowSeconds;
-      const expiry = closedUntil(applied, outcome, nowSeconds);
-      if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.key, limited.limit, expiry, nowSeconds);
+      const expiry = closedUntil(limit, outcome, nowSeconds);
+      if (expiry > nowSeconds) this.#context.overLimitCache.add(limited.key, limit.allowance, expiry, nowSeconds);
     }
     return isOver;
   }
@@ -366,7 +360,7 @@ function nameOf({ name, requestsPerUnit, unit, unitMultiplier }: CurrentLimit): 
 }
 
 function isShown({ limited }: Resolution): boolean {
-  return limited?.applied.shadowMode !== true;
+  return limited?.limit.shadowMode !== true;
 }
 
 function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {
@@ -382,7 +376,7 @@ function countHits({ isNegative, statistics, callHits }: LimitedDescriptor): voi
 /** Whether the status of a descriptor counts as that of a quota: see {@link OverallCode}. */
 export function isQuota(resolution: Resolution, { quotaMode }: LimiterOptions): boolean {
   if (quotaMode) return resolution.kind !== 'unlimited';
-  return resolution.limited !== undefined && resolution.limited.applied.quotaMode;
+  return resolution.limited !== undefined && resolution.limited.limit.quotaMode;
 }
 
 function metadataOfAllowed(resolutions: readonly Resolution[], statuses: readonly DescriptorStatus[]): JsonObject[] {
@@ -403,7 +397,7 @@ function metadataOfAllowed(resolutions: readonly Resolution[], statuses: readonl
  *   arithmetic.
  * @returns whether the count is over the limit, regardless of shadow mode
  */
-export function judge(limit: AppliedLimit, hits: number, after: number, statistics: RuleStatistics): boolean {
+export function judge(limit: Limit, hits: number, after: number, statistics: RuleStatistics): boolean {
   const before = after >= hits ? after - hits : Infinity;
   if (after > limit.requestsPerUnit) {
     countOver(limit, hits, before, after, statistics);
@@ -414,24 +408,24 @@ export function judge(limit: AppliedLimit, hits: number, after: number, statisti
 }
 
 /** Until when a limit that is over denies a single hit, too, in Unix seconds; rounded down. */
-function closedUntil(applied: AppliedLimit, outcome: Outcome | undefined, nowSeconds: number): number {
-  const isFull = outcome === undefined || (countsInFixedWindows(applied) && outcome.remaining === 0);
-  return isFull ? endOfWindow(applied, nowSeconds) : nowSeconds + outcome.secondsClosed;
+function closedUntil(limit: Limit, outcome: Outcome | undefined, nowSeconds: number): number {
+  const isFull = outcome === undefined || (limit.isFixedWindow && outcome.remaining === 0);
+  return isFull ? limit.endOfWindow(nowSeconds) : nowSeconds + outcome.retryAfterSeconds;
 }
 
 /** As {@link judge}, for a limit with an algorithm: of a call that is denied, all hits are over the limit. */
-function judgeOutcome({ applied, hits, callHits, statistics }: LimitedDescriptor, outcome: Outcome): boolean {
+function judgeOutcome({ limit, hits, callHits, statistics }: LimitedDescriptor, outcome: Outcome): boolean {
   // Another limit may have kept the hits from being counted: then they are 0.
-  if (outcome.isAllowed) countWithin(applied, hits, outcome.used - hits, outcome.used, statistics);
+  if (outcome.isAllowed) countWithin(limit, hits, outcome.used - hits, outcome.used, statistics);
   else {
     statistics.overLimit += callHits;
-    if (applied.shadowMode) statistics.shadowMode += callHits;
+    if (limit.shadowMode) statistics.shadowMode += callHits;
   }
   return !outcome.isAllowed;
 }
 
 /** Updates the statistics of a call whose key is over its limit according to the local cache: all its hits are over. */
-export function countOverByLocalCache(limit: AppliedLimit, hits: number, statistics: RuleStatistics): void {
+export function countOverByLocalCache(limit: Limit, hits: number, statistics: RuleStatistics): void {
   statistics.overLimit += hits;
   statistics.overLimitWithLocalCache += hits;
   if (limit.shadowMode) statistics.shadowMode += hits;
@@ -439,7 +433,7 @@ export function countOverByLocalCache(limit: AppliedLimit, hits: number, statist
 
 // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
 function countWithin(
-  { nearThreshold }: AppliedLimit,
+  { nearThreshold }: Limit,
   hits: number,
   before: number,
   after: number,
@@ -450,7 +444,7 @@ function countWithin(
 }
 
 function countOver(
-  { requestsPerUnit, nearThreshold, shadowMode }: AppliedLimit,
+  { requestsPerUnit, nearThreshold, shadowMode }: Limit,
   hits: number,
   before: number,
   after: number,

@@ -1,7 +1,8 @@
 import type { Rule } from '../rules/rule-tree';
-import type { LimitState } from './algorithm';
-import { LARGEST_COUNT, decideAllOrNothing, decideOn, guardedHits } from './counter-operation';
-import { DecisionError } from './decision-error';
+import type { LimitState } from '../counting/algorithms/algorithm';
+import { DecisionError } from '../counting/decision-error';
+import { type Counted, LARGEST_COUNT, type Result } from '../counting/operation';
+import { type CounterTable, simulate } from '../counting/simulate';
 import type { LocalCounts } from './local-counts';
 import type { Decision, LimiterOptions } from './decision';
 import type { RateLimitRequest } from './request';
@@ -57,7 +58,7 @@ export class ExplainedRequest {
    *
    * @param stored by key; to be called once
    */
-  verdict(stored: ReadonlyMap<string, Stored>): Verdict {
+  verdict(stored: ReadonlyMap<string, Result>): Verdict {
     const counted: LimitedDescriptor[] = [];
     const countedLocally: LimitedDescriptor[] = [];
     for (const operation of this.operations) {
@@ -65,10 +66,10 @@ export class ExplainedRequest {
       if (!(result instanceof DecisionError)) counted.push(operation);
       else {
         operation.failure = result;
-        if (operation.onStoreFailure === 'local') countedLocally.push(operation);
+        if (operation.limit.onStoreFailure === 'local') countedLocally.push(operation);
       }
     }
-    simulateCounts(counted, stored);
+    simulate(counted, new ReadTable(stored));
     this.#local?.copyOf(countedLocally, this.nowSeconds).count(countedLocally, this.nowSeconds);
     return this.#trial.verdict();
   }
@@ -90,34 +91,30 @@ function replacersIn(resolutions: readonly Resolution[]): ReadonlyMap<string, Ru
   return replacers;
 }
 
-/** A count, or what the algorithm of a limit reads; or why the store has not read it, which a policy answers. */
-export type Stored = number | LimitState | DecisionError;
+/** What has been read of the counters of a request, of which nothing is changed. */
+class ReadTable implements CounterTable {
+  readonly #stored: Map<string, Result>;
 
-/**
- * Sets the hits that each operation of a request would add, and the count that it would have after it, as the stores count.
- *
- * @param stored what each key has at present
- */
-function simulateCounts(operations: readonly LimitedDescriptor[], stored: ReadonlyMap<string, Stored>): void {
-  const counts = new Map(stored);
-  const isGuarded = operations[0]?.guard !== undefined && operations[0].algorithm === undefined;
-  const hits = isGuarded
-    ? guardedHits(operations, (key) => Number(counts.get(key) ?? 0))
-    : operations.map((operation) => operation.hits);
-  operations.forEach((operation, index) => {
-    const { key, guard } = operation;
-    const before = (counts.get(key) ?? 0) as number | LimitState;
-    if (typeof before === 'object' && guard !== undefined) {
-      if (operations[index - 1]?.guard === guard) return;
-      const group = operations.slice(index, index + guard.operations);
-      const states = group.map((each) => counts.get(each.key) as LimitState);
-      decideAllOrNothing(group, states);
-      group.forEach((each, at) => counts.set(each.key, states[at]!));
-    } else if (typeof before === 'object') counts.set(key, decideOn(operation, before));
-    else {
-      operation.hits = hits[index] as number;
-      operation.after = Math.min(LARGEST_COUNT, Math.max(0, before + operation.hits));
-      counts.set(key, operation.after);
-    }
-  });
+  /** @param stored by key; a count that is missing is 0 */
+  constructor(stored: ReadonlyMap<string, Result>) {
+    this.#stored = new Map(stored);
+  }
+
+  countOf({ key }: Counted): number {
+    return Number(this.#stored.get(key) ?? 0);
+  }
+
+  add(counter: Counted, hits: number): number {
+    const after = Math.min(LARGEST_COUNT, Math.max(0, this.countOf(counter) + hits));
+    this.#stored.set(counter.key, after);
+    return after;
+  }
+
+  stateOf({ key }: Counted): LimitState {
+    return this.#stored.get(key) as LimitState;
+  }
+
+  keep({ key }: Counted, state: LimitState): void {
+    this.#stored.set(key, state);
+  }
 }

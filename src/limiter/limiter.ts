@@ -3,9 +3,11 @@ import type { Ruleset, Search } from '../rules/ruleset';
 import { WorkBudget } from '../rules/wildcards';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, Statistics } from '../statistics/statistics';
-import { type AppliedLimit, limitOfOverride } from './applied-limit';
+import { type Limit, limitOfOverride } from '../counting/limit';
+import type { Group } from '../counting/operation';
+import { windowStart } from '../counting/windows';
 import { BoundLimits, BoundRule } from './bound-rule';
-import { cacheKeyBody, taggedKey, windowStart } from './cache-key';
+import { cacheKeyBody, taggedKey } from './cache-key';
 import { Decision, type DecisionContext, type LimiterOptions } from './decision';
 import { ExplainedRequest } from './explained-request';
 import type { LocalCounts } from './local-counts';
@@ -165,8 +167,8 @@ export class Limiter {
 
   #limited(descriptor: Descriptor, rule: Rule, hits: number, nowSeconds: number): Resolution {
     const bound = this.#bind(rule);
-    const applied = bound.limitOf(descriptor.entries);
-    if (applied === undefined) {
+    const limit = bound.limitOf(descriptor.entries);
+    if (limit === undefined) {
       const isUnlimited = rule.limit?.unlimited === true;
       // It needs no store, but its hits are counted. Negative hits have no count to be subtracted from, and are never denied.
       if (!descriptor.isNegativeHits) {
@@ -177,16 +179,16 @@ export class Limiter {
       } else if (!isUnlimited) return NO_MATCH;
       return { kind: isUnlimited ? 'unlimited' : 'denied', limited: undefined, rule };
     }
-    return { kind: 'limited', limited: limitedBy(bound, applied, descriptor, hits, nowSeconds), rule };
+    return { kind: 'limited', limited: limitedBy(bound, limit, descriptor, hits, nowSeconds), rule };
   }
 
   /** A rule with `rate_limits`, of which some may be replaced. */
   #several({ descriptor, rule, hits, replaced }: SeveralOf, nowSeconds: number): Resolution {
     const limits: LimitedDescriptor[] = [];
     for (const bound of this.#bindLimits(rule)) {
-      const applied = bound.limitOf(descriptor.entries);
-      if (applied === undefined || isReplaced(bound.limit!, replaced)) continue;
-      limits.push(limitedBy(bound, applied, descriptor, hits, nowSeconds));
+      const limit = bound.limitOf(descriptor.entries);
+      if (limit === undefined || isReplaced(bound.limit!, replaced)) continue;
+      limits.push(limitedBy(bound, limit, descriptor, hits, nowSeconds));
     }
     return limits.length === 0 ? { kind: 'replaced', limited: undefined, rule } : new SeveralLimits(limits, rule);
   }
@@ -198,15 +200,15 @@ export class Limiter {
   ): Resolution {
     if (unit === undefined) return NO_MATCH;
     const prefix = this.#options.cacheKeyPrefix;
-    const applied = limitOfOverride({ requestsPerUnit, unit }, base?.limit, this.#options);
-    const { algorithm } = applied;
+    const limit = limitOfOverride({ requestsPerUnit, unit }, base?.limit, this.#options);
+    const { algorithm } = limit;
     const path = entries.map(({ key, value }) => (value === '' ? `.${key}` : `.${key}_${value}`)).join('');
     const statistics = this.#statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
     const key =
       algorithm === undefined
-        ? cacheKeyBody(prefix, domain, entries, undefined) + windowStart(nowSeconds, applied.windowSeconds)
+        ? cacheKeyBody(prefix, domain, entries, undefined) + windowStart(nowSeconds, limit.windowSeconds)
         : taggedKey(prefix, cacheKeyBody('', domain, entries, base), algorithm);
-    const limited = new LimitedDescriptor(applied, key, statistics, hits, isNegativeHits);
+    const limited = new LimitedDescriptor(limit, key, statistics, hits, isNegativeHits);
     return { kind: 'limited', limited, rule: undefined };
   }
 
@@ -241,11 +243,12 @@ export class Limiter {
   ): readonly LimitedDescriptor[] {
     const left = limits.filter((each) => !this.#isOverInCache(each, nowSeconds));
     if (!allOrNothing) return left;
-    const guard = left.length === limits.length ? { operations: left.length } : undefined;
+    const group: Group | undefined =
+      left.length === limits.length ? { mode: 'all_or_nothing', size: left.length } : undefined;
     for (const each of left) {
-      each.guard = guard;
+      each.group = group;
       // One that is over keeps the call from counting: the others are only read.
-      if (guard === undefined) each.hits = 0;
+      if (group === undefined) each.hits = 0;
     }
     return left;
   }
@@ -254,8 +257,8 @@ export class Limiter {
   #isOverInCache(limited: LimitedDescriptor, nowSeconds: number): boolean {
     const { overLimitCache } = this.#context;
     if (limited.isNegative) overLimitCache.remove(limited.key);
-    else if (limited.applied.algorithm === undefined || limited.callHits > 0)
-      limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit, nowSeconds);
+    else if (limited.limit.algorithm === undefined || limited.callHits > 0)
+      limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit.allowance, nowSeconds);
     return limited.overByLocalCache;
   }
 
@@ -281,14 +284,14 @@ export class Limiter {
 // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
 function limitedBy(
   bound: BoundRule,
-  applied: AppliedLimit,
+  limit: Limit,
   { entries, isNegativeHits }: Descriptor,
   hits: number,
   nowSeconds: number,
 ): LimitedDescriptor {
   const shared = bound.sharedBy(entries);
-  const key = bound.cacheKey(shared, entries, applied, nowSeconds);
-  return new LimitedDescriptor(applied, key, shared.statistics, hits, isNegativeHits);
+  const key = bound.cacheKey(shared, entries, limit, nowSeconds);
+  return new LimitedDescriptor(limit, key, shared.statistics, hits, isNegativeHits);
 }
 
 /** A descriptor that matches a rule with `rate_limits`. */
@@ -319,22 +322,27 @@ function stopIncrements(
   resolutions: readonly Resolution[],
   quotaMode: boolean,
 ): readonly LimitedDescriptor[] {
-  const operations = all.filter(({ algorithm }) => algorithm === undefined);
+  const operations = all.filter(isCountedAlone);
   const additions = operations.filter(({ isNegative }) => !isNegative);
   const isDenied = !quotaMode && resolutions.some(({ kind }) => kind === 'denied');
   if (resolutions.some(isInLocalCache)) {
     for (const addition of additions) addition.hits = 0;
   } else if (isDenied || additions.length > 1) {
-    // Negative hits are part of the step, because they lower the count on which later additions are judged.
-    const guard = { operations: operations.length, isOver: isDenied };
-    for (const operation of operations) operation.guard = guard;
+    // Negative hits are part of the step, because they lower the count on which later additions are judged; 0 hits lower nothing.
+    const members = operations.filter(({ isNegative, callHits }) => !isNegative || callHits > 0);
+    const group: Group = { mode: 'stop_when_over', size: members.length, isOver: isDenied };
+    for (const operation of members) operation.group = group;
+    return [...members, ...all.filter((each) => each.group !== group)];
   }
-  return [...operations, ...all.filter(({ algorithm }) => algorithm !== undefined)];
+  return [...operations, ...all.filter((each) => !isCountedAlone(each))];
 }
 
 /** Whether the local cache has a limit of a descriptor as over, which counts in fixed windows by itself. */
 function isInLocalCache(resolution: Resolution): boolean {
-  return limitsOfResolution(resolution).some(
-    ({ overByLocalCache, algorithm }) => overByLocalCache && algorithm === undefined,
-  );
+  return limitsOfResolution(resolution).some((limited) => limited.overByLocalCache && isCountedAlone(limited));
+}
+
+/** Whether a limit counts in fixed windows, and each of its counts is compared with it alone. */
+function isCountedAlone({ limit }: LimitedDescriptor): boolean {
+  return limit.algorithm === undefined;
 }

@@ -1,10 +1,10 @@
 import type { Counter } from '../statistics/counter';
 import { ownText, tableKey, textBytes } from '../text/table-key';
-import { windowStart } from './cache-key';
-import { type Count, type CounterOperation, LARGEST_COUNT, guardedHits } from './counter-operation';
-import { DecisionError } from './decision-error';
-import { ExpiringCounts, KEY_OVERHEAD_BYTES } from './expiring-counts';
-import type { LimitedDescriptor } from './resolution';
+import { windowStart } from '../counting/windows';
+import { type Counted, LARGEST_COUNT, Operation, type Result } from '../counting/operation';
+import { simulate } from '../counting/simulate';
+import { DecisionError } from '../counting/decision-error';
+import { ExpiringCounts, KEY_OVERHEAD_BYTES, TimedCounts } from '../counting/counts';
 
 /** The estimated memory of the counts, and again of the hits to be added later, in bytes: some 45,000 keys each. */
 const MAX_BYTES = 8 * 2 ** 20;
@@ -21,18 +21,20 @@ export interface LocalCountsOptions {
   /** STORE_FAILURE_RECONCILE: whether hits that were not sent to the store are added to it later */
   readonly reconciles: boolean;
   /** The server of the store that counts an operation at present. */
-  readonly serverOf: (operation: CounterOperation) => object;
+  readonly serverOf: (counter: Counted) => object;
   /** Counts the most hits that can be missing: there is no room for their key, or it is not known whether they were added. */
   readonly dropped: Counter;
 }
 
 /** Hits of a key that were not sent to the store, as one operation. */
-export interface UnsentHits extends CounterOperation {
-  hits: number;
-  /** That of the last window to end of those in which they were counted. */
-  windowSeconds: number;
-  /** When it ends, in Unix seconds. */
+export class UnsentHits extends Operation {
+  /** When the last window ends in which they were counted, in Unix seconds; the limit is that of this window. */
   end: number;
+
+  constructor({ limit, hits }: Operation, key: string, end: number) {
+    super(limit, key, hits);
+    this.end = end;
+  }
 }
 
 /**
@@ -48,24 +50,26 @@ export class LocalCounts {
   #unsentBytes = 0;
   /** When ended windows were removed, in Unix seconds. */
   #swept = 0;
+  readonly #table: SharedCounts;
 
   constructor(options: LocalCountsOptions) {
     this.#options = options;
+    this.#table = new SharedCounts(this.#counts, options.share);
   }
 
   /** Takes over what the store has counted. Returns the counts with the hits that are still to be added to them. */
-  saw(batch: readonly CounterOperation[], counts: readonly Count[], now: number): readonly Count[] {
-    let corrected: Count[] | undefined;
+  saw(batch: readonly Operation[], counts: readonly Result[], now: number): readonly Result[] {
+    let corrected: Result[] | undefined;
     for (let index = 0; index < counts.length; index += 1) {
-      const operation = batch[index] as CounterOperation;
-      const stored = counts[index] as Count;
-      if (operation.onStoreFailure !== 'local' || typeof stored !== 'number') continue;
+      const operation = batch[index] as Operation;
+      const stored = counts[index] as Result;
+      if (operation.limit.onStoreFailure !== 'local' || typeof stored !== 'number') continue;
       this.#sweep(Math.floor(now / 1000));
       const unsent = this.#unsentBytes === 0 ? 0 : (this.#unsentOf(operation)?.hits ?? 0);
       const known = tableKey(operation.key);
-      if (stored > operation.limit * KEPT_ABOVE || this.#counts.get(known) > 0) {
+      if (stored > operation.limit.requestsPerUnit * KEPT_ABOVE || this.#counts.get(known) > 0) {
         const count = Math.max(0, stored + this.#options.share * unsent);
-        this.#counts.set(known, count, now, operation.windowSeconds);
+        this.#counts.set(known, count, now, operation.limit.windowSeconds);
       }
       if (unsent !== 0) (corrected ??= [...counts])[index] = Math.min(LARGEST_COUNT, Math.max(0, stored + unsent));
     }
@@ -77,16 +81,14 @@ export class LocalCounts {
    *
    * @param nowSeconds the time of their request
    */
-  count(operations: readonly LimitedDescriptor[], nowSeconds: number): void {
+  count(operations: readonly Operation[], nowSeconds: number): void {
     this.#sweep(nowSeconds);
-    if (operations.some(({ guard }) => guard !== undefined)) {
-      const hits = guardedHits(operations, (key) => this.#counts.get(tableKey(key)));
-      operations.forEach((operation, index) => (operation.hits = hits[index] as number));
-    }
+    this.#table.now = nowSeconds * 1000;
+    simulate(operations, this.#table);
     for (const operation of operations) {
-      operation.after = this.#after(operation, nowSeconds);
       if (!this.#options.reconciles || operation.hits === 0 || !isUnsent(operation)) continue;
-      this.#keep(operation, windowStart(nowSeconds, operation.windowSeconds) + operation.windowSeconds);
+      const { windowSeconds } = operation.limit;
+      this.#keep(operation, windowStart(nowSeconds, windowSeconds) + windowSeconds);
     }
   }
 
@@ -96,10 +98,10 @@ export class LocalCounts {
   }
 
   /** The counts of some operations, of which none is to be added to the store, so that {@link count} can be tried on them. */
-  copyOf(operations: readonly CounterOperation[], nowSeconds: number): LocalCounts {
+  copyOf(counters: readonly Counted[], nowSeconds: number): LocalCounts {
     const copy = new LocalCounts({ ...this.#options, reconciles: false });
-    for (const { key, windowSeconds } of operations) {
-      copy.#counts.set(tableKey(key), this.countOf(key), nowSeconds * 1000, windowSeconds);
+    for (const { key, limit } of counters) {
+      copy.#counts.set(tableKey(key), this.countOf(key), nowSeconds * 1000, limit.windowSeconds);
     }
     return copy;
   }
@@ -133,7 +135,7 @@ export class LocalCounts {
    * @param results the counts of the store, or its errors
    * @returns whether none of them has to be sent again
    */
-  sent(taken: readonly UnsentHits[], results: readonly Count[], now: number): boolean {
+  sent(taken: readonly UnsentHits[], results: readonly Result[], now: number): boolean {
     let areDone = true;
     for (const [index, unsent] of taken.entries()) {
       const result = results[index];
@@ -161,41 +163,25 @@ export class LocalCounts {
     return hits;
   }
 
-  /**
-   * The count to compare with the limit. The hits of the others are those that they let pass before this one, so that the first hit after
-   * the last count of the store is just one more.
-   */
-  #after({ key, hits, windowSeconds }: LimitedDescriptor, nowSeconds: number): number {
-    const { share } = this.#options;
-    const known = tableKey(key);
-    if (hits === 0) return this.#counts.get(known);
-    if (hits < 0) return this.#counts.subtract(known, -hits * share);
-    return this.#counts.add(known, hits * share, nowSeconds * 1000, windowSeconds) - share + 1;
-  }
-
-  #unsentOf(operation: CounterOperation): UnsentHits | undefined {
+  #unsentOf(operation: Counted): UnsentHits | undefined {
     return this.#unsent.get(this.#options.serverOf(operation))?.get(tableKey(operation.key));
   }
 
-  #keep(operation: CounterOperation, end: number): void {
-    const { key, hits, windowSeconds, isInMainStore, limit } = operation;
+  #keep(operation: Operation, end: number): void {
     const present = this.#unsentOf(operation);
     if (present !== undefined) {
-      present.hits += hits;
-      if (end > present.end) [present.end, present.windowSeconds] = [end, windowSeconds];
+      present.hits += operation.hits;
+      if (end > present.end) [present.end, present.limit] = [end, operation.limit];
       return;
     }
-    const own = ownText(key);
+    const own = ownText(operation.key);
     const bytes = bytesOf(own);
     if (this.#unsentBytes + bytes > MAX_BYTES) return this.#drop(operation);
     this.#unsentBytes += bytes;
     const server = this.#options.serverOf(operation);
     let ofServer = this.#unsent.get(server);
     if (ofServer === undefined) this.#unsent.set(server, (ofServer = new Map()));
-    ofServer.set(tableKey(own), {
-      ...{ key: own, hits, windowSeconds, isInMainStore, limit, end },
-      ...{ guard: undefined, onStoreFailure: 'local' },
-    });
+    ofServer.set(tableKey(own), new UnsentHits(operation, own, end));
   }
 
   #remove(server: object, known: string): void {
@@ -207,7 +193,7 @@ export class LocalCounts {
     if (ofServer.size === 0) this.#unsent.delete(server);
   }
 
-  #drop({ hits }: CounterOperation): void {
+  #drop({ hits }: Operation): void {
     this.#options.dropped.add(Math.abs(hits));
   }
 
@@ -221,12 +207,30 @@ export class LocalCounts {
   }
 }
 
+/**
+ * The counts to compare with the limits. The hits of the others are those that they let pass before this one, so that the first hit after
+ * the last count of the store is just one more.
+ */
+class SharedCounts extends TimedCounts {
+  readonly #share: number;
+
+  constructor(counts: ExpiringCounts, share: number) {
+    super(counts);
+    this.#share = share;
+  }
+
+  override add(counter: Counted, hits: number): number {
+    const after = super.add(counter, hits * this.#share);
+    return hits > 0 ? after - this.#share + 1 : after;
+  }
+}
+
 function bytesOf(own: string): number {
   return KEY_OVERHEAD_BYTES + textBytes(own);
 }
 
 /** Whether hits may be added later, because they were certainly not counted. */
-function isUnsent({ isSent, failure }: LimitedDescriptor): boolean {
+function isUnsent({ isSent, failure }: Operation): boolean {
   return !isSent || (failure !== undefined && isUncounted(failure));
 }
 

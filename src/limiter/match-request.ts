@@ -1,7 +1,7 @@
 import type { Rule, RuleLimit } from '../rules/rule-tree';
 import { type Ruleset, type Search, matchRule } from '../rules/ruleset';
 import { TooMuchWork, type WorkBudget } from '../rules/wildcards';
-import { DecisionError } from './decision-error';
+import { DecisionError } from '../counting/decision-error';
 import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest, checkRequest } from './request';
 
 /** The rules that a request matches. */

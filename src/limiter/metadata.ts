@@ -2,7 +2,8 @@ import type { Json, JsonObject } from '../rules/rule-config';
 import { UNIT_NAMES } from '../rules/unit';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from './request';
 import { type Resolution, outcomeOf } from './resolution';
-import { CODE_NAMES, type CurrentLimit, type DescriptorStatus } from './verdict';
+import type { CurrentLimit } from '../counting/limit';
+import { CODE_NAMES, type DescriptorStatus } from './verdict';
 
 /**
  * The `dynamic_metadata` of a response (RESPONSE_DYNAMIC_METADATA): the decoded request, and the metadata of the rules that

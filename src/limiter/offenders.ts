@@ -50,7 +50,7 @@ export class Offenders {
    * @param rule undefined for a limit override
    */
   add(
-    { key, applied }: LimitedDescriptor,
+    { key, limit }: LimitedDescriptor,
     rule: Rule | undefined,
     domain: string,
     entries: readonly Entry[],
@@ -61,22 +61,22 @@ export class Offenders {
     this.#follow(nowSeconds);
     const sketch = this.#current;
     // Each limit of a rule with several has a key of its own, after the braces.
-    const body = tableKey(key.slice(0, key.lastIndexOf(applied.isOneOfSeveral ? '}' : '_')));
+    const body = tableKey(key.slice(0, key.lastIndexOf(limit.isOneOfSeveral ? '}' : '_')));
     let name = body;
     let slot = sketch.find(name);
-    if (slot !== undefined && slot.rule !== applied.path) {
+    if (slot !== undefined && slot.rule !== limit.path) {
       // Rules can share a cache key, as in the Go service: `a_b` with value `c`, and `a` with value `b_c`.
-      name = `${applied.path}\n${body}`;
+      name = `${limit.path}\n${body}`;
       slot = sketch.find(name);
     }
     if (slot === undefined) {
       slot = sketch.admit(name);
       slot.body = body;
-      slot.rule = applied.path;
+      slot.rule = limit.path;
       slot.domain = ownText(excerpt(domain, EXCERPT));
       slot.descriptor = ownText(descriptorText(entries, rule));
     }
-    slot.isShadow = applied.shadowMode;
+    slot.isShadow = limit.shadowMode;
     slot.count += weight;
   }
 

@@ -1,8 +1,8 @@
 import type { Entry, Level } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import type { Unit } from '../rules/unit';
-import { LARGEST_COUNT } from './counter-operation';
-import { DecisionError } from './decision-error';
+import { LARGEST_COUNT } from '../counting/operation';
+import { DecisionError } from '../counting/decision-error';
 
 export type { Entry } from '../rules/rule-tree';
 

@@ -2,75 +2,33 @@ import type { FailurePolicy } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { plainStatisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
-import type { Algorithm, Outcome } from './algorithm';
-import type { AppliedLimit } from './applied-limit';
-import { type CounterOperation, type Guard, LARGEST_COUNT } from './counter-operation';
-import type { DecisionError } from './decision-error';
+import type { Limit } from '../counting/limit';
+import { Operation } from '../counting/operation';
 import type { DescriptorStatus } from './verdict';
 
-/**
- * A descriptor with the limit that applies to it, during a decision. It is also its counter operation, so that the common case
- * needs no further allocation.
- */
-export class LimitedDescriptor implements CounterOperation {
-  /** The operation for the store: the call's hits, negative to subtract, 0 only to read. */
-  hits: number;
-  guard: Guard | undefined = undefined;
-  /** The count after the operation, set when it is known; negative before. */
-  after = -1;
-  /** What the algorithm of the limit has decided, if it has one. */
-  outcome: Outcome | undefined = undefined;
-  /** Why there is no count, if the descriptor is answered by {@link onStoreFailure} instead. */
-  failure: DecisionError | undefined = undefined;
-  /** A window for the store has it, so that the store may count it. */
-  isSent = false;
+/** A descriptor with the limit that applies to it, during a decision. It is also its operation on the counter. */
+export class LimitedDescriptor extends Operation {
   /** The key is over its limit according to the local cache, so the store is not called. */
   overByLocalCache = false;
+  declare readonly limit: Limit;
 
+  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
   constructor(
-    readonly applied: AppliedLimit,
-    readonly key: string,
+    limit: Limit,
+    key: string,
     readonly statistics: RuleStatistics,
     /** The hits of the call, which the statistics count whether they are added or not. */
     readonly callHits: number,
+    /** Whether the hits of the call are to be subtracted. */
     readonly isNegative: boolean,
   ) {
-    this.hits = isNegative ? -callHits : callHits;
-  }
-
-  get onStoreFailure(): FailurePolicy {
-    return this.applied.onStoreFailure;
-  }
-
-  get windowSeconds(): number {
-    const { calendar, windowSeconds } = this.applied;
-    // The window may have ended since; the next one's end removes the counter later.
-    return calendar === undefined ? windowSeconds : calendar.end;
-  }
-
-  get rule(): string {
-    return this.applied.path;
-  }
-
-  get isInMainStore(): boolean {
-    return this.applied.isOneOfSeveral;
-  }
-
-  get algorithm(): Algorithm | undefined {
-    return this.applied.algorithm;
-  }
-
-  /** Hits that are subtracted have none, also when there are 0 of them. That of an algorithm is higher the more it allows. */
-  get limit(): number {
-    if (this.isNegative) return LARGEST_COUNT;
-    const { requestsPerUnit, capacity, algorithm } = this.applied;
-    return algorithm === undefined ? requestsPerUnit : requestsPerUnit * capacity;
+    super(limit, key, isNegative ? -callHits : callHits);
   }
 
   /** Whether it is over its limit, once that is known. */
   get isOver(): boolean {
     if (this.overByLocalCache) return true;
-    return this.outcome === undefined ? this.after > this.applied.requestsPerUnit : !this.outcome.isAllowed;
+    return this.outcome === undefined ? this.after > this.limit.requestsPerUnit : !this.outcome.isAllowed;
   }
 }
 
@@ -161,10 +119,10 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
   if (limited === undefined || kind !== 'limited') {
     return { reason: kind as OutcomeReason, rule: rule && plainStatisticsKey(rule), count: undefined, isShadow: false };
   }
-  const { applied, overByLocalCache, isNegative, after, failure, isOver } = limited;
-  const common = { rule: rule && applied.path, isShadow: applied.shadowMode };
+  const { limit, overByLocalCache, isNegative, after, failure, isOver } = limited;
+  const common = { rule: rule && limit.path, isShadow: limit.shadowMode };
   if (failure !== undefined) {
-    const policy = applied.onStoreFailure;
+    const policy = limit.onStoreFailure;
     return { reason: 'store_unavailable', count: policy === 'local' ? after : undefined, policy, ...common };
   }
   return {

@@ -1,5 +1,5 @@
-import type { AlgorithmName, CalendarConfig, JsonObject } from '../rules/rule-config';
-import type { Unit } from '../rules/unit';
+import type { CurrentLimit } from '../counting/limit';
+import type { JsonObject } from '../rules/rule-config';
 
 /** The codes of `RateLimitResponse.Code`, by their numbers in the protocol. */
 export const Code = { OK: 1, OVER_LIMIT: 2 } as const;
@@ -32,21 +32,6 @@ export interface DescriptorStatus {
   readonly limitRemaining: number;
   /** Whole seconds until the window ends, or as the algorithm says; undefined without a limit and for an unlimited rule. */
   readonly secondsUntilReset: number | undefined;
-}
-
-export interface CurrentLimit {
-  readonly requestsPerUnit: number;
-  readonly unit: Unit;
-  /** How many units the window has; 1 for a limit override. */
-  readonly unitMultiplier: number;
-  /** Undefined: the window has a fixed length. */
-  readonly calendar?: CalendarConfig | undefined;
-  /** Undefined: hits are counted in fixed windows. */
-  readonly algorithm?: AlgorithmName | undefined;
-  /** Of a token bucket with another burst than `requestsPerUnit`. */
-  readonly burst?: number | undefined;
-  /** The rule's `name`; without one, its path with LIMIT_NAME_FROM_RULE. Otherwise empty, as for a limit override. */
-  readonly name: string;
 }
 
 export interface HeaderValue {

@@ -5,7 +5,7 @@ import { NEVER, type Observable, concatWith, firstValueFrom, map } from 'rxjs';
 import { RateLimitRequest } from '../gen/envoy/service/ratelimit/v3/rls';
 import { FRAME_HEADER_BYTES, Flag, FrameType, PREFACE } from '../grpc/http2/protocol';
 import { SHOULD_RATE_LIMIT } from '../grpc/rate-limit/rate-limit-service';
-import type { CounterOperation } from '../limiter/counter-operation';
+import { Operation } from '../counting/operation';
 import { readSettings } from '../settings/read-settings';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
 import type { Logger } from '../sinks/logs/logger';
@@ -84,7 +84,7 @@ export async function warmUp(
 }
 
 async function readOften(counters: Counters, key: string, progress: Progress): Promise<void> {
-  const read: CounterOperation = { key, hits: 0, windowSeconds: 60, guard: undefined, limit: 1 };
+  const read = new Operation({ requestsPerUnit: 1, windowSeconds: 60 }, key, 0);
   for (let index = 0; index < CALLS && !progress.signal.aborted; index += 1) {
     await firstValueFrom(counters.laneOf(read).apply([read]));
     progress.answers += 1;

@@ -1,7 +1,6 @@
-import type { DecisionError } from '../limiter/decision-error';
-import type { Outcome } from '../limiter/algorithm';
-import { endOfWindow, startOfWindow } from '../limiter/applied-limit';
-import { type DecidedOperation, LARGEST_COUNT } from '../limiter/counter-operation';
+import type { DecisionError } from '../counting/decision-error';
+import type { Outcome } from '../counting/algorithms/algorithm';
+import { type Counted, LARGEST_COUNT, type Operation, readOf } from '../counting/operation';
 import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
@@ -9,7 +8,7 @@ import type { AlgorithmName } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { windowLabel } from '../rules/unit';
 import type { Ruleset } from '../rules/ruleset';
-import type { CounterAdministration, CounterKey, StoredCounter } from '../streams/ports/counter-administration';
+import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { ApplyOperations } from '../streams/ports/decide';
 import type { CounterChange, CounterQuery, CounterReservations, CounterState, NoCounter } from './answers';
 import type { OpenReservations, ReservationStore } from '../streams/ports/reservations';
@@ -35,10 +34,10 @@ interface Located {
 
 /** Undefined where there can be none, or where they cannot be read: the counter is shown, and changed, even so. */
 export async function openReservationsOf(
-  counter: CounterKey & Pick<LimitedDescriptor, 'algorithm'>,
+  counter: Counted,
   reservations: CountersOptions['reservations'],
 ): Promise<OpenReservations | undefined> {
-  if (typeof reservations === 'string' || counter.algorithm !== undefined) return undefined;
+  if (typeof reservations === 'string' || counter.limit.algorithm !== undefined) return undefined;
   try {
     return await reservations.readOpen(counter, Date.now());
   } catch {
@@ -79,18 +78,18 @@ export class OperatedCounters {
     limiter.forget(limited.key);
     return {
       ...this.#stateOf(located, after, await this.#reservationsOf(limited)),
-      countBefore: countIn(before, limited.applied.currentLimit.algorithm ?? null),
+      countBefore: countIn(before, limited.limit.currentLimit.algorithm ?? null),
     };
   }
 
   #read(limited: LimitedDescriptor): Promise<StoredCounter | Outcome> {
-    if (limited.algorithm !== undefined) return this.#decide(readOf(limited));
+    if (limited.limit.algorithm !== undefined) return this.#decide(readOf(limited));
     return this.#options.administration.readCounter(limited);
   }
 
   /** Returns the counter before. */
   #set(limited: LimitedDescriptor, count: number | null): Promise<StoredCounter | Outcome> {
-    const { algorithm } = limited;
+    const { algorithm } = limited.limit;
     if (algorithm === undefined) {
       const { administration } = this.#options;
       return count === null ? administration.clearCounter(limited) : administration.setCounter(limited, count);
@@ -98,11 +97,14 @@ export class OperatedCounters {
     const most = Math.min(count ?? 0, algorithm.capacity);
     const used = algorithm.name === 'token_bucket' && count !== null ? algorithm.capacity - most : most;
     // In one step: everything is given back, and as much taken.
-    return this.#decide({ ...readOf(limited), calls: [-LARGEST_COUNT, used] });
+    const change = readOf(limited);
+    change.calls = [-LARGEST_COUNT, used];
+    return this.#decide(change);
   }
 
-  async #decide(operation: Read): Promise<Outcome> {
+  async #decide(operation: Operation): Promise<Outcome> {
     await new Promise<void>((settled, failed) => this.#options.apply([operation], { settled, failed }));
+    if (operation.failure !== undefined) throw operation.failure;
     return operation.outcome as Outcome;
   }
 
@@ -142,12 +144,12 @@ export class OperatedCounters {
     stored: StoredCounter | Outcome,
     openReservations: CounterReservations | null,
   ): CounterState {
-    const { applied, key, limit } = limited;
-    const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
+    const { limit, key } = limited;
+    const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = limit.currentLimit;
     const [start, end] =
       'state' in stored && algorithm !== null
         ? [nowSeconds, nowSeconds + stored.secondsUntilReset]
-        : [startOfWindow(applied, nowSeconds), endOfWindow(applied, nowSeconds)];
+        : [limit.startOfWindow(nowSeconds), limit.endOfWindow(nowSeconds)];
     return {
       cacheKey: key,
       rule: referenceTo(rule),
@@ -156,7 +158,7 @@ export class OperatedCounters {
       unitMultiplier,
       calendar,
       algorithm,
-      burst: algorithm === 'token_bucket' ? applied.capacity : null,
+      burst: algorithm === 'token_bucket' ? limit.capacity : null,
       name,
       window: windowOf(limited),
       windows,
@@ -164,14 +166,14 @@ export class OperatedCounters {
       timeToLive: 'state' in stored ? null : stored.timeToLive,
       windowStart: isoTime(start),
       windowEnd: isoTime(end),
-      isInLocalCache: this.#options.limiter.isInLocalCache(key, limit, nowSeconds),
+      isInLocalCache: this.#options.limiter.isInLocalCache(key, limit.allowance, nowSeconds),
       openReservations,
     };
   }
 }
 
-function windowOf({ applied }: LimitedDescriptor): string {
-  const { unit, unitMultiplier } = applied.currentLimit;
+function windowOf({ limit }: LimitedDescriptor): string {
+  const { unit, unitMultiplier } = limit.currentLimit;
   return windowLabel(unit.name, unitMultiplier);
 }
 
@@ -179,16 +181,6 @@ function windowOf({ applied }: LimitedDescriptor): string {
 function countIn(stored: StoredCounter | Outcome, algorithm: AlgorithmName | null): number {
   if (!('state' in stored)) return stored.count;
   return algorithm === 'token_bucket' ? stored.remaining : stored.used;
-}
-
-/** An operation that changes nothing. */
-interface Read extends DecidedOperation {
-  readonly hits: 0;
-  readonly guard: undefined;
-}
-
-export function readOf({ key, windowSeconds, isInMainStore, limit, algorithm }: LimitedDescriptor): Read {
-  return { key, windowSeconds, isInMainStore, limit, algorithm, hits: 0, guard: undefined, after: 0 };
 }
 
 /** A descriptor without a limit needs no count. */

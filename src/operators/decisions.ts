@@ -1,4 +1,6 @@
-import { DecisionError, timedOut } from '../limiter/decision-error';
+import { failCall } from '../counting/batch';
+import { DecisionError, timedOut } from '../counting/decision-error';
+import { readOf } from '../counting/operation';
 import type { ExplainedRequest } from '../limiter/explained-request';
 import type { Offender, OffenderQuery } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
@@ -9,8 +11,7 @@ import type { Latest } from '../streams/latest';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from './answers';
 import { MAX_DESCRIPTORS } from '../streams/ports/reservations';
-import { type WindowOperation, failCall } from '../streams/window';
-import { type CountersOptions, OperatedCounters, openReservationsOf, readOf } from './counters';
+import { type CountersOptions, OperatedCounters, openReservationsOf } from './counters';
 import { type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
 
@@ -108,11 +109,7 @@ async function countsOf(
   apply: CountersOptions['apply'],
   timeout: number,
 ): Promise<StoredCounts> {
-  const reads = new Map(
-    operations.map((operation): [string, WindowOperation] => {
-      return [operation.key, { ...readOf(operation), onStoreFailure: operation.onStoreFailure, after: -1 }];
-    }),
-  );
+  const reads = new Map(operations.map((operation) => [operation.key, readOf(operation)]));
   let error: DecisionError | undefined;
   function failed(reason: DecisionError): void {
     error = reason;

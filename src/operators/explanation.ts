@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
-import type { DecisionError } from '../limiter/decision-error';
+import type { DecisionError } from '../counting/decision-error';
 import { isQuota } from '../limiter/decision';
-import type { ExplainedDescriptor as Explained, ExplainedRequest, Stored } from '../limiter/explained-request';
-import type { LimitState } from '../limiter/algorithm';
-import { endOfWindow, startOfWindow } from '../limiter/applied-limit';
+import type { Result } from '../counting/operation';
+import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explained-request';
+import type { LimitState } from '../counting/algorithms/algorithm';
 import type { LimitedDescriptor, ResolutionKind } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
@@ -12,7 +12,7 @@ import { counted } from '../text/counted';
 import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 
 /** The present counts, by cache key, or why they cannot be read. */
-export type StoredCounts = ReadonlyMap<string, Stored> | DecisionError;
+export type StoredCounts = ReadonlyMap<string, Result> | DecisionError;
 
 /** How many open reservations counters have, by cache key. */
 export type OpenReservationCounts = ReadonlyMap<string, number>;
@@ -35,7 +35,7 @@ export async function explanationOf(
   { stored, open = NONE }: ReadCounters,
 ): Promise<Explanation> {
   const { request, nowSeconds } = explained;
-  const counts = stored instanceof Map ? (stored as ReadonlyMap<string, Stored>) : undefined;
+  const counts = stored instanceof Map ? (stored as ReadonlyMap<string, Result>) : undefined;
   const verdict = counts && explained.verdict(counts);
   const descriptors: ExplainedDescriptor[] = [];
   let sliceStart = performance.now();
@@ -62,7 +62,7 @@ export async function explanationOf(
 
 interface DescriptorState {
   readonly explained: ExplainedRequest;
-  readonly counts: ReadonlyMap<string, Stored> | undefined;
+  readonly counts: ReadonlyMap<string, Result> | undefined;
   readonly status: DescriptorStatus | undefined;
   readonly open: OpenReservationCounts;
 }
@@ -102,8 +102,8 @@ function describe(
 }
 
 /** Why the hits of a limit would not be counted, although it would not deny them. */
-function causeOf({ guard }: LimitedDescriptor): string {
-  const cause = guard?.isOver === true ? 'another descriptor is denied' : 'another limit is over';
+function causeOf({ group }: LimitedDescriptor): string {
+  const cause = group?.isOver === true ? 'another descriptor is denied' : 'another limit is over';
   return `${cause} and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
 }
 
@@ -114,12 +114,12 @@ function outcomeOf(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDes
 }
 
 function counterOf(limited: LimitedDescriptor, state: DescriptorState): ExplainedCounter {
-  const { applied, key, callHits, isNegative, overByLocalCache, after, outcome, failure } = limited;
+  const { limit, key, callHits, isNegative, overByLocalCache, after, outcome, failure } = limited;
   const { nowSeconds } = state.explained;
-  const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = applied.currentLimit;
-  const start = algorithm === null ? startOfWindow(applied, nowSeconds) : nowSeconds;
+  const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = limit.currentLimit;
+  const start = algorithm === null ? limit.startOfWindow(nowSeconds) : nowSeconds;
   const untilReset = outcome?.secondsUntilReset ?? state.status?.secondsUntilReset ?? 0;
-  const reset = algorithm === null ? endOfWindow(applied, nowSeconds) : start + untilReset;
+  const reset = algorithm === null ? limit.endOfWindow(nowSeconds) : start + untilReset;
   const count = countOf(limited, state) ?? null;
   return {
     cacheKey: shortened(key),
@@ -128,16 +128,16 @@ function counterOf(limited: LimitedDescriptor, state: DescriptorState): Explaine
     unitMultiplier,
     calendar,
     algorithm,
-    burst: algorithm === 'token_bucket' ? applied.capacity : null,
+    burst: algorithm === 'token_bucket' ? limit.capacity : null,
     name,
-    shadowMode: applied.shadowMode,
-    enforcePercent: applied.enforcePercent === 100 ? null : applied.enforcePercent,
-    quotaMode: applied.quotaMode,
-    onStoreFailure: applied.onStoreFailure,
+    shadowMode: limit.shadowMode,
+    enforcePercent: limit.enforcePercent === 100 ? null : limit.enforcePercent,
+    quotaMode: limit.quotaMode,
+    onStoreFailure: limit.onStoreFailure,
     hits: callHits,
     isNegativeHits: isNegative,
     isInLocalCache: overByLocalCache,
-    answeredByPolicy: failure === undefined ? null : (applied.onStoreFailure as AnsweringPolicy),
+    answeredByPolicy: failure === undefined ? null : (limit.onStoreFailure as AnsweringPolicy),
     count,
     countAfter: count === null ? null : after,
     openReservations: state.open.get(key) ?? null,
@@ -148,13 +148,13 @@ function counterOf(limited: LimitedDescriptor, state: DescriptorState): Explaine
 
 /** As {@link ExplainedCounter.count}; undefined: it was not read. */
 function countOf(
-  { applied, key, overByLocalCache, failure }: LimitedDescriptor,
+  { limit, key, overByLocalCache, failure }: LimitedDescriptor,
   { explained, counts }: DescriptorState,
 ): number | undefined {
   if (overByLocalCache) return undefined;
-  if (failure !== undefined) return applied.onStoreFailure === 'local' ? explained.localCountOf(key) : undefined;
+  if (failure !== undefined) return limit.onStoreFailure === 'local' ? explained.localCountOf(key) : undefined;
   const stored = counts && ((counts.get(key) ?? 0) as number | LimitState);
-  return typeof stored === 'object' ? applied.algorithm?.decide(stored, 0).used : stored;
+  return typeof stored === 'object' ? limit.algorithm?.decide(stored, 0).used : stored;
 }
 
 function statusOf({ code, limitRemaining, secondsUntilReset }: DescriptorStatus): ExplainedStatus {
@@ -259,7 +259,7 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isD
 /** Why a request has its overall code. */
 export function reasonOfAnswer({ options, descriptors }: ExplainedRequest, { overallCode, statuses }: Verdict): string {
   const over = statuses.flatMap(({ code }, index) => (code === Code.OVER_LIMIT ? [index] : []));
-  const byPolicy = descriptors.map(({ resolution: { limited } }) => limited?.failure && limited.onStoreFailure);
+  const byPolicy = descriptors.map(({ resolution: { limited } }) => limited?.failure && limited.limit.onStoreFailure);
   if (over.length === 0) {
     return `no descriptor is over its limit${byPolicy.includes('allow') ? ', as far as they could be counted' : ''}`;
   }

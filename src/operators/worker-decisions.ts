@@ -1,4 +1,4 @@
-import { DecisionError } from '../limiter/decision-error';
+import { DecisionError } from '../counting/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import { type Offender, type OffenderQuery, type OffenderSummary, mergeOffenders, topOf } from '../limiter/offender';
 import type { Offenders } from '../limiter/offenders';

@@ -1,5 +1,5 @@
 import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
-import { DecisionError } from '../limiter/decision-error';
+import { DecisionError } from '../counting/decision-error';
 import { type LimitedDescriptor, limitsOfResolution } from '../limiter/resolution';
 import {
   MAX_DESCRIPTORS,
@@ -33,12 +33,12 @@ export function checkCall({ request: { descriptors }, ttl, id }: ReserveCall): v
 export function reservable({ resolutions }: Decision, options: LimiterOptions): readonly LimitedDescriptor[] {
   return resolutions.flatMap((resolution, index) => {
     const limits = limitsOfResolution(resolution);
-    const name = resolution.rule === undefined ? `descriptor ${index + 1}` : `the rule ${limits[0]?.applied.path}`;
+    const name = resolution.rule === undefined ? `descriptor ${index + 1}` : `the rule ${limits[0]?.limit.path}`;
     // A call is over such a quota at one of its limits, but a reservation is denied only by all of them.
     if (limits.length > 1 && isQuota(resolution, options)) {
       throw new ReservationError('not_supported', `${name} is a quota with several limits, which has no reservations`);
     }
-    const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
+    const algorithm = limits.find(({ limit }) => limit.algorithm !== undefined)?.limit.algorithm;
     if (algorithm === undefined) return limits;
     const reason = algorithm.name === 'fixed_window' ? 'all_or_nothing' : `the algorithm ${algorithm.name}`;
     throw new ReservationError(

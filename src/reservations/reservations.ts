@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Decision, LimiterOptions } from '../limiter/decision';
-import { DecisionError } from '../limiter/decision-error';
+import { DecisionError } from '../counting/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
 import type { LimitedDescriptor } from '../limiter/resolution';
@@ -157,7 +157,7 @@ export class StoredReservations implements Reservations {
     for (const [index, operation] of operations.entries()) {
       operation.after = result.counts[index] as number;
       if (!isReserved) deny(operation);
-      if (operation.after < operation.applied.requestsPerUnit) this.#options.onFree(operation.key, false);
+      if (operation.after < operation.limit.requestsPerUnit) this.#options.onFree(operation.key, false);
     }
     const verdict = decision.verdict();
     log?.decided(decision, verdict, source);
@@ -298,12 +298,12 @@ export class StoredReservations implements Reservations {
 
 /** Judges the count of a limit whose reservation counts nothing, because this limit or another one denies it. */
 function deny(limited: LimitedDescriptor): void {
-  const { after: used, applied } = limited;
-  const left = applied.requestsPerUnit - used;
+  const { after: used, limit } = limited;
+  const left = limit.requestsPerUnit - used;
   limited.hits = 0;
   limited.outcome = {
     ...{ isAllowed: left >= 0, used, remaining: Math.max(0, left) },
-    ...{ secondsUntilReset: 0, secondsClosed: 0, state: { previous: 0, current: used, now: 0 } },
+    ...{ secondsUntilReset: 0, retryAfterSeconds: 0, state: { previous: 0, current: used, now: 0 } },
   };
 }
 

@@ -1,7 +1,7 @@
-import { endOfWindow } from '../limiter/applied-limit';
-import { LARGEST_COUNT } from '../limiter/counter-operation';
+import type { Denies } from '../counting/group';
+import { type CountedLimit, LARGEST_COUNT } from '../counting/operation';
 import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
-import { DecisionError } from '../limiter/decision-error';
+import { DecisionError } from '../counting/decision-error';
 import { type Resolution, limitsOfResolution } from '../limiter/resolution';
 import { type ReservationStep, memberOf } from '../streams/ports/reservations';
 import {
@@ -36,15 +36,13 @@ export function stepsOf(
   const isQuotaAllowed = others.some((each) => isQuota(each, options) && each.kind !== 'denied');
   const isDenied = others.some((each) => each.kind === 'denied' && !isQuota(each, options)) && !options.shadowMode;
   const steps = resolutions.flatMap((resolution, index) =>
-    limitsOfResolution(resolution).map(
-      ({ key, callHits: hits, windowSeconds, isInMainStore, applied }): ReservationStep => {
-        const isShadow = applied.shadowMode || options.shadowMode;
-        const quota = isQuotaAllowed ? 'never' : 'together';
-        const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
-        const own = hits === 0 ? undefined : member(index);
-        return { key, hits, windowSeconds, isInMainStore, limit: applied.requestsPerUnit, denies, member: own };
-      },
-    ),
+    limitsOfResolution(resolution).map(({ key, callHits: hits, limit }): ReservationStep => {
+      const isShadow = limit.shadowMode || options.shadowMode;
+      const quota = isQuotaAllowed ? 'never' : 'together';
+      const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
+      const own = hits === 0 ? undefined : member(index);
+      return { key, hits, limit: plainLimit(limit), denies, member: own };
+    }),
   );
   return { isDenied, steps };
 }
@@ -69,24 +67,20 @@ export function endingOf(
     const own = ended[index] as (typeof ended)[number];
     own.reserved = reserved;
     const held = made[position]!.added;
-    const common = { hits: own.hits - held, limit: LARGEST_COUNT, denies: 'never' } as const;
+    const common = { hits: own.hits - held, denies: 'never' as Denies };
     if (now < end * 1000) {
       const entered = reserved === 0 ? {} : { held };
       const member = reserved === 0 ? undefined : memberOf(id, index, onExpiry === 'cancel');
-      steps.push({ ...common, key, windowSeconds, isInMainStore, member, ...entered });
+      const unlimited = { requestsPerUnit: LARGEST_COUNT, windowSeconds, isOneOfSeveral: isInMainStore };
+      steps.push({ ...common, key, limit: unlimited, member, ...entered });
       indices.push(index);
     } else if (state === 'settled' && common.hits > 0) {
       present ??= resolved();
       const limited = limitsOfResolution(present[index]!)[limit];
       // The rule may have been removed or changed.
-      if (limited === undefined || limited.algorithm !== undefined) continue;
-      steps.push({
-        ...common,
-        key: limited.key,
-        windowSeconds: limited.windowSeconds,
-        isInMainStore: limited.isInMainStore,
-        member: undefined,
-      });
+      if (limited === undefined || limited.limit.algorithm !== undefined) continue;
+      const unlimited = { ...plainLimit(limited.limit), requestsPerUnit: LARGEST_COUNT };
+      steps.push({ ...common, key: limited.key, limit: unlimited, member: undefined });
       indices.push(index);
     }
   }
@@ -99,8 +93,9 @@ export function recordOf(
 ): ReservationRecord {
   const nowSeconds = Math.floor(call.at / 1000);
   const counted = resolutions.flatMap((resolution, index) =>
-    limitsOfResolution(resolution).map(({ key, callHits: hits, windowSeconds, isInMainStore, applied }, limit) => {
-      return { index, limit, key, hits, windowSeconds, isInMainStore, end: endOfWindow(applied, nowSeconds) };
+    limitsOfResolution(resolution).map(({ key, callHits: hits, limit: applied }, limit) => {
+      const { windowSeconds, isOneOfSeveral: isInMainStore } = applied;
+      return { index, limit, key, hits, windowSeconds, isInMainStore, end: applied.endOfWindow(nowSeconds) };
     }),
   );
   return { ...call, counted, state: 'open' };
@@ -143,4 +138,9 @@ export function countsBefore({ record, made }: StoredRecord): ReadonlyMap<string
     if (!before.has(key)) before.set(key, count - added);
   });
   return before;
+}
+
+/** What counting needs of a limit without an algorithm, as data. */
+function plainLimit({ requestsPerUnit, windowSeconds, isOneOfSeveral }: CountedLimit): CountedLimit {
+  return { requestsPerUnit, windowSeconds, isOneOfSeveral };
 }

@@ -1,7 +1,8 @@
 import { Observable, type SchedulerLike, of } from 'rxjs';
-import type { Count } from '../limiter/counter-operation';
+import { Batch } from '../counting/batch';
+import type { Result } from '../counting/operation';
 import type { Decision } from '../limiter/decision';
-import { DecisionError } from '../limiter/decision-error';
+import { DecisionError } from '../counting/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Ruleset } from '../rules/ruleset';
@@ -16,7 +17,6 @@ import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { applyWithin, reconciliation } from './reconciliation';
 import { tracedTrip } from './traced-trip';
-import { Window } from './window';
 
 export interface DecisionsOptions extends OutcomeCallbacks {
   readonly limiter: Limiter;
@@ -42,7 +42,7 @@ export interface Decisions {
    * The pipeline. Decisions that are gathered flow while there is a subscriber; there may be only one. Emits a window when it
    * has settled, completes when all have after {@link complete}. Never fails: a window that fails fails its own calls.
    */
-  readonly windows$: Observable<Window>;
+  readonly windows$: Observable<Batch>;
   /** Accepts no more requests: further ones fail with `shutting_down`, those in flight are still answered. */
   complete(): void;
 }
@@ -97,7 +97,7 @@ export function decisions(options: DecisionsOptions): Decisions {
   /** Where policies answer, they do so before the caller has given up, if that is before the store is given up. */
   function answerInTime(pending: Pending, timeToAnswer = Infinity): void {
     if (timeToAnswer >= (limit ?? 0)) return;
-    if (pending.operations.every(({ onStoreFailure }) => onStoreFailure !== 'error')) {
+    if (pending.operations.every(({ limit: { onStoreFailure } }) => onStoreFailure !== 'error')) {
       expiries?.add(pending, timeToAnswer);
     }
   }
@@ -133,33 +133,34 @@ function sendToStore(
   return (lane) => {
     const addUnsent = local && reconciliation(lane, local, scheduler);
     return (calls, limit) => {
-      const window = new Window(calls);
-      lastBatch = window.batch.length;
-      mergedHits.add(window.mergedHits);
-      if (window.batch.length === 0) return of(window);
-      const counts$ = applyWithin(limit, { lane, batch: window.batch, scheduler });
+      const batch = new Batch(calls);
+      const { operations } = batch;
+      lastBatch = operations.length;
+      mergedHits.add(batch.mergedHits);
+      if (operations.length === 0) return of(batch);
+      const results$ = applyWithin(limit, { lane, batch: operations, scheduler });
       // By hand, because a chain of operators costs as much as the rest of a small window.
       return new Observable((subscriber) => {
         function end(): void {
-          subscriber.next(window);
+          subscriber.next(batch);
           subscriber.complete();
         }
         function fail(error: unknown): void {
-          window.fail(outcomes.errorOf(error));
+          batch.fail(outcomes.errorOf(error));
           end();
         }
-        function settle(counts: readonly Count[]): void {
+        function settle(results: readonly Result[]): void {
           try {
-            window.settle(local?.saw(window.batch, counts, scheduler.now()) ?? counts);
+            batch.settle(local?.saw(operations, results, scheduler.now()) ?? results);
           } catch (error) {
             return fail(error);
           }
-          if (addUnsent === undefined || window.outcome !== 'ok' || !local?.hasUnsent(lane)) return end();
+          if (addUnsent === undefined || batch.outcome !== 'ok' || !local?.hasUnsent(lane)) return end();
           // The window of a probe ends when these are added, so that calls are sent again after them.
           subscriber.add(addUnsent(limit).subscribe({ complete: end }));
           return undefined;
         }
-        const traced$ = tracer === undefined ? counts$ : counts$.pipe(tracedTrip(tracer, window, calls));
+        const traced$ = tracer === undefined ? results$ : results$.pipe(tracedTrip(tracer, batch));
         return traced$.subscribe({ next: settle, error: fail });
       });
     };

@@ -1,9 +1,10 @@
-import { DecisionError } from '../limiter/decision-error';
-import { guardedHits } from '../limiter/counter-operation';
+import { DecisionError } from '../counting/decision-error';
+import { type Operation, readOf } from '../counting/operation';
+import { hitsOnRead, isGuarded } from '../counting/read-then-decide';
 import type { Lanes } from './lanes';
 import type { CounterInstance, CounterLane, Counters } from './ports/counters';
 import type { CallTrace } from './ports/tracer';
-import type { WindowCall, WindowOperation } from './window';
+import type { WindowCall } from './ports/decide';
 
 /**
  * Sends a call to the lanes of its operations. A call of one lane goes there as it is, which is the common case. Otherwise each
@@ -19,21 +20,18 @@ export function dispatch(call: WindowCall, counters: Counters, lanes: Lanes): vo
   if (lane instanceof DecisionError) return call.fail(lane);
   if (lane !== undefined) return lanes.add(lane, call);
   const spread = new SpreadCall(call, counters, lanes);
-  if (operations.some(isGuardedCount)) spread.readThenCount();
+  if (operations.some(isGuarded)) spread.readThenCount();
   else spread.count(operations, () => call.settle());
 }
 
 /** The lane of all these operations, undefined if there are several, or the error of one that cannot be counted. */
-function onlyLaneOf(
-  operations: readonly WindowOperation[],
-  counters: Counters,
-): CounterLane | undefined | DecisionError {
+function onlyLaneOf(operations: readonly Operation[], counters: Counters): CounterLane | undefined | DecisionError {
   try {
-    const lane = counters.laneOf(operations[0] as WindowOperation);
+    const lane = counters.laneOf(operations[0] as Operation);
     let isOnly = true;
     // Each operation is looked at, also when it is clear that there are several lanes.
     for (let index = 1; index < operations.length; index += 1) {
-      if (counters.laneOf(operations[index] as WindowOperation) !== lane) isOnly = false;
+      if (counters.laneOf(operations[index] as Operation) !== lane) isOnly = false;
     }
     return isOnly ? lane : undefined;
   } catch (error) {
@@ -65,7 +63,7 @@ class SpreadCall {
   }
 
   /** Sends the operations by lane; calls back when every one has its count in `after`. */
-  count(operations: readonly WindowOperation[], onCounted: () => void): void {
+  count(operations: readonly Operation[], onCounted: () => void): void {
     const groups = this.#groupByInstance(operations);
     let left = groups.length;
     for (const group of groups) {
@@ -80,10 +78,16 @@ class SpreadCall {
     const { operations } = this.#call;
     const reads = operations.map(readOf);
     this.count(reads, () => {
-      reads.forEach(({ failure }, index) => ((operations[index] as WindowOperation).failure = failure));
+      reads.forEach(({ failure }, index) => ((operations[index] as Operation).failure = failure));
       const known = operations.filter(({ failure }) => failure === undefined);
       if (known.length === 0) return this.#call.settle();
-      decideGuard(known, reads);
+      const stored = reads.filter(({ failure }) => failure === undefined).map(({ after }) => after);
+      const hits = hitsOnRead(known, stored);
+      known.forEach((operation, index) => {
+        operation.hits = hits[index] as number;
+        // The limits of a rule with `all_or_nothing` are in one lane.
+        if (isGuarded(operation)) operation.group = undefined;
+      });
       this.count(known, () => this.#call.settle());
     });
   }
@@ -94,7 +98,7 @@ class SpreadCall {
     this.#call.fail(error);
   }
 
-  #groupByInstance(operations: readonly WindowOperation[]): readonly InstanceGroup[] {
+  #groupByInstance(operations: readonly Operation[]): readonly InstanceGroup[] {
     const groups = new Map<CounterInstance, InstanceGroup>();
     for (const operation of operations) {
       const lane = this.#counters.laneOf(operation);
@@ -122,7 +126,7 @@ class InstanceGroup {
     this.#lanesAtOnce = lanesAtOnce;
   }
 
-  add(lane: CounterLane, operation: WindowOperation): void {
+  add(lane: CounterLane, operation: Operation): void {
     const known = this.#parts.get(lane);
     if (known === undefined) this.#parts.set(lane, new Part(this.#call, lane, operation));
     else known.operations.push(operation);
@@ -150,11 +154,11 @@ class InstanceGroup {
 /** The operations of a call that are counted in one lane. */
 class Part implements WindowCall {
   readonly lane: CounterLane;
-  readonly operations: WindowOperation[];
+  readonly operations: Operation[];
   onSettled: () => void = () => undefined;
   readonly #call: SpreadCall;
 
-  constructor(call: SpreadCall, lane: CounterLane, operation: WindowOperation) {
+  constructor(call: SpreadCall, lane: CounterLane, operation: Operation) {
     this.#call = call;
     this.lane = lane;
     this.operations = [operation];
@@ -175,31 +179,4 @@ class Part implements WindowCall {
   fail(error: DecisionError): void {
     this.#call.fail(error);
   }
-}
-
-function readOf({
-  key,
-  windowSeconds,
-  isInMainStore,
-  limit,
-  algorithm,
-  onStoreFailure,
-}: WindowOperation): WindowOperation {
-  return { key, windowSeconds, isInMainStore, limit, algorithm, hits: 0, guard: undefined, after: 0, onStoreFailure };
-}
-
-/** The limits of a rule with `all_or_nothing` are in one lane. */
-function isGuardedCount({ guard, algorithm }: WindowOperation): boolean {
-  return guard !== undefined && algorithm === undefined;
-}
-
-/** Unties guarded operations, with the hits that the counts which were read allow. */
-function decideGuard(operations: readonly WindowOperation[], reads: readonly WindowOperation[]): void {
-  const stored = new Map(reads.map(({ key, after }) => [key, after]));
-  const guarded = operations.filter(isGuardedCount);
-  const hits = guardedHits(guarded, (key) => stored.get(key) ?? 0);
-  guarded.forEach((operation, index) => {
-    operation.hits = hits[index] as number;
-    operation.guard = undefined;
-  });
 }

@@ -9,17 +9,18 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { DecisionError, poolEmpty } from '../limiter/decision-error';
+import { Batch, failCall } from '../counting/batch';
+import { DecisionError, poolEmpty } from '../counting/decision-error';
 import { type BreakerObserver, type SendWithin, circuitBreaker } from './circuit-breaker';
 import { type SendWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
-import { Window, type WindowCall, failCall } from './window';
+import type { WindowCall } from './ports/decide';
 
 export interface LanesOptions {
   /** Closes windows. */
   readonly scheduler: SchedulerLike;
   /** Sends the calls of a closed window to a lane. Emits the window when each call has its outcome; never fails. */
-  readonly send: (lane: CounterLane) => SendWithin<WindowCall, Window>;
+  readonly send: (lane: CounterLane) => SendWithin<WindowCall, Batch>;
   /** Most milliseconds that a window may take; undefined: the store has an end of its own. */
   readonly limit?: number | undefined;
   /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
@@ -47,7 +48,7 @@ export class Lanes {
    * Emits each window when it has settled. Calls flow while there is a subscriber; there may be only one. Completes after
    * {@link complete}, when every window is done.
    */
-  readonly windows$: Observable<Window>;
+  readonly windows$: Observable<Batch>;
   readonly #options: LanesOptions;
   readonly #opened$ = new Subject<OpenLane>();
   readonly #open = new Map<CounterLane, Subject<WindowCall>>();
@@ -86,10 +87,10 @@ export class Lanes {
     return calls$;
   }
 
-  #windowsOf({ lane, calls$ }: OpenLane): Observable<Window> {
+  #windowsOf({ lane, calls$ }: OpenLane): Observable<Batch> {
     const { span, windowsInFlight, whenFull } = lane.pipeline;
     const { scheduler, breaker, limit, send: sendTo } = this.#options;
-    function windows(send: SendWindow<WindowCall, Window>): OperatorFunction<WindowCall, Window> {
+    function windows(send: SendWindow<WindowCall, Batch>): OperatorFunction<WindowCall, Batch> {
       const overflow = whenFull && {
         after: whenFull.after,
         send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
@@ -136,8 +137,8 @@ const NOT_SENT = new DecisionError(
 );
 
 /** Fails the calls of a window for which the lane had no free connection. */
-function failPoolEmpty(calls: readonly WindowCall[]): Observable<Window> {
-  const window = new Window(calls);
-  window.fail(poolEmpty());
-  return of(window);
+function failPoolEmpty(calls: readonly WindowCall[]): Observable<Batch> {
+  const batch = new Batch(calls);
+  batch.fail(poolEmpty());
+  return of(batch);
 }

@@ -1,13 +1,12 @@
 import type { Decision } from '../limiter/decision';
-import { DecisionError, type DecisionErrorCode, timedOut } from '../limiter/decision-error';
+import { DecisionError, type DecisionErrorCode, timedOut } from '../counting/decision-error';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
-import type { Caller, DecisionObserver, PendingDecision } from './ports/decide';
+import type { Caller, DecisionObserver, PendingDecision, WindowCall } from './ports/decide';
 import type { EndedReservation, ReserveCall } from './ports/reservations';
 import type { CallTrace } from './ports/tracer';
-import type { WindowCall } from './window';
 
 /** Receives each outcome before its observer does, for logs. */
 export interface DecisionLog {

@@ -1,15 +1,15 @@
 import { EMPTY, type Observable, type SchedulerLike, catchError, defer, finalize, mergeMap, of, raceWith } from 'rxjs';
-import { DecisionError, timedOut } from '../limiter/decision-error';
+import { DecisionError, timedOut } from '../counting/decision-error';
 import type { LocalCounts } from '../limiter/local-counts';
-import type { Count, CounterOperation } from '../limiter/counter-operation';
+import type { Operation, Result } from '../counting/operation';
 import { Deadline, failAfter } from './deadline';
 import type { CounterLane } from './ports/counters';
 
 /** Applies a batch, which fails with `store_timeout` after so many milliseconds; undefined: the store has an end of its own. */
 export function applyWithin(
   limit: number | undefined,
-  { lane, batch, scheduler }: { lane: CounterLane; batch: readonly CounterOperation[]; scheduler: SchedulerLike },
-): Observable<readonly Count[]> {
+  { lane, batch, scheduler }: { lane: CounterLane; batch: readonly Operation[]; scheduler: SchedulerLike },
+): Observable<readonly Result[]> {
   const deadline = new Deadline(scheduler);
   const counts$ = lane.apply(batch, deadline);
   if (limit === undefined) return counts$;

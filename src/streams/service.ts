@@ -5,7 +5,7 @@ import { type Latest, latest } from './latest';
 import type { ApplyOperations, Decide } from './ports/decide';
 import type { RuleEvent } from './ports/rule-source';
 import { Readiness, awaited, health } from './readiness';
-import type { Window } from './window';
+import type { Batch } from '../counting/batch';
 
 /** What changes by itself. The streams are subscribed to while those of the service are. */
 export interface ServiceSources {
@@ -39,7 +39,7 @@ export interface Service {
   /** Whether the service can be called. It serves when store and rules are there, and drains from the first signal on. */
   readonly readiness: Readiness;
   /** Each pipeline window when it has settled; shared. Completes after {@link complete}, when no window is in flight. */
-  readonly windows$: Observable<Window>;
+  readonly windows$: Observable<Batch>;
   /** Rejects further decisions with `shutting_down`; those in flight are still answered. */
   complete(): void;
 }

@@ -1,8 +1,9 @@
 import { type MonoTypeOperatorFunction, identity, tap } from 'rxjs';
-import type { Count } from '../limiter/counter-operation';
-import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
+import type { Batch } from '../counting/batch';
+import type { Result } from '../counting/operation';
+import { DecisionError, type DecisionErrorCode } from '../counting/decision-error';
 import type { CallTrace, WindowTracer } from './ports/tracer';
-import type { WindowCall, Window } from './window';
+import type { WindowCall } from './ports/decide';
 
 /**
  * Records a window's trip to the store in the traces of the calls that it carries. The trip begins when this is called and ends with the
@@ -10,15 +11,13 @@ import type { WindowCall, Window } from './window';
  */
 export function tracedTrip(
   tracer: WindowTracer,
-  window: Window,
-  calls: readonly WindowCall[],
-): MonoTypeOperatorFunction<readonly Count[]> {
-  const carried = calls.filter(({ isCancelled }) => !isCancelled);
-  const traces = carried.flatMap(({ trace }): readonly CallTrace[] => (trace === undefined ? [] : [trace]));
+  { operations, calls }: Batch<WindowCall>,
+): MonoTypeOperatorFunction<readonly Result[]> {
+  const traces = calls.flatMap(({ trace }): readonly CallTrace[] => (trace === undefined ? [] : [trace]));
   if (traces.length === 0) return identity;
-  const trip = tracer.beginWindow({ operations: window.batch.length, calls: carried.length }, traces);
+  const trip = tracer.beginWindow({ operations: operations.length, calls: calls.length }, traces);
   return tap({
-    next: (counts) => trip.ended(counts.find((count) => count instanceof DecisionError)?.code),
+    next: (results) => trip.ended(results.find((result) => result instanceof DecisionError)?.code),
     error: (error: unknown) => trip.ended(failureOf(error)),
   });
 }

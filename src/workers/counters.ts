@@ -1,10 +1,17 @@
 import { BehaviorSubject, NEVER, Observable, type Subscriber, distinctUntilChanged, firstValueFrom } from 'rxjs';
-import type { AlgorithmLimit, LimitState } from '../limiter/algorithm';
-import { algorithmOf } from '../limiter/applied-limit';
-import { windowStart } from '../limiter/cache-key';
-import type { Count, CounterOperation, Guard } from '../limiter/counter-operation';
-import { DecisionError } from '../limiter/decision-error';
-import type { CounterAdministration, CounterKey, StoredCounter } from '../streams/ports/counter-administration';
+import type { AlgorithmLimit } from '../counting/algorithms/algorithm';
+import { algorithmOf } from '../counting/limit';
+import { windowStart } from '../counting/windows';
+import {
+  type Counted,
+  type CountedLimit,
+  type Group,
+  Operation,
+  type Result,
+  type Stored,
+} from '../counting/operation';
+import { DecisionError } from '../counting/decision-error';
+import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../streams/ports/counters';
 import { tableKey } from '../text/table-key';
 import type { Channel } from './channel';
@@ -14,7 +21,7 @@ import type { Channel } from './channel';
  * carries more of them; a second one keeps the worker busy meanwhile.
  */
 const WINDOWS_IN_FLIGHT = 2;
-/** A message with more has the operations of one common guard only. */
+/** A message with more has the operations of one common group only. */
 const OPERATIONS_PER_MESSAGE = 500;
 /**
  * Milliseconds without an answer after which calls fail. Longer than the primary stands still by itself, for a heap snapshot for
@@ -25,20 +32,20 @@ export const ANSWER_LIMIT = 5_000;
 const CHECKS = 10;
 
 /**
- * Operations: the key of each, and its four numbers unless they are those of the operation before. The last of them is the size of a guard
- * with its first operation, negative when the guard is over in any case, 0 otherwise. Then the limit of one with an algorithm, with its calls.
+ * Operations: the key of each, and its four numbers unless they are those of the operation before. The last of them is the size of a group
+ * with its first operation, negative when the group is over in any case, 0 otherwise. Then the limit of one with an algorithm, with its calls.
  */
 type BatchMessage = (string | number | AlgorithmMessage)[];
 
-type AlgorithmMessage = AlgorithmLimit & Pick<CounterOperation, 'calls'>;
+type AlgorithmMessage = AlgorithmLimit & Pick<Operation, 'calls'>;
 
 /** A batch whose counts have not arrived. */
 interface SentBatch {
   /** Those that have arrived. */
-  counts: readonly Count[] | undefined;
+  counts: readonly Result[] | undefined;
   /** How many there will be. */
   readonly size: number;
-  readonly subscriber: Subscriber<readonly Count[]>;
+  readonly subscriber: Subscriber<readonly Result[]>;
 }
 
 /**
@@ -66,7 +73,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     this.pipeline = { span: windowSpan, windowsInFlight: WINDOWS_IN_FLIGHT, whenFull: undefined };
     this.#channel = channel;
     this.#timer = setInterval(() => this.#check(), ANSWER_LIMIT / CHECKS);
-    channel.receive('counters', (counts: readonly (number | LimitState)[]) => this.#arrived(counts));
+    channel.receive('counters', (counts: readonly Stored[]) => this.#arrived(counts));
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
     channel.closed$.subscribe(() => this.#closed());
   }
@@ -76,7 +83,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     return this;
   }
 
-  apply(batch: readonly CounterOperation[]): Observable<readonly Count[]> {
+  apply(batch: readonly Operation[]): Observable<readonly Result[]> {
     return new Observable((subscriber) => {
       if (this.#isClosed) subscriber.error(primaryEnded());
       else if (!this.#isConnected$.value) subscriber.error(primarySilent());
@@ -90,22 +97,22 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     });
   }
 
-  async readCounter(counter: CounterKey): Promise<StoredCounter> {
+  async readCounter(counter: Counted): Promise<StoredCounter> {
     const count = await this.#hit(counter, 0);
     const now = Date.now() / 1000;
-    const end = windowStart(Math.floor(now), counter.windowSeconds) + counter.windowSeconds;
+    const end = windowStart(Math.floor(now), counter.limit.windowSeconds) + counter.limit.windowSeconds;
     return { count, timeToLive: count === 0 ? null : Math.ceil(end - now) };
   }
 
   /** By the difference, so that hits of other workers that are counted meanwhile are kept. */
-  async setCounter(counter: CounterKey, count: number): Promise<StoredCounter> {
+  async setCounter(counter: Counted, count: number): Promise<StoredCounter> {
     const before = await this.readCounter(counter);
     await this.#hit(counter, count - before.count);
     return before;
   }
 
   /** The key stays, with the count 0, until its window ends. */
-  clearCounter(counter: CounterKey): Promise<StoredCounter> {
+  clearCounter(counter: Counted): Promise<StoredCounter> {
     return this.setCounter(counter, 0);
   }
 
@@ -116,13 +123,13 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   /** Adds hits, or subtracts them; returns the count after. */
-  async #hit({ key, windowSeconds }: CounterKey, hits: number): Promise<number> {
-    const [count] = await firstValueFrom(this.apply([{ key, windowSeconds, hits, guard: undefined, limit: 0 }]));
+  async #hit({ key, limit }: Counted, hits: number): Promise<number> {
+    const [count] = await firstValueFrom(this.apply([new Operation(limit, key, hits)]));
     if (count instanceof DecisionError) throw count;
     return Number(count);
   }
 
-  #arrived(counts: readonly (number | LimitState)[]): void {
+  #arrived(counts: readonly Stored[]): void {
     this.#checksWithoutAnswer = 0;
     const batch = this.#sent[0] as SentBatch;
     batch.counts = batch.counts === undefined ? counts : [...batch.counts, ...counts];
@@ -152,7 +159,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 }
 
 /** Applies a batch as {@link CounterLane.apply} does, before it returns. */
-export type ApplyNow = (batch: readonly CounterOperation[]) => readonly (number | LimitState)[];
+export type ApplyNow = (batch: readonly Operation[]) => readonly Stored[];
 
 /**
  * Applies the batches of a worker to the counters of this process, until the channel closes. A batch is applied when it arrives,
@@ -162,25 +169,26 @@ export function serveCounters(channel: Channel, applyNow: ApplyNow): void {
   channel.receive('counters', (message: BatchMessage) => channel.send('counters', applyNow(operationsIn(message))));
 }
 
-/** The messages of a batch, in order. Operations with a common guard are in the same one. */
-function* messagesOf(batch: readonly CounterOperation[]): Generator<BatchMessage, void, void> {
+/** The messages of a batch, in order. Operations with a common group are in the same one. */
+function* messagesOf(batch: readonly Operation[]): Generator<BatchMessage, void, void> {
   let message: BatchMessage = [];
   let count = 0;
-  let [last, lastSize]: [CounterOperation | undefined, number] = [undefined, 0];
+  let [last, lastSize]: [Operation | undefined, number] = [undefined, 0];
   for (const operation of batch) {
-    const { key, hits, limit, windowSeconds, guard, algorithm, calls } = operation;
-    const isFirst = guard === undefined || guard !== last?.guard;
+    const { key, hits, group, calls } = operation;
+    const { requestsPerUnit, windowSeconds, algorithm } = operation.limit;
+    const isFirst = group === undefined || group !== last?.group;
     if (isFirst && count >= OPERATIONS_PER_MESSAGE) {
       yield message;
       [message, count, last] = [[], 0, undefined];
     }
-    const size: number = isFirst && guard !== undefined ? guard.operations * (guard.isOver ? -1 : 1) : 0;
+    const size: number = isFirst && group !== undefined ? group.size * (group.isOver ? -1 : 1) : 0;
     message.push(tableKey(key));
     if (size !== lastSize || last === undefined || !isAlike(operation, last)) {
-      message.push(hits, limit, windowSeconds, size);
+      message.push(hits, requestsPerUnit, windowSeconds, size);
     }
     if (algorithm !== undefined) {
-      const { name, requestsPerUnit, burst } = algorithm;
+      const { name, burst } = algorithm;
       message.push({ name, requestsPerUnit, windowSeconds: algorithm.windowSeconds, burst, calls });
     }
     count += 1;
@@ -189,32 +197,42 @@ function* messagesOf(batch: readonly CounterOperation[]): Generator<BatchMessage
   yield message;
 }
 
-function isAlike(one: CounterOperation, other: CounterOperation): boolean {
-  return one.hits === other.hits && one.limit === other.limit && one.windowSeconds === other.windowSeconds;
+function isAlike(one: Operation, other: Operation): boolean {
+  if (one.hits !== other.hits) return false;
+  const [{ requestsPerUnit, windowSeconds }, limit] = [one.limit, other.limit];
+  return requestsPerUnit === limit.requestsPerUnit && windowSeconds === limit.windowSeconds;
 }
 
-function operationsIn(message: BatchMessage): readonly CounterOperation[] {
-  const operations: CounterOperation[] = [];
-  let [hits, limit, windowSeconds, size] = [0, 0, 0, 0];
-  let guard: Guard | undefined;
-  let guarded = 0;
+function operationsIn(message: BatchMessage): readonly Operation[] {
+  const operations: Operation[] = [];
+  let [hits, size] = [0, 0];
+  let limit: CountedLimit = { requestsPerUnit: 0, windowSeconds: 0 };
+  let group: Group | undefined;
+  let grouped = 0;
   for (let at = 0; at < message.length;) {
     const key = message[at] as string;
     at += 1;
     if (typeof message[at] === 'number') {
-      [hits, limit, windowSeconds, size] = message.slice(at, at + 4) as [number, number, number, number];
+      const [requestsPerUnit, windowSeconds] = [message[at + 1] as number, message[at + 2] as number];
+      [hits, limit, size] = [message[at] as number, { requestsPerUnit, windowSeconds }, message[at + 3] as number];
       at += 4;
-    }
-    if (size !== 0) {
-      guarded = Math.abs(size);
-      guard = { operations: guarded, isOver: size < 0 };
     }
     const decided = typeof message[at] === 'object' ? (message[at] as AlgorithmMessage) : undefined;
     if (decided !== undefined) at += 1;
-    const algorithm = decided && algorithmOf(decided);
-    const calls = decided?.calls;
-    operations.push({ key, hits, limit, windowSeconds, algorithm, calls, guard: guarded > 0 ? guard : undefined });
-    guarded -= 1;
+    if (size !== 0) {
+      grouped = Math.abs(size);
+      const mode = decided === undefined ? 'stop_when_over' : 'all_or_nothing';
+      group = { mode, size: grouped, isOver: size < 0 };
+    }
+    const operation = new Operation(
+      decided === undefined ? limit : { ...limit, algorithm: algorithmOf(decided) },
+      key,
+      hits,
+    );
+    operation.calls = decided?.calls;
+    operation.group = grouped > 0 ? group : undefined;
+    grouped -= 1;
+    operations.push(operation);
   }
   return operations;
 }

@@ -9,7 +9,7 @@ import {
 } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { DecisionError, type DecisionErrorCode } from '../limiter/decision-error';
+import { DecisionError, type DecisionErrorCode } from '../counting/decision-error';
 
 /** Answers requests with JSON, by name; rejects with a `DecisionError`, or when it meets an internal error. */
 export type Methods = Readonly<Record<string, (parameters: never) => Promise<unknown>>>;

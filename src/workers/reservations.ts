@@ -1,5 +1,5 @@
-import type { DecisionError } from '../limiter/decision-error';
-import type { CounterKey } from '../streams/ports/counter-administration';
+import type { DecisionError } from '../counting/decision-error';
+import type { Counted } from '../counting/operation';
 import type {
   OpenReservations,
   ReservationChange,
@@ -12,9 +12,7 @@ import { ANSWER_LIMIT, primaryEnded, primarySilent } from './counters';
 /** The number of a call, with what it asks for or what is answered. */
 type Call = readonly [number: number, asked: Asked];
 type Asked =
-  | { readonly read: string }
-  | { readonly change: ReservationChange }
-  | { readonly open: CounterKey; readonly now: number };
+  { readonly read: string } | { readonly change: ReservationChange } | { readonly open: Counted; readonly now: number };
 type Answer = readonly [number: number, result: string | ReservationResult | OpenReservations | null];
 
 interface SentCall {
@@ -48,8 +46,8 @@ export class RemoteReservations implements ReservationStore {
     return (await this.#call({ change })) as ReservationResult;
   }
 
-  async readOpen({ key, windowSeconds }: CounterKey, now: number): Promise<OpenReservations> {
-    return (await this.#call({ open: { key, windowSeconds }, now })) as OpenReservations;
+  async readOpen({ key, limit: { requestsPerUnit, windowSeconds } }: Counted, now: number): Promise<OpenReservations> {
+    return (await this.#call({ open: { key, limit: { requestsPerUnit, windowSeconds } }, now })) as OpenReservations;
   }
 
   #call(asked: Asked): Promise<Answer[1]> {

@@ -1,10 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { svg, svgText, tenths } from '../../bench/suite/report/svg';
-import type { Algorithm } from '../../src/limiter/algorithm';
-import { windowStart } from '../../src/limiter/cache-key';
-import { SlidingWindow } from '../../src/limiter/sliding-window';
-import { TokenBucket } from '../../src/limiter/token-bucket';
+import type { Algorithm } from '../../src/counting/algorithms/algorithm';
+import { windowStart } from '../../src/counting/windows';
+import { SlidingWindow } from '../../src/counting/algorithms/sliding';
+import { TokenBucket } from '../../src/counting/algorithms/bucket';
 import { ROOT } from './markdown-files';
 
 /** Per minute. */

@@ -1,4 +1,4 @@
-import { DecisionError } from '../../src/limiter/decision-error';
+import { DecisionError } from '../../src/counting/decision-error';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import type { Limiter } from '../../src/limiter/limiter';
 import type { RateLimitRequest } from '../../src/limiter/request';
@@ -82,7 +82,7 @@ async function play(scene: Scene, hits: readonly number[]): Promise<ReadonlyMap<
 /** A call that the store has not counted. */
 function fail(limiter: Limiter, call: RateLimitRequest, ...given: [Parameters<Limiter['begin']>[1], number]): void {
   const decision = limiter.begin(call, ...given);
-  const isAnswered = decision.operations.every(({ onStoreFailure }) => onStoreFailure !== 'error');
+  const isAnswered = decision.operations.every(({ limit: { onStoreFailure } }) => onStoreFailure !== 'error');
   if (!isAnswered) return decision.failed();
   for (const operation of decision.operations) operation.failure = new DecisionError('store_failed', 'failed');
   decision.verdict();

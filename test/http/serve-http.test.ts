@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http';
 import { Server } from 'node:net';
 import { writeVerdict } from '../../src/http/json/json-handler';
 import { unavailableHttp } from '../../src/http/serve-http';
-import { DecisionError, type DecisionErrorCode } from '../../src/limiter/decision-error';
+import { DecisionError, type DecisionErrorCode } from '../../src/counting/decision-error';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import type { Verdict } from '../../src/limiter/verdict';
 import type { Check } from '../../src/streams/readiness';

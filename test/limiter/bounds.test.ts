@@ -1,4 +1,4 @@
-import type { DecisionError } from '../../src/limiter/decision-error';
+import type { DecisionError } from '../../src/counting/decision-error';
 import { MAX_MATCHING_STEPS, MAX_TEXT, type RateLimitRequest } from '../../src/limiter/request';
 import { Code } from '../../src/limiter/verdict';
 import { UnmatchedCalls } from '../../src/limiter/unmatched-calls';

@@ -1,4 +1,4 @@
-import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
+import { LARGEST_COUNT } from '../../src/counting/operation';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import { Code } from '../../src/limiter/verdict';
 import type { RateLimitConfig } from '../../src/rules/rule-config';

@@ -1,5 +1,6 @@
 import { BoundRule } from '../../src/limiter/bound-rule';
-import { cacheKeyBody, windowStart } from '../../src/limiter/cache-key';
+import { windowStart } from '../../src/counting/windows';
+import { cacheKeyBody } from '../../src/limiter/cache-key';
 import type { Rule } from '../../src/rules/rule-tree';
 import { matchRule } from '../../src/rules/ruleset';
 import { statisticsKey } from '../../src/rules/statistics-key';

@@ -9,6 +9,7 @@ import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, limit, ruleConfig, unlimited } from '../support/data/rules';
 import { TestService } from '../support/data/service';
 import { call, hits, perMinute, rule, serve } from './serve';
+import { readOf } from '../../src/counting/operation';
 
 const METADATA = { dynamicMetadata: true };
 
@@ -227,9 +228,7 @@ describe('an explanation', () => {
   /** What a decision would answer, according to an explanation. */
   function explained(service: TestService, asked: RateLimitRequest): Verdict {
     const explanation = service.limiter.explain(asked, service.ruleset, service.now);
-    const reads = explanation.operations.map(({ key, windowSeconds, limit: most, algorithm }) => {
-      return { key, windowSeconds, limit: most, algorithm, hits: 0, guard: undefined };
-    });
+    const reads = explanation.operations.map(readOf);
     const stored = service.counters.applyNow(reads);
     return explanation.verdict(new Map(reads.map(({ key }, index) => [key, stored[index]!])));
   }

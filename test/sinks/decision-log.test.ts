@@ -1,4 +1,4 @@
-import { DecisionError } from '../../src/limiter/decision-error';
+import { DecisionError } from '../../src/counting/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import type { RateLimitRequest } from '../../src/limiter/request';

@@ -1,4 +1,4 @@
-import { DecisionError } from '../../src/limiter/decision-error';
+import { DecisionError } from '../../src/counting/decision-error';
 import { BoundedLines, type BoundedLinesOptions } from '../../src/sinks/logs/bounded-lines';
 import { RejectedCalls } from '../../src/sinks/logs/rejected-calls';
 import { unmatchedWarnings } from '../../src/sinks/logs/unmatched-warnings';

@@ -3,8 +3,8 @@ import { constants } from 'node:http2';
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
 import { Readable } from 'node:stream';
 import { firstValueFrom } from 'rxjs';
-import type { CounterOperation } from '../../src/limiter/counter-operation';
-import { DecisionError } from '../../src/limiter/decision-error';
+import type { Operation } from '../../src/counting/operation';
+import { DecisionError } from '../../src/counting/decision-error';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
 import { LONGEST_TABLE_KEY } from '../../src/text/table-key';
 import { Channel } from '../../src/workers/channel';
@@ -12,6 +12,7 @@ import { RemoteCounters, serveCounters } from '../../src/workers/counters';
 import { WorkerRequests, serveRequests } from '../../src/workers/requests';
 import { until } from '../support/waiting/until';
 import { channelPair, duplexPair } from '../support/workers/channel-pair';
+import { operation, stopWhenOver } from '../support/data/operations';
 
 const MIB = 1024 * 1024;
 
@@ -149,18 +150,17 @@ describe('requests to a worker', () => {
 
 describe('counters in the memory of the primary', () => {
   /** The counts of batches, applied to counters at once. */
-  function countsOf(counters: RemoteCounters | MemoryCounters, batches: readonly (readonly CounterOperation[])[]) {
+  function countsOf(counters: RemoteCounters | MemoryCounters, batches: readonly (readonly Operation[])[]) {
     return Promise.all(batches.map((batch) => firstValueFrom(counters.apply(batch))));
   }
 
   it('give a worker the counts that it would get in one process, for calls of any size, and fail when the primary ends', async () => {
     const keys = Array.from({ length: 1000 }, (_, index) => `${index}`.padEnd(LONGEST_TABLE_KEY, 'é'));
-    const plain = { hits: 1, windowSeconds: 60, guard: undefined, limit: 3 };
-    const guard = { operations: keys.length };
-    const guarded = keys.map((key) => ({ ...plain, key, guard }));
-    const large = [...keys.slice(0, 950).map((key) => ({ ...plain, key })), ...guarded];
+    const group = stopWhenOver(keys.length);
+    const guarded = keys.map((key) => operation(key, 1, { limit: 3, group }));
+    const large = [...keys.slice(0, 950).map((key) => operation(key, 1, { limit: 3 })), ...guarded];
     // The lone surrogate would become another key in UTF-8.
-    const small = ['\ud800', '\ud801', '\ud800'].map((key, hits) => ({ ...plain, key, hits }));
+    const small = ['\ud800', '\ud801', '\ud800'].map((key, hits) => operation(key, hits, { limit: 3 }));
     const batches = [large, small, large, small, large];
     const [memory, alone] = [1, 2].map(() => new MemoryCounters({ maxKeys: 10_000, now: () => 0 }));
     const { primary, worker } = channelPair();
@@ -176,22 +176,24 @@ describe('counters in the memory of the primary', () => {
   });
 
   it('get every operation as it was, whichever of its numbers are those of the operation before', async () => {
-    const first = { key: 'k', hits: 1, windowSeconds: 60, limit: 3, guard: undefined };
-    const guard = { operations: 2, isOver: false };
-    const over = { operations: 1, isOver: true };
+    const group = stopWhenOver(2);
+    const over = stopWhenOver(1, true);
     const changes = [
       {},
       { hits: 2 },
       { windowSeconds: 3600 },
       { limit: 4 },
-      { guard },
-      { guard },
-      { guard: over },
-      { guard: { ...over } },
-      { guard: undefined },
+      { group },
+      { group },
+      { group: over },
+      { group: { ...over } },
+      { group: undefined },
     ];
-    const sent: CounterOperation[] = changes.map((_, last) => Object.assign({}, first, ...changes.slice(0, last + 1)));
-    const received: CounterOperation[] = [];
+    const sent = changes.map((_, last) => {
+      const { hits, ...parts } = Object.assign({ hits: 1, limit: 3 }, ...changes.slice(0, last + 1));
+      return operation('k', hits, parts);
+    });
+    const received: Operation[] = [];
     const { primary, worker } = channelPair();
     serveCounters(primary, (operations) => {
       received.push(...operations);

@@ -1,5 +1,5 @@
 import type { Decision, LimiterOptions } from '../../limiter/decision';
-import { DecisionError } from '../../limiter/decision-error';
+import { DecisionError } from '../../counting/decision-error';
 import { Limiter } from '../../limiter/limiter';
 import type { RateLimitRequest } from '../../limiter/request';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
@@ -127,6 +127,6 @@ function playedCall({ resolutions }: Decision, { overallCode, statuses }: Verdic
 
 function played(resolution: Resolution, isAllowed: boolean): PlayedDescriptor {
   const { rule = resolution.limited && REQUEST_LIMIT, reason, isShadow } = outcomeOf(resolution);
-  const capacity = resolution.limited?.applied.capacity;
+  const capacity = resolution.limited?.limit.capacity;
   return { isAllowed, rule, isOverInShadow: isShadow && reason === 'over_limit', capacity };
 }

@@ -1,4 +1,4 @@
-import { LARGEST_COUNT } from '../../limiter/counter-operation';
+import { LARGEST_COUNT } from '../../counting/operation';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { unitByName } from '../../rules/unit';
 import { MAX_TTL } from '../../reservations/refusals';

@@ -1,4 +1,4 @@
-import { LARGEST_COUNT } from '../../limiter/counter-operation';
+import { LARGEST_COUNT } from '../../counting/operation';
 import type { LimiterOptions } from '../../limiter/decision';
 import { shareOf } from '../../limiter/enforcement';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';

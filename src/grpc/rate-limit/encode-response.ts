@@ -1,5 +1,6 @@
 import { Struct } from '../../gen/google/protobuf/struct';
-import type { CurrentLimit, DescriptorStatus, HeaderValue, Verdict } from '../../limiter/verdict';
+import type { CurrentLimit } from '../../counting/limit';
+import type { DescriptorStatus, HeaderValue, Verdict } from '../../limiter/verdict';
 import { WireType } from './protobuf-reader';
 import { ProtobufWriter } from './protobuf-writer';
 

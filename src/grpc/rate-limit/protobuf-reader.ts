@@ -1,4 +1,4 @@
-import { DecisionError } from '../../limiter/decision-error';
+import { DecisionError } from '../../counting/decision-error';
 import { MAX_TEXT } from '../../limiter/request';
 
 /** Bytes of the longest text for which {@link shortAscii} is the fastest way. */

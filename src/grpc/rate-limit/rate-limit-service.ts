@@ -1,4 +1,4 @@
-import { DecisionError, type DecisionErrorCode } from '../../limiter/decision-error';
+import { DecisionError, type DecisionErrorCode } from '../../counting/decision-error';
 import { GrpcStatus, type UnaryCall, type UnaryHandler } from '../method';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';

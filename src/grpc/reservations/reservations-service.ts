@@ -6,7 +6,7 @@ import {
   ReserveResponse,
   SettleRequest,
 } from '../../gen/weir/v1/reservations';
-import { DecisionError } from '../../limiter/decision-error';
+import { DecisionError } from '../../counting/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Caller } from '../../streams/ports/decide';
 import {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { DecisionError } from '../../limiter/decision-error';
+import { DecisionError } from '../../counting/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
 import type { Decide } from '../../streams/ports/decide';

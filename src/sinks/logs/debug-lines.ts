@@ -1,4 +1,4 @@
-import { DecisionError } from '../../limiter/decision-error';
+import { DecisionError } from '../../counting/decision-error';
 import { type DescriptorOutcome, type Resolution, outcomeOf } from '../../limiter/resolution';
 import type { Descriptor } from '../../limiter/request';
 import { CODE_NAMES } from '../../limiter/verdict';
@@ -91,11 +91,11 @@ function describe(resolution: Resolution, hasFailed: boolean): string {
   if (limited === undefined) {
     return `${rule === undefined ? '' : `rule ${excerpt(rule, LONGEST_TEXT)}, `}${NOT_LIMITED[reason]}`;
   }
-  const { applied, statistics, key } = limited;
+  const { limit, statistics, key } = limited;
   const described = `rule ${excerpt(statistics.name.replace('ratelimit.service.rate_limit.', ''), LONGEST_TEXT)}, key ${excerpt(key, LONGEST_TEXT)}`;
   if (hasFailed) return described;
   const shadow = isShadow ? ', shadow mode' : '';
   return count === undefined
     ? `${described}, over in the local cache${shadow}`
-    : `${described}, count ${count} of ${applied.requestsPerUnit}${shadow}`;
+    : `${described}, count ${count} of ${limit.requestsPerUnit}${shadow}`;
 }

@@ -1,5 +1,5 @@
 import type { Decision } from '../../limiter/decision';
-import { DecisionError } from '../../limiter/decision-error';
+import { DecisionError } from '../../counting/decision-error';
 import { shareOf } from '../../limiter/enforcement';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';

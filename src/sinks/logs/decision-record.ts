@@ -1,8 +1,9 @@
 import type { Decision } from '../../limiter/decision';
-import { DecisionError } from '../../limiter/decision-error';
+import { DecisionError } from '../../counting/decision-error';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { type Descriptor, type Entry, type RateLimitRequest, hitsOf } from '../../limiter/request';
-import { CODE_NAMES, Code, type CurrentLimit, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
+import type { CurrentLimit } from '../../counting/limit';
+import { CODE_NAMES, Code, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
 import type { LoggedReservation } from '../../streams/pending';
 import type { EndedDescriptor, EndedReservation } from '../../streams/ports/reservations';
 import { excerpt } from '../../text/excerpt';

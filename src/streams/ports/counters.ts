@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { Count, CounterOperation, DecidedOperation } from '../../limiter/counter-operation';
+import type { Counted, Operation, Result } from '../../counting/operation';
 import type { Deadline } from '../deadline';
 
 /**
@@ -12,12 +12,12 @@ export interface Counters {
    *
    * @throws DecisionError `invalid_request` for a key that the store does not allow: nothing of its call is sent
    */
-  laneOf(operation: CounterOperation): CounterLane;
+  laneOf(counter: Counted): CounterLane;
   /**
    * Present if the counts are in this process, where nothing is gained by gathering operations: applies those of one call as
    * {@link CounterLane.apply} does, and writes the count after each into its `after`, before it returns.
    */
-  readonly countNow?: ((operations: readonly DecidedOperation[]) => void) | undefined;
+  readonly countNow?: ((operations: readonly Operation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
   /**
@@ -48,7 +48,7 @@ export interface CounterLane {
    *
    * @param deadline of the calls, to which the lane may add its own; undefined: it has only its own
    */
-  apply(batch: readonly CounterOperation[], deadline?: Deadline): Observable<readonly Count[]>;
+  apply(batch: readonly Operation[], deadline?: Deadline): Observable<readonly Result[]>;
 }
 
 /** How the operations for a lane are gathered and how many batches it takes. */

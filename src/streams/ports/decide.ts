@@ -1,7 +1,8 @@
-import type { DecisionError } from '../../limiter/decision-error';
+import type { BatchCall } from '../../counting/batch';
+import type { DecisionError } from '../../counting/decision-error';
+import type { Operation } from '../../counting/operation';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
-import type { WindowOperation } from '../window';
 import type { CallTrace, TraceCarrier } from './tracer';
 
 /** Receives the outcome of a decision: exactly one of the two is called, once, synchronously or later, unless the decision is cancelled first. */
@@ -42,6 +43,12 @@ export type Decide = (request: RateLimitRequest, observer: DecisionObserver) => 
  * is called, once, synchronously or later: `settled` when every operation has its count in `after`. Never throws.
  */
 export type ApplyOperations = (
-  operations: readonly WindowOperation[],
+  operations: readonly Operation[],
   observer: { readonly settled: () => void; readonly failed: (error: DecisionError) => void },
 ) => void;
+
+/** A call on its way to the store and back. */
+export interface WindowCall extends BatchCall {
+  /** The trace that records the window's trip to the store, when the call is traced. */
+  readonly trace?: CallTrace | undefined;
+}

@@ -1,6 +1,7 @@
+import type { JudgedStep } from '../../counting/group';
+import type { Counted } from '../../counting/operation';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
-import type { CounterKey } from './counter-administration';
 import type { Caller } from './decide';
 
 /** Reserves hits on the counters of a request, and settles or cancels them later, in any process that has the same store. */
@@ -90,7 +91,7 @@ export interface ReservationStore {
   /** Changes the record and the counters, or nothing of both. What a process leaves half done is finished or taken back by the next call. */
   changeReservation(change: ReservationChange): Promise<ReservationResult>;
   /** @param now Unix milliseconds */
-  readOpen(counter: CounterKey, now: number): Promise<OpenReservations>;
+  readOpen(counter: Counted, now: number): Promise<OpenReservations>;
 }
 
 /** The open reservations of a counter. */
@@ -145,27 +146,13 @@ export interface OpenedReservation {
   readonly domain: string;
 }
 
-/** A step of a change, on one counter. */
-export interface ReservationStep {
-  /** The cache key. */
-  readonly key: string;
-  /** Hits to add; negative: to subtract, down to 0. */
-  readonly hits: number;
-  /** As that of a counter operation. */
-  readonly windowSeconds: number;
-  /** As that of a counter operation. */
-  readonly isInMainStore: boolean;
-  /** When the reservation is opened: the largest count that is allowed, and what happens beyond. */
-  readonly limit: number;
-  readonly denies: Denies;
+/** A step of a change, on one counter: positive hits are added, negative ones subtracted down to 0. Plain data. */
+export interface ReservationStep extends JudgedStep {
   /** Its name among the open reservations of the counter: it is entered there, or removed; undefined: it has none, as it holds nothing. */
   readonly member: string | undefined;
   /** What the member to remove has added when it was entered. */
   readonly held?: number | undefined;
 }
-
-/** `alone`: one such step over its limit denies the reservation; `together`: all of them do; `never`: it is counted in any case. */
-export type Denies = 'alone' | 'together' | 'never';
 
 export type ReservationResult =
   /**

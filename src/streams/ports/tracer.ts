@@ -1,4 +1,4 @@
-import type { DecisionErrorCode } from '../../limiter/decision-error';
+import type { DecisionErrorCode } from '../../counting/decision-error';
 
 /** What carries the trace context of a caller: the metadata of a gRPC call, the headers of an HTTP request. */
 export interface TraceCarrier {

@@ -5,9 +5,10 @@ import { readRequest } from '../../../src/http/json/read-request';
 import { writeVerdict } from '../../../src/http/json/json-handler';
 import { MalformedBody } from '../../../src/http/errors';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../../src/limiter/request';
-import { Code, type CurrentLimit, type Verdict } from '../../../src/limiter/verdict';
+import { Code, type Verdict } from '../../../src/limiter/verdict';
 import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';
 import fc from '../../support/data/properties';
+import type { CurrentLimit } from '../../../src/counting/limit';
 
 /** The message as the protobuf library builds it from its descriptor. */
 interface RequestMessage {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { NEVER, asyncScheduler, throwError } from 'rxjs';
 import type { LimiterOptions } from '../../../src/limiter/decision';
-import { DecisionError } from '../../../src/limiter/decision-error';
+import { DecisionError } from '../../../src/counting/decision-error';
 import { Limiter } from '../../../src/limiter/limiter';
 import { LocalCounts } from '../../../src/limiter/local-counts';
 import type { Descriptor, RateLimitRequest } from '../../../src/limiter/request';

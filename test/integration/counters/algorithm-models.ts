@@ -1,4 +1,4 @@
-import type { AlgorithmLimit, Outcome } from '../../../src/limiter/algorithm';
+import type { AlgorithmLimit, Outcome } from '../../../src/counting/algorithms/algorithm';
 
 type Shown = Omit<Outcome, 'state'>;
 
@@ -60,7 +60,7 @@ class BucketModel implements Model {
       used: Number(this.#capacity - remaining),
       remaining: Number(remaining),
       secondsUntilReset: Number(reset),
-      secondsClosed: Number(closed),
+      retryAfterSeconds: Number(closed),
     };
   }
 
@@ -100,7 +100,7 @@ class WindowsModel implements Model {
           ? ceil(this.#firstEmpty(clock) - clock, 1000n)
           : atLeast(1n, ceil(this.#firstFit(hits, clock) - clock, 1000n)),
       ),
-      secondsClosed: used < this.#limit ? 0 : Number((this.#firstFit(1n, clock) - clock) / 1000n),
+      retryAfterSeconds: used < this.#limit ? 0 : Number((this.#firstFit(1n, clock) - clock) / 1000n),
     };
   }
 

@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { firstValueFrom } from 'rxjs';
-import type { AlgorithmLimit, LimitState, Outcome } from '../../../src/limiter/algorithm';
-import { algorithmOf } from '../../../src/limiter/applied-limit';
+import type { AlgorithmLimit, LimitState, Outcome } from '../../../src/counting/algorithms/algorithm';
+import { algorithmOf } from '../../../src/counting/limit';
 import type { Counters } from '../../../src/streams/ports/counters';
-import { type WindowOperation, Window } from '../../../src/streams/window';
 import fc from '../../support/data/properties';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { limit as limitOf, rulesetOf } from '../../support/data/rules';
@@ -12,6 +11,8 @@ import { connected, instance } from '../kvstore/options';
 import { modelOf } from './algorithm-models';
 import { Service, algorithmTable, clock, rows } from './algorithm-scenarios';
 import { storesAtClock } from './rule-limits';
+import { operation } from '../../support/data/operations';
+import { Batch } from '../../../src/counting/batch';
 
 const { memory, kvstore, redis } = storesAtClock();
 
@@ -35,31 +36,23 @@ async function decide(
 ): Promise<readonly Outcome[]> {
   const algorithm = algorithmOf(limit);
   const { windowSeconds } = limit;
-  const operations = calls.map((hits): WindowOperation => ({
-    key,
-    hits,
-    windowSeconds,
-    algorithm,
-    guard: undefined,
-    limit: 0,
-    after: -1,
-  }));
+  const operations = calls.map((hits) => operation(key, hits, { windowSeconds, algorithm }));
   const error: Error[] = [];
-  const window = new Window(
+  const window = new Batch(
     operations.map((each) => ({
       operations: [each],
       isCancelled: false,
       settle: () => undefined,
-      fail: (e) => error.push(e),
+      fail: (e: Error) => error.push(e),
     })),
   );
-  window.settle(await firstValueFrom(counters.laneOf(operations[0]!).apply(window.batch)));
+  window.settle(await firstValueFrom(counters.laneOf(operations[0]!).apply(window.operations)));
   if (error.length > 0) throw error[0];
   return operations.map(({ outcome }) => outcome!);
 }
 
-function shown({ isAllowed, used, remaining, secondsUntilReset, secondsClosed }: Outcome) {
-  return { isAllowed, used, remaining, secondsUntilReset, secondsClosed };
+function shown({ isAllowed, used, remaining, secondsUntilReset, retryAfterSeconds }: Outcome) {
+  return { isAllowed, used, remaining, secondsUntilReset, retryAfterSeconds };
 }
 
 /** When a bucket is full; nothing of the kind for windows. */

@@ -1,11 +1,10 @@
 import { firstValueFrom } from 'rxjs';
-import { algorithmOf } from '../../../src/limiter/applied-limit';
+import { algorithmOf } from '../../../src/counting/limit';
 import type { LimiterOptions } from '../../../src/limiter/decision';
 import { Code } from '../../../src/limiter/verdict';
 import type { RateLimitConfig } from '../../../src/rules/rule-config';
 import { unitByName } from '../../../src/rules/unit';
-import type { Count } from '../../../src/limiter/counter-operation';
-import { type WindowCall, type WindowOperation, Window } from '../../../src/streams/window';
+import { type BatchCall, Batch } from '../../../src/counting/batch';
 import fc from '../../support/data/properties';
 import { descriptor } from '../../support/data/requests';
 import { type RuleSketch, limit, rulesetOf } from '../../support/data/rules';
@@ -22,6 +21,7 @@ import {
   playRule,
   storesAtClock,
 } from './rule-limits';
+import { allOrNothingOf, operation } from '../../support/data/operations';
 
 const { memory, kvstore, redis } = storesAtClock();
 const stores = [
@@ -265,31 +265,30 @@ describe('in a pipeline window', () => {
     algorithmOf({ name: 'fixed_window', requestsPerUnit: 9, windowSeconds: 1, burst: undefined }),
   ];
 
-  /** A call on these keys, with one limit each; `guard` says whether it is all or nothing. */
-  function callOn(keys: readonly string[], count: number, isGuarded = true): WindowCall {
-    const guard = isGuarded ? { operations: keys.length } : undefined;
-    const operations = keys.map((key, index): WindowOperation => {
+  /** A call on these keys, with one limit each; `isGuarded` says whether it is all or nothing. */
+  function callOn(keys: readonly string[], count: number, isGuarded = true): BatchCall {
+    const group = isGuarded ? allOrNothingOf(keys.length) : undefined;
+    const operations = keys.map((key, index) => {
       const algorithm = algorithms[index]!;
-      return { key, hits: count, windowSeconds: algorithm.windowSeconds, limit: 0, algorithm, guard, after: -1 };
+      return operation(key, count, { windowSeconds: algorithm.windowSeconds, algorithm, group });
     });
     return { operations, isCancelled: false, settle: () => undefined, fail: (error) => expect(error).toBeUndefined() };
   }
 
-  async function settled(calls: readonly WindowCall[]): Promise<Window> {
-    const window = new Window(calls);
-    const counts: readonly Count[] = await firstValueFrom(kvstore().laneOf(window.batch[0]!).apply(window.batch));
-    window.settle(counts);
-    return window;
+  async function settled(calls: readonly BatchCall[]): Promise<Batch> {
+    const batch = new Batch(calls);
+    batch.settle(await firstValueFrom(kvstore().laneOf(batch.operations[0]!).apply(batch.operations)));
+    return batch;
   }
 
-  function allowed(calls: readonly WindowCall[]) {
+  function allowed(calls: readonly BatchCall[]) {
     return calls.map(({ operations }) => operations.map(({ outcome }) => outcome!.isAllowed));
   }
 
   it('equal limits of different calls are one step, in which each call has its own verdict', async () => {
     const keys = ['{_merged_}b', '{_merged_}f'];
     const calls = [1, 1, 2, 1, 1].map((count) => callOn(keys, count));
-    const { batch } = await settled(calls);
+    const { operations: batch } = await settled(calls);
     expect(batch.map(({ key, calls: merged }) => [key, merged])).toEqual(keys.map((key) => [key, [1, 1, 2, 1, 1]]));
     expect(allowed(calls)).toEqual([
       [true, true],
@@ -317,7 +316,7 @@ describe('in a pipeline window', () => {
       callOn(['{_own_}b', '{_own_}f2'], 1),
       callOn(['{_own_}b'], 1),
     ];
-    const { batch } = await settled(calls);
+    const { operations: batch } = await settled(calls);
     expect(batch.map(({ key }) => key)).toEqual(calls.flatMap(({ operations }) => operations.map(({ key }) => key)));
     expect(allowed(calls)).toEqual([[true, true], [true, true], [false], [true, true], [false]]);
   });

@@ -1,5 +1,5 @@
-import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
-import { DecisionError } from '../../../src/limiter/decision-error';
+import { LARGEST_COUNT } from '../../../src/counting/operation';
+import { DecisionError } from '../../../src/counting/decision-error';
 import { ClusterStore } from '../../../src/sinks/counters/kvstore/cluster-store';
 import type { CommandRunner, SendCommand } from '../../../src/sinks/counters/kvstore/commands';
 import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';

@@ -1,6 +1,6 @@
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import type { ReservationBounds } from '../../../src/sinks/counters/memory/memory-reservations';
-import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
+import { LARGEST_COUNT } from '../../../src/counting/operation';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { CounterAdministration } from '../../../src/streams/ports/counter-administration';
 import type { OnExpiry, ReservationResult, ReservationStore } from '../../../src/streams/ports/reservations';
@@ -13,6 +13,7 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
 import { connected, instance } from '../kvstore/options';
 import { Caller, LIMITS, STARTS_AT, type Terms, WINDOW } from './reservation-caller';
+import { counterOf } from '../../support/data/operations';
 
 /** All the limits that a model has, of which two are quotas. */
 const ALL_LIMITS = { ...LIMITS, first: 10, other: 20 };
@@ -256,7 +257,7 @@ describe.each(KINDS)('reservations in %s', (kind) => {
   it('are listed by counter until they end, those first that expire first', async () => {
     const [one, other] = callers();
     const store = one.store as ReservationStore;
-    const counter = { key: `${one.cacheKeyPrefix}d_user_x_1699999980`, windowSeconds: 60 };
+    const counter = counterOf(`${one.cacheKeyPrefix}d_user_x_1699999980`);
     expect(await store.readOpen(counter, one.now)).toEqual({ count: 0, first: [] });
     await one.reserve('late', [{ name: 'user', hits: 5 }]);
     const soon = [
@@ -338,7 +339,7 @@ describe.each(KINDS)('reservations in %s', (kind) => {
   it('say what was given back when the counter was lower', async () => {
     const [caller] = callers();
     await caller.reserve('r', [{ name: 'user', hits: 50 }]);
-    await counters!.setCounter({ key: `${caller.cacheKeyPrefix}d_user_x_1699999980`, windowSeconds: 60 }, 20);
+    await counters!.setCounter(counterOf(`${caller.cacheKeyPrefix}d_user_x_1699999980`), 20);
     expect([await caller.cancel('r'), await caller.cancel('r')]).toEqual(['cancelled 50>0:-20', 'cancelled 50>0:-20']);
   });
 
@@ -350,7 +351,7 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     caller.now += 1_999;
     await caller.reserve('later', uses, terms);
     caller.now += 1;
-    const counter = { key: `${caller.cacheKeyPrefix}d_tried_x_1699999980`, windowSeconds: 60 };
+    const counter = counterOf(`${caller.cacheKeyPrefix}d_tried_x_1699999980`);
     const counts: number[] = [];
     for (let read = 0; read < 4; read += 1) {
       await caller.reserve(`read${read}`, [{ name: 'tried', hits: 0 }]);
@@ -392,7 +393,7 @@ describe.each(KINDS)('reservations in %s', (kind) => {
       'cancelled 0>0:0',
     ]);
     await caller.reserve('own', [{ name: 'free', hits: 9 }]);
-    const empty = { key: `${caller.cacheKeyPrefix}d_user_x_1699999980`, windowSeconds: 60 };
+    const empty = counterOf(`${caller.cacheKeyPrefix}d_user_x_1699999980`);
     expect(await (caller.store as ReservationStore).readOpen(empty, caller.now)).toEqual({ count: 0, first: [] });
     const record = await (caller.store as ReservationStore).readRecord(`${caller.cacheKeyPrefix}weir:reservation:own`);
     expect(record!.length).toBeLessThan(100);
@@ -466,7 +467,7 @@ describe('reservations of one store only', () => {
     await caller.reserve('r', [{ name: 'team', hits: 50 }], { ttl: 1_000, onExpiry: 'cancel' });
     caller.now = clock.now += 1_000;
     counters.removeExpired();
-    const team = { key: `${caller.cacheKeyPrefix}d_team_x_1699999920`, windowSeconds: 120 };
+    const team = counterOf(`${caller.cacheKeyPrefix}d_team_x_1699999920`, 120);
     expect((await counters.readCounter(team)).count).toBe(0);
     expect(await caller.cancel('r')).toBe('reservation_conflict');
     caller.now = clock.now += KEPT;
@@ -495,7 +496,7 @@ describe('reservations of one store only', () => {
     await caller.reserve('r', [{ name: 'user', hits: 1 }], { ttl: 60_000 });
     caller.now = clock.now = STARTS_AT + 6_000;
     expect(await caller.settle('r', 1)).toBe('settled 1>1:0');
-    const ended = { key: `${caller.cacheKeyPrefix}d_user_x_1699999980`, windowSeconds: 60 };
+    const ended = counterOf(`${caller.cacheKeyPrefix}d_user_x_1699999980`);
     expect(await counters.readOpen(ended, clock.now)).toEqual({ count: 0, first: [] });
   });
 
@@ -517,7 +518,7 @@ describe('reservations of one store only', () => {
     clock.now += 2_000;
     jest.advanceTimersByTime(2_000);
     jest.useRealTimers();
-    const tried = { key: `${caller.cacheKeyPrefix}d_tried_x_1699999980`, windowSeconds: 60 };
+    const tried = counterOf(`${caller.cacheKeyPrefix}d_tried_x_1699999980`);
     // A turn ends 200 at most.
     expect((await counters.readCounter(tried)).count).toBeGreaterThanOrEqual(800);
     await until('all are ended', async () => (await counters.readCounter(tried)).count === 0);
@@ -545,9 +546,7 @@ describe('reservations of one store only', () => {
       const step = {
         key: counter,
         hits: 1,
-        windowSeconds: 60,
-        isInMainStore: false,
-        limit: 1_000_000,
+        limit: { requestsPerUnit: 1_000_000, windowSeconds: 60 },
         denies: 'alone',
       } as const;
       return store.changeReservation({

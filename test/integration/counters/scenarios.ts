@@ -1,10 +1,13 @@
 import { firstValueFrom } from 'rxjs';
-import { type Count, type CounterOperation, type Guard, LARGEST_COUNT } from '../../../src/limiter/counter-operation';
-import type { DecisionError } from '../../../src/limiter/decision-error';
+import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../../src/counting/operation';
+import type { DecisionError } from '../../../src/counting/decision-error';
 import type { CounterLane, Counters } from '../../../src/streams/ports/counters';
 import { LaneClient } from '../../support/clients/lane-client';
+import { operation, stopWhenOver } from '../../support/data/operations';
 import fc from '../../support/data/properties';
 import { until } from '../../support/waiting/until';
+
+export { operation } from '../../support/data/operations';
 
 let prefixes = 0;
 
@@ -15,24 +18,20 @@ function freshKeys(): (text?: string) => string {
   return (text = '') => prefix + text;
 }
 
-export function operation(key: string, hits: number, more: Partial<CounterOperation> = {}): CounterOperation {
-  return { key, hits, windowSeconds: 60, guard: undefined, limit: 0, ...more };
-}
-
 /**
  * Applies a batch, the operations of each lane at the same time. Rejects when every lane fails as a whole; when only some do, their
- * operations get the error. A guard over several lanes is a call of its own, as in the decision path.
+ * operations get the error. A group over several lanes is a call of its own, as in the decision path.
  */
-export async function apply(counters: Counters, ...batch: readonly CounterOperation[]): Promise<readonly Count[]> {
-  const groups = new Map<CounterLane | Guard, number[]>();
+export async function apply(counters: Counters, ...batch: readonly Operation[]): Promise<readonly Result[]> {
+  const groups = new Map<CounterLane | Group, number[]>();
   for (const [index, each] of batch.entries()) {
-    const group = each.guard && isSpread(counters, batch, each.guard) ? each.guard : counters.laneOf(each);
+    const group = each.group && isSpread(counters, batch, each.group) ? each.group : counters.laneOf(each);
     const indices = groups.get(group) ?? [];
     indices.push(index);
     groups.set(group, indices);
   }
   using client = new LaneClient(counters);
-  const counts: Count[] = Array.from({ length: batch.length });
+  const counts: Result[] = Array.from({ length: batch.length });
   const outcomes = await Promise.allSettled(
     [...groups].map(async ([group, indices]) => {
       const operations = indices.map((index) => batch[index]!);
@@ -47,13 +46,13 @@ export async function apply(counters: Counters, ...batch: readonly CounterOperat
   return counts.map((count) => count ?? errors[0]);
 }
 
-/** Whether the operations of a guard are counted in several lanes. */
-function isSpread(counters: Counters, batch: readonly CounterOperation[], guard: Guard): boolean {
-  return new Set(batch.filter((each) => each.guard === guard).map((each) => counters.laneOf(each))).size > 1;
+/** Whether the operations of a group are counted in several lanes. */
+function isSpread(counters: Counters, batch: readonly Operation[], group: Group): boolean {
+  return new Set(batch.filter((each) => each.group === group).map((each) => counters.laneOf(each))).size > 1;
 }
 
 /** The counts after operations without guards, of a plain map. */
-function modelCounts(batch: readonly CounterOperation[]): readonly number[] {
+function modelCounts(batch: readonly Operation[]): readonly number[] {
   const model = new Map<string, number>();
   return batch.map(({ key, hits }) => {
     const count = Math.min(LARGEST_COUNT, Math.max(0, (model.get(key) ?? 0) + hits));
@@ -62,16 +61,18 @@ function modelCounts(batch: readonly CounterOperation[]): readonly number[] {
   });
 }
 
-/** The operations under one guard, each with the limit given. */
-function guarded(limit: number, ...operations: readonly CounterOperation[]): readonly CounterOperation[] {
-  const guard: Guard = { operations: operations.length };
-  return operations.map((each) => ({ ...each, guard, limit }));
+function grouped(limit: number, group: Group, operations: readonly Operation[]): readonly Operation[] {
+  return operations.map(({ key, hits }) => operation(key, hits, { limit, group }));
 }
 
-/** The same under a guard that is over in any case. */
-function guardedOver(limit: number, ...operations: readonly CounterOperation[]): readonly CounterOperation[] {
-  const guard: Guard = { operations: operations.length, isOver: true };
-  return operations.map((each) => ({ ...each, guard, limit }));
+/** The operations under one group, each with the limit given. */
+function guarded(limit: number, ...operations: readonly Operation[]): readonly Operation[] {
+  return grouped(limit, stopWhenOver(operations.length), operations);
+}
+
+/** The same under a group that is over in any case. */
+function guardedOver(limit: number, ...operations: readonly Operation[]): readonly Operation[] {
+  return grouped(limit, stopWhenOver(operations.length, true), operations);
 }
 
 export interface StoreTraits {
@@ -138,7 +139,7 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), ...jumps)).toEqual([5, ...jumps.slice(1).map(() => LARGEST_COUNT)]);
   });
 
-  it('saturates a counter under a guard, and judges the additions after negative hits exactly', async () => {
+  it('saturates a counter under a group, and judges the additions after negative hits exactly', async () => {
     const key = freshKeys();
     await apply(store(), operation(key('a'), 9));
     const over = guarded(10, operation(key('a'), LARGEST_COUNT), operation(key('b'), 1));
@@ -159,7 +160,7 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), operation(key, 0), operation(key, -LARGEST_COUNT))).toEqual([LARGEST_COUNT, 0]);
   });
 
-  it('counts negative hits under a guard always, and judges the additions after them on the lowered count', async () => {
+  it('counts negative hits under a group always, and judges the additions after them on the lowered count', async () => {
     const key = freshKeys();
     await apply(store(), operation(key('a'), 10), operation(key('b'), 10));
     const batch = guarded(10, operation(key('a'), -5), operation(key('a'), 2), operation(key('c'), 2));
@@ -168,9 +169,9 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), ...full)).toEqual([9, 11, 2]);
   });
 
-  it('adds all operations of a guard while none exceeds its limit, then only those that exceed theirs', async () => {
+  it('adds all operations of a group while none exceeds its limit, then only those that exceed theirs', async () => {
     const key = freshKeys();
-    function request(): readonly CounterOperation[] {
+    function request(): readonly Operation[] {
       return guarded(2, operation(key('room'), 1), operation(key('full'), 2), operation(key('new'), 0));
     }
     expect(await apply(store(), ...request())).toEqual([1, 2, 0]);
@@ -178,7 +179,7 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), operation(key('new'), 0), operation(key('room'), 0))).toEqual([0, 1]);
   });
 
-  it('adds under a guard that is over in any case only what exceeds its limit, also where it has one operation', async () => {
+  it('adds under a group that is over in any case only what exceeds its limit, also where it has one operation', async () => {
     const key = freshKeys();
     await apply(store(), operation(key('a'), 2), operation(key('c'), 3));
     const alone = [1, 2].flatMap((hits) => guardedOver(3, operation(key('a'), hits)));
@@ -187,7 +188,7 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), ...batch)).toEqual([0, 4, 2]);
   });
 
-  it('judges each operation of a guard by its own stored count, and guards in the order of the batch', async () => {
+  it('judges each operation of a group by its own stored count, and groups in the order of the batch', async () => {
     const key = freshKeys();
     const requests = [2, 2, 2].flatMap((limit) => guarded(limit, operation(key('a'), 1), operation(key('b'), 1)));
     expect(await apply(store(), ...requests)).toEqual([1, 1, 2, 2, 3, 3]);
@@ -201,7 +202,7 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), ...lowered, ...same)).toEqual([3, 0, 2, 3]);
   });
 
-  it('applies operations without a guard independently of guards in the same batch', async () => {
+  it('applies operations without a group independently of groups in the same batch', async () => {
     const key = freshKeys();
     const batch = [
       operation(key('plain'), 9),

@@ -1,4 +1,4 @@
-import { DecisionError } from '../../../src/limiter/decision-error';
+import { DecisionError } from '../../../src/counting/decision-error';
 import { ClusterStore } from '../../../src/sinks/counters/kvstore/cluster-store';
 import type { CommandRunner, SendCommand } from '../../../src/sinks/counters/kvstore/commands';
 import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
@@ -13,6 +13,7 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { until } from '../../support/waiting/until';
 import { connected, instance, options } from '../kvstore/options';
 import { Caller, NAMES, STARTS_AT } from './reservation-caller';
+import { counterOf } from '../../support/data/operations';
 
 /** How a process or a server fails. In the first two cases it never answers, in the last one when the other call has been answered. */
 const FAILURES = [
@@ -341,7 +342,7 @@ it('a reservation on a cluster may have braces in its descriptors, unless these 
   const call = { ttl: 5_000, id: 'r', onExpiry: 'settle' } as const;
   const tagged = request('d', [descriptor('user={x}y'), descriptor('user=a{}')]);
   await expect(caller.reservations.reserve({ ...call, request: tagged })).rejects.toThrow('a closing brace');
-  const counter = { key: 'd_user_a{}_0', windowSeconds: 60, algorithm: undefined };
+  const counter = counterOf('d_user_a{}_0');
   expect(await openReservationsOf(counter, caller.store)).toBeUndefined();
   const { id } = await caller.reservations.reserve({ ...call, request: request('d', ['user={x}y', 'user=a{b']) });
   expect(id).toBe('r');

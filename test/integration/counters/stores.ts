@@ -1,9 +1,9 @@
 import { firstValueFrom } from 'rxjs';
-import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
+import { LARGEST_COUNT } from '../../../src/counting/operation';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { plaincacheCounters } from '../../../src/sinks/counters/plaincache/plaincache-counters';
-import type { CounterAdministration, CounterKey } from '../../../src/streams/ports/counter-administration';
+import type { CounterAdministration } from '../../../src/streams/ports/counter-administration';
 import type { Counters } from '../../../src/streams/ports/counters';
 import type { MemcachedProcess } from '../../support/processes/memcached-process';
 import { instance, options } from '../kvstore/options';
@@ -11,19 +11,21 @@ import { plaincacheTestOptions } from '../plaincache/options';
 import { until } from '../../support/waiting/until';
 import { algorithmTable, clock, severalLimits } from './algorithm-scenarios';
 import { type StoreTraits, apply, countingScenarios, operation } from './scenarios';
+import { counterOf, stopWhenOver, type OperationParts } from '../../support/data/operations';
+import type { Counted } from '../../../src/counting/operation';
 
 type AdministeredCounters = Counters & CounterAdministration;
 
 let keys = 0;
 
 /** A counter that no other scenario uses. Half of them are in the store of per-second limits, if there is one. */
-function freshCounter(windowSeconds = 60): CounterKey {
+function freshCounter(windowSeconds = 60): Counted {
   keys += 1;
-  return { key: `administered_${keys}`, windowSeconds };
+  return counterOf(`administered_${keys}`, windowSeconds);
 }
 
-function hit({ key, windowSeconds }: CounterKey, hits: number) {
-  return operation(key, hits, { windowSeconds });
+function hit({ key, limit: { windowSeconds } }: Counted, hits: number, more: OperationParts = {}) {
+  return operation(key, hits, { windowSeconds, ...more });
 }
 
 interface Traits extends StoreTraits {
@@ -57,9 +59,8 @@ function administrationScenarios(store: () => AdministeredCounters, { livesForWi
   it('keeps a counter of a window of the calendar until its end, and what is counted after the end only briefly', async () => {
     const end = Math.floor(Date.now() / 1000) + 5_000;
     const [counter, late] = [freshCounter(end), freshCounter(end - 5_001)];
-    const guard = { operations: 2 };
-    const guarded = [hit(counter, 3), hit(late, 0)].map((each) => ({ ...each, guard, limit: 10 }));
-    expect(await apply(store(), ...guarded)).toEqual([3, 0]);
+    const guarded = { group: stopWhenOver(2), limit: 10 };
+    expect(await apply(store(), hit(counter, 3, guarded), hit(late, 0, guarded))).toEqual([3, 0]);
     expect(await apply(store(), hit(counter, 1), hit(late, 2))).toEqual([4, 2]);
     const { count, timeToLive } = await store().readCounter(counter);
     expect(count).toBe(4);

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { firstValueFrom } from 'rxjs';
-import type { DecisionError } from '../../../src/limiter/decision-error';
+import type { DecisionError } from '../../../src/counting/decision-error';
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
@@ -13,6 +13,7 @@ import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { GIVE_UP, connected, instance, nextCount, openKvstore } from './options';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
+import { counterOf, stopWhenOver } from '../../support/data/operations';
 
 function countersAt(url: string, more: Partial<InstanceOptions> = {}, log = new RecordedLog()) {
   return connected(instance(url, { type: 'cluster', ...more }), { log });
@@ -70,22 +71,23 @@ describe('a cluster', () => {
   });
 
   it('is counted on, and its counters are read, set and cleared, while a slot moves and afterwards', async () => {
+    const hour = { windowSeconds: 3600 };
     /** Two counters of this slot. */
-    const stored = { key: '{slot}_stored', windowSeconds: 3600 };
-    const absent = { key: '{slot}_absent', windowSeconds: 3600 };
+    const stored = counterOf('{slot}_stored', 3600);
+    const absent = counterOf('{slot}_absent', 3600);
     const counters = await countersAt(cluster.url);
-    await apply(counters, operation(stored.key, 5, stored));
+    await apply(counters, operation(stored.key, 5, hour));
     await cluster.move([keySlot(stored.key)], async () => {
       // The first node still has the one, the node that imports the slot gets the other.
       expect(await counters.setCounter(stored, 7)).toMatchObject({ count: 5 });
       expect(await counters.setCounter(absent, 3)).toMatchObject({ count: 0 });
-      expect(await apply(counters, operation(absent.key, 1, absent))).toEqual([4]);
+      expect(await apply(counters, operation(absent.key, 1, hour))).toEqual([4]);
       expect(await counters.readCounter(stored)).toMatchObject({ count: 7 });
       expect(await counters.clearCounter(absent)).toMatchObject({ count: 4 });
     });
     expect(await counters.setCounter(stored, 9)).toMatchObject({ count: 7 });
     expect(await counters.readCounter(absent)).toMatchObject({ count: 0 });
-    expect(await apply(counters, operation(stored.key, 1, stored))).toEqual([10]);
+    expect(await apply(counters, operation(stored.key, 1, hour))).toEqual([10]);
   });
 });
 
@@ -247,7 +249,7 @@ describe('a node of a cluster', () => {
     expect(await apply(counters, operation('b', 1))).toMatchObject([
       { code: 'store_failed', message: 'the slot of a counter has moved to another node of the cluster' },
     ]);
-    await expect(counters.readCounter({ key: 'c', windowSeconds: 60 })).rejects.toMatchObject({ code: 'store_failed' });
+    await expect(counters.readCounter(counterOf('c'))).rejects.toMatchObject({ code: 'store_failed' });
     for (const key of ['b', 'c']) {
       expect(fake.nodes[0]!.received.filter((each) => each.endsWith(key))).toHaveLength(6);
     }
@@ -290,8 +292,8 @@ describe('a node of a cluster', () => {
 it('keys of guards on a cluster are short in every table: V8 hashes texts above 16,383 characters by their length alone', async () => {
   await using nodes = await FakeNodes.start(willing);
   const counters = await countersAt(nodes.address(0));
-  const guard = { operations: 2 };
-  const batch = ['1', '2'].map((end) => operation('x'.repeat(20_000) + end, 1, { guard, limit: 9 }));
+  const group = stopWhenOver(2);
+  const batch = ['1', '2'].map((end) => operation('x'.repeat(20_000) + end, 1, { group, limit: 9 }));
   const set = jest.spyOn(Map.prototype, 'set');
   const counts = await apply(counters, ...batch);
   const lengths = set.mock.calls.map(([key]) => `${key}`.length);

@@ -1,9 +1,10 @@
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
-import { LARGEST_COUNT } from '../../../src/limiter/counter-operation';
+import { LARGEST_COUNT } from '../../../src/counting/operation';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { apply, operation } from '../counters/scenarios';
 import { connected, instance } from './options';
+import { counterOf, stopWhenOver } from '../../support/data/operations';
 
 /** In seconds. */
 const YEAR = 365 * 86_400;
@@ -49,7 +50,7 @@ async function callsOf(command: string): Promise<number> {
 describe('keys in Redis', () => {
   inBothWays('expire after their window plus a random time below the jitter, guarded or not', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 300 });
-    for (const [name, options] of Object.entries({ k: {}, g: { guard: { operations: 200 }, limit: 9 } })) {
+    for (const [name, options] of Object.entries({ k: {}, g: { group: stopWhenOver(200), limit: 9 } })) {
       const keys = Array.from({ length: 200 }, (_, index) => name + index);
       const began = performance.now();
       await apply(counters, ...keys.map((key) => operation(key, 1, options)));
@@ -87,14 +88,14 @@ describe('keys in Redis', () => {
 
   inBothWays('live as long as the longest window that counts on them, whichever is first', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 0 });
-    const guard = { operations: 2 };
+    const group = stopWhenOver(2);
     for (const [windowSeconds, count] of [
       [60, 1],
       [YEAR, 2],
       [60, 3],
     ] as const) {
       expect(await apply(counters, operation('k', 1, { windowSeconds }))).toEqual([count]);
-      const guarded = { windowSeconds, guard, limit: 10 };
+      const guarded = { windowSeconds, group, limit: 10 };
       await apply(counters, operation('g', 1, guarded), operation(`other-${count}`, 1, guarded));
     }
     // Up to the end of the year: more than a minute, except in the last one of a year.
@@ -254,7 +255,7 @@ describe('keys in Redis', () => {
   });
 
   it('that hold the data of another program are repaired by operators, who set or clear them', async () => {
-    const [list, text] = ['list', 'text'].map((key) => ({ key, windowSeconds: 60 }));
+    const [list, text] = ['list', 'text'].map((key) => counterOf(key));
     await server.control.rpush('list', 'kept');
     await server.control.set('text', 'kept', 'EX', 1000);
     const counters = await open({ expirationJitterMaxSeconds: 0 });
@@ -297,8 +298,8 @@ it('two instances hold the limits per second and all others, decide a guard over
   expect(await apply(counters, ...steps)).toEqual([1, 1, 2]);
   expect((await server.control.keys('*')).toSorted()).toEqual(['day', 'minute']);
   expect(await second.control.keys('*')).toEqual(['second']);
-  const guard = { operations: 2 };
-  const guarded = [operation('second', 1, { ...perSecond, guard, limit: 1 }), operation('new', 1, { guard, limit: 5 })];
+  const group = stopWhenOver(2);
+  const guarded = [operation('second', 1, { ...perSecond, group, limit: 1 }), operation('new', 1, { group, limit: 5 })];
   expect(await apply(counters, ...guarded)).toEqual([2, 0]);
   expect(await server.control.exists('new')).toBe(0);
   await second.control.config('SET', 'maxmemory', '1');

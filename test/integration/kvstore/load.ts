@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { Count } from '../../../src/limiter/counter-operation';
-import { DecisionError } from '../../../src/limiter/decision-error';
+import { DecisionError } from '../../../src/counting/decision-error';
 import type { Counters } from '../../../src/streams/ports/counters';
 import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
@@ -102,7 +101,7 @@ export class Load {
     this.#record(key, count);
   }
 
-  #record(key: string, count: Count): void {
+  #record(key: string, count: number | DecisionError): void {
     if (count instanceof Error && !(count instanceof DecisionError)) this.unexpected.push(count);
     const result = count instanceof DecisionError ? count.code : 'OK';
     this.#results.set(result, this.count(result) + 1);

@@ -2,8 +2,8 @@ import dns from 'node:dns';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { NEVER, Subject, concat, firstValueFrom, of } from 'rxjs';
-import type { CounterOperation } from '../../../src/limiter/counter-operation';
-import type { DecisionError } from '../../../src/limiter/decision-error';
+import type { Operation } from '../../../src/counting/operation';
+import type { DecisionError } from '../../../src/counting/decision-error';
 import type { Connection } from '../../../src/sinks/counters/kvstore/connection';
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
@@ -372,7 +372,7 @@ describe('a per-second instance that hangs', () => {
     second.signal('SIGSTOP');
   }
 
-  function add(name: string, ...operations: readonly CounterOperation[]): void {
+  function add(name: string, ...operations: readonly Operation[]): void {
     const outcome = lanes.call(operations).then(
       () => 'OK',
       ({ code }: DecisionError) => code,

@@ -1,7 +1,7 @@
 import { type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
-import { LARGEST_COUNT as MOST } from '../../../src/limiter/counter-operation';
+import { LARGEST_COUNT as MOST } from '../../../src/counting/operation';
 import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
@@ -9,6 +9,7 @@ import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { ScriptedServer, openPlaincache, replies } from './options';
+import { counterOf } from '../../support/data/operations';
 
 let log: RecordedLog;
 let statistics: Statistics;
@@ -219,7 +220,7 @@ describe('replies', () => {
 });
 
 describe('operators', () => {
-  const COUNTER = { key: 'k', windowSeconds: 60 };
+  const COUNTER = counterOf('k');
   const DONE = { set: 'STORED\r\n', delete: 'NOT_FOUND\r\n' };
 
   it('read a counter wherever the reply is split, and set and clear it', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { CounterOperation } from '../../../src/limiter/counter-operation';
+import type { Operation } from '../../../src/counting/operation';
 import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
@@ -8,6 +8,7 @@ import { MemcachedProcess } from '../../support/processes/memcached-process';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { ScriptedServer, openPlaincache } from './options';
+import { counterOf } from '../../support/data/operations';
 
 let server: MemcachedProcess;
 let log: RecordedLog;
@@ -143,7 +144,7 @@ describe('a counter in memcached', () => {
     expect(outcomes).toMatchObject([{ value: [1, 1] }, { reason: error }, { value: [2] }]);
     await counters.close();
     expect(await Promise.all(['a', 'e', 'f'].map((each) => server.value(each)))).toEqual(['2', '1', undefined]);
-    await expect(counters.readCounter({ key, windowSeconds: 60 })).rejects.toMatchObject(error);
+    await expect(counters.readCounter(counterOf(key))).rejects.toMatchObject(error);
   });
 
   it('whose value is not a number counts as 0, which is logged once', async () => {
@@ -158,7 +159,7 @@ describe('a counter in memcached', () => {
       'the server replied "CLIENT_ERROR cannot increment or decrement non-numeric value"',
     ]);
     expect(await server.value('k')).toBe('foo');
-    expect(await counters.readCounter({ key: 'k', windowSeconds: 60 })).toMatchObject({ count: 0 });
+    expect(await counters.readCounter(counterOf('k'))).toMatchObject({ count: 0 });
   });
 
   it('is counted in the statistics of the Go service', async () => {
@@ -176,7 +177,7 @@ describe('a counter in memcached', () => {
 });
 
 /** One operation on each of this many keys, `k0` and so on unless named otherwise. */
-function window(keys: number, hits: number, nameOf = (index: number) => `k${index}`): CounterOperation[] {
+function window(keys: number, hits: number, nameOf = (index: number) => `k${index}`): Operation[] {
   return Array.from({ length: keys }, (_, index) => operation(nameOf(index), hits));
 }
 

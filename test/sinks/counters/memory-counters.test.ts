@@ -1,9 +1,10 @@
-import type { CounterOperation } from '../../../src/limiter/counter-operation';
-import { KEY_OVERHEAD_BYTES } from '../../../src/limiter/expiring-counts';
+import type { Operation } from '../../../src/counting/operation';
+import { KEY_OVERHEAD_BYTES } from '../../../src/counting/counts';
 import { MemoryCounters, type MemoryCountersOptions } from '../../../src/sinks/counters/memory/memory-counters';
 import type { Log } from '../../../src/log/log';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
 import fc from '../../support/data/properties';
+import { operation, stopWhenOver } from '../../support/data/operations';
 
 const opened: MemoryCounters[] = [];
 beforeEach(() => jest.useFakeTimers());
@@ -21,13 +22,13 @@ function memory({ maxKeys = 100, maxBytes = 1_000_000, log }: Partial<MemoryCoun
   const clock = { now: 20_000 * 24 * HOUR };
   const counters = new MemoryCounters({ maxKeys, maxBytes, now: () => clock.now, ...(log && { log }) });
   opened.push(counters);
-  function apply(...operations: readonly CounterOperation[]): readonly number[] {
+  function apply(...operations: readonly Operation[]): readonly number[] {
     let counts: readonly number[] = [];
     counters.apply(operations).subscribe((result) => (counts = result.map(Number)));
     return counts;
   }
   function count(key: string, hits: number, windowSeconds = 60): number {
-    return apply({ key, hits, windowSeconds, guard: undefined, limit: 0 })[0]!;
+    return apply(operation(key, hits, { windowSeconds }))[0]!;
   }
   /** Adds one hit to each of `n` keys. */
   function flood(n: number, prefix: string, windowSeconds = 60): void {
@@ -189,9 +190,9 @@ describe('counters in memory', () => {
     flood(1000, long);
     expect(counters.bytes).toBeLessThanOrEqual(20_000);
     expect(count('day', 0)).toBe(3);
-    const shared = { hits: 1, windowSeconds: 60, guard: { operations: 2 } };
+    const group = stopWhenOver(2);
     const [key, other] = ['x'.repeat(LONGEST_TABLE_KEY + 1), 'y'.repeat(LONGEST_TABLE_KEY + 1)];
-    const steps = [key, other].map((name) => ({ ...shared, key: name, limit: name === key ? 1 : 9 }));
+    const steps = [key, other].map((name) => operation(name, 1, { group, limit: name === key ? 1 : 9 }));
     expect([...apply(...steps), ...apply(...steps)]).toEqual([1, 1, 2, 1]);
   });
 });
@@ -292,7 +293,7 @@ it('counters in memory without room log it once, with the rules that evict most,
   const { apply, count, pass } = memory({ maxKeys: 10, log });
   function hit(prefix: string, n: number, rule: string | undefined): void {
     for (let key = 0; key < n; key += 1)
-      apply({ key: `${prefix}${key}`, hits: 1, windowSeconds: 3600, guard: undefined, limit: 9, rule });
+      apply(operation(`${prefix}${key}`, 1, { windowSeconds: 3600, limit: 9, path: rule }));
   }
   hit('before', 10, 'shop.few');
   pass(2 * SECOND);
@@ -320,7 +321,7 @@ it('counters in memory gather windows only if they are to: then no call is count
   const now = Date.now;
   const [atOnce, gathering] = [0, 5].map((windowSpan) => new MemoryCounters({ maxKeys: 10, windowSpan, now }));
   opened.push(atOnce!, gathering!);
-  const operation = { key: 'k', hits: 2, windowSeconds: 60, guard: undefined, limit: 0, after: 0 };
-  atOnce!.countNow!([operation]);
-  expect([operation.after, gathering!.countNow, gathering!.pipeline.span]).toEqual([2, undefined, 5]);
+  const counted = operation('k', 2);
+  atOnce!.countNow!([counted]);
+  expect([counted.after, gathering!.countNow, gathering!.pipeline.span]).toEqual([2, undefined, 5]);
 });

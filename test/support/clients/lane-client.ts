@@ -1,10 +1,10 @@
 import { type Subscription, asapScheduler, catchError, map, of, tap } from 'rxjs';
-import type { CounterOperation } from '../../../src/limiter/counter-operation';
-import type { DecisionError } from '../../../src/limiter/decision-error';
+import { Batch } from '../../../src/counting/batch';
+import type { Operation } from '../../../src/counting/operation';
+import type { DecisionError } from '../../../src/counting/decision-error';
 import { dispatch } from '../../../src/streams/dispatch';
 import { Lanes } from '../../../src/streams/lanes';
 import type { Counters } from '../../../src/streams/ports/counters';
-import { type WindowOperation, Window } from '../../../src/streams/window';
 
 /** Counts on a store as the decision path does: each call goes through the pipeline windows of its lanes. */
 export class LaneClient implements Disposable {
@@ -17,8 +17,8 @@ export class LaneClient implements Disposable {
     this.#lanes = new Lanes({
       scheduler: asapScheduler,
       send: (lane) => (calls) => {
-        const window = new Window(calls);
-        return lane.apply(window.batch).pipe(
+        const window = new Batch(calls);
+        return lane.apply(window.operations).pipe(
           tap((counts) => window.settle(counts)),
           catchError((error: DecisionError) => of(window.fail(error))),
           map(() => window),
@@ -29,13 +29,12 @@ export class LaneClient implements Disposable {
   }
 
   /** Resolves with the count after each operation; rejects with the DecisionError of the first that failed. */
-  call(operations: readonly CounterOperation[]): Promise<readonly number[]> {
+  call(operations: readonly Operation[]): Promise<readonly number[]> {
     return new Promise((resolve, reject) => {
-      const own = operations.map((operation): WindowOperation => ({ ...operation, after: 0 }));
       const call = {
-        operations: own,
+        operations,
         isCancelled: false,
-        settle: () => resolve(own.map(({ after }) => after)),
+        settle: () => resolve(operations.map(({ after }) => after)),
         fail: reject,
       };
       dispatch(call, this.#counters, this.#lanes);

@@ -1,10 +1,10 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, take, tap } from 'rxjs';
-import type { Count, CounterOperation } from '../../../limiter/counter-operation';
-import { type DecisionError, timedOut } from '../../../limiter/decision-error';
+import { type Counted, type Operation, type Result, type Stored, groupLength } from '../../../counting/operation';
+import { decidedOnRead, isGuarded, readsOf } from '../../../counting/read-then-decide';
+import { type DecisionError, timedOut } from '../../../counting/decision-error';
 import type { ConditionLog } from '../../../log/condition-log';
 import type { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
-import { decideGuards, groupLength, readsOf } from '../counting';
 import { type Server, nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
 import type { Pool } from './pool';
@@ -99,7 +99,7 @@ export class ClusterStore implements Store {
     );
   }
 
-  laneOf({ key }: CounterOperation): CounterLane {
+  laneOf({ key }: Counted): CounterLane {
     return this.#owners[keySlot(key)]?.lane ?? this.#unassigned;
   }
 
@@ -128,27 +128,26 @@ export class ClusterStore implements Store {
   }
 
   /** The operations of a batch go to the node of their lane, unless their slots have moved since. */
-  async #apply(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
-    if (!batch.some(({ guard, algorithm }) => guard !== undefined && algorithm === undefined))
-      return this.#count(batch, deadline);
+  async #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
+    if (!batch.some(isGuarded)) return this.#count(batch, deadline);
     // No step over keys of different slots is atomic: read first, then count.
     const stored = await this.#count(readsOf(batch), deadline);
-    return this.#count(decideGuards(batch, stored), deadline);
+    return this.#count(decidedOnRead(batch, stored), deadline);
   }
 
-  async #count(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+  async #count(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
     const groups = groupsOfOneSlot(batch);
     const results = await this.#inRounds({
       keys: groups.map(([first]) => first!.key),
       deadline,
       send: async (indices, connection, isAsking) => {
-        const sent = indices.map((index) => groups[index] as readonly CounterOperation[]);
+        const sent = indices.map((index) => groups[index] as readonly Operation[]);
         const counted = await count(connection, sent, { ...this.#instance.countOptions, isAsking });
         this.#instance.counted(counted.flat(), connection);
         return counted.map(countsOrError);
       },
     });
-    return results.flatMap((result, index): readonly Count[] =>
+    return results.flatMap((result, index): readonly Result[] =>
       result instanceof Error ? groups[index]!.map(() => result) : result,
     );
   }
@@ -280,11 +279,11 @@ function useOf<T>(
   return deadline === undefined ? windows.run(run) : pool.use(deadline, run);
 }
 
-/** Each operation, or those with algorithms and a common guard, which are limits of one rule. */
-function groupsOfOneSlot(batch: readonly CounterOperation[]): readonly (readonly CounterOperation[])[] {
-  const groups: CounterOperation[][] = [];
+/** Each operation, or those with algorithms and a common group, which are limits of one rule. */
+function groupsOfOneSlot(batch: readonly Operation[]): readonly (readonly Operation[])[] {
+  const groups: Operation[][] = [];
   for (let index = 0; index < batch.length;) {
-    const length = batch[index]?.algorithm === undefined ? 1 : groupLength(batch, index);
+    const length = batch[index]?.limit.algorithm === undefined ? 1 : groupLength(batch, index);
     groups.push(batch.slice(index, index + length));
     index += length;
   }
@@ -292,9 +291,9 @@ function groupsOfOneSlot(batch: readonly CounterOperation[]): readonly (readonly
 }
 
 /** The counts of such a group, which fails as a whole. */
-function countsOrError(result: GroupResult): readonly Exclude<Count, Error>[] | Error {
+function countsOrError(result: GroupResult): readonly Stored[] | Error {
   if (result instanceof Error) return result;
-  return result.find((each) => each instanceof Error) ?? (result as readonly Exclude<Count, Error>[]);
+  return result.find((each) => each instanceof Error) ?? (result as readonly Stored[]);
 }
 
 /** The indices of what is still to be sent, by where it goes. */

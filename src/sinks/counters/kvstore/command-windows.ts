@@ -1,5 +1,5 @@
 import { Observable, Subject, asapScheduler } from 'rxjs';
-import { DecisionError, poolEmpty } from '../../../limiter/decision-error';
+import { DecisionError, poolEmpty } from '../../../counting/decision-error';
 import { pipelineWindow } from '../../../streams/pipeline-window';
 import type { LanePipeline } from '../../../streams/ports/counters';
 import type { Connection } from './connection';

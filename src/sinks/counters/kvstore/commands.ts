@@ -1,9 +1,10 @@
-import type { LimitState } from '../../../limiter/algorithm';
-import { type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
-import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
-import { type Step, decideGuards, lifetimeOf, readsOf, secondsLeft, randomPart } from '../counting';
+import type { LimitState } from '../../../counting/algorithms/algorithm';
+import { type Counted, LARGEST_COUNT, type Operation } from '../../../counting/operation';
+import { decidedOnRead, isGuarded, readsOf } from '../../../counting/read-then-decide';
+import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
+import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { Connection } from './connection';
-import { encodeAdditions } from './encoding';
+import { type Step, encodeAdditions } from './encoding';
 import { isReply, noScripts, notAnInteger, replyCode } from './store-error';
 
 /** The result of one step: as {@link Count}, with the error as the server reported it. */
@@ -65,12 +66,13 @@ export interface CommandOptions {
  */
 export async function countByCommands(
   connection: Connection,
-  groups: readonly (readonly CounterOperation[])[],
+  groups: readonly (readonly Operation[])[],
   options: CommandOptions,
 ): Promise<readonly GroupResult[]> {
   const batch = groups.flat();
-  const isGuarded = batch.some(({ guard }) => guard !== undefined);
-  const steps = isGuarded ? decideGuards(batch, await applySteps(connection, readsOf(batch), options)) : batch;
+  const steps = batch.some(isGuarded)
+    ? decidedOnRead(batch, await applySteps(connection, readsOf(batch), options))
+    : batch;
   const results = await applySteps(connection, steps, options);
   return splitAs(groups, results);
 }
@@ -110,7 +112,7 @@ function runsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
 
 function apply(send: SendCommand, step: Step, jitter: number): Promise<StepResult> {
   // They have no commands that are atomic, which is what they are about.
-  if (step.algorithm !== undefined) return Promise.resolve(noScripts());
+  if (step.limit.algorithm !== undefined) return Promise.resolve(noScripts());
   if (step.hits < 0) return subtract(send, step, jitter);
   return step.hits === 0 ? send('GET', step.key).then(readResult) : add(send, step, jitter);
 }
@@ -122,7 +124,7 @@ async function add(send: SendCommand, step: Step, jitter: number): Promise<StepR
 }
 
 /** The expiry, in seconds, of a key that has none or one that is too early; undefined: it keeps what it has. */
-function expiryOf({ windowSeconds }: Step, timeToLive: unknown, jitter: number): number | undefined {
+function expiryOf({ limit: { windowSeconds } }: Step, timeToLive: unknown, jitter: number): number | undefined {
   const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(windowSeconds);
   return expiresEarly ? lifetimeOf(windowSeconds) + randomPart(jitter) : undefined;
 }
@@ -182,13 +184,13 @@ async function added(send: SendCommand, { key }: Step, { reply, expiry }: Added)
   return stepResult(reply);
 }
 
-async function subtract(send: SendCommand, { key, hits, windowSeconds }: Step, jitter: number): Promise<StepResult> {
+async function subtract(send: SendCommand, { key, hits, limit }: Step, jitter: number): Promise<StepResult> {
   const stored = readResult(await send('GET', key));
   if (typeof stored !== 'number' || stored === 0) return stored;
   const left = stepResult(await send('DECRBY', key, String(Math.min(-hits, stored))));
   if (typeof left !== 'number' || left >= 0) return left;
   // Another process subtracted at the same time, or the key expired between the two commands: back to 0.
-  return add(send, { key, hits: -left, windowSeconds }, jitter);
+  return add(send, { key, hits: -left, limit }, jitter);
 }
 
 export interface CommandRunner {
@@ -208,17 +210,20 @@ export interface CommandRunner {
  * @param storeOf the instance that has a counter
  */
 export function counterAdministration(
-  storeOf: (counter: CounterKey) => CommandRunner,
+  storeOf: (counter: Counted) => CommandRunner,
   jitter: number,
 ): CounterAdministration {
   /** @returns the counter before the change */
-  function change(counter: CounterKey, count: number | undefined): Promise<StoredCounter> {
-    const { key, windowSeconds } = counter;
+  function change(counter: Counted, count: number | undefined): Promise<StoredCounter> {
+    const { key, limit } = counter;
     return storeOf(counter).run(key, async (send) => {
       const before = await read(send, key, MENDED);
       if (count === undefined) checked(await send('DEL', key));
       else
-        await set(send, key, { count: String(count), expiry: String(lifetimeOf(windowSeconds) + randomPart(jitter)) });
+        await set(send, key, {
+          count: String(count),
+          expiry: String(lifetimeOf(limit.windowSeconds) + randomPart(jitter)),
+        });
       return before;
     });
   }

@@ -1,5 +1,4 @@
-import type { CounterOperation } from '../../../limiter/counter-operation';
-import { groupLength } from '../counting';
+import { type Operation, groupLength } from '../../../counting/operation';
 import { type GroupResult, addToKnown, asking, countByCommands, splitAs } from './commands';
 import type { Connection } from './connection';
 import { type ScriptCommand, encodeScriptCall } from './encoding';
@@ -21,7 +20,7 @@ const KEYS_PER_CALL = 256;
  */
 export async function count(
   connection: Connection,
-  groups: readonly (readonly CounterOperation[])[],
+  groups: readonly (readonly Operation[])[],
   options: CountOptions,
 ): Promise<readonly GroupResult[]> {
   if (connection.scriptRejection !== undefined) return countByCommands(connection, groups, options);
@@ -46,7 +45,7 @@ export async function count(
   function callScripts(command: ScriptCommand, called: typeof groups): Promise<GroupResult[]> {
     return Promise.all(connection.inOneWrite(() => called.map((group) => callScript(command, group))));
   }
-  function callScript(command: ScriptCommand, group: readonly CounterOperation[]): Promise<GroupResult> {
+  function callScript(command: ScriptCommand, group: readonly Operation[]): Promise<GroupResult> {
     const call = scriptCall(group, options);
     if (options.isAsking) asking(connection);
     const replied = connection.sendEncoded(command, encodeScriptCall(command, call));
@@ -58,47 +57,47 @@ export async function count(
   async function replace(isUncounted: (result: GroupResult) => boolean, send: SendGroups): Promise<void> {
     const indices = results.flatMap((result, index) => (isUncounted(result) ? [index] : []));
     if (indices.length === 0) return;
-    const sent = await send(indices.map((index) => groups[index] as readonly CounterOperation[]));
+    const sent = await send(indices.map((index) => groups[index] as readonly Operation[]));
     for (const [position, index] of indices.entries()) results[index] = sent[position] as GroupResult;
   }
 }
 
 /** All operations, if all there is to do is to add to keys that have an expiry, which plain commands do. */
 function knownAdditions(
-  groups: readonly (readonly CounterOperation[])[],
+  groups: readonly (readonly Operation[])[],
   { known }: CountOptions,
-): readonly CounterOperation[] | undefined {
-  for (const group of groups) {
-    for (const operation of group) {
-      const { hits, algorithm, guard } = operation;
-      if (hits <= 0 || algorithm !== undefined || guard !== undefined || !known.has(operation)) return undefined;
+): readonly Operation[] | undefined {
+  for (const operations of groups) {
+    for (const operation of operations) {
+      const { hits, limit, group } = operation;
+      if (hits <= 0 || limit.algorithm !== undefined || group !== undefined || !known.has(operation)) return undefined;
     }
   }
   return groups.length === 1 ? groups[0] : groups.flat();
 }
 
-type SendGroups = (groups: readonly (readonly CounterOperation[])[]) => Promise<readonly GroupResult[]>;
+type SendGroups = (groups: readonly (readonly Operation[])[]) => Promise<readonly GroupResult[]>;
 
 /** Splits operations into groups of one script each, in which they keep their order; operations on one key have one script. */
-export function groupsByScript(operations: readonly CounterOperation[]): readonly (readonly CounterOperation[])[] {
-  if (!operations.some(({ algorithm }) => algorithm !== undefined)) return [operations];
-  const decided = operations.filter(({ algorithm }) => algorithm !== undefined);
+export function groupsByScript(operations: readonly Operation[]): readonly (readonly Operation[])[] {
+  if (!operations.some(({ limit }) => limit.algorithm !== undefined)) return [operations];
+  const decided = operations.filter(({ limit }) => limit.algorithm !== undefined);
   if (decided.length === operations.length) return [operations];
-  return [operations.filter(({ algorithm }) => algorithm === undefined), decided];
+  return [operations.filter(({ limit }) => limit.algorithm === undefined), decided];
 }
 
-/** Splits a window into groups of one script call each; the operations of a guard stay in one group. */
-export function callsOf(batch: readonly CounterOperation[]): readonly (readonly CounterOperation[])[] {
+/** Splits a window into groups of one script call each; the operations of a group stay together. */
+export function callsOf(batch: readonly Operation[]): readonly (readonly Operation[])[] {
   if (batch.length <= KEYS_PER_CALL) return [batch];
-  const calls: CounterOperation[][] = [];
-  let call: CounterOperation[] = [];
+  const calls: Operation[][] = [];
+  let call: Operation[] = [];
   for (let index = 0; index < batch.length;) {
     const length = groupLength(batch, index);
     if (call.length > 0 && call.length + length > KEYS_PER_CALL) {
       calls.push(call);
       call = [];
     }
-    for (const end = index + length; index < end; index += 1) call.push(batch[index] as CounterOperation);
+    for (const end = index + length; index < end; index += 1) call.push(batch[index] as Operation);
   }
   calls.push(call);
   return calls;

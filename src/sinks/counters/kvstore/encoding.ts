@@ -1,7 +1,10 @@
-import type { Step } from '../counting';
+import type { Operation } from '../../../counting/operation';
 import type { Script } from './scripts';
 
 // Commands in the Redis protocol, encoded here, because an object for each one or for each key of a script takes longer than the rest.
+
+/** An operation that is applied by itself: what remains of it once its group, if any, is decided. */
+export type Step = Pick<Operation, 'key' | 'hits' | 'limit'>;
 
 export type ScriptCommand = 'evalsha' | 'eval';
 

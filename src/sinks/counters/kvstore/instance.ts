@@ -1,6 +1,6 @@
 import { NEVER, Observable, type SchedulerLike, tap } from 'rxjs';
-import type { Count, CounterOperation } from '../../../limiter/counter-operation';
-import type { DecisionError } from '../../../limiter/decision-error';
+import type { Counted, Operation, Result, Stored } from '../../../counting/operation';
+import type { DecisionError } from '../../../counting/decision-error';
 import type { Backoff } from '../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../log/condition-log';
 import { Deadline } from '../../../streams/deadline';
@@ -18,7 +18,7 @@ import type { CommandRunner, StepResult } from './commands';
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
 export interface Store extends CommandRunner {
   /** The lane of the server that holds the key of an operation. An operation that may have been counted is not sent again. */
-  laneOf(operation: CounterOperation): CounterLane;
+  laneOf(counter: Counted): CounterLane;
   /** Whether a connection is alive: the present state, then every change. */
   readonly connected$: Observable<boolean>;
   /** Connections that could not be made or were lost. */
@@ -27,7 +27,7 @@ export interface Store extends CommandRunner {
 }
 
 /** Applies a batch, with the results of {@link CounterLane.apply}; rejects when the batch fails as a whole. */
-export type ApplyBatch = (batch: readonly CounterOperation[], deadline: Deadline) => Promise<readonly Count[]>;
+export type ApplyBatch = (batch: readonly Operation[], deadline: Deadline) => Promise<readonly Result[]>;
 
 export interface LaneParts {
   readonly apply: ApplyBatch;
@@ -191,10 +191,7 @@ export class Instance {
   }
 
   /** Whether all steps were counted. Logs when the server begins or stops to reply with errors, and to reject scripts. */
-  counted(
-    results: readonly StepResult[],
-    { scriptRejection }: Connection,
-  ): results is readonly Exclude<Count, Error>[] {
+  counted(results: readonly StepResult[], { scriptRejection }: Connection): results is readonly Stored[] {
     if (scriptRejection === undefined) this.#scriptRejections.ended();
     else this.#scriptRejections.because(replyCode(scriptRejection));
     const areAllCounted = !results.some((result) => result instanceof Error);

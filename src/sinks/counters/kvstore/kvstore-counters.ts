@@ -10,7 +10,8 @@ import {
   take,
   throwError,
 } from 'rxjs';
-import type { CounterAdministration, CounterKey } from '../../../streams/ports/counter-administration';
+import type { CounterAdministration } from '../../../streams/ports/counter-administration';
+import type { Counted } from '../../../counting/operation';
 import type { Counters } from '../../../streams/ports/counters';
 import type { ReservationStore } from '../../../streams/ports/reservations';
 import { storeTls } from '../tls-material';
@@ -61,8 +62,8 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
   const stores = instances.map(openStore);
   const [mainStore, perSecondStore = mainStore] = stores as [Store, Store?];
 
-  function storeOf({ windowSeconds, isInMainStore }: Omit<CounterKey, 'key'>): Store {
-    return windowSeconds === PER_SECOND && isInMainStore !== true ? perSecondStore : mainStore;
+  function storeOf({ limit }: Pick<Counted, 'limit'>): Store {
+    return limit.windowSeconds === PER_SECOND && limit.isOneOfSeveral !== true ? perSecondStore : mainStore;
   }
 
   return {

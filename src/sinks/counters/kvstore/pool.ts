@@ -10,7 +10,7 @@ import {
   tap,
   timer,
 } from 'rxjs';
-import { DecisionError, timedOut } from '../../../limiter/decision-error';
+import { DecisionError, timedOut } from '../../../counting/decision-error';
 import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { type Backoff, backoff } from '../../../streams/backoff';

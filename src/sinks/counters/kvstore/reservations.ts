@@ -1,4 +1,4 @@
-import { DecisionError } from '../../../limiter/decision-error';
+import { DecisionError } from '../../../counting/decision-error';
 import {
   MAX_OPEN,
   MOST_SHOWN,
@@ -12,8 +12,8 @@ import {
   heldMember,
   openReservation,
 } from '../../../streams/ports/reservations';
-import type { CounterKey } from '../../../streams/ports/counter-administration';
-import { lifetimeOf, randomPart, secondsLeft } from '../counting';
+import type { Counted } from '../../../counting/operation';
+import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { CommandRunner, SendCommand } from './commands';
 import { isRejected, isUnknownScript } from './count';
 import { RESERVATION } from './scripts';
@@ -26,7 +26,7 @@ const MARGIN = 60;
 
 export interface ReservationsOptions {
   /** The server that has a counter. */
-  readonly storeOf: (counter: CounterKey) => CommandRunner;
+  readonly storeOf: (counter: Counted) => CommandRunner;
   /** The server that has all records. */
   readonly records: CommandRunner;
   /** A script reaches only keys of one slot, in one of the stores at least. */
@@ -60,12 +60,12 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
   const spread = new SpreadReservations(places);
 
   /** Runs commands on a key, or on one that is beside a counter. */
-  function runAt<T>(counter: CounterKey | undefined, key: string, commands: Commands<T>): Promise<T> {
+  function runAt<T>(counter: Counted | undefined, key: string, commands: Commands<T>): Promise<T> {
     return counter === undefined ? records.run(key, commands) : storeOf(counter).run(counter.key, commands);
   }
 
   /** The open reservations of a counter: a sorted set by the time at which they expire. */
-  function listOf(counter: CounterKey): string {
+  function listOf(counter: Counted): string {
     return places.nameBeside(counter, 'reservations');
   }
 
@@ -132,10 +132,11 @@ function argumentOf({ now, lifetime, opens, steps }: ReservationChange, jitter: 
 const DENIES = { never: 0, alone: 1, together: 2 };
 
 function valuesOf(step: ReservationStep, jitter: number): unknown[] {
-  const { hits, windowSeconds, limit, denies, member: name = '', held } = step;
+  const { hits, limit, denies, member: name = '', held } = step;
+  const { requestsPerUnit, windowSeconds } = limit;
   const member = held === undefined ? name : heldMember(name, held);
   const [expiry, left] = [lifetimeOf(windowSeconds) + randomPart(jitter), secondsLeft(windowSeconds)];
-  return [String(hits), expiry, left, limit, DENIES[denies], member, left + MARGIN];
+  return [String(hits), expiry, left, requestsPerUnit, DENIES[denies], member, left + MARGIN];
 }
 
 /** @throws DecisionError when the reply does not match the script */

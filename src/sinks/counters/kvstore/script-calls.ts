@@ -1,12 +1,12 @@
-import type { Algorithm } from '../../../limiter/algorithm';
-import { isCalendarEnd } from '../../../limiter/cache-key';
-import type { CounterOperation } from '../../../limiter/counter-operation';
-import { SlidingWindow } from '../../../limiter/sliding-window';
-import { TokenBucket } from '../../../limiter/token-bucket';
-import { type Step, groupLength, lifetimeOf, randomPart, secondsLeft } from '../counting';
+import type { Algorithm } from '../../../counting/algorithms/algorithm';
+import { isCalendarEnd } from '../../../counting/windows';
+import { type Operation, groupLength } from '../../../counting/operation';
+import { SlidingWindow } from '../../../counting/algorithms/sliding';
+import { TokenBucket } from '../../../counting/algorithms/bucket';
+import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
 import { DECIDE } from './decide-script';
-import type { ScriptArguments } from './encoding';
+import type { ScriptArguments, Step } from './encoding';
 import { COUNT, GUARDED_COUNT } from './scripts';
 
 export interface CountOptions extends CommandOptions {
@@ -23,10 +23,10 @@ export interface ScriptCall extends ScriptArguments {
 }
 
 /** @param group operations with one script */
-export function scriptCall(group: readonly CounterOperation[], options: CountOptions): ScriptCall {
+export function scriptCall(group: readonly Operation[], options: CountOptions): ScriptCall {
   const { jitter, known } = options;
-  if (group[0]?.algorithm !== undefined) return decideCall(group, options);
-  if (group.some(({ guard }) => guard !== undefined)) {
+  if (group[0]?.limit.algorithm !== undefined) return decideCall(group, options);
+  if (group.some((each) => each.group !== undefined)) {
     const argument = guardedCountArgument(group, jitter);
     return { script: GUARDED_COUNT, steps: group, argument, read: (reply) => countsIn(reply, group) };
   }
@@ -38,10 +38,10 @@ export function scriptCall(group: readonly CounterOperation[], options: CountOpt
     const step = group[index] as Step;
     const isKnown = known.has(step);
     if (!isKnown) examined.push(step);
-    if (run?.hits === step.hits && run.windowSeconds === step.windowSeconds && isRunKnown === isKnown) continue;
+    const { windowSeconds } = step.limit;
+    if (run?.hits === step.hits && run.limit.windowSeconds === windowSeconds && isRunKnown === isKnown) continue;
     run = step;
     isRunKnown = isKnown;
-    const { windowSeconds } = step;
     json += `,${index + 1},"${step.hits}",${lifetimeOf(windowSeconds)},${secondsLeft(windowSeconds)},${isKnown ? 1 : 0}`;
   }
   function read(reply: unknown): readonly StepResult[] {
@@ -52,10 +52,10 @@ export function scriptCall(group: readonly CounterOperation[], options: CountOpt
   return { script: COUNT, steps: group, argument: `${json}]`, read };
 }
 
-function guardedCountArgument(operations: readonly CounterOperation[], jitter: number): string {
-  const steps = operations.map(({ hits, windowSeconds, limit, guard }, index) => {
-    const group = groupLength(operations, index) * (guard?.isOver ? -1 : 1);
-    return `"${hits}",${lifetimeOf(windowSeconds) + randomPart(jitter)},${secondsLeft(windowSeconds)},${limit},${group}`;
+function guardedCountArgument(operations: readonly Operation[], jitter: number): string {
+  const steps = operations.map(({ hits, limit: { windowSeconds, requestsPerUnit }, group }, index) => {
+    const size = groupLength(operations, index) * (group?.isOver ? -1 : 1);
+    return `"${hits}",${lifetimeOf(windowSeconds) + randomPart(jitter)},${secondsLeft(windowSeconds)},${requestsPerUnit},${size}`;
   });
   return `[${steps.join()}]`;
 }
@@ -79,7 +79,7 @@ function listIn(reply: unknown, length: number): readonly unknown[] {
 const MARGIN = 20_000;
 
 /** Operations with algorithms; those of a common guard are one step of the script. */
-function decideCall(group: readonly CounterOperation[], { jitter, knownStates: known, now }: CountOptions): ScriptCall {
+function decideCall(group: readonly Operation[], { jitter, knownStates: known, now }: CountOptions): ScriptCall {
   known.forgetOld();
   const random = randomPart(jitter);
   const examined: Step[] = [];
@@ -87,9 +87,9 @@ function decideCall(group: readonly CounterOperation[], { jitter, knownStates: k
   let [run, length] = ['', 0];
   for (let index = 0; index < group.length;) {
     const end = index + groupLength(group, index);
-    const calls = equalCalls(group[index] as CounterOperation);
+    const calls = equalCalls(group[index] as Operation);
     let step = `[${calls.map(({ times }) => times).join()}]`;
-    for (; index < end; index += 1) step += `,[${numbersOf(group[index] as CounterOperation, calls)}]`;
+    for (; index < end; index += 1) step += `,[${numbersOf(group[index] as Operation, calls)}]`;
     if (step !== run && length > 0) {
       json += `,[${length},${run}]`;
       length = 0;
@@ -100,8 +100,10 @@ function decideCall(group: readonly CounterOperation[], { jitter, knownStates: k
   return { script: DECIDE, steps: group.flatMap(keysOf), argument: `${json},[${length},${run}]]`, read };
 
   /** The kind of a limit, and its numbers. */
-  function numbersOf({ key, algorithm, windowSeconds }: CounterOperation, calls: readonly EqualCalls[]): string {
-    const { lifetime, requestsPerUnit } = algorithm as Algorithm;
+  function numbersOf({ key, limit }: Operation, calls: readonly EqualCalls[]): string {
+    const { windowSeconds } = limit;
+    const algorithm = limit.algorithm as Algorithm;
+    const { lifetime, requestsPerUnit } = algorithm;
     const milliseconds = (lifetime + random) * 1000 + MARGIN;
     const hits = calls.map((call) => call.hits);
     if (algorithm instanceof SlidingWindow) {
@@ -109,7 +111,7 @@ function decideCall(group: readonly CounterOperation[], { jitter, knownStates: k
       return `2,${total},${requestsPerUnit},${algorithm.windowSeconds * 1000},${milliseconds},${hits.join()}`;
     }
     const isBucket = algorithm instanceof TokenBucket;
-    const step = { key, hits: 1, windowSeconds: isBucket ? lifetime : windowSeconds };
+    const step = { key, hits: 1, limit: isBucket ? { requestsPerUnit, windowSeconds: lifetime } : limit };
     const isKnown = known.has(step) ? 1 : 0;
     if (isKnown === 0) examined.push(step);
     if (!isBucket) {
@@ -139,7 +141,7 @@ interface EqualCalls {
   times: number;
 }
 
-function equalCalls({ hits, calls = [hits] }: CounterOperation): readonly EqualCalls[] {
+function equalCalls({ hits, calls = [hits] }: Operation): readonly EqualCalls[] {
   const runs: EqualCalls[] = [];
   for (const each of calls) {
     const last = runs.at(-1);
@@ -160,17 +162,17 @@ function totalOf(calls: readonly EqualCalls[], taken: readonly number[], most: n
 }
 
 /** A sliding window has a key for the windows with an even number, and one for those with an odd one. */
-function keysOf(operation: CounterOperation): readonly Pick<Step, 'key'>[] {
-  if (!(operation.algorithm instanceof SlidingWindow)) return [operation];
+function keysOf(operation: Operation): readonly Pick<Step, 'key'>[] {
+  if (!(operation.limit.algorithm instanceof SlidingWindow)) return [operation];
   return [{ key: `${operation.key}_0` }, { key: `${operation.key}_1` }];
 }
 
 /** The states in a reply, or the error of an operation in place of its state. */
-function statesIn(reply: unknown, group: readonly CounterOperation[]): readonly StepResult[] {
+function statesIn(reply: unknown, group: readonly Operation[]): readonly StepResult[] {
   const list = listIn(reply, 2 * group.length + 1);
   const results = areCounts(list) ? list : list.map(stepResult);
   const now = results[0] as number;
-  return group.map(({ algorithm }, index) => {
+  return group.map(({ limit: { algorithm } }, index) => {
     const [first, second] = [results[2 * index + 1], results[2 * index + 2]] as [number | Error, number];
     if (first instanceof Error) return first;
     if (algorithm instanceof TokenBucket) return { whole: first, part: second, parts: algorithm.parts, now };
@@ -210,7 +212,7 @@ export class KnownExpiries {
     this.#keys = new Map();
   }
 
-  has({ key, windowSeconds }: Step): boolean {
+  has({ key, limit: { windowSeconds } }: Step): boolean {
     const known = this.#keys.get(key);
     return known !== undefined && known >= windowSeconds && isCalendarEnd(known) === isCalendarEnd(windowSeconds);
   }
@@ -219,8 +221,8 @@ export class KnownExpiries {
   add(steps: readonly Step[]): void {
     for (const step of steps) {
       if (this.#keys.size >= MAX_KEYS) return;
-      const { key, hits, windowSeconds } = step;
-      if (hits > 0 && key.length <= MAX_KEY_LENGTH && !this.has(step)) this.#keys.set(key, windowSeconds);
+      const { key, hits, limit } = step;
+      if (hits > 0 && key.length <= MAX_KEY_LENGTH && !this.has(step)) this.#keys.set(key, limit.windowSeconds);
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs';
-import type { Count, CounterOperation } from '../../../limiter/counter-operation';
-import type { DecisionError } from '../../../limiter/decision-error';
+import type { Operation, Result } from '../../../counting/operation';
+import type { DecisionError } from '../../../counting/decision-error';
 import type { Deadline } from '../../../streams/deadline';
 import type { CounterLane } from '../../../streams/ports/counters';
 import { nameOf } from '../server-address';
@@ -62,14 +62,14 @@ export class ServerStore implements Store {
     this.#pool.close();
   }
 
-  #apply(batch: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+  #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
     const calls = callsOf(batch);
     return calls.length === 1 ? this.#call(batch, deadline) : this.#callInTurn(calls, deadline);
   }
 
   /** One call after the other, so that operations on the same key keep their order even when a call fails. */
-  async #callInTurn(calls: readonly (readonly CounterOperation[])[], deadline: Deadline): Promise<readonly Count[]> {
-    const counts: Count[] = [];
+  async #callInTurn(calls: readonly (readonly Operation[])[], deadline: Deadline): Promise<readonly Result[]> {
+    const counts: Result[] = [];
     for (const [index, call] of calls.entries()) {
       try {
         for (const each of await this.#call(call, deadline)) counts.push(each);
@@ -84,18 +84,18 @@ export class ServerStore implements Store {
   }
 
   /** Rejects when the connection is lost; an error reply to a script call is the error of each of its operations. */
-  #call(operations: readonly CounterOperation[], deadline: Deadline): Promise<readonly Count[]> {
+  #call(operations: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
     return this.#pool.use(deadline, async (connection) => {
       const groups = groupsByScript(operations);
       const results = await count(connection, groups, this.#instance.countOptions);
       const counts = groups.map((group, index) => this.#counts(group, results[index] as GroupResult, connection));
-      if (counts.length === 1) return counts[0] as readonly Count[];
+      if (counts.length === 1) return counts[0] as readonly Result[];
       const [plain, decided] = counts.map((group) => group.values());
-      return operations.map(({ algorithm }) => (algorithm === undefined ? plain : decided)?.next().value as Count);
+      return operations.map(({ limit }) => (limit.algorithm === undefined ? plain : decided)?.next().value as Result);
     });
   }
 
-  #counts(group: readonly CounterOperation[], result: GroupResult, connection: Connection): readonly Count[] {
+  #counts(group: readonly Operation[], result: GroupResult, connection: Connection): readonly Result[] {
     const instance = this.#instance;
     if (result instanceof Error) {
       if (!isReply(result)) throw result;

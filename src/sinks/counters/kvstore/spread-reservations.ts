@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LARGEST_COUNT } from '../../../limiter/counter-operation';
-import { DecisionError, timedOut } from '../../../limiter/decision-error';
-import type { CounterKey } from '../../../streams/ports/counter-administration';
+import { judgeReservation } from '../../../counting/group';
+import { type Counted, LARGEST_COUNT } from '../../../counting/operation';
+import { DecisionError, timedOut } from '../../../counting/decision-error';
 import {
   type ReservationChange,
   type ReservationResult,
@@ -10,14 +10,13 @@ import {
   type ReservationStore,
   lineOf,
 } from '../../../streams/ports/reservations';
-import { judged } from '../counting';
 
 /** The servers, each step of which reaches a record, and counters that are beside it. */
 export interface Places {
   /** @param counter beside which the key is; undefined: it is that of a reservation */
-  read(counter: CounterKey | undefined, key: string): Promise<string | undefined>;
-  change(counter: CounterKey | undefined, change: ReservationChange): Promise<ReservationResult>;
-  nameBeside(counter: CounterKey, suffix: string): string;
+  read(counter: Counted | undefined, key: string): Promise<string | undefined>;
+  change(counter: Counted | undefined, change: ReservationChange): Promise<ReservationResult>;
+  nameBeside(counter: Counted, suffix: string): string;
 }
 
 /** The record of a reservation that is being opened: a name of the attempt, and its steps. */
@@ -73,7 +72,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       if (record !== undefined) return { outcome: 'changed', record };
       const present = new Map<string, number>();
       for (const step of steps) present.set(step.key, (await this.#countOne(change, reading(step))).count ?? 0);
-      const { isDenied, ...counts } = judged(steps, isDeniedAnyway, (counter) => present.get(counter)!);
+      const { isDenied, ...counts } = judgeReservation(steps, isDeniedAnyway, (counter) => present.get(counter)!);
       if (isDenied || change.after === undefined) return { outcome: isDenied ? 'denied' : 'done', ...counts };
       return (await this.#begin(change, change.after, until)) ?? { outcome: 'done', ...counts };
     }
@@ -132,7 +131,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
         if (outcome !== 'done') break;
       }
       const together = steps.flatMap(({ denies, limit }, index) =>
-        denies === 'together' ? [counts[index]! > limit] : [],
+        denies === 'together' ? [counts[index]! > limit.requestsPerUnit] : [],
       );
       if (outcome === 'done' && together.length > 0 && !together.includes(false)) outcome = 'denied';
       if (outcome === 'done') {
@@ -204,9 +203,11 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     for (const step of steps) {
       if (!present.has(step.key)) present.set(step.key, countIn(await this.#places.read(step, step.key)));
     }
-    const { counts } = judged(steps, true, (key) => present.get(key)!);
+    const { counts } = judgeReservation(steps, true, (key) => present.get(key)!);
     // Others may have given hits back meanwhile; the call was denied even so.
-    return counts.map((count, index) => ((counted[index] ?? 0) > steps[index]!.limit ? counted[index]! : count));
+    return counts.map((count, index) =>
+      (counted[index] ?? 0) > steps[index]!.limit.requestsPerUnit ? counted[index]! : count,
+    );
   }
 
   // ---------------------------------------------------------------- ending

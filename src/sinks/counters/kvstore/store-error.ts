@@ -1,4 +1,4 @@
-import { DecisionError } from '../../../limiter/decision-error';
+import { DecisionError } from '../../../counting/decision-error';
 
 /** Messages for callers, by the error code of the server. */
 const MESSAGES: Readonly<Record<string, string>> = {

@@ -1,15 +1,11 @@
 import { NEVER, type Observable, of } from 'rxjs';
-import { type Algorithm, type LimitState, decideTogether } from '../../../limiter/algorithm';
-import {
-  type CounterOperation,
-  type DecidedOperation,
-  decideAllOrNothing,
-  decideOn,
-  guardedHits,
-} from '../../../limiter/counter-operation';
-import { windowStart } from '../../../limiter/cache-key';
+import type { LimitState } from '../../../counting/algorithms/algorithm';
+import { ExpiringCounts, type ExpiringCountsOptions, TimedCounts } from '../../../counting/counts';
+import type { Counted, Operation, Stored } from '../../../counting/operation';
+import { run, simulate } from '../../../counting/simulate';
+import { windowStart } from '../../../counting/windows';
 import { ConditionLog } from '../../../log/condition-log';
-import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
+import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../log/log';
 import type {
@@ -19,7 +15,6 @@ import type {
   ReservationStore,
 } from '../../../streams/ports/reservations';
 import { tableKey } from '../../../text/table-key';
-import { ExpiringCounts, type ExpiringCountsOptions } from '../../../limiter/expiring-counts';
 import { MemoryReservations, type ReservationBounds } from './memory-reservations';
 
 export interface MemoryCountersOptions extends ExpiringCountsOptions {
@@ -59,8 +54,9 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   readonly instance = { lanesAtOnce: 1 };
   readonly retired$ = NEVER;
   /** Undefined if windows are to gather for a time: their merged operations then cost less. */
-  readonly countNow: ((operations: readonly DecidedOperation[]) => void) | undefined;
+  readonly countNow: ((operations: readonly Operation[]) => void) | undefined;
   readonly #counts: ExpiringCounts;
+  readonly #table: EvictingCounts;
   readonly #reservations: MemoryReservations;
   readonly #now: () => number;
   readonly #grace: number;
@@ -68,8 +64,6 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   readonly #noRoom: ConditionLog | undefined;
   /** By how much the clock was ahead of the process's own time at the last sweeps, in milliseconds, the oldest first. */
   readonly #leads: number[] = [];
-  /** The keys that operations have evicted since the last sweep, by the rule of the operation. */
-  readonly #evictors = new Map<string | undefined, number>();
   /** What a sweep has left for the next turns. */
   #ending: Generator | undefined;
   /** The evictions at the last sweep. */
@@ -77,8 +71,15 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
 
   constructor({ windowSpan = 0, now, reservations, log, ...bounds }: MemoryCountersOptions) {
     this.pipeline = { span: windowSpan, windowsInFlight: 1, whenFull: undefined };
-    this.countNow = windowSpan === 0 ? (operations) => this.#countNow(operations) : undefined;
     this.#counts = new ExpiringCounts(bounds);
+    this.#table = new EvictingCounts(this.#counts);
+    this.countNow =
+      windowSpan === 0
+        ? (operations) => {
+            this.#table.now = now();
+            simulate(operations, this.#table);
+          }
+        : undefined;
     this.#reservations = new MemoryReservations(this.#counts, reservations);
     this.#now = now;
     this.#noRoom = log && noRoomLog(log, bounds);
@@ -108,48 +109,27 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return this;
   }
 
-  apply(batch: readonly CounterOperation[]): Observable<readonly (number | LimitState)[]> {
+  apply(batch: readonly Operation[]): Observable<readonly Stored[]> {
     return of(this.applyNow(batch));
   }
 
   /** Applies a batch as {@link apply} does, before it returns. */
-  applyNow(batch: readonly CounterOperation[]): readonly (number | LimitState)[] {
-    const now = this.#now();
-    // Of its final length, so that it does not have to grow.
-    const counts = new Array<number | LimitState>(batch.length);
-    let { evictions } = this;
-    for (let index = 0; index < batch.length; index += 1) {
-      const operation = batch[index] as CounterOperation;
-      if (evictions !== this.evictions) evictions = this.#evictedBy(batch[index - 1] as CounterOperation, evictions);
-      if (operation.guard === undefined) {
-        const { algorithm } = operation;
-        counts[index] =
-          algorithm === undefined
-            ? this.#applyOne(operation, operation.hits, now)
-            : this.#decide(operation, algorithm, now);
-        continue;
-      }
-      const group = batch.slice(index, index + operation.guard.operations);
-      const counted =
-        operation.algorithm === undefined ? this.#applyGuarded(group, now) : this.#decideTogether(group, now);
-      for (let at = 0; at < counted.length; at += 1) counts[index + at] = counted[at] as number | LimitState;
-      index += counted.length - 1;
-    }
-    if (evictions !== this.evictions) this.#evictedBy(batch.at(-1) as CounterOperation, evictions);
-    return counts;
+  applyNow(batch: readonly Operation[]): readonly Stored[] {
+    this.#table.now = this.#now();
+    return run(batch, this.#table);
   }
 
-  readCounter(counter: CounterKey): Promise<StoredCounter> {
+  readCounter(counter: Counted): Promise<StoredCounter> {
     return Promise.resolve(this.#stored(counter));
   }
 
-  setCounter(counter: CounterKey, count: number): Promise<StoredCounter> {
+  setCounter(counter: Counted, count: number): Promise<StoredCounter> {
     const before = this.#stored(counter);
-    this.#counts.set(tableKey(counter.key), count, this.#now(), counter.windowSeconds);
+    this.#counts.set(tableKey(counter.key), count, this.#now(), counter.limit.windowSeconds);
     return Promise.resolve(before);
   }
 
-  clearCounter(counter: CounterKey): Promise<StoredCounter> {
+  clearCounter(counter: Counted): Promise<StoredCounter> {
     const before = this.#stored(counter);
     this.#counts.remove(tableKey(counter.key));
     return Promise.resolve(before);
@@ -163,7 +143,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve(this.#reservations.change(change));
   }
 
-  readOpen({ key }: CounterKey, now: number): Promise<OpenReservations> {
+  readOpen({ key }: Counted, now: number): Promise<OpenReservations> {
     return Promise.resolve(this.#reservations.open(key, now));
   }
 
@@ -180,22 +160,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve();
   }
 
-  #countNow(operations: readonly DecidedOperation[]): void {
-    const counts = this.applyNow(operations);
-    for (let index = 0; index < counts.length; index += 1) {
-      const count = counts[index] as number | LimitState;
-      const operation = operations[index] as DecidedOperation;
-      if (typeof count === 'number') operation.after = count;
-      else if (operation.guard === undefined) decideOn(operation, count);
-      else {
-        const end = index + operation.guard.operations;
-        decideAllOrNothing(operations.slice(index, end), counts.slice(index, end) as LimitState[]);
-        index = end - 1;
-      }
-    }
-  }
-
-  #stored({ key: cacheKey, windowSeconds }: CounterKey): StoredCounter {
+  #stored({ key: cacheKey, limit: { windowSeconds } }: Counted): StoredCounter {
     const key = tableKey(cacheKey);
     const count = this.#counts.get(key);
     if (count === 0) return { count, timeToLive: null };
@@ -219,63 +184,16 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     else setImmediate(() => this.#endExpired(ending));
   }
 
-  /** @param before the evictions before an operation. Returns those after it. */
-  #evictedBy({ rule }: CounterOperation, before: number): number {
-    const { evictions } = this;
-    if (this.#noRoom !== undefined) this.#evictors.set(rule, (this.#evictors.get(rule) ?? 0) + evictions - before);
-    return evictions;
-  }
-
   #logEvictions(): void {
     const { evictions } = this;
     if (evictions === this.#logged) return this.#noRoom?.ended({ evicted_keys: evictions });
     this.#logged = evictions;
-    const most = [...this.#evictors].sort(([, one], [, other]) => other - one).slice(0, NAMED_RULES);
+    const most = [...this.#table.evictors].sort(([, one], [, other]) => other - one).slice(0, NAMED_RULES);
     const rules = most.flatMap(([rule, evicted]) => {
       return rule === undefined ? [] : `${rule === '' ? 'limits in requests' : rule} (${evicted})`;
     });
     this.#noRoom?.occurred(rules.length === 0 ? {} : { rules: rules.join(', ') });
-    this.#evictors.clear();
-  }
-
-  /** When any operation would exceed its limit, only those that do are counted, and the others are read. */
-  #applyGuarded(operations: readonly CounterOperation[], now: number): number[] {
-    const hits = guardedHits(operations, (key) => this.#counts.get(tableKey(key)));
-    return operations.map((operation, index) => this.#applyOne(operation, hits[index] as number, now));
-  }
-
-  /** Decides the calls of an operation, and returns the state before them. */
-  #decide({ key: cacheKey, hits, calls = [hits] }: CounterOperation, algorithm: Algorithm, now: number): LimitState {
-    const key = tableKey(cacheKey);
-    const stored = this.#counts.state(key);
-    const before = stateAt(stored, algorithm, now);
-    let state = before;
-    for (const each of calls) state = algorithm.decide(state, each).state;
-    // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have gone back.
-    if (stored !== undefined || state !== before) this.#counts.setState(key, state, now, algorithm.lifetime);
-    return before;
-  }
-
-  /** Decides the calls of operations with a common guard, and returns the states before them. */
-  #decideTogether(group: readonly CounterOperation[], now: number): readonly LimitState[] {
-    const limits = group.map((operation) => {
-      const [key, algorithm] = [tableKey(operation.key), operation.algorithm as Algorithm];
-      const stored = this.#counts.state(key);
-      return { key, algorithm, stored, before: stateAt(stored, algorithm, now) };
-    });
-    let states = limits.map(({ before }) => before);
-    const { hits, calls = [hits] } = group[0]!;
-    for (const each of calls) states = decideTogether(limits, states, each).map(({ state }) => state);
-    limits.forEach(({ key, algorithm, stored, before }, index) => {
-      const state = states[index]!;
-      // As above.
-      if (stored !== undefined || state !== before) this.#counts.setState(key, state, now, algorithm.lifetime);
-    });
-    return limits.map(({ before }) => before);
-  }
-
-  #applyOne({ key, windowSeconds }: CounterOperation, hits: number, now: number): number {
-    return this.#counts.change(tableKey(key), hits, now, windowSeconds);
+    this.#table.evictors.clear();
   }
 }
 
@@ -289,6 +207,24 @@ function noRoomLog(log: Log, { maxKeys, maxBytes = Infinity }: ExpiringCountsOpt
   });
 }
 
-function stateAt(stored: LimitState | undefined, algorithm: Algorithm, now: number): LimitState {
-  return stored === undefined ? algorithm.empty(now * 1000) : algorithm.at(stored, now * 1000);
+/** The counts, and the keys that were evicted for lack of room since the last look, by the rule of the operation that has evicted them. */
+class EvictingCounts extends TimedCounts {
+  readonly evictors = new Map<string | undefined, number>();
+
+  override add(counter: Counted, hits: number): number {
+    const { evictions } = this.counts;
+    const after = super.add(counter, hits);
+    if (evictions !== this.counts.evictions) this.#evicted(counter, evictions);
+    return after;
+  }
+
+  override keep(counter: Counted, state: LimitState, before: LimitState): void {
+    const { evictions } = this.counts;
+    super.keep(counter, state, before);
+    if (evictions !== this.counts.evictions) this.#evicted(counter, evictions);
+  }
+
+  #evicted({ limit: { path } }: Counted, before: number): void {
+    this.evictors.set(path, (this.evictors.get(path) ?? 0) + this.counts.evictions - before);
+  }
 }

@@ -1,4 +1,4 @@
-import type { ExpiringCounts } from '../../../limiter/expiring-counts';
+import type { ExpiringCounts } from '../../../counting/counts';
 import {
   KEPT,
   MAX_OPEN,
@@ -13,7 +13,7 @@ import {
   lineOf,
   openReservation,
 } from '../../../streams/ports/reservations';
-import { judged } from '../counting';
+import { judgeReservation } from '../../../counting/group';
 import { ownText, tableKey, textBytes } from '../../../text/table-key';
 
 export interface ReservationBounds {
@@ -138,7 +138,7 @@ export class MemoryReservations {
     const held = steps.filter(({ member }) => member !== undefined);
     const full = held.length === 0 ? undefined : this.#fullOf(held, domain);
     if (full !== undefined) return { outcome: 'full', of: full };
-    const { isDenied, ...result } = judged(steps, isDeniedAnyway, (key) => this.#counts.get(tableKey(key)));
+    const { isDenied, ...result } = judgeReservation(steps, isDeniedAnyway, (key) => this.#counts.get(tableKey(key)));
     if (isDenied) return { outcome: 'denied', ...result };
     const members = steps.flatMap((step, index) => this.#enter(step, { expiresAt, held: result.added[index]! }));
     for (const step of steps) this.#count(step, now);
@@ -249,8 +249,8 @@ export class MemoryReservations {
   }
 
   /** @returns the count after it */
-  #count({ key, hits, windowSeconds }: ReservationStep, now: number): number {
-    return this.#counts.change(tableKey(key), hits, now, windowSeconds);
+  #count({ key, hits, limit }: ReservationStep, now: number): number {
+    return this.#counts.change(tableKey(key), hits, now, limit.windowSeconds);
   }
 }
 

@@ -1,6 +1,6 @@
 import { crc32 } from 'node:zlib';
-import { LARGEST_COUNT } from '../../../limiter/counter-operation';
-import { DecisionError } from '../../../limiter/decision-error';
+import { LARGEST_COUNT } from '../../../counting/operation';
+import { DecisionError } from '../../../counting/decision-error';
 import { excerpt } from '../../../text/excerpt';
 import type { Request } from './connection';
 

@@ -1,6 +1,7 @@
 import { BehaviorSubject, Observable, Subject, type Subscriber } from 'rxjs';
-import { type Count, type CounterOperation, LARGEST_COUNT } from '../../../limiter/counter-operation';
-import { DecisionError } from '../../../limiter/decision-error';
+import { LARGEST_COUNT, type Operation, type Result } from '../../../counting/operation';
+import { hitsOnRead } from '../../../counting/read-then-decide';
+import { DecisionError } from '../../../counting/decision-error';
 import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { ConditionLog } from '../../../log/condition-log';
@@ -9,7 +10,7 @@ import type { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
 import type { Log } from '../../../log/log';
 import { messageOf } from '../../../text/thrown';
-import { decideGuards, lifetimeOf, randomPart } from '../counting';
+import { lifetimeOf, randomPart } from '../expiry';
 import { parseServer } from '../server-address';
 import {
   type StoredValue,
@@ -92,7 +93,7 @@ export class Node implements CounterLane {
    * node does not send are 0, so that their limits do not apply; the batch does not fail. Nothing is written of a batch that is not waited
    * for any longer.
    */
-  apply(batch: readonly CounterOperation[], deadline?: Deadline): Observable<readonly Count[]> {
+  apply(batch: readonly Operation[], deadline?: Deadline): Observable<readonly Result[]> {
     return new Observable((subscriber) => {
       if (deadline !== undefined) deadline.hasBegun = false;
       this.#idle = this.#idle
@@ -138,7 +139,7 @@ export class Node implements CounterLane {
     this.#connection.close();
   }
 
-  async #apply(batch: readonly CounterOperation[], subscriber: Subscriber<readonly Count[]>): Promise<void> {
+  async #apply(batch: readonly Operation[], subscriber: Subscriber<readonly Result[]>): Promise<void> {
     const wires = batch.map(({ key }) => wireKey(key));
     const stored = await this.#read(new Set(wires));
     if (subscriber.closed) return;
@@ -265,16 +266,15 @@ interface KeyState {
  * Decides a batch on counts that were read, as if its operations were applied one after the other: the counts after them, and the
  * commands that the server still has to execute. Subtracting creates no key; a counter saturates at 2^53 − 1.
  */
-function planBatch(batch: readonly CounterOperation[], { wires, stored }: BatchKeys, jitter: number): BatchPlan {
-  const operations = batch.some(({ guard }) => guard !== undefined)
-    ? decideGuards(
-        batch,
-        wires.map((wire) => stored.get(wire) ?? 0),
-      )
-    : batch;
+function planBatch(batch: readonly Operation[], { wires, stored }: BatchKeys, jitter: number): BatchPlan {
+  const decided = hitsOnRead(
+    batch,
+    wires.map((wire) => stored.get(wire) ?? 0),
+  );
   const keys = new Map<WireKey, KeyState>();
   const commands: WriteCommand[] = [];
-  const counts = operations.map(({ hits, windowSeconds }, index) => {
+  const counts = batch.map(({ limit: { windowSeconds } }, index) => {
+    const hits = decided[index]!;
     const wire = wires[index]!;
     const state = keys.get(wire) ?? { count: stored.get(wire), addition: undefined, additions: [], longest: 0 };
     keys.set(wire, state);

@@ -14,14 +14,14 @@ import {
   take,
   throwError,
 } from 'rxjs';
-import type { CounterOperation } from '../../../limiter/counter-operation';
-import { DecisionError } from '../../../limiter/decision-error';
+import type { Counted } from '../../../counting/operation';
+import { DecisionError } from '../../../counting/decision-error';
 import type { Statistics } from '../../../statistics/statistics';
-import type { CounterAdministration, CounterKey, StoredCounter } from '../../../streams/ports/counter-administration';
+import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../log/log';
 import { ConditionLog } from '../../../log/condition-log';
-import { lifetimeOf, randomPart } from '../counting';
+import { lifetimeOf, randomPart } from '../expiry';
 import { type StoreTlsFiles, storeTls } from '../tls-material';
 import {
   type ReadCounter,
@@ -131,7 +131,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
   };
 }
 
-function laneOf({ key }: CounterOperation, nodes: readonly Node[]): CounterLane {
+function laneOf({ key }: Counted, nodes: readonly Node[]): CounterLane {
   const wire = wireKey(key);
   return nodes.length === 0 ? NO_NODES : selectNode(wire, nodes);
 }
@@ -167,7 +167,7 @@ const NOTHING: StoredCounter = { count: 0, timeToLive: null };
 /** Administers counters between the batches of their servers. @param nodeOf undefined while the servers are not known */
 function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, jitter: number): CounterAdministration {
   async function administer<T>(
-    { key }: CounterKey,
+    { key }: Counted,
     run: (connection: Connection, wire: WireKey) => Promise<T>,
   ): Promise<T> {
     const wire = wireKey(key);
@@ -176,13 +176,15 @@ function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, jitte
     return node.administer((connection) => run(connection, wire));
   }
 
-  function change(counter: CounterKey, count: number | undefined): Promise<StoredCounter> {
+  function change(counter: Counted, count: number | undefined): Promise<StoredCounter> {
     return administer(counter, async (connection, key) => {
       const before = await read(connection, key);
       const timeToLive = before?.timeToLive ?? null;
       // The expiry is sent in whole seconds, and one is added to it.
       const lifetime =
-        timeToLive === null ? lifetimeOf(counter.windowSeconds) + randomPart(jitter) : Math.max(1, timeToLive - 1);
+        timeToLive === null
+          ? lifetimeOf(counter.limit.windowSeconds) + randomPart(jitter)
+          : Math.max(1, timeToLive - 1);
       const cause = await connection.write(count === undefined ? remove(key) : set(key, count, lifetime));
       if (cause === true) return counterOf(before);
       throw new DecisionError('store_failed', 'a memcached server rejected the change', { cause });

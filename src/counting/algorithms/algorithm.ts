@@ -1,4 +1,4 @@
-import type { ALGORITHMS } from '../rules/rule-config';
+import type { ALGORITHMS } from '../../rules/rule-config';
 
 /** A duration: whole microseconds and, as not every rate has hits of whole ones, parts of one. */
 export interface Span {
@@ -34,7 +34,7 @@ export interface Outcome {
   /** If no others follow: denied, until the same hits would be allowed, at least 1; allowed, until no hits count. */
   readonly secondsUntilReset: number;
   /** Whole seconds in which a single hit is denied, too; rounded down. */
-  readonly secondsClosed: number;
+  readonly retryAfterSeconds: number;
   /** After the call: the same object if it has changed nothing. */
   readonly state: LimitState;
 }
@@ -65,27 +65,4 @@ export interface Algorithm extends AlgorithmLimit {
   at(state: LimitState, now: number): LimitState;
   /** Decides a call at the time of the state. @param hits negative: they are given back; 0: nothing changes */
   decide(state: LimitState, hits: number): Outcome;
-}
-
-/**
- * Decides a call by several limits, of which one that denies it keeps it from counting on all of them.
- *
- * @param states of each limit, before the call
- */
-export function decideTogether(
-  limits: readonly { readonly algorithm?: Algorithm | undefined }[],
-  states: readonly LimitState[],
-  hits: number,
-): readonly Outcome[] {
-  const outcomes = new Array<Outcome>(limits.length);
-  let isCounted = true;
-  for (let index = 0; index < limits.length; index += 1) {
-    const outcome = limits[index]!.algorithm!.decide(states[index]!, hits);
-    outcomes[index] = outcome;
-    isCounted &&= outcome.isAllowed;
-  }
-  if (isCounted) return outcomes;
-  return outcomes.map((outcome, index) => {
-    return outcome.isAllowed ? limits[index]!.algorithm!.decide(states[index]!, 0) : outcome;
-  });
 }

@@ -1,4 +1,4 @@
-import { MAX_FILL_SECONDS } from '../rules/unit';
+import { MAX_FILL_SECONDS } from '../../rules/unit';
 import type { Algorithm, AlgorithmLimit, BucketState, Outcome, Span } from './algorithm';
 
 const MICROSECONDS = 1_000_000;
@@ -93,7 +93,7 @@ export class TokenBucket implements Algorithm {
       used: this.capacity - remaining,
       remaining,
       secondsUntilReset,
-      secondsClosed: remaining > 0 ? 0 : Math.floor(whole / MICROSECONDS),
+      retryAfterSeconds: remaining > 0 ? 0 : Math.floor(whole / MICROSECONDS),
       state,
     };
   }

@@ -1,8 +1,9 @@
-import { LARGEST_COUNT } from '../../src/limiter/counter-operation';
-import { DecisionError } from '../../src/limiter/decision-error';
+import { Batch, type BatchCall } from '../../src/counting/batch';
+import { LARGEST_COUNT, type Operation } from '../../src/counting/operation';
+import { DecisionError } from '../../src/counting/decision-error';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
-import { type WindowCall, type WindowOperation, Window } from '../../src/streams/window';
 import fc from '../support/data/properties';
+import { operation, stopWhenOver } from '../support/data/operations';
 
 interface Step {
   readonly key: string;
@@ -10,11 +11,11 @@ interface Step {
   readonly limit: number;
 }
 
-class Call implements WindowCall {
+class Call implements BatchCall {
   isCancelled = false;
   outcome: readonly number[] | DecisionError | undefined;
 
-  constructor(readonly operations: readonly WindowOperation[]) {}
+  constructor(readonly operations: readonly Operation[]) {}
 
   settle(): void {
     this.outcome = this.operations.map(({ after }) => after);
@@ -27,8 +28,8 @@ class Call implements WindowCall {
 
 /** @param isGuarded whether the call's operations are one guarded step */
 function call(steps: readonly Step[], isGuarded = false, windowSeconds = 60): Call {
-  const guard = isGuarded ? { operations: steps.length } : undefined;
-  return new Call(steps.map((step) => ({ ...step, windowSeconds, guard, after: -1 })));
+  const group = isGuarded ? stopWhenOver(steps.length) : undefined;
+  return new Call(steps.map(({ key, hits, limit }) => operation(key, hits, { limit, windowSeconds, group })));
 }
 
 /** A call of operations written as `a+1` or `a-5`. */
@@ -39,7 +40,7 @@ function calls(...texts: readonly string[]): Call[] {
 }
 
 function sentBy(all: readonly Call[]): string {
-  return new Window(all).batch.map(({ key, hits }) => `${key}${hits < 0 ? '' : '+'}${hits}`).join(' ');
+  return new Batch(all).operations.map(({ key, hits }) => `${key}${hits < 0 ? '' : '+'}${hits}`).join(' ');
 }
 
 async function withCounters<T>(use: (counters: MemoryCounters) => T): Promise<T> {
@@ -52,8 +53,8 @@ async function withCounters<T>(use: (counters: MemoryCounters) => T): Promise<T>
 }
 
 function send(counters: MemoryCounters, all: readonly Call[]): void {
-  const window = new Window(all);
-  if (window.batch.length > 0) counters.apply(window.batch).subscribe((counts) => window.settle(counts));
+  const window = new Batch(all);
+  if (window.operations.length > 0) counters.apply(window.operations).subscribe((counts) => window.settle(counts));
 }
 
 describe('a merged window gives the counts of the same operations sent one by one', () => {
@@ -108,15 +109,17 @@ describe('a window', () => {
   });
 
   it('counts merged hits, and sends them with the longest of their windows', () => {
-    expect(new Window(calls('a+1', 'b+2', 'a+3', 'a+4', 'a+0')).mergedHits).toBe(7);
+    expect(new Batch(calls('a+1', 'b+2', 'a+3', 'a+4', 'a+0')).mergedHits).toBe(7);
     const seconds = [60, 3600, 1].map((windowSeconds) => call([{ key: 'a', hits: 1, limit: 1 }], false, windowSeconds));
-    expect(new Window(seconds).batch).toMatchObject([{ key: 'a', hits: 3, windowSeconds: 3600, limit: 1 }]);
+    expect(new Batch(seconds).operations).toMatchObject([
+      { key: 'a', hits: 3, limit: { windowSeconds: 3600, requestsPerUnit: 1 } },
+    ]);
   });
 
   it('sends the longest window in which hits are added, not of reads, and apart from the end of a window of the calendar', () => {
     function sentWindows(...of: readonly (readonly [hits: number, windowSeconds: number])[]) {
       const all = of.map(([hits, windowSeconds]) => call([{ key: 'a', hits, limit: 1 }], false, windowSeconds));
-      return new Window(all).batch.map(({ hits, windowSeconds }) => [hits, windowSeconds]);
+      return new Batch(all).operations.map(({ hits, limit: { windowSeconds } }) => [hits, windowSeconds]);
     }
     expect(sentWindows([0, 3600], [1, 60], [0, 3600], [2, 1])).toEqual([[3, 60]]);
     const [day, month] = [1_764_028_800, 1_764_547_200];
@@ -140,7 +143,7 @@ describe('a window', () => {
     ] as const) {
       const key = 'x'.repeat(length);
       const all = [1, 2].flatMap((hits) => [call([{ key, hits, limit: 10 }]), ...calls(`a+${hits}`)]);
-      expect(new Window(all).batch).toHaveLength(operations);
+      expect(new Batch(all).operations).toHaveLength(operations);
       await withCounters((counters) => send(counters, all));
       expect(all.map(({ outcome }) => outcome)).toEqual([[1], [1], [3], [3]]);
     }
@@ -158,7 +161,7 @@ describe('a window', () => {
   it('fails only the calls of an operation that failed by itself, or every call when it fails as a whole', () => {
     const [error, late] = [new DecisionError('store_failed', 'no'), new DecisionError('store_timeout', 'late')];
     const all = calls('a+1', 'a+1 b+1', 'b+1');
-    const window = new Window(all);
+    const window = new Batch(all);
     window.settle([error, 2]);
     expect(all.map(({ outcome }) => outcome)).toEqual([error, error, [2]]);
     window.fail(late);

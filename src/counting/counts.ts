@@ -1,8 +1,9 @@
-import type { LimitState } from './algorithm';
-import { windowStart } from './cache-key';
-import { LARGEST_COUNT } from './counter-operation';
-import { ownText, textBytes } from '../text/table-key';
+import { ownText, tableKey, textBytes } from '../text/table-key';
 import { WideMap } from '../text/wide-map';
+import type { Algorithm, LimitState } from './algorithms/algorithm';
+import { type Counted, LARGEST_COUNT, type Stored } from './operation';
+import type { CounterTable } from './simulate';
+import { windowStart } from './windows';
 
 /** The memory of a key in addition to its characters, at most. With 10,000 to 1,200,000 keys, 52 to 65 bytes were measured. */
 export const KEY_OVERHEAD_BYTES = 128;
@@ -13,9 +14,6 @@ export interface ExpiringCountsOptions {
   /** How much memory they take at most, estimated: MEMORY_MAX_BYTES; without it, only their number is limited. */
   readonly maxBytes?: number;
 }
-
-/** What a key has: the keys of counts have others than those of states. */
-type Stored = number | LimitState;
 
 /** The memory of a state in addition to that of a count, at most: an object with four numbers. */
 const STATE_BYTES = 96;
@@ -204,5 +202,34 @@ export class ExpiringCounts {
     this.#bytes -= bytes;
     this.#size -= 1;
     if (window.counts.size === 0) this.#windows = this.#windows.filter((each) => each !== window);
+  }
+}
+
+/** Counts by key as they are at a time, for what is simulated on them. */
+export class TimedCounts implements CounterTable {
+  /** The time of what follows, in Unix milliseconds. */
+  now = 0;
+
+  constructor(readonly counts: ExpiringCounts) {}
+
+  countOf({ key }: Counted): number {
+    return this.counts.get(tableKey(key));
+  }
+
+  add({ key, limit }: Counted, hits: number): number {
+    return this.counts.change(tableKey(key), hits, this.now, limit.windowSeconds);
+  }
+
+  stateOf({ key, limit }: Counted): LimitState {
+    const algorithm = limit.algorithm as Algorithm;
+    const stored = this.counts.state(tableKey(key));
+    return stored === undefined ? algorithm.empty(this.now * 1000) : algorithm.at(stored, this.now * 1000);
+  }
+
+  keep({ key: cacheKey, limit }: Counted, state: LimitState, before: LimitState): void {
+    const key = tableKey(cacheKey);
+    // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have gone back.
+    if (state === before && this.counts.state(key) === undefined) return;
+    this.counts.setState(key, state, this.now, (limit.algorithm as Algorithm).lifetime);
   }
 }

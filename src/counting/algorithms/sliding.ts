@@ -56,7 +56,7 @@ export class SlidingWindow implements Algorithm {
       used,
       remaining: Math.max(0, this.requestsPerUnit - used),
       secondsUntilReset,
-      secondsClosed: used < this.requestsPerUnit ? 0 : Math.floor(this.#wait(state, 1) / 1000),
+      retryAfterSeconds: used < this.requestsPerUnit ? 0 : Math.floor(this.#wait(state, 1) / 1000),
       state,
     };
   }
@@ -75,8 +75,8 @@ export class SlidingWindow implements Algorithm {
     const elapsed = this.#elapsed(now);
     const limit = this.requestsPerUnit;
     if (hits > limit) return Math.max(this.#untilNone(state), limit === 0 ? this.#window - elapsed : 0);
-    if (current + hits <= limit) return this.#fallsTo(limit - current - hits, previous) - elapsed;
-    return this.#window - elapsed + this.#fallsTo(limit - hits, current);
+    if (current + hits <= limit) return this.#untilWeight(limit - current - hits, previous) - elapsed;
+    return this.#window - elapsed + this.#untilWeight(limit - hits, current);
   }
 
   /** The milliseconds until no hits count, if there are no others. */
@@ -86,7 +86,7 @@ export class SlidingWindow implements Algorithm {
   }
 
   /** After how many milliseconds of the window after it, the hits of a window weigh this much. */
-  #fallsTo(weight: number, hits: number): number {
+  #untilWeight(weight: number, hits: number): number {
     return Math.ceil(Math.max(0, (this.#window * (hits - weight)) / hits));
   }
 

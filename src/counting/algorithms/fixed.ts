@@ -37,7 +37,7 @@ export class FixedWindow implements Algorithm {
       used,
       remaining: Math.max(0, this.requestsPerUnit - used),
       secondsUntilReset: 0,
-      secondsClosed: 0,
+      retryAfterSeconds: 0,
       state: used === state.current ? state : { previous: 0, current: used, now: state.now },
     };
   }

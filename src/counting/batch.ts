@@ -1,0 +1,213 @@
+import type { LimitState } from './algorithms/algorithm';
+import { DecisionError } from './decision-error';
+import { decideAllOrNothing, decideAlone } from './group';
+import { LARGEST_COUNT, Operation, type Result } from './operation';
+import { isCalendarEnd } from './windows';
+
+/**
+ * Operations on longer keys are not merged, in characters. V8 hashes texts above 16,383 characters by their length alone: a map of
+ * 2,000 keys of 64 KiB took 20 s to fill.
+ */
+const LONGEST_MERGED_KEY = 4096;
+
+/** A call whose operations are part of a batch. */
+export interface BatchCall {
+  readonly operations: readonly Operation[];
+  /** The caller has cancelled: the batch leaves the call out. */
+  readonly isCancelled: boolean;
+  /** Called when every operation has its count in `after`, or its `failure`. */
+  settle(): void;
+  fail(error: DecisionError): void;
+}
+
+/**
+ * What a batch shows about its server. `bad`: it cannot be reached, does not answer in time, or cannot count at present. `none`: nothing,
+ * because the batch failed for another reason, or was not sent.
+ */
+export type ServerOutcome = 'ok' | 'bad' | 'none';
+
+/**
+ * The most hits that are merged. A saturated counter does not show how many of them fitted, but before these it was at 2^32 or
+ * more, which is over any limit.
+ */
+const MOST_MERGED = LARGEST_COUNT - 2 ** 32;
+
+/** Operations of several calls as one. */
+class Merged extends Operation {
+  constructor({ limit, key, hits, group }: Operation) {
+    super(limit, key, hits);
+    this.group = group;
+    this.calls = limit.algorithm === undefined ? undefined : [hits];
+  }
+}
+
+/**
+ * The calls of one pipeline window as one batch for the store. Additions to the same key become one operation, and so do calls with the same
+ * algorithm. Each call then gets its own count, derived from its position in arrival order, exactly as if its operations had been sent one by
+ * one; only when the counter saturates in between, all of them get the saturated count.
+ */
+export class Batch<Call extends BatchCall = BatchCall> {
+  /** The operations for the store, in order. */
+  readonly operations: Operation[] = [];
+  readonly calls: readonly Call[];
+  /** Where the count of each operation comes from: an index of the batch, and the sum of the merged additions up to and including it. */
+  readonly #indexes: number[] = [];
+  readonly #sums: number[] = [];
+  #mergedHits = 0;
+  #outcome: ServerOutcome = 'none';
+
+  constructor(calls: readonly Call[]) {
+    this.calls = calls.filter((call) => !call.isCancelled);
+    this.#merge();
+  }
+
+  /** Hits that were merged into an operation of an earlier call. */
+  get mergedHits(): number {
+    return this.#mergedHits;
+  }
+
+  /** The number of calls. */
+  get size(): number {
+    return this.calls.length;
+  }
+
+  /** What it shows about its server, once its calls have their outcome. */
+  get outcome(): ServerOutcome {
+    return this.#outcome;
+  }
+
+  /** Gives every call its counts. An operation that failed by itself fails its own call only. */
+  settle(results: readonly Result[]): void {
+    this.#outcome = outcomeOf(results);
+    /** By index of the batch, what the calls of an operation with an algorithm have left so far. */
+    const states: LimitState[] = [];
+    let position = 0;
+    for (const call of this.calls) {
+      const { operations } = call;
+      let error: DecisionError | undefined;
+      for (let at = 0; at < operations.length; at += 1) {
+        const operation = operations[at] as Operation;
+        const index = this.#indexes[position] as number;
+        const upTo = this.#sums[position] as number;
+        position += 1;
+        const result = results[index] as Result;
+        if (typeof result === 'number') {
+          const isSaturated = result === LARGEST_COUNT;
+          operation.after = isSaturated ? result : result - (this.operations[index] as Operation).hits + upTo;
+        } else if (result instanceof DecisionError) error = operation.fail(result) ?? error;
+        else if (operation.group === undefined) states[index] = decideAlone(operation, states[index] ?? result);
+        else if (operation.group !== operations[at - 1]?.group) {
+          const members = operations.slice(at, at + operation.group.size);
+          const together = members.map((_, step) => states[index + step] ?? (results[index + step] as LimitState));
+          decideAllOrNothing(members, together);
+          for (let step = 0; step < members.length; step += 1) states[index + step] = together[step]!;
+        }
+      }
+      if (error === undefined) call.settle();
+      else call.fail(error);
+    }
+  }
+
+  fail(error: DecisionError): void {
+    this.#outcome = outcomeOf([error]);
+    for (const call of this.calls) failCall(call, error);
+  }
+
+  #merge(): void {
+    /** By key, the index of the operation that the next addition to the key can join. */
+    const open = new Map<string, number>();
+    for (const { operations } of this.calls) {
+      for (let at = 0; at < operations.length;) {
+        const operation = operations[at] as Operation;
+        const { group, limit } = operation;
+        if (group !== undefined && limit.algorithm !== undefined) {
+          this.#addAllOrNothing(operations.slice(at, at + group.size), open);
+          at += group.size;
+          continue;
+        }
+        const mayMerge = group === undefined && isMergeable(operation);
+        this.#add(operation, open, mayMerge, mayMerge);
+        at += 1;
+      }
+    }
+  }
+
+  /** Operations of a group join those of another call together, or not at all. */
+  #addAllOrNothing(members: readonly Operation[], open: Map<string, number>): void {
+    const mayMerge = members.every(isMergeable);
+    const first = open.get(members[0]!.key) ?? -1;
+    const mayJoin =
+      this.operations[first]?.group?.size === members.length &&
+      members.every(({ key, limit }, step) => {
+        return open.get(key) === first + step && this.operations[first + step]?.limit.algorithm === limit.algorithm;
+      });
+    for (const operation of members) this.#add(operation, open, mayMerge, mayJoin && mayMerge);
+  }
+
+  /**
+   * @param mayMerge whether operations after it may join it
+   * @param mayJoin whether it may join an operation before it
+   */
+  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per operation
+  #add(operation: Operation, open: Map<string, number>, mayMerge: boolean, mayJoin: boolean): void {
+    operation.isSent = true;
+    const index = mayJoin ? open.get(operation.key) : undefined;
+    const upTo = index === undefined ? undefined : this.#join(index, operation);
+    if (index !== undefined && upTo !== undefined) return this.#place(index, upTo);
+    this.#place(this.operations.length, operation.hits);
+    // Any other operation on the key is a boundary: a later addition must not be counted before it.
+    if (mayMerge) open.set(operation.key, this.operations.length);
+    else open.delete(operation.key);
+    this.operations.push(operation);
+  }
+
+  #place(index: number, upTo: number): void {
+    this.#indexes.push(index);
+    this.#sums.push(upTo);
+  }
+
+  /** @returns the sum of the merged additions including this one; undefined when that is too large to be merged */
+  #join(index: number, operation: Operation): number | undefined {
+    const present = this.operations[index] as Operation;
+    const { hits, limit } = operation;
+    const sum = present.hits + hits;
+    // A limit override can have the key of a rule and other numbers.
+    if (sum > MOST_MERGED || present.limit.algorithm !== limit.algorithm) return undefined;
+    if (isCalendarEnd(present.limit.windowSeconds) !== isCalendarEnd(limit.windowSeconds)) return undefined;
+    if ((present.group === undefined) !== (operation.group === undefined)) return undefined;
+    const merged = present instanceof Merged ? present : new Merged(present);
+    // Limits of different units can have one key; it has to outlive the longest window in which hits are counted.
+    if (hits > 0 && (present.hits <= 0 || limit.windowSeconds > present.limit.windowSeconds)) merged.limit = limit;
+    merged.hits = sum;
+    merged.calls?.push(hits);
+    this.operations[index] = merged;
+    this.#mergedHits += Math.max(0, hits);
+    return sum;
+  }
+}
+
+/** The store has counted no operation of the call: it fails, or is answered by policy. */
+export function failCall(call: BatchCall, error: DecisionError): void {
+  let failure: DecisionError | undefined;
+  for (const operation of call.operations) failure = operation.fail(error) ?? failure;
+  if (failure === undefined) call.settle();
+  else call.fail(failure);
+}
+
+/** A server that can count one of the operations works. */
+function outcomeOf(results: readonly Result[]): ServerOutcome {
+  let outcome: ServerOutcome = 'none';
+  for (const result of results) {
+    if (!(result instanceof DecisionError)) return 'ok';
+    if (!result.isOfKey && (result.code === 'store_failed' || result.code === 'store_timeout')) outcome = 'bad';
+  }
+  return outcome;
+}
+
+/**
+ * Whether the operation only adds or reads, so that its count can be derived from that of a merged operation; with an algorithm, each is
+ * decided again.
+ */
+function isMergeable({ key, hits, limit }: Operation): boolean {
+  return (hits >= 0 || limit.algorithm !== undefined) && key.length <= LONGEST_MERGED_KEY;
+}

@@ -1,0 +1,113 @@
+import type { LimitState, Outcome } from './algorithms/algorithm';
+import { LARGEST_COUNT, type Operation } from './operation';
+
+/**
+ * The hits that each operation of a group with `stop_when_over` adds: all of them when nothing goes over its limit; otherwise only those
+ * of the operations that are over or would go over. Each addition is judged alone, on the stored count; negative hits always count, and
+ * lower the count on which later operations of the same key are judged.
+ *
+ * @param stored the count of each key before the step
+ */
+export function hitsOfGroup(group: readonly Operation[], stored: (operation: Operation) => number): readonly number[] {
+  const lowered = new Map<string, number>();
+  const goesOver = group.map((operation) => {
+    const { key, hits, limit } = operation;
+    const count = lowered.get(key) ?? stored(operation);
+    if (hits >= 0) return count + hits > limit.requestsPerUnit;
+    lowered.set(key, Math.max(0, count + hits));
+    return true;
+  });
+  const isAnyOver = group[0]?.group?.isOver === true || group.some(({ hits }, index) => hits >= 0 && goesOver[index]);
+  return group.map(({ hits }, index) => (isAnyOver && !goesOver[index] ? 0 : hits));
+}
+
+/**
+ * Decides a call by limits with algorithms, of which one that denies it keeps it from counting on all of them.
+ *
+ * @param states of each limit, before the call
+ */
+export function decideTogether(
+  limits: readonly Pick<Operation, 'limit'>[],
+  states: readonly LimitState[],
+  hits: number,
+): readonly Outcome[] {
+  const outcomes = new Array<Outcome>(limits.length);
+  let isCounted = true;
+  for (let index = 0; index < limits.length; index += 1) {
+    const outcome = limits[index]!.limit.algorithm!.decide(states[index]!, hits);
+    outcomes[index] = outcome;
+    isCounted &&= outcome.isAllowed;
+  }
+  if (isCounted) return outcomes;
+  return outcomes.map((outcome, index) => {
+    return outcome.isAllowed ? limits[index]!.limit.algorithm!.decide(states[index]!, 0) : outcome;
+  });
+}
+
+/** Decides an operation with an algorithm by the state before it. Returns the state after it. */
+export function decideAlone(operation: Operation, state: LimitState): LimitState {
+  return decidedAs(operation, operation.limit.algorithm!.decide(state, operation.hits));
+}
+
+/**
+ * Decides the operations of a group with `all_or_nothing`, as {@link decideAlone} does one. Their `hits` become 0 when they do not count.
+ *
+ * @param states before them; becomes those after them
+ */
+export function decideAllOrNothing(group: readonly Operation[], states: LimitState[]): void {
+  const outcomes = decideTogether(group, states, group[0]!.hits);
+  const isCounted = outcomes.every(({ isAllowed }) => isAllowed);
+  for (let index = 0; index < group.length; index += 1) {
+    const operation = group[index]!;
+    if (!isCounted) operation.hits = 0;
+    states[index] = decidedAs(operation, outcomes[index]!);
+  }
+}
+
+function decidedAs(operation: Operation, outcome: Outcome): LimitState {
+  operation.outcome = outcome;
+  operation.after = outcome.used;
+  return outcome.state;
+}
+
+/** `alone`: one such step over its limit denies the reservation; `together`: all of them do; `never`: it is counted in any case. */
+export type Denies = 'alone' | 'together' | 'never';
+
+/** A step of a reservation, as far as it can be denied. */
+export interface JudgedStep extends Pick<Operation, 'key' | 'hits' | 'limit'> {
+  readonly denies: Denies;
+}
+
+/**
+ * Whether the steps that open a reservation are denied. If they are: the counts of those over their limit as if they were counted, of the
+ * others the present counts. And by how much each step changes its counter, which saturates.
+ *
+ * @param stored the count of a key
+ */
+export function judgeReservation(
+  steps: readonly JudgedStep[],
+  isDeniedAnyway: boolean,
+  stored: (key: string) => number,
+): { readonly isDenied: boolean; readonly counts: readonly number[]; readonly added: readonly number[] } {
+  const sums = new Map<string, number>();
+  let isDenied = isDeniedAnyway;
+  let [together, over] = [0, 0];
+  const present: number[] = [];
+  const after = steps.map(({ key, hits, limit: { requestsPerUnit }, denies }, index) => {
+    const before = sums.get(key) ?? stored(key);
+    const sum = Math.min(LARGEST_COUNT, before + hits);
+    present[index] = before;
+    sums.set(key, sum);
+    if (denies === 'together') together += 1;
+    if (sum > requestsPerUnit && denies === 'together') over += 1;
+    if (sum > requestsPerUnit && denies === 'alone') isDenied = true;
+    return sum;
+  });
+  isDenied ||= together > 0 && over === together;
+  if (!isDenied) return { isDenied, counts: after, added: after.map((sum, index) => sum - present[index]!) };
+  const counts = steps.map(({ limit }, index) => {
+    const sum = after[index] as number;
+    return sum > limit.requestsPerUnit ? sum : (present[index] as number);
+  });
+  return { isDenied, counts, added: steps.map(() => 0) };
+}

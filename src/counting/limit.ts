@@ -1,0 +1,217 @@
+import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
+import type { ALGORITHMS, AlgorithmName, CalendarConfig, FailurePolicy } from '../rules/rule-config';
+import type { Rule, RuleLimit } from '../rules/rule-tree';
+import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
+import type { Unit } from '../rules/unit';
+import type { Algorithm, AlgorithmLimit } from './algorithms/algorithm';
+import { TokenBucket } from './algorithms/bucket';
+import { FixedWindow } from './algorithms/fixed';
+import { SlidingWindow } from './algorithms/sliding';
+import type { CountedLimit } from './operation';
+import { windowStart } from './windows';
+
+interface NearLimit {
+  /** NEAR_LIMIT_RATIO, from 0 to 1 */
+  readonly nearLimitRatio: number;
+}
+
+/** The settings of limits. */
+export interface LimitOptions extends NearLimit {
+  /** LIMIT_NAME_FROM_RULE: the path of a rule without a name is the name of its limit */
+  readonly limitNameFromRule?: boolean;
+  /** STORE_FAILURE_POLICY; undefined: `error` */
+  readonly onStoreFailure?: FailurePolicy;
+  /** What an operator tries instead of the requests per unit of every limit */
+  readonly limitTried?: number | undefined;
+  /** Whether the limit is that of the callers which `enforce_percent` leaves out. */
+  readonly isInShadow?: boolean;
+}
+
+/** A limit as the response contains it. */
+export interface CurrentLimit {
+  readonly requestsPerUnit: number;
+  readonly unit: Unit;
+  /** How many units the window has; 1 for a limit override. */
+  readonly unitMultiplier: number;
+  /** Undefined: the window has a fixed length. */
+  readonly calendar?: CalendarConfig | undefined;
+  /** Undefined: hits are counted in fixed windows. */
+  readonly algorithm?: AlgorithmName | undefined;
+  /** Of a token bucket with another burst than `requestsPerUnit`. */
+  readonly burst?: number | undefined;
+  /** The rule's `name`; without one, its path with LIMIT_NAME_FROM_RULE. Otherwise empty, as for a limit override. */
+  readonly name: string;
+}
+
+/** Where a limit comes from, and what becomes of calls that are over it. */
+interface LimitUse {
+  /** The path of the rule in its file, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for a limit override. */
+  readonly path: string;
+  /** Whether it is one of the `rate_limits` of its rule: all of them are counted in one place. */
+  readonly isOneOfSeveral: boolean;
+  readonly shadowMode: boolean;
+  /** The share of the callers for which the limit is enforced, from 0 to 100; for the others, `shadowMode` is true. */
+  readonly enforcePercent: number;
+  readonly quotaMode: boolean;
+  readonly onStoreFailure: FailurePolicy;
+}
+
+/** The limit of a rule or of a request, from its match to its answer: computed once per rule, or per request for a limit override. */
+export class Limit implements CountedLimit, LimitUse {
+  readonly path: string;
+  readonly isOneOfSeveral: boolean;
+  readonly shadowMode: boolean;
+  readonly enforcePercent: number;
+  readonly quotaMode: boolean;
+  readonly onStoreFailure: FailurePolicy;
+  readonly requestsPerUnit: number;
+  /** Undefined: the window has a fixed length. */
+  readonly calendar: CalendarWindows | undefined;
+  /** Undefined: hits are counted in fixed windows. For these, there is one only in a rule with `all_or_nothing`. */
+  readonly algorithm: Algorithm | undefined;
+  /** The most hits that can count at once: `requestsPerUnit`, of a token bucket its burst. */
+  readonly capacity: number;
+  /** Counts above this value are near the limit. */
+  readonly nearThreshold: number;
+  /** The limit as the response contains it. */
+  readonly currentLimit: CurrentLimit;
+  /** The length of a window in seconds; of one of the calendar, about. */
+  readonly lengthSeconds: number;
+
+  constructor(use: LimitUse, limit: CurrentLimit, { algorithm: name, burst, nearLimitRatio }: Counting & NearLimit) {
+    const { requestsPerUnit, unit, unitMultiplier, calendar } = limit;
+    this.path = use.path;
+    this.isOneOfSeveral = use.isOneOfSeveral;
+    this.shadowMode = use.shadowMode;
+    this.enforcePercent = use.enforcePercent;
+    this.quotaMode = use.quotaMode;
+    this.onStoreFailure = use.onStoreFailure;
+    this.requestsPerUnit = requestsPerUnit;
+    this.calendar = calendar && calendarWindows(unit.name as CalendarUnit, calendar);
+    this.lengthSeconds = unitMultiplier * unit.seconds;
+    this.algorithm = name && algorithmOf({ name, requestsPerUnit, windowSeconds: this.lengthSeconds, burst });
+    this.capacity = this.algorithm?.capacity ?? requestsPerUnit;
+    this.nearThreshold = nearThreshold(this.capacity, nearLimitRatio);
+    this.currentLimit =
+      name === undefined || name === 'fixed_window'
+        ? limit
+        : { ...limit, algorithm: name, ...(this.capacity !== requestsPerUnit && { burst: this.capacity }) };
+  }
+
+  /** See {@link CountedLimit.windowSeconds}. The window of the calendar may have ended since; the next one's end removes the counter later. */
+  get windowSeconds(): number {
+    return this.calendar === undefined ? this.lengthSeconds : this.calendar.end;
+  }
+
+  /** Whether it counts in fixed windows, also where an algorithm decides them together with other limits. */
+  get isFixedWindow(): boolean {
+    return this.currentLimit.algorithm === undefined;
+  }
+
+  /** Higher the more it allows: what tells a limit that was raised from the one before. */
+  get allowance(): number {
+    return this.algorithm === undefined ? this.requestsPerUnit : this.requestsPerUnit * this.capacity;
+  }
+
+  /** When the window that contains a time has begun, in Unix seconds. */
+  startOfWindow(nowSeconds: number): number {
+    return this.calendar === undefined
+      ? windowStart(nowSeconds, this.lengthSeconds)
+      : this.calendar.at(nowSeconds).start;
+  }
+
+  /** When it ends. */
+  endOfWindow(nowSeconds: number): number {
+    return this.calendar === undefined
+      ? windowStart(nowSeconds, this.lengthSeconds) + this.lengthSeconds
+      : this.calendar.at(nowSeconds).end;
+  }
+}
+
+/**
+ * The count above which hits are near the limit; at most the limit. Computed in single precision, as in the Go service: in double
+ * precision, 0.7 of 90 would be 62 instead of 63.
+ */
+export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): number {
+  const threshold = Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(nearLimitRatio)));
+  // Single precision rounds limits above 2^24 up, too.
+  return Math.min(requestsPerUnit, threshold);
+}
+
+/** Makes the algorithm of a limit. */
+export function algorithmOf(limit: AlgorithmLimit): Algorithm {
+  if (limit.name === 'fixed_window') return new FixedWindow(limit);
+  return limit.name === 'token_bucket' ? new TokenBucket(limit) : new SlidingWindow(limit);
+}
+
+/** A limit of a rule; undefined when it is unlimited, or none. */
+export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: LimitOptions): Limit | undefined {
+  const { shadowMode, enforcePercent = 100, quotaMode } = rule;
+  if (limit?.unit === undefined || limit.unlimited) return undefined;
+  const {
+    limitNameFromRule = false,
+    onStoreFailure = 'error',
+    limitTried,
+    nearLimitRatio,
+    isInShadow = false,
+  } = options;
+  const { requestsPerUnit, unit, unitMultiplier, calendar, name } = limit;
+  const counting = {
+    algorithm: limit.algorithm ?? (rule.allOrNothing ? 'fixed_window' : undefined),
+    burst: limit.burst,
+  } as const;
+  const path = plainStatisticsKey(rule);
+  return new Limit(
+    {
+      path,
+      isOneOfSeveral: rule.limits !== undefined,
+      shadowMode: shadowMode || isInShadow,
+      enforcePercent: shadowMode ? 100 : enforcePercent,
+      quotaMode,
+      onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, counting),
+    },
+    {
+      requestsPerUnit: limitTried ?? requestsPerUnit,
+      unit,
+      unitMultiplier,
+      calendar,
+      name: name === '' && limitNameFromRule ? path + limitSuffix(rule, limit) : name,
+    },
+    { ...counting, nearLimitRatio },
+  );
+}
+
+/**
+ * A limit override of a request: without shadow mode, quota mode and name.
+ *
+ * @param rule the limit of the rule that the descriptor matches, if it has an algorithm
+ */
+export function limitOfOverride(
+  { requestsPerUnit, unit }: { readonly requestsPerUnit: number; readonly unit: Unit },
+  rule: RuleLimit | undefined,
+  { onStoreFailure = 'error', limitTried, nearLimitRatio }: LimitOptions,
+): Limit {
+  return new Limit(
+    {
+      path: '',
+      isOneOfSeveral: false,
+      shadowMode: false,
+      enforcePercent: 100,
+      quotaMode: false,
+      onStoreFailure: usable(onStoreFailure, rule),
+    },
+    { requestsPerUnit: limitTried ?? requestsPerUnit, unit, unitMultiplier: 1, name: '' },
+    { algorithm: rule?.algorithm, burst: rule?.burst, nearLimitRatio },
+  );
+}
+
+/** `local` counts in fixed windows only. */
+function usable(policy: FailurePolicy, counting: Counting | undefined): FailurePolicy {
+  return policy === 'local' && counting?.algorithm !== undefined ? 'error' : policy;
+}
+
+/** The algorithm that decides a limit, if there is one. */
+interface Counting {
+  readonly algorithm?: (typeof ALGORITHMS)[number] | undefined;
+  readonly burst?: number | undefined;
+}

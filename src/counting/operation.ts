@@ -1,0 +1,113 @@
+import type { FailurePolicy } from '../rules/rule-config';
+import type { Algorithm, LimitState, Outcome } from './algorithms/algorithm';
+import type { DecisionError } from './decision-error';
+import { type DecisionErrorCode } from './decision-error';
+
+/**
+ * Where every counter saturates: further hits leave it at this count, which is over any limit. Larger integers are not exact in
+ * JavaScript, nor in the scripts of Redis.
+ */
+export const LARGEST_COUNT = Number.MAX_SAFE_INTEGER;
+
+/** What counting needs of a limit; that of a rule or a request is a `Limit`. */
+export interface CountedLimit {
+  /** The most hits of a window, or the tokens that flow into a bucket in one. */
+  readonly requestsPerUnit: number;
+  /**
+   * The length of a window in seconds; the end of a window of the calendar, in Unix seconds: see {@link windowStart}. A key without expiry
+   * gets this expiry, or the time until then, plus the store's jitter.
+   */
+  readonly windowSeconds: number;
+  /** Decides by the state of the counter. Undefined: hits are counted in a window that is part of the key, and compared with the limit. */
+  readonly algorithm?: Algorithm | undefined;
+  /** One of the `rate_limits` of its rule: all of them are counted in the main store, also with a window of a second. */
+  readonly isOneOfSeveral?: boolean | undefined;
+  /** The path of the rule, empty for a limit of the request; undefined: not known here. */
+  readonly path?: string | undefined;
+  /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
+  readonly onStoreFailure?: FailurePolicy | undefined;
+}
+
+/** A counter of a store. */
+export interface Counted {
+  /** The cache key; that of hits which are counted in windows has the start of the window. */
+  readonly key: string;
+  readonly limit: CountedLimit;
+}
+
+/**
+ * Consecutive operations that are applied as one step; compared by identity.
+ *
+ * - `stop_when_over` (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT): if any of them, each compared with the stored count alone, would exceed its
+ *   limit, then only those that exceed it or would exceed it are added, and the others are only read.
+ * - `all_or_nothing`, of limits with algorithms and the same hits: a call that one of them denies counts on none.
+ */
+export interface Group {
+  readonly mode: 'stop_when_over' | 'all_or_nothing';
+  /** How many operations it has. */
+  readonly size: number;
+  /** Of `stop_when_over`: whether the request is over in any case, so that only those are added that exceed their limits or would. */
+  readonly isOver?: boolean;
+}
+
+/**
+ * What is in a counter: the count after an operation, at most {@link LARGEST_COUNT}; with an algorithm, the state before it, at the time of
+ * the operation.
+ */
+export type Stored = number | LimitState;
+
+/** What a store answers to an operation: what is in its counter, or the error of that operation alone. */
+export type Result = Stored | DecisionError;
+
+/** One operation on one counter, and what becomes of it. */
+export class Operation implements Counted {
+  group: Group | undefined = undefined;
+  /** With an algorithm, the hits of each call that was merged into the operation, in order of arrival. Undefined: there is one. */
+  calls: number[] | undefined = undefined;
+  /** The count after the operation, once it is known, and negative before; with an algorithm, the hits that count then. */
+  after = -1;
+  /** What the algorithm has decided. */
+  outcome: Outcome | undefined = undefined;
+  /** Why there is no count, if a policy answers instead. */
+  failure: DecisionError | undefined = undefined;
+  /** A batch for the store has it, so that the store may count it. */
+  isSent = false;
+
+  constructor(
+    public limit: CountedLimit,
+    readonly key: string,
+    /**
+     * Positive: hits to add, up to {@link LARGEST_COUNT}. 0: read only; an absent key counts as 0 and is not created. Negative: hits to
+     * subtract, where the count does not fall below 0 and the key's expiry is kept; an absent key stays absent and counts as 0.
+     */
+    public hits: number,
+  ) {}
+
+  /** The store has not counted it. Returns the error with which its call fails; undefined: a policy answers. */
+  fail(error: DecisionError): DecisionError | undefined {
+    const { onStoreFailure = 'error' } = this.limit;
+    if (onStoreFailure === 'error' || !ANSWERED_BY_POLICY.has(error.code)) return error;
+    this.failure = error;
+    return undefined;
+  }
+}
+
+const ANSWERED_BY_POLICY: ReadonlySet<DecisionErrorCode> = new Set([
+  'store_failed',
+  'store_timeout',
+  'store_pool_empty',
+]);
+
+/** Reads a counter. */
+export function readOf({ limit, key }: Counted): Operation {
+  return new Operation(limit, key, 0);
+}
+
+/** How many operations from `index` on belong together: the rest of its group, or 1 without a group. */
+export function groupLength(batch: readonly Operation[], index: number): number {
+  const group = batch[index]?.group;
+  if (group === undefined) return 1;
+  let end = index + 1;
+  while (batch[end]?.group === group) end += 1;
+  return end - index;
+}

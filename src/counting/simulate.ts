@@ -1,0 +1,89 @@
+import type { LimitState } from './algorithms/algorithm';
+import { decideAllOrNothing, decideAlone, decideTogether, hitsOfGroup } from './group';
+import { type Counted, type Operation, type Stored, groupLength } from './operation';
+
+/** Counters that are at hand: those of the memory store, of the policy `local`, or what an explanation has read. */
+export interface CounterTable {
+  /** The count of a key; 0 for an absent one. */
+  countOf(counter: Counted): number;
+  /** Adds hits, subtracts negative ones down to 0, and reads with 0; returns the count after it. An absent key is only created by hits. */
+  add(counter: Counted, hits: number): number;
+  /** What the algorithm of a limit has in a key, at the present time; the state in which nothing counts for an absent one. */
+  stateOf(counter: Counted): LimitState;
+  /** Sets it, if it is not what {@link stateOf} returned. */
+  keep(counter: Counted, state: LimitState, before: LimitState): void;
+}
+
+/** Applies the operations of one call, in order: each gets the hits that are added, its count after it, and its outcome. */
+export function simulate(operations: readonly Operation[], table: CounterTable): void {
+  for (let index = 0; index < operations.length; index += 1) {
+    const operation = operations[index] as Operation;
+    const { group, limit } = operation;
+    if (group !== undefined) {
+      const members = operations.slice(index, index + groupLength(operations, index));
+      if (limit.algorithm === undefined) addGroup(members, table);
+      else decideGroup(members, table);
+      index += members.length - 1;
+    } else if (limit.algorithm === undefined) operation.after = table.add(operation, operation.hits);
+    else {
+      const before = table.stateOf(operation);
+      table.keep(operation, decideAlone(operation, before), before);
+    }
+  }
+}
+
+/**
+ * Applies a batch of operations, each of which may be several calls, as a store does: in order, and without a decision. Returns for each the
+ * count after it; with an algorithm, the state before it.
+ */
+export function run(batch: readonly Operation[], table: CounterTable): readonly Stored[] {
+  // Of its final length, so that it does not have to grow.
+  const results = new Array<Stored>(batch.length);
+  for (let index = 0; index < batch.length; index += 1) {
+    const operation = batch[index] as Operation;
+    const { group, limit } = operation;
+    if (group === undefined && limit.algorithm === undefined) {
+      results[index] = table.add(operation, operation.hits);
+      continue;
+    }
+    const members = batch.slice(index, index + groupLength(batch, index));
+    const stored = limit.algorithm === undefined ? countsOfGroup(members, table) : statesBefore(members, table);
+    for (let at = 0; at < stored.length; at += 1) results[index + at] = stored[at] as Stored;
+    index += members.length - 1;
+  }
+  return results;
+}
+
+function addGroup(members: readonly Operation[], table: CounterTable): void {
+  const counts = countsOfGroup(members, table, (operation, hits) => (operation.hits = hits));
+  for (let at = 0; at < members.length; at += 1) members[at]!.after = counts[at] as number;
+}
+
+function countsOfGroup(
+  members: readonly Operation[],
+  table: CounterTable,
+  onHits?: (operation: Operation, hits: number) => void,
+): readonly number[] {
+  const hits = hitsOfGroup(members, (operation) => table.countOf(operation));
+  return members.map((operation, at) => {
+    onHits?.(operation, hits[at] as number);
+    return table.add(operation, hits[at] as number);
+  });
+}
+
+function decideGroup(members: readonly Operation[], table: CounterTable): void {
+  const before = members.map((operation) => table.stateOf(operation));
+  const states = [...before];
+  decideAllOrNothing(members, states);
+  members.forEach((operation, at) => table.keep(operation, states[at]!, before[at]!));
+}
+
+/** Applies the calls of operations that are decided together, or of one. Returns the states before them. */
+function statesBefore(members: readonly Operation[], table: CounterTable): readonly LimitState[] {
+  const before = members.map((operation) => table.stateOf(operation));
+  let states: readonly LimitState[] = before;
+  const { hits, calls = [hits] } = members[0]!;
+  for (const each of calls) states = decideTogether(members, states, each).map(({ state }) => state);
+  members.forEach((operation, at) => table.keep(operation, states[at]!, before[at]!));
+  return before;
+}

@@ -1,0 +1,32 @@
+import { type Counted, type CountedLimit, type Group, Operation } from '../../../src/counting/operation';
+
+/** What a test says of an operation: of its limit, the hits alone are a number, 0 if it does not matter. */
+export interface OperationParts extends Partial<Omit<CountedLimit, 'requestsPerUnit'>> {
+  readonly limit?: number;
+  readonly group?: Group | undefined;
+  readonly calls?: number[] | undefined;
+}
+
+/** An operation on a counter of a minute, if not told otherwise. */
+export function operation(key: string, hits: number, parts: OperationParts = {}): Operation {
+  const { limit = 0, group, calls, windowSeconds = 60, ...more } = parts;
+  const made = new Operation({ requestsPerUnit: limit, windowSeconds, ...more }, key, hits);
+  made.group = group;
+  made.calls = calls;
+  return made;
+}
+
+/** The counter of such an operation. */
+export function counterOf(key: string, windowSeconds = 60): Counted {
+  return { key, limit: { requestsPerUnit: 0, windowSeconds } };
+}
+
+/** A group that is counted as STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT says. */
+export function stopWhenOver(size: number, isOver = false): Group {
+  return { mode: 'stop_when_over', size, isOver };
+}
+
+/** A group of limits with algorithms. */
+export function allOrNothingOf(size: number): Group {
+  return { mode: 'all_or_nothing', size };
+}
