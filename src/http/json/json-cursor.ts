@@ -3,9 +3,7 @@ import { MalformedBody } from '../errors';
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WHITE_SPACE = /[ \t\n\r]*/y;
-/** The characters of a string up to its end, an escape, or a character that JSON does not allow in a string. */
-// oxlint-disable-next-line no-control-regex -- the JSON grammar excludes exactly these
-const STRING_RUN = /[^"\\\u0000-\u001f]*/y;
+const [QUOTE, BACKSLASH, SPACE] = [0x22, 0x5c, 0x20];
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** How many characters of a caller's text an error message repeats. */
@@ -161,21 +159,18 @@ export class JsonCursor {
   #stringToken(): string {
     const start = this.#at;
     let hasEscapes = false;
-    STRING_RUN.lastIndex = start + 1;
-    for (;;) {
-      STRING_RUN.test(this.#text);
-      const end = STRING_RUN.lastIndex;
-      const character = this.#text[end];
-      if (character === '"') {
+    for (let end = start + 1; ; end += 1) {
+      const code = this.#text.charCodeAt(end);
+      if (code === QUOTE) {
         this.#at = end + 1;
         return hasEscapes ? this.#unescape(start) : this.#text.slice(start + 1, end);
       }
-      if (character !== '\\') {
-        this.fail(character === undefined ? 'unterminated string' : 'control characters in a string must be escaped');
+      if (code === BACKSLASH) {
+        hasEscapes = true;
+        end += 1;
+      } else if (!(code >= SPACE)) {
+        this.fail(Number.isNaN(code) ? 'unterminated string' : 'control characters in a string must be escaped');
       }
-      hasEscapes = true;
-      // With a lastIndex beyond the end of the text, the expression would start again at 0.
-      STRING_RUN.lastIndex = Math.min(end + 2, this.#text.length);
     }
   }
 

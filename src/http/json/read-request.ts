@@ -14,6 +14,85 @@ import type { OnExpiry, ReserveCall } from '../../streams/ports/reservations';
 import { MalformedBody } from '../errors';
 import { JsonCursor, quoted } from './json-cursor';
 
+/** Reads the value of a field. `number` is that of the descriptor that is read, from 1. */
+type Read<Value> = (cursor: JsonCursor, number: number) => Value;
+type Fields<Message> = { readonly [Name in keyof Message]: Read<Message[Name]> };
+
+interface Field {
+  readonly name: string;
+  /** By which a second occurrence is detected. */
+  readonly bit: number;
+  readonly read: Read<unknown>;
+}
+
+/** The fields of a message. */
+class MessageFields<Message extends object> {
+  readonly #what: string;
+  readonly #allowed: string;
+  /** By their JSON names and their proto names. */
+  readonly #byName = new Map<string, Field>();
+
+  /** @param what names the message in an error */
+  constructor(what: string, fields: Fields<Message>) {
+    this.#what = what;
+    this.#allowed = Object.keys(fields).join(', ');
+    for (const [index, [name, read]] of Object.entries<Read<unknown>>(fields).entries()) {
+      const field = { name, bit: 1 << index, read };
+      this.#byName.set(name, field).set(name.replaceAll(/[A-Z]/g, protoLetter), field);
+    }
+  }
+
+  /** @param message has the defaults of all fields, and gets the values of those that are given */
+  read(cursor: JsonCursor, message: Message, number = 1): Message {
+    cursor.enterObject(this.#what);
+    for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
+      const field = this.#byName.get(name);
+      if (field === undefined) cursor.fail(`unknown field; allowed fields: ${this.#allowed}`);
+      if (cursor.isGiven(field.bit)) (message as Record<string, unknown>)[field.name] = field.read(cursor, number);
+    }
+    return message;
+  }
+
+  /** As {@link read}, of a text that has nothing else. */
+  readText(text: string, message: Message): Message {
+    const cursor = new JsonCursor(text);
+    this.read(cursor, message);
+    cursor.end();
+    return message;
+  }
+}
+
+function protoLetter(upper: string): string {
+  return `_${upper.toLowerCase()}`;
+}
+
+const readString: Read<string> = (cursor) => cursor.string();
+
+const ENTRY = new MessageFields<Entry>('an entry', { key: readString, value: readString });
+
+const LIMIT = new MessageFields<LimitOverride>('a limit', {
+  requestsPerUnit: (cursor) => readInteger(cursor, UINT32),
+  unit: (cursor) => unitByNumber(readEnum(cursor, UNIT_NAMES)),
+});
+
+const DESCRIPTOR = new MessageFields<Descriptor>('a descriptor', {
+  entries: readEntries,
+  limit: (cursor) => LIMIT.read(cursor, { requestsPerUnit: 0, unit: undefined }),
+  hitsAddend: (cursor) => readInteger(cursor, UINT64),
+  isNegativeHits: (cursor) => cursor.boolean(),
+});
+
+const REQUEST_FIELDS: Fields<RateLimitRequest> = {
+  domain: readString,
+  descriptors: readDescriptors,
+  hitsAddend: (cursor) => readInteger(cursor, UINT32),
+};
+const REQUEST = new MessageFields('a RateLimitRequest', REQUEST_FIELDS);
+
+function emptyRequest(): RateLimitRequest {
+  return { domain: '', descriptors: [], hitsAddend: 0 };
+}
+
 /**
  * Reads a RateLimitRequest in proto3 JSON. Fields may have their JSON or their proto name, and null means absent. Strict: unknown
  * fields, duplicate fields and wrong types are rejected.
@@ -22,84 +101,54 @@ import { JsonCursor, quoted } from './json-cursor';
  * @throws DecisionError when reading on would take too much work
  */
 export function readRequest(text: string): RateLimitRequest {
-  const cursor = new JsonCursor(text);
-  const request = readMessage(cursor);
-  cursor.end();
-  return request;
+  return REQUEST.readText(text, emptyRequest());
 }
 
-/** Reads a request to explain, which may have a limit to try, as {@link readRequest}. */
-export function readExplained(text: string): {
-  readonly request: RateLimitRequest;
+interface Explained extends RateLimitRequest {
   readonly limit: number | undefined;
-} {
-  const cursor = new JsonCursor(text);
-  let limit: number | undefined;
-  const request = readMessage(cursor, {
-    names: 'limit',
-    read: (name) => {
-      if (name !== 'limit') return false;
-      if (cursor.isGiven(8)) limit = readInteger(cursor, UINT32);
-      return true;
-    },
-  });
-  cursor.end();
-  return { request, limit };
 }
+
+const EXPLAINED = new MessageFields<Explained>('a RateLimitRequest', {
+  ...REQUEST_FIELDS,
+  limit: (cursor) => readInteger(cursor, UINT32),
+});
+
+/** Reads a request to explain, which may have a limit to try, as {@link readRequest}. */
+export function readExplained(text: string): Explained {
+  return EXPLAINED.readText(text, { ...emptyRequest(), limit: undefined });
+}
+
+const RESERVATION = new MessageFields<RateLimitRequest & Omit<ReserveCall, 'request' | 'caller'>>(
+  'a RateLimitRequest',
+  { ...REQUEST_FIELDS, ttl: readDuration, id: readString, onExpiry: readOnExpiry },
+);
 
 /** Reads a request for a reservation: `ttl`, `id` and `onExpiry` in addition to what {@link readRequest} reads. */
 export function readReservation(text: string): ReserveCall {
-  const cursor = new JsonCursor(text);
-  let ttl: number | undefined;
-  let id: string | undefined;
-  let onExpiry: OnExpiry = 'settle';
-  const request = readMessage(cursor, {
-    names: 'ttl, id, onExpiry',
-    read: (name) => {
-      if (name === 'ttl') {
-        if (cursor.isGiven(8)) ttl = readDuration(cursor);
-      } else if (name === 'id') {
-        if (cursor.isGiven(16)) id = cursor.string();
-      } else if (name === 'onExpiry' || name === 'on_expiry') {
-        if (cursor.isGiven(32)) onExpiry = readOnExpiry(cursor);
-      } else return false;
-      return true;
-    },
-  });
-  cursor.end();
-  if (ttl === undefined) throw new MalformedBody('$: ttl is missing, for example "60s"');
+  const defaults = { ...emptyRequest(), ttl: Number.NaN, id: undefined, onExpiry: 'settle' } as const;
+  const { ttl, id, onExpiry, ...request } = RESERVATION.readText(text, defaults);
+  if (Number.isNaN(ttl)) throw new MalformedBody('$: ttl is missing, for example "60s"');
   return { request, ttl, id, onExpiry };
 }
 
+const SETTLEMENT = new MessageFields<{ hits: number | readonly number[] | undefined }>('a settlement', {
+  hits: (cursor) => (cursor.isArray() ? readHits(cursor) : readInteger(cursor, COUNT)),
+});
+
 /** Reads `{hits}`: one number, or a list. */
 export function readSettlement(text: string): number | readonly number[] {
-  const cursor = new JsonCursor(text);
-  let hits: number | number[] | undefined;
-  cursor.enterObject('a settlement');
-  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
-    if (name !== 'hits') unknown(cursor, 'hits');
-    if (!cursor.isGiven(1)) continue;
-    if (!cursor.isArray()) hits = readInteger(cursor, COUNT);
-    else {
-      hits = [];
-      cursor.enterArray('a list of hits');
-      while (cursor.nextElement()) {
-        if (hits.length === MAX_DESCRIPTORS) cursor.fail(`expected at most ${MAX_DESCRIPTORS} numbers`);
-        hits.push(readInteger(cursor, COUNT));
-      }
-    }
-  }
-  cursor.end();
+  const { hits } = SETTLEMENT.readText(text, { hits: undefined });
   if (hits === undefined) throw new MalformedBody('$: hits is missing');
   return hits;
 }
 
+function emptyDescriptor(): Descriptor {
+  return { entries: [], limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
+}
+
 /** Reads one descriptor, as {@link readRequest}. */
 export function readDescriptorText(text: string): Descriptor {
-  const cursor = new JsonCursor(text);
-  const descriptor = readDescriptor(cursor, 1);
-  cursor.end();
-  return descriptor;
+  return DESCRIPTOR.readText(text, emptyDescriptor());
 }
 
 /** A counter and its count; the descriptor can be a text. Undefined: not given. */
@@ -110,145 +159,24 @@ export interface CounterBody {
   readonly window: string | undefined;
 }
 
+const COUNTER = new MessageFields<CounterBody>('a counter', {
+  domain: readString,
+  descriptor: (cursor) => (cursor.isString() ? cursor.string() : DESCRIPTOR.read(cursor, emptyDescriptor())),
+  count: (cursor) => readInteger(cursor, COUNT),
+  window: readString,
+});
+
 /** Reads `{domain, descriptor, count, window}`, as {@link readRequest}. */
 export function readCounter(text: string): CounterBody {
-  const cursor = new JsonCursor(text);
-  const counter: { -readonly [Name in keyof CounterBody]: CounterBody[Name] } = {
-    domain: undefined,
-    descriptor: undefined,
-    count: undefined,
-    window: undefined,
-  };
-  cursor.enterObject('a counter');
-  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
-    switch (name) {
-      case 'domain':
-        if (cursor.isGiven(1)) counter.domain = cursor.string();
-        break;
-      case 'descriptor':
-        if (cursor.isGiven(2)) counter.descriptor = cursor.isString() ? cursor.string() : readDescriptor(cursor, 1);
-        break;
-      case 'count':
-        if (cursor.isGiven(4)) counter.count = readInteger(cursor, COUNT);
-        break;
-      case 'window':
-        if (cursor.isGiven(8)) counter.window = cursor.string();
-        break;
-      default:
-        unknown(cursor, 'domain, descriptor, count, window');
-    }
-  }
-  cursor.end();
-  return counter;
-}
-
-// Each field has a bit, by which duplicates are detected; both names of a field have the same bit.
-
-/** Members that only some messages with a request have. */
-interface MoreMembers {
-  readonly names: string;
-  /** Reads the value of one; false for another name. */
-  readonly read: (name: string) => boolean;
-}
-
-function readMessage(cursor: JsonCursor, more?: MoreMembers): RateLimitRequest {
-  let domain = '';
-  let descriptors: readonly Descriptor[] = [];
-  let hitsAddend = 0;
-  cursor.enterObject('a RateLimitRequest');
-  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
-    switch (name) {
-      case 'domain':
-        if (cursor.isGiven(1)) domain = cursor.string();
-        break;
-      case 'descriptors':
-        if (cursor.isGiven(2)) descriptors = readDescriptors(cursor);
-        break;
-      case 'hitsAddend':
-      case 'hits_addend':
-        if (cursor.isGiven(4)) hitsAddend = readInteger(cursor, UINT32);
-        break;
-      default:
-        if (more === undefined) unknown(cursor, 'domain, descriptors, hitsAddend');
-        if (!more.read(name)) unknown(cursor, `domain, descriptors, hitsAddend, ${more.names}`);
-    }
-  }
-  return { domain, descriptors, hitsAddend };
-}
-
-function readDescriptor(cursor: JsonCursor, number: number): Descriptor {
-  let entries: readonly Entry[] = [];
-  let limit: LimitOverride | undefined;
-  let hitsAddend = NO_HITS_ADDEND;
-  let isNegativeHits = false;
-  cursor.enterObject('a descriptor');
-  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
-    switch (name) {
-      case 'entries':
-        if (cursor.isGiven(1)) entries = readEntries(cursor, number);
-        break;
-      case 'limit':
-        if (cursor.isGiven(2)) limit = readLimit(cursor);
-        break;
-      case 'hitsAddend':
-      case 'hits_addend':
-        if (cursor.isGiven(4)) hitsAddend = readInteger(cursor, UINT64);
-        break;
-      case 'isNegativeHits':
-      case 'is_negative_hits':
-        if (cursor.isGiven(8)) isNegativeHits = cursor.boolean();
-        break;
-      default:
-        unknown(cursor, 'entries, limit, hitsAddend, isNegativeHits');
-    }
-  }
-  return { entries, limit, hitsAddend, isNegativeHits };
-}
-
-function readEntry(cursor: JsonCursor): Entry {
-  let key = '';
-  let value = '';
-  cursor.enterObject('an entry');
-  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
-    switch (name) {
-      case 'key':
-        if (cursor.isGiven(1)) key = cursor.string();
-        break;
-      case 'value':
-        if (cursor.isGiven(2)) value = cursor.string();
-        break;
-      default:
-        unknown(cursor, 'key, value');
-    }
-  }
-  return { key, value };
-}
-
-function readLimit(cursor: JsonCursor): LimitOverride {
-  let requestsPerUnit = 0;
-  let unit = 0;
-  cursor.enterObject('a limit');
-  for (let name = cursor.nextMember(); name !== undefined; name = cursor.nextMember()) {
-    switch (name) {
-      case 'requestsPerUnit':
-      case 'requests_per_unit':
-        if (cursor.isGiven(1)) requestsPerUnit = readInteger(cursor, UINT32);
-        break;
-      case 'unit':
-        if (cursor.isGiven(2)) unit = readEnum(cursor, UNIT_NAMES);
-        break;
-      default:
-        unknown(cursor, 'requestsPerUnit, unit');
-    }
-  }
-  return { requestsPerUnit, unit: unitByNumber(unit) };
+  const none = { domain: undefined, descriptor: undefined, count: undefined, window: undefined };
+  return COUNTER.readText(text, none);
 }
 
 function readDescriptors(cursor: JsonCursor): Descriptor[] {
   const descriptors: Descriptor[] = [];
   cursor.enterArray('a list of descriptors');
   while (cursor.nextElement()) {
-    const descriptor = readDescriptor(cursor, descriptors.length + 1);
+    const descriptor = DESCRIPTOR.read(cursor, emptyDescriptor(), descriptors.length + 1);
     if (descriptors.length < MAX_DESCRIPTORS) descriptors.push(descriptor);
     else countDescriptor(descriptors);
   }
@@ -259,11 +187,21 @@ function readEntries(cursor: JsonCursor, number: number): Entry[] {
   const entries: Entry[] = [];
   cursor.enterArray('a list of entries');
   while (cursor.nextElement()) {
-    const entry = readEntry(cursor);
+    const entry = ENTRY.read(cursor, { key: '', value: '' });
     if (entries.length < MAX_ENTRIES_PER_DESCRIPTOR) entries.push(entry);
     else countEntry(entries, number);
   }
   return entries;
+}
+
+function readHits(cursor: JsonCursor): number[] {
+  const hits: number[] = [];
+  cursor.enterArray('a list of hits');
+  while (cursor.nextElement()) {
+    if (hits.length === MAX_DESCRIPTORS) cursor.fail(`expected at most ${MAX_DESCRIPTORS} numbers`);
+    hits.push(readInteger(cursor, COUNT));
+  }
+  return hits;
 }
 
 const DURATION = /^(\d{1,6})(?:\.(\d{1,9}))?s$/;
@@ -280,10 +218,6 @@ function readOnExpiry(cursor: JsonCursor): OnExpiry {
   const text = cursor.string();
   if (text !== 'settle' && text !== 'cancel') cursor.fail(`expected "settle" or "cancel", got "${quoted(text)}"`);
   return text;
-}
-
-function unknown(cursor: JsonCursor, allowed: string): never {
-  return cursor.fail(`unknown field; allowed fields: ${allowed}`);
 }
 
 /** The range of an integer field, and how an error message describes it. */

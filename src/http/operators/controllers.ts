@@ -146,7 +146,7 @@ class ExplanationsController extends OperatorsController {
   async create(): Promise<Explanation> {
     this.authorize('private');
     // As for /json, the type of the body is not examined: nothing is changed.
-    const { request, limit } = readExplained(await this.readJson());
+    const { limit, ...request } = readExplained(await this.readJson());
     return this.state.explanations.run(() => this.operator.decisions.explain(request, limit));
   }
 }
