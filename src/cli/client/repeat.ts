@@ -4,12 +4,11 @@ import { RateLimitResponse_Code as Code, type RateLimitResponse } from '../../ge
 import { messageOf } from '../../text/thrown';
 import { visibleLines } from '../../text/visible';
 import type { Output } from '../program';
+import { Progress } from '../progress';
 
 /** How many calls are in flight at most, without a rate and with one. */
 const LANES = 10;
 const LANES_WITH_RATE = 1_000;
-/** Milliseconds between two lines of progress. */
-const PROGRESS_INTERVAL = 100;
 
 export interface Repetition {
   readonly count: number;
@@ -39,7 +38,8 @@ export async function repeat(
   const [codes, failures]: Record<string, number>[] = [{}, {}];
   const latencies: number[] = [];
   const began = performance.now();
-  let [begun, calls, shown] = [0, 0, began];
+  const shown = new Progress(progress);
+  let [begun, calls] = [0, 0];
   const end = new AbortController();
   const { signal } = end;
   setMaxListeners(LANES_WITH_RATE + 1, signal);
@@ -53,9 +53,7 @@ export async function repeat(
       add(failures!, messageOf(error));
     }
     calls += 1;
-    if (progress.isTTY !== true || performance.now() - shown < PROGRESS_INTERVAL) return;
-    shown = performance.now();
-    progress.write(`\r${calls} of ${count} calls${listed(codes!)}\u001b[K`);
+    shown.update(() => `${calls} of ${count} calls${listed(codes!)}`);
   }
   /** One call after the other. With a rate, each waits until it is due; a stall is made up for at once. */
   async function lane(): Promise<void> {
@@ -69,7 +67,7 @@ export async function repeat(
   const lanes = Array.from({ length: Math.min(count, rate === 0 ? LANES : LANES_WITH_RATE) }, lane);
   await Promise.race([Promise.all(lanes), once(process, 'SIGINT', { signal })]);
   end.abort();
-  if (progress.isTTY === true) progress.write('\r\u001b[K');
+  shown.end();
   const sorted = latencies.toSorted((one, other) => one - other);
   return {
     calls,

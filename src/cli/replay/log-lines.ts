@@ -12,51 +12,49 @@ const LINE_FEED = 0x0a;
 /** The first two bytes of gzip. */
 const GZIP = Buffer.from([0x1f, 0x8b]);
 
-/** The input of a replay, and how much of it has been read. */
-export interface LogInput {
+/** A decision log, which may be compressed by gzip. */
+export class LogInput {
+  readonly #path: string;
   /** In bytes; undefined for what is not a file. */
-  readonly size: number | undefined;
+  #size: number | undefined;
   /** In bytes, before they are decompressed. */
-  bytesRead: number;
-  /** The lines, many at a time; undefined for one that is longer than {@link LONGEST_LINE}. */
-  readonly lines: AsyncIterable<readonly (string | undefined)[]>;
-}
+  #bytesRead = 0;
 
-/**
- * Opens a decision log, which may be compressed by gzip.
- *
- * @param path `-` for standard input
- * @throws Error, also while its lines are read, with one sentence for the user
- */
-export async function openLog(path: string): Promise<LogInput> {
-  const isStandard = path === '-';
-  const name = isStandard ? 'standard input' : path;
-  try {
-    const status = isStandard ? undefined : await stat(path);
-    const source: Readable = isStandard ? process.stdin : createReadStream(path, { highWaterMark: CHUNK });
-    const size = status?.isFile() ? status.size : undefined;
-    const input = { size, bytesRead: 0, lines: linesOf(named(name, decompressed(chunksOf(source)))) };
-    async function* chunksOf(stream: Readable): AsyncGenerator<Buffer> {
-      for await (const chunk of stream as AsyncIterable<Buffer>) {
-        input.bytesRead += chunk.length;
-        yield chunk;
-      }
-    }
-    return input;
-  } catch (error) {
-    throw unreadable(name, error);
+  /** @param path `-` for standard input */
+  constructor(path: string) {
+    this.#path = path;
   }
-}
 
-function unreadable(name: string, error: unknown): Error {
-  return new Error(`cannot read the decision log (${name}): ${messageOf(error)}`, { cause: error });
-}
+  /** The part that has been read, from 0 to 1; undefined when that is not known. */
+  get partRead(): number | undefined {
+    return this.#size && this.#bytesRead / this.#size;
+  }
 
-async function* named(name: string, chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  try {
-    yield* chunks;
-  } catch (error) {
-    throw unreadable(name, error);
+  /**
+   * The lines, many at a time; undefined for one that is longer than {@link LONGEST_LINE}.
+   *
+   * @throws Error with one sentence for the user
+   */
+  async *lines(): AsyncGenerator<readonly (string | undefined)[]> {
+    try {
+      yield* linesOf(decompressed(this.#chunks()));
+    } catch (cause) {
+      const name = this.#path === '-' ? 'standard input' : this.#path;
+      throw new Error(`cannot read the decision log (${name}): ${messageOf(cause)}`, { cause });
+    }
+  }
+
+  async *#chunks(): AsyncGenerator<Buffer> {
+    let source: Readable = process.stdin;
+    if (this.#path !== '-') {
+      const status = await stat(this.#path);
+      if (status.isFile()) this.#size = status.size;
+      source = createReadStream(this.#path, { highWaterMark: CHUNK });
+    }
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      this.#bytesRead += chunk.length;
+      yield chunk;
+    }
   }
 }
 
@@ -77,41 +75,22 @@ async function* decompressed(chunks: AsyncGenerator<Buffer>): AsyncGenerator<Buf
 }
 
 async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<readonly (string | undefined)[]> {
-  const begun = new BegunLine();
+  /** The beginning of a line whose end has not been read; of one that is too long, nothing. */
+  let begun: Buffer = Buffer.alloc(0);
+  let isTooLong = false;
   for await (const chunk of chunks) {
+    const bytes = begun.length === 0 ? chunk : Buffer.concat([begun, chunk]);
     const lines: (string | undefined)[] = [];
     let start = 0;
-    for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, start)) {
-      lines.push(begun.end(chunk.subarray(start, end)));
+    for (let end = bytes.indexOf(LINE_FEED); end >= 0; end = bytes.indexOf(LINE_FEED, start)) {
+      isTooLong ||= end - start > LONGEST_LINE;
+      lines.push(isTooLong ? undefined : bytes.toString('utf8', start, end));
+      isTooLong = false;
       start = end + 1;
     }
-    begun.add(chunk.subarray(start));
+    isTooLong ||= bytes.length - start > LONGEST_LINE;
+    begun = isTooLong ? Buffer.alloc(0) : bytes.subarray(start);
     yield lines;
   }
-  if (!begun.isEmpty) yield [begun.end(Buffer.alloc(0))];
-}
-
-/** The beginning of a line whose end has not been read. */
-class BegunLine {
-  #bytes = Buffer.alloc(0);
-  #isTooLong = false;
-
-  get isEmpty(): boolean {
-    return this.#bytes.length === 0 && !this.#isTooLong;
-  }
-
-  add(bytes: Buffer): void {
-    this.#isTooLong ||= this.#bytes.length + bytes.length > LONGEST_LINE;
-    this.#bytes = this.#isTooLong ? Buffer.alloc(0) : Buffer.concat([this.#bytes, bytes]);
-  }
-
-  /** @returns the whole line; undefined when it is too long */
-  end(bytes: Buffer): string | undefined {
-    if (this.#bytes.length === 0 && !this.#isTooLong && bytes.length <= LONGEST_LINE) return bytes.toString();
-    this.add(bytes);
-    const line = this.#isTooLong ? undefined : this.#bytes.toString();
-    this.#isTooLong = false;
-    this.#bytes = Buffer.alloc(0);
-    return line;
-  }
+  if (isTooLong || begun.length > 0) yield [isTooLong ? undefined : begun.toString()];
 }

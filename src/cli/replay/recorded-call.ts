@@ -53,45 +53,62 @@ export interface RecordedEnd extends RecordedLine, Pick<EndedReservation, 'id' |
   readonly hits: readonly number[];
 }
 
-/** Why a line is not played. */
+/**
+ * Why a line is not played: it is another one, such as one of the log of the service; the call has failed, so that no rule has decided it; the
+ * log has left out descriptors or entries.
+ */
 export type SkippedLine =
-  /** Another line, such as one of the log of the service. */
-  | { readonly skipped: 'other' }
-  /** The call has failed: no rule has decided it. */
-  | { readonly skipped: 'failed' }
-  /** The log has left out descriptors or entries. */
-  | { readonly skipped: 'incomplete' }
-  | { readonly skipped: 'malformed'; readonly reason: string };
+  { readonly skipped: 'other' | 'failed' | 'incomplete' } | { readonly skipped: 'malformed'; readonly reason: string };
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Why a line is no decision of weir. */
+class MalformedLine extends Error {}
+
+function requireThat(isSo: boolean, reason: string): asserts isSo {
+  if (!isSo) throw new MalformedLine(reason);
+}
+
+/** Milliseconds by which the clock that a log was written with may be fast. */
+const FUTURE = 86_400_000;
+/** A call stands for at most so many that a counter can hold their hits. */
+const SMALLEST_SAMPLE = 1e-9;
+/** The longest name of a rule that is kept, in characters. */
+const LONGEST_NAME = 256;
+
 /** Reads a line of a decision log (schema/decision-log.schema.json). Members that a replay does not need are not checked. */
 export function readLine(line: string | undefined): RecordedCall | RecordedEnd | SkippedLine {
-  if (line === undefined) return malformed(`it is longer than ${LONGEST_LINE} bytes`);
-  if (line.trim() === '') return { skipped: 'other' };
-  let record: unknown;
+  if (line?.trim() === '') return { skipped: 'other' };
   try {
-    record = JSON.parse(line);
-  } catch {
-    return malformed('it is not JSON');
+    requireThat(line !== undefined, `it is longer than ${LONGEST_LINE} bytes`);
+    return readRecord(parsed(line));
+  } catch (error) {
+    if (error instanceof MalformedLine) return { skipped: 'malformed', reason: error.message };
+    throw error;
   }
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    throw new MalformedLine('it is not JSON');
+  }
+}
+
+function readRecord(record: unknown): RecordedCall | RecordedEnd | SkippedLine {
   if (!isObject(record)) return { skipped: 'other' };
   const { type, time, sample = 1, descriptors } = record;
   if (type !== 'decision' && type !== 'reservation') return { skipped: 'other' };
   if (isObject(record['error'])) return { skipped: 'failed' };
   if ('moreDescriptors' in record) return { skipped: 'incomplete' };
   const at = typeof time === 'string' ? Date.parse(time) : Number.NaN;
-  if (!(at >= 0)) return malformed('its time is not valid');
-  if (at > Date.now() + FUTURE) return malformed('its time is in the future');
-  if (typeof sample !== 'number' || !(sample >= SMALLEST_SAMPLE && sample <= 1))
-    return malformed('its sample is not a share');
-  if (!Array.isArray(descriptors)) return malformed('its descriptors are not a list');
+  requireThat(at >= 0, 'its time is not valid');
+  requireThat(at <= Date.now() + FUTURE, 'its time is in the future');
+  requireThat(typeof sample === 'number' && sample >= SMALLEST_SAMPLE && sample <= 1, 'its sample is not a share');
+  requireThat(Array.isArray(descriptors), 'its descriptors are not a list');
   const read = { time: at, sample, descriptors: descriptors as readonly unknown[] };
   return type === 'decision' ? readDecision(record, read) : readEnd(record, read);
-}
-
-function malformed(reason: string): SkippedLine {
-  return { skipped: 'malformed', reason };
 }
 
 interface ReadLine extends RecordedLine {
@@ -102,21 +119,19 @@ function readDecision(
   { domain, code, reservation, ttl, onExpiry }: Fields,
   { time, sample, descriptors }: ReadLine,
 ): RecordedCall | SkippedLine {
-  if (typeof domain !== 'string') return malformed('its domain is not a text');
-  if (!isCode(code)) return malformed('its code is neither OK nor OVER_LIMIT');
+  requireThat(typeof domain === 'string', 'its domain is not a text');
+  requireThat(isCode(code), 'its code is neither OK nor OVER_LIMIT');
   const requested: Descriptor[] = [];
   const callers: string[] = [];
   const judged: JudgedDescriptor[] = [];
   let isWithinLimits = code === 'OK';
   let isCutOff = false;
   for (const each of descriptors) {
-    if (!isObject(each) || !isCode(each['code'])) return malformed('a descriptor has no code');
+    requireThat(isObject(each) && isCode(each['code']), 'a descriptor has no code');
     if ('moreEntries' in each) return { skipped: 'incomplete' };
-    const descriptor = readDescriptor(each);
-    if (typeof descriptor === 'string') return malformed(descriptor);
+    requested.push(readDescriptor(each));
     const { rule, currentLimit } = each;
     const texts = each['entries'] as readonly string[];
-    requested.push(descriptor);
     callers.push(texts.join(','));
     judged.push({
       isAllowed: each['code'] === 'OK',
@@ -126,7 +141,6 @@ function readDecision(
     isCutOff ||= texts.some((text) => text.endsWith('…'));
   }
   const request = { domain, descriptors: requested, hitsAddend: 0 };
-  const isAllowed = code === 'OK';
   const reserved = typeof reservation === 'string' ? readTerms(reservation, ttl, onExpiry) : undefined;
   // Without a spread, with which a replay takes twice as long.
   return {
@@ -135,7 +149,7 @@ function readDecision(
     request,
     callers,
     reservation: reserved,
-    isAllowed,
+    isAllowed: code === 'OK',
     descriptors: judged,
     isWithinLimits,
     isCutOff,
@@ -148,46 +162,36 @@ function readTerms(id: string, ttl: unknown, onExpiry: unknown): RecordedReserva
   return { id, ttl: seconds > 0 ? seconds * 1000 : MAX_TTL, onExpiry: onExpiry === 'cancel' ? onExpiry : 'settle' };
 }
 
-function readEnd({ reservation, state }: Fields, { time, sample, descriptors }: ReadLine): RecordedEnd | SkippedLine {
-  if (typeof reservation !== 'string') return malformed('its reservation is not a text');
-  if (state !== 'settled' && state !== 'cancelled') return malformed('its state is neither settled nor cancelled');
+function readEnd({ reservation, state }: Fields, { time, sample, descriptors }: ReadLine): RecordedEnd {
+  requireThat(typeof reservation === 'string', 'its reservation is not a text');
+  requireThat(state === 'settled' || state === 'cancelled', 'its state is neither settled nor cancelled');
   const hits = descriptors.map((each) => (isObject(each) ? each['hits'] : undefined));
-  if (!hits.every((each) => isWholeUpTo(each, LARGEST_COUNT))) return malformed('its hits are not numbers');
+  requireThat(
+    hits.every((each) => isWholeUpTo(each, LARGEST_COUNT)),
+    'its hits are not numbers',
+  );
   return { time, sample, id: reservation, state, hits };
 }
 
-/** Milliseconds by which the clock that a log was written with may be fast. */
-const FUTURE = 86_400_000;
-/** A call stands for at most so many that a counter can hold their hits. */
-const SMALLEST_SAMPLE = 1e-9;
-/** The longest name of a rule that is kept, in characters. */
-const LONGEST_NAME = 256;
-
-/** @returns what is wrong, if anything is */
-function readDescriptor(descriptor: Fields): Descriptor | string {
-  const { entries, hits, isNegativeHits, reason, rule, currentLimit } = descriptor;
-  if (!Array.isArray(entries)) return 'a descriptor has no entries';
-  const read: { key: string; value: string }[] = [];
-  for (const text of entries as readonly unknown[]) {
+function readDescriptor({ entries, hits, isNegativeHits, reason, rule, currentLimit }: Fields): Descriptor {
+  requireThat(Array.isArray(entries), 'a descriptor has no entries');
+  const read = (entries as readonly unknown[]).map((text) => {
     // A key that has an equals sign itself cannot be told from its value.
     const equals = typeof text === 'string' ? text.indexOf('=') : -1;
-    if (equals < 0) return 'an entry is not key=value';
-    read.push({ key: (text as string).slice(0, equals), value: (text as string).slice(equals + 1) });
-  }
-  if (hits !== undefined && !isWholeUpTo(hits, LARGEST_COUNT)) return 'its hits are not a number';
-  const isOverride = rule === undefined && isObject(currentLimit);
-  const limit = isOverride ? readLimit(currentLimit) : undefined;
-  if (isOverride && limit === undefined) return 'a limit is not valid';
-  const hitsAddend = hits ?? NO_HITS_ADDEND;
+    requireThat(equals >= 0, 'an entry is not key=value');
+    return { key: (text as string).slice(0, equals), value: (text as string).slice(equals + 1) };
+  });
+  requireThat(hits === undefined || isWholeUpTo(hits, LARGEST_COUNT), 'its hits are not a number');
+  const limit = rule === undefined && isObject(currentLimit) ? readLimit(currentLimit) : undefined;
   // Logs of older versions have the sign as the reason alone.
   const isNegative = isNegativeHits === true || reason === 'negative_hits';
-  return { entries: read, limit, hitsAddend, isNegativeHits: isNegative };
+  return { entries: read, limit, hitsAddend: hits ?? NO_HITS_ADDEND, isNegativeHits: isNegative };
 }
 
 /** A limit that was sent with the request. */
 function readLimit({ requestsPerUnit, unit }: Fields): Descriptor['limit'] {
   const known = typeof unit === 'string' ? unitByName(unit) : undefined;
-  if (known === undefined || !isWholeUpTo(requestsPerUnit, 2 ** 32 - 1)) return undefined;
+  requireThat(known !== undefined && isWholeUpTo(requestsPerUnit, 2 ** 32 - 1), 'a limit is not valid');
   return { requestsPerUnit, unit: known };
 }
 

@@ -4,12 +4,11 @@ import { shareOf } from '../../limiter/enforcement';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import type { Ruleset } from '../../rules/ruleset';
 import type { Output } from '../program';
-import { type LogInput, openLog } from './log-lines';
+import { Progress } from '../progress';
+import { LogInput } from './log-lines';
 import { type PlayedCall, Player } from './player';
-import { Progress } from './progress';
 import { type JudgedCall, type RecordedCall, type RecordedEnd, readLine } from './recorded-call';
 import { Tally } from './tally';
-import { TimeOrder } from './time-order';
 
 /** Malformed lines that are listed. */
 const LISTED_LINES = 5;
@@ -27,36 +26,36 @@ export interface ReplayOptions {
 }
 
 /** What the lines of a log were. */
-export interface LogFigures {
-  readonly lines: number;
+export class LogFigures {
+  lines = 0;
   /** Those that were played. */
-  readonly played: number;
-  readonly malformed: number;
+  played = 0;
+  malformed = 0;
   /** The first ones. */
-  readonly malformedLines: readonly { readonly line: number; readonly reason: string }[];
+  malformedLines: { readonly line: number; readonly reason: string }[] = [];
   /** Settlements and cancellations of reservations that were played. */
-  readonly ended: number;
+  ended = 0;
   /** Those of reservations that are not open in the replay. */
-  readonly unreserved: number;
+  unreserved = 0;
   /** Lines of something else. */
-  readonly other: number;
+  other = 0;
   /** Calls that had failed, so that no rule had decided them. */
-  readonly failed: number;
+  failed = 0;
   /** Calls of which the log has left out descriptors or entries. */
-  readonly incomplete: number;
+  incomplete = 0;
   /** Calls that a service would reject. */
-  readonly rejected: number;
+  rejected = 0;
   /** Played calls whose texts the log has cut off. */
-  readonly cutOff: number;
+  cutOff = 0;
   /** Played calls that were within their limits; none is in a log with `DECISION_LOG=denied`. */
-  readonly withinLimits: number;
+  withinLimits = 0;
   /** The smallest share of the decisions that was written; 1 if all were. */
-  readonly sample: number;
+  sample = 1;
   /** Of the first and the last played call, in Unix milliseconds; NaN without one. */
-  readonly from: number;
-  readonly to: number;
+  from = Number.NaN;
+  to = Number.NaN;
   /** Counters that were removed for lack of room. */
-  readonly evictions: number;
+  evictions = 0;
 }
 
 export interface Replayed {
@@ -71,32 +70,35 @@ export interface Replayed {
  * @throws Error with one sentence for the user when the log cannot be read
  */
 export async function replay({ log, progress, ...options }: ReplayOptions): Promise<Replayed> {
-  const input = await openLog(log);
+  const input = new LogInput(log);
   const shown = new Progress(progress);
   const run = new Run(options);
   try {
-    for await (const lines of input.lines) {
+    for await (const lines of input.lines()) {
       for (const line of lines) {
         const played = run.line(line);
         if (played !== undefined) await played;
       }
-      shown.update(partOf(input), run.log.lines);
+      shown.update(() => `${barOf(input.partRead)}${run.log.lines} lines`);
     }
     await run.end();
   } finally {
     shown.end();
     await run.close();
   }
-  return { log: { ...run.log, evictions: run.evictions }, tally: run.tally, isRecorded: options.now === undefined };
+  return { log: run.log, tally: run.tally, isRecorded: options.now === undefined };
 }
 
-function partOf({ size, bytesRead }: LogInput): number | undefined {
-  return size === undefined ? undefined : bytesRead / size;
+const BAR_WIDTH = 30;
+
+function barOf(part: number | undefined): string {
+  if (part === undefined) return '';
+  const done = Math.round(Math.min(1, part) * BAR_WIDTH);
+  return `[${'#'.repeat(done).padEnd(BAR_WIDTH, '-')}] ${Math.round(part * 100)} %, `;
 }
 
 /** What a line of the log has, with its number. */
 interface NumberedLine {
-  readonly time: number;
   readonly line: number;
   readonly recorded: RecordedCall | RecordedEnd;
 }
@@ -108,34 +110,14 @@ class Run {
   readonly tally = new Tally();
   readonly #candidate: Player;
   readonly #now: Player | undefined;
-  readonly #order = new TimeOrder<NumberedLine>(({ line }) => this.#leaveOut(line, MISPLACED));
+  readonly #order = new TimeOrder(({ line }) => this.#leaveOut(line, MISPLACED));
   /** How many calls the sampled calls stand for beyond those that were played. */
   #owed = 0;
-  readonly log = {
-    lines: 0,
-    played: 0,
-    malformed: 0,
-    malformedLines: [] as { line: number; reason: string }[],
-    ended: 0,
-    unreserved: 0,
-    other: 0,
-    failed: 0,
-    incomplete: 0,
-    rejected: 0,
-    cutOff: 0,
-    withinLimits: 0,
-    sample: 1,
-    from: Number.NaN,
-    to: Number.NaN,
-  };
+  readonly log = new LogFigures();
 
   constructor({ candidate, now, options }: Pick<ReplayOptions, 'candidate' | 'now' | 'options'>) {
     this.#candidate = new Player(candidate, options);
     this.#now = now && new Player(now, options);
-  }
-
-  get evictions(): number {
-    return this.#candidate.evictions + (this.#now?.evictions ?? 0);
   }
 
   /** @returns when it is not played at once: when it is */
@@ -144,7 +126,7 @@ class Run {
     log.lines += 1;
     const recorded = readLine(text);
     if (!('skipped' in recorded)) {
-      const due = this.#order.add({ time: recorded.time, line: log.lines, recorded });
+      const due = this.#order.add({ line: log.lines, recorded });
       if (due !== undefined) return this.#play(due);
     } else if (recorded.skipped === 'malformed') this.#leaveOut(log.lines, recorded.reason);
     else log[recorded.skipped] += 1;
@@ -154,6 +136,7 @@ class Run {
   /** Plays what is left when all lines were read. */
   async end(): Promise<void> {
     for (const due of this.#order.rest()) await this.#play(due);
+    this.log.evictions = this.#candidate.evictions + (this.#now?.evictions ?? 0);
   }
 
   async close(): Promise<void> {
@@ -238,4 +221,50 @@ function heavier(request: RateLimitRequest, weight: number): RateLimitRequest {
     return { ...descriptor, hitsAddend: (hitsAddend === NO_HITS_ADDEND ? 1 : hitsAddend) * weight };
   });
   return { ...request, descriptors };
+}
+
+/** Milliseconds by which a line can be earlier than one before it: workers write theirs in no order. */
+const TOLERANCE = 60_000;
+/** Lines after one by which its time is judged. */
+const LOOK_AHEAD = 8;
+
+/**
+ * Passes on the records of a log in its order, except those that are more than a minute earlier than one before them, or later than most of
+ * those that follow: one wrong time must neither end the windows of a replay nor leave out what follows.
+ */
+class TimeOrder {
+  readonly #next: NumberedLine[] = [];
+  readonly #onMisplaced: (line: NumberedLine) => void;
+  #latest = -Infinity;
+
+  constructor(onMisplaced: (line: NumberedLine) => void) {
+    this.#onMisplaced = onMisplaced;
+  }
+
+  /** @returns the line that is due, if there is one */
+  add(line: NumberedLine): NumberedLine | undefined {
+    this.#next.push(line);
+    return this.#next.length > LOOK_AHEAD ? this.#take() : undefined;
+  }
+
+  /** The last lines, when there are no further ones. */
+  *rest(): Generator<NumberedLine> {
+    while (this.#next.length > 0) {
+      const line = this.#take();
+      if (line !== undefined) yield line;
+    }
+  }
+
+  #take(): NumberedLine | undefined {
+    const line = this.#next.shift() as NumberedLine;
+    const { time } = line.recorded;
+    let earlier = 0;
+    for (const { recorded } of this.#next) if (recorded.time < time - TOLERANCE) earlier += 1;
+    if (time < this.#latest - TOLERANCE || earlier > this.#next.length / 2) {
+      this.#onMisplaced(line);
+      return undefined;
+    }
+    this.#latest = Math.max(this.#latest, time);
+    return line;
+  }
 }

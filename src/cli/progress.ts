@@ -1,8 +1,7 @@
-import type { Output } from '../program';
+import type { Output } from './program';
 
-/** Milliseconds between two lines of progress. */
+/** Milliseconds between two writes. */
 const INTERVAL = 100;
-const WIDTH = 30;
 
 /** A line on a terminal that is written over and over. On anything else, nothing is written. */
 export class Progress {
@@ -13,13 +12,10 @@ export class Progress {
     this.#output = output;
   }
 
-  /** @param part of the whole, from 0 to 1; undefined when that is not known */
-  update(part: number | undefined, lines: number): void {
+  update(text: () => string): void {
     if (this.#output.isTTY !== true || performance.now() - this.#shown < INTERVAL) return;
     this.#shown = performance.now();
-    const done = Math.round(Math.min(1, part ?? 0) * WIDTH);
-    const bar = part === undefined ? '' : `[${'#'.repeat(done).padEnd(WIDTH, '-')}] ${Math.round(part * 100)} %, `;
-    this.#output.write(`\r${bar}${lines} lines\u001b[K`);
+    this.#output.write(`\r${text()}\u001b[K`);
   }
 
   end(): void {
