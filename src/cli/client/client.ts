@@ -8,7 +8,7 @@ import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag
 import { Exit, JSON_FLAG, type Output, type Program } from '../program';
 import { parseRequest } from '../request';
 import { formatRepetition, repeat } from './repeat';
-import { formatResponse, messageJson } from './response';
+import { formatResponse, responseJson } from './response';
 import { RateLimitClient, TLS_FLAGS } from './rate-limit-client';
 
 const ADDRESS_HELP = 'address of the server: host:port, or unix:/path/to/socket; without GRPC_PORT, its port is 8081';
@@ -51,8 +51,8 @@ Examples: weir-client -domain shop -descriptors user=ann,path=/buy -descriptors 
       if (values.n > 1) return await sendRepeatedly(() => client.send(request), values, stderr);
       const response = await client.send(request);
       const exitCode = exitCodeOf(values, response.overallCode === Code.OVER_LIMIT);
-      const { descriptors } = request;
-      return { exitCode, answer: messageJson(response), text: () => formatResponse(descriptors, response) };
+      const answer = values.json ? await responseJson(response) : undefined;
+      return { exitCode, answer, text: () => formatResponse(request.descriptors, response) };
     } finally {
       client.close();
     }

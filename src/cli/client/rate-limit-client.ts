@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:tls';
 import { type ChannelCredentials, Client, Metadata, type ServiceError, credentials } from '@grpc/grpc-js';
 import {
   type RateLimitRequest,
   RateLimitResponse,
   RateLimitRequest as Request,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
-import { speaksTls } from './speaks-tls';
+import { startReplyTimer } from '../../net/reply-timer';
 import { trustedRoots } from '../../net/trusted-roots';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';
@@ -94,11 +95,27 @@ export class RateLimitClient {
   }
 }
 
-/** Undefined for an address that is neither `host:port` nor `unix:/path`. */
+/**
+ * Whether the server answers a TLS handshake, if only with an alert. Its certificate does not matter, because nothing is sent. Undefined for
+ * an address that is neither `host:port` nor `unix:/path`.
+ */
 async function serverSpeaksTls(address: string): Promise<boolean | undefined> {
   const { path, host, port } = ADDRESS.exec(address)?.groups ?? {};
-  if (path !== undefined) return speaksTls({ path }, PROBE_TIMEOUT);
-  return host === undefined ? undefined : speaksTls({ host, port: Number(port) }, PROBE_TIMEOUT);
+  if (path === undefined && host === undefined) return undefined;
+  const server = path === undefined ? { host, port: Number(port) } : { path };
+  return new Promise((resolve) => {
+    const socket = connect({ ...server, ALPNProtocols: ['h2'], rejectUnauthorized: false });
+    const stopTimer = startReplyTimer(PROBE_TIMEOUT, () => end(false));
+    function end(isTls: boolean): void {
+      stopTimer();
+      socket.destroy();
+      resolve(isTls);
+    }
+    socket.once('secureConnect', () => end(true));
+    // An alert is an answer, for example that a client certificate is required.
+    socket.on('error', (error) => end(/alert/.test(error.message)));
+    socket.once('close', () => end(false));
+  });
 }
 
 function channelCredentials(flags: TlsFlags): ChannelCredentials {

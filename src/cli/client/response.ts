@@ -1,6 +1,6 @@
 import type { RateLimitDescriptor } from '../../gen/envoy/extensions/common/ratelimit/v3/ratelimit';
 import {
-  type RateLimitResponse,
+  RateLimitResponse,
   RateLimitResponse_Code as Code,
   type RateLimitResponse_DescriptorStatus as DescriptorStatus,
   RateLimitResponse_RateLimit_Unit as Unit,
@@ -56,7 +56,7 @@ const UNITS = [
 ] as const;
 
 /** A duration as people read it: `4h10m23s`, `6d`, `0.5s`, `0s`. Units that are 0 are left out. */
-export function formatDuration({ seconds, nanos }: Duration): string {
+function formatDuration({ seconds, nanos }: Duration): string {
   const isNegative = seconds < 0n || nanos < 0;
   let rest = seconds < 0n ? -seconds : seconds;
   let text = isNegative ? '-' : '';
@@ -69,33 +69,15 @@ export function formatDuration({ seconds, nanos }: Duration): string {
   return `${text}${rest}${fraction === '' ? '' : `.${fraction}`}s`;
 }
 
-/** Of the fields that have one. */
-const ENUMS: Readonly<Record<string, Readonly<Record<number, string>>>> = { overallCode: Code, code: Code, unit: Unit };
-
 /**
- * A message as proto3 JSON, without the fields that have their default. It contains every field, including those that weir never sets,
- * because the server may be a different one.
+ * A response as proto3 JSON, with every field, including those that weir never sets: the server may be a different one. Encoded once more for
+ * the library, which is loaded only here.
  */
-export function messageJson(message: object): Readonly<Record<string, unknown>> {
-  const fields = Object.entries(message).map(([name, value]) => [name, fieldJson(name, value)] as const);
-  return Object.fromEntries(fields.filter(([, value]) => value !== undefined && value !== '' && value !== 0));
-}
-
-function fieldJson(name: string, value: unknown): unknown {
-  // A value without a name is a number. As 0 is omitted, so is its name.
-  if (typeof value === 'number') return value === 0 ? undefined : (ENUMS[name]?.[value] ?? value);
-  if (Buffer.isBuffer(value)) return value.toString('base64');
-  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(messageJson);
-  if (name === 'dynamicMetadata' || typeof value !== 'object') return value;
-  return name === 'durationUntilReset' ? durationJson(value as Duration) : messageJson(value!);
-}
-
-/** `1.500s`: seconds with no, three, six or nine decimals, as few as possible. */
-export function durationJson({ seconds, nanos }: Duration): string {
-  const sign = seconds < 0n || nanos < 0 ? '-' : '';
-  const whole = String(seconds < 0n ? -seconds : seconds);
-  const decimals = String(Math.abs(nanos))
-    .padStart(9, '0')
-    .replace(/(000){1,3}$/, '');
-  return `${sign}${whole}${decimals === '' ? '' : `.${decimals}`}s`;
+export async function responseJson(response: RateLimitResponse): Promise<unknown> {
+  const { createFileRegistry, fromBinary, toJson } = await import('@bufbuild/protobuf');
+  const { FileDescriptorSetSchema } = await import('@bufbuild/protobuf/wkt');
+  const { DESCRIPTOR_SET } = await import('../../gen/descriptor-set.js');
+  const types = createFileRegistry(fromBinary(FileDescriptorSetSchema, Buffer.from(DESCRIPTOR_SET, 'base64')));
+  const type = types.getMessage('envoy.service.ratelimit.v3.RateLimitResponse')!;
+  return toJson(type, fromBinary(type, RateLimitResponse.encode(response).finish()));
 }
