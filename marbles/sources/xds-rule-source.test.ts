@@ -1,11 +1,11 @@
-import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, timer, using } from 'rxjs';
+import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, switchMap, timer, using } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../src/gen/google/protobuf/any';
-import { SETTLE, adsStream } from '../../src/sources/xds/ads-stream';
+import { SETTLE } from '../../src/sources/xds/ads-stream';
+import { loadRules } from '../../src/sources/loading/load-rules';
 import { RULES_TYPE_URL } from '../../src/sources/xds/check-resources';
 import { type AdsEvent, AdsStreamError } from '../../src/sources/xds/connect-ads';
-import { type ReconnectWaits, type XdsRuleOptions, xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
-import { type HandledResponse, SotwState } from '../../src/sources/xds/sotw-state';
+import { type XdsRuleOptions, xdsRuleSource } from '../../src/sources/xds/xds-rule-source';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import { ruleResource, simpleResource } from '../../test/support/data/rule-resources';
 import { domainConfig } from '../../test/support/data/rules';
@@ -33,37 +33,51 @@ interface Scenario {
   readonly log?: RecordedLog;
   readonly requests?: string[];
   readonly connections?: boolean[];
-  readonly backoff?: Partial<ReconnectWaits>;
+  readonly settings?: Partial<XdsRuleOptions['settings']>;
   readonly random?: number;
   /** No pauses by default. */
   readonly settle?: XdsRuleOptions['settle'];
+  /** How long loading rules takes, in milliseconds; 0 by default. */
+  readonly loading?: number;
 }
 
-const BACKOFF = { retryInterval: 3, initialInterval: 10, maxInterval: 60, randomFactor: 1, jitter: false };
+const SETTINGS = {
+  configGrpcXdsServerUrl: 'xds:1',
+  configGrpcXdsNodeId: 'node',
+  configGrpcXdsNodeMetadata: {},
+  configGrpcXdsServerConnectRetryInterval: 3,
+  xdsClientBackoffInitialInterval: 10,
+  xdsClientBackoffMaxInterval: 60,
+  xdsClientBackoffRandomFactor: 1,
+  xdsClientBackoffJitter: false,
+  mergeDomainConfig: false,
+  backendType: 'memory',
+} as const;
 
 /** A source whose first stream is `streams[0]` and so on. Emits the version of loaded rules, `x` for a rejection, `r` for a repeated one. */
 function source(
   streams: readonly Observable<AdsEvent>[],
-  { scheduler, log = new RecordedLog(), backoff, random = 0, settle = () => 0, ...seen }: Scenario,
+  { scheduler, log = new RecordedLog(), random = 0, settle = () => 0, loading = 0, ...more }: Scenario,
 ) {
   let opened = 0;
   const { events$ } = xdsRuleSource({
-    server: 'xds:1',
+    settings: { ...SETTINGS, ...more.settings },
     connect: (requests$) =>
       defer(() => {
         opened += 1;
         return using(
-          () => requests$.subscribe((request) => seen.requests?.push(`${scheduler.now()} ${describeRequest(request)}`)),
+          () => requests$.subscribe((request) => more.requests?.push(`${scheduler.now()} ${describeRequest(request)}`)),
           () => streams[opened - 1] ?? streams.at(-1) ?? EMPTY,
         );
       }),
-    node: { id: 'node', metadata: {} },
-    waits: { ...BACKOFF, ...backoff },
+    load: (content) => {
+      const loaded$ = loadRules([{ path: '', content }], { form: 'response', settings: SETTINGS });
+      return loading === 0 ? loaded$ : timer(loading, scheduler).pipe(switchMap(() => loaded$));
+    },
     random: () => random,
     settle,
-    mergeDomainConfigs: false,
     log,
-    onConnection: (isConnected) => seen.connections?.push(isConnected),
+    onConnection: (isConnected) => more.connections?.push(isConnected),
     scheduler,
   });
   return events$.pipe(map(letter));
@@ -185,19 +199,14 @@ describe('xdsRuleSource', () => {
     ['10 s at most', 5000, 15_000],
   ])('pauses after a response for %s', (_, takes, between) => {
     marbles(({ cold, expectObservable, flush }, scheduler) => {
-      const handled: number[] = [];
-      class SlowState extends SotwState {
-        override handle(): Observable<HandledResponse> {
-          handled.push(scheduler.now());
-          return timer(takes, scheduler).pipe(map(() => ({ event: undefined, reply: this.begin(), delay: 0 })));
-        }
-      }
-      const state = new SlowState({ node: { id: 'node', metadata: {} }, source: '', load: () => EMPTY });
-      const stream = cold('1 99ms '.repeat(700), SENT);
-      const events$ = adsStream(() => stream, state, { settle: SETTLE, scheduler });
+      const requests: string[] = [];
+      // Those that are handled after a pause are not the one that was accepted last, which is not loaded again.
+      const stream = cold('1 99ms 2 99ms 3 99ms 2 99ms '.repeat(200), SENT);
+      const events$ = source([stream], { scheduler, requests, settle: SETTLE, loading: takes });
       expectObservable(events$.pipe(ignoreElements())).toBe('');
       flush();
-      expect(handled.slice(0, 3)).toEqual([0, between, 2 * between]);
+      const answered = requests.slice(1, 4).map((line) => Number(line.split(' ')[0]));
+      expect(answered).toEqual([takes, takes + between, takes + 2 * between]);
     });
   });
 
@@ -254,19 +263,43 @@ describe('xdsRuleSource', () => {
     expect(startsOf([...streams, '-'])).toEqual(starts);
   });
 
-  const DOCUMENTED = { initialInterval: 10_000, maxInterval: 60_000, randomFactor: 0.5 };
-  it.each<[what: string, backoff: Partial<ReconnectWaits>, random: number, waits: readonly number[]]>([
+  const DOCUMENTED = {
+    xdsClientBackoffInitialInterval: 10_000,
+    xdsClientBackoffMaxInterval: 60_000,
+    xdsClientBackoffRandomFactor: 0.5,
+  };
+  it.each<[what: string, settings: Partial<XdsRuleOptions['settings']>, random: number, waits: readonly number[]]>([
     ['that grows by the factor to the maximum', {}, 0, [10_000, 15_000, 22_500, 33_750, 50_625, 60_000, 60_000]],
-    ['that doubles with a factor of 1', { randomFactor: 1 }, 0, [10_000, 20_000, 40_000, 60_000, 60_000]],
-    ['times a factor above 1', { randomFactor: 3 }, 0, [10_000, 30_000, 60_000, 60_000]],
-    ['that stays the same with a factor of 0', { randomFactor: 0 }, 0, [10_000, 10_000, 10_000, 10_000]],
-    ['of the maximum when a number overflows', { randomFactor: 1e300 }, 0, [10_000, 60_000, 60_000, 60_000]],
-    ['of the maximum when the initial one is longer', { maxInterval: 5000 }, 0, [5000, 5000, 5000]],
-    ['from the initial to the calculated one with jitter', { jitter: true }, 0.5, [10_000, 12_500, 16_250, 21_875]],
-    ['of the calculated one at most with jitter', { jitter: true }, 1, [10_000, 15_000, 22_500]],
-  ])('opens a stream again after a wait %s', (_, backoff, random, waits) => {
+    [
+      'that doubles with a factor of 1',
+      { xdsClientBackoffRandomFactor: 1 },
+      0,
+      [10_000, 20_000, 40_000, 60_000, 60_000],
+    ],
+    ['times a factor above 1', { xdsClientBackoffRandomFactor: 3 }, 0, [10_000, 30_000, 60_000, 60_000]],
+    [
+      'that stays the same with a factor of 0',
+      { xdsClientBackoffRandomFactor: 0 },
+      0,
+      [10_000, 10_000, 10_000, 10_000],
+    ],
+    [
+      'of the maximum when a number overflows',
+      { xdsClientBackoffRandomFactor: 1e300 },
+      0,
+      [10_000, 60_000, 60_000, 60_000],
+    ],
+    ['of the maximum when the initial one is longer', { xdsClientBackoffMaxInterval: 5000 }, 0, [5000, 5000, 5000]],
+    [
+      'from the initial to the calculated one with jitter',
+      { xdsClientBackoffJitter: true },
+      0.5,
+      [10_000, 12_500, 16_250, 21_875],
+    ],
+    ['of the calculated one at most with jitter', { xdsClientBackoffJitter: true }, 1, [10_000, 15_000, 22_500]],
+  ])('opens a stream again after a wait %s', (_, settings, random, waits) => {
     let at = 0;
-    const starts = startsOf(['#'], { backoff: { ...DOCUMENTED, ...backoff }, random });
+    const starts = startsOf(['#'], { settings: { ...DOCUMENTED, ...settings }, random });
     expect(starts.slice(1, waits.length + 1)).toEqual(waits.map((wait) => (at += wait)));
   });
 

@@ -116,7 +116,7 @@ async function serveOften(progress: Progress): Promise<void> {
 
 function rules(): Observable<RuleEvent> {
   const raw = [{ path: 'warm-up.yaml', content: Buffer.from(RULES) }];
-  return loadRules(raw, { form: 'files', mergeDomainConfigs: false }).pipe(
+  return loadRules(raw, { form: 'files', settings: { mergeDomainConfig: false, backendType: 'memory' } }).pipe(
     map(({ ruleset }): RuleEvent => {
       const origin = { source: '', version: '' };
       return { kind: 'loaded', ruleset: ruleset!, origin, warnings: [] };

@@ -96,8 +96,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
   const { channel } = link;
   const drain$ = link.orders('drain').pipe(take(1), share());
   const form = settings.configType === 'FILE' ? 'files' : 'response';
-  const { mergeDomainConfig: mergeDomainConfigs } = settings;
-  const rules = receiveRules(channel, (raw) => loadRules(raw, { form, mergeDomainConfigs }));
+  const rules = receiveRules(channel, (raw) => loadRules(raw, { form, settings }));
   const path = await decisionPath(app, {
     rules$: rules.events$,
     store: countsInMemory(settings) ? remoteStore(settings, channel) : await counterStore(app, statistics, log),

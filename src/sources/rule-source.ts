@@ -1,7 +1,7 @@
 import { tap } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
 import { ruleFileSource } from './rule-files/rule-file-source';
-import { type LoadOptions, withoutScripts } from './loading/load-rules';
+import type { LoadOptions } from './loading/load-rules';
 import type { Statistics } from '../statistics/statistics';
 import type { Log } from '../log/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
@@ -26,17 +26,7 @@ export async function ruleSource(parts: RuleSourceParts): Promise<RuleSource> {
 }
 
 function fileSource({ settings, statistics, log, onLoaded }: RuleSourceParts): RuleSource {
-  const { events$ } = ruleFileSource({
-    root: settings.runtimeRoot,
-    subdirectory: settings.runtimeSubdirectory,
-    appDirectory: settings.runtimeAppdirectory,
-    ignoreDotFiles: settings.runtimeIgnoredotfiles,
-    watchRoot: settings.runtimeWatchRoot,
-    mergeDomainConfigs: settings.mergeDomainConfig,
-    withoutScripts: withoutScripts(settings),
-    log,
-    onLoaded,
-  });
+  const { events$ } = ruleFileSource({ settings, log, onLoaded });
   const attempts = statistics.counter('runtime.load_attempts');
   const failures = statistics.counter('runtime.load_failures');
   let count = 0;

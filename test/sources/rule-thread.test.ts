@@ -7,7 +7,7 @@ import { usableMemory } from '../../src/sources/usable-memory';
 import { RuleTree, rules } from '../support/data/rule-tree';
 import { linesOf } from '../support/data/rules';
 import { until } from '../support/waiting/until';
-import { MODES, QUICK, WORKER_FILE, WatchedRules, fileOptions } from './rule-files/watched-rules';
+import { LOAD_SETTINGS, MODES, QUICK, WORKER_FILE, WatchedRules, fileOptions } from './rule-files/watched-rules';
 
 const IN_MAIN_THREAD = { smallSet: Number.MAX_SAFE_INTEGER };
 const IN_WORKER = { smallSet: 0 };
@@ -27,7 +27,7 @@ function load(
   const files = Object.entries(texts).map(([path, text]) => ({ path, content: new TextEncoder().encode(text) }));
   const none = new Uint8Array();
   const all = [...files, ...tooLarge.map((path) => ({ path, content: none, tooLarge: 40_000_000 }))];
-  const loaded$ = loadRules(all, { form: 'files', mergeDomainConfigs: false, workerFile: WORKER_FILE, ...options });
+  const loaded$ = loadRules(all, { form: 'files', settings: LOAD_SETTINGS, workerFile: WORKER_FILE, ...options });
   return lastValueFrom(loaded$.pipe(toArray()));
 }
 
@@ -109,7 +109,7 @@ describe('loadRules', () => {
 
   it('accepts a domain in several files when they are merged, also in a worker thread', async () => {
     const texts = { 'a.yaml': 'domain: d', 'b.yaml': 'domain: d\ndescriptors: [{ key: b }]' };
-    const [merged] = await load(texts, { ...IN_WORKER, mergeDomainConfigs: true });
+    const [merged] = await load(texts, { ...IN_WORKER, settings: { ...LOAD_SETTINGS, mergeDomainConfig: true } });
     expect(merged?.ruleset?.domain('d')?.find('b', '')).toBeDefined();
   });
 });
@@ -192,10 +192,14 @@ describe('rules whose check failed in the thread', () => {
   });
 });
 
+const WITHOUT_SCRIPTS =
+  'memcached has no scripts, without which a decision is not atomic. Remove it, or use another store.';
+
 it.each([
   ['in a thread', IN_WORKER],
   ['in this thread', IN_MAIN_THREAD],
 ])('rules with an algorithm are rejected %s where the store has none, also as a default', async (_, where) => {
+  const settings = { ...LOAD_SETTINGS, backendType: 'plaincache' } as const;
   const limit = '{ unit: day, requests_per_unit: 1, algorithm: token_bucket }';
   const texts = [
     `domain: a\ndescriptors:\n- key: outer\n  descriptors: [{ key: k, rate_limit: ${limit} }]\n`,
@@ -203,17 +207,14 @@ it.each([
   ];
   const places = ['a.yaml:4:24', 'a.yaml:2:1'];
   for (const [index, text] of texts.entries()) {
-    const options = { ...where, withoutScripts: 'a reason' };
-    const error = `${places[index]}: the algorithm token_bucket cannot be used: a reason. Remove it, or use another store.`;
-    expect(await load({ 'a.yaml': text }, options)).toEqual([{ ruleset: undefined, errors: [error] }]);
+    const error = `${places[index]}: the algorithm token_bucket cannot be used: ${WITHOUT_SCRIPTS}`;
+    expect(await load({ 'a.yaml': text }, { ...where, settings })).toEqual([{ ruleset: undefined, errors: [error] }]);
     expect(await load({ 'a.yaml': text }, where)).toMatchObject([{ warnings: [] }]);
   }
   const together =
     'domain: a\ndescriptors:\n- key: k\n  all_or_nothing: true\n  rate_limits: [{ unit: day, requests_per_unit: 1 }]\n';
-  const error = 'a.yaml:3:8: all_or_nothing cannot be used: a reason. Remove it, or use another store.';
-  expect(await load({ 'a.yaml': together }, { ...where, withoutScripts: 'a reason' })).toMatchObject([
-    { errors: [error] },
-  ]);
+  const error = `a.yaml:3:8: all_or_nothing cannot be used: ${WITHOUT_SCRIPTS}`;
+  expect(await load({ 'a.yaml': together }, { ...where, settings })).toMatchObject([{ errors: [error] }]);
 });
 
 it('young objects are collected after each chunk of rules, so that no collection has many of them', async () => {

@@ -25,7 +25,7 @@ export async function readRules(path: string, options: ReadOptions): Promise<Che
   try {
     const status = await stat(path);
     if (status.isDirectory()) {
-      const listing = await listRuleFiles(path, options);
+      const listing = await listRuleFiles(path, options.ignoreDotFiles);
       [dir, names] = [path, listing.files.map((file) => file.path)];
       warnings = folderWarnings(path, listing);
     } else if (!status.isFile()) input = readPipe;

@@ -15,28 +15,23 @@ import { type CheckedRules, checkFiles } from './check-files';
 /** What rules are loaded from: files, or an encoded response of a management server as the only one. */
 export type RawRules = readonly RuleFile[];
 
-export interface CheckOptions {
+export interface LoadOptions {
   readonly form: 'files' | 'response';
-  /** MERGE_DOMAIN_CONFIG */
-  readonly mergeDomainConfigs: boolean;
-}
-
-export interface LoadOptions extends CheckOptions {
+  readonly settings: Pick<Settings, 'mergeDomainConfig' | 'backendType'>;
   /** The compiled module of the worker thread. */
   readonly workerFile?: string | undefined;
   /** Bytes up to which rules are loaded without a worker thread. */
   readonly smallSet?: number | undefined;
   /** MiB of the heap of the worker thread; {@link checkMemory} by default. */
   readonly memory?: number | undefined;
-  /** Why rules that need a store with scripts cannot be counted; undefined: they can. */
-  readonly withoutScripts?: string | undefined;
   /** Called with valid rules and what they were loaded from, for another process that has to load the same ones. */
   readonly onLoaded?: ((ruleset: Ruleset, raw: RawRules) => void) | undefined;
 }
 
 /** What the thread checks. */
-export interface ThreadInput extends CheckOptions {
+export interface ThreadInput extends Pick<LoadOptions, 'form'> {
   readonly raw: RawRules;
+  readonly mergeDomainConfigs: boolean;
 }
 
 /** From the thread: first whether the rules are valid. Only then do chunks follow; an empty one is the last. */
@@ -81,37 +76,28 @@ export function checkMemory(bytes: number, usable = usableMemory()): number {
  * continue meanwhile. Emits once and completes; never fails. Unsubscribing terminates the thread.
  */
 export function loadRules(raw: RawRules, options: LoadOptions): Observable<LoadedRules> {
-  const {
-    form,
-    mergeDomainConfigs,
-    workerFile = WORKER_FILE,
-    smallSet = SMALL_SET[form],
-    onLoaded,
-    withoutScripts: reason,
-  } = options;
+  const { form, settings, workerFile = WORKER_FILE, smallSet = SMALL_SET[form], onLoaded } = options;
   const bytes = raw.reduce((sum, { content }) => sum + content.length, 0);
-  const input: ThreadInput = { raw, form, mergeDomainConfigs };
+  const input: ThreadInput = { raw, form, mergeDomainConfigs: settings.mergeDomainConfig };
   const loaded$ =
     bytes > smallSet
       ? loadInThread(workerFile, { input, bytes, memory: options.memory ?? checkMemory(bytes) })
       : defer(() => of(loadHere(input)));
-  const accepted$ = reason === undefined ? loaded$ : loaded$.pipe(map((loaded) => refuseScripts(loaded, reason)));
-  return accepted$.pipe(tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)));
+  return loaded$.pipe(
+    map((loaded) => (settings.backendType === 'plaincache' ? withoutScripts(loaded) : loaded)),
+    tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)),
+  );
 }
 
-/** Why the store of the settings has no scripts: {@link LoadOptions.withoutScripts}. */
-export function withoutScripts({ backendType }: Settings): string | undefined {
-  return backendType === 'plaincache' ? 'memcached has no scripts, without which a decision is not atomic' : undefined;
-}
-
-/** Rejects rules of which one needs scripts. */
-function refuseScripts(loaded: LoadedRules, reason: string): LoadedRules {
+/** Rejects rules of which one needs a store with scripts. */
+function withoutScripts(loaded: LoadedRules): LoadedRules {
   const rule = loaded.ruleset?.withScripts;
   if (rule === undefined) return loaded;
   const { file = '', line = 0, column = 0 } = rule.place ?? {};
   const place = line === 0 ? file : `${file}:${line}:${column}`;
   const limit = limitsOfRule(rule).find(({ algorithm }) => algorithm !== undefined);
   const field = limit === undefined ? 'all_or_nothing' : `the algorithm ${limit.algorithm}`;
+  const reason = 'memcached has no scripts, without which a decision is not atomic';
   const error = `${place}: ${field} cannot be used: ${reason}. Remove it, or use another store.`;
   return { ruleset: undefined, errors: [error] };
 }

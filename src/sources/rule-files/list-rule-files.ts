@@ -27,11 +27,6 @@ export interface RuleFiles {
   readonly mounts: readonly string[];
 }
 
-export interface ListingOptions {
-  /** Leave out files and folders whose name begins with a dot (RUNTIME_IGNOREDOTFILES). */
-  readonly ignoreDotFiles: boolean;
-}
-
 /** A folder with more files or subfolders than can be examined without delaying decisions. */
 export class FolderTooLarge extends Error {
   override readonly name = 'FolderTooLarge';
@@ -58,10 +53,11 @@ const STATS_PER_TURN = 50;
  * mount keeps the targets of its visible links there. Links to folders are not followed, except `dir` itself. Folders named
  * `lost+found` are skipped, too.
  *
+ * @param ignoresDotFiles whether files and folders whose name begins with a dot are left out (RUNTIME_IGNOREDOTFILES)
  * @throws the error of the file system (`ENOENT`, `EACCES`, ...) when a folder cannot be listed
  * @throws FolderTooLarge
  */
-export async function listRuleFiles(dir: string, { ignoreDotFiles }: ListingOptions): Promise<RuleFiles> {
+export async function listRuleFiles(dir: string, ignoresDotFiles: boolean): Promise<RuleFiles> {
   const [files, others, linkedFolders, mounts]: [ListedFile[], string[], string[], string[]] = [[], [], [], []];
   /** Rule files, and all links. */
   const candidates: { readonly path: string; readonly isLink: boolean }[] = [];
@@ -73,7 +69,7 @@ export async function listRuleFiles(dir: string, { ignoreDotFiles }: ListingOpti
     const isLink = entry.isSymbolicLink();
     if ((entries += 1) > MAX_ENTRIES) throw new FolderTooLarge('entries');
     if (isLink && name === DATA_LINK) mounts.push(folder);
-    if (name.startsWith(ignoreDotFiles ? '.' : '..')) return;
+    if (name.startsWith(ignoresDotFiles ? '.' : '..')) return;
     if (name === LOST_AND_FOUND && entry.isDirectory()) return;
     const path = folder === '' ? name : `${folder}/${name}`;
     const isRuleFile = RULE_FILE.test(name) && (isLink || entry.isFile());

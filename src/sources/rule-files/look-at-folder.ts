@@ -7,7 +7,7 @@ import type { RuleFile } from '../../rules/files/read-rule-files';
 import { FOLDER_EXCESSES, type FolderExcess, MAX_FILE_BYTES, MAX_TOTAL_BYTES } from '../../rules/files/size-limits';
 import { readBoundedFile } from '../bounded-file';
 import { codeOf } from '../../text/thrown';
-import { DATA_LINK, FolderTooLarge, type ListingOptions, type RuleFiles, listRuleFiles } from './list-rule-files';
+import { DATA_LINK, FolderTooLarge, type RuleFiles, listRuleFiles } from './list-rule-files';
 
 /** The state of a rule folder at one moment, without the contents of its files. */
 export interface FolderLook {
@@ -48,7 +48,7 @@ const HASHED_PER_TURN = 1 << 20;
 const NO_CONTENT = new Uint8Array();
 
 /** Examines a rule folder, the path that leads to it, and its contents. Never fails: an error is part of the result. */
-export async function lookAtFolder(dir: string, options: ListingOptions): Promise<Look> {
+export async function lookAtFolder(dir: string, ignoresDotFiles: boolean): Promise<Look> {
   let folder: string;
   try {
     folder = await realpath(dir);
@@ -57,7 +57,7 @@ export async function lookAtFolder(dir: string, options: ListingOptions): Promis
   }
   try {
     const { dev, ino, birthtimeNs } = await stat(folder, { bigint: true });
-    const listing = await listRuleFiles(folder, options);
+    const listing = await listRuleFiles(folder, ignoresDotFiles);
     const { files, mounts } = listing;
     const targets = new Map<string, string>();
     for (const mount of mounts) targets.set(mount, await readlink(join(folder, mount, DATA_LINK)));

@@ -3,6 +3,7 @@ import { Subject, debounceTime, defer, distinctUntilChanged, merge, startWith, s
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
+import type { Settings } from '../../settings/settings';
 import type { RuleSource } from '../../streams/ports/rule-source';
 import { folderHints, nameHints } from './folder-hints';
 import type { FolderLook } from './look-at-folder';
@@ -10,12 +11,8 @@ import type { ReadTiming } from './pending-change';
 import { RuleReader, type RuleReaderOptions } from './rule-reader';
 
 export interface RuleFileOptions extends RuleReaderOptions {
-  /** RUNTIME_ROOT: a folder, or a link to one that is switched. */
-  readonly root: string;
-  /** RUNTIME_SUBDIRECTORY: below the root, also when it begins with a slash. */
-  readonly subdirectory: string;
-  /** RUNTIME_APPDIRECTORY: below the subdirectory, also when it begins with a slash. */
-  readonly appDirectory: string;
+  readonly settings: RuleReaderOptions['settings'] &
+    Pick<Settings, 'runtimeRoot' | 'runtimeSubdirectory' | 'runtimeAppdirectory'>;
   readonly log: Log;
   readonly timing?: RuleFileTiming;
 }
@@ -49,9 +46,12 @@ const WATCH_ERRORS: Readonly<Record<string, string>> = {
  * last event, marked so.
  */
 export function ruleFileSource(options: RuleFileOptions): RuleSource {
-  const { root, subdirectory, appDirectory, log, timing = TIMING } = options;
+  const { settings, log, timing = TIMING } = options;
+  const root = resolve(settings.runtimeRoot);
+  // Each of them is below the one before, also when it begins with a slash.
+  const dir = resolve(join(root, settings.runtimeSubdirectory, settings.runtimeAppdirectory));
   const events$ = defer(() => {
-    const reader = new RuleReader(resolve(join(root, subdirectory, appDirectory)), options, timing);
+    const reader = new RuleReader(dir, options, timing);
     const folders = new Subject<FolderLook | undefined>();
     let isWarned = false;
     function warn(code: string): void {
@@ -64,7 +64,7 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
       // A watch stays on the folder that its path has led to.
       distinctUntilChanged((before, now) => before?.folder === now?.folder && before?.inode === now?.inode),
       switchMap((found) => {
-        const rootHints$ = nameHints(resolve(root), warn);
+        const rootHints$ = nameHints(root, warn);
         return found === undefined ? rootHints$ : merge(rootHints$, folderHints(found.folder, warn));
       }),
       tap(() => reader.hinted()),

@@ -1,20 +1,17 @@
 import { type Observable, EMPTY, catchError, defer, filter, map, of, switchMap } from 'rxjs';
 import type { RuleFile } from '../../rules/files/read-rule-files';
 import type { Ruleset } from '../../rules/ruleset';
+import type { Settings } from '../../settings/settings';
 import { backoff } from '../../streams/backoff';
 import type { RuleEvent } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
-import { type ListingOptions, folderWarnings } from './list-rule-files';
+import { folderWarnings } from './list-rule-files';
 import { type LoadOptions, loadRules } from '../loading/load-rules';
 import { type FolderLook, type Look, type Snapshot, lookAtFolder, readFiles } from './look-at-folder';
 import { PendingChange, type ReadTiming } from './pending-change';
 
-export interface RuleReaderOptions extends Omit<LoadOptions, 'form'>, ListingOptions {
-  /**
-   * RUNTIME_WATCH_ROOT. True: the rules are read again only when a link or a folder on the path to them is switched, which
-   * includes the `..data` link of a Kubernetes ConfigMap mount. False: also when files are changed in place.
-   */
-  readonly watchRoot: boolean;
+export interface RuleReaderOptions extends Omit<LoadOptions, 'form'> {
+  readonly settings: LoadOptions['settings'] & Pick<Settings, 'runtimeIgnoredotfiles' | 'runtimeWatchRoot'>;
 }
 
 /** What was read last, and the event that reports it. */
@@ -47,6 +44,11 @@ const READ_AGAIN_ON_SWITCH =
 export class RuleReader {
   readonly #dir: string;
   readonly #options: RuleReaderOptions;
+  /**
+   * True: the rules are read again only when a link or a folder on the path to them is switched, which includes the `..data` link of a
+   * Kubernetes ConfigMap mount. False: also when files are changed in place.
+   */
+  readonly #watchesRoot: boolean;
   readonly #change: PendingChange;
   #last: Reading | undefined;
   /** How often in a row the last reading has failed, and the looks until it is tried again. */
@@ -59,6 +61,7 @@ export class RuleReader {
   constructor(dir: string, options: RuleReaderOptions, timing: ReadTiming) {
     this.#dir = dir;
     this.#options = options;
+    this.#watchesRoot = options.settings.runtimeWatchRoot;
     this.#change = new PendingChange(timing);
   }
 
@@ -79,7 +82,7 @@ export class RuleReader {
    * @param onFolder is called with what was found; undefined when the folder cannot be read
    */
   look(onFolder: (folder: FolderLook | undefined) => void): Observable<RuleEvent> {
-    return defer(() => lookAtFolder(this.#dir, this.#options)).pipe(
+    return defer(() => this.#look()).pipe(
       switchMap((look) => {
         onFolder(look.error === undefined ? look : undefined);
         return this.#isDue(look) ? this.#read(look) : EMPTY;
@@ -91,6 +94,10 @@ export class RuleReader {
       map((reading) => this.#report(reading)),
       filter((event) => event !== undefined),
     );
+  }
+
+  #look(): Promise<Look> {
+    return lookAtFolder(this.#dir, this.#options.settings.runtimeIgnoredotfiles);
   }
 
   #isDue(look: Look): boolean {
@@ -135,7 +142,7 @@ export class RuleReader {
   /** Undefined when the next look has to decide: something was changed or switched meanwhile, or an error may not last. */
   async #readConsistently(look: FolderLook): Promise<Snapshot | { readonly error: string } | undefined> {
     const snapshot = await readFiles(look);
-    const after = await lookAtFolder(this.#dir, this.#options);
+    const after = await this.#look();
     if (after.error !== undefined || after.identity !== look.identity) return undefined;
     if (this.#isForced) return snapshot;
     return after.stamp !== look.stamp || (snapshot.error !== undefined && !this.#isHeld) ? undefined : snapshot;
@@ -167,7 +174,7 @@ export class RuleReader {
       map((result) => {
         if (result.ruleset !== undefined) return loaded({ digest, ...result });
         if (result.isUnchecked !== true) {
-          const lines = this.#options.watchRoot ? [...result.errors, READ_AGAIN_ON_SWITCH] : result.errors;
+          const lines = this.#watchesRoot ? [...result.errors, READ_AGAIN_ON_SWITCH] : result.errors;
           const { report } = result;
           return { key, state, event: { kind: 'rejected', reason: lines.join('\n'), report, raw } };
         }
@@ -198,7 +205,7 @@ export class RuleReader {
 
   #stateOf(look: Look): string {
     if (look.error !== undefined) return look.error;
-    return this.#options.watchRoot ? look.identity : look.stamp;
+    return this.#watchesRoot ? look.identity : look.stamp;
   }
 }
 

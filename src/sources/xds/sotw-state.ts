@@ -4,6 +4,7 @@ import { type DiscoveryRequest, DiscoveryResponse } from '../../gen/envoy/servic
 import type { Ruleset } from '../../rules/ruleset';
 import { backoff } from '../../streams/backoff';
 import type { RuleEvent, RulesLoaded } from '../../streams/ports/rule-source';
+import type { Settings } from '../../settings/settings';
 import type { LoadedRules } from '../loading/load-rules';
 import { RULES_TYPE_URL } from './check-resources';
 
@@ -24,13 +25,14 @@ export function readResponse(message: Uint8Array): ReceivedResponse {
   return { version: versionInfo, nonce, digest: hash('sha1', [typeUrl, ...digests.sort()].join('\n')), message };
 }
 
-/** How this client identifies itself to the server. */
-export interface XdsNode {
-  /** CONFIG_GRPC_XDS_NODE_ID */
-  readonly id: string;
-  /** CONFIG_GRPC_XDS_NODE_METADATA */
-  readonly metadata: Readonly<Record<string, string>>;
-}
+/** How this client identifies itself, and the server. */
+export type XdsNodeSettings = Pick<
+  Settings,
+  'configGrpcXdsServerUrl' | 'configGrpcXdsNodeId' | 'configGrpcXdsNodeMetadata'
+>;
+
+/** Loads the rules of an encoded response. */
+export type LoadResponse = (message: Uint8Array) => Observable<LoadedRules>;
 
 /** The outcome of a response. */
 export interface HandledResponse {
@@ -40,14 +42,6 @@ export interface HandledResponse {
   readonly reply: DiscoveryRequest;
   /** Milliseconds to wait before the reply is sent. */
   readonly delay: number;
-}
-
-export interface SotwOptions {
-  readonly node: XdsNode;
-  /** The human-readable name of the server. */
-  readonly source: string;
-  /** Loads the rules of an encoded response. */
-  readonly load: (message: Uint8Array) => Observable<LoadedRules>;
 }
 
 /** The rules of the last accepted response. */
@@ -81,14 +75,20 @@ const NACK_DELAY = backoff({ initial: 1000, max: 30_000 });
  * last rejected response.
  */
 export class SotwState {
-  readonly #options: SotwOptions;
+  readonly #node: NonNullable<DiscoveryRequest['node']>;
+  readonly #load: LoadResponse;
+  /** The human-readable name of the server. */
+  readonly #source: string;
   #accepted: AcceptedRules | undefined;
   #rejected: RejectedResponse | undefined;
   /** The reason of the last event if it was a rejection. */
   #lastReason: string | undefined;
 
-  constructor(options: SotwOptions) {
-    this.#options = options;
+  constructor(settings: XdsNodeSettings, load: LoadResponse) {
+    const { configGrpcXdsNodeId: id, configGrpcXdsNodeMetadata: metadata } = settings;
+    this.#node = { id, cluster: '', metadata };
+    this.#load = load;
+    this.#source = `xDS server ${settings.configGrpcXdsServerUrl}`;
   }
 
   /** The last accepted version; undefined before the first. */
@@ -113,7 +113,8 @@ export class SotwState {
     const rejected = last?.digest === response.digest && last.version === response.version ? last : undefined;
     const repetition = rejected && rejected.repetitions + 1;
     if (rejected?.isUnchecked === false) return of(this.#reject(response, rejected, repetition));
-    return this.#options.load(response.message).pipe(
+    // Copied, because the message may be a view of a buffer that is shared.
+    return this.#load(new Uint8Array(response.message)).pipe(
       map((loaded) => {
         if (loaded.ruleset !== undefined) return this.#accept(response, loaded);
         const { errors, isUnchecked = false } = loaded;
@@ -125,7 +126,7 @@ export class SotwState {
 
   /** The rejection of a response that was sent but could not be received, and therefore cannot be answered. */
   rejectLost(reason: string): RuleEvent {
-    return this.#rejectedEvent(`${this.#options.source}: ${reason}`);
+    return this.#rejectedEvent(`${this.#source}: ${reason}`);
   }
 
   #accept(
@@ -159,7 +160,7 @@ export class SotwState {
     repetitions = 0,
   ): HandledResponse {
     this.#rejected = { version, digest, errors, isUnchecked, repetitions };
-    const reason = [`${this.#options.source}, version ${version}:`, ...errors].join('\n');
+    const reason = [`${this.#source}, version ${version}:`, ...errors].join('\n');
     const errorDetail = { code: INVALID_ARGUMENT, message: truncated(errors.join('\n')) };
     return {
       event: this.#rejectedEvent(reason),
@@ -175,14 +176,13 @@ export class SotwState {
   }
 
   #loaded({ ruleset, version, warnings }: AcceptedRules): RulesLoaded {
-    return { kind: 'loaded', ruleset, origin: { source: this.#options.source, version }, warnings };
+    return { kind: 'loaded', ruleset, origin: { source: this.#source, version }, warnings };
   }
 
   #request(responseNonce: string): DiscoveryRequest {
-    const { id, metadata } = this.#options.node;
     return {
       versionInfo: this.version ?? '',
-      node: { id, cluster: '', metadata },
+      node: this.#node,
       resourceNames: [],
       typeUrl: RULES_TYPE_URL,
       responseNonce,

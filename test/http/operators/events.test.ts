@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
+import { fileOptions } from '../../sources/rule-files/watched-rules';
 import { RuleReader } from '../../../src/sources/rule-files/rule-reader';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LiveView } from '../../../src/operators/live';
@@ -123,7 +124,7 @@ describe('/api/events', () => {
 
 it('/api/configurations has the files of the active rules and of those before, and the rejected ones with carets', async () => {
   await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: shop\n' });
-  const options = { ignoreDotFiles: false, watchRoot: false, mergeDomainConfigs: false, smallSet: Infinity };
+  const options = fileOptions({ root: rules.root, smallSet: Infinity });
   const folder = join(rules.root, 'config');
   const reader = new RuleReader(folder, options, { hold: 0, forced: 0 });
   const configurations = new RecentConfigurations();

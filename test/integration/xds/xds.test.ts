@@ -150,7 +150,7 @@ test('several resources of one domain are rejected, or merged with MERGE_DOMAIN_
   expect((await exchange(apart.stream, '1', [wide, first])).errorDetail?.message).toBe(
     "resource 'b', domain: duplicate domain 'shop' in config file. resource 'a' already describes this domain: put all its rules there, or set MERGE_DOMAIN_CONFIG=true.",
   );
-  await using session = await startSession({ mergeDomainConfigs: true });
+  await using session = await startSession({ settings: { mergeDomainConfig: true } });
   await exchange(session.stream, '1', [wide, first]);
   const shop = session.rulesets()[0]?.domain('shop');
   expect([...(shop?.rules() ?? [])].map(({ value }) => value)).toEqual(['*x', 'x*']);
@@ -332,8 +332,13 @@ describe('the xDS source', () => {
     using _ = { [Symbol.dispose]: () => void peer.close() };
     await once(peer, 'listening');
     // Longer together than the first back-off of grpc-js, after which its channels would connect by themselves.
-    const waits = { retryInterval: 400, initialInterval: 400, maxInterval: 400, randomFactor: 0, jitter: false };
-    using rules = new XdsRules({ target: `127.0.0.1:${(peer.address() as AddressInfo).port}`, waits });
+    const settings = {
+      configGrpcXdsServerConnectRetryInterval: 400,
+      xdsClientBackoffInitialInterval: 400,
+      xdsClientBackoffMaxInterval: 400,
+      xdsClientBackoffRandomFactor: 0,
+    };
+    using rules = new XdsRules({ target: `127.0.0.1:${(peer.address() as AddressInfo).port}`, settings });
     expect(await rules.log.line(/no stream/)).toMatch(/^warn no stream from the xDS server.*: UNAVAILABLE: /);
     for (let line = 2; line <= 5; line += 1) await rules.log.line(/^debug still no stream/);
     expect(connections).toBe(5);

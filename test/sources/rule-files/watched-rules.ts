@@ -29,12 +29,37 @@ export const MODES = [
   { watchRoot: true, mode: 'RUNTIME_WATCH_ROOT=true' },
   { watchRoot: false, mode: 'RUNTIME_WATCH_ROOT=false' },
 ];
+/** What rules are loaded with: domains are not merged, and the store has scripts. */
+export const LOAD_SETTINGS = { mergeDomainConfig: false, backendType: 'memory' } as const;
 export const WORKER_FILE = join(__dirname, '../../support/data/rule-thread-entry.cjs');
-const DEFAULTS = { subdirectory: '', appDirectory: 'config', ignoreDotFiles: false, mergeDomainConfigs: false };
+
+/** The options of a source that a test gives; for the others see {@link fileOptions}. */
+export interface FileOptions extends Partial<Omit<RuleFileOptions, 'settings'>> {
+  readonly root: string;
+  readonly subdirectory?: string;
+  readonly appDirectory?: string;
+  readonly ignoreDotFiles?: boolean;
+  readonly watchRoot?: boolean;
+}
 
 /** The options of a source for tests. */
-export function fileOptions(more: Partial<RuleFileOptions> & { readonly root: string }): RuleFileOptions {
-  return { ...DEFAULTS, watchRoot: false, workerFile: WORKER_FILE, timing: QUICK, log: new RecordedLog(), ...more };
+export function fileOptions({
+  root,
+  subdirectory = '',
+  appDirectory = 'config',
+  ignoreDotFiles = false,
+  watchRoot = false,
+  ...more
+}: FileOptions): RuleFileOptions {
+  const settings = {
+    ...LOAD_SETTINGS,
+    runtimeRoot: root,
+    runtimeSubdirectory: subdirectory,
+    runtimeAppdirectory: appDirectory,
+    runtimeIgnoredotfiles: ignoreDotFiles,
+    runtimeWatchRoot: watchRoot,
+  };
+  return { settings, workerFile: WORKER_FILE, timing: QUICK, log: new RecordedLog(), ...more };
 }
 
 /** An event as one line: for each domain the limit of its first rule, for example `a=1 b=2`. */
@@ -132,7 +157,7 @@ export class RuleEvents implements Disposable {
 export class WatchedRules extends RuleEvents {
   readonly #options: RuleFileOptions;
 
-  constructor(options: Partial<RuleFileOptions> & { readonly root: string }) {
+  constructor(options: FileOptions) {
     super(ruleFileSource(fileOptions(options)));
     this.#options = fileOptions(options);
   }
@@ -183,7 +208,7 @@ export interface Scenario {
 /** Makes the changes one after the other, and expects their events and no others. */
 export async function expectEvents(
   scenario: Omit<Scenario, 'when'>,
-  options: Partial<RuleFileOptions> = {},
+  options: Partial<FileOptions> = {},
 ): Promise<void> {
   const { given = 'put config/a 1', root = '.', first = 'a=1', steps, edited } = scenario;
   using files = new Files();
@@ -206,7 +231,7 @@ export async function expectEvents(
 export async function expectOneEvent(
   parts: readonly Change[],
   event: string,
-  options: Partial<RuleFileOptions>,
+  options: Partial<FileOptions>,
 ): Promise<void> {
   using files = new Files();
   files.change('put config/a 1; put config/b 1');

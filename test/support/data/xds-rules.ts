@@ -1,30 +1,41 @@
 import { join } from 'node:path';
 import type { Subscription } from 'rxjs';
+import { type LoadOptions, loadRules } from '../../../src/sources/loading/load-rules';
 import { type AdsServer as Server, connectAds } from '../../../src/sources/xds/connect-ads';
 import { type XdsRuleOptions, xdsRuleSource } from '../../../src/sources/xds/xds-rule-source';
 import type { RuleEvent, RuleSource } from '../../../src/streams/ports/rule-source';
 import { Arrivals } from '../waiting/arrivals';
 import { RecordedLog } from './recorded-log';
 
-/** Short waits, in milliseconds. */
-const SHORT_BACKOFF = { retryInterval: 10, initialInterval: 10, maxInterval: 20, randomFactor: 0.5, jitter: false };
+/** With short waits, in milliseconds. */
+const SETTINGS = {
+  configGrpcXdsNodeId: 'test-node',
+  configGrpcXdsNodeMetadata: { zone: 'a' },
+  configGrpcXdsServerConnectRetryInterval: 10,
+  xdsClientBackoffInitialInterval: 10,
+  xdsClientBackoffMaxInterval: 20,
+  xdsClientBackoffRandomFactor: 0.5,
+  xdsClientBackoffJitter: false,
+  mergeDomainConfig: false,
+  backendType: 'memory',
+} as const;
 
-export type XdsRulesOptions = Partial<Omit<XdsRuleOptions, 'server' | 'connect'>> &
-  Partial<Server> & { target: string };
+export interface XdsRulesOptions extends Partial<Server>, Pick<Partial<LoadOptions>, 'smallSet'> {
+  readonly target: string;
+  readonly settings?: Partial<(XdsRuleOptions & LoadOptions)['settings']>;
+}
 
 /** An xDS source as in the service, with short waits. */
-export function xdsSource({ target, headers = () => ({}), tls, ...more }: XdsRulesOptions): RuleSource {
+export function xdsSource({ target, headers = () => ({}), tls, smallSet, ...more }: XdsRulesOptions): RuleSource {
   const { log = new RecordedLog(), connectTimeout, maxMessageBytes = 4_194_304 } = more;
   const timeout = connectTimeout === undefined ? {} : { connectTimeout };
+  const settings = { ...SETTINGS, configGrpcXdsServerUrl: target, ...more.settings };
+  const workerFile = join(__dirname, 'rule-thread-entry.cjs');
   return xdsRuleSource({
-    server: target,
+    settings,
     connect: connectAds({ target, headers, maxMessageBytes, tls, log, ...timeout }),
-    node: { id: 'test-node', metadata: { zone: 'a' } },
-    waits: SHORT_BACKOFF,
-    mergeDomainConfigs: false,
+    load: (content) => loadRules([{ path: '', content }], { form: 'response', settings, workerFile, smallSet }),
     settle: () => 10,
-    workerFile: join(__dirname, 'rule-thread-entry.cjs'),
-    ...more,
     log,
   });
 }
