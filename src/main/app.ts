@@ -230,14 +230,6 @@ export function storeNote(
   };
 }
 
-/** The streams flow until the process has drained, whether or not a server needs them at the moment. */
-export function subscribeTo({ config$, readiness, windows$ }: Service): Subscription {
-  const subscriptions = new Subscription();
-  const streams: readonly Observable<unknown>[] = [config$, readiness.health$, windows$];
-  for (const stream$ of streams) subscriptions.add(stream$.subscribe());
-  return subscriptions;
-}
-
 /** What operators ask of this process, and change in it. */
 export function localDecisions(
   { settings }: App,

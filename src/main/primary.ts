@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type Observable, Subject, type Subscription, defer, takeUntil, tap } from 'rxjs';
+import { type Observable, Subject, defer, takeUntil, tap } from 'rxjs';
 import { VERSION } from '../cli/version';
 import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
@@ -71,7 +71,8 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
     decisions,
   });
   const subscriptions = exchange.subscribe();
-  subscriptions.add(subscribeTo(streams, pool));
+  subscriptions.add(streams.flow$.subscribe());
+  subscriptions.add(readiness.health$.subscribe((health) => pool.announce({ kind: 'health', health })));
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
   const dispatch = dispatchTo(pool, app, { readiness, rejections, refusals });
@@ -140,15 +141,6 @@ async function instanceOf(
       scheduler: turnScheduler,
     },
   );
-}
-
-/** The streams flow until the service has drained; each worker receives every change of the health. */
-function subscribeTo({ config$, readiness }: Instance, pool: WorkerPool): Subscription {
-  const subscriptions = config$.subscribe();
-  // Why the service cannot start, `phase$` reports.
-  subscriptions.add(readiness.awaited$.subscribe({ error: () => undefined }));
-  subscriptions.add(readiness.health$.subscribe((health) => pool.announce({ kind: 'health', health })));
-  return subscriptions;
 }
 
 async function openListeners(app: App, dispatch: ConnectionDispatch): Promise<Pick<Serving, 'grpc' | 'http'>> {

@@ -11,7 +11,6 @@ import {
   endOfRecords,
   localDecisions,
   offenderSource,
-  subscribeTo,
 } from './app';
 import { counterStore } from './counter-store';
 import { openDebugListener } from './debug-listener';
@@ -56,7 +55,7 @@ export async function runService(app: App, options: RunOptions): Promise<0 | 1> 
     rejections,
     decisions: localDecisions(app, path),
   });
-  const subscriptions = subscribeTo(path);
+  const subscriptions = path.flow$.subscribe();
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
   const listeners = new Listeners(app, { ...path, tracer: tracing.tracer, rejections, refusals });

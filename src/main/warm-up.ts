@@ -13,7 +13,7 @@ import { loadRules } from '../sources/loading/load-rules';
 import type { Counters } from '../streams/ports/counters';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { asError } from '../text/thrown';
-import { type App, appOf, decisionPath, subscribeTo } from './app';
+import { type App, appOf, decisionPath } from './app';
 import { type CounterStore, memoryStore } from './counter-store';
 import { HttpRejections } from './http-rejections';
 import { RefusedConnections } from './refused-connections';
@@ -97,7 +97,7 @@ async function serveOften(progress: Progress): Promise<void> {
   const { statistics } = app;
   const store = memoryStore(app, statistics, SILENT);
   const path = await decisionPath(app, { rules$: rules(), store, termination$: NEVER });
-  const subscriptions = subscribeTo(path);
+  const subscriptions = path.flow$.subscribe();
   const rejections = new HttpRejections(statistics, SILENT);
   const listeners = new Listeners(app, { ...path, tracer: undefined, rejections, refusals: new RefusedConnections() });
   try {

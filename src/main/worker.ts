@@ -49,7 +49,6 @@ import {
   endOfRecords,
   localDecisions,
   storeNote,
-  subscribeTo,
 } from './app';
 import { counterStore, countsInMemory, remoteStore } from './counter-store';
 import { forwardGrpcLibraryLogs } from './grpc-library';
@@ -109,19 +108,15 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
   await answerPrimary(app, path, worker);
   const rejections = new HttpRejections(statistics, log);
   const refusals = new RefusedConnections();
-  const subscriptions = subscribeTo(path);
+  const subscriptions = path.flow$.subscribe();
   subscriptions.add(channel.messages<string>('forget').subscribe((cacheKey) => limiter.forget(cacheKey)));
   subscriptions.add(link.health$.subscribe());
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
   subscriptions.add(
-    combineLatest([health$, awaited$]).subscribe({
-      next: ([{ unhealthy }, awaited]) => {
-        const isStoreReady = !awaited.includes('counter store');
-        link.report({ kind: 'state', state: { isStoreReady, isStoreConnected: !unhealthy.includes('counter store') } });
-      },
-      // `phase$` reports it.
-      error: () => undefined,
+    combineLatest([health$, awaited$]).subscribe(([{ unhealthy }, awaited]) => {
+      const isStoreReady = !awaited.includes('counter store');
+      link.report({ kind: 'state', state: { isStoreReady, isStoreConnected: !unhealthy.includes('counter store') } });
     }),
   );
   // That of the instance: callers do not see which of its workers they have reached.

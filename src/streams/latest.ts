@@ -1,19 +1,7 @@
-import { Observable, shareReplay, tap } from 'rxjs';
+import { type Observable, shareReplay, tap } from 'rxjs';
 
 /** A stream whose last value can also be read synchronously. It is current while there is at least one subscriber. */
-export class Latest<T> extends Observable<T> {
-  readonly #read: () => T;
-
-  constructor(values$: Observable<T>, read: () => T) {
-    super((subscriber) => values$.subscribe(subscriber));
-    this.#read = read;
-  }
-
-  /** The last value of the source; the initial one before the first. */
-  get value(): T {
-    return this.#read();
-  }
-}
+export type Latest<T> = Observable<T> & { readonly value: T };
 
 /**
  * Shares a stream and keeps its last value, for code that cannot wait for an emission, such as the decision path.
@@ -27,10 +15,8 @@ export class Latest<T> extends Observable<T> {
 export function latest<T>(source$: Observable<T>, initial: T): Latest<T> {
   let value = initial;
   const values$ = source$.pipe(
-    tap((next) => {
-      value = next;
-    }),
+    tap((next) => (value = next)),
     shareReplay({ bufferSize: 1, refCount: true }),
   );
-  return new Latest(values$, () => value);
+  return Object.defineProperty(values$, 'value', { get: () => value }) as Latest<T>;
 }

@@ -91,7 +91,10 @@ export function health(
   components: Readonly<Record<string, Observable<boolean>>>,
   termination$: Observable<unknown>,
 ): Latest<Health> {
-  const isRunning$ = concat(of(true), termination$.pipe(map(() => false)));
+  const isRunning$ = termination$.pipe(
+    map(() => false),
+    startWith(true),
+  );
   const health$ = combineLatest({ ...components, termination: isRunning$ }).pipe(
     map((states: Readonly<Record<string, boolean>>) => {
       const unhealthy = Object.keys(states).filter((name) => states[name] !== true);
@@ -130,7 +133,8 @@ export interface ReadinessOptions {
 /** Whether the service can be called: its health, and until its listeners are open what it waits for. */
 export class Readiness {
   readonly health$: Latest<Health>;
-  readonly awaited$: Latest<readonly Awaited[]>;
+  /** What is still awaited; an error of it, which {@link phase$} passes on, completes this. */
+  readonly awaited$: Observable<readonly Awaited[]>;
   /** What probes add to the check of the store while it does not fail. */
   storeNote: () => Pick<Check, 'note' | 'isDegraded'> = () => ({});
   /**
@@ -138,12 +142,14 @@ export class Readiness {
    * phase; then it completes. An error of what is awaited is passed on.
    */
   readonly phase$: Observable<Phase>;
+  readonly #awaited$: Latest<readonly Awaited[]>;
   readonly #hasWorkers: boolean;
   readonly #hasOpened = new BehaviorSubject(false);
 
   constructor({ health$, awaited$, termination$, hasWorkers }: ReadinessOptions) {
     this.health$ = health$;
-    this.awaited$ = awaited$;
+    this.awaited$ = awaited$.pipe(catchError(() => EMPTY));
+    this.#awaited$ = awaited$;
     this.#hasWorkers = hasWorkers;
     const serving$ = awaited$.pipe(
       filter((items) => items.length === 0),
@@ -175,13 +181,13 @@ export class Readiness {
   get health(): Health {
     const { healthy, unhealthy } = this.health$.value;
     if (this.hasOpened) return { healthy, unhealthy };
-    return { healthy: false, unhealthy: [...unhealthy, ...missing(this.awaited$.value)] };
+    return { healthy: false, unhealthy: [...unhealthy, ...missing(this.#awaited$.value)] };
   }
 
   /** What probes list, in this order. All pass exactly when the service is healthy and its listeners are open. */
   get checks(): readonly Check[] {
     const { healthy, unhealthy } = this.health$.value;
-    const awaitedNow = this.hasOpened ? [] : this.awaited$.value;
+    const awaitedNow = this.hasOpened ? [] : this.#awaited$.value;
     const failures = [...awaitedNow.map((item) => AWAITED[item]), ...unhealthy.map((name) => UNHEALTHY[name])];
     const isKnown = healthy || failures.some((failure) => failure !== undefined);
     function check(name: Check['name']): Check {
@@ -199,9 +205,7 @@ export class Readiness {
 
   /** What the service does, in one line without addresses: now, and at every change. Never fails. */
   get status$(): Observable<string> {
-    // Why the service cannot start, its phases report.
-    const lastAwaited$ = this.awaited$.pipe(catchError(() => EMPTY));
-    return combineLatest([this.#hasOpened, this.health$.pipe(startWith(STARTING)), lastAwaited$]).pipe(
+    return combineLatest([this.#hasOpened, this.health$.pipe(startWith(STARTING)), this.awaited$]).pipe(
       map(([hasOpened, { healthy, unhealthy }, items]) => {
         if (hasOpened) return healthy ? 'serving' : `serving, but unhealthy: ${unhealthy.join(', ')}`;
         return `starting: ${missing(items).join(', ')}`;
@@ -213,7 +217,7 @@ export class Readiness {
   logAwaited(log: Log, scheduler: SchedulerLike): Observable<unknown> {
     return timer(LOG_AFTER, scheduler).pipe(
       tap(() => {
-        for (const item of this.awaited$.value) log.warn(AWAITED[item].line);
+        for (const item of this.#awaited$.value) log.warn(AWAITED[item].line);
       }),
     );
   }

@@ -1,4 +1,4 @@
-import { type Observable, filter, map, of, share } from 'rxjs';
+import { type Observable, filter, map, merge, of, share } from 'rxjs';
 import { type CurrentConfig, NO_CONFIG, currentConfig, hasDomain } from './config';
 import { type DecisionsOptions, decisions } from './decisions';
 import { type Latest, latest } from './latest';
@@ -30,7 +30,7 @@ export interface ServiceOptions {
 }
 
 export interface Service {
-  /** Decides one request; see {@link Decide}. Works while `windows$` and `config$` are subscribed to. */
+  /** Decides one request; see {@link Decide}. Works while `flow$` is subscribed to. */
   readonly decide: Decide;
   /** Reads counters; see {@link ApplyOperations}. Works as `decide` does. */
   readonly apply: ApplyOperations;
@@ -40,6 +40,8 @@ export interface Service {
   readonly readiness: Readiness;
   /** Each pipeline window when it has settled; shared. Completes after {@link complete}, when no window is in flight. */
   readonly windows$: Observable<Batch>;
+  /** All streams of the service, whose last values are current while it is subscribed to. */
+  readonly flow$: Observable<unknown>;
   /** Rejects further decisions with `shutting_down`; those in flight are still answered. */
   complete(): void;
 }
@@ -61,12 +63,20 @@ export function service(
     ...dependencies,
     ruleset: () => config$.value.loaded?.ruleset,
   });
+  const readiness = new Readiness({
+    health$: health(components, termination$),
+    awaited$,
+    termination$,
+    hasWorkers: false,
+  });
+  const windows$ = path.windows$.pipe(share());
   return {
     decide: path.decide,
     apply: path.apply,
     config$,
-    readiness: new Readiness({ health$: health(components, termination$), awaited$, termination$, hasWorkers: false }),
-    windows$: path.windows$.pipe(share()),
+    readiness,
+    windows$,
+    flow$: merge(config$, readiness.health$, windows$),
     complete: () => path.complete(),
   };
 }

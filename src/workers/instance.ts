@@ -1,4 +1,4 @@
-import { type Observable, type SchedulerLike, combineLatest, distinctUntilChanged, map, startWith } from 'rxjs';
+import { type Observable, type SchedulerLike, combineLatest, distinctUntilChanged, map, merge, startWith } from 'rxjs';
 import { type CurrentConfig, NO_CONFIG, currentConfig, hasDomain } from '../streams/config';
 import { type Latest, latest } from '../streams/latest';
 import type { RuleEvent } from '../streams/ports/rule-source';
@@ -27,6 +27,7 @@ export interface InstanceOptions {
 export interface Instance {
   readonly config$: Latest<CurrentConfig>;
   readonly readiness: Readiness;
+  readonly flow$: Observable<unknown>;
 }
 
 /** Combines what the primary knows and what the workers report. Subscribes to nothing by itself. */
@@ -61,5 +62,6 @@ export function instance(
     ['workers'],
   );
   const health$ = health(components, termination$);
-  return { config$, readiness: new Readiness({ health$, awaited$, termination$, hasWorkers: true }) };
+  const readiness = new Readiness({ health$, awaited$, termination$, hasWorkers: true });
+  return { config$, readiness, flow$: merge(config$, readiness.awaited$, health$) };
 }

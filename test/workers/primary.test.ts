@@ -7,6 +7,7 @@ import { Channel } from '../../src/workers/channel';
 import { WorkerConnections } from '../../src/workers/connections';
 import { ConnectionDispatch, leastLoaded } from '../../src/workers/dispatch';
 import { instance } from '../../src/workers/instance';
+import type { Awaited } from '../../src/streams/readiness';
 import { WorkerPool } from '../../src/workers/pool';
 import { PrimaryLink } from '../../src/workers/primary-link';
 import { type Order, type Report, type WorkerExit, WorkerProcess, type WorkerState } from '../../src/workers/process';
@@ -370,8 +371,9 @@ describe('an instance', () => {
     const scheduler = new TestScheduler(() => undefined);
     const { readiness } = instance(sources, { startsWithoutRules, needsDomain: false, scheduler });
     const { health$, awaited$ } = readiness;
-    health$.subscribe().add(awaited$.subscribe());
-    return { health$, awaited$, workers$, termination$, complete$ };
+    let awaited: readonly Awaited[] | undefined;
+    health$.subscribe().add(awaited$.subscribe((items) => (awaited = items)));
+    return { health$, awaited: () => awaited, workers$, termination$, complete$ };
   }
 
   it('has the health of the components of its workers that serve and answer, and is unhealthy without any, or when it ends', () => {
@@ -391,13 +393,13 @@ describe('an instance', () => {
   });
 
   it('waits for the store of its workers, for its workers, and for the rules', () => {
-    const { awaited$, workers$, complete$ } = instanceOf(true);
+    const { awaited, workers$, complete$ } = instanceOf(true);
     workers$.next([worker(false, { isStoreReady: false }), worker(false)]);
-    expect(awaited$.value).toEqual(['counter store']);
+    expect(awaited()).toEqual(['counter store']);
     workers$.next([worker(false), worker(true)]);
-    expect(awaited$.value).toEqual(['workers']);
+    expect(awaited()).toEqual(['workers']);
     complete$.next(undefined);
-    expect([awaited$.value, instanceOf(false).awaited$.value]).toEqual([[], ['rules']]);
+    expect([awaited(), instanceOf(false).awaited()]).toEqual([[], ['rules']]);
   });
 
   it('is unhealthy in a worker before its drain begins when the primary is gone', async () => {
