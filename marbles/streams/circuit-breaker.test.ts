@@ -1,61 +1,77 @@
 import { NEVER, type Observable, map, timer } from 'rxjs';
 import type { RunHelpers, TestScheduler } from 'rxjs/testing';
-import { type EndedWindow, type Outcome, circuitBreaker } from '../../src/streams/circuit-breaker';
-import { type SendWindow, pipelineWindow } from '../../src/streams/pipeline-window';
+import { DecisionError } from '../../src/limiter/decision-error';
+import type { Fault } from '../../src/streams/circuit-breaker';
+import { Lanes } from '../../src/streams/lanes';
+import { type ServerOutcome, Window, type WindowCall } from '../../src/streams/window';
 import { marbles } from '../support/marbles';
+import { ScriptedLane } from '../support/scripted-lanes';
 
-/** How a window ends whose first value is this, after 2 ms, or 12 with a capital. Others never do. */
-const OUTCOMES: Readonly<Record<string, Outcome>> = { o: 'ok', b: 'bad', n: 'none' };
+/** How a window ends whose first call is this, after 2 ms, or 12 with a capital. Others never do. */
+const OUTCOMES: Readonly<Record<string, ServerOutcome>> = { o: 'ok', b: 'bad', n: 'none' };
 const [REPLY_TIME, LATE] = [2, 12];
+const AWAY = new DecisionError('store_failed', 'there is no connection');
+const OF_KEY = new DecisionError('store_failed', 'not an integer', { isOfKey: true });
 
 interface Course {
   readonly failures?: number;
   /** How many windows may be in flight. */
   readonly windowsInFlight?: number;
-  /** How the source is unsubscribed from. */
-  readonly unsubscribe?: string;
+  /** At which millisecond the windows are unsubscribed from. */
+  readonly unsubscribe?: number;
+}
+
+/** Ends a window. */
+function settled(window: Window, outcome: ServerOutcome): Window {
+  const result = { ok: 1, none: OF_KEY, bad: AWAY }[outcome];
+  window.settle(window.batch.map(() => result));
+  return window;
 }
 
 /**
- * Sends windows of 1 ms through a breaker in virtual time. Returns what happens at which millisecond: `sent`, `refused`, `opens`,
- * `closes`, `fault began` and `fault ended`, with its length, the values that it affected, and whether the server is up.
+ * Sends windows of 1 ms to a lane with a breaker in virtual time. Returns what happens at which millisecond: `sent`, `refused`, `opens`,
+ * `closes`, `fault began` and `fault ended`, with its length, the calls that it affected, and whether the server is up.
  */
 function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe }: Course = {}) {
   const events: string[] = [];
-  function play({ cold, flush, expectObservable }: RunHelpers, scheduler: TestScheduler): void {
+  function play({ cold, flush }: RunHelpers, scheduler: TestScheduler): void {
     function happened(event: string): void {
       events.push(`${scheduler.now()} ${event}`);
     }
-    function send(values: readonly string[], limit = Infinity): Observable<EndedWindow> {
+    function send(calls: readonly WindowCall[], limit = Infinity): Observable<Window> {
+      const values = calls.map(({ operations }) => operations[0]!.key);
       happened(`sent ${values.join('')}`);
       const [first = ''] = values;
       const outcome = OUTCOMES[first.toLowerCase()];
       const time = first === first.toLowerCase() ? REPLY_TIME : LATE;
       const isLate = outcome === undefined || time > limit;
-      const window: EndedWindow = { outcome: isLate ? 'bad' : outcome, size: values.length };
       if (isLate && limit === Infinity) return NEVER;
-      return timer(isLate ? limit : time, scheduler).pipe(map(() => window));
+      const window = new Window(calls);
+      return timer(isLate ? limit : time, scheduler).pipe(map(() => settled(window, isLate ? 'bad' : outcome)));
     }
-    function windows(sendWindow: SendWindow<string, EndedWindow>) {
-      return pipelineWindow({ span: 1, scheduler, windowsInFlight }, sendWindow);
+    function observe() {
+      return {
+        changed: (isOpen: boolean) => happened(isOpen ? 'opens' : 'closes'),
+        faultBegan: () => happened('fault began'),
+        faultEnded: ({ milliseconds, calls, isUp }: Fault) => happened(`fault ended ${milliseconds} ${calls} ${isUp}`),
+      };
     }
-    const breaker = circuitBreaker<string, EndedWindow>(
-      {
-        failures,
-        scheduler,
-        refuse: (value) => happened(`refused ${value}`),
-        observer: {
-          changed: (isOpen) => happened(isOpen ? 'opens' : 'closes'),
-          faultBegan: () => happened('fault began'),
-          faultEnded: ({ milliseconds, values, isUp }) => happened(`fault ended ${milliseconds} ${values} ${isUp}`),
-        },
+    const lane = new ScriptedLane(() => NEVER, { span: 1, windowsInFlight });
+    const lanes = new Lanes({ scheduler, send: () => send, breaker: { failures, observe } });
+    const subscription = lanes.windows$.subscribe({ complete: () => happened('complete') });
+    cold(source).subscribe({
+      next: (key) => {
+        const operation = { key, hits: 1, windowSeconds: 60, guard: undefined, limit: 1, after: 0 };
+        lanes.add(Object.assign(lane, { server: {} }), {
+          operations: [operation],
+          isCancelled: false,
+          settle: () => undefined,
+          fail: ({ message }) => message.startsWith('the counter store does not') && happened(`refused ${key}`),
+        });
       },
-      send,
-      windows,
-    );
-    const results$ = cold(source).pipe(breaker);
-    if (unsubscribe === undefined) results$.subscribe({ complete: () => happened('complete') });
-    else expectObservable(results$, unsubscribe);
+      complete: () => lanes.complete(),
+    });
+    if (unsubscribe !== undefined) scheduler.schedule(() => subscription.unsubscribe(), unsubscribe);
     flush();
   }
   marbles(play);
@@ -176,25 +192,21 @@ describe('a circuit breaker', () => {
   it('completes at once when it is open, and reports the end of the fault', () => {
     expect(withoutSent(course('b--b--b---|'))).toEqual([
       ...OPENING,
-      '10 complete',
       '10 closes',
       '10 fault ended 1 3 false',
+      '10 complete',
     ]);
   });
 
   it('completes when the windows in flight have ended, and the probe, which is sent at once', () => {
     expect(withoutSent(course('b--b|'))).toEqual(['6 complete']);
     const events = course('b--b--b-- 101ms (h|)');
-    expect(events.slice(-4)).toEqual(['110 sent h', '1110 complete', '1110 closes', '1110 fault ended 1101 3 false']);
+    expect(events.slice(-4)).toEqual(['110 sent h', '1110 closes', '1110 fault ended 1101 3 false', '1110 complete']);
   });
 
   it('reports the end of a fault when it is unsubscribed from', () => {
-    const events = withoutSent(course('b--b--b-------', { unsubscribe: '------------!' }));
+    const events = withoutSent(course('b--b--b-------', { unsubscribe: 12 }));
     expect(events).toEqual([...OPENING, '12 closes', '12 fault ended 3 3 false']);
-  });
-
-  it('passes on an error of its source', () => {
-    expect(() => course('b--#')).toThrow('error');
   });
 
   it('sends every window when it may not open', () => {

@@ -8,18 +8,18 @@ export interface BackoffOptions {
   readonly max: number;
   /** Each wait is the previous one times this; 2 if undefined. */
   readonly factor?: number;
-  /** The bounds between which a wait is drawn evenly, so that processes do not retry in lockstep; undefined: it is not drawn. */
-  readonly drawn?: (wait: number) => readonly [from: number, to: number];
+  /** The bounds of the random wait, so that processes do not retry in lockstep; undefined: it is not random. */
+  readonly jitter?: (wait: number) => readonly [from: number, to: number];
   /** Returns a number from 0 to 1. */
   readonly random?: () => number;
 }
 
 /** Waits that grow with each consecutive failure. */
-export function backoff({ initial, max, factor = 2, drawn, random = Math.random }: BackoffOptions): Backoff {
+export function backoff({ initial, max, factor = 2, jitter, random = Math.random }: BackoffOptions): Backoff {
   return (failures) => {
     const wait = Math.min(initial * factor ** (failures - 1), max);
-    if (drawn === undefined) return wait;
-    const [from, to] = drawn(wait);
+    if (jitter === undefined) return wait;
+    const [from, to] = jitter(wait);
     return from + random() * (to - from);
   };
 }

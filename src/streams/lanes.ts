@@ -1,6 +1,7 @@
 import {
+  BehaviorSubject,
+  EMPTY,
   type Observable,
-  type OperatorFunction,
   type SchedulerLike,
   Subject,
   finalize,
@@ -11,17 +12,23 @@ import {
 } from 'rxjs';
 import { Batch, failCall } from '../counting/batch';
 import { DecisionError, poolEmpty } from '../counting/decision-error';
-import { type BreakerObserver, type SendWithin, circuitBreaker } from './circuit-breaker';
+import { Breaker, type BreakerObserver } from './circuit-breaker';
 import { type SendWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
 import type { WindowCall } from './ports/decide';
 
+/**
+ * Sends the calls of a closed window, which ends after so many milliseconds, if that is limited. Emits the window when each call has its
+ * outcome; never fails.
+ */
+export type SendWithin = (calls: readonly WindowCall[], limit: number | undefined) => Observable<Batch>;
+
 export interface LanesOptions {
   /** Closes windows. */
   readonly scheduler: SchedulerLike;
-  /** Sends the calls of a closed window to a lane. Emits the window when each call has its outcome; never fails. */
-  readonly send: (lane: CounterLane) => SendWithin<WindowCall, Batch>;
-  /** Most milliseconds that a window may take; undefined: the store has an end of its own. */
+  /** How windows are sent to a lane. */
+  readonly send: (lane: CounterLane) => SendWithin;
+  /** Most milliseconds that a window may take; undefined: the store has an end of its own. Probes never take more than a second. */
   readonly limit?: number | undefined;
   /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
   readonly breaker?: LaneBreaker | undefined;
@@ -30,19 +37,13 @@ export interface LanesOptions {
 }
 
 export interface LaneBreaker {
-  /** STORE_BREAKER_FAILURES */
+  /** STORE_BREAKER_FAILURES; 0: it never opens. */
   readonly failures: number;
   /** Receives what becomes of a lane, which is named as by {@link CounterLane.server}. */
   readonly observe: (server: NonNullable<CounterLane['server']>) => BreakerObserver;
 }
 
-/** The calls of one lane on their way to its pipeline window. */
-interface OpenLane {
-  readonly lane: CounterLane;
-  readonly calls$: Subject<WindowCall>;
-}
-
-/** The pipeline windows of all lanes: one operator per lane, opened by the first call for it. */
+/** The pipeline windows of all lanes, each opened by the first call for it. */
 export class Lanes {
   /**
    * Emits each window when it has settled. Calls flow while there is a subscriber; there may be only one. Completes after
@@ -50,74 +51,45 @@ export class Lanes {
    */
   readonly windows$: Observable<Batch>;
   readonly #options: LanesOptions;
-  readonly #opened$ = new Subject<OpenLane>();
-  readonly #open = new Map<CounterLane, Subject<WindowCall>>();
+  readonly #opened$ = new Subject<LaneWindows>();
+  readonly #open = new Map<CounterLane, LaneWindows>();
   readonly #retired = new WeakSet<CounterLane>();
   #running = 0;
   #isCompleting = false;
 
   constructor(options: LanesOptions) {
     this.#options = options;
-    this.windows$ = this.#opened$.pipe(mergeMap((open) => this.#windowsOf(open)));
+    this.windows$ = this.#opened$.pipe(
+      mergeMap(({ windows$ }) =>
+        windows$.pipe(
+          finalize(() => {
+            this.#running -= 1;
+            this.#completeWhenIdle();
+          }),
+        ),
+      ),
+    );
   }
 
-  /** Adds a call to the open window of a lane. */
+  /** Adds a call to the open window of a lane, or refuses it while the server does not answer. */
   add(lane: CounterLane, call: WindowCall): void {
     const open = this.#open.get(lane);
-    if (open !== undefined && !this.#isCompleting) return open.next(call);
-    const calls$ = this.#openLane(lane);
+    if (open !== undefined && !this.#isCompleting) return open.add(call);
+    const opened = new LaneWindows(lane, this.#options, () => this.#retire(lane));
+    this.#running += 1;
+    this.#opened$.next(opened);
     // Another part of a call that was in flight when completion began or the lane was retired: no more calls follow.
     const isLast = this.#isCompleting || this.#retired.has(lane);
-    if (!isLast) this.#open.set(lane, calls$);
-    calls$.next(call);
-    if (isLast) calls$.complete();
+    if (!isLast) this.#open.set(lane, opened);
+    opened.add(call);
+    if (isLast) opened.complete();
   }
 
   /** Closes the open windows without waiting for their spans; `windows$` completes when nothing is in flight. */
   complete(): void {
     this.#isCompleting = true;
-    for (const calls$ of this.#open.values()) calls$.complete();
+    for (const open of this.#open.values()) open.complete();
     this.#completeWhenIdle();
-  }
-
-  #openLane(lane: CounterLane): Subject<WindowCall> {
-    const calls$ = new Subject<WindowCall>();
-    this.#running += 1;
-    this.#opened$.next({ lane, calls$ });
-    return calls$;
-  }
-
-  #windowsOf({ lane, calls$ }: OpenLane): Observable<Batch> {
-    const { span, windowsInFlight, whenFull } = lane.pipeline;
-    const { scheduler, breaker, limit, send: sendTo } = this.#options;
-    function windows(send: SendWindow<WindowCall, Batch>): OperatorFunction<WindowCall, Batch> {
-      const overflow = whenFull && {
-        after: whenFull.after,
-        send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
-      };
-      return pipelineWindow({ span, scheduler, windowsInFlight, overflow }, send);
-    }
-    const send = sendTo(lane);
-    return calls$.pipe(
-      takeUntil(lane.retired$.pipe(tap(() => this.#retire(lane)))),
-      breaker === undefined || lane.server === undefined
-        ? windows((calls) => send(calls, limit))
-        : circuitBreaker(
-            {
-              failures: breaker.failures,
-              scheduler,
-              limit,
-              refuse: (call) => failCall(call, NOT_SENT),
-              observer: breaker.observe(lane.server),
-            },
-            send,
-            windows,
-          ),
-      finalize(() => {
-        this.#running -= 1;
-        this.#completeWhenIdle();
-      }),
-    );
   }
 
   #retire(lane: CounterLane): void {
@@ -131,10 +103,103 @@ export class Lanes {
   }
 }
 
+/** Milliseconds that a probe may take. */
+const PROBE_LIMIT = 1_000;
+
 const NOT_SENT = new DecisionError(
   'store_failed',
   'the counter store does not answer; calls fail immediately until it does',
 );
+
+/**
+ * The pipeline windows of one lane. While its breaker is open, calls are refused at once, those too that were gathered but not sent, and then
+ * one window is the probe. Each time it opens, other windows begin, so that those of the time before have no say in what follows: they end by
+ * themselves.
+ */
+class LaneWindows {
+  /** To be subscribed to before calls are added. Unsubscribing ends windows in flight. */
+  readonly windows$: Observable<Batch>;
+  readonly #lane: CounterLane;
+  readonly #options: LanesOptions;
+  readonly #send: SendWithin;
+  readonly #breaker: Breaker | undefined;
+  /** Where calls go: the present one of `#periods$`. */
+  #calls$ = new Subject<WindowCall>();
+  readonly #periods$ = new BehaviorSubject(this.#calls$);
+  #isComplete = false;
+
+  constructor(lane: CounterLane, options: LanesOptions, onRetired: () => void) {
+    this.#lane = lane;
+    this.#options = options;
+    this.#send = options.send(lane);
+    const { scheduler, breaker } = options;
+    if (breaker !== undefined && breaker.failures > 0 && lane.server !== undefined) {
+      this.#breaker = new Breaker({ failures: breaker.failures, scheduler, observer: breaker.observe(lane.server) });
+    }
+    const retired$ = lane.retired$.pipe(
+      tap(() => {
+        onRetired();
+        this.complete();
+      }),
+    );
+    this.windows$ = this.#periods$.pipe(
+      takeUntil(retired$),
+      mergeMap((calls$) => this.#windowsOf(calls$)),
+      finalize(() => this.#breaker?.end()),
+    );
+  }
+
+  add(call: WindowCall): void {
+    if (this.#breaker?.isOpen) this.#refuse(call);
+    else this.#calls$.next(call);
+  }
+
+  /** Sends the open window; no call follows. */
+  complete(): void {
+    this.#isComplete = true;
+    this.#calls$.complete();
+    this.#periods$.complete();
+  }
+
+  #windowsOf(calls$: Subject<WindowCall>): Observable<Batch> {
+    const { span, windowsInFlight, whenFull } = this.#lane.pipeline;
+    const send: SendWindow<WindowCall, Batch> = (calls) => this.#sendIn(calls$, calls);
+    const overflow = whenFull && {
+      after: whenFull.after,
+      send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
+    };
+    const windows = pipelineWindow({ span, scheduler: this.#options.scheduler, windowsInFlight, overflow }, send);
+    return calls$.pipe(
+      windows,
+      tap((window) => {
+        if (calls$ === this.#calls$ && !this.#isComplete) this.#ended(window);
+      }),
+    );
+  }
+
+  #sendIn(calls$: Subject<WindowCall>, calls: readonly WindowCall[]): Observable<Batch> {
+    if (calls$ !== this.#calls$) {
+      for (const call of calls) this.#refuse(call);
+      return EMPTY;
+    }
+    const { limit } = this.#options;
+    const isProbe = this.#breaker?.beginsProbe() === true;
+    return this.#send(calls, isProbe ? Math.min(limit ?? PROBE_LIMIT, PROBE_LIMIT) : limit);
+  }
+
+  #ended({ outcome, size }: Batch): void {
+    this.#breaker?.ended(outcome, size);
+    if (this.#breaker?.isOpen !== true) return;
+    const before = this.#calls$;
+    this.#periods$.next((this.#calls$ = new Subject()));
+    before.complete();
+  }
+
+  #refuse(call: WindowCall): void {
+    this.#breaker?.refused();
+    failCall(call, NOT_SENT);
+  }
+}
 
 /** Fails the calls of a window for which the lane had no free connection. */
 function failPoolEmpty(calls: readonly WindowCall[]): Observable<Batch> {

@@ -23,14 +23,10 @@ export function storeFaults(
     return {
       changed: (isOpen) => (open = Number(isOpen)),
       faultBegan: () => log.warn('a counter store does not answer; its calls are not sent until it does', server),
-      faultEnded: ({ milliseconds, values, isUp }) =>
+      faultEnded: ({ milliseconds, calls, isUp }) =>
         log.notice(
           isUp ? 'a counter store answers again' : 'a counter store that does not answer is no longer called',
-          {
-            ...server,
-            milliseconds,
-            calls: values,
-          },
+          { ...server, milliseconds, calls },
         ),
     };
   };

@@ -143,8 +143,8 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
 function failureBackoff(settings: WaitSettings, random: () => number): Backoff {
   const { xdsClientBackoffMaxInterval: max, xdsClientBackoffRandomFactor: added } = settings;
   const initial = Math.min(settings.xdsClientBackoffInitialInterval, max);
-  const drawn = settings.xdsClientBackoffJitter && { drawn: (wait: number) => [initial, wait] as const };
-  return backoff({ initial, max, factor: added > 1 ? added : 1 + added, ...drawn, random });
+  const jitter = settings.xdsClientBackoffJitter && { jitter: (wait: number) => [initial, wait] as const };
+  return backoff({ initial, max, factor: added > 1 ? added : 1 + added, ...jitter, random });
 }
 
 function hasLostResponse(error: unknown): error is AdsStreamError {

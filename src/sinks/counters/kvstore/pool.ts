@@ -24,7 +24,7 @@ export const HEARTBEAT = 5000;
 
 /** Doubles from `initial` to `max` milliseconds; each wait is drawn from the upper half. */
 export function connectBackoff(initial: number, max: number): Backoff {
-  return backoff({ initial, max, drawn: (wait) => [wait / 2, wait] });
+  return backoff({ initial, max, jitter: (wait) => [wait / 2, wait] });
 }
 
 /** For connections that are lost after start-up. */
