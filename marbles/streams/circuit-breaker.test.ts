@@ -1,9 +1,11 @@
 import { NEVER, type Observable, map, timer } from 'rxjs';
 import type { RunHelpers, TestScheduler } from 'rxjs/testing';
-import { DecisionError } from '../../src/limiter/decision-error';
+import { Batch, type ServerOutcome } from '../../src/counting/batch';
+import { DecisionError } from '../../src/counting/decision-error';
 import type { Fault } from '../../src/streams/circuit-breaker';
 import { Lanes } from '../../src/streams/lanes';
-import { type ServerOutcome, Window, type WindowCall } from '../../src/streams/window';
+import type { WindowCall } from '../../src/streams/ports/decide';
+import { operation } from '../../test/support/data/operations';
 import { marbles } from '../support/marbles';
 import { ScriptedLane } from '../support/scripted-lanes';
 
@@ -22,10 +24,10 @@ interface Course {
 }
 
 /** Ends a window. */
-function settled(window: Window, outcome: ServerOutcome): Window {
+function settled(batch: Batch, outcome: ServerOutcome): Batch {
   const result = { ok: 1, none: OF_KEY, bad: AWAY }[outcome];
-  window.settle(window.batch.map(() => result));
-  return window;
+  batch.settle(batch.operations.map(() => result));
+  return batch;
 }
 
 /**
@@ -38,16 +40,16 @@ function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe
     function happened(event: string): void {
       events.push(`${scheduler.now()} ${event}`);
     }
-    function send(calls: readonly WindowCall[], limit = Infinity): Observable<Window> {
-      const values = calls.map(({ operations }) => operations[0]!.key);
+    function send(calls: readonly WindowCall[], limit = Infinity): Observable<Batch> {
+      const values = calls.map(({ operations }) => operations[0]?.key ?? '');
       happened(`sent ${values.join('')}`);
       const [first = ''] = values;
       const outcome = OUTCOMES[first.toLowerCase()];
       const time = first === first.toLowerCase() ? REPLY_TIME : LATE;
       const isLate = outcome === undefined || time > limit;
       if (isLate && limit === Infinity) return NEVER;
-      const window = new Window(calls);
-      return timer(isLate ? limit : time, scheduler).pipe(map(() => settled(window, isLate ? 'bad' : outcome)));
+      const batch = new Batch(calls);
+      return timer(isLate ? limit : time, scheduler).pipe(map(() => settled(batch, isLate ? 'bad' : outcome)));
     }
     function observe() {
       return {
@@ -61,9 +63,8 @@ function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe
     const subscription = lanes.windows$.subscribe({ complete: () => happened('complete') });
     cold(source).subscribe({
       next: (key) => {
-        const operation = { key, hits: 1, windowSeconds: 60, guard: undefined, limit: 1, after: 0 };
         lanes.add(Object.assign(lane, { server: {} }), {
-          operations: [operation],
+          operations: [operation(key, 1)],
           isCancelled: false,
           settle: () => undefined,
           fail: ({ message }) => message.startsWith('the counter store does not') && happened(`refused ${key}`),

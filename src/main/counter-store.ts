@@ -46,7 +46,7 @@ export async function counterStore(reading: LoadedSettings, statistics: Statisti
   }
   if (settings.backendType === 'plaincache') {
     const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');
-    const counters = plaincacheCounters({ ...plaincacheOptions(reading), statistics, log });
+    const counters = plaincacheCounters({ ...plaincacheOptions(reading), statistics, log, scheduler: turnScheduler });
     const reservations = 'memcached cannot change the record of a reservation and its counters in one step';
     return { counters, reservations, ready$: counters.ready$, description: `memcached (${counters.description})` };
   }

@@ -68,7 +68,9 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
 }
 
 /** The options of the memcached store. Either its servers or their record are set, because `readSettings` has checked them. */
-export function plaincacheOptions(reading: LoadedSettings): Omit<PlaincacheOptions, 'statistics' | 'log'> {
+export function plaincacheOptions(
+  reading: LoadedSettings,
+): Omit<PlaincacheOptions, 'statistics' | 'log' | 'scheduler'> {
   const { settings, given } = reading;
   return {
     hostPort: settings.plaincacheHostPort,
@@ -82,7 +84,7 @@ export function plaincacheOptions(reading: LoadedSettings): Omit<PlaincacheOptio
           skipHostnameVerification: settings.plaincacheTlsSkipHostnameVerification,
         }
       : undefined,
-    timeout: decisionTimeout(settings),
+    timeoutMs: decisionTimeout(settings),
     countsAsZero: !given.has('storeFailurePolicy'),
     windowSpan: settings.kvstorePipelineWindow,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,

@@ -44,7 +44,12 @@ interface Attempt<Items> {
 export function retryingExporter<Items>(exporter: Exporter<Items>, timeout: number): Exporter<Items> {
   /** The exports between two attempts: the timer of the next attempt, and the function that abandons the export. */
   const paused = new Map<NodeJS.Timeout, () => void>();
-  const pauseAfter = backoff({ initial: 1_000, max: Infinity, factor: 1.5, jitter: (wait) => [0.8 * wait, 1.2 * wait] });
+  const pauseAfter = backoff({
+    initial: 1_000,
+    max: Infinity,
+    factor: 1.5,
+    jitter: (wait) => [0.8 * wait, 1.2 * wait],
+  });
 
   function attempt({ items, report, deadline, attempts }: Attempt<Items>): void {
     exporter.export(items, (result) => {

@@ -1,5 +1,6 @@
 import { type Socket, createServer } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { turnScheduler } from '../../../src/main/turn-scheduler';
 import {
   type PlaincacheCounters,
   type PlaincacheOptions,
@@ -21,8 +22,9 @@ export function plaincacheTestOptions(
     tlsFiles: undefined,
     windowSpan: 0,
     // Only a server that hangs exceeds it.
-    timeout: 10_000,
+    timeoutMs: 10_000,
     expirationJitterMaxSeconds: 300,
+    scheduler: turnScheduler,
     statistics: new Statistics(100),
     log: new RecordedLog(),
     ...more,

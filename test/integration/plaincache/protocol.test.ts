@@ -1,15 +1,26 @@
 import { type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { firstValueFrom } from 'rxjs';
+import { VirtualTimeScheduler, firstValueFrom } from 'rxjs';
 import { LARGEST_COUNT as MOST } from '../../../src/counting/operation';
 import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
+import { joinTags } from '../../../src/statistics/tags';
+import { BREAKER_OPEN } from '../../../src/streams/store-faults';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { ScriptedServer, openPlaincache, replies } from './options';
 import { counterOf } from '../../support/data/operations';
+
+/** A scheduler whose time passes when the test says so. */
+class ClockByHand extends VirtualTimeScheduler {
+  pass(milliseconds: number): void {
+    this.maxFrames = this.frame + milliseconds;
+    this.schedule(() => undefined, milliseconds);
+    this.flush();
+  }
+}
 
 let log: RecordedLog;
 let statistics: Statistics;
@@ -25,6 +36,11 @@ function countersOf(server: { readonly address: string }, more: Partial<Plaincac
 /** Hits on keys, as `a+1 b-2`. */
 function hits(text: string) {
   return text.split(' ').map((each) => operation(each.slice(0, 1), Number(each.slice(1))));
+}
+
+/** Whether calls are not sent to a server. */
+function gauge({ address }: { readonly address: string }): number {
+  return statistics.readGauge(joinTags(BREAKER_OPEN, { server: address }));
 }
 
 function counted(name: string): number {
@@ -90,7 +106,7 @@ describe('the commands for a batch', () => {
 
   it('fail in time when they are sent again to a server that has closed the connection and no longer replies', async () => {
     await using server = await ScriptedServer.start(replies({ get: 'END\r\n' }));
-    const counters = countersOf(server, { timeout: 500 });
+    const counters = countersOf(server, { timeoutMs: 500 });
     expect(await apply(counters, ...hits('a+0'))).toEqual([0]);
     server.answer = () => undefined;
     for (const socket of server.sockets) socket.destroy();
@@ -119,7 +135,7 @@ describe('the commands for a batch', () => {
       reply = '1\r\n';
       return undefined;
     });
-    const counters = countersOf(server, { timeout: 60_000 });
+    const counters = countersOf(server, { timeoutMs: 60_000 });
     const checks = counters.connected$.subscribe();
     try {
       expect(await apply(counters, ...hits('a+1'))).toEqual([1]);
@@ -219,6 +235,66 @@ describe('replies', () => {
   });
 });
 
+describe('a server that does not answer', () => {
+  const AWAY = 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does';
+
+  it('is waited for once, tried every 250 ms, and counts again when it answers', async () => {
+    const clock = new ClockByHand();
+    const [received, held]: [string[], Socket[]] = [[], []];
+    await using server = await ScriptedServer.start((line, socket) => {
+      received.push(line);
+      held.push(socket);
+      return undefined;
+    });
+    const counters = countersOf(server, { scheduler: clock, timeoutMs: 500 });
+    const states: boolean[] = [];
+    const subscription = counters.connected$.subscribe((state) => states.push(state));
+    try {
+      const first = apply(counters, ...hits('a+7'));
+      await until('it is read', () => received.length === 1);
+      clock.pass(499);
+      expect([log.lines, gauge(server)]).toEqual([[], 0]);
+      clock.pass(1);
+      expect(await first).toEqual([7]);
+      // Without another request.
+      expect(await apply(counters, ...hits('a+5'))).toEqual([5]);
+      expect([received, log.messages, gauge(server), states]).toEqual([['get a'], [AWAY], 1, [true, false]]);
+      for (const tries of [2, 3]) {
+        clock.pass(250);
+        await until('it is tried', () => received.length === tries);
+        clock.pass(500);
+        await nextTurn();
+      }
+      expect([log.lines.length, counted('dropped_hits')]).toEqual([1, 12]);
+      clock.pass(250);
+      await until('it is tried', () => received.length === 4);
+      server.answer = replies({ get: 'VALUE a 0 1\r\n4\r\nEND\r\n', incr: '5\r\n' });
+      held.at(-1)!.write('VERSION 1.6.18\r\n');
+      await until('it answers again', () => log.messages.at(-1) === 'a memcached server answers again');
+      expect([received.slice(1), gauge(server), states.at(-1)]).toEqual([Array(3).fill('version'), 0, true]);
+      expect(await apply(counters, ...hits('a+1'))).toEqual([5]);
+    } finally {
+      subscription.unsubscribe();
+    }
+  });
+
+  it('is found away by the check of every second while the health of the store is followed, and only then', async () => {
+    const clock = new ClockByHand();
+    await using server = await ScriptedServer.start(replies({}));
+    const counters = countersOf(server, { scheduler: clock });
+    clock.pass(5_000);
+    await server[Symbol.asyncDispose]();
+    const states: boolean[] = [];
+    const subscription = counters.connected$.subscribe((state) => states.push(state));
+    clock.pass(999);
+    expect(states).toEqual([true]);
+    clock.pass(1);
+    await until('it is missed', () => states.length === 2);
+    expect([states, log.messages]).toEqual([[true, false], [AWAY]]);
+    subscription.unsubscribe();
+  });
+});
+
 describe('operators', () => {
   const COUNTER = counterOf('k');
   const DONE = { set: 'STORED\r\n', delete: 'NOT_FOUND\r\n' };
@@ -281,7 +357,7 @@ describe('a reply of two parts, to two commands for 1,001 keys', () => {
       if (parts === 2) second(socket);
       return parts === 1 ? 'END\r\n' : undefined;
     });
-    return await apply(countersOf(server, { timeout: TIMEOUT }), ...batch);
+    return await apply(countersOf(server, { timeoutMs: TIMEOUT }), ...batch);
   }
 
   it('is received when the event loop stands still until the timeout is over, and the first part arrives meanwhile', async () => {

@@ -1,6 +1,6 @@
-import { firstValueFrom, merge, take, toArray } from 'rxjs';
+import { firstValueFrom, merge } from 'rxjs';
 import type { PlaincacheCounters, PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
-import { lookUpSrv, srvServers } from '../../../src/sinks/counters/plaincache/srv-records';
+import { lookUpSrv } from '../../../src/sinks/counters/plaincache/srv-records';
 import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import type { CounterLane } from '../../../src/streams/ports/counters';
 import { LaneClient } from '../../support/clients/lane-client';
@@ -99,30 +99,6 @@ describe('memcached servers from a DNS record', () => {
     expect(await apply(counters, operation('after', 1))).toEqual([1]);
     await counters.close();
     expect(await second.value('after')).toBe('1');
-  });
-
-  it('are in the order of the Go service, without those that mean that the service is not available', async () => {
-    // Node has an empty name for the target `.`.
-    const unavailable = [...['', '.', '/foo', 'foo bar'].map((name) => ({ name, port: 1 })), { name: 'foo', port: 0 }];
-    // Names are sorted with the dot that ends them, and ports as texts.
-    const sorted = ['foo-a.test:1', 'foo:1', 'foo.test:10', 'foo.test:9', 'foo1.test:2'];
-    const records = sorted.map((each) => each.split(':')).map(([name, port]) => ({ name: name!, port: Number(port) }));
-    const dotted = { name: 'foo-a.test.', port: 1 };
-    const answers = [
-      [...unavailable, ...records.slice(1).toReversed(), dotted],
-      unavailable,
-      unavailable,
-      records.slice(1),
-    ];
-    const servers$ = srvServers({
-      ...{ record: RECORD, refresh: 1, log },
-      lookUp: () => Promise.resolve(answers.shift() ?? []),
-    });
-    expect(await firstValueFrom(servers$.pipe(take(2), toArray()))).toEqual([sorted, sorted.slice(1)]);
-    expect(log.lines).toMatchObject([
-      { fields: { reason: 'the record lists no servers' } },
-      { message: 'the memcached servers can be looked up again' },
-    ]);
   });
 
   it('cannot be looked up under a name that does not exist', async () => {

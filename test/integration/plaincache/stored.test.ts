@@ -205,7 +205,7 @@ describe('a window of many keys', () => {
   it('is counted by a server that takes longer than the timeout for it, but not for a part of it', async () => {
     // 1.44 seconds to read all keys, and again to write them.
     await using slow = await slowServer({ perThousand: 180 });
-    const counters = open({ timeout: 1_200 }, slow);
+    const counters = open({ timeoutMs: 1_200 }, slow);
     expect(await apply(counters, ...window(8_000, 3))).toEqual(repeated(8, 8_000));
     await counters.close();
     expect(log.lines).toEqual([]);
@@ -231,7 +231,7 @@ describe('a window of many keys', () => {
 
   it('whose server stops answering has the counts that have arrived, counts the others as 0, and drops its hits', async () => {
     await using slow = await slowServer({ most: 2_000 });
-    const counters = open({ timeout: 500 }, slow);
+    const counters = open({ timeoutMs: 500 }, slow);
     expect(await apply(counters, ...window(3_000, 1))).toEqual([...repeated(6, 2_000), ...repeated(1, 1_000)]);
     await counters.close();
     expect(log.lines.map(({ fields }) => fields['reason'])).toContain('the server did not answer within 500 ms');

@@ -1,6 +1,7 @@
 import { type Socket, connect as connectPlain } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
-import { startReplyTimer } from '../../../net/reply-timer';
+import type { SchedulerLike, Subscription } from 'rxjs';
+import { afterTime } from '../../../streams/deadline';
 import { type Server, connectOptions } from '../server-address';
 
 /** More than any line of the protocol has, and more than any counter has: a longer value is not one. */
@@ -26,7 +27,8 @@ export interface ConnectionContext {
   /** The options of a TLS connection; undefined: without TLS. */
   readonly tls: (() => ConnectionOptions) | undefined;
   /** The time for each exchange, connecting included, in milliseconds. Those that are sent at once follow each other. */
-  readonly timeout: number;
+  readonly timeoutMs: number;
+  readonly scheduler: SchedulerLike;
 }
 
 interface Exchange {
@@ -52,7 +54,7 @@ export class Connection {
   /** Whether bytes have arrived since there is something in flight. */
   #hasAnswered = false;
   #received = '';
-  #stopTimer: (() => void) | undefined;
+  #timer: Subscription | undefined;
   #isClosed = false;
 
   constructor(context: ConnectionContext) {
@@ -155,12 +157,12 @@ export class Connection {
 
   /** Starts the time of the exchange that is next; none runs when nothing is in flight. */
   #startTimer(): void {
-    this.#stopTimer?.();
+    this.#timer?.unsubscribe();
     if (this.#exchanges.length === 0) return;
-    const { timeout } = this.#context;
-    this.#stopTimer = startReplyTimer(timeout, () =>
-      this.#fail(new Error(`the server did not answer within ${timeout} ms`)),
-    );
+    const { scheduler, timeoutMs } = this.#context;
+    this.#timer = afterTime(scheduler, timeoutMs, {
+      onElapsed: () => this.#fail(new Error(`the server did not answer within ${timeoutMs} ms`)),
+    });
   }
 
   /** The connection could not be made, or has ended. */
@@ -183,7 +185,7 @@ export class Connection {
     this.#socket = undefined;
     this.#wasUsed = false;
     this.#received = '';
-    this.#stopTimer?.();
+    this.#timer?.unsubscribe();
   }
 }
 

@@ -1,14 +1,15 @@
-import { BehaviorSubject, Observable, Subject, type Subscriber } from 'rxjs';
+import { BehaviorSubject, Observable, type Subscriber, takeLast } from 'rxjs';
+import { DecisionError } from '../../../counting/decision-error';
 import { LARGEST_COUNT, type Operation, type Result } from '../../../counting/operation';
 import { hitsOnRead } from '../../../counting/read-then-decide';
-import { DecisionError } from '../../../counting/decision-error';
+import { ConditionLog } from '../../../log/condition-log';
+import type { Log } from '../../../log/log';
 import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
-import { ConditionLog } from '../../../log/condition-log';
-import { BREAKER_OPEN } from '../../../streams/store-faults';
+import { Breaker } from '../../../streams/circuit-breaker';
 import type { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
-import type { Log } from '../../../log/log';
+import type { breakerGauges } from '../../../streams/store-faults';
 import { messageOf } from '../../../text/thrown';
 import { lifetimeOf, randomPart } from '../expiry';
 import { parseServer } from '../server-address';
@@ -32,16 +33,17 @@ const MAX_ROUNDS = 3;
 /** What the nodes of a store have in common. */
 export interface NodeContext extends Omit<ConnectionContext, 'server'> {
   /** How long a pipeline window gathers, in milliseconds. */
-  readonly span: number;
+  readonly windowSpan: number;
   /** EXPIRATION_JITTER_MAX_SECONDS */
-  readonly jitter: number;
-  readonly statistics: PlaincacheStatistics;
-  readonly instance: CounterInstance;
+  readonly expirationJitterMaxSeconds: number;
   /** Whether counters that a server does not send count as 0; otherwise the batch fails. */
   readonly countsAsZero: boolean;
+  readonly instance: CounterInstance;
+  readonly statistics: PlaincacheStatistics;
+  readonly gaugeOf: ReturnType<typeof breakerGauges>;
   readonly log: Log;
-  /** Receives the errors of commands that the server rejected, and values that are not numbers. */
-  readonly onRejected: (error: Error) => void;
+  /** Of the commands that the servers reject, and values that are not numbers. */
+  readonly rejections: ConditionLog;
 }
 
 /**
@@ -56,36 +58,49 @@ export class Node implements CounterLane {
   readonly pipeline: LanePipeline;
   readonly instance: CounterInstance;
   readonly retired$: Observable<unknown>;
-  /** Whether the server answers: the present state, then every change. */
+  /** Whether the server answers: the present state, then every change until it is retired. */
   readonly isUp$: Observable<boolean>;
   readonly #context: NodeContext;
   readonly #connection: Connection;
   readonly #away: ConditionLog;
+  readonly #breaker: Breaker;
   readonly #isUp$ = new BehaviorSubject(true);
-  readonly #retired$ = new Subject<void>();
   /** Settles when the last batch has been written. */
-  #idle: Promise<void> = Promise.resolve();
-  #probeTimer: NodeJS.Timeout | undefined;
+  #idle: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   /** @throws Error when the name is not an address */
   constructor(name: string, context: NodeContext) {
+    const { windowSpan: span, scheduler, countsAsZero, gaugeOf, log, instance } = context;
     this.name = name;
     // One window at a time: the next one reads what this one has written.
-    this.pipeline = { span: context.span, windowsInFlight: 1, whenFull: undefined };
-    this.instance = context.instance;
-    this.retired$ = this.#retired$.asObservable();
+    this.pipeline = { span, windowsInFlight: 1, whenFull: undefined };
+    this.instance = instance;
     this.isUp$ = this.#isUp$.asObservable();
+    // The state at its end, for those who subscribe before.
+    this.retired$ = this.#isUp$.pipe(takeLast(1));
     this.#context = context;
     this.#connection = new Connection({ ...context, server: parseServer(name) });
-    this.#away = new ConditionLog(context.log, {
-      begins: context.countsAsZero
+    this.#away = new ConditionLog(log, {
+      begins: countsAsZero
         ? 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does'
         : 'a memcached server does not answer; its calls are answered by policy until it does',
       ends: 'a memcached server answers again',
       fields: { server: name },
     });
-    context.statistics.showAway(name, () => !this.#isClosed && !this.#isUp$.value);
+    const showOpen = gaugeOf({ server: name });
+    this.#breaker = new Breaker({
+      failures: 1,
+      scheduler,
+      waits: () => PROBE_INTERVAL,
+      probe: () => this.#probe(),
+      observer: {
+        changed: (isOpen) => {
+          showOpen(isOpen);
+          this.#isUp$.next(!isOpen);
+        },
+      },
+    });
   }
 
   /**
@@ -96,9 +111,7 @@ export class Node implements CounterLane {
   apply(batch: readonly Operation[], deadline?: Deadline): Observable<readonly Result[]> {
     return new Observable((subscriber) => {
       if (deadline !== undefined) deadline.hasBegun = false;
-      this.#idle = this.#idle
-        .then(() => this.#apply(batch, subscriber))
-        .catch((error: unknown) => subscriber.error(error));
+      this.#inTurn(() => this.#apply(batch, subscriber)).catch((error: unknown) => subscriber.error(error));
     });
   }
 
@@ -106,8 +119,8 @@ export class Node implements CounterLane {
    * Runs other commands between two batches. Rejects with a DecisionError: a server that does not answer cannot be administered.
    */
   administer<T>(run: (connection: Connection) => Promise<T>): Promise<T> {
-    const done = this.#idle.then(async () => {
-      if (!this.#isUp$.value) throw doesNotAnswer();
+    return this.#inTurn(async () => {
+      if (this.#breaker.isOpen) throw doesNotAnswer();
       try {
         return await run(this.#connection);
       } catch (error) {
@@ -116,35 +129,37 @@ export class Node implements CounterLane {
         throw doesNotAnswer(error);
       }
     });
-    this.#idle = done.then(
-      () => undefined,
-      () => undefined,
-    );
-    return done;
   }
 
   /** Finds out whether the server still answers. */
   check(): void {
-    if (this.#isUp$.value) this.#probe();
+    if (!this.#breaker.isOpen) this.#probe();
   }
 
   /** The server has left the store. Resolves when its batches are written and its connection closed. */
   async retire(): Promise<void> {
-    this.#retired$.next();
+    this.#isUp$.complete();
     // The window that was open is written after those in flight.
     for (let idle; idle !== this.#idle;) await (idle = this.#idle);
     this.#isClosed = true;
-    clearTimeout(this.#probeTimer);
-    this.#isUp$.complete();
+    this.#breaker.end();
     this.#connection.close();
   }
 
+  /** Runs work when that before it is done. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#idle.then(work);
+    this.#idle = done.catch(() => undefined);
+    return done;
+  }
+
   async #apply(batch: readonly Operation[], subscriber: Subscriber<readonly Result[]>): Promise<void> {
-    const wires = batch.map(({ key }) => wireKey(key));
-    const stored = await this.#read(new Set(wires));
+    const keys = batch.map(({ key }) => wireKey(key));
+    const stored = await this.#read(new Set(keys));
     if (subscriber.closed) return;
-    if (!this.#context.countsAsZero && !this.#isUp$.value) throw doesNotAnswer();
-    const { counts, commands } = planBatch(batch, { wires, stored }, this.#context.jitter);
+    const { countsAsZero, expirationJitterMaxSeconds } = this.#context;
+    if (!countsAsZero && this.#breaker.isOpen) throw doesNotAnswer();
+    const { counts, commands } = planBatch(batch, { keys, stored }, expirationJitterMaxSeconds);
     subscriber.next(counts);
     await this.#write(commands);
     subscriber.complete();
@@ -155,10 +170,10 @@ export class Node implements CounterLane {
    * although the hits of the whole batch are dropped.
    */
   async #read(keys: ReadonlySet<WireKey>): Promise<ReadonlyMap<WireKey, StoredValue>> {
-    const { statistics, onRejected } = this.#context;
+    const { statistics, rejections } = this.#context;
     const values = new Map<WireKey, StoredValue>();
     let code: 'success' | 'error' = 'error';
-    if (this.#isUp$.value) {
+    if (!this.#breaker.isOpen) {
       try {
         await Promise.all(get(keys, values).map((request) => this.#connection.read(request)));
         code = 'success';
@@ -166,49 +181,57 @@ export class Node implements CounterLane {
         this.#failed(error);
       }
     }
-    statistics.read(code, { requested: keys.size, found: values.size });
+    statistics.keysRequested.add(keys.size);
+    statistics.keysFound.add(values.size);
+    statistics.get[code]?.add(1);
     for (const value of values.values()) {
-      if (value === undefined) onRejected(new Error('a counter holds a value that is not a number'));
+      if (value === undefined) rejections.because('a counter holds a value that is not a number');
     }
     return values;
   }
 
   /** Executes commands, in order. Additions create absent keys, subtractions do not. A command whose outcome is unknown is not sent again. */
   async #write(commands: readonly WriteCommand[]): Promise<void> {
-    const { statistics, onRejected } = this.#context;
-    let remaining = commands;
-    for (let round = 0; round < MAX_ROUNDS && remaining.length > 0 && this.#isUp$.value; round += 1) {
-      const sent = remaining;
+    const { statistics, rejections } = this.#context;
+    let left = commands;
+    for (let round = 0; round < MAX_ROUNDS && left.length > 0 && !this.#breaker.isOpen; round += 1) {
+      const sent = left;
       const outcomes: WriteOutcome[] = [];
       const written = write(sent, outcomes).map((request) => this.#connection.write(request));
       await Promise.all(written).catch((error: unknown) => this.#failed(error));
-      sent.forEach((command, index) => statistics.wrote(command, outcomes[index]));
-      for (const outcome of outcomes) if (outcome instanceof Error) onRejected(outcome);
-      remaining = commandsLeft(sent, outcomes);
+      for (const [index, command] of sent.entries()) {
+        // Without an outcome, the connection failed before the reply.
+        const outcome = outcomes[index] ?? 'error';
+        if (outcome instanceof Error) rejections.because(outcome.message);
+        const code = outcome instanceof Error ? 'error' : outcome;
+        if (code === 'error') this.#drop(command);
+        statistics[command.kind][code]?.add(1);
+      }
+      left = commandsLeft(sent, outcomes);
     }
-    for (const command of remaining) statistics.dropped(command);
+    for (const command of left) this.#drop(command);
+  }
+
+  /** It was not sent, or perhaps not counted. */
+  #drop({ kind, hits }: WriteCommand): void {
+    if (kind !== 'decr') this.#context.statistics.droppedHits.add(hits);
   }
 
   #probe(): void {
     this.#connection.read(VERSION).then(
-      () => this.#answered(),
+      () => {
+        this.#away.ended();
+        this.#breaker.ended('ok');
+      },
       (error: unknown) => this.#failed(error),
     );
-  }
-
-  #answered(): void {
-    if (this.#isClosed) return;
-    this.#away.ended();
-    if (!this.#isUp$.value) this.#isUp$.next(true);
   }
 
   /** The node has not answered: it is tried until it does. */
   #failed(error: unknown): void {
     if (this.#isClosed) return;
     this.#away.because(messageOf(error));
-    if (this.#isUp$.value) this.#isUp$.next(false);
-    clearTimeout(this.#probeTimer);
-    this.#probeTimer = setTimeout(() => this.#probe(), PROBE_INTERVAL).unref();
+    this.#breaker.ended('bad');
   }
 }
 
@@ -222,139 +245,91 @@ function doesNotAnswer(cause?: unknown): DecisionError {
 function commandsLeft(commands: readonly WriteCommand[], outcomes: readonly WriteOutcome[]): readonly WriteCommand[] {
   /** Keys that are created in the next round: commands that did not find them have to follow. */
   const created = new Set<WireKey>();
-  const left: WriteCommand[] = [];
-  commands.forEach((command, index) => {
+  return commands.flatMap((command, index): readonly WriteCommand[] => {
     const outcome = outcomes[index];
-    if (outcome === 'not_stored') left.push({ ...command, kind: 'incr' });
-    if (outcome !== 'miss') return;
-    if (created.has(command.key)) left.push(command);
-    else if (command.kind !== 'decr') {
-      created.add(command.key);
-      left.push({ ...command, kind: 'add' });
-    }
+    if (outcome === 'not_stored') return [{ ...command, kind: 'incr' }];
+    if (outcome !== 'miss') return [];
+    if (created.has(command.key)) return [command];
+    if (command.kind === 'decr') return [];
+    created.add(command.key);
+    return [{ ...command, kind: 'add' }];
   });
-  return left;
-}
-
-interface BatchKeys {
-  /** The key of each operation. */
-  readonly wires: readonly WireKey[];
-  /** The values that were read. */
-  readonly stored: ReadonlyMap<WireKey, StoredValue>;
-}
-
-interface BatchPlan {
-  /** The count after each operation. */
-  readonly counts: readonly number[];
-  /** What changes the counters accordingly, in order. */
-  readonly commands: readonly WriteCommand[];
 }
 
 /** A key as the operations so far have left it. */
 interface KeyState {
   /** Undefined while the key is absent. */
   count: number | undefined;
-  /** The last command on the key, if it is an addition: further additions are joined with it. */
-  addition: { hits: number } | undefined;
-  /** All additions, each of which creates the key when it is absent. */
-  readonly additions: { lifetime: number }[];
+  /** What is to be added and subtracted, in order. */
+  readonly changes: number[];
   /** In seconds, without the random part: the longest of the additions, so that the key outlives each of their windows. */
-  longest: number;
+  lifetime: number;
 }
 
 /**
- * Decides a batch on counts that were read, as if its operations were applied one after the other: the counts after them, and the
- * commands that the server still has to execute. Subtracting creates no key; a counter saturates at 2^53 − 1.
+ * Decides a batch on the values that were read, as if its operations were applied one after the other: the counts after them, and the commands
+ * that the server still has to execute, those on a key in order. Subtracting creates no key; a counter saturates at 2^53 − 1.
  */
-function planBatch(batch: readonly Operation[], { wires, stored }: BatchKeys, jitter: number): BatchPlan {
-  const decided = hitsOnRead(
-    batch,
-    wires.map((wire) => stored.get(wire) ?? 0),
-  );
-  const keys = new Map<WireKey, KeyState>();
-  const commands: WriteCommand[] = [];
-  const counts = batch.map(({ limit: { windowSeconds } }, index) => {
-    const hits = decided[index]!;
-    const wire = wires[index]!;
-    const state = keys.get(wire) ?? { count: stored.get(wire), addition: undefined, additions: [], longest: 0 };
-    keys.set(wire, state);
+function planBatch(
+  batch: readonly Operation[],
+  { keys, stored }: { readonly keys: readonly WireKey[]; readonly stored: ReadonlyMap<WireKey, StoredValue> },
+  jitter: number,
+): { readonly counts: readonly number[]; readonly commands: readonly WriteCommand[] } {
+  const isGrouped = batch.some(({ group }) => group !== undefined);
+  const decided = isGrouped
+    ? hitsOnRead(
+        batch,
+        keys.map((key) => stored.get(key) ?? 0),
+      )
+    : undefined;
+  const states = new Map<WireKey, KeyState>();
+  const counts = batch.map((operation, index) => {
+    const hits = decided?.[index] ?? operation.hits;
+    const key = keys[index]!;
+    let state = states.get(key);
+    if (state === undefined) states.set(key, (state = { count: stored.get(key), changes: [], lifetime: 0 }));
     const before = state.count ?? 0;
     if (hits === 0 || (hits < 0 && state.count === undefined)) return before;
-    state.count = Math.min(LARGEST_COUNT, Math.max(0, before + hits));
+    const count = (state.count = Math.min(LARGEST_COUNT, Math.max(0, before + hits)));
     // Near the largest count, only the hits that fit are added: memcached would count on up to 2^64 and then from 0.
-    const added = state.count - before;
-    if (hits < 0) {
-      commands.push({ kind: 'decr', key: wire, hits: -hits, lifetime: 0 });
-      state.addition = undefined;
-    } else if (added > 0) {
-      if (state.addition === undefined) {
-        const { lifetime } = state.additions[0] ?? { lifetime: 0 };
-        const addition = { kind: 'incr', key: wire, hits: added, lifetime } as const;
-        commands.push((state.addition = addition));
-        state.additions.push(addition);
-      } else state.addition.hits += added;
-      const own = lifetimeOf(windowSeconds);
-      if (own > state.longest) {
-        state.longest = own;
-        const lifetime = own + randomPart(jitter);
-        for (const addition of state.additions) addition.lifetime = lifetime;
-      }
-    }
-    return state.count;
+    const change = hits < 0 ? hits : count - before;
+    if (change === 0) return count;
+    const last = state.changes.at(-1) ?? 0;
+    // Additions are joined, but not across a subtraction.
+    if (change > 0 && last > 0) state.changes[state.changes.length - 1] = last + change;
+    else state.changes.push(change);
+    if (change > 0) state.lifetime = Math.max(state.lifetime, lifetimeOf(operation.limit.windowSeconds));
+    return count;
+  });
+  const commands = [...states].flatMap(([key, state]) => {
+    const lifetime = state.lifetime + randomPart(jitter);
+    return state.changes.map((change): WriteCommand => {
+      return { kind: change < 0 ? 'decr' : 'incr', key, hits: Math.abs(change), lifetime };
+    });
   });
   return { counts, commands };
 }
 
 /** The statistics of the store, with the names of the Go service, and the hits that it could not count. */
-export class PlaincacheStatistics {
-  readonly #statistics: Statistics;
-  readonly #keysRequested: Counter;
-  readonly #keysFound: Counter;
-  readonly #droppedHits: Counter;
-  /** By command and outcome; the Go service does not count subtractions. */
-  readonly #outcomes: ReadonlyMap<string, ReadonlyMap<string, Counter>>;
+export type PlaincacheStatistics = ReturnType<typeof plaincacheStatistics>;
 
-  constructor(statistics: Statistics) {
-    this.#statistics = statistics;
-    function counter(name: string): Counter {
-      return statistics.counter(`ratelimit.memcache.${name}`);
-    }
-    function outcomes(name: string, ...codes: readonly string[]): ReadonlyMap<string, Counter> {
-      return new Map(codes.map((code) => [code, counter(`${name}.__code=${code}`)]));
-    }
-    this.#keysRequested = counter('keys_requested');
-    this.#keysFound = counter('keys_found');
-    this.#droppedHits = counter('dropped_hits');
-    this.#outcomes = new Map([
-      ['get', outcomes('multiget', 'success', 'error')],
-      ['incr', outcomes('increment', 'success', 'miss', 'error')],
-      ['add', outcomes('add', 'success', 'not_stored', 'error')],
-    ]);
+export function plaincacheStatistics(statistics: Statistics) {
+  function counter(name: string): Counter {
+    return statistics.counter(`ratelimit.memcache.${name}`);
   }
-
-  showAway(server: string, isAway: () => boolean): void {
-    this.#statistics.gauge(BREAKER_OPEN, () => Number(isAway()), { server });
+  function outcomes(name: string, ...codes: readonly string[]): Readonly<Record<string, Counter>> {
+    return Object.fromEntries(codes.map((code) => [code, counter(`${name}.__code=${code}`)]));
   }
-
-  /** @param found the keys whose values have arrived, in a read that failed as well */
-  read(code: 'success' | 'error', { requested, found }: { readonly requested: number; readonly found: number }): void {
-    this.#keysRequested.add(requested);
-    this.#keysFound.add(found);
-    this.#outcomes.get('get')?.get(code)?.add(1);
-  }
-
-  /** @param outcome undefined: the connection failed before the reply */
-  wrote(command: WriteCommand, outcome: WriteOutcome | undefined): void {
-    const isError = outcome === undefined || outcome instanceof Error;
-    if (isError) this.dropped(command);
-    this.#outcomes
-      .get(command.kind)
-      ?.get(isError ? 'error' : outcome)
-      ?.add(1);
-  }
-
-  /** Hits that were not sent, or perhaps not counted. */
-  dropped({ kind, hits }: WriteCommand): void {
-    if (kind !== 'decr') this.#droppedHits.add(hits);
-  }
+  return {
+    keysRequested: counter('keys_requested'),
+    /** In a read that failed: those that have arrived. */
+    keysFound: counter('keys_found'),
+    /** Hits that were not sent, or perhaps not counted. */
+    droppedHits: counter('dropped_hits'),
+    get: outcomes('multiget', 'success', 'error'),
+    incr: outcomes('increment', 'success', 'miss', 'error'),
+    add: outcomes('add', 'success', 'not_stored', 'error'),
+    /** The Go service has no subtractions. */
+    decr: outcomes('decrement'),
+  };
 }

@@ -2,6 +2,7 @@ import {
   BehaviorSubject,
   NEVER,
   type Observable,
+  type SchedulerLike,
   combineLatest,
   defer,
   distinctUntilChanged,
@@ -20,6 +21,7 @@ import type { Statistics } from '../../../statistics/statistics';
 import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../log/log';
+import { breakerGauges } from '../../../streams/store-faults';
 import { ConditionLog } from '../../../log/condition-log';
 import { lifetimeOf, randomPart } from '../expiry';
 import { type StoreTlsFiles, storeTls } from '../tls-material';
@@ -35,11 +37,11 @@ import {
   wireKey,
 } from './commands';
 import type { Connection } from './connection';
-import { Node, PlaincacheStatistics } from './node';
+import { Node, plaincacheStatistics } from './node';
 import { lookUpSrv, srvServers } from './srv-records';
 
 /** The time that an exchange with a server may take, in milliseconds: that of the Go service's client, which has no setting. */
-const TIMEOUT = 500;
+const TIMEOUT_MS = 500;
 /** How often the nodes are checked for the health of the service, in milliseconds. */
 const CHECK_INTERVAL = 1000;
 
@@ -55,10 +57,11 @@ export interface PlaincacheOptions {
   readonly windowSpan: number;
   /** EXPIRATION_JITTER_MAX_SECONDS */
   readonly expirationJitterMaxSeconds: number;
+  readonly scheduler: SchedulerLike;
   readonly statistics: Statistics;
   readonly log: Log;
   /** The time that an exchange with a server may take, in milliseconds: STORE_DECISION_TIMEOUT. Undefined: that of the Go service. */
-  readonly timeout?: number | undefined;
+  readonly timeoutMs?: number | undefined;
   /** Whether counters that a server does not send count as 0; otherwise their calls are without a count. Undefined: they do. */
   readonly countsAsZero?: boolean;
   /** Looks up a DNS record; the name servers of the system if undefined. */
@@ -80,19 +83,16 @@ export interface PlaincacheCounters extends Counters, CounterAdministration {
  * @throws Error that names the address or the file that cannot be used
  */
 export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounters {
-  const { hostPort, srv, srvRefresh: refresh, statistics, log, tlsFiles } = options;
-  const tls = tlsFiles && storeTls(tlsFiles, log);
-  const rejections = new ConditionLog(log, { begins: 'a memcached server rejected a counter' });
+  const { hostPort, srv, srvRefresh: refresh, statistics, log, scheduler, tlsFiles } = options;
   const context = {
-    tls,
-    timeout: options.timeout ?? TIMEOUT,
-    span: options.windowSpan,
-    jitter: options.expirationJitterMaxSeconds,
-    statistics: new PlaincacheStatistics(statistics),
-    instance: { lanesAtOnce: Infinity },
+    ...options,
+    tls: tlsFiles && storeTls(tlsFiles, log),
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     countsAsZero: options.countsAsZero ?? true,
-    log,
-    onRejected: (error: Error) => rejections.because(error.message),
+    instance: { lanesAtOnce: Infinity },
+    statistics: plaincacheStatistics(statistics),
+    gaugeOf: breakerGauges(statistics),
+    rejections: new ConditionLog(log, { begins: 'a memcached server rejected a counter' }),
   };
   const nodes$ = new BehaviorSubject<readonly Node[]>([]);
   const leaving = new Set<Promise<void>>();
@@ -109,16 +109,19 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
   }
 
   const lookUp = options.lookUp ?? lookUpSrv;
-  const names$ = srv === undefined ? of(hostPort) : srvServers({ record: srv, refresh, log, lookUp });
+  const names$ = srv === undefined ? of(hostPort) : srvServers({ record: srv, refresh, log, scheduler, lookUp });
   const subscription = names$.subscribe(replaceNodes);
 
   return {
     ...counterAdministration(
       (key) => (nodes$.value.length === 0 ? undefined : selectNode(key, nodes$.value)),
-      context.jitter,
+      options.expirationJitterMaxSeconds,
     ),
     laneOf: (operation) => laneOf(operation, nodes$.value),
-    connected$: nodes$.pipe(switchMap(anyIsUp), distinctUntilChanged()),
+    connected$: nodes$.pipe(
+      switchMap((nodes) => anyIsUp(nodes, scheduler)),
+      distinctUntilChanged(),
+    ),
     description: srv ?? hostPort.join(', '),
     ready$: nodes$.pipe(
       filter((nodes) => nodes.length > 0),
@@ -148,12 +151,10 @@ const NO_NODES: CounterLane = {
 };
 
 /** Whether any of the nodes answers, while it is subscribed to. */
-function anyIsUp(nodes: readonly Node[]): Observable<boolean> {
+function anyIsUp(nodes: readonly Node[], scheduler: SchedulerLike): Observable<boolean> {
   if (nodes.length === 0) return of(true);
   return defer(() => {
-    const checks = interval(CHECK_INTERVAL).subscribe(() => {
-      for (const node of nodes) node.check();
-    });
+    const checks = interval(CHECK_INTERVAL, scheduler).subscribe(() => nodes.forEach((node) => node.check()));
     return combineLatest(nodes.map(({ isUp$ }) => isUp$)).pipe(
       map((states) => states.includes(true)),
       finalize(() => checks.unsubscribe()),

@@ -1,5 +1,17 @@
 import { Resolver } from 'node:dns/promises';
-import { EMPTY, type Observable, defer, distinctUntilChanged, map, repeat, retry, tap, timer } from 'rxjs';
+import {
+  EMPTY,
+  type Observable,
+  type ObservableInput,
+  type SchedulerLike,
+  defer,
+  distinctUntilChanged,
+  map,
+  repeat,
+  retry,
+  tap,
+  timer,
+} from 'rxjs';
 import { ConditionLog } from '../../../log/condition-log';
 import type { Log } from '../../../log/log';
 import { parseServerAddress } from '../../../text/host-port';
@@ -21,7 +33,8 @@ export interface SrvOptions {
   /** Milliseconds between look-ups; 0: only one. PLAINCACHE_SRV_REFRESH */
   readonly refresh: number;
   readonly log: Log;
-  readonly lookUp: (record: string) => Promise<readonly SrvRecord[]>;
+  readonly scheduler: SchedulerLike;
+  readonly lookUp: (record: string) => ObservableInput<readonly SrvRecord[]>;
 }
 
 /** Looks up an SRV record with the name servers of the system. */
@@ -33,7 +46,7 @@ export function lookUpSrv(record: string): Promise<readonly SrvRecord[]> {
  * The servers of an SRV record as `host:port`, sorted as the Go service sorts them: first when they are known, then when they have
  * changed. A look-up that fails is repeated; until one succeeds, the last list stays. Never fails.
  */
-export function srvServers({ record, refresh, log, lookUp }: SrvOptions): Observable<readonly string[]> {
+export function srvServers({ record, refresh, log, scheduler, lookUp }: SrvOptions): Observable<readonly string[]> {
   const failing = new ConditionLog(log, {
     begins: 'cannot look up the memcached servers; keeping those that are known',
     ends: 'the memcached servers can be looked up again',
@@ -45,10 +58,10 @@ export function srvServers({ record, refresh, log, lookUp }: SrvOptions): Observ
     retry({
       delay: (error: unknown) => {
         failing.because(messageOf(error));
-        return timer(RETRY_INTERVAL);
+        return timer(RETRY_INTERVAL, scheduler);
       },
     }),
-    repeat({ delay: () => (refresh === 0 ? EMPTY : timer(refresh)) }),
+    repeat({ delay: () => (refresh === 0 ? EMPTY : timer(refresh, scheduler)) }),
     distinctUntilChanged((one, other) => one.join() === other.join()),
   );
 }
