@@ -183,7 +183,7 @@ export function isoTime(seconds: number): string {
 }
 
 /** Why a descriptor has its status, in one sentence without a full stop. */
-export function reasonOf({
+function reasonOf({
   outcome,
   replacedBy,
   counter,
@@ -257,7 +257,7 @@ function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isD
 }
 
 /** Why a request has its overall code. */
-export function reasonOfAnswer({ options, descriptors }: ExplainedRequest, { overallCode, statuses }: Verdict): string {
+function reasonOfAnswer({ options, descriptors }: ExplainedRequest, { overallCode, statuses }: Verdict): string {
   const over = statuses.flatMap(({ code }, index) => (code === Code.OVER_LIMIT ? [index] : []));
   const byPolicy = descriptors.map(({ resolution: { limited } }) => limited?.failure && limited.limit.onStoreFailure);
   if (over.length === 0) {

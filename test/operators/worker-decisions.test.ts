@@ -1,45 +1,5 @@
-import type { ExplainedRequest } from '../../src/limiter/explained-request';
-import { Code, type Verdict } from '../../src/limiter/verdict';
-import { reasonOf, reasonOfAnswer } from '../../src/operators/explanation';
+import type { CounterChange } from '../../src/operators/answers';
 import { WorkerDecisions } from '../../src/operators/worker-decisions';
-import type { CounterChange, ExplainedCounter } from '../../src/operators/answers';
-
-describe('the reason of a descriptor', () => {
-  function reasonOfLimit(counter: Partial<ExplainedCounter>, readBecause = ''): string {
-    return reasonOf({
-      outcome: 'limit',
-      replacedBy: null,
-      counter: { requestsPerUnit: 5, hits: 1, count: 2, countAfter: 3, ...counter } as ExplainedCounter,
-      status: { code: 'OK', limitRemaining: 2, secondsUntilReset: 10 },
-      isDenied: false,
-      readBecause,
-    });
-  }
-
-  it('has the count before and after the hits, and says why they are not counted', () => {
-    expect(reasonOfLimit({})).toBe('the count would be 3 after 1 hit, within the limit of 5');
-    expect(reasonOfLimit({ countAfter: 7, hits: 5 })).toBe('the count would be 7 after 5 hits, over the limit of 5');
-    const reason = 'another limit is over and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set';
-    expect(reasonOfLimit({ countAfter: 2 }, reason)).toBe(`the count would stay 2, because ${reason}`);
-  });
-});
-
-describe('the reason of an answer', () => {
-  const [LIMIT, QUOTA] = [{ quotaMode: false }, { quotaMode: true }];
-
-  it.each([
-    ['descriptor 1 is over its quota, but not every quota is used up', [QUOTA, QUOTA], [0], true],
-    ['descriptor 1 is over its quota, but not every quota is used up', [QUOTA, QUOTA], [0], false],
-    ['descriptor 1 is over its quota, which SHADOW_MODE allows', [QUOTA], [0], true],
-    ['descriptor 2 is over its limit, which SHADOW_MODE allows', [QUOTA, LIMIT], [1], true],
-    ['no descriptor is over its limit', [LIMIT], [], true],
-  ])('of a request that passes is: %s', (reason, limits, over: readonly number[], shadowMode) => {
-    const descriptors = limits.map((applied) => ({ resolution: { kind: 'limit', limited: { applied } } }));
-    const request = { options: { shadowMode, quotaMode: false }, descriptors } as unknown as ExplainedRequest;
-    const statuses = limits.map((_, index) => ({ code: over.includes(index) ? Code.OVER_LIMIT : Code.OK }));
-    expect(reasonOfAnswer(request, { overallCode: Code.OK, statuses } as unknown as Verdict)).toBe(reason);
-  });
-});
 
 describe('a request of operators to several workers', () => {
   const QUERY = { domain: 'shop', descriptor: { entries: [{ key: 'user', value: 'ann' }] } } as never;

@@ -1,0 +1,24 @@
+import type { LimiterOptions } from '../../src/limiter/decision';
+import { LocalDecisions } from '../../src/operators/decisions';
+import type { DomainConfig } from '../../src/rules/rule-config';
+import { buildRuleset } from '../../src/rules/ruleset';
+import { type RuleSketch, domainConfig } from '../support/data/rules';
+import { TestService } from '../support/data/service';
+import { always, configOf } from '../http/operators/served-api';
+
+/** A service with these rules, and its decisions as operators see them. */
+export function operated(...rules: readonly RuleSketch[]) {
+  return operatedWith({}, domainConfig('shop', ...rules));
+}
+
+export function operatedWith(options: Partial<LimiterOptions>, domain: DomainConfig) {
+  const ruleset = buildRuleset([domain]);
+  const service = new TestService(ruleset, options);
+  const { limiter, counters: administration, apply } = service;
+  const offenders = { top: () => Promise.resolve([]) };
+  const config$ = always(configOf(ruleset));
+  return {
+    service,
+    decisions: new LocalDecisions({ config$, limiter, administration, reservations: administration, apply, offenders }),
+  };
+}
