@@ -1,8 +1,4 @@
-import type {
-  RateLimitConfig,
-  RateLimitDescriptor,
-  RateLimitPolicy,
-} from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
+import type { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { RuleTree } from '../../rules/files/read-rule-trees';
 import type { ProblemLocation, SourceDocument, SourceRange } from '../../rules/files/problems/source-text';
 import { showText } from '../../rules/files/yaml/yaml-tree';
@@ -27,17 +23,9 @@ class ResourceTree implements RuleTree, SourceDocument {
   /** By node: the field name or index that leads to it from its parent. */
   readonly #steps: (string | number)[] = [];
 
-  constructor({ name, domain, descriptors, defaultRateLimit, onUnmatched }: RateLimitConfig) {
+  constructor({ name, ...rules }: RateLimitConfig) {
     this.file = name === '' ? 'a resource without a name' : `resource '${showText(name)}'`;
-    this.root = this.#node(
-      this.#add(-1, ''),
-      writtenFields({
-        domain,
-        descriptors: descriptors.map(writtenDescriptor),
-        default_rate_limit: defaultRateLimit && writtenLimit(defaultRateLimit),
-        on_unmatched: onUnmatched,
-      }),
-    );
+    this.root = this.#node(this.#add(-1, ''), written(rules));
   }
 
   get source(): SourceDocument {
@@ -92,51 +80,33 @@ class ResourceTree implements RuleTree, SourceDocument {
   }
 }
 
-/** A descriptor as it is written in a file. */
-function writtenDescriptor({ key, value, rateLimit, metadata, descriptors, ...rest }: RateLimitDescriptor): Json {
-  return writtenFields({
-    key,
-    value,
-    value_in: rest.valueIn,
-    value_cidr: rest.valueCidr,
-    value_regex: rest.valueRegex,
-    shadow_mode: rest.shadowMode,
-    enforce_percent: rest.enforcePercent,
-    quota_mode: rest.quotaMode,
-    detailed_metric: rest.detailedMetric,
-    rate_limit: rateLimit && writtenLimit(rateLimit),
-    rate_limits: rest.rateLimits.map(writtenLimit),
-    all_or_nothing: rest.allOrNothing,
-    metadata,
-    descriptors: descriptors.map(writtenDescriptor),
-  });
-}
-
-function writtenLimit({ unit, requestsPerUnit, unlimited, name, replaces, ...more }: RateLimitPolicy): Json {
-  const { unitMultiplier, calendar } = more;
-  // A value that the enum does not define is decoded as its number.
-  const number: number = unit;
-  return writtenFields({
-    unit: unlimited && number === 0 ? undefined : (UNIT_NAMES[number] ?? String(number)),
-    unit_multiplier: unitMultiplier === 0 ? undefined : unitMultiplier,
-    calendar: calendar && writtenFields({ time_zone: calendar.timeZone, starts_on: calendar.startsOn }),
-    requests_per_unit: unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
-    algorithm: more.algorithm,
-    burst: more.burst === 0 ? undefined : more.burst,
-    unlimited,
-    name,
-    replaces: replaces.map((each) => writtenFields({ name: each.name })),
-  });
-}
-
-/** Omits the fields that have their default values. */
-function writtenFields(fields: Readonly<Record<string, Json | undefined>>): Json {
-  const written: Record<string, Json> = {};
-  for (const [name, value] of Object.entries(fields)) {
-    const isEmpty = Array.isArray(value) && value.length === 0;
-    if (value !== undefined && value !== '' && value !== false && !isEmpty) written[name] = value;
+/** A message as it is written in a file: by the names of the protocol, without the fields that have their default values. */
+function written(message: object): Json {
+  const fields: Record<string, Json> = {};
+  const isUnlimited = 'unlimited' in message && message.unlimited === true;
+  const entries: readonly (readonly [name: string, value: Json | undefined])[] = Object.entries(message);
+  for (const [name, value] of entries) {
+    const field = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const inFile = value === undefined ? undefined : writtenValue(name, value, isUnlimited);
+    if (inFile !== undefined) fields[field] = inFile;
   }
-  return written;
+  return fields;
+}
+
+/** Numbers that count also when they are 0. */
+const MAY_BE_0: readonly string[] = ['requestsPerUnit', 'enforcePercent'];
+
+/** Undefined for a default value. */
+function writtenValue(name: string, value: Json, isUnlimited: boolean): Json | undefined {
+  if (name === 'metadata') return value;
+  if (value === 0 && (isUnlimited || !(name === 'unit' || MAY_BE_0.includes(name)))) return undefined;
+  // A value that the enum does not define is decoded as its number.
+  if (name === 'unit' && typeof value === 'number') return UNIT_NAMES[value] ?? String(value);
+  if (value === '' || value === false) return undefined;
+  if (typeof value !== 'object' || value === null) return value;
+  if (!Array.isArray(value)) return written(value);
+  const items = value.map((each: Json) => (typeof each === 'object' && each !== null ? written(each) : each));
+  return items.length === 0 ? undefined : items;
 }
 
 function scalar(offset: number, value: string | number | boolean | null): YamlScalar {
