@@ -17,15 +17,11 @@ import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import { connectionFailure } from '../../text/connection-failure';
 import { hideSecrets } from '../../text/hide-credentials';
-import { messageOf } from '../../text/thrown';
 
 /** An event of one stream of the aggregated discovery service (ADS). */
-export type AdsEvent = AdsConnected | AdsResponse;
-
-/** The connection is established. A server may stay silent on it for as long as it has nothing new. */
-export interface AdsConnected {
-  readonly kind: 'connected';
-}
+export type AdsEvent =
+  /** The connection is established. A server may stay silent on it for as long as it has nothing new. */
+  { readonly kind: 'connected' } | AdsResponse;
 
 export interface AdsResponse {
   readonly kind: 'response';
@@ -35,7 +31,7 @@ export interface AdsResponse {
 
 /**
  * Opens a stream on subscribe and sends the requests on it as they are emitted. Completes when the server ends the stream with
- * status OK; otherwise fails with an {@link AdsStreamError}. Unsubscribing closes the stream and its connection.
+ * status OK; otherwise fails with the reason. Unsubscribing closes the stream and its connection.
  */
 export type ConnectAds = (requests$: Observable<DiscoveryRequest>) => Observable<AdsEvent>;
 
@@ -106,44 +102,29 @@ export function connectAds(server: AdsServer): ConnectAds {
   return (requests$) =>
     new Observable<AdsEvent>((subscriber) => {
       const headers = server.headers();
-      let isOver = false;
-      function fail(error: AdsStreamError) {
-        if (!isOver) subscriber.error(error);
-      }
-      let attempt: AttemptCredentials;
-      let client: Client;
-      try {
-        attempt = new AttemptCredentials(credentials());
-        client = new Client(target, attempt, channelOptions(server, keepalive));
-      } catch (error) {
-        return fail(new AdsStreamError(messageOf(error)));
-      }
+      const attempt = new AttemptCredentials(credentials());
+      const client = new Client(target, attempt, channelOptions(server, keepalive));
       const { connectTimeout = CONNECT_TIMEOUT } = server;
       const stopTimer = startReplyTimer(connectTimeout, () =>
-        fail(new AdsStreamError(`no response within ${connectTimeout / 1000} s`)),
+        subscriber.error(new AdsStreamError(`no response within ${connectTimeout / 1000} s`)),
       );
       whenReady(client.getChannel(), () => {
-        if (isOver) return;
         stopTimer();
         attempt.isConnected = true;
         subscriber.next({ kind: 'connected' });
       });
       const call = client.makeBidiStreamRequest(METHOD, encode, identity, metadataOf(headers));
       const stopPausing = pauseFloods(call);
-      call.on('data', (message: Uint8Array) => {
-        if (!isOver) subscriber.next({ kind: 'response', message });
-      });
+      call.on('data', (message: Uint8Array) => subscriber.next({ kind: 'response', message }));
       // The status has the same information, but without a listener the event would end the process, even after a cancel.
       call.on('error', () => undefined);
       call.on('status', (end: EndStatus) => {
-        if (isOver) return;
         if (isTooManyPings(end)) keepalive *= 2;
         if (end.code === Code.OK) subscriber.complete();
-        else fail(errorOf(end, headers, server));
+        else subscriber.error(errorOf(end, headers, server));
       });
       const requests = requests$.subscribe((request) => call.write(request));
       return () => {
-        isOver = true;
         stopTimer();
         stopPausing();
         requests.unsubscribe();

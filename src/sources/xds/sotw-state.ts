@@ -131,12 +131,14 @@ export class SotwState {
 
   #accept(
     { version, digest, nonce }: ReceivedResponse,
-    rules: Pick<AcceptedRules, 'ruleset' | 'warnings'>,
+    { ruleset, warnings }: Pick<AcceptedRules, 'ruleset' | 'warnings'>,
   ): HandledResponse & { readonly event: RulesLoaded } {
-    this.#accepted = { version, digest, ruleset: rules.ruleset, warnings: rules.warnings };
+    const rules = { ruleset, warnings };
+    this.#accepted = { version, digest, ...rules };
     this.#rejected = undefined;
     this.#lastReason = undefined;
-    return { event: this.#loaded(this.#accepted), reply: this.#request(nonce), delay: 0 };
+    const event = { kind: 'loaded', origin: { source: this.#source, version }, ...rules } as const;
+    return { event, reply: this.#request(nonce), delay: 0 };
   }
 
   /** These are the active rules: they are a load only after a rejection. Otherwise only another version of them is emitted. */
@@ -173,10 +175,6 @@ export class SotwState {
     const isRepeated = reason === this.#lastReason;
     this.#lastReason = reason;
     return { kind: 'rejected', reason, ...(isRepeated && { isRepeated }) };
-  }
-
-  #loaded({ ruleset, version, warnings }: AcceptedRules): RulesLoaded {
-    return { kind: 'loaded', ruleset, origin: { source: this.#source, version }, warnings };
   }
 
   #request(responseNonce: string): DiscoveryRequest {
