@@ -1,14 +1,19 @@
 import { X509Certificate } from 'node:crypto';
 import {
   type Observable,
+  ReplaySubject,
   type SchedulerLike,
   Subscription,
   asyncScheduler,
+  concat,
   distinctUntilChanged,
   exhaustMap,
   filter,
+  firstValueFrom,
   map,
   of,
+  scan,
+  switchMap,
   throttleTime,
   timer,
 } from 'rxjs';
@@ -108,7 +113,7 @@ function timeOf(time: number): string {
 }
 
 /** When a certificate is valid, in milliseconds since 1970. */
-export interface Validity {
+interface Validity {
   readonly from: number;
   readonly until: number;
 }
@@ -124,15 +129,44 @@ function validityOf(chain: string): Validity {
  * that time comes, then once a day. Certificates that are valid for less than 90 days are renewed later: for these it is a third of
  * their validity. Never completes.
  */
-export function expiryWarnings(
-  { from, until }: Validity,
-  scheduler: SchedulerLike = asyncScheduler,
-): Observable<number> {
+function expiryWarnings({ from, until }: Validity, scheduler: SchedulerLike): Observable<number> {
   const lead = Math.min(LONGEST_LEAD, (until - from) / 3);
   return timer(0, HOUR, scheduler).pipe(
     map(() => until - scheduler.now()),
     filter((left) => left <= lead),
     throttleTime(DAY, scheduler),
+  );
+}
+
+type Warning = readonly [message: string, fields: LogFields];
+
+/** Emits what is to be known of the validity of each certificate in use. Unsubscribes from the warnings of the one before. */
+export function validityWarnings(
+  validity$: Observable<Validity>,
+  scheduler: SchedulerLike = asyncScheduler,
+): Observable<Warning> {
+  let hasWarned = false;
+  return validity$.pipe(
+    switchMap((validity) => {
+      const { from, until } = validity;
+      const expires = { expires: timeOf(until) };
+      const warnings: Warning[] = [];
+      // The end of a warning; a replacement that expires soon, too, causes another one.
+      if (hasWarned) warnings.push(['the certificate of the gRPC listener was replaced', expires]);
+      hasWarned = false;
+      // Only the certificate at start can be one that is not valid yet.
+      if (from > scheduler.now()) {
+        warnings.push(['the certificate of the gRPC listener is not valid yet', { valid_from: timeOf(from) }]);
+      }
+      const expiry$ = expiryWarnings(validity, scheduler).pipe(
+        map((left): Warning => {
+          hasWarned = true;
+          const state = left <= 0 ? 'has expired' : `expires in ${counted(Math.floor(left / DAY), 'day')}`;
+          return [`the certificate of the gRPC listener ${state}`, expires];
+        }),
+      );
+      return concat(warnings, expiry$);
+    }),
   );
 }
 
@@ -147,54 +181,47 @@ export interface ListenerTls extends Certificates {
   readonly clientName: string | undefined;
 }
 
-interface ReplacesTls {
-  replaceTls(tls: ListenerTls): void;
-}
-
 /** The certificates of the gRPC listener, which can be replaced while it is open. */
 export class GrpcTls {
-  readonly #log: Log;
   readonly #clientName: string | undefined;
-  readonly #rejected: ConditionLog;
-  readonly #firstEvent: Promise<CertificateEvent>;
+  /** Those in use; before there are any, why not. */
+  readonly #current$ = new ReplaySubject<CertificateEvent>(1);
+  readonly #loaded$ = this.#current$.pipe(filter((current): current is Certificates => !('rejected' in current)));
   readonly #subscriptions = new Subscription();
-  /** Those that were loaded last. */
-  #loaded: Certificates | undefined;
   /** Those that {@link first} has returned. */
   #first: Certificates | undefined;
-  #server: ReplacesTls | undefined;
-  #validity: Validity | undefined;
-  #warnings = Subscription.EMPTY;
-  #hasWarned = false;
 
   /** @param events$ default: those of the files in the settings */
   constructor(parts: CertificateParts, events$: Observable<CertificateEvent> = certificateEvents(parts)) {
     const { settings, statistics, log } = parts;
+    this.#clientName = settings.grpcClientTlsSan;
     const attempts = statistics.counter('certs.load_attempts');
     const failures = statistics.counter('certs.load_failures');
-    statistics.gauge('certs.expires_at', () => this.#expiresAt);
-    this.#log = log;
-    this.#clientName = settings.grpcClientTlsSan;
-    this.#rejected = new ConditionLog(log, {
+    const rejected = new ConditionLog(log, {
       begins: 'new certificates of the gRPC listener rejected; keeping the current ones',
       ends: 'the certificates of the gRPC listener are valid again',
       level: 'error',
     });
-    this.#firstEvent = new Promise((resolve) => {
-      // From now on, because the files can change long before the listener opens.
-      const subscription = events$.subscribe((event) => {
-        attempts.add(1);
-        if ('rejected' in event) failures.add(1);
-        this.#apply(event);
-        resolve(event);
-      });
-      this.#subscriptions.add(subscription);
-    });
-  }
-
-  /** When the certificate in use expires, in Unix seconds; 0 before it is loaded. */
-  get #expiresAt(): number {
-    return Math.floor((this.#validity?.until ?? 0) / 1000);
+    function currentAfter(current: CertificateEvent, event: CertificateEvent): CertificateEvent {
+      attempts.add(1);
+      if ('rejected' in event) failures.add(1);
+      // Rejected certificates at start are the error of `first`.
+      if ('rejected' in current) return event;
+      if ('rejected' in event) {
+        rejected.because(event.rejected);
+        return current;
+      }
+      rejected.ended();
+      if (event !== current) log.info('new certificates of the gRPC listener loaded');
+      return event;
+    }
+    let validity: Validity | undefined;
+    statistics.gauge('certs.expires_at', () => Math.floor((validity?.until ?? 0) / 1000));
+    const validity$ = this.#loaded$.pipe(map(({ cert }) => (validity = validityOf(cert))));
+    this.#subscriptions.add(validityWarnings(validity$).subscribe((warning) => log.warn(...warning)));
+    // From now on, because the files can change long before the listener opens.
+    const current$ = events$.pipe(scan(currentAfter, { rejected: 'no certificate' }), distinctUntilChanged());
+    this.#subscriptions.add(current$.subscribe(this.#current$));
   }
 
   /**
@@ -203,67 +230,22 @@ export class GrpcTls {
    * @throws when none could be loaded since the start: the service does not start without them
    */
   async first(): Promise<ListenerTls> {
-    const event = await this.#firstEvent;
-    this.#first = this.#loaded;
-    if (this.#first !== undefined) return this.#serverTls(this.#first);
-    throw new Error(`TLS of the gRPC listener: ${'rejected' in event ? event.rejected : 'no certificate'}`);
+    const current = await firstValueFrom(this.#current$);
+    if ('rejected' in current) throw new Error(`TLS of the gRPC listener: ${current.rejected}`);
+    this.#first = current;
+    return { ...current, clientName: this.#clientName };
   }
 
   /** Applies every change since {@link first} to the server, which keeps its certificates when new ones are rejected. */
-  follow(server: ReplacesTls): void {
-    this.#server = server;
-    if (this.#loaded !== undefined && this.#loaded !== this.#first) server.replaceTls(this.#serverTls(this.#loaded));
+  follow(server: { replaceTls(tls: ListenerTls): void }): void {
+    const changes$ = this.#loaded$.pipe(filter((loaded, index) => index > 0 || loaded !== this.#first));
+    this.#subscriptions.add(
+      changes$.subscribe((loaded) => server.replaceTls({ ...loaded, clientName: this.#clientName })),
+    );
   }
 
   close(): void {
     this.#subscriptions.unsubscribe();
-  }
-
-  #apply(event: CertificateEvent): void {
-    const last = this.#loaded;
-    if ('rejected' in event) {
-      // Rejected certificates at start are the error of `first`.
-      if (last !== undefined) this.#rejected.because(event.rejected);
-      return;
-    }
-    this.#rejected.ended();
-    if (event === last) return;
-    if (last !== undefined) this.#log.info('new certificates of the gRPC listener loaded');
-    this.#loaded = event;
-    this.#server?.replaceTls(this.#serverTls(event));
-    this.#warn(validityOf(event.cert));
-  }
-
-  #warn(validity: Validity): void {
-    this.#validity = validity;
-    // The end of a warning; a replacement that expires soon, too, causes another one.
-    if (this.#hasWarned) this.#log.warn('the certificate of the gRPC listener was replaced', this.#expiry());
-    this.#hasWarned = false;
-    // Only the certificate at start can be one that is not valid yet.
-    if (validity.from > Date.now()) {
-      this.#log.warn('the certificate of the gRPC listener is not valid yet', { valid_from: timeOf(validity.from) });
-    }
-    this.#warnings.unsubscribe();
-    this.#warnings = expiryWarnings(validity).subscribe((left) => this.#warnOfExpiry(left));
-    this.#subscriptions.add(this.#warnings);
-  }
-
-  #warnOfExpiry(left: number): void {
-    this.#hasWarned = true;
-    const days = Math.floor(left / DAY);
-    const message =
-      left <= 0
-        ? 'the certificate of the gRPC listener has expired'
-        : `the certificate of the gRPC listener expires in ${counted(days, 'day')}`;
-    this.#log.warn(message, this.#expiry());
-  }
-
-  #expiry(): LogFields {
-    return { expires: timeOf(this.#expiresAt * 1000) };
-  }
-
-  #serverTls(certificates: Certificates): ListenerTls {
-    return { ...certificates, clientName: this.#clientName };
   }
 }
 
