@@ -17,17 +17,15 @@ interface WorkerMethods {
   readonly offenders: [Record<string, never>, OffenderSummary];
 }
 
-interface WorkerRequest<M extends keyof WorkerMethods> {
-  readonly method: M;
-  readonly parameters: WorkerMethods[M][0];
-  /** Milliseconds for which a worker that stands still is waited for; undefined: as long as it runs. */
-  readonly patience: number | undefined;
-}
+type Method = keyof WorkerMethods;
+type Result<M extends Method> = WorkerMethods[M][1];
+/** Without a timeout, in milliseconds, the answer is waited for as long as the worker runs. */
+type MethodCall<M extends Method> = [method: M, parameters: WorkerMethods[M][0], timeoutMs?: number];
 
 /** A worker that runs, and how to ask it. */
 export interface AskedWorker {
   /** Calls one of its {@link operatorMethods}; resolves to the result, or nothing if it ends before it has answered, or stands still. */
-  call(method: string, parameters: unknown, patience?: number): Promise<readonly unknown[]>;
+  call(method: string, parameters: unknown, timeoutMs?: number): Promise<readonly unknown[]>;
   /** Whether it decides calls and has answered the primary lately. */
   readonly isReady: boolean;
   /** Removes a key from its local cache, as soon as it does not stand still. */
@@ -35,9 +33,9 @@ export interface AskedWorker {
 }
 
 /** Milliseconds for which a page of metrics waits for a worker that stands still, as for its other metrics. */
-const METRICS_PATIENCE = 250;
+const METRICS_TIMEOUT = 250;
 /** Milliseconds for which the operators' API waits for a worker that stands still. */
-const API_PATIENCE = 5_000;
+const API_TIMEOUT = 5_000;
 
 export interface WorkerDecisionsOptions {
   /** The workers that run. The first one that is ready answers for all. */
@@ -58,13 +56,12 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
   }
 
   explain(request: RateLimitRequest, limit?: number): Promise<Explanation> {
-    return this.#askOne({ method: 'explain', parameters: { request, limit }, patience: API_PATIENCE });
+    return this.#askOne('explain', { request, limit }, API_TIMEOUT);
   }
 
   /** Every worker has a local cache, and only one counter is behind them. */
   async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
-    const parameters = { query };
-    const [first, ...others] = await this.#askAll({ method: 'read_counter', parameters, patience: API_PATIENCE });
+    const [first, ...others] = await this.#askAll('read_counter', { query }, API_TIMEOUT);
     if (first === undefined) throw noWorker();
     if ('reason' in first) return first;
     return {
@@ -75,29 +72,28 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
 
   /** A change is waited for as long as its worker runs, because a late one would change newer counts. */
   async changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter> {
-    const parameters = { query, count };
-    const change = await this.#askOne({ method: 'change_counter', parameters, patience: undefined });
+    const change = await this.#askOne('change_counter', { query, count });
     if (!('cacheKey' in change)) return change;
     const { cacheKey } = change;
     for (const worker of this.#options.workers()) worker.forget(cacheKey);
     // From the answer on, no worker that is ready uses the old count.
-    await this.#askAll({ method: 'forget', parameters: { cacheKey }, patience: API_PATIENCE });
+    await this.#askAll('forget', { cacheKey }, API_TIMEOUT);
     return change;
   }
 
   offenders(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.#mergedTop(query, API_PATIENCE);
+    return this.#mergedTop(query, API_TIMEOUT);
   }
 
   /** For the page of metrics. */
   top(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.#mergedTop(query, METRICS_PATIENCE);
+    return this.#mergedTop(query, METRICS_TIMEOUT);
   }
 
-  async #mergedTop(query: OffenderQuery, patience: number): Promise<readonly Offender[]> {
+  async #mergedTop(query: OffenderQuery, timeoutMs: number): Promise<readonly Offender[]> {
     const { offendersSize } = this.#options;
     if (offendersSize === 0) return [];
-    const summaries = await this.#askAll({ method: 'offenders', parameters: {}, patience });
+    const summaries = await this.#askAll('offenders', {}, timeoutMs);
     return topOf(mergeOffenders(summaries, offendersSize), query);
   }
 
@@ -106,26 +102,19 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
   }
 
   /** The result of the first worker; of the next one if it ends or stands still. A change may be made twice: it sets a count. */
-  async #askOne<M extends keyof WorkerMethods>(request: WorkerRequest<M>): Promise<WorkerMethods[M][1]> {
+  async #askOne<M extends Method>(...call: MethodCall<M>): Promise<Result<M>> {
     for (const worker of this.#ready) {
-      const [result] = await ask(worker, request);
-      if (result !== undefined) return result;
+      const [result] = await worker.call(...call);
+      if (result !== undefined) return result as Result<M>;
     }
     throw noWorker();
   }
 
   /** The results of the workers that have answered before they ended or stood still. */
-  async #askAll<M extends keyof WorkerMethods>(request: WorkerRequest<M>): Promise<readonly WorkerMethods[M][1][]> {
-    const results = await Promise.all(this.#ready.map((worker) => ask(worker, request)));
-    return results.flat();
+  async #askAll<M extends Method>(...call: MethodCall<M>): Promise<readonly Result<M>[]> {
+    const results = await Promise.all(this.#ready.map((worker) => worker.call(...call)));
+    return results.flat() as readonly Result<M>[];
   }
-}
-
-function ask<M extends keyof WorkerMethods>(
-  worker: AskedWorker,
-  { method, parameters, patience }: WorkerRequest<M>,
-): Promise<readonly WorkerMethods[M][1][]> {
-  return worker.call(method, parameters, patience) as Promise<readonly WorkerMethods[M][1][]>;
 }
 
 function noWorker(): DecisionError {
@@ -139,12 +128,10 @@ export interface OperatorAnswers {
   readonly offenders: Offenders | undefined;
 }
 
-type Answers = {
-  readonly [M in keyof WorkerMethods]: (parameters: WorkerMethods[M][0]) => Promise<WorkerMethods[M][1]>;
-};
-
 /** How a worker answers what `WorkerDecisions` asks in the primary. */
-export function operatorMethods({ decisions, limiter, offenders }: OperatorAnswers): Answers {
+export function operatorMethods({ decisions, limiter, offenders }: OperatorAnswers): {
+  readonly [M in Method]: (parameters: WorkerMethods[M][0]) => Promise<Result<M>>;
+} {
   return {
     explain: ({ request, limit }) => decisions.explain(request, limit),
     read_counter: ({ query }) => decisions.readCounter(query),
