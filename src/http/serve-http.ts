@@ -5,9 +5,10 @@ import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
 import { type ReservationsHandlerOptions, reservationsHandler } from './json/reservations-handler';
 import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, PUBLIC_LIMITS } from './limits';
 import { HttpListener } from './listener';
-import { type ProbeInputs, probes } from './probes';
+import { type ProbedReadiness, probes } from './probes';
 
-export interface HttpServerOptions extends JsonHandlerOptions, ReservationsHandlerOptions, ProbeInputs {
+export interface HttpServerOptions extends JsonHandlerOptions, ReservationsHandlerOptions {
+  readonly readiness: ProbedReadiness;
   /** The timeouts that differ from {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Partial<HttpTimeouts>;
   /** The limits that differ from the defaults. */
@@ -38,7 +39,7 @@ export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<Http
 export function adoptingHttp(options: HttpServerOptions): HttpListener {
   const { timeouts, limits, onRejected, log } = options;
   const memory = new BodyMemory(limits);
-  const answered = probes(options);
+  const answered = probes(options.readiness);
   return new HttpListener({
     direct: { path: '/json', handle: jsonHandler(options, memory) },
     before: reservationsHandler(options, memory),
@@ -67,14 +68,13 @@ const UNAVAILABLE_TIMEOUTS: HttpTimeouts = {
  * `/livez` with 200. Each connection ends after its first response, so that the next one can reach that process.
  */
 export function unavailableHttp({
-  health,
-  checks,
+  readiness,
   onRejected,
   log,
-}: Pick<HttpServerOptions, 'health' | 'checks' | 'onRejected' | 'log'>): HttpListener {
+}: Pick<HttpServerOptions, 'readiness' | 'onRejected' | 'log'>): HttpListener {
   const message = 'no worker of this instance is ready; try again later';
   return new HttpListener({
-    routes: probes({ checks, health: () => ({ ...health(), healthy: false }) }, 503),
+    routes: probes(readiness, false),
     before: (ctx, next) => {
       ctx.set('Connection', 'close');
       return next();

@@ -1,13 +1,10 @@
 import { VERSION } from '../cli/version';
 import { Authorization } from '../http/operators/authorization';
 import { operatorsApi } from '../http/operators/operators-api';
-import type { RulesInfo } from '../http/debug/pages';
 import type { DebugWorkers } from '../http/debug/workers';
 import { serveDebug } from '../http/debug/serve-debug';
 import type { HttpListener } from '../http/listener';
-import { listRules } from '../rules/ruleset';
 import { listSettings } from '../settings/list-settings';
-import type { CurrentConfig } from '../streams/config';
 import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
 import type { HttpRejections } from './http-rejections';
@@ -17,7 +14,6 @@ import { currentSecret } from '../sources/secret-files';
 import type { WorkerReports } from './metrics-listener';
 
 /** Listing so many takes less than a millisecond. */
-const RULES_PER_PART = 1_000;
 const GROUPS_PER_PART = 1_000;
 
 export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config$' | 'configurations'> {
@@ -44,8 +40,7 @@ export async function openDebugListener(
     statistics,
     collect: workers && (() => workers.collect()),
     workers: workers && (() => workers.list()),
-    health: () => readiness.health,
-    checks: () => readiness.checks,
+    readiness,
     settings: listSettings(app),
   });
   const authorization = new Authorization(currentSecret(app, 'operatorToken', { log }), log);
@@ -55,10 +50,8 @@ export async function openDebugListener(
     port: settings.debugPort,
     inherited: app.manager.sockets.debug,
     version: VERSION,
-    rules: () => inParts(activeRules(config$.value), RULES_PER_PART),
-    rulesInfo: () => rulesInfo(config$.value),
-    health: () => readiness.health,
-    checks: () => readiness.checks,
+    config: () => config$.value,
+    readiness,
     statistics: async function* groups() {
       await workers?.collect();
       yield* inParts(statistics.groups(), GROUPS_PER_PART);
@@ -91,15 +84,4 @@ function warnOfExposure({ settings: { debugHost }, nameOf, log }: App): void {
     `the debug listener can be reached from other machines (${name}=${debugHost}): it serves rules, statistics, profiles, and ` +
       `heap snapshots with the passwords of the settings; protect its port, or set ${name}=127.0.0.1`,
   );
-}
-
-function activeRules({ loaded }: CurrentConfig): Iterable<string> {
-  return loaded === undefined ? [] : listRules(loaded.ruleset);
-}
-
-function rulesInfo({ loaded, rejected }: CurrentConfig): RulesInfo {
-  return {
-    loaded: loaded && { ...loaded.origin, at: new Date(loaded.at) },
-    rejected: rejected && { reason: rejected.reason, at: new Date(rejected.at) },
-  };
 }

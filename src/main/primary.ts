@@ -215,7 +215,7 @@ function dispatchTo(pool: WorkerPool, app: App, inputs: DispatchInputs): Connect
   const dispatch: ConnectionDispatch = new ConnectionDispatch({
     pool,
     maxGrpcConnections: settings.grpcMaxConnections,
-    unavailable: unavailableHttp({ health: () => readiness.health, checks: () => readiness.checks, onRejected, log }),
+    unavailable: unavailableHttp({ readiness, onRejected, log }),
     onError: (error) => log.error('a listener has failed', { error }),
     onReset: (listener) => {
       resets.add(1);

@@ -48,8 +48,7 @@ export function httpServerOptions(
   return {
     decide,
     reservations,
-    health: () => readiness.health,
-    checks: () => readiness.checks,
+    readiness,
     onMalformed: (reason, caller) => {
       serviceErrors.add(1);
       if (log.isDebug) log.debug('malformed request rejected', { via: '/json', reason, peer: nameOfPeer(caller) });

@@ -1,6 +1,6 @@
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/config';
-import type { Check, Health } from '../streams/readiness';
+import type { Readiness } from '../streams/readiness';
 import type { Latest } from '../streams/latest';
 import type { ListedHealth, ListedSetting, LiveEvent, WorkerInfo } from './answers';
 import { excerpt } from '../text/excerpt';
@@ -24,8 +24,7 @@ export interface OperatorOptions {
   readonly statistics: Statistics;
   /** Brings statistics that other processes count up to date. */
   readonly collect?: (() => Promise<void>) | undefined;
-  readonly health: () => Health;
-  readonly checks: () => readonly Check[];
+  readonly readiness: Pick<Readiness, 'health' | 'checks'>;
   readonly configurations: RecentConfigurations;
   /** The other processes, if there are any. */
   readonly workers?: (() => readonly WorkerInfo[]) | undefined;
@@ -79,14 +78,14 @@ export class Operator {
 
   /** What happens at present. It is measured from one call to the next, so that it has one caller. */
   async live(): Promise<LiveEvent> {
-    const { collect, checks, workers, decisions } = this.#options;
+    const { collect, readiness, workers, decisions } = this.#options;
     await collect?.();
     const offenders = await decisions.offenders({ limit: OFFENDERS });
     const { active, rejected } = this.configurations;
     return {
       at: new Date().toISOString(),
       health: this.health,
-      checks: checks().map(({ name, failure = null, note = null }) => ({ name, failure, note })),
+      checks: readiness.checks.map(({ name, failure = null, note = null }) => ({ name, failure, note })),
       ...this.#live.measure(),
       workers: workers?.() ?? [],
       loaded: active && withoutFiles(active),
@@ -96,9 +95,9 @@ export class Operator {
   }
 
   get health(): ListedHealth {
-    const { health, checks } = this.#options;
-    const degraded = checks().filter(({ isDegraded }) => isDegraded);
-    return { ...health(), degraded: degraded.map(({ name, note }) => `${name} ${note}`) };
+    const { health, checks } = this.#options.readiness;
+    const degraded = checks.filter(({ isDegraded }) => isDegraded);
+    return { ...health, degraded: degraded.map(({ name, note }) => `${name} ${note}`) };
   }
 
   get configurations(): Configurations {

@@ -8,6 +8,7 @@ import type { HttpListener } from '../../src/http/listener';
 import type { HttpRejection } from '../../src/http/limits';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RateLimitRequest } from '../../src/limiter/request';
+import { NO_CONFIG } from '../../src/streams/config';
 import type { CancelCause, Decide, DecisionObserver } from '../../src/streams/ports/decide';
 import { ReservationError, type Reservations } from '../../src/streams/ports/reservations';
 import { RecordedLog } from '../support/data/recorded-log';
@@ -91,8 +92,7 @@ export async function startServer(options: Partial<HttpServerOptions> = {}): Pro
     port: 0,
     decide: always(OK),
     reservations: NO_RESERVATIONS,
-    health: () => ({ healthy: true, unhealthy: [] }),
-    checks: () => [],
+    readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
     onMalformed: () => undefined,
     onRejected: () => undefined,
     log: new RecordedLog(),
@@ -114,10 +114,8 @@ export async function startDebugServer(options: Partial<DebugServerOptions> = {}
     host: '127.0.0.1',
     port: 0,
     version: '1.2.3',
-    rules: () => partsOf(),
-    rulesInfo: () => ({ loaded: undefined, rejected: undefined }),
-    health: () => ({ healthy: true, unhealthy: [] }),
-    checks: () => [],
+    config: () => NO_CONFIG,
+    readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
     statistics: () => partsOf(),
     allowedHosts: [],
     hasConsole: true,

@@ -45,8 +45,14 @@ beforeAll(async () => {
       requests.push(request);
       return decide(request, observer);
     },
-    health: () => ({ healthy: unhealthy.length === 0, unhealthy: [...unhealthy] }),
-    checks: () => checks,
+    readiness: {
+      get health() {
+        return { healthy: unhealthy.length === 0, unhealthy: [...unhealthy] };
+      },
+      get checks() {
+        return checks;
+      },
+    },
   });
 });
 beforeEach(() => {
@@ -258,11 +264,9 @@ describe('an unknown path or method', () => {
 
 it('while no worker is ready, every request is answered with 503 and its connection closed, except /livez', async () => {
   unhealthy = ['waiting for the first valid rules'];
-  checks = FAILING;
   const listener = unavailableHttp({
     // Healthy in itself: there is nothing that could decide.
-    health: () => ({ healthy: true, unhealthy: [...unhealthy] }),
-    checks: () => checks,
+    readiness: { health: { healthy: true, unhealthy }, checks: FAILING },
     onRejected: () => undefined,
     log,
   });

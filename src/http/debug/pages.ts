@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { inPieces } from '../../net/turns';
+import { inParts } from '../../operators/rules';
+import { listRules } from '../../rules/ruleset';
 import type { StatisticGroup } from '../../statistics/statistics';
+import type { CurrentConfig } from '../../streams/config';
 import { plainNumber } from '../../text/plain-number';
 import { visibleLine } from '../../text/visible';
 import { invalidRequest } from '../errors';
@@ -86,24 +88,19 @@ function asLink(page: string, { path, form }: IndexLine): string {
   return `<form method="post" action="${address}"><button>POST ${path}</button> ${fields.join(' ')}</form>`;
 }
 
-/** The origin of the active rules, human-readable. */
-export interface RulesInfo {
-  /** The active rules; undefined before the first successful load. */
-  readonly loaded: { readonly source: string; readonly version: string; readonly at: Date } | undefined;
-  /** The last load after that, if it was rejected; undefined when the active rules are the latest. */
-  readonly rejected: { readonly reason: string; readonly at: Date } | undefined;
-}
-
-/** The line of each active rule, in any order; each part in a turn of the event loop of its own. */
-export type ReadRules = () => AsyncIterable<readonly string[]>;
+/** Rules that are listed in one turn of the event loop: less than a millisecond. */
+const RULES_PER_PART = 1_000;
 
 /** `/rlconfig`: the origin of the active rules as comment lines, then one line per rule, sorted. */
-export function rlconfig(info: () => RulesInfo, rules: ReadRules): Route {
+export function rlconfig(config: () => CurrentConfig): Route {
   const path = '/rlconfig';
   const text = shared(async () => {
-    const parts = [linesText(originLines(info()))];
-    for await (const part of sortedInTurns(rules(), (line) => line)) parts.push(linesText(part));
-    return parts.join('');
+    const { loaded, rejected } = config();
+    const rules = loaded === undefined ? [] : listRules(loaded.ruleset);
+    const runs = await sortedRuns(inParts(rules, RULES_PER_PART), (line) => line);
+    const pieces: string[] = [];
+    for await (const piece of inPieces(rulesText({ loaded, rejected }, merged(runs)))) pieces.push(piece);
+    return pieces.join('');
   });
   return {
     path,
@@ -113,8 +110,23 @@ export function rlconfig(info: () => RulesInfo, rules: ReadRules): Route {
   };
 }
 
-function linesText(lines: readonly string[]): string {
-  return lines.map((line) => `${visibleLine(line)}\n`).join('');
+function* rulesText(config: CurrentConfig, rules: Iterable<Keyed<string>>): Generator<string, void, void> {
+  for (const line of originLines(config)) yield `# ${visibleLine(line)}\n`;
+  for (const { item } of rules) yield `${visibleLine(item)}\n`;
+}
+
+function originLines({ loaded, rejected }: CurrentConfig): readonly string[] {
+  const lines =
+    loaded === undefined
+      ? ['no configuration loaded yet']
+      : [`from ${loaded.origin.source}`, `version ${loaded.origin.version}`, `loaded ${timeOf(loaded)}`];
+  if (rejected === undefined) return lines;
+  const reasons = rejected.reason.split(/\r?\n/).map((line) => `  ${line}`);
+  return [...lines, `load rejected ${timeOf(rejected)}, keeping the active rules:`, ...reasons];
+}
+
+function timeOf({ at }: { readonly at: number }): string {
+  return new Date(at).toISOString();
 }
 
 /** Responds with lines in pieces, each of which is made when the caller has read most of those before. */
@@ -134,18 +146,6 @@ function respondLines(ctx: Context, path: string, pieces: AsyncIterable<string> 
 
 function streamOf(pieces: AsyncIterable<string> | Iterable<string>): Readable {
   return Readable.from(pieces, { objectMode: false });
-}
-
-function originLines({ loaded, rejected }: RulesInfo): string[] {
-  const lines =
-    loaded === undefined
-      ? ['no configuration loaded yet']
-      : [`from ${loaded.source}`, `version ${loaded.version}`, `loaded ${loaded.at.toISOString()}`];
-  if (rejected !== undefined) {
-    lines.push(`load rejected ${rejected.at.toISOString()}, keeping the active rules:`);
-    for (const line of rejected.reason.split(/\r?\n/)) lines.push(`  ${line}`);
-  }
-  return lines.map((line) => `# ${line}`);
 }
 
 /** The name and the current value of a statistic. */
@@ -193,7 +193,10 @@ const LONGEST_FILTER = 1_000;
  */
 export function stats(statistics: ReadStatistics): Route {
   const path = '/stats';
-  const [byName, byMetric] = [sortedGroups(statistics, (name) => name), sortedGroups(statistics, metricName)];
+  const [byName, byMetric] = [(name: string) => name, metricName].map((keyOf) => ({
+    keyOf,
+    runs: shared(() => sortedRuns(statistics(), ({ name }) => keyOf(name))),
+  }));
   return {
     path,
     description: 'the current value of every statistic, one per line; ?filter=<RE2>, ?format=json or prometheus',
@@ -203,8 +206,9 @@ export function stats(statistics: ReadStatistics): Route {
       const chosen = Object.hasOwn(FORMATS, String(format)) ? FORMATS[String(format)] : undefined;
       if (chosen === undefined) throw invalidRequest(`format must be one of ${Object.keys(FORMATS).join(', ')}`);
       const isShown = await compileFilter(String(filter));
-      const groups = await (chosen === FORMATS['prometheus'] ? byMetric() : byName());
-      const pieces = inPieces(statisticsTexts(sortedStatistics(groups, isShown), chosen));
+      const { keyOf, runs } = (chosen === FORMATS['prometheus'] ? byMetric : byName)!;
+      const sorted = sortedStatistics(merged(await runs()), keyOf, isShown);
+      const pieces = inPieces(statisticsTexts(sorted, chosen));
       if (chosen === FORMATS['text']) return respondLines(ctx, path, pieces);
       ctx.type = chosen.type;
       ctx.body = streamOf(pieces);
@@ -212,55 +216,29 @@ export function stats(statistics: ReadStatistics): Route {
   };
 }
 
-/** What statistics are sorted by, made of a name. */
-type KeyOf = (name: string) => string;
-
-interface SortedGroups {
-  readonly keyOf: KeyOf;
-  /** The groups with their keys, sorted by them. */
-  readonly parts: readonly (readonly KeyedGroup[])[];
-}
-
-interface KeyedGroup {
-  readonly key: string;
-  readonly group: StatisticGroup;
-}
-
-function sortedGroups(statistics: ReadStatistics, keyOf: KeyOf): () => Promise<SortedGroups> {
-  async function* keyed(): AsyncGenerator<readonly KeyedGroup[], void, void> {
-    for await (const part of statistics()) yield part.map((group) => ({ key: keyOf(group.name), group }));
-  }
-  return shared(async () => {
-    const parts: (readonly KeyedGroup[])[] = [];
-    for await (const part of sortedInTurns(keyed(), ({ key }) => key)) parts.push(part);
-    return { keyOf, parts };
-  });
-}
-
 /** The statistics that are shown, sorted by their keys; the first by name of those with the same key; undefined for one that is left out. */
 function* sortedStatistics(
-  { keyOf, parts }: SortedGroups,
+  groups: Iterable<Keyed<StatisticGroup>>,
+  keyOf: (name: string) => string,
   isShown: (name: string) => boolean,
 ): Generator<Statistic | undefined, void, void> {
   /** Sorted. The names of a group begin with its own, so whatever is before the next group is before all that follow. */
-  let waiting: { readonly key: string; readonly statistic: Statistic }[] = [];
+  let waiting: Keyed<Statistic>[] = [];
   let last: string | undefined;
   function* before(key: string | undefined): Generator<Statistic | undefined, void, void> {
     const end = key === undefined ? -1 : waiting.findIndex((each) => each.key >= key);
     const ready = end === -1 ? waiting : waiting.slice(0, end);
     waiting = end === -1 ? [] : waiting.slice(end);
-    for (const { key: own, statistic } of ready) {
-      const isLeftOut = !isShown(statistic[0]) || own === last;
+    for (const { key: own, item } of ready) {
+      const isLeftOut = !isShown(item[0]) || own === last;
       if (!isLeftOut) last = own;
-      yield isLeftOut ? undefined : statistic;
+      yield isLeftOut ? undefined : item;
     }
   }
-  for (const part of parts) {
-    for (const { key, group } of part) {
-      yield* before(key);
-      for (const statistic of group.entries()) waiting.push({ key: keyOf(statistic[0]), statistic });
-      waiting.sort((one, other) => order(one.key, other.key) || order(one.statistic[0], other.statistic[0]));
-    }
+  for (const { key, item: group } of groups) {
+    yield* before(key);
+    for (const item of group.entries()) waiting.push({ key: keyOf(item[0]), item });
+    waiting.sort((one, other) => order(one.key, other.key) || order(one.item[0], other.item[0]));
   }
   yield* before(undefined);
 }
@@ -320,41 +298,34 @@ function shared<T>(generate: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Items that are merged, or yielded, in one turn of the event loop: less than a millisecond. */
-const PER_TURN = 1_000;
-
-/**
- * Sorts items, which arrive in parts, by their keys, and yields them in parts. Keys are compared by code units. The event loop turns
- * between the steps, so that a long list does not delay decisions.
- */
-async function* sortedInTurns<T>(
-  parts: AsyncIterable<readonly T[]>,
-  keyOf: (item: T) => string,
-): AsyncIterableIterator<readonly T[]> {
-  let runs: (readonly T[])[] = [];
-  for await (const part of parts) {
-    runs.push(part.toSorted((one, other) => order(keyOf(one), keyOf(other))));
-  }
-  while (runs.length > 1) {
-    const merged: (readonly T[])[] = [];
-    for (let i = 0; i < runs.length; i += 2) merged.push(await merge(runs[i]!, runs[i + 1] ?? [], keyOf));
-    runs = merged;
-  }
-  const sorted = runs[0] ?? [];
-  for (let i = 0; i < sorted.length; i += PER_TURN) {
-    yield sorted.slice(i, i + PER_TURN);
-    await nextTurn();
-  }
+/** An item with what it is sorted by, by code units. */
+interface Keyed<T> {
+  readonly key: string;
+  readonly item: T;
 }
 
-async function merge<T>(one: readonly T[], other: readonly T[], keyOf: (item: T) => string): Promise<readonly T[]> {
-  const merged: T[] = [];
-  for (let i = 0, j = 0; i < one.length || j < other.length;) {
-    const takesOne = j === other.length || (i < one.length && keyOf(one[i]!) <= keyOf(other[j]!));
-    merged.push(takesOne ? one[i]! : other[j]!);
-    if (takesOne) i += 1;
-    else j += 1;
-    if (merged.length % PER_TURN === 0) await nextTurn();
+/** A run of each part, which is sorted in the turn of the event loop in which it arrives. */
+async function sortedRuns<T>(
+  parts: AsyncIterable<readonly T[]>,
+  keyOf: (item: T) => string,
+): Promise<readonly (readonly Keyed<T>[])[]> {
+  const runs: (readonly Keyed<T>[])[] = [];
+  for await (const part of parts) {
+    runs.push(part.map((item) => ({ key: keyOf(item), item })).sort((one, other) => order(one.key, other.key)));
   }
-  return merged;
+  return runs;
+}
+
+/** The items of sorted runs, sorted. They are compared only when they are taken, so that a long list does not delay decisions. */
+function* merged<T>(runs: readonly (readonly Keyed<T>[])[]): Generator<Keyed<T>, void, void> {
+  if (runs.length < 2) return yield* runs[0] ?? [];
+  const half = runs.length >> 1;
+  const [one, other] = [merged(runs.slice(0, half)), merged(runs.slice(half))];
+  let [next, alternative] = [one.next().value, other.next().value];
+  while (next !== undefined || alternative !== undefined) {
+    const takesOne = alternative === undefined || (next !== undefined && next.key <= alternative.key);
+    yield (takesOne ? next : alternative) as Keyed<T>;
+    if (takesOne) next = one.next().value;
+    else alternative = other.next().value;
+  }
 }

@@ -1,30 +1,23 @@
 import type { Middleware } from 'koa';
 import type { TcpAddress } from '../../net/listen';
+import type { CurrentConfig } from '../../streams/config';
 import type { Log } from '../../log/log';
 import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from '../limits';
 import { GET, HttpListener, type Route } from '../listener';
 import type { Authorization } from '../operators/authorization';
-import { type ProbeInputs, probes } from '../probes';
+import { type ProbedReadiness, probes } from '../probes';
 import { browserGuard } from './browser-guard';
 import { consoleRoutes } from './console';
-import {
-  type IndexLine,
-  type ReadRules,
-  type ReadStatistics,
-  type RulesInfo,
-  indexPage,
-  rlconfig,
-  stats,
-} from './pages';
+import { type IndexLine, type ReadStatistics, indexPage, rlconfig, stats } from './pages';
 import { profilesOfProcess } from './profiles';
 import { protectProfiles } from './protect-profiles';
 import { type DebugWorkers, ofWorkers, workerList } from './workers';
 
-export interface DebugServerOptions extends TcpAddress, ProbeInputs {
+export interface DebugServerOptions extends TcpAddress {
+  readonly readiness: ProbedReadiness;
   /** The version of weir, for the index. */
   readonly version: string;
-  readonly rules: ReadRules;
-  readonly rulesInfo: () => RulesInfo;
+  readonly config: () => CurrentConfig;
   readonly statistics: ReadStatistics;
   /** The other processes of this instance, if there are any. */
   readonly workers?: DebugWorkers | undefined;
@@ -51,7 +44,7 @@ const TIMEOUTS = { ...OPERATOR_TIMEOUTS, response: 300_000, inactive: 400_000 };
  * @throws when it cannot listen, with a human-readable message
  */
 export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
-  const { version, rules, rulesInfo, statistics, workers, availableMemory, operatorsApi, onRejected, log } = options;
+  const { version, config, statistics, workers, availableMemory, operatorsApi, onRejected, log } = options;
   const own = profilesOfProcess(availableMemory);
   const ofAll = workers === undefined ? own : own.map((profile) => ofWorkers(profile, workers));
   const profiles = protectProfiles(ofAll, options.authorization);
@@ -63,9 +56,9 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
   const [consolePage, ...consoleFiles] = options.hasConsole ? consoleRoutes() : [];
   const pages: readonly Route[] = [
     ...(consolePage === undefined ? [] : [consolePage]),
-    rlconfig(rulesInfo, rules),
+    rlconfig(config),
     stats(statistics),
-    ...probes(options),
+    ...probes(options.readiness),
     {
       ...indexPage('/debug/pprof/', 'weir: profiles', profileLines),
       description: 'profiles of the running service',

@@ -64,9 +64,8 @@ export class ServedApi implements AsyncDisposable {
       }),
       config$,
       configurations: new RecentConfigurations(),
-      checks: () => [],
       statistics: new Statistics(1_000),
-      health: () => ({ healthy: true, unhealthy: [] }),
+      readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
       settings: [],
       ...options,
     });
