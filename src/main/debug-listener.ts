@@ -8,13 +8,9 @@ import { listSettings } from '../settings/list-settings';
 import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
 import type { HttpRejections } from './http-rejections';
-import { inParts } from '../operators/rules';
 import { Operator, type OperatorOptions } from '../operators/operator';
 import { currentSecret } from '../sources/secret-files';
 import type { WorkerReports } from './metrics-listener';
-
-/** Listing so many takes less than a millisecond. */
-const GROUPS_PER_PART = 1_000;
 
 export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config$' | 'configurations'> {
   readonly readiness: Readiness;
@@ -52,9 +48,9 @@ export async function openDebugListener(
     version: VERSION,
     config: () => config$.value,
     readiness,
-    statistics: async function* groups() {
+    statistics: async () => {
       await workers?.collect();
-      yield* inParts(statistics.groups(), GROUPS_PER_PART);
+      return statistics.groups();
     },
     workers,
     allowedHosts: [settings.debugHost, ...settings.debugAllowedHosts],

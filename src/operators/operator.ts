@@ -8,11 +8,8 @@ import type { Configurations, RecentConfigurations } from './configurations';
 import type { DecisionOperator } from './decisions';
 import { isoTime } from './explanation';
 import { LiveView } from './live';
-import { type RuleListing, inParts, listRules } from './rules';
+import { type RuleListing, listRules } from './rules';
 
-/** Listing so many takes less than a millisecond. */
-const RULES_PER_PART = 200;
-const STATISTICS_PER_PART = 1_000;
 /** How much of a rejection is in an event, in characters, and how many callers. */
 const REASON = 1_000;
 const OFFENDERS = 10;
@@ -33,7 +30,7 @@ export interface OperatorOptions {
 
 /**
  * What operators see and change of a running service, which this process is, or is the primary of. Answers are plain JSON, apart from
- * lists that arrive in parts.
+ * lists that may be long.
  */
 export class Operator {
   readonly decisions: DecisionOperator;
@@ -54,7 +51,6 @@ export class Operator {
     if (domain !== undefined && loaded?.ruleset.domain(domain) === undefined) {
       return { knownDomains: [...(loaded?.ruleset.domains.keys() ?? [])] };
     }
-    const rules = loaded === undefined ? [] : listRules(loaded.ruleset, domain, statistics);
     return {
       loaded:
         loaded === undefined
@@ -66,14 +62,14 @@ export class Operator {
               rules: loaded.ruleset.size,
             },
       rejected: rejected === undefined ? null : { reason: rejected.reason, at: isoTime(rejected.at / 1000) },
-      items: inParts(rules, RULES_PER_PART),
+      items: loaded === undefined ? [] : listRules(loaded.ruleset, domain, statistics),
     };
   }
 
-  /** The current values of all statistics, in parts. */
-  async *statistics(): AsyncGenerator<readonly (readonly [string, number])[]> {
+  /** The current values of all statistics. */
+  async statistics(): Promise<Iterable<readonly [name: string, value: number]>> {
     await this.#options.collect?.();
-    yield* inParts(this.#options.statistics.entries(), STATISTICS_PER_PART);
+    return this.#options.statistics.entries();
   }
 
   /** What happens at present. It is measured from one call to the next, so that it has one caller. */

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { type Rule, type RuleLimit, limitsOfRule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { Network } from '../rules/networks';
@@ -9,8 +8,8 @@ import type { Statistics } from '../statistics/statistics';
 import type { ListedDomain, ListedLimit, ListedRule, RuleTotals, RulesOrigin } from './answers';
 
 export interface RuleListing extends RulesOrigin {
-  /** The domains and their rules, each parent before its children, in parts. */
-  readonly items: AsyncIterable<readonly (ListedDomain | ListedRule)[]>;
+  /** The domains and their rules, each parent before its children. */
+  readonly items: Iterable<ListedDomain | ListedRule>;
 }
 
 /** Domains and their rules, each parent before its children. @param only undefined: all domains */
@@ -96,16 +95,4 @@ function totalsOf(rule: Rule, key: string, statistics: Statistics): RuleTotals {
     totals.shadow += counted.shadowMode;
   }
   return totals;
-}
-
-/** Lists items in parts, each in a turn of the event loop of its own, so that a long list does not delay decisions. */
-export async function* inParts<T>(items: Iterable<T>, size: number): AsyncIterableIterator<readonly T[]> {
-  let part: T[] = [];
-  for (const item of items) {
-    if (part.push(item) < size) continue;
-    yield part;
-    part = [];
-    await setImmediate();
-  }
-  if (part.length > 0) yield part;
 }

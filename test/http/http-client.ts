@@ -47,11 +47,6 @@ export function rejections() {
   return { kinds, onRejected: (kind: HttpRejection) => void kinds.push(kind) };
 }
 
-/** Parts of a list, as what writes it while it is generated receives them. */
-export async function* partsOf<T>(...parts: readonly (readonly T[])[]): AsyncIterableIterator<readonly T[]> {
-  for (const part of parts) yield await Promise.resolve(part);
-}
-
 /** A response that is not read until `rest` is called, which resolves with its number of bytes. */
 export async function unreadResponse(url: string): Promise<{ rest: () => Promise<number> }> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => get(url, resolve).on('error', reject));
@@ -116,7 +111,7 @@ export async function startDebugServer(options: Partial<DebugServerOptions> = {}
     version: '1.2.3',
     config: () => NO_CONFIG,
     readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
-    statistics: () => partsOf(),
+    statistics: async () => [],
     allowedHosts: [],
     hasConsole: true,
     authorization: new Authorization(() => undefined, new RecordedLog()),

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { inPieces } from '../../net/turns';
-import { inParts } from '../../operators/rules';
 import { listRules } from '../../rules/ruleset';
 import type { StatisticGroup } from '../../statistics/statistics';
 import type { CurrentConfig } from '../../streams/config';
@@ -88,16 +88,13 @@ function asLink(page: string, { path, form }: IndexLine): string {
   return `<form method="post" action="${address}"><button>POST ${path}</button> ${fields.join(' ')}</form>`;
 }
 
-/** Rules that are listed in one turn of the event loop: less than a millisecond. */
-const RULES_PER_PART = 1_000;
-
 /** `/rlconfig`: the origin of the active rules as comment lines, then one line per rule, sorted. */
 export function rlconfig(config: () => CurrentConfig): Route {
   const path = '/rlconfig';
   const text = shared(async () => {
     const { loaded, rejected } = config();
     const rules = loaded === undefined ? [] : listRules(loaded.ruleset);
-    const runs = await sortedRuns(inParts(rules, RULES_PER_PART), (line) => line);
+    const runs = await sortedRuns(rules, (line) => line);
     const pieces: string[] = [];
     for await (const piece of inPieces(rulesText({ loaded, rejected }, merged(runs)))) pieces.push(piece);
     return pieces.join('');
@@ -151,8 +148,8 @@ function streamOf(pieces: AsyncIterable<string> | Iterable<string>): Readable {
 /** The name and the current value of a statistic. */
 export type Statistic = readonly [name: string, value: number];
 
-/** Every statistic, in groups in any order; each part in a turn of the event loop of its own. */
-export type ReadStatistics = () => AsyncIterable<readonly StatisticGroup[]>;
+/** Every statistic, in groups in any order. */
+export type ReadStatistics = () => Promise<Iterable<StatisticGroup>>;
 
 /** How statistics are written: the beginning, each of them, what is between two, and the end. */
 interface Format {
@@ -195,7 +192,7 @@ export function stats(statistics: ReadStatistics): Route {
   const path = '/stats';
   const [byName, byMetric] = [(name: string) => name, metricName].map((keyOf) => ({
     keyOf,
-    runs: shared(() => sortedRuns(statistics(), ({ name }) => keyOf(name))),
+    runs: shared(() => statistics().then((groups) => sortedRuns(groups, ({ name }) => keyOf(name)))),
   }));
   return {
     path,
@@ -304,16 +301,26 @@ interface Keyed<T> {
   readonly item: T;
 }
 
-/** A run of each part, which is sorted in the turn of the event loop in which it arrives. */
+/** Items of a run, which is sorted in one turn of the event loop. */
+const PER_RUN = 1_000;
+
 async function sortedRuns<T>(
-  parts: AsyncIterable<readonly T[]>,
+  items: Iterable<T>,
   keyOf: (item: T) => string,
 ): Promise<readonly (readonly Keyed<T>[])[]> {
-  const runs: (readonly Keyed<T>[])[] = [];
-  for await (const part of parts) {
-    runs.push(part.map((item) => ({ key: keyOf(item), item })).sort((one, other) => order(one.key, other.key)));
+  const runs: Keyed<T>[][] = [[]];
+  for (const item of items) {
+    if (runs.at(-1)!.push({ key: keyOf(item), item }) < PER_RUN) continue;
+    runs.at(-1)!.sort(byKey);
+    runs.push([]);
+    await nextTurn();
   }
+  runs.at(-1)!.sort(byKey);
   return runs;
+}
+
+function byKey(one: Keyed<unknown>, other: Keyed<unknown>): number {
+  return order(one.key, other.key);
 }
 
 /** The items of sorted runs, sorted. They are compared only when they are taken, so that a long list does not delay decisions. */

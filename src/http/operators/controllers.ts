@@ -2,24 +2,16 @@ import type { ControllerClass } from '#versioning';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
 import type { Log } from '../../log/log';
-import type {
-  CounterChange,
-  CounterQuery,
-  CounterState,
-  Explanation,
-  ListedDomain,
-  ListedRule,
-  NoCounter,
-} from '../../operators/answers';
+import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from '../../operators/answers';
 import type { Configurations } from '../../operators/configurations';
 import type { Operator } from '../../operators/operator';
 import type { RuleListing } from '../../operators/rules';
 import { excerpt } from '../../text/excerpt';
 import { ipAddress } from '../../text/host-port';
+import { inPieces } from '../../net/turns';
 import type { BodyMemory } from '../body';
 import { HttpError, invalidRequest } from '../errors';
 import { type CounterBody, readCounter, readDescriptorText, readExplained } from '../json/read-request';
@@ -59,9 +51,9 @@ class OperatorsController {
   }
 
   /** Answers with JSON that is written while it is generated, at the pace of the caller. */
-  protected stream(json: AsyncIterable<string>): void {
+  protected stream(json: Iterable<string>): void {
     this.ctx.type = 'application/json';
-    this.ctx.body = Readable.from(json, { objectMode: false });
+    this.ctx.body = Readable.from(inPieces(json), { objectMode: false });
   }
 }
 
@@ -73,7 +65,7 @@ const LONGEST_LIST = 1_000;
 class ConfigurationsController extends OperatorsController {
   index(): void {
     parametersOf(this.ctx, []);
-    this.stream(writeConfigurations(this.operator.configurations));
+    this.stream(configurationsText(this.operator.configurations));
   }
 }
 
@@ -196,7 +188,7 @@ class RulesController extends OperatorsController {
       const message = `the active rules have no such domain; ${known === '' ? 'they have none' : `their domains are ${known}`}`;
       throw new HttpError({ status: 404, code: 'unknown_domain', message });
     }
-    this.stream(writeRules(listing));
+    this.stream(rulesText(listing));
   }
 }
 
@@ -208,8 +200,8 @@ class SettingsController extends OperatorsController {
 }
 
 class StatisticsController extends OperatorsController {
-  show(): void {
-    this.stream(writeStatistics(this.operator.statistics()));
+  async show(): Promise<void> {
+    this.stream(statisticsText(await this.operator.statistics()));
   }
 }
 
@@ -283,65 +275,48 @@ function found<T extends object>(result: T | NoCounter): T {
 /** The depth of a domain, whose rules have the depth 0. */
 const DOMAIN = -1;
 
-/** Writes a listing as one JSON object, in which rules contain their nested rules. */
-async function* writeRules({ items, ...origin }: RuleListing): AsyncIterableIterator<string> {
+/** A listing as one JSON object, in which rules contain their nested rules. */
+function* rulesText({ items, ...origin }: RuleListing): Generator<string, void, void> {
   yield `${JSON.stringify(origin).slice(0, -1)},"domains":[`;
   // The depth of the item before; its list of descriptors is still open.
   let last: number | undefined;
-  for await (const part of items) {
-    let text = '';
-    for (const item of part) {
-      const depth = 'domain' in item ? DOMAIN : item.depth;
-      if (last !== undefined && depth <= last) text += `${']}'.repeat(last - depth + 1)},`;
-      text += beginItem(item);
-      last = depth;
-    }
-    yield text;
+  for (const item of items) {
+    const { depth, ...members } = { depth: DOMAIN, ...item };
+    if (last !== undefined && depth <= last) yield `${']}'.repeat(last - depth + 1)},`;
+    yield `${JSON.stringify(members).slice(0, -1)},"descriptors":[`;
+    last = depth;
   }
   yield `${last === undefined ? '' : ']}'.repeat(last - DOMAIN + 1)}]}\n`;
 }
 
-function beginItem(item: ListedDomain | ListedRule): string {
-  const { depth: _, ...members } = { depth: 0, ...item };
-  return `${JSON.stringify(members).slice(0, -1)},"descriptors":[`;
-}
-
-async function* writeConfigurations(configurations: Configurations): AsyncIterableIterator<string> {
+function* configurationsText(configurations: Configurations): Generator<string, void, void> {
   let separator = '{';
   for (const [name, configuration] of Object.entries(configurations)) {
     yield `${separator}${JSON.stringify(name)}:`;
-    yield* writeConfiguration(configuration);
+    yield* configurationText(configuration);
     separator = ',';
   }
   yield '}\n';
 }
 
-/** A file in each turn of the event loop. */
-async function* writeConfiguration(configuration: Configurations[keyof Configurations]): AsyncIterableIterator<string> {
+function* configurationText(configuration: Configurations[keyof Configurations]): Generator<string, void, void> {
   if (configuration === null) return yield 'null';
   const { files, ...rest } = configuration;
   yield `${JSON.stringify(rest).slice(0, -1)},"files":`;
   if (files === null) return yield 'null}';
   let separator = '[';
   for (const { path, content } of files) {
-    await nextTurn();
     yield `${separator}${JSON.stringify({ path, text: new TextDecoder().decode(content) })}`;
     separator = ',';
   }
   return yield files.length === 0 ? '[]}' : ']}';
 }
 
-async function* writeStatistics(
-  parts: AsyncIterable<readonly (readonly [name: string, value: number])[]>,
-): AsyncIterableIterator<string> {
+function* statisticsText(entries: Iterable<readonly [name: string, value: number]>): Generator<string, void, void> {
   let separator = '{"statistics":{';
-  for await (const part of parts) {
-    let text = '';
-    for (const [name, value] of part) {
-      text += `${separator}${JSON.stringify(name)}:${JSON.stringify(value)}`;
-      separator = ',';
-    }
-    yield text;
+  for (const [name, value] of entries) {
+    yield `${separator}${JSON.stringify(name)}:${JSON.stringify(value)}`;
+    separator = ',';
   }
   yield `${separator === ',' ? '' : separator}}}\n`;
 }
