@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Context, Middleware } from 'koa';
+import type { Middleware } from 'koa';
 import { DecisionError, type DecisionErrorCode } from '../counting/decision-error';
 import type { Log } from '../log/log';
 import { ReservationError, type ReservationErrorCode } from '../streams/ports/reservations';
@@ -87,22 +87,28 @@ export function errorBody({ code, message }: ErrorResponse): string {
   return JSON.stringify({ error: { code, message } });
 }
 
+/** How an error is written. */
+export interface ErrorFormat {
+  readonly type: string;
+  readonly bodyOf: (response: ErrorResponse) => string;
+}
+
+const PLAIN: ErrorFormat = { type: 'application/json', bodyOf: errorBody };
+
 /** Turns every error of the inner middleware into a response. */
-export function errorBoundary(log: Log, respond = respondWithError): Middleware {
+export function errorBoundary(log: Log, { type, bodyOf } = PLAIN): Middleware {
   return async (ctx, next) => {
     try {
       await next();
     } catch (error) {
-      if (!(error instanceof CallerDisconnected)) respond(ctx, responseTo(error, log));
+      if (error instanceof CallerDisconnected) return;
+      const response = responseTo(error, log);
+      ctx.status = response.status;
+      ctx.set(response.headers ?? {});
+      ctx.set('Content-Type', type);
+      ctx.body = bodyOf(response);
     }
   };
-}
-
-function respondWithError(ctx: Context, response: ErrorResponse): void {
-  ctx.status = response.status;
-  ctx.set(response.headers ?? {});
-  ctx.set('Content-Type', 'application/json');
-  ctx.body = errorBody(response);
 }
 
 /** Sends a response as JSON in one write, without Koa; nothing when the connection is closed. */
@@ -132,23 +138,22 @@ export interface Rejection extends ErrorResponse {
 /**
  * Responds to a request whose body has not been read, and closes its connection. The rest of the body is discarded first, for a
  * limited time: closing a socket with unread data resets the connection, and the response may be lost (RFC 9112, section 9.6).
- *
- * @param body the body and its type; by default that of an error
  */
 export function respondEarly(
   { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
   rejection: Rejection,
-  body = { type: 'application/json', text: errorBody(rejection) },
+  { type, bodyOf } = PLAIN,
 ): void {
   const { status, headers, lingerMs = LINGER_MS } = rejection;
+  const body = bodyOf(rejection);
   res.writeHead(status, {
     ...headers,
     Connection: 'close',
-    'Content-Type': body.type,
-    'Content-Length': Buffer.byteLength(body.text),
+    'Content-Type': type,
+    'Content-Length': Buffer.byteLength(body),
   });
   // Not ended yet, although complete for the caller: Node closes the connection when the response ends.
-  res.write(body.text);
+  res.write(body);
   function end() {
     clearTimeout(timeout);
     res.end();

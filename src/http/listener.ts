@@ -35,19 +35,24 @@ export function textPage(path: string, description: string, text: (ctx: Context)
   };
 }
 
+/** Answers a request itself. Never throws. */
+export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
+
 export interface ApplicationOptions {
   readonly routes: readonly Route[];
   /** The paths that are named to a caller who requests another one. */
   readonly available?: readonly string[];
   /** Called before the routes. */
   readonly before?: Middleware;
+  /** A path whose usual requests are not passed through Koa: what it makes for each takes longer than a decision. */
+  readonly direct?: { readonly path: string; readonly handle: Handler };
   /** What is answered for a path or a method that no route has, instead of 404 or 405. */
   readonly otherwise?: ErrorResponse;
   readonly log: Log;
 }
 
 /** A Koa application that serves routes, and answers everything else, and every error, as JSON. */
-export function application({ routes, available = [], before, otherwise, log }: ApplicationOptions): Koa {
+export function application({ routes, available = [], before, direct, otherwise, log }: ApplicationOptions): Koa {
   const byPath = new Map(routes.map((route) => [route.path, route]));
   const message = `no such path; available: ${available.join(', ')}`;
   const notFound: ErrorResponse = otherwise ?? { status: 404, code: 'not_found', message };
@@ -57,6 +62,10 @@ export function application({ routes, available = [], before, otherwise, log }: 
   app.use(errorBoundary(log));
   if (before !== undefined) app.use(before);
   return app.use((ctx, next) => {
+    if (direct !== undefined && ctx.path === direct.path) {
+      ctx.respond = false;
+      return direct.handle(ctx.req, ctx.res);
+    }
     const { allow = ctx.method, handle } = byPath.get(ctx.path) ?? {};
     if (handle === undefined) throw new HttpError(notFound);
     if (allow.split(', ').includes(ctx.method)) return handle(ctx, next);
@@ -68,13 +77,7 @@ function reportFailure(log: Log, error: unknown): void {
   log.debug('an HTTP connection failed while a response was being sent', { error: asError(error) });
 }
 
-/** Answers a request itself. Never throws. */
-export type Handler = (req: IncomingMessage, res: ServerResponse) => void;
-
-export interface HttpListenerOptions extends ApplicationOptions, ConnectionsOptions {
-  /** A path whose usual requests are not passed through Koa: what it makes for each takes longer than a decision. */
-  readonly direct?: { readonly path: string; readonly handle: Handler };
-}
+export type HttpListenerOptions = ApplicationOptions & ConnectionsOptions;
 
 /** An HTTP server. It accepts connections itself, or is given those that are accepted elsewhere. */
 export class HttpListener {
@@ -93,7 +96,7 @@ export class HttpListener {
   constructor(options: HttpListenerOptions) {
     this.#options = options;
     this.#connections = new Connections(options);
-    this.#app = application({ ...options, routes: [...options.routes, ...throughKoa(options)] });
+    this.#app = application(options);
     this.#handle = this.#app.callback();
     this.#acceptor = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.adopt(socket));
     this.#server = newServer(options);
@@ -211,20 +214,6 @@ export class HttpListener {
       else socket.destroySoon();
     }
   }
-}
-
-function throughKoa({ direct }: HttpListenerOptions): readonly Route[] {
-  if (direct === undefined) return [];
-  const { path, handle } = direct;
-  return [
-    {
-      path,
-      handle: (ctx) => {
-        ctx.respond = false;
-        handle(ctx.req, ctx.res);
-      },
-    },
-  ];
 }
 
 function newServer({ timeouts, limits }: { readonly timeouts: HttpTimeouts; readonly limits: HttpLimits }): Server {

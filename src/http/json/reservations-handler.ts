@@ -1,20 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { EndedReservation, Reservations, Reserved } from '../../streams/ports/reservations';
 import { type BodyMemory, receiveText } from '../body';
-import {
-  CallerDisconnected,
-  HttpError,
-  MalformedBody,
-  errorBody,
-  methodNotAllowed,
-  respondJson,
-  responseTo,
-} from '../errors';
+import { HttpError, MalformedBody, methodNotAllowed } from '../errors';
 import { type JsonHandlerOptions, rejectBody, writeVerdict } from './json-handler';
 import { readReservation, readSettlement } from './read-request';
 
-export interface ReservationsHandlerOptions extends Pick<JsonHandlerOptions, 'onMalformed' | 'onRejected' | 'log'> {
+export interface ReservationsHandlerOptions extends Pick<JsonHandlerOptions, 'onMalformed' | 'onRejected'> {
   readonly reservations: Reservations;
 }
 
@@ -30,43 +21,45 @@ interface Answer {
  * Content-Type of a request is ignored. A call is carried out even if its caller disconnects, who can send it again with the same id.
  */
 export function reservationsHandler(options: ReservationsHandlerOptions, memory: BodyMemory): Middleware {
-  const { reservations, log } = options;
+  const { reservations, onMalformed, onRejected } = options;
 
-  return (ctx, next) => {
-    const { path, req, res } = ctx;
+  async function answer(ctx: Context, [id = '', action, ...rest]: readonly string[]): Promise<Answer> {
+    const caller = { peer: ctx.req.socket, metadata: (name: string) => ctx.req.headersDistinct[name]?.[0] };
+    if (id === '') {
+      if (ctx.method !== 'POST') throw methodNotAllowed(ctx.method, 'POST');
+      return reserved(await reservations.reserve({ ...readReservation(await bodyOf(ctx)), caller }));
+    }
+    if (action === undefined) {
+      if (ctx.method !== 'DELETE') throw methodNotAllowed(ctx.method, 'DELETE');
+      return ended(await reservations.cancel(id, caller));
+    }
+    if (action !== 'settle' || rest.length > 0) {
+      throw new HttpError({ status: 404, code: 'not_found', message: 'a reservation has only the action settle' });
+    }
+    if (ctx.method !== 'POST') throw methodNotAllowed(ctx.method, 'POST');
+    return ended(await reservations.settle(id, readSettlement(await bodyOf(ctx)), caller));
+  }
+
+  function bodyOf(ctx: Context): Promise<string> {
+    return receiveText(ctx, memory, (rejection) => {
+      ctx.respond = false;
+      rejectBody(rejection, ctx, onRejected);
+    });
+  }
+
+  return async (ctx, next) => {
+    const { path } = ctx;
     if (path !== PATH && !path.startsWith(`${PATH}/`)) return next();
-    ctx.respond = false;
-    return answer(path.slice(PATH.length + 1).split('/'), req).then(
-      ({ status, json }) => respondJson(res, { status }, json),
-      (error: unknown) => {
-        if (error instanceof CallerDisconnected) return;
-        if (error instanceof MalformedBody) options.onMalformed(error.message, req.socket);
-        const response = responseTo(error, log);
-        respondJson(res, response, errorBody(response));
-      },
-    );
-
-    async function answer([id = '', action, ...rest]: readonly string[], request: IncomingMessage): Promise<Answer> {
-      const caller = { peer: request.socket, metadata: (name: string) => request.headersDistinct[name]?.[0] };
-      if (id === '') {
-        if (request.method !== 'POST') throw methodNotAllowed(request.method ?? '', 'POST');
-        return reserved(await reservations.reserve({ ...readReservation(await bodyOf(request, res)), caller }));
-      }
-      if (action === undefined) {
-        if (request.method !== 'DELETE') throw methodNotAllowed(request.method ?? '', 'DELETE');
-        return ended(await reservations.cancel(id, caller));
-      }
-      if (action !== 'settle' || rest.length > 0) {
-        throw new HttpError({ status: 404, code: 'not_found', message: 'a reservation has only the action settle' });
-      }
-      if (request.method !== 'POST') throw methodNotAllowed(request.method ?? '', 'POST');
-      return ended(await reservations.settle(id, readSettlement(await bodyOf(request, res)), caller));
+    try {
+      const { status, json } = await answer(ctx, path.slice(PATH.length + 1).split('/'));
+      ctx.status = status;
+      ctx.set('Content-Type', 'application/json');
+      ctx.body = json;
+    } catch (error) {
+      if (error instanceof MalformedBody) onMalformed(error.message, ctx.req.socket);
+      throw error;
     }
   };
-
-  function bodyOf(req: IncomingMessage, res: ServerResponse): Promise<string> {
-    return receiveText({ req, res }, memory, (rejection) => rejectBody(rejection, { req, res }, options.onRejected));
-  }
 }
 
 function reserved({ id, verdict, expiresAt }: Reserved): Answer {

@@ -3,7 +3,6 @@ import type { Context } from 'koa';
 
 /** Indents the JSON of an answer for browsers, which show it as it is; programs need not read the blanks. */
 export function indentForBrowsers(ctx: Context): void {
-  ctx.vary('Accept');
   const { body } = ctx;
   if (ctx.accepts('application/json', 'text/html') !== 'text/html') return;
   if (body instanceof Readable) ctx.body = Readable.from(indented(body.setEncoding('utf8')), { objectMode: false });

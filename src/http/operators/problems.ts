@@ -2,31 +2,24 @@ import { STATUS_CODES } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../log/log';
 import { type BodyMemory, receiveText } from '../body';
-import { type ErrorResponse, HttpError, errorBoundary, respondEarly } from '../errors';
+import { type ErrorFormat, type ErrorResponse, HttpError, errorBoundary, respondEarly } from '../errors';
 
-/** The type of an error of the API (RFC 9457), which has the members `title`, `status`, `code`, `detail` and those of its kind. */
-const PROBLEM_TYPE = 'application/problem+json';
-
-function problem({ status, code, message, members }: ErrorResponse): string {
-  return JSON.stringify({ title: STATUS_CODES[status] ?? 'Error', status, code, detail: message, ...members });
-}
+/** An error of the API (RFC 9457), which has the members `title`, `status`, `code`, `detail` and those of its kind. */
+const PROBLEM: ErrorFormat = {
+  type: 'application/problem+json',
+  bodyOf: ({ status, code, message, members }) =>
+    JSON.stringify({ title: STATUS_CODES[status] ?? 'Error', status, code, detail: message, ...members }),
+};
 
 /** Answers every error of the inner middleware with a problem; an unexpected error is logged and answered without its message. */
 export function problems(log: Log): Middleware {
-  const boundary = errorBoundary(log, respond);
+  const boundary = errorBoundary(log, PROBLEM);
   return (ctx, next) =>
     boundary(ctx, async () => {
+      ctx.vary('Accept');
       await next();
       if (ctx.status >= 400 && ctx.respond !== false) throw new HttpError(fromRouting(ctx));
     });
-}
-
-function respond(ctx: Context, response: ErrorResponse): void {
-  ctx.set(response.headers ?? {});
-  ctx.status = response.status;
-  ctx.vary('Accept');
-  ctx.body = problem(response);
-  ctx.set('Content-Type', PROBLEM_TYPE);
 }
 
 /** What route versioning has answered. */
@@ -50,6 +43,6 @@ function fromRouting(ctx: Context): ErrorResponse {
 export function readText(ctx: Context, memory: BodyMemory): Promise<string> {
   return receiveText(ctx, memory, (rejection) => {
     ctx.respond = false;
-    respondEarly(ctx, rejection, { type: PROBLEM_TYPE, text: problem(rejection) });
+    respondEarly(ctx, rejection, PROBLEM);
   });
 }
