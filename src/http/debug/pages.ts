@@ -325,7 +325,10 @@ function byKey(one: Keyed<unknown>, other: Keyed<unknown>): number {
 
 /** The items of sorted runs, sorted. They are compared only when they are taken, so that a long list does not delay decisions. */
 function* merged<T>(runs: readonly (readonly Keyed<T>[])[]): Generator<Keyed<T>, void, void> {
-  if (runs.length < 2) return yield* runs[0] ?? [];
+  if (runs.length < 2) {
+    yield* runs[0] ?? [];
+    return;
+  }
   const half = runs.length >> 1;
   const [one, other] = [merged(runs.slice(0, half)), merged(runs.slice(half))];
   let [next, alternative] = [one.next().value, other.next().value];

@@ -49,7 +49,10 @@ export function reservationsHandler(options: ReservationsHandlerOptions, memory:
 
   return async (ctx, next) => {
     const { path } = ctx;
-    if (path !== PATH && !path.startsWith(`${PATH}/`)) return next();
+    if (path !== PATH && !path.startsWith(`${PATH}/`)) {
+      await next();
+      return;
+    }
     try {
       const { status, json } = await answer(ctx, path.slice(PATH.length + 1).split('/'));
       ctx.status = status;
