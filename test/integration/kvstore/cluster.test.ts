@@ -9,6 +9,7 @@ import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { type Reply, CommandServer, loopback } from '../../support/servers/command-server';
+import { schedulerWith } from '../../support/waiting/scheduler-with';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { GIVE_UP, connected, instance, nextCount, openKvstore } from './options';
@@ -256,17 +257,14 @@ describe('a node of a cluster', () => {
   });
 
   it('whose connections are lost has its slots read again, without a call', async () => {
-    const { setTimeout: original } = globalThis;
-    // Without the reads that follow one another every five seconds.
-    const timers = jest.spyOn(globalThis, 'setTimeout').mockImplementation((callback: () => void, time?: number) => {
-      return original(callback, time === 5_000 ? 1_000_000 : time);
-    });
     await using fake = await FakeNodes.start(willing, willing);
-    const counters = await countersAt(fake.address(0));
+    // Without the reads that follow one another every five seconds.
+    const scheduler = schedulerWith({ 5_000: 1_000_000 });
+    const counters = await connected(instance(fake.address(0), { type: 'cluster' }), { scheduler });
     const retired = firstValueFrom(counters.laneOf(operation('a', 1)).retired$);
     fake.slots = () => [[0, 16_383, ['127.0.0.1', fake.portOf(1)]]];
     for (const client of fake.nodes[0]!.clients) client.destroy();
-    await retired.finally(() => timers.mockRestore());
+    await retired;
     expect(await apply(counters, operation('a', 1))).toEqual([1]);
   });
 

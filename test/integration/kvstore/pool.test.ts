@@ -18,6 +18,7 @@ import { freePorts } from '../../support/processes/free-ports';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { type Reply, CommandServer } from '../../support/servers/command-server';
 import { FaultProxy } from '../../support/servers/fault-proxy';
+import { schedulerWith } from '../../support/waiting/scheduler-with';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { storedCounts } from './load';
@@ -100,7 +101,7 @@ it('a window whose time ends, or that is abandoned, while it waits for a connect
   const statistics = new PoolStatistics(new Statistics(10), 'redis_pool');
   const outage = new ConditionLog(new RecordedLog(), { begins: 'an outage' });
   const options = { size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage };
-  const pool = new Pool({ ...options, connect: () => concat(of(connection), NEVER) });
+  const pool = new Pool({ ...options, scheduler: turnScheduler, connect: () => concat(of(connection), NEVER) });
   const released$ = new Subject<void>();
   const busy = pool.use(new Deadline(turnScheduler), () => firstValueFrom(released$));
   // In a cluster a window that was sent to the wrong server first has less time left than those that are served.
@@ -153,18 +154,15 @@ describe('the connections of a pool', () => {
   });
 
   it('are cut while they are idle when the server no longer answers, and not before', async () => {
-    const { setInterval: original } = globalThis;
-    const intervals = jest.spyOn(globalThis, 'setInterval');
-    // The checks follow one another without the seconds between them.
-    intervals.mockImplementation((check: () => void) => original(check, 20));
     let [pings, isMute] = [0, false];
     await using peer = await CommandServer.start(() => {
       pings += 1;
       return isMute ? new Promise(() => undefined) : 'PONG';
     });
     const log = new RecordedLog();
-    const counters = await open({ url: peer.address, poolSize: 1, timeout: TIMEOUT }, { log });
-    intervals.mockRestore();
+    // The checks follow one another without the seconds between them.
+    const scheduler = schedulerWith({ 5_000: 20 });
+    const counters = await open({ url: peer.address, poolSize: 1, timeout: TIMEOUT }, { log, scheduler });
     await until('it is checked', () => pings > 10);
     expect(log.messages).toEqual([]);
     isMute = true;

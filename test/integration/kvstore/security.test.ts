@@ -9,6 +9,7 @@ import { RecordedLog } from '../../support/data/recorded-log';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisTls } from '../../support/processes/redis/redis-tls';
+import { schedulerWith } from '../../support/waiting/scheduler-with';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { GIVE_UP, NO_TLS_FILES, connected, instance, nextCount, openKvstore } from './options';
@@ -164,17 +165,14 @@ describe('TLS', () => {
   });
 
   it('is suspected to be the reason when only one side uses it', async () => {
-    const { setTimeout: original } = globalThis;
-    // The limit where none is configured.
-    const timers = jest
-      .spyOn(globalThis, 'setTimeout')
-      .mockImplementation((callback: () => void, time?: number) => original(callback, time === 10_000 ? 200 : time));
     await using plain = await RedisProcess.start({ directives: ['--maxclients', '2'] });
     for (const timeout of [0, 300]) {
       const main = instance(plain.address, { tls: true, timeout });
-      await expect(counts(main, files)).rejects.toThrow(/does the server speak TLS\?|the server does not speak TLS/);
+      // The limit where none is configured is shorter.
+      const scheduler = schedulerWith({ 10_000: 200 });
+      const opening = connected(main, { tlsFiles: files, startup: GIVE_UP, scheduler });
+      await expect(opening).rejects.toThrow(/does the server speak TLS\?|the server does not speak TLS/);
     }
-    timers.mockRestore();
     // A server that answers before it has read anything.
     await plain.control.config('SET', 'maxclients', '1');
     await expect(counts(instance(plain.address, { tls: true }), files)).rejects.toThrow(

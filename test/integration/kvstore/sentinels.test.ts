@@ -7,6 +7,7 @@ import { freePorts } from '../../support/processes/free-ports';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { type Reply, CommandServer, encode, loopback } from '../../support/servers/command-server';
 import { SilentPeer } from '../../support/servers/silent-peer';
+import { schedulerWith } from '../../support/waiting/scheduler-with';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { GIVE_UP, connected, instance, openKvstore } from './options';
@@ -219,8 +220,9 @@ describe('a sentinel without bounds', () => {
     const log = new RecordedLog();
     countersFor([sentinel], { poolSize: 1 }, log);
     // The master cannot be connected to, so all that are known are queried in turn.
-    const before = await until('the sentinel is queried', () => sentinel.queries);
-    await until('it is queried again after the others', () => sentinel.queries > before + 3);
+    await until('the others are queried', () => addresses.size >= 32);
+    const before = sentinel.queries;
+    await until('it is queried again after them', () => sentinel.queries > before + 3);
     expect(addresses.size).toBe(32);
     const line = 'a sentinel names more sentinels than are used';
     expect(log.lines.filter(({ message }) => message === line)).toMatchObject([
@@ -259,15 +261,6 @@ const REJECTED = 'a sentinel rejects SUBSCRIBE; failovers may be noticed late';
 const ACCEPTED = 'a sentinel accepts SUBSCRIBE again';
 
 describe('a sentinel that rejects the subscription', () => {
-  beforeEach(() => {
-    const { setTimeout: original } = globalThis;
-    // The attempts follow one another without the seconds between them.
-    jest
-      .spyOn(globalThis, 'setTimeout')
-      .mockImplementation((callback: () => void, time?: number) => original(callback, time === 5_000 ? 100 : time));
-  });
-  afterEach(() => jest.restoreAllMocks());
-
   async function start(permissions: string) {
     const sentinel = await RedisProcess.start({
       mode: ['--sentinel'],
@@ -275,7 +268,9 @@ describe('a sentinel that rejects the subscription', () => {
     });
     disposed.push(sentinel);
     const log = new RecordedLog();
-    return { sentinel, log, counters: countersFor([sentinel], { sentinelAuth: 'ann:word' }, log) };
+    const main = instance(`counters,${sentinel.address}`, { type: 'sentinel', sentinelAuth: 'ann:word' });
+    // The attempts follow one another without the seconds between them.
+    return { sentinel, log, counters: openKvstore(main, { log, scheduler: schedulerWith({ 5_000: 100 }) }) };
   }
 
   it.each([

@@ -137,6 +137,7 @@ export class Instance {
       mayExceed: poolOnEmptyBehavior === 'CREATE',
       timeout,
       retryDelay: this.retryDelay,
+      scheduler: this.scheduler,
       statistics: this.#statistics,
       outage: this.conditionLog({
         begins: 'cannot connect to the counter store; retrying',

@@ -3,9 +3,11 @@ import {
   EMPTY,
   type Observable,
   Subject,
+  type SchedulerLike,
   Subscription,
   defer,
   finalize,
+  interval,
   retry,
   tap,
   timer,
@@ -40,6 +42,7 @@ export interface PoolOptions {
   readonly timeout: number;
   /** Called at each failure, because the delays before and after the first connection differ. */
   readonly retryDelay: Backoff;
+  readonly scheduler: SchedulerLike;
   readonly statistics: PoolStatistics;
   /** Of the time without a connection. */
   readonly outage: ConditionLog;
@@ -71,7 +74,6 @@ export class Pool {
   readonly #subscription = new Subscription();
   /** Connections that are alive or being opened; more than the size of the pool only while windows need them. */
   #slots = 0;
-  readonly #heartbeat: NodeJS.Timeout;
   /** Windows that use a connection or wait for one. */
   #inFlight = 0;
   #isDraining = false;
@@ -80,8 +82,7 @@ export class Pool {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    this.#heartbeat = setInterval(() => this.#checkIdle(), HEARTBEAT);
-    this.#heartbeat.unref();
+    this.#subscription.add(interval(HEARTBEAT, options.scheduler).subscribe(() => this.#checkIdle()));
     // The others follow when this one is connected: only one connection retries while the server is unreachable.
     this.#open();
   }
@@ -125,7 +126,6 @@ export class Pool {
   }
 
   close(): void {
-    clearInterval(this.#heartbeat);
     this.#subscription.unsubscribe();
     for (const connection of this.#alive.keys()) this.#forget(connection);
     this.#lastFailure ??= new Error('the connections are closed');
@@ -180,7 +180,7 @@ export class Pool {
 
   /** Opens a connection, again whenever it fails or is lost, unless there are more than the size of the pool. */
   #open(): void {
-    const { connect, size, retryDelay } = this.#options;
+    const { connect, size, retryDelay, scheduler } = this.#options;
     let own: Connection | undefined;
     this.#slots += 1;
     const opened = defer(connect)
@@ -193,7 +193,7 @@ export class Pool {
           },
         }),
         retry({
-          delay: (_, attempt) => (this.#slots > size ? EMPTY : timer(retryDelay(attempt))),
+          delay: (_, attempt) => (this.#slots > size ? EMPTY : timer(retryDelay(attempt), scheduler)),
           resetOnSuccess: true,
         }),
         finalize(() => (this.#slots -= 1)),

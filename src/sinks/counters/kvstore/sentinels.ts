@@ -4,7 +4,6 @@ import {
   type Observable,
   Subject,
   Subscription,
-  asyncScheduler,
   catchError,
   concatMap,
   defer,
@@ -166,30 +165,41 @@ export class Sentinels {
       ends: 'a sentinel accepts SUBSCRIBE again',
       fields: { sentinel: nameOf(sentinel) },
     });
+    const { scheduler } = this.#instance;
     const messages$ = new Subject<string>();
     const connection$ = defer(() => this.#instance.connectToSentinel(sentinel)).pipe(
       switchMap((connection) =>
         merge(
-          this.#subscribe(connection, messages$, rejection),
-          interval(HEARTBEAT).pipe(tap(() => connection.ping(HEARTBEAT))),
+          defer(() => this.#subscribe(connection, messages$, rejection)).pipe(
+            switchMap((error) => (error === undefined ? EMPTY : timer(RESUBSCRIBE, scheduler).pipe(map(() => error)))),
+            tap((error) => connection.cut(error)),
+          ),
+          interval(HEARTBEAT, scheduler).pipe(tap(() => connection.ping(HEARTBEAT))),
         ),
       ),
-      retry({ delay: (_, attempt) => timer(RECONNECT(attempt)), resetOnSuccess: true }),
+      retry({ delay: (_, attempt) => timer(RECONNECT(attempt), scheduler), resetOnSuccess: true }),
     );
     return merge(this.#follow(messages$, sentinel), connection$);
   }
 
-  async #subscribe(connection: Connection, messages$: Subject<string>, rejection: ConditionLog): Promise<void> {
+  /** Resolves with the error of a sentinel that rejects it. */
+  async #subscribe(
+    connection: Connection,
+    messages$: Subject<string>,
+    rejection: ConditionLog,
+  ): Promise<Error | undefined> {
+    let rejected: Error | undefined;
     try {
       await connection.subscribe('+switch-master', (message) => messages$.next(message));
       rejection.ended();
     } catch (error) {
       if (!isReply(error)) throw error;
       rejection.because(error.message);
-      setTimeout(() => connection.cut(error), RESUBSCRIBE).unref();
+      rejected = error;
     }
     // Only after the subscription, so that no announcement is missed in between.
     this.#queryNow();
+    return rejected;
   }
 
   /** Follows the first announcement of a sentinel and then, once a second, the newest. */
@@ -202,7 +212,7 @@ export class Sentinels {
     return messages$.pipe(
       concatMap((message) => announcedMaster(message, this.#servers.masterName)),
       tap(() => (received += 1)),
-      throttleTime(FOLLOW_INTERVAL, asyncScheduler, { leading: true, trailing: true }),
+      throttleTime(FOLLOW_INTERVAL, this.#instance.scheduler, { leading: true, trailing: true }),
       tap((master) => {
         if (received > 1) tooMany.occurred({ left_out: received - 1 });
         received = 0;

@@ -38,14 +38,18 @@ export class SlotReader {
     this.#instance = instance;
     this.#seeds = seeds;
     this.#nodes = seeds;
+    const { scheduler } = instance;
     this.slots$ = defer(() => this.#read()).pipe(
       retry({
         delay: (error: Error, attempt) => {
           onFailure(error);
-          return timer(instance.retryDelay(attempt));
+          return timer(instance.retryDelay(attempt), scheduler);
         },
       }),
-      repeat({ delay: () => merge(timer(REFRESH_INTERVAL), combineLatest([timer(MIN_INTERVAL), this.#refresh$])) }),
+      repeat({
+        delay: () =>
+          merge(timer(REFRESH_INTERVAL, scheduler), combineLatest([timer(MIN_INTERVAL, scheduler), this.#refresh$])),
+      }),
     );
   }
 
