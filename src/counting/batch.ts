@@ -1,7 +1,7 @@
 import type { LimitState } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
 import { decideAllOrNothing, decideAlone } from './group';
-import { LARGEST_COUNT, Operation, type Result } from './operation';
+import { LARGEST_COUNT, Operation, type Result, groupLength } from './operation';
 import { isCalendarEnd } from './windows';
 
 /**
@@ -97,7 +97,7 @@ export class Batch<Call extends BatchCall = BatchCall> {
         } else if (result instanceof DecisionError) error = operation.fail(result) ?? error;
         else if (operation.group === undefined) states[index] = decideAlone(operation, states[index] ?? result);
         else if (operation.group !== operations[at - 1]?.group) {
-          const members = operations.slice(at, at + operation.group.size);
+          const members = operations.slice(at, at + groupLength(operations, at));
           const together = members.map((_, step) => states[index + step] ?? (results[index + step] as LimitState));
           decideAllOrNothing(members, together);
           for (let step = 0; step < members.length; step += 1) states[index + step] = together[step]!;
@@ -119,10 +119,11 @@ export class Batch<Call extends BatchCall = BatchCall> {
     for (const { operations } of this.calls) {
       for (let at = 0; at < operations.length;) {
         const operation = operations[at] as Operation;
-        const { group, limit } = operation;
-        if (group !== undefined && limit.algorithm !== undefined) {
-          this.#addAllOrNothing(operations.slice(at, at + group.size), open);
-          at += group.size;
+        const { group } = operation;
+        if (group?.mode === 'all_or_nothing') {
+          const members = operations.slice(at, at + groupLength(operations, at));
+          this.#addAllOrNothing(members, open);
+          at += members.length;
           continue;
         }
         const mayMerge = group === undefined && isMergeable(operation);
@@ -137,11 +138,17 @@ export class Batch<Call extends BatchCall = BatchCall> {
     const mayMerge = members.every(isMergeable);
     const first = open.get(members[0]!.key) ?? -1;
     const mayJoin =
-      this.operations[first]?.group?.size === members.length &&
+      this.#isGroup(first, members.length) &&
       members.every(({ key, limit }, step) => {
         return open.get(key) === first + step && this.operations[first + step]?.limit.algorithm === limit.algorithm;
       });
     for (const operation of members) this.#add(operation, open, mayMerge, mayJoin && mayMerge);
+  }
+
+  /** Whether a group of the batch begins at an index, and has so many operations. */
+  #isGroup(first: number, length: number): boolean {
+    const { operations } = this;
+    return operations[first]?.group !== operations[first - 1]?.group && groupLength(operations, first) === length;
   }
 
   /**

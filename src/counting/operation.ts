@@ -1,7 +1,6 @@
 import type { FailurePolicy } from '../rules/rule-config';
 import type { Algorithm, LimitState, Outcome } from './algorithms/algorithm';
-import type { DecisionError } from './decision-error';
-import { type DecisionErrorCode } from './decision-error';
+import type { DecisionError, DecisionErrorCode } from './decision-error';
 
 /**
  * Where every counter saturates: further hits leave it at this count, which is over any limit. Larger integers are not exact in
@@ -44,8 +43,6 @@ export interface Counted {
  */
 export interface Group {
   readonly mode: 'stop_when_over' | 'all_or_nothing';
-  /** How many operations it has. */
-  readonly size: number;
   /** Of `stop_when_over`: whether the request is over in any case, so that only those are added that exceed their limits or would. */
   readonly isOver?: boolean;
 }

@@ -5,9 +5,9 @@ import { LARGEST_COUNT, Operation, type Stored, groupLength, readOf } from './op
 // Where a store cannot apply the operations of a group as one step: over several lanes, over the slots of a cluster, without scripts, and in
 // memcached. The counters are read first, and counted then; hits of other processes in between are missed.
 
-/** Whether an operation is one of a group that has to be decided on its counts. */
-export function isGuarded({ group, limit }: Operation): boolean {
-  return group !== undefined && limit.algorithm === undefined;
+/** Whether the hits of an operation depend on the counts of all operations of its group. */
+export function stopsWhenOver({ group }: Operation): boolean {
+  return group?.mode === 'stop_when_over';
 }
 
 /** Reads of the same counters. */
@@ -31,9 +31,9 @@ export function hitsOnRead(batch: readonly Operation[], stored: readonly (Stored
   }
   while (decided.length < batch.length) {
     const first = decided.length;
-    const length = isGuarded(batch[first]!) ? groupLength(batch, first) : 1;
+    const length = stopsWhenOver(batch[first]!) ? groupLength(batch, first) : 1;
     const members = batch.slice(first, first + length);
-    const hits = isGuarded(members[0]!) ? hitsOfGroup(members, countOf) : [members[0]!.hits];
+    const hits = stopsWhenOver(members[0]!) ? hitsOfGroup(members, countOf) : [members[0]!.hits];
     for (const [index, operation] of members.entries()) {
       const own = hits[index] as number;
       decided.push(own);

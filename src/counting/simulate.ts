@@ -21,7 +21,7 @@ export function simulate(operations: readonly Operation[], table: CounterTable):
     const { group, limit } = operation;
     if (group !== undefined) {
       const members = operations.slice(index, index + groupLength(operations, index));
-      if (limit.algorithm === undefined) addGroup(members, table);
+      if (group.mode === 'stop_when_over') addGroup(members, table);
       else decideGroup(members, table);
       index += members.length - 1;
     } else if (limit.algorithm === undefined) operation.after = table.add(operation, operation.hits);
@@ -47,7 +47,7 @@ export function run(batch: readonly Operation[], table: CounterTable): readonly 
       continue;
     }
     const members = batch.slice(index, index + groupLength(batch, index));
-    const stored = limit.algorithm === undefined ? countsOfGroup(members, table) : statesBefore(members, table);
+    const stored = limit.algorithm === undefined ? countsAfter(members, table) : statesBefore(members, table);
     for (let at = 0; at < stored.length; at += 1) results[index + at] = stored[at] as Stored;
     index += members.length - 1;
   }
@@ -55,19 +55,10 @@ export function run(batch: readonly Operation[], table: CounterTable): readonly 
 }
 
 function addGroup(members: readonly Operation[], table: CounterTable): void {
-  const counts = countsOfGroup(members, table, (operation, hits) => (operation.hits = hits));
-  for (let at = 0; at < members.length; at += 1) members[at]!.after = counts[at] as number;
-}
-
-function countsOfGroup(
-  members: readonly Operation[],
-  table: CounterTable,
-  onHits?: (operation: Operation, hits: number) => void,
-): readonly number[] {
   const hits = hitsOfGroup(members, (operation) => table.countOf(operation));
-  return members.map((operation, at) => {
-    onHits?.(operation, hits[at] as number);
-    return table.add(operation, hits[at] as number);
+  members.forEach((operation, at) => {
+    operation.hits = hits[at]!;
+    operation.after = table.add(operation, operation.hits);
   });
 }
 
@@ -76,6 +67,12 @@ function decideGroup(members: readonly Operation[], table: CounterTable): void {
   const states = [...before];
   decideAllOrNothing(members, states);
   members.forEach((operation, at) => table.keep(operation, states[at]!, before[at]!));
+}
+
+/** The counts after the operations of a group with `stop_when_over`. */
+function countsAfter(members: readonly Operation[], table: CounterTable): readonly number[] {
+  const hits = hitsOfGroup(members, (operation) => table.countOf(operation));
+  return members.map((operation, at) => table.add(operation, hits[at]!));
 }
 
 /** Applies the calls of operations that are decided together, or of one. Returns the states before them. */

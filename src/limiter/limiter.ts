@@ -243,8 +243,7 @@ export class Limiter {
   ): readonly LimitedDescriptor[] {
     const left = limits.filter((each) => !this.#isOverInCache(each, nowSeconds));
     if (!allOrNothing) return left;
-    const group: Group | undefined =
-      left.length === limits.length ? { mode: 'all_or_nothing', size: left.length } : undefined;
+    const group: Group | undefined = left.length === limits.length ? { mode: 'all_or_nothing' } : undefined;
     for (const each of left) {
       each.group = group;
       // One that is over keeps the call from counting: the others are only read.
@@ -330,7 +329,7 @@ function stopIncrements(
   } else if (isDenied || additions.length > 1) {
     // Negative hits are part of the step, because they lower the count on which later additions are judged; 0 hits lower nothing.
     const members = operations.filter(({ isNegative, callHits }) => !isNegative || callHits > 0);
-    const group: Group = { mode: 'stop_when_over', size: members.length, isOver: isDenied };
+    const group: Group = { mode: 'stop_when_over', isOver: isDenied };
     for (const operation of members) operation.group = group;
     return [...members, ...all.filter((each) => each.group !== group)];
   }

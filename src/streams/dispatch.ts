@@ -1,6 +1,6 @@
 import { DecisionError } from '../counting/decision-error';
 import { type Operation, readOf } from '../counting/operation';
-import { hitsOnRead, isGuarded } from '../counting/read-then-decide';
+import { hitsOnRead, stopsWhenOver } from '../counting/read-then-decide';
 import type { Lanes } from './lanes';
 import type { CounterInstance, CounterLane, Counters } from './ports/counters';
 import type { CallTrace } from './ports/tracer';
@@ -12,7 +12,7 @@ import type { WindowCall } from './ports/decide';
  * that fails fails the call, and parts that were not sent yet are dropped. A call with an operation that the store cannot count fails
  * before any of it is sent.
  *
- * Operations that a guard ties together over several lanes cannot be one atomic step: they are read first, then counted.
+ * The operations of a group over several lanes cannot be one atomic step: they are read first, then counted.
  */
 export function dispatch(call: WindowCall, counters: Counters, lanes: Lanes): void {
   const { operations } = call;
@@ -20,7 +20,7 @@ export function dispatch(call: WindowCall, counters: Counters, lanes: Lanes): vo
   if (lane instanceof DecisionError) return call.fail(lane);
   if (lane !== undefined) return lanes.add(lane, call);
   const spread = new SpreadCall(call, counters, lanes);
-  if (operations.some(isGuarded)) spread.readThenCount();
+  if (operations.some(stopsWhenOver)) spread.readThenCount();
   else spread.count(operations, () => call.settle());
 }
 
@@ -86,7 +86,7 @@ class SpreadCall {
       known.forEach((operation, index) => {
         operation.hits = hits[index] as number;
         // The limits of a rule with `all_or_nothing` are in one lane.
-        if (isGuarded(operation)) operation.group = undefined;
+        if (stopsWhenOver(operation)) operation.group = undefined;
       });
       this.count(known, () => this.#call.settle());
     });

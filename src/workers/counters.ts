@@ -9,6 +9,7 @@ import {
   Operation,
   type Result,
   type Stored,
+  groupLength,
 } from '../counting/operation';
 import { DecisionError } from '../counting/decision-error';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
@@ -174,7 +175,7 @@ function* messagesOf(batch: readonly Operation[]): Generator<BatchMessage, void,
   let message: BatchMessage = [];
   let count = 0;
   let [last, lastSize]: [Operation | undefined, number] = [undefined, 0];
-  for (const operation of batch) {
+  for (const [index, operation] of batch.entries()) {
     const { key, hits, group, calls } = operation;
     const { requestsPerUnit, windowSeconds, algorithm } = operation.limit;
     const isFirst = group === undefined || group !== last?.group;
@@ -182,7 +183,7 @@ function* messagesOf(batch: readonly Operation[]): Generator<BatchMessage, void,
       yield message;
       [message, count, last] = [[], 0, undefined];
     }
-    const size: number = isFirst && group !== undefined ? group.size * (group.isOver ? -1 : 1) : 0;
+    const size: number = isFirst && group !== undefined ? groupLength(batch, index) * (group.isOver ? -1 : 1) : 0;
     message.push(tableKey(key));
     if (size !== lastSize || last === undefined || !isAlike(operation, last)) {
       message.push(hits, requestsPerUnit, windowSeconds, size);
@@ -222,7 +223,7 @@ function operationsIn(message: BatchMessage): readonly Operation[] {
     if (size !== 0) {
       grouped = Math.abs(size);
       const mode = decided === undefined ? 'stop_when_over' : 'all_or_nothing';
-      group = { mode, size: grouped, isOver: size < 0 };
+      group = { mode, isOver: size < 0 };
     }
     const operation = new Operation(
       decided === undefined ? limit : { ...limit, algorithm: algorithmOf(decided) },

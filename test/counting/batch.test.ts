@@ -28,7 +28,7 @@ class Call implements BatchCall {
 
 /** @param isGuarded whether the call's operations are one guarded step */
 function call(steps: readonly Step[], isGuarded = false, windowSeconds = 60): Call {
-  const group = isGuarded ? stopWhenOver(steps.length) : undefined;
+  const group = isGuarded ? stopWhenOver() : undefined;
   return new Call(steps.map(({ key, hits, limit }) => operation(key, hits, { limit, windowSeconds, group })));
 }
 

@@ -156,7 +156,7 @@ describe('counters in the memory of the primary', () => {
 
   it('give a worker the counts that it would get in one process, for calls of any size, and fail when the primary ends', async () => {
     const keys = Array.from({ length: 1000 }, (_, index) => `${index}`.padEnd(LONGEST_TABLE_KEY, 'é'));
-    const group = stopWhenOver(keys.length);
+    const group = stopWhenOver();
     const guarded = keys.map((key) => operation(key, 1, { limit: 3, group }));
     const large = [...keys.slice(0, 950).map((key) => operation(key, 1, { limit: 3 })), ...guarded];
     // The lone surrogate would become another key in UTF-8.
@@ -176,8 +176,8 @@ describe('counters in the memory of the primary', () => {
   });
 
   it('get every operation as it was, whichever of its numbers are those of the operation before', async () => {
-    const group = stopWhenOver(2);
-    const over = stopWhenOver(1, true);
+    const group = stopWhenOver();
+    const over = stopWhenOver(true);
     const changes = [
       {},
       { hits: 2 },

@@ -67,12 +67,12 @@ function grouped(limit: number, group: Group, operations: readonly Operation[]):
 
 /** The operations under one group, each with the limit given. */
 function guarded(limit: number, ...operations: readonly Operation[]): readonly Operation[] {
-  return grouped(limit, stopWhenOver(operations.length), operations);
+  return grouped(limit, stopWhenOver(), operations);
 }
 
 /** The same under a group that is over in any case. */
 function guardedOver(limit: number, ...operations: readonly Operation[]): readonly Operation[] {
-  return grouped(limit, stopWhenOver(operations.length, true), operations);
+  return grouped(limit, stopWhenOver(true), operations);
 }
 
 export interface StoreTraits {

@@ -59,7 +59,7 @@ function administrationScenarios(store: () => AdministeredCounters, { livesForWi
   it('keeps a counter of a window of the calendar until its end, and what is counted after the end only briefly', async () => {
     const end = Math.floor(Date.now() / 1000) + 5_000;
     const [counter, late] = [freshCounter(end), freshCounter(end - 5_001)];
-    const guarded = { group: stopWhenOver(2), limit: 10 };
+    const guarded = { group: stopWhenOver(), limit: 10 };
     expect(await apply(store(), hit(counter, 3, guarded), hit(late, 0, guarded))).toEqual([3, 0]);
     expect(await apply(store(), hit(counter, 1), hit(late, 2))).toEqual([4, 2]);
     const { count, timeToLive } = await store().readCounter(counter);

@@ -290,7 +290,7 @@ describe('a node of a cluster', () => {
 it('keys of guards on a cluster are short in every table: V8 hashes texts above 16,383 characters by their length alone', async () => {
   await using nodes = await FakeNodes.start(willing);
   const counters = await countersAt(nodes.address(0));
-  const group = stopWhenOver(2);
+  const group = stopWhenOver();
   const batch = ['1', '2'].map((end) => operation('x'.repeat(20_000) + end, 1, { group, limit: 9 }));
   const set = jest.spyOn(Map.prototype, 'set');
   const counts = await apply(counters, ...batch);

@@ -190,7 +190,7 @@ describe('counters in memory', () => {
     flood(1000, long);
     expect(counters.bytes).toBeLessThanOrEqual(20_000);
     expect(count('day', 0)).toBe(3);
-    const group = stopWhenOver(2);
+    const group = stopWhenOver();
     const [key, other] = ['x'.repeat(LONGEST_TABLE_KEY + 1), 'y'.repeat(LONGEST_TABLE_KEY + 1)];
     const steps = [key, other].map((name) => operation(name, 1, { group, limit: name === key ? 1 : 9 }));
     expect([...apply(...steps), ...apply(...steps)]).toEqual([1, 1, 2, 1]);

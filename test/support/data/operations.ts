@@ -22,11 +22,11 @@ export function counterOf(key: string, windowSeconds = 60): Counted {
 }
 
 /** A group that is counted as STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT says. */
-export function stopWhenOver(size: number, isOver = false): Group {
-  return { mode: 'stop_when_over', size, isOver };
+export function stopWhenOver(isOver = false): Group {
+  return { mode: 'stop_when_over', isOver };
 }
 
 /** A group of limits with algorithms. */
-export function allOrNothingOf(size: number): Group {
-  return { mode: 'all_or_nothing', size };
+export function allOrNothing(): Group {
+  return { mode: 'all_or_nothing' };
 }

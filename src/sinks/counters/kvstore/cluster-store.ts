@@ -1,6 +1,6 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, take, tap } from 'rxjs';
 import { type Counted, type Operation, type Result, type Stored, groupLength } from '../../../counting/operation';
-import { decidedOnRead, isGuarded, readsOf } from '../../../counting/read-then-decide';
+import { decidedOnRead, readsOf, stopsWhenOver } from '../../../counting/read-then-decide';
 import { type DecisionError, timedOut } from '../../../counting/decision-error';
 import type { ConditionLog } from '../../../log/condition-log';
 import type { Deadline } from '../../../streams/deadline';
@@ -129,7 +129,7 @@ export class ClusterStore implements Store {
 
   /** The operations of a batch go to the node of their lane, unless their slots have moved since. */
   async #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
-    if (!batch.some(isGuarded)) return this.#count(batch, deadline);
+    if (!batch.some(stopsWhenOver)) return this.#count(batch, deadline);
     // No step over keys of different slots is atomic: read first, then count.
     const stored = await this.#count(readsOf(batch), deadline);
     return this.#count(decidedOnRead(batch, stored), deadline);

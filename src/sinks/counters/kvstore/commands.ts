@@ -1,6 +1,6 @@
 import type { LimitState } from '../../../counting/algorithms/algorithm';
 import { type Counted, LARGEST_COUNT, type Operation } from '../../../counting/operation';
-import { decidedOnRead, isGuarded, readsOf } from '../../../counting/read-then-decide';
+import { decidedOnRead, readsOf, stopsWhenOver } from '../../../counting/read-then-decide';
 import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { Connection } from './connection';
@@ -70,7 +70,7 @@ export async function countByCommands(
   options: CommandOptions,
 ): Promise<readonly GroupResult[]> {
   const batch = groups.flat();
-  const steps = batch.some(isGuarded)
+  const steps = batch.some(stopsWhenOver)
     ? decidedOnRead(batch, await applySteps(connection, readsOf(batch), options))
     : batch;
   const results = await applySteps(connection, steps, options);
