@@ -13,7 +13,7 @@ import { ScriptedLane } from '../support/scripted-lanes';
 const OUTCOMES: Readonly<Record<string, ServerOutcome>> = { o: 'ok', b: 'bad', n: 'none' };
 const [REPLY_TIME, LATE] = [2, 12];
 const AWAY = new DecisionError('store_failed', 'there is no connection');
-const OF_KEY = new DecisionError('store_failed', 'not an integer', { isOfKey: true });
+const OF_KEY = new DecisionError('store_failed', 'not an integer', { isKeyError: true });
 
 interface Course {
   readonly failures?: number;

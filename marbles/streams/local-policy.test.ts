@@ -12,7 +12,7 @@ import { type LaneOptions, ScriptedLane } from '../support/scripted-lanes';
 
 const AWAY = new DecisionError('store_failed', 'there is no connection', { isUncounted: true });
 const CUT = new DecisionError('store_failed', 'the connection was lost');
-const OF_KEY = new DecisionError('store_failed', 'not an integer', { isUncounted: true, isOfKey: true });
+const OF_KEY = new DecisionError('store_failed', 'not an integer', { isUncounted: true, isKeyError: true });
 
 /** A server that counts, does not get what is sent, loses its connections after counting, hangs, has no free connection, or rejects keys. */
 class Server extends ScriptedLane {

@@ -155,7 +155,6 @@ export class Batch<Call extends BatchCall = BatchCall> {
    * @param mayMerge whether operations after it may join it
    * @param mayJoin whether it may join an operation before it
    */
-  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per operation
   #add(operation: Operation, open: Map<string, number>, mayMerge: boolean, mayJoin: boolean): void {
     operation.isSent = true;
     const index = mayJoin ? open.get(operation.key) : undefined;
@@ -206,7 +205,7 @@ function outcomeOf(results: readonly Result[]): ServerOutcome {
   let outcome: ServerOutcome = 'none';
   for (const result of results) {
     if (!(result instanceof DecisionError)) return 'ok';
-    if (!result.isOfKey && (result.code === 'store_failed' || result.code === 'store_timeout')) outcome = 'bad';
+    if (!result.isKeyError && (result.code === 'store_failed' || result.code === 'store_timeout')) outcome = 'bad';
   }
   return outcome;
 }

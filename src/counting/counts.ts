@@ -25,7 +25,7 @@ interface ClockWindow {
   readonly end: number;
   readonly counts: WideMap<Stored>;
   /** The bytes of each key in addition to those of a count. */
-  readonly more: number;
+  readonly extraBytes: number;
   bytes: number;
 }
 
@@ -69,7 +69,6 @@ export class ExpiringCounts {
   }
 
   /** Sets it. It is removed when at least its lifetime in seconds has passed. */
-  // oxlint-disable-next-line max-params -- as add
   setState(key: string, state: LimitState, now: number, lifetime: number): void {
     // Powers of two, as limits that are sent with requests can have any lifetime, and each needs windows of its own.
     const length = 2 ** Math.ceil(Math.log2(lifetime));
@@ -80,7 +79,7 @@ export class ExpiringCounts {
     if (known?.start === start && known.end === end) known.counts.set(key, state);
     else {
       this.remove(key);
-      this.#create(key, now, { start, end, more: STATE_BYTES }).counts.set(key, state);
+      this.#create(key, now, { start, end, extraBytes: STATE_BYTES }).counts.set(key, state);
     }
   }
 
@@ -90,7 +89,6 @@ export class ExpiringCounts {
    * @param now Unix time in milliseconds
    * @returns the count after the addition, at most 2^53 − 1, where a count saturates
    */
-  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per hit
   add(key: string, amount: number, now: number, windowSeconds: number): number {
     const start = windowStart(Math.floor(now / 1000), windowSeconds) * 1000;
     const end = start + windowSeconds * 1000;
@@ -110,7 +108,7 @@ export class ExpiringCounts {
     const endsSooner = window !== undefined && window.end < end && window.end - window.start !== end - start;
     if (endsSooner) this.remove(key);
     if (window === undefined || endsSooner) {
-      window = this.#create(key, now, { start, end, more: 0 });
+      window = this.#create(key, now, { start, end, extraBytes: 0 });
     }
     window.counts.set(key, count);
     return count;
@@ -126,14 +124,12 @@ export class ExpiringCounts {
   }
 
   /** Adds hits as {@link add}, subtracts negative ones as {@link subtract}, and reads with 0. Returns the count after it. */
-  // oxlint-disable-next-line max-params -- as add
   change(key: string, hits: number, now: number, windowSeconds: number): number {
     if (hits < 0) return this.subtract(key, -hits);
     return hits === 0 ? this.get(key) : this.add(key, hits, now, windowSeconds);
   }
 
   /** Replaces the count of a key, which is created when it is absent, as by {@link add}; 0 creates none. */
-  // oxlint-disable-next-line max-params -- as add
   set(key: string, count: number, now: number, windowSeconds: number): void {
     this.subtract(key, LARGEST_COUNT);
     if (count > 0) this.add(key, count, now, windowSeconds);
@@ -154,9 +150,9 @@ export class ExpiringCounts {
     this.#bytes = kept.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  #windowAt(start: number, end: number, more: number): ClockWindow | undefined {
+  #windowAt(start: number, end: number, extraBytes: number): ClockWindow | undefined {
     for (const window of this.#windows) {
-      if (window.start === start && window.end === end && window.more === more) return window;
+      if (window.start === start && window.end === end && window.extraBytes === extraBytes) return window;
     }
     return undefined;
   }
@@ -168,13 +164,17 @@ export class ExpiringCounts {
   }
 
   /** Makes room for a key, and adds it to a window with the count 0. */
-  #create(key: string, now: number, { start, end, more }: Pick<ClockWindow, 'start' | 'end' | 'more'>): ClockWindow {
+  #create(
+    key: string,
+    now: number,
+    { start, end, extraBytes }: Pick<ClockWindow, 'start' | 'end' | 'extraBytes'>,
+  ): ClockWindow {
     const own = ownText(key);
-    const bytes = KEY_OVERHEAD_BYTES + more + textBytes(own);
+    const bytes = KEY_OVERHEAD_BYTES + extraBytes + textBytes(own);
     while (this.#size > 0 && (this.#size >= this.#maxKeys || this.#bytes + bytes > this.#maxBytes)) this.#evict(now);
-    let window = this.#windowAt(start, end, more);
+    let window = this.#windowAt(start, end, extraBytes);
     if (window === undefined) {
-      window = { start, end, counts: new WideMap(), more, bytes: 0 };
+      window = { start, end, counts: new WideMap(), extraBytes, bytes: 0 };
       this.#windows = [...this.#windows, window].sort((one, other) => one.end - other.end || one.start - other.start);
     }
     window.counts.set(own, 0);
@@ -197,7 +197,7 @@ export class ExpiringCounts {
   }
 
   #removed(window: ClockWindow, key: string): void {
-    const bytes = KEY_OVERHEAD_BYTES + window.more + textBytes(key);
+    const bytes = KEY_OVERHEAD_BYTES + window.extraBytes + textBytes(key);
     window.bytes -= bytes;
     this.#bytes -= bytes;
     this.#size -= 1;

@@ -23,17 +23,17 @@ export class DecisionError extends Error {
   override readonly name = 'DecisionError';
 
   /** The store cannot count this key; the error says nothing about others. */
-  readonly isOfKey: boolean;
+  readonly isKeyError: boolean;
   /** The store has certainly not counted: it was not sent anything, or has rejected it. */
   readonly isUncounted: boolean;
 
   constructor(
     readonly code: DecisionErrorCode,
     message: string,
-    options?: { cause?: unknown; isOfKey?: boolean; isUncounted?: boolean },
+    options?: { cause?: unknown; isKeyError?: boolean; isUncounted?: boolean },
   ) {
     super(message, options);
-    this.isOfKey = options?.isOfKey ?? false;
+    this.isKeyError = options?.isKeyError ?? false;
     this.isUncounted = options?.isUncounted ?? false;
   }
 }

@@ -431,7 +431,6 @@ export function countOverByLocalCache(limit: Limit, hits: number, statistics: Ru
   if (limit.shadowMode) statistics.shadowMode += hits;
 }
 
-// oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
 function countWithin(
   { nearThreshold }: Limit,
   hits: number,

@@ -27,7 +27,6 @@ export class ExplainedRequest {
    * @param trial a decision whose statistics and local cache are not those of the service
    * @param local what counts for the policy `local`; it is only read
    */
-  // oxlint-disable-next-line max-params -- two for its users, two for itself
   constructor(
     trial: Decision,
     readonly options: LimiterOptions,

@@ -146,7 +146,6 @@ export class Limiter {
     return resolutions;
   }
 
-  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
   #resolveOne(request: RateLimitRequest, index: number, matches: Matches, nowSeconds: number): Resolution {
     const { rules, replaced, overridden } = matches;
     const descriptor = request.descriptors[index] as Descriptor;
@@ -280,7 +279,6 @@ export class Limiter {
   }
 }
 
-// oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
 function limitedBy(
   bound: BoundRule,
   limit: Limit,

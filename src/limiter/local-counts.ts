@@ -235,6 +235,6 @@ function isUnsent({ isSent, failure }: Operation): boolean {
 }
 
 /** An error of a key remains, so its hits are not sent again. */
-function isUncounted({ isUncounted: wasNotCounted, isOfKey }: DecisionError): boolean {
-  return wasNotCounted && !isOfKey;
+function isUncounted({ isUncounted: wasNotCounted, isKeyError }: DecisionError): boolean {
+  return wasNotCounted && !isKeyError;
 }

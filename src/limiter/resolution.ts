@@ -12,7 +12,6 @@ export class LimitedDescriptor extends Operation {
   overByLocalCache = false;
   declare readonly limit: Limit;
 
-  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per descriptor
   constructor(
     limit: Limit,
     key: string,

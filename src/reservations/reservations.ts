@@ -318,6 +318,6 @@ function readRecord(text: string): StoredRecord {
   const stored = readStored(text);
   if (stored !== undefined) return stored;
   throw new DecisionError('store_failed', 'the key of a reservation holds something else in the store', {
-    isOfKey: true,
+    isKeyError: true,
   });
 }

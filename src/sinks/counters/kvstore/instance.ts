@@ -205,7 +205,7 @@ export class Instance {
     const code = replyCode(error);
     const failure = storeError(error);
     if (code === '') return failure;
-    if (failure.isOfKey) {
+    if (failure.isKeyError) {
       this.#keyErrors.because(failure.message);
       return failure;
     }

@@ -50,7 +50,7 @@ export function storeError(error: unknown): DecisionError {
   }
   return new DecisionError('store_failed', messageFor(error), {
     cause: withoutCommand(error),
-    isOfKey: KEY_ERRORS.has(replyCode(error)),
+    isKeyError: KEY_ERRORS.has(replyCode(error)),
     isUncounted: true,
   });
 }
@@ -65,13 +65,13 @@ export function slotUnassigned(): DecisionError {
 }
 
 export function notAnInteger(): DecisionError {
-  return new DecisionError('store_failed', NOT_AN_INTEGER, { isOfKey: true });
+  return new DecisionError('store_failed', NOT_AN_INTEGER, { isKeyError: true });
 }
 
 /** A limit with an algorithm cannot be counted with plain commands. */
 export function noScripts(): DecisionError {
   const message = 'the limit has an algorithm, which needs scripts, and the counter store rejects them';
-  return new DecisionError('store_failed', message, { isOfKey: true });
+  return new DecisionError('store_failed', message, { isKeyError: true });
 }
 
 /** A copy without the properties that ioredis adds: `command.args` holds the password of an AUTH and the keys of a script. */
