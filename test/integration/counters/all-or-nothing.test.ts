@@ -21,7 +21,7 @@ import {
   playRule,
   storesAtClock,
 } from './rule-limits';
-import { allOrNothing, operation } from '../../support/data/operations';
+import { allOrNothingGroup, operation } from '../../support/data/operations';
 
 const { memory, kvstore, redis } = storesAtClock();
 const stores = [
@@ -267,7 +267,7 @@ describe('in a pipeline window', () => {
 
   /** A call on these keys, with one limit each; `isGuarded` says whether it is all or nothing. */
   function callOn(keys: readonly string[], count: number, isGuarded = true): BatchCall {
-    const group = isGuarded ? allOrNothing() : undefined;
+    const group = isGuarded ? allOrNothingGroup() : undefined;
     const operations = keys.map((key, index) => {
       const algorithm = algorithms[index]!;
       return operation(key, count, { windowSeconds: algorithm.windowSeconds, algorithm, group });

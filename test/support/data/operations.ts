@@ -27,6 +27,6 @@ export function stopWhenOver(isOver = false): Group {
 }
 
 /** A group of limits with algorithms. */
-export function allOrNothing(): Group {
+export function allOrNothingGroup(): Group {
   return { mode: 'all_or_nothing' };
 }
