@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { LARGEST_COUNT } from '../../../counting/operation';
 import { DecisionError } from '../../../counting/decision-error';
+import type { StoredCounter } from '../../../streams/ports/counter-administration';
 import { excerpt } from '../../../text/excerpt';
 import type { Request } from './connection';
 
@@ -86,6 +87,7 @@ function storedValue(text: string): StoredValue {
 /** Reads keys. @param values receives those that exist, each when it arrives, for a reply that remains incomplete */
 export function get(keys: ReadonlySet<WireKey>, values: Map<WireKey, StoredValue>): readonly Request<true>[] {
   return inParts([...keys]).map((part) => ({
+    isRead: true,
     text: `get ${part.join(' ')}\r\n`,
     onLine: (line, value) => {
       if (line === 'END') return true;
@@ -99,9 +101,9 @@ export function get(keys: ReadonlySet<WireKey>, values: Map<WireKey, StoredValue
 
 /** A command that changes a counter. */
 export interface WriteCommand {
-  readonly kind: 'add' | 'incr' | 'decr';
+  readonly kind: 'add' | 'set' | 'incr' | 'decr' | 'delete';
   readonly key: WireKey;
-  /** What is added or subtracted; for `add`, the first value. */
+  /** What is added or subtracted; for `add` and `set`, the value. */
   readonly hits: number;
   /** The time to live of a key that is created, in seconds. */
   readonly lifetime: number;
@@ -117,7 +119,8 @@ export function write(commands: readonly WriteCommand[], outcomes: WriteOutcome[
     end += part.length;
     const partEnd = end;
     return {
-      text: part.map(writeCommand).join(''),
+      isRead: false,
+      text: part.map(textOf).join(''),
       onLine: (line) => {
         outcomes.push(outcomeOf(commands[outcomes.length]!, line));
         return outcomes.length === partEnd ? true : undefined;
@@ -126,8 +129,11 @@ export function write(commands: readonly WriteCommand[], outcomes: WriteOutcome[
   });
 }
 
-function writeCommand({ kind, key, hits, lifetime }: WriteCommand): string {
-  return kind === 'add' ? storeCommand(kind, key, { value: hits, lifetime }) : `${kind} ${key} ${hits}\r\n`;
+function textOf({ kind, key, hits, lifetime }: WriteCommand): string {
+  if (kind === 'delete') return `delete ${key}\r\n`;
+  if (kind !== 'add' && kind !== 'set') return `${kind} ${key} ${hits}\r\n`;
+  const value = String(hits);
+  return `${kind} ${key} 0 ${memcachedExpiry(lifetime)} ${value.length}\r\n${value}\r\n`;
 }
 
 const NUMBER = /^\d+ *$/;
@@ -136,71 +142,40 @@ const COMMAND_ERROR = /^(?:SERVER_ERROR |CLIENT_ERROR cannot increment or decrem
 
 /** Every line is compared with what its command allows: a reply too many would otherwise be assigned to the next command. */
 function outcomeOf({ kind }: WriteCommand, line: string): WriteOutcome {
-  if (kind === 'add' ? line === 'STORED' : NUMBER.test(line)) return 'success';
+  const isStore = kind === 'add' || kind === 'set';
+  if (isStore ? line === 'STORED' : kind === 'delete' ? line === 'DELETED' : NUMBER.test(line)) return 'success';
   if (kind === 'add' && line === 'NOT_STORED') return 'not_stored';
-  if (kind !== 'add' && line === 'NOT_FOUND') return 'miss';
-  if (COMMAND_ERROR.test(line)) return replied(line);
+  if (!isStore && line === 'NOT_FOUND') return 'miss';
+  if (COMMAND_ERROR.test(line)) return new Error(`the server replied ${quoteLine(line)}`);
   throw unexpected(kind, line);
-}
-
-/** A key as the server has it. */
-export interface ReadCounter {
-  readonly count: StoredValue;
-  /** In seconds; null for a key that does not expire. */
-  readonly timeToLive: number | null;
 }
 
 const META_LINE = /^VA \d+ t(-?\d+) *$/;
 
-/** Reads a value and its time to live, which `get` does not return. `unsupported`: the server is older than the command, 1.6. */
-export function metaGet(key: WireKey): Request<ReadCounter | 'absent' | 'unsupported'> {
+/** Reads a count and its time to live, which `get` does not return. `unsupported`: the server is older than the command, 1.6. */
+export function metaGet(key: WireKey): Request<StoredCounter | 'unsupported'> {
   return {
+    isRead: true,
     text: `mg ${key} t v\r\n`,
     onLine: (line, value) => {
-      if (line === 'EN') return 'absent';
+      if (line === 'EN') return { count: 0, timeToLive: null };
       if (line === 'ERROR') return 'unsupported';
       const timeToLive = META_LINE.exec(line)?.[1];
       if (timeToLive === undefined || value === undefined) throw unexpected('mg', line);
-      return { count: storedValue(value), timeToLive: Number(timeToLive) < 0 ? null : Number(timeToLive) };
+      return { count: storedValue(value) ?? 0, timeToLive: Number(timeToLive) < 0 ? null : Number(timeToLive) };
     },
   };
 }
 
-/** Sets a value whether the key exists or not. @param lifetime in seconds */
-export function set(key: WireKey, value: number, lifetime: number): Request<true | Error> {
-  return { text: storeCommand('set', key, { value, lifetime }), onLine: (line) => replaced('set', line) };
-}
-
-/** Removes a key whether it exists or not. */
-export function remove(key: WireKey): Request<true | Error> {
-  return { text: `delete ${key}\r\n`, onLine: (line) => replaced('delete', line) };
-}
-
-const REPLACED = new Set(['STORED', 'DELETED', 'NOT_FOUND']);
-
-function replaced(command: string, line: string): true | Error {
-  if (REPLACED.has(line)) return true;
-  if (line.startsWith('SERVER_ERROR ')) return replied(line);
-  throw unexpected(command, line);
-}
-
 /** Only shows that the server answers. */
 export const VERSION: Request<true> = {
+  isRead: true,
   text: 'version\r\n',
   onLine: (line) => {
     if (!line.startsWith('VERSION ')) throw unexpected('version', line);
     return true;
   },
 };
-
-function storeCommand(
-  command: 'add' | 'set',
-  key: WireKey,
-  { value, lifetime }: { readonly value: number; readonly lifetime: number },
-): string {
-  const text = String(value);
-  return `${command} ${key} 0 ${memcachedExpiry(lifetime)} ${text.length}\r\n${text}\r\n`;
-}
 
 /** Above this, memcached takes an expiry for a date: 30 days in seconds. */
 const LONGEST_RELATIVE = 2_592_000;
@@ -212,10 +187,6 @@ const LONGEST_RELATIVE = 2_592_000;
 function memcachedExpiry(seconds: number): number {
   const expiry = seconds + 1;
   return expiry > LONGEST_RELATIVE ? Math.floor(Date.now() / 1000) + expiry : expiry;
-}
-
-function replied(line: string): Error {
-  return new Error(`the server replied ${quoteLine(line)}`);
 }
 
 function unexpected(command: string, line: string): Error {

@@ -11,6 +11,8 @@ const VALUE_LINE = /^(?:VALUE \S+ \d+|VA) (\d+)/;
 
 /** A request, and how the reply to it is read. */
 export interface Request<T> {
+  /** Whether it changes nothing, so that it is sent again when the server has closed the idle connection in the meantime. */
+  readonly isRead: boolean;
   /** In Latin-1. */
   readonly text: string;
   /**
@@ -33,8 +35,6 @@ export interface ConnectionContext {
 
 interface Exchange {
   readonly request: Request<unknown>;
-  /** Whether it may be sent a second time, because it changes nothing. */
-  readonly isRead: boolean;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
 }
@@ -61,14 +61,9 @@ export class Connection {
     this.#context = context;
   }
 
-  /** A request that changes nothing. It is sent again when the server has closed the idle connection in the meantime. */
-  read<T>(request: Request<T>): Promise<T> {
-    return this.#exchange(request, true);
-  }
-
-  /** A request that changes counters: never sent a second time, because the server may have applied it. */
-  write<T>(request: Request<T>): Promise<T> {
-    return this.#exchange(request, false);
+  /** Sends requests; resolves with their results, when all have arrived. One that changes counters is never sent a second time. */
+  send<T>(...requests: readonly Request<T>[]): Promise<T[]> {
+    return Promise.all(requests.map((request) => this.#exchange(request)));
   }
 
   /** Closes the connection for good; what is in flight fails. */
@@ -77,20 +72,20 @@ export class Connection {
     this.#fail(new Error('the connection is closed'));
   }
 
-  #exchange<T>(request: Request<T>, isRead: boolean): Promise<T> {
+  #exchange<T>(request: Request<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return reject(new Error('the connection is closed'));
-      this.#send([request]);
-      this.#exchanges.push({ request, isRead, resolve: resolve as (result: unknown) => void, reject });
+      this.#write(request);
+      this.#exchanges.push({ request, resolve: resolve as (result: unknown) => void, reject });
       if (this.#exchanges.length > 1) return;
       this.#hasAnswered = false;
       this.#startTimer();
     });
   }
 
-  #send(requests: readonly Request<unknown>[]): void {
+  #write({ text }: Request<unknown>): void {
     this.#socket ??= this.#connect();
-    for (const { text } of requests) this.#socket.write(text, 'latin1');
+    this.#socket.write(text, 'latin1');
   }
 
   #connect(): Socket {
@@ -167,11 +162,11 @@ export class Connection {
 
   /** The connection could not be made, or has ended. */
   #lost(error: Error): void {
-    const mayRepeat = this.#wasUsed && !this.#hasAnswered && this.#exchanges.every(({ isRead }) => isRead);
+    const mayRepeat = this.#wasUsed && !this.#hasAnswered && this.#exchanges.every(({ request }) => request.isRead);
     if (!mayRepeat || this.#exchanges.length === 0) return this.#fail(error);
     // The server has closed the connection while it was idle.
     this.#abandon();
-    this.#send(this.#exchanges.map(({ request }) => request));
+    for (const { request } of this.#exchanges) this.#write(request);
     this.#startTimer();
   }
 

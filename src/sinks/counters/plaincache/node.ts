@@ -175,7 +175,7 @@ export class Node implements CounterLane {
     let code: 'success' | 'error' = 'error';
     if (!this.#breaker.isOpen) {
       try {
-        await Promise.all(get(keys, values).map((request) => this.#connection.read(request)));
+        await this.#connection.send(...get(keys, values));
         code = 'success';
       } catch (error) {
         this.#failed(error);
@@ -183,7 +183,7 @@ export class Node implements CounterLane {
     }
     statistics.keysRequested.add(keys.size);
     statistics.keysFound.add(values.size);
-    statistics.get[code]?.add(1);
+    statistics.reads[code]?.add(1);
     for (const value of values.values()) {
       if (value === undefined) rejections.because('a counter holds a value that is not a number');
     }
@@ -197,15 +197,14 @@ export class Node implements CounterLane {
     for (let round = 0; round < MAX_ROUNDS && left.length > 0 && !this.#breaker.isOpen; round += 1) {
       const sent = left;
       const outcomes: WriteOutcome[] = [];
-      const written = write(sent, outcomes).map((request) => this.#connection.write(request));
-      await Promise.all(written).catch((error: unknown) => this.#failed(error));
+      await this.#connection.send(...write(sent, outcomes)).catch((error: unknown) => this.#failed(error));
       for (const [index, command] of sent.entries()) {
         // Without an outcome, the connection failed before the reply.
         const outcome = outcomes[index] ?? 'error';
         if (outcome instanceof Error) rejections.because(outcome.message);
         const code = outcome instanceof Error ? 'error' : outcome;
         if (code === 'error') this.#drop(command);
-        statistics[command.kind][code]?.add(1);
+        statistics.writes.get(command.kind)?.[code]?.add(1);
       }
       left = commandsLeft(sent, outcomes);
     }
@@ -218,7 +217,7 @@ export class Node implements CounterLane {
   }
 
   #probe(): void {
-    this.#connection.read(VERSION).then(
+    this.#connection.send(VERSION).then(
       () => {
         this.#away.ended();
         this.#breaker.ended('ok');
@@ -326,10 +325,11 @@ export function plaincacheStatistics(statistics: Statistics) {
     keysFound: counter('keys_found'),
     /** Hits that were not sent, or perhaps not counted. */
     droppedHits: counter('dropped_hits'),
-    get: outcomes('multiget', 'success', 'error'),
-    incr: outcomes('increment', 'success', 'miss', 'error'),
-    add: outcomes('add', 'success', 'not_stored', 'error'),
+    reads: outcomes('multiget', 'success', 'error'),
     /** The Go service has no subtractions. */
-    decr: outcomes('decrement'),
+    writes: new Map([
+      ['incr', outcomes('increment', 'success', 'miss', 'error')],
+      ['add', outcomes('add', 'success', 'not_stored', 'error')],
+    ]),
   };
 }

@@ -26,15 +26,14 @@ import { ConditionLog } from '../../../log/condition-log';
 import { lifetimeOf, randomPart } from '../expiry';
 import { type StoreTlsFiles, storeTls } from '../tls-material';
 import {
-  type ReadCounter,
   type StoredValue,
   type WireKey,
+  type WriteOutcome,
   get,
   metaGet,
-  remove,
   selectNode,
-  set,
   wireKey,
+  write,
 } from './commands';
 import type { Connection } from './connection';
 import { Node, plaincacheStatistics } from './node';
@@ -144,10 +143,7 @@ const NO_NODES: CounterLane = {
   pipeline: { span: 0, windowsInFlight: 1, whenFull: undefined },
   instance: { lanesAtOnce: 1 },
   retired$: NEVER,
-  apply: () => {
-    const message = 'the memcached servers are not known yet';
-    return throwError(() => new DecisionError('store_failed', message, { isUncounted: true }));
-  },
+  apply: () => throwError(unknownServers),
 };
 
 /** Whether any of the nodes answers, while it is subscribed to. */
@@ -162,52 +158,47 @@ function anyIsUp(nodes: readonly Node[], scheduler: SchedulerLike): Observable<b
   });
 }
 
-/** An absent key, or one whose value is no number. */
-const NOTHING: StoredCounter = { count: 0, timeToLive: null };
-
 /** Administers counters between the batches of their servers. @param nodeOf undefined while the servers are not known */
 function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, jitter: number): CounterAdministration {
-  async function administer<T>(
+  function administer(
     { key }: Counted,
-    run: (connection: Connection, wire: WireKey) => Promise<T>,
-  ): Promise<T> {
+    run: (connection: Connection, wire: WireKey) => Promise<StoredCounter>,
+  ): Promise<StoredCounter> {
     const wire = wireKey(key);
     const node = nodeOf(wire);
-    if (node === undefined) throw new DecisionError('store_failed', 'the memcached servers are not known yet');
+    if (node === undefined) throw unknownServers();
     return node.administer((connection) => run(connection, wire));
   }
 
-  function change(counter: Counted, count: number | undefined): Promise<StoredCounter> {
+  /** @param count undefined: the key is removed */
+  async function change(counter: Counted, count: number | undefined): Promise<StoredCounter> {
     return administer(counter, async (connection, key) => {
       const before = await read(connection, key);
-      const timeToLive = before?.timeToLive ?? null;
       // The expiry is sent in whole seconds, and one is added to it.
-      const lifetime =
-        timeToLive === null
-          ? lifetimeOf(counter.limit.windowSeconds) + randomPart(jitter)
-          : Math.max(1, timeToLive - 1);
-      const cause = await connection.write(count === undefined ? remove(key) : set(key, count, lifetime));
-      if (cause === true) return counterOf(before);
-      throw new DecisionError('store_failed', 'a memcached server rejected the change', { cause });
+      const left = before.timeToLive === null ? undefined : Math.max(1, before.timeToLive - 1);
+      const lifetime = left ?? lifetimeOf(counter.limit.windowSeconds) + randomPart(jitter);
+      const kind = count === undefined ? 'delete' : 'set';
+      const outcomes: WriteOutcome[] = [];
+      await connection.send(...write([{ kind, key, hits: count ?? 0, lifetime }], outcomes));
+      if (!(outcomes[0] instanceof Error)) return before;
+      throw new DecisionError('store_failed', 'a memcached server rejected the change', { cause: outcomes[0] });
     });
   }
   return {
-    readCounter: (counter) => administer(counter, async (connection, key) => counterOf(await read(connection, key))),
+    readCounter: async (counter) => administer(counter, read),
     setCounter: (counter, count) => change(counter, count),
     clearCounter: (counter) => change(counter, undefined),
   };
 }
 
-/** The key; undefined when it is absent. */
-async function read(connection: Connection, key: WireKey): Promise<ReadCounter | undefined> {
-  const reply = await connection.read(metaGet(key));
-  if (reply === 'absent') return undefined;
-  if (reply !== 'unsupported') return reply;
+async function read(connection: Connection, key: WireKey): Promise<StoredCounter> {
+  const [counter] = await connection.send(metaGet(key));
+  if (counter !== undefined && counter !== 'unsupported') return counter;
   const values = new Map<WireKey, StoredValue>();
-  await Promise.all(get(new Set([key]), values).map((request) => connection.read(request)));
-  return values.has(key) ? { count: values.get(key), timeToLive: null } : undefined;
+  await connection.send(...get(new Set([key]), values));
+  return { count: values.get(key) ?? 0, timeToLive: null };
 }
 
-function counterOf(counter: ReadCounter | undefined): StoredCounter {
-  return counter === undefined ? NOTHING : { count: counter.count ?? 0, timeToLive: counter.timeToLive };
+function unknownServers(): DecisionError {
+  return new DecisionError('store_failed', 'the memcached servers are not known yet', { isUncounted: true });
 }
