@@ -6,7 +6,6 @@ import {
   RateLimitResponse,
   RateLimitRequest as Request,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
-import { startReplyTimer } from '../../net/reply-timer';
 import { trustedRoots } from '../../net/trusted-roots';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';
@@ -105,9 +104,9 @@ async function serverSpeaksTls(address: string): Promise<boolean | undefined> {
   const server = path === undefined ? { host, port: Number(port) } : { path };
   return new Promise((resolve) => {
     const socket = connect({ ...server, ALPNProtocols: ['h2'], rejectUnauthorized: false });
-    const stopTimer = startReplyTimer(PROBE_TIMEOUT, () => end(false));
+    const timer = setTimeout(() => end(false), PROBE_TIMEOUT);
     function end(isTls: boolean): void {
-      stopTimer();
+      clearTimeout(timer);
       socket.destroy();
       resolve(isTls);
     }

@@ -1,5 +1,6 @@
 import { type NetConnectOpts, type Socket, connect } from 'node:net';
-import { startReplyTimer } from '../../net/reply-timer';
+import { asyncScheduler } from 'rxjs';
+import { afterTime } from '../../streams/deadline';
 import type { TextOutput } from '../text-outputs';
 
 /** Sends lines to a receiver. Methods that return a promise never throw; after a rejection, {@link open} reconnects, if there is one. */
@@ -120,9 +121,11 @@ export class ConnectionSender implements LineSender {
   #withTimeout(socket: Socket, begin: (done: (error?: Error) => void) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       const timeout = this.#timeout;
-      const stopTimer = startReplyTimer(timeout, () => done(new Error(`timed out after ${timeout} ms`)));
+      const timer = afterTime(asyncScheduler, timeout, {
+        onElapsed: () => done(new Error(`timed out after ${timeout} ms`)),
+      });
       const done = (error?: Error): void => {
-        stopTimer();
+        timer.unsubscribe();
         socket.off('error', done).off('close', onClose);
         if (error === undefined) {
           resolve();

@@ -9,12 +9,12 @@ import {
   type StatusObject,
   status as Code,
 } from '@grpc/grpc-js';
-import { Observable } from 'rxjs';
+import { Observable, asyncScheduler } from 'rxjs';
 import { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
 import { type TlsFiles, clientTls } from '../../net/reloaded-files';
-import { startReplyTimer } from '../../net/reply-timer';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
+import { afterTime } from '../../streams/deadline';
 import { connectionFailure } from '../../text/connection-failure';
 import { hideSecrets } from '../../text/hide-credentials';
 
@@ -105,11 +105,11 @@ export function connectAds(server: AdsServer): ConnectAds {
       const attempt = new AttemptCredentials(credentials());
       const client = new Client(target, attempt, channelOptions(server, keepalive));
       const { connectTimeout = CONNECT_TIMEOUT } = server;
-      const stopTimer = startReplyTimer(connectTimeout, () =>
-        subscriber.error(new AdsStreamError(`no response within ${connectTimeout / 1000} s`)),
-      );
+      const timer = afterTime(asyncScheduler, connectTimeout, {
+        onElapsed: () => subscriber.error(new AdsStreamError(`no response within ${connectTimeout / 1000} s`)),
+      });
       whenReady(client.getChannel(), () => {
-        stopTimer();
+        timer.unsubscribe();
         attempt.isConnected = true;
         subscriber.next({ kind: 'connected' });
       });
@@ -125,7 +125,7 @@ export function connectAds(server: AdsServer): ConnectAds {
       });
       const requests = requests$.subscribe((request) => call.write(request));
       return () => {
-        stopTimer();
+        timer.unsubscribe();
         stopPausing();
         requests.unsubscribe();
         // Closing the channel ends neither the stream, nor half-open connections, nor its reconnecting.
