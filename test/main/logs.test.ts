@@ -1,15 +1,15 @@
 import { Socket } from 'node:net';
-import { VirtualTimeScheduler } from 'rxjs';
+import { Subject, VirtualTimeScheduler } from 'rxjs';
 import type { HttpRejection } from '../../src/http/limits';
 import { Limiter } from '../../src/limiter/limiter';
 import { HttpRejections } from '../../src/main/http-rejections';
 import type { Ruleset } from '../../src/rules/ruleset';
 import { debugLines } from '../../src/sinks/logs/debug-lines';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
-import { RuleLog } from '../../src/sinks/logs/rule-log';
+import { recordLoads } from '../../src/sinks/logs/rule-log';
 import { Statistics } from '../../src/statistics/statistics';
 import { decisions } from '../../src/streams/decisions';
-import type { RulesLoaded, RulesRejected } from '../../src/streams/ports/rule-source';
+import type { RuleEvent, RulesLoaded, RulesRejected } from '../../src/streams/ports/rule-source';
 import { RecordedLog } from '../support/data/recorded-log';
 import { request } from '../support/data/requests';
 import { limit, rulesetOf } from '../support/data/rules';
@@ -109,16 +109,23 @@ describe('the log of loads', () => {
     return rulesetOf('shop', ...keys.map((key) => ({ key, rateLimit: limit(1, 'MINUTE') })));
   }
 
-  /** The levels, messages and changes of loads, or of rejections, of which the next one waits for the line of the last. */
-  async function linesOf(...events: readonly (Ruleset | readonly [RulesRejected, hasRules: boolean])[]) {
+  function recorded() {
     const log = new RecordedLog();
-    const ruleLog = new RuleLog(log);
+    const events$ = new Subject<RuleEvent>();
+    const settings = { storeFailurePolicy: 'error', backendType: 'memory' } as const;
+    const subscription = events$.pipe(recordLoads({ statistics: new Statistics(10), log, settings })).subscribe();
+    return { log, events$, subscription };
+  }
+
+  /** The levels, messages and changes of loads, or of rejections, of which the next one waits for the line of the last. */
+  async function linesOf(...events: readonly (Ruleset | RulesRejected)[]) {
+    const { log, events$, subscription } = recorded();
     for (const event of events) {
       const before = log.lines.length;
-      if ('domains' in event) ruleLog.loaded(loaded(event));
-      else ruleLog.rejected(...event);
+      events$.next('domains' in event ? loaded(event) : event);
       if ('domains' in event) await until('its line', () => log.messages.slice(before).includes('rules loaded'));
     }
+    subscription.unsubscribe();
     return log.lines.map(({ level, message, fields }) => [level, message, fields['changes']]);
   }
 
@@ -135,11 +142,13 @@ describe('the log of loads', () => {
   });
 
   it('has one line for loads that follow each other faster than they are compared', async () => {
-    const log = new RecordedLog();
-    const ruleLog = new RuleLog(log);
+    const { log, events$, subscription } = recorded();
     const large = rulesWith(...Array.from({ length: 2000 }, (_, index) => `key${index}`));
-    for (const rules of [rulesWith('a'), large, rulesWith('b'), rulesWith('c')]) ruleLog.loaded(loaded(rules));
+    events$.next(loaded(rulesWith('a')));
+    await until('the first line', () => log.lines.length === 1);
+    for (const rules of [large, rulesWith('b'), rulesWith('c')]) events$.next(loaded(rules));
     await until('the last line', () => log.lines.length === 3);
+    subscription.unsubscribe();
     const first = { source: 'files', version: '1', domains: 1, rules: 1, changes: undefined };
     expect(log.lines[0]).toEqual({ level: 'notice', message: 'rules loaded', fields: first });
     expect(log.lines.map(({ fields }) => fields['changes'])).toEqual([
@@ -152,7 +161,7 @@ describe('the log of loads', () => {
   it('has a notice when a rejection has ended, and says whether rules are active meanwhile', async () => {
     const repeated: RulesRejected = { ...REJECTED, isRepeated: true };
     const rules = rulesWith('user');
-    const lines = await linesOf([REJECTED, false], rules, [REJECTED, true], [repeated, true], rules);
+    const lines = await linesOf(REJECTED, rules, REJECTED, repeated, rules);
     expect(lines.map((line) => line.join(' ').trim())).toEqual([
       'error rules rejected; none are active: shop.yaml:1:1: wrong',
       'notice the rules are valid again',

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type MonoTypeOperatorFunction, tap } from 'rxjs';
+import { type MonoTypeOperatorFunction, type Observable, connect, filter, ignoreElements, merge, tap } from 'rxjs';
 import { type Named, type RulesetChanges, compareRulesets } from '../../rules/compare-rulesets';
 import { type Ruleset, notLocalWarning } from '../../rules/ruleset';
 import type { Settings } from '../../settings/settings';
+import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
 import type { Statistics } from '../../statistics/statistics';
 import type { Log } from '../../log/log';
 import type { RuleEvent, RulesLoaded, RulesRejected } from '../../streams/ports/rule-source';
@@ -13,8 +14,8 @@ import { excerpt } from '../../text/excerpt';
 const MAX_NAME = 60;
 
 /**
- * Counts and logs loads as they pass. Two gauges let an alert detect a service that keeps old rules:
- * `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix seconds (0: no rules yet), and
+ * Counts and logs loads as they pass: each rejection, its end, and what each load has changed. Two gauges let an alert detect a service
+ * that keeps old rules: `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix seconds (0: no rules yet), and
  * `ratelimit.config.rejected`, 1 while the newest rules are rejected.
  */
 export function recordLoads({
@@ -28,77 +29,56 @@ export function recordLoads({
 }): MonoTypeOperatorFunction<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
   const errors = statistics.counter('ratelimit.service.config_load_error');
-  const ruleLog = new RuleLog(log);
   let loadedAt = 0;
   let isRejected = false;
   statistics.gauge('ratelimit.config.loaded_at', () => loadedAt);
   statistics.gauge('ratelimit.config.rejected', () => Number(isRejected));
-  return tap((event) => {
-    isRejected = event.kind === 'rejected';
-    if (event.kind === 'rejected') {
-      errors.add(1);
-      ruleLog.rejected(event, loadedAt > 0);
-      return;
-    }
-    if (event.isResent === true) return;
-    successes.add(1);
-    if (event.isRepeated === true) return;
+
+  function rejected({ reason, skipped, isRepeated }: RulesRejected): void {
+    isRejected = true;
+    errors.add(1);
+    if (isRepeated === true) return;
+    if (loadedAt > 0) log.error(`new rules rejected; keeping the active rules: ${reason}`, { skipped });
+    else log.error(`rules rejected; none are active: ${reason}`, { skipped });
+  }
+  function loaded({ warnings, ruleset }: RulesLoaded): void {
     loadedAt = Math.floor(Date.now() / 1000);
-    ruleLog.loaded(event);
     // Counters in memory do not fail, and memcached has no such rules.
     const isLocal = storeFailurePolicy === 'local' && backendType === 'kvstore';
-    const warning = isLocal ? notLocalWarning(event.ruleset) : undefined;
-    if (warning !== undefined) log.warn(warning);
-  });
+    const notLocal = isLocal ? notLocalWarning(ruleset) : undefined;
+    for (const warning of notLocal === undefined ? warnings : [...warnings, notLocal]) log.warn(warning);
+    if (isRejected) log.notice('the rules are valid again');
+  }
+  function record(event: RuleEvent): void {
+    if (event.kind === 'rejected') return rejected(event);
+    if (isNewLoad(event)) loaded(event);
+    if (event.isResent !== true) successes.add(1);
+    isRejected = false;
+  }
+  return (events$) =>
+    events$.pipe(
+      tap(record),
+      connect((recorded$) => merge(logChanges(recorded$.pipe(filter(isNewLoad)), log), recorded$)),
+    );
 }
 
-/** Logs loads of rules: each rejection, its end, and what each load has changed. */
-export class RuleLog {
-  readonly #log: Log;
-  #isRejected = false;
+function isNewLoad(event: RuleEvent): event is RulesLoaded {
+  return event.kind === 'loaded' && event.isResent !== true && event.isRepeated !== true;
+}
+
+/** Logs what each load has changed. Of loads that arrive during a comparison only the newest gets a line: it has replaced the others. */
+function logChanges(loads$: Observable<RulesLoaded>, log: Log): Observable<never> {
   /** The rules of the last line; undefined before the first. */
-  #logged: Ruleset | undefined;
-  /** Loads that have no line yet. Only the newest one gets its own: it has replaced the others. */
-  #newest: RulesLoaded | undefined;
-  #isComparing = false;
-
-  constructor(log: Log) {
-    this.#log = log;
-  }
-
-  rejected({ reason, skipped, isRepeated }: RulesRejected, hasRules: boolean): void {
-    this.#isRejected = true;
-    if (isRepeated === true) return;
-    if (hasRules) this.#log.error(`new rules rejected; keeping the active rules: ${reason}`, { skipped });
-    else this.#log.error(`rules rejected; none are active: ${reason}`, { skipped });
-  }
-
-  loaded(event: RulesLoaded): void {
-    for (const warning of event.warnings) this.#log.warn(warning);
-    if (this.#isRejected) this.#log.notice('the rules are valid again');
-    this.#isRejected = false;
-    this.#newest = event;
-    if (!this.#isComparing) void this.#logLoads();
-  }
-
-  async #logLoads(): Promise<void> {
-    this.#isComparing = true;
-    for (let event = this.#takeNewest(); event !== undefined; event = this.#takeNewest()) {
-      const { origin, ruleset, skipped } = event;
-      const changes = this.#logged && describeChanges(await comparison(this.#logged, ruleset));
-      this.#logged = ruleset;
+  let logged: Ruleset | undefined;
+  return loads$.pipe(
+    exhaustMapWithTrailing(async ({ origin, ruleset, skipped }) => {
+      const changes = logged && describeChanges(await comparison(logged, ruleset));
+      logged = ruleset;
       const fields = { ...origin, domains: ruleset.domains.size, rules: ruleset.size, changes, skipped };
-      if (changes === NO_CHANGES) this.#log.info('rules loaded', fields);
-      else this.#log.notice('rules loaded', fields);
-    }
-    this.#isComparing = false;
-  }
-
-  #takeNewest(): RulesLoaded | undefined {
-    const newest = this.#newest;
-    this.#newest = undefined;
-    return newest;
-  }
+      log[changes === NO_CHANGES ? 'info' : 'notice']('rules loaded', fields);
+    }),
+    ignoreElements(),
+  );
 }
 
 /** Compares in steps, one per turn of the event loop, so that decisions continue. */
