@@ -36,7 +36,7 @@ export async function openMetricsListener(
   { offenders, rejections, workers }: OutputInputs,
 ): Promise<HttpListener> {
   const { settings, log } = app;
-  const mapped = await mappingOf(app);
+  const mapped = mappingOf(app);
   const { labels } = mapped;
   const ofProcess = processMetrics(labels);
   const page = exposition({ ...mapped, reserved: new Set([...ofProcess.names, OFFENDER_METRIC]) });

@@ -57,5 +57,5 @@ async function metricsListener(app: App, inputs: OutputInputs): Promise<HttpList
 async function otlpOutput(app: App): Promise<StatisticsOutput> {
   const { startOtlpOutput } = await import('../sinks/statistics/otlp-output.js');
   const { mappingOf } = await import('./statistics-mapping.js');
-  return startOtlpOutput(app, await mappingOf(app));
+  return startOtlpOutput(app, mappingOf(app));
 }

@@ -1,6 +1,5 @@
 import { type Observable, defer, of, raceWith, timer } from 'rxjs';
 import type { LoadedSettings } from '../settings/read-settings';
-import { headersInFiles } from '../sinks/otlp/headers';
 import type { Log } from '../log/log';
 import type { Tracer } from '../streams/ports/tracer';
 
@@ -16,15 +15,10 @@ export interface ServiceTracing {
 
 /** Starts tracing if the settings enable it; OpenTelemetry is not loaded otherwise. */
 export async function startTracing(reading: LoadedSettings, log: Log): Promise<ServiceTracing> {
-  const { settings } = reading;
-  if (!settings.tracingEnabled) return { tracer: undefined, finish: () => of(undefined) };
+  if (!reading.settings.tracingEnabled) return { tracer: undefined, finish: () => of(undefined) };
   // The extension is that of the compiled file, as in an ES module.
   const { startOtlpTracing } = await import('../sinks/traces/otlp-tracing.js');
-  const tracing = await startOtlpTracing({
-    settings,
-    headers: headersInFiles(reading, 'otelExporterOtlpTracesHeaders'),
-    log,
-  });
+  const tracing = await startOtlpTracing(reading, log);
   return {
     tracer: tracing.tracer,
     finish: () => defer(() => tracing.shutdown()).pipe(raceWith(timer(SHUTDOWN_TIMEOUT))),

@@ -5,21 +5,14 @@ import {
   type ReadableSpan,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
-import type { Settings } from '../../settings/settings';
+import type { LoadedSettings } from '../../settings/read-settings';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import type { Tracer } from '../../streams/ports/tracer';
 import { type Exporter, grpcOptions, hasSucceeded, retryingExporter } from '../otlp/exporters';
-import type { ExporterHeaders } from '../otlp/headers';
+import { type ExporterHeaders, headersInFiles } from '../otlp/headers';
 import { resourceOf, withDiagnostics } from '../otlp/setup';
 import { OtlpTracer, unixClock } from './otlp-tracer';
-
-export interface TracingOptions {
-  readonly settings: Settings;
-  /** Undefined: the exporter takes them from its variables. */
-  readonly headers: ExporterHeaders | undefined;
-  readonly log: Log;
-}
 
 export interface Tracing {
   readonly tracer: Tracer;
@@ -28,28 +21,28 @@ export interface Tracing {
 }
 
 /**
- * Exports traces to an OpenTelemetry collector. Everything that is not an option is configured by the standard variables
+ * Exports traces to an OpenTelemetry collector. Everything that is not a setting is configured by the standard variables
  * `OTEL_EXPORTER_OTLP_*`, `OTEL_BSP_*` and `OTEL_RESOURCE_ATTRIBUTES`. This module is imported only when tracing is enabled.
  *
  * @throws when no exporter can be created from these variables
  */
-export async function startOtlpTracing(options: TracingOptions): Promise<Tracing> {
-  const provider = await withDiagnostics(options.log, () => newProvider(options));
+export async function startOtlpTracing(reading: LoadedSettings, log: Log): Promise<Tracing> {
+  const { settings } = reading;
+  const headers = headersInFiles(reading, 'otelExporterOtlpTracesHeaders');
+  const provider = await withDiagnostics(log, async () => {
+    const exporter = await loadExporter(settings.tracingExporterProtocol, headers);
+    return new BasicTracerProvider({
+      resource: resourceOf(settings),
+      // Sampling is decided before a span is created: creating and dropping one costs more.
+      sampler: new AlwaysOnSampler(),
+      spanProcessors: [new BatchSpanProcessor(loggingExporter(exporter, log))],
+    });
+  });
   return {
-    tracer: new OtlpTracer(provider.getTracer('weir'), options.settings.tracingSamplingRate, unixClock()),
+    tracer: new OtlpTracer(provider.getTracer('weir'), settings.tracingSamplingRate, unixClock()),
     // It rejects when the last batch could not be exported, which has been logged.
     shutdown: () => provider.shutdown().catch(() => undefined),
   };
-}
-
-async function newProvider({ settings, headers, log }: TracingOptions): Promise<BasicTracerProvider> {
-  const exporter = loggingExporter(await loadExporter(settings.tracingExporterProtocol, headers), log);
-  return new BasicTracerProvider({
-    resource: resourceOf(settings),
-    // Sampling is decided before a span is created: creating and dropping one costs more.
-    sampler: new AlwaysOnSampler(),
-    spanProcessors: [new BatchSpanProcessor(exporter)],
-  });
 }
 
 async function loadExporter(
