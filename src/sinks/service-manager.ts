@@ -16,7 +16,7 @@ export interface Notifier {
  */
 export async function datagramNotifier(path: string): Promise<Notifier> {
   const { UnixDatagramSender } = await import('./statistics/unix-datagram-sender.js');
-  return new UnixDatagramSender({ path });
+  return new UnixDatagramSender(path);
 }
 
 const PROGRAM = 'systemd-notify';

@@ -1,11 +1,5 @@
 import type { SampleRecorder } from '../../statistics/timer';
 
-/** Samples to send, each of which represents `1 / rate` recorded samples. */
-export interface SampleSet {
-  readonly values: readonly number[];
-  readonly rate: number;
-}
-
 /**
  * Keeps a limited number of samples, evenly distributed over the recorded ones: at first every sample; when the limit is
  * reached, every second, then every fourth, and so on.
@@ -34,8 +28,8 @@ export class EvenSamples implements SampleRecorder {
     this.#untilNext = at - count;
   }
 
-  /** Returns the kept samples and starts again with none. */
-  take(): SampleSet {
+  /** Returns the kept samples, each of which represents `1 / rate` recorded ones, and starts again with none. */
+  take(): { readonly values: readonly number[]; readonly rate: number } {
     const set = { values: this.#kept, rate: 1 / this.#stride };
     this.#kept = [];
     this.#stride = 1;

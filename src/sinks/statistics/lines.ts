@@ -2,13 +2,18 @@ import { NO_TAGS, type Tags, joinTags } from '../../statistics/tags';
 import { fixedNumber, plainNumber } from '../../text/plain-number';
 import type { Pattern, PatternMatch } from '../../text/re2';
 
-/** A format of statistics, one per line, without the line terminator. */
-export interface LineFormat {
-  counter(name: string, tags: Tags, delta: number): string;
-  gauge(name: string, tags: Tags, value: number): string;
-  /** @param rate the sample rate: lines per measured duration, at most 1 */
-  timer(name: string, milliseconds: number, rate: number): string;
+/** A statistic to send: by how much a counter has grown, the value of a gauge, or a duration in milliseconds. */
+export interface SentStatistic {
+  readonly type: 'counter' | 'gauge' | 'timer';
+  readonly name: string;
+  readonly tags: Tags;
+  readonly value: number;
+  /** The sample rate of a duration: lines per measured duration, at most 1. */
+  readonly rate?: number;
 }
+
+/** Makes a line of a statistic, without the line terminator. */
+export type LineFormat = (statistic: SentStatistic) => string;
 
 // oxlint-disable-next-line no-control-regex -- control characters are replaced like the delimiters
 const DELIMITERS = /[.:|\u0000-\u001f\u007f-\u009f]/g;
@@ -24,32 +29,29 @@ export function nameTags(given: Tags): Tags {
 /** Plain statsd: tags are appended to the name as `.__tag=value`; durations are whole milliseconds, rounded down. */
 export function statsdLines(extra: Tags): LineFormat {
   const suffix = joinTags('', extra);
-  return {
-    counter: (name, tags, delta) =>
-      `${hasTags(tags) ? joinTags(name, { ...extra, ...tags }) : name + suffix}:${plainNumber(delta)}|c`,
-    gauge: (name, tags, value) =>
-      `${hasTags(tags) ? joinTags(name, { ...extra, ...nameTags(tags) }) : name + suffix}:${plainNumber(value)}|g`,
-    timer: (name, milliseconds, rate) => `${name}${suffix}:${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`,
+  return (statistic) => {
+    const { name, tags } = statistic;
+    const fullName = hasTags(tags) ? joinTags(name, { ...extra, ...tagsOf(statistic) }) : name + suffix;
+    return `${fullName}:${valueOf(statistic)}`;
   };
 }
 
-/** The sample rate at the end of a line, such as `|@0.5`; empty at a rate of 1. */
-function sampleRate(rate: number): string {
-  return rate < 1 ? `|@${rate}` : '';
+/** Those of a counter are from a name already, those of a gauge are any texts. */
+function tagsOf({ type, tags }: SentStatistic): Tags {
+  return type === 'gauge' ? nameTags(tags) : tags;
+}
+
+const TYPES = { counter: 'c', gauge: 'g', timer: 'ms' } as const;
+
+/** The value in a line of statsd, with the sample rate at its end, such as `|@0.5`, unless it is 1. */
+function valueOf({ type, value, rate = 1 }: SentStatistic): string {
+  const number = type === 'timer' ? String(Math.trunc(value)) : plainNumber(value);
+  return `${number}|${TYPES[type]}${rate < 1 ? `|@${rate}` : ''}`;
 }
 
 function hasTags(tags: Tags): boolean {
   for (const _ in tags) return true;
   return false;
-}
-
-interface JsonStatistic {
-  readonly type: 'counter' | 'gauge' | 'timer';
-  readonly name: string;
-  readonly tags?: Tags;
-  readonly value: number;
-  /** The sample rate of a timer. */
-  readonly rate?: number;
 }
 
 /**
@@ -58,8 +60,9 @@ interface JsonStatistic {
  * @param now Unix time in milliseconds
  */
 export function jsonLines(extra: Tags, now: () => number): LineFormat {
-  function line({ type, name, tags, value, rate = 1 }: JsonStatistic): string {
-    const json = { name: joinTags(name, { ...extra, ...tags }), type, value: fixedNumber(value, 6) };
+  return (statistic) => {
+    const { type, name, value, rate = 1 } = statistic;
+    const json = { name: joinTags(name, { ...extra, ...tagsOf(statistic) }), type, value: fixedNumber(value, 6) };
     return JSON.stringify({
       level: 'debug',
       ts: now() / 1000,
@@ -67,11 +70,6 @@ export function jsonLines(extra: Tags, now: () => number): LineFormat {
       msg: `flushing ${type}`,
       json: rate < 1 ? { ...json, rate: String(rate) } : json,
     });
-  }
-  return {
-    counter: (name, tags, delta) => line({ type: 'counter', name, tags, value: delta }),
-    gauge: (name, tags, value) => line({ type: 'gauge', name, tags: nameTags(tags), value }),
-    timer: (name, milliseconds, rate) => line({ type: 'timer', name, value: milliseconds, rate }),
   };
 }
 
@@ -109,7 +107,9 @@ export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): L
     const all = { ...extra, ...tags, ...mogrified?.tags };
     return { name: withoutDelimiters(mogrified?.name ?? name), tags: dogstatsdTags(all) };
   }
-  function line(name: string, tags: Tags, value: string): string {
+  return (statistic) => {
+    const { name, tags } = statistic;
+    const value = valueOf(statistic);
     if (mogrifiers.length === 0 && tags === NO_TAGS) return `${withoutDelimiters(name)}:${value}${extraTags}`;
     const key = name + dogstatsdTags(tags);
     let series = cache.get(key);
@@ -118,11 +118,6 @@ export function dogstatsdLines(extra: Tags, mogrifiers: readonly Mogrifier[]): L
       cache.set(key, (series = make(name, tags)));
     }
     return `${series.name}:${value}${series.tags}`;
-  }
-  return {
-    counter: (name, tags, delta) => line(name, tags, `${plainNumber(delta)}|c`),
-    gauge: (name, tags, value) => line(name, tags, `${plainNumber(value)}|g`),
-    timer: (name, milliseconds, rate) => line(name, NO_TAGS, `${Math.trunc(milliseconds)}|ms${sampleRate(rate)}`),
   };
 }
 

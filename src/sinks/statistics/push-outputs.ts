@@ -5,6 +5,7 @@ import type { LoadedSettings } from '../../settings/read-settings';
 import type { Settings } from '../../settings/settings';
 import { Cursor } from '../../statistics/cursor';
 import type { Statistics } from '../../statistics/statistics';
+import { NO_TAGS } from '../../statistics/tags';
 import type { Timer } from '../../statistics/timer';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
@@ -14,7 +15,7 @@ import { asError, messageOf } from '../../text/thrown';
 import { standardStream } from '../text-outputs';
 import { EvenSamples } from './even-samples';
 import { type LineFormat, type Mogrifier, dogstatsdLines, jsonLines, nameTags, statsdLines } from './lines';
-import { ConnectionSender, type LineSender, StreamSender } from './senders';
+import { ConnectionSender, type LineSender, streamSender } from './senders';
 import { UdpSender } from './udp-sender';
 
 export interface PushOutputParts extends Pick<LoadedSettings, 'settings' | 'nameOf'> {
@@ -41,9 +42,7 @@ export async function pushOutputs(parts: PushOutputParts): Promise<readonly Stat
     const format = dogstatsdLines(extra, await mogrifiersOf(settings));
     add(format, await senderTo(parts, 'udp', 'packets'));
   }
-  if (printsStatistics(settings)) {
-    add(jsonLines(extra, Date.now), new StreamSender('standard output', standardStream(1)));
-  }
+  if (printsStatistics(settings)) add(jsonLines(extra, Date.now), streamSender('standard output', standardStream(1)));
   return outputs;
 }
 
@@ -54,28 +53,22 @@ async function senderTo(
   framing: 'lines' | 'packets',
 ): Promise<LineSender> {
   const { pushstatsHost: to, pushstatsPort: port } = settings;
-  if ('socketPath' in to) {
-    const { socketPath: path, socketType } = to;
-    return socketType === 'stream'
-      ? new ConnectionSender({ to: { path }, framing })
-      : unixDatagramSender(path, nameOf('pushstatsHost'));
+  if ('host' in to) {
+    const { host } = to;
+    return protocol === 'tcp' ? new ConnectionSender({ to: { host, port } }) : new UdpSender({ host, port });
   }
-  const { host } = to;
-  return protocol === 'tcp' ? new ConnectionSender({ to: { host, port } }) : new UdpSender({ host, port });
-}
-
-/** @param variable the variable that contains the path */
-async function unixDatagramSender(path: string, variable: string): Promise<LineSender> {
+  const { socketPath: path, socketType } = to;
+  if (socketType === 'stream') return new ConnectionSender({ to: { path }, framing });
   try {
     // Node has no Unix datagram sockets; the native package that provides them is optional, as it lacks builds for some platforms.
     const { UnixDatagramSender } = await import('./unix-datagram-sender.js');
-    return new UnixDatagramSender({ path });
+    return new UnixDatagramSender(path);
   } catch (error) {
     const [reason] = messageOf(error).split('\n');
     throw new Error(
-      `${variable}=unix://${path} cannot be used: the package node-unix-socket, which sends datagrams to it, cannot be ` +
-        `loaded on this machine (${reason}); install it with npm install --include=optional, or let the daemon listen on ` +
-        'a stream socket, unixstream:///path',
+      `${nameOf('pushstatsHost')}=unix://${path} cannot be used: the package node-unix-socket, which sends datagrams to it, ` +
+        `cannot be loaded on this machine (${reason}); install it with npm install --include=optional, or let the daemon ` +
+        'listen on a stream socket, unixstream:///path',
       { cause: error },
     );
   }
@@ -88,11 +81,9 @@ async function mogrifiersOf({ mogrifiers }: Settings): Promise<readonly Mogrifie
   return mogrifiers.map(({ pattern, output, tags }) => ({ pattern: compileRe2(pattern), output, tags }));
 }
 
-export interface PushOutputOptions {
-  readonly statistics: Statistics;
+export interface PushOutputOptions extends Pick<PushOutputParts, 'statistics' | 'log'> {
   readonly format: LineFormat;
   readonly sender: LineSender;
-  readonly log: Log;
 }
 
 /** Lines written and sent between two turns of the event loop. */
@@ -153,7 +144,7 @@ export class PushOutput implements StatisticsOutput {
     const lines: string[] = [];
     for (const { name, tags, read } of statistics.gauges) {
       const value = read();
-      if (Number.isFinite(value)) lines.push(format.gauge(name, tags, value));
+      if (Number.isFinite(value)) lines.push(format({ type: 'gauge', name, tags, value }));
     }
     await this.#send(lines);
   }
@@ -164,7 +155,7 @@ export class PushOutput implements StatisticsOutput {
     for (const changes of this.#cursor.changes(BATCH)) {
       const lines: string[] = [];
       for (const { name, tags, delta } of changes) {
-        if (delta !== 0) lines.push(format.counter(name, tags, delta));
+        if (delta !== 0) lines.push(format({ type: 'counter', name, tags, value: delta }));
         // With mogrifiers, a line may take as long as a decision.
         if (isTurnDue()) await nextTurn();
       }
@@ -179,30 +170,28 @@ export class PushOutput implements StatisticsOutput {
     for (const [timer, samples] of this.#durations) {
       timer.flush();
       const { values, rate } = samples.take();
+      const statistic = { type: 'timer', name: timer.name, tags: NO_TAGS, rate } as const;
       for (let at = 0; at < values.length; at += BATCH) {
-        await this.#send(values.slice(at, at + BATCH).map((value) => format.timer(timer.name, value, rate)));
+        await this.#send(values.slice(at, at + BATCH).map((value) => format({ ...statistic, value })));
         await nextTurn();
       }
     }
   }
 
   async #send(lines: readonly string[]): Promise<void> {
-    const { sender } = this.#options;
-    const { maxLineBytes = Infinity } = sender;
-    const fitting = maxLineBytes === Infinity ? lines : lines.filter((line) => this.#fits(line, maxLineBytes));
-    if (fitting.length > 0) await sender.send(fitting);
+    const fitting = lines.filter((line) => this.#fits(line));
+    if (fitting.length > 0) await this.#options.sender.send(fitting);
   }
 
   /** Warns once of lines that are left out. */
-  #fits(line: string, maxBytes: number): boolean {
+  #fits(line: string): boolean {
+    const { sender, log } = this.#options;
+    const { maxLineBytes: maxBytes = Infinity, destination: to } = sender;
     // A character has at most three bytes.
     if (line.length * 3 <= maxBytes || Buffer.byteLength(line) <= maxBytes) return true;
     if (!this.#hasWarnedOfLength) {
-      this.#options.log.warn('a statistic is not sent, as its name is too long for a datagram', {
-        to: this.#options.sender.destination,
-        max_bytes: maxBytes,
-        name: excerpt(line, SHOWN_OF_LINE),
-      });
+      const fields = { to, max_bytes: maxBytes, name: excerpt(line, SHOWN_OF_LINE) };
+      log.warn('a statistic is not sent, as its name is too long for a datagram', fields);
     }
     this.#hasWarnedOfLength = true;
     return false;

@@ -148,23 +148,14 @@ export class ConnectionSender implements LineSender {
  * Writes lines to an output that is always open, such as standard output. There is no timeout: a write cannot be withdrawn, and
  * repeating it would count the statistics twice. While the output is blocked, a flush waits, and the statistics accumulate.
  */
-export class StreamSender implements LineSender {
-  readonly #output: TextOutput;
-
-  constructor(
-    readonly destination: string,
-    output: TextOutput,
-  ) {
-    this.#output = output;
-  }
-
-  send(lines: readonly string[]): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#output.write(newlineTerminated(lines), (error) => (error ? reject(error) : resolve()));
-    });
-  }
-
-  close(): void {
+export function streamSender(destination: string, output: TextOutput): LineSender {
+  return {
+    destination,
+    send: (lines) =>
+      new Promise((resolve, reject) => {
+        output.write(newlineTerminated(lines), (error) => (error ? reject(error) : resolve()));
+      }),
     // The output belongs to the process.
-  }
+    close: () => undefined,
+  };
 }

@@ -3,13 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { backoff } from '../../streams/backoff';
 import { type LineSender, MAX_AGENT_PACKET, MAX_DATAGRAM_LINE, packets } from './senders';
 
-export interface UnixDatagramSenderOptions {
-  /** The path of the receiver's socket. */
-  readonly path: string;
-  /** Milliseconds that the receiver may take to make room for a datagram before it counts as unreachable; 3 s if undefined. */
-  readonly timeout?: number;
-}
-
+/** Milliseconds that the receiver may take to make room for a datagram before it counts as unreachable. */
 const TIMEOUT = 3_000;
 /** Milliseconds between attempts. Some systems queue only ten datagrams, which a receiver reads in less than 1 ms. */
 const PAUSE = backoff({ initial: 1, max: 50 });
@@ -20,15 +14,18 @@ const PAUSE = backoff({ initial: 1, max: 50 });
  * with the next datagram.
  */
 export class UnixDatagramSender implements LineSender {
-  readonly #options: UnixDatagramSenderOptions;
+  readonly #path: string;
+  readonly #timeout: number;
   readonly destination: string;
   /** Systems accept more, but not all of them much more. */
   readonly maxLineBytes = MAX_DATAGRAM_LINE;
   #isClosed = false;
 
-  constructor(options: UnixDatagramSenderOptions) {
-    this.#options = options;
-    this.destination = `unix://${options.path}`;
+  /** @param path that of the receiver's socket */
+  constructor(path: string, timeout = TIMEOUT) {
+    this.#path = path;
+    this.#timeout = timeout;
+    this.destination = `unix://${path}`;
   }
 
   async send(lines: readonly string[]): Promise<void> {
@@ -40,10 +37,9 @@ export class UnixDatagramSender implements LineSender {
   }
 
   async #send(datagram: Buffer): Promise<void> {
-    const { path, timeout = TIMEOUT } = this.#options;
-    const deadline = performance.now() + timeout;
-    for (let attempt = 1; !sendUnixDatagram(path, datagram); attempt += 1) {
-      if (performance.now() >= deadline) throw new Error(`timed out after ${timeout} ms`);
+    const deadline = performance.now() + this.#timeout;
+    for (let attempt = 1; !sendUnixDatagram(this.#path, datagram); attempt += 1) {
+      if (performance.now() >= deadline) throw new Error(`timed out after ${this.#timeout} ms`);
       await wait(PAUSE(attempt));
       if (this.#isClosed) throw new Error('the sender was closed');
     }

@@ -1,5 +1,27 @@
-import { dogstatsdLines, jsonLines, nameTags, statsdLines } from '../../../src/sinks/statistics/lines';
+import { type LineFormat, dogstatsdLines, jsonLines, nameTags, statsdLines } from '../../../src/sinks/statistics/lines';
+import type { Tags } from '../../../src/statistics/tags';
 import { compileRe2 } from '../../../src/text/re2';
+
+/** Makes the line of each type of statistic. */
+function linesIn(format: LineFormat) {
+  return {
+    counter: (name: string, tags: Tags, value: number) => format({ type: 'counter', name, tags, value }),
+    gauge: (name: string, tags: Tags, value: number) => format({ type: 'gauge', name, tags, value }),
+    timer: (name: string, value: number, rate: number) => format({ type: 'timer', name, tags: {}, value, rate }),
+  };
+}
+
+function statsd(...args: Parameters<typeof statsdLines>) {
+  return linesIn(statsdLines(...args));
+}
+
+function dogstatsd(...args: Parameters<typeof dogstatsdLines>) {
+  return linesIn(dogstatsdLines(...args));
+}
+
+function json(...args: Parameters<typeof jsonLines>) {
+  return linesIn(jsonLines(...args));
+}
 
 const NAME = 'ratelimit.service.rate_limit.shop.user_a_b.total_hits';
 const EXTRA = nameTags({ stage: 'prod', az: 'eu.west:1|a', none: '' });
@@ -13,9 +35,9 @@ describe('EXTRA_TAGS in names', () => {
 
 describe('every line format', () => {
   it.each([
-    ['statsd', statsdLines({})],
-    ['DogStatsD', dogstatsdLines({}, [])],
-    ['JSON', jsonLines({}, () => 0)],
+    ['statsd', statsd({})],
+    ['DogStatsD', dogstatsd({}, [])],
+    ['JSON', json({}, () => 0)],
   ])('writes large numbers of hits without an exponent: %s', (_, lines) => {
     const digits = /[^\d]3000000000000000000000[^\d]/;
     expect(lines.counter('a', {}, 3e21)).toMatch(digits);
@@ -25,7 +47,7 @@ describe('every line format', () => {
 
 describe('a statsd line', () => {
   it('consists of name, value and type, and of the sample rate of a duration', () => {
-    const lines = statsdLines({});
+    const lines = statsd({});
     expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}:3|c`);
     expect(lines.gauge('a.b', {}, 0.5)).toBe('a.b:0.5|g');
     expect(lines.timer('a.t', 12.9, 1)).toBe('a.t:12|ms');
@@ -33,7 +55,7 @@ describe('a statsd line', () => {
   });
 
   it('has the sorted tags in its name', () => {
-    const lines = statsdLines(EXTRA);
+    const lines = statsd(EXTRA);
     const tags = '.__az=eu_west_1_a.__code=success.__stage=prod';
     expect(lines.counter('multiget', { code: 'success' }, 1)).toBe(`multiget${tags}:1|c`);
     expect(lines.gauge('info', { code: '1.2.3' }, 7)).toBe(`info${tags.replace('success', '1_2_3')}:7|g`);
@@ -43,14 +65,14 @@ describe('a statsd line', () => {
 
 describe('a DogStatsD line', () => {
   it('has the sorted tags at its end', () => {
-    const lines = dogstatsdLines(EXTRA, []);
+    const lines = dogstatsd(EXTRA, []);
     expect(lines.counter(NAME, {}, 3)).toBe(`${NAME}:3|c|#az:eu_west_1_a,stage:prod`);
     for (const code of ['success', 'error']) {
       expect(lines.counter('get', { code }, 1)).toBe(`get:1|c|#az:eu_west_1_a,code:${code},stage:prod`);
     }
     expect(lines.gauge('info', { version: '1.2.3' }, 1)).toBe('info:1|g|#az:eu_west_1_a,stage:prod,version:1.2.3');
     expect(lines.timer('a.t', 1, 0.5)).toBe('a.t:1|ms|@0.5|#az:eu_west_1_a,stage:prod');
-    expect(dogstatsdLines({}, []).counter('a', {}, 1)).toBe('a:1|c');
+    expect(dogstatsd({}, []).counter('a', {}, 1)).toBe('a:1|c');
   });
 
   function mogrifier(pattern: string, output: string, tags: Readonly<Record<string, string>> = {}) {
@@ -59,7 +81,7 @@ describe('a DogStatsD line', () => {
 
   it('takes name and tags from the first mogrifier that matches', () => {
     const rule = String.raw`^ratelimit\.service\.rate_limit\.(?P<domain>[^.]+)\.(.*)\.([^.]+)$`;
-    const lines = dogstatsdLines({ stage: 'prod' }, [
+    const lines = dogstatsd({ stage: 'prod' }, [
       mogrifier('^nothing$', 'wrong'),
       mogrifier(rule, 'ratelimit.service.rate_limit.$3', { domain: '$1', descriptor: '$2' }),
       mogrifier('total', 'too late'),
@@ -78,13 +100,13 @@ describe('a DogStatsD line', () => {
     ['expands a number and a name in braces', '(?P<who>user)', '${who}${1}s', 'userusers'],
     ['expands a group that did not participate to an empty string', '(none)?(user)', '$1-$2', '-user'],
   ])('has a name from a mogrifier that %s', (_, pattern, output, name) => {
-    expect(dogstatsdLines({}, [mogrifier(pattern, output)]).counter(NAME, {}, 1)).toBe(`${name}:1|c`);
+    expect(dogstatsd({}, [mogrifier(pattern, output)]).counter(NAME, {}, 1)).toBe(`${name}:1|c`);
   });
 
   it('has its name matched once, unless there are too many of them to keep', () => {
     let matched = 0;
     const counting = { source: '', exec: () => ((matched += 1), null) };
-    const lines = dogstatsdLines({}, [{ pattern: counting, output: '', tags: {} }]);
+    const lines = dogstatsd({}, [{ pattern: counting, output: '', tags: {} }]);
     for (const [names, expected] of [
       [50_000, 50_000],
       [100_000, 150_000],
@@ -98,9 +120,9 @@ describe('a DogStatsD line', () => {
   });
 
   it('has no delimiters from a caller, but keeps the series of different values apart', () => {
-    const hostile = dogstatsdLines({}, [mogrifier('(?s)user_(.*)', 'x:$1|y', { 'k:,#@|': '$1' })]);
+    const hostile = dogstatsd({}, [mogrifier('(?s)user_(.*)', 'x:$1|y', { 'k:,#@|': '$1' })]);
     expect(hostile.counter('user_a,b|c\nd:1', {}, 1)).toBe('x_a,b_c_d_1_y:1|c|#k_____:a_b_c_d:1');
-    const lines = dogstatsdLines({}, [mogrifier('user_(.*)', 'hits', { user: '$1' })]);
+    const lines = dogstatsd({}, [mogrifier('user_(.*)', 'hits', { user: '$1' })]);
     for (const value of ['a@b.c', 'a#b.c', 'a:b.c', 'a_b.c', 'a b.c']) {
       expect(lines.counter(`user_${value}`, {}, 1)).toBe(`hits:1|c|#user:${value}`);
     }
@@ -108,7 +130,7 @@ describe('a DogStatsD line', () => {
 });
 
 describe('a JSON line', () => {
-  const lines = jsonLines(nameTags({ az: 'eu' }), () => 1_700_000_000_250);
+  const lines = json(nameTags({ az: 'eu' }), () => 1_700_000_000_250);
 
   it('has the members and messages of the Go service', () => {
     expect(lines.counter(NAME, {}, 3)).toBe(

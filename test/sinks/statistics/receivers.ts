@@ -83,6 +83,6 @@ export const TRANSPORTS = {
         if (!reads) receiver.pause();
         return receiver;
       },
-      sender: (timeout = 20_000) => new UnixDatagramSender({ path, timeout }),
+      sender: (timeout = 20_000) => new UnixDatagramSender(path, timeout),
     })),
 } as const;

@@ -39,7 +39,7 @@ test('a receiver on a Unix datagram socket is waited for when it makes room late
   const lines = Array.from({ length: 40_000 }, (_, index) => `name.number.${index}${'x'.repeat(200)}:1|c`);
   using folder = new SocketFolder();
   await using receiver = await UnixDatagramReceiver.start(folder.path);
-  const sender = new UnixDatagramSender({ path: folder.path, timeout: 20_000 });
+  const sender = new UnixDatagramSender(folder.path, 20_000);
   receiver.pause();
   let isSent = false;
   const sent = sender.send(lines).then(() => (isSent = true));

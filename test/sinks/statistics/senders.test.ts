@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ConnectionSender, type LineSender, StreamSender } from '../../../src/sinks/statistics/senders';
+import { ConnectionSender, type LineSender, streamSender } from '../../../src/sinks/statistics/senders';
 import { UdpSender } from '../../../src/sinks/statistics/udp-sender';
 import { UnixDatagramSender } from '../../../src/sinks/statistics/unix-datagram-sender';
 import { type Lines, TcpReceiver, UdpReceiver } from '../../support/servers/statsd-receivers';
@@ -151,7 +151,7 @@ describe('a packet of several lines', () => {
     using folder = new SocketFolder();
     await using receiver = await UnixDatagramReceiver.start(folder.path);
     const lines = [longest, 'a'.repeat(8000), 'b'.repeat(191), 'c'.repeat(8000), 'é'.repeat(96), 'f'];
-    await send(new UnixDatagramSender({ path: folder.path }), receiver, lines);
+    await send(new UnixDatagramSender(folder.path), receiver, lines);
     expect(receiver.datagrams.map(({ length }) => length)).toEqual([65_507, 8192, 8000, 194]);
   });
 });
@@ -241,7 +241,7 @@ describe('an address that cannot be used', () => {
     ['an unknown name, over UDP', () => new UdpSender({ host: 'x.invalid', port: 1 }), { syscall: 'getaddrinfo' }],
     ['no address', () => new UdpSender({ host: 'x', port: 1, resolve: async () => [] }), new Error('x has no address')],
     ['no stream socket', (path) => new ConnectionSender({ to: { path } }), { code: 'ENOENT' }],
-    ['no datagram socket', (path) => new UnixDatagramSender({ path }), { message: 'No such file or directory' }],
+    ['no datagram socket', (path) => new UnixDatagramSender(path), { message: 'No such file or directory' }],
     ['a file', () => new ConnectionSender({ to: { path: __filename } }), { code: /ECONNREFUSED|ENOTSOCK/ }],
   ])('rejects the statistics: %s', async (_, senderTo, error) => {
     using folder = new SocketFolder();
@@ -253,7 +253,7 @@ describe('an address that cannot be used', () => {
   it('is explained when it is a stream socket instead of a datagram socket', async () => {
     using folder = new SocketFolder();
     await using _ = await UnixReceiver.start(folder.path);
-    const sender = new UnixDatagramSender({ path: folder.path });
+    const sender = new UnixDatagramSender(folder.path);
     await expect(sender.send(['a:1|c'])).rejects.toThrow('this is a stream socket: use unixstream://');
   });
 });
@@ -261,7 +261,7 @@ describe('an address that cannot be used', () => {
 describe('standard output', () => {
   it('is waited for, rejects what it does not accept, and is written to again afterwards', async () => {
     const written: { readonly text: string; readonly done: (error?: Error) => void }[] = [];
-    const sender = new StreamSender('standard output', { write: (text, done) => void written.push({ text, done }) });
+    const sender = streamSender('standard output', { write: (text, done) => void written.push({ text, done }) });
     let isOver = false;
     const rejected = sender.send(['a']).finally(() => (isOver = true));
     await nextTurn();
