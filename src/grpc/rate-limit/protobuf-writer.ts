@@ -25,17 +25,11 @@ export class ProtobufWriter {
 
   /** @param value an integer from 0 to 2^53 - 1 */
   varintField(tag: number, value: number): void {
-    this.#reserve(1 + MAX_VARINT_BYTES);
-    this.#bytes[this.#length] = tag;
-    this.#length += 1;
-    this.#varint(value);
+    this.#begin(tag, value, 0);
   }
 
   bytesField(tag: number, bytes: Uint8Array): void {
-    this.#reserve(1 + MAX_VARINT_BYTES + bytes.length);
-    this.#bytes[this.#length] = tag;
-    this.#length += 1;
-    this.#varint(bytes.length);
+    this.#begin(tag, bytes.length, bytes.length);
     const start = this.#length;
     // For a few bytes a loop is faster than the call.
     if (bytes.length > FEW_BYTES) this.#bytes.set(bytes, start);
@@ -45,10 +39,7 @@ export class ProtobufWriter {
 
   textField(tag: number, text: string): void {
     const length = Buffer.byteLength(text);
-    this.#reserve(1 + MAX_VARINT_BYTES + length);
-    this.#bytes[this.#length] = tag;
-    this.#length += 1;
-    this.#varint(length);
+    this.#begin(tag, length, length);
     this.#bytes.write(text, this.#length);
     this.#length += length;
   }
@@ -75,6 +66,14 @@ export class ProtobufWriter {
     this.#length = start - 1;
     this.#varint(length);
     this.#length = end;
+  }
+
+  /** Writes a tag and a number, and reserves space for what follows. */
+  #begin(tag: number, value: number, following: number): void {
+    this.#reserve(1 + MAX_VARINT_BYTES + following);
+    this.#bytes[this.#length] = tag;
+    this.#length += 1;
+    this.#varint(value);
   }
 
   #varint(value: number): void {

@@ -34,31 +34,26 @@ export function reservationsService(
   reservations: Reservations,
   internalError: (path: string, error: unknown) => void,
 ): UnaryMethods {
-  function method(name: string, work: (message: Uint8Array, caller: Caller) => Promise<Uint8Array>): UnaryMethods {
+  function method(name: string, work: (message: Uint8Array, caller: Caller) => Promise<Uint8Array>) {
     const path = `/${RESERVATIONS}/${name}`;
-    function failed(call: UnaryCall, error: unknown): void {
-      const known = statusOf(error);
-      if (known === undefined) internalError(path, error);
-      call.fail(...(known ?? [GrpcStatus.INTERNAL, 'internal error']));
-    }
-    return new Map([
-      [
-        path,
-        (message, call) => {
-          // What is read of the message is read before it returns.
-          work(message, call).then(
-            (response) => call.reply(response),
-            (error: unknown) => failed(call, error),
-          );
+    function handle(message: Uint8Array, call: UnaryCall): void {
+      // What is read of the message is read before it returns.
+      work(message, call).then(
+        (response) => call.reply(response),
+        (error: unknown) => {
+          const known = statusOf(error);
+          if (known === undefined) internalError(path, error);
+          call.fail(...(known ?? [GrpcStatus.INTERNAL, 'internal error']));
         },
-      ],
-    ]);
+      );
+    }
+    return [path, handle] as const;
   }
   return new Map([
-    ...method('Reserve', async (message, caller) =>
+    method('Reserve', async (message, caller) =>
       encodeReserved(await reservations.reserve({ ...decodeReserve(message), caller })),
     ),
-    ...method('Settle', async (message, caller) => {
+    method('Settle', async (message, caller) => {
       const { id, hits } = decodeEnding(SettleRequest, message);
       if (hits.length === 0) throw new DecisionError('invalid_request', 'hits is missing');
       const numbers = hits.map(Number);
@@ -68,7 +63,7 @@ export function reservationsService(
       const used = numbers.length === 1 ? (numbers[0] as number) : numbers;
       return encodeEnded(await reservations.settle(id, used, caller));
     }),
-    ...method('Cancel', async (message, caller) => {
+    method('Cancel', async (message, caller) => {
       return encodeEnded(await reservations.cancel(decodeEnding(CancelRequest, message).id, caller));
     }),
   ]);

@@ -17,7 +17,7 @@ export interface CallContext {
   /** A handler threw: an internal error, to be logged. The caller receives no details. */
   handlerFailed(path: string, error: unknown): void;
   /** A call of a method that the server does not have. */
-  methodUnknown(reason: string, peer: UnaryCall['peer']): void;
+  readonly methodUnknown: (reason: string, peer: UnaryCall['peer']) => void;
 }
 
 export type Encoding = 'identity' | 'gzip' | 'unknown';

@@ -1,10 +1,11 @@
-import { type Observable, type Subscription, distinctUntilChanged, map, take } from 'rxjs';
+import { type Observable, type Subscription, distinctUntilChanged, map } from 'rxjs';
 import {
   HealthCheckRequest,
   HealthCheckResponse,
   HealthCheckResponse_ServingStatus as ServingStatus,
   HealthListResponse,
 } from '../../gen/grpc/health/v1/health';
+import type { Latest } from '../../streams/latest';
 import { GrpcStatus, type StreamingCall, type StreamingMethods, type UnaryCall, type UnaryMethods } from '../method';
 
 const SERVICE = '/grpc.health.v1.Health';
@@ -17,31 +18,24 @@ const SENT_PER_TURN = 256;
 /** The names are short, and what a large message consists of would take long to skip. */
 const MAX_REQUEST_BYTES = 1_024;
 
+interface Healthy {
+  readonly healthy: boolean;
+}
+
+function statusOf({ healthy }: Healthy): ServingStatus {
+  return healthy ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
+}
+
 /**
  * `grpc.health.v1.Health`. All known names have the same status: the health of the whole service.
  *
- * @param health$ emits the current health on subscription, then every change; until the first value the status is NOT_SERVING.
- * Each Check and List subscribes to it synchronously, the first Watch until no Watch is open.
+ * @param health$ emits the current health on subscription, then every change; the first Watch subscribes to it, until no Watch is open
  */
-export function healthService(health$: Observable<{ readonly healthy: boolean }>): {
+export function healthService(health$: Latest<Healthy>): {
   readonly unary: UnaryMethods;
   readonly streaming: StreamingMethods;
 } {
-  const status$ = health$.pipe(
-    map(({ healthy }) => (healthy ? ServingStatus.SERVING : ServingStatus.NOT_SERVING)),
-    distinctUntilChanged(),
-  );
-  function currentStatus(): ServingStatus {
-    let status = ServingStatus.NOT_SERVING;
-    status$
-      .pipe(take(1))
-      .subscribe((current) => {
-        status = current;
-      })
-      .unsubscribe();
-    return status;
-  }
-
+  const status$ = health$.pipe(map(statusOf), distinctUntilChanged());
   const watchers = new Watchers(status$);
   function watch(message: Uint8Array, call: StreamingCall): void {
     const name = readName(message, call);
@@ -58,13 +52,13 @@ export function healthService(health$: Observable<{ readonly healthy: boolean }>
         const name = readName(message, call);
         if (name === undefined) return;
         if (!NAMES.includes(name)) call.fail(GrpcStatus.NOT_FOUND, 'unknown service');
-        else call.reply(encode(currentStatus()));
+        else call.reply(encode(statusOf(health$.value)));
       },
     ],
     [
       `${SERVICE}/List`,
       (_message, call) => {
-        const status = currentStatus();
+        const status = statusOf(health$.value);
         const statuses = Object.fromEntries(NAMES.map((name) => [name, { status }]));
         call.reply(HealthListResponse.encode({ statuses }).finish());
       },

@@ -41,53 +41,30 @@ const GRPC = 'application/grpc';
 const NOTHING = Buffer.alloc(0);
 
 /** A request that is rejected by its headers. */
-class RejectedRequest implements RequestMeaning {
-  readonly #response: Buffer;
-
-  constructor(...response: Parameters<typeof trailersOnly>) {
-    this.#response = trailersOnly(...response);
-  }
-
-  open(streams: Streams, stream: Stream): void {
-    streams.sendTrailers(stream, this.#response);
-  }
+function rejected(...response: Parameters<typeof trailersOnly>): RequestMeaning {
+  const block = trailersOnly(...response);
+  return { open: (streams, stream) => streams.sendTrailers(stream, block) };
 }
 
-const UNSUPPORTED_MEDIA_TYPE = new RejectedRequest(
-  415,
-  GrpcStatus.INVALID_ARGUMENT,
-  'content-type is not application/grpc',
-);
-const METHOD_NOT_ALLOWED = new RejectedRequest(405, GrpcStatus.INTERNAL, 'gRPC calls must use POST', [
-  ['allow', 'POST'],
-]);
-const NO_AUTHORITY = new RejectedRequest(400, GrpcStatus.INTERNAL, ':authority is missing');
-const BAD_TIMEOUT = new RejectedRequest(400, GrpcStatus.INTERNAL, 'malformed grpc-timeout');
-
-const TOO_MANY_STREAMING_CALLS = new RejectedRequest(
-  200,
-  GrpcStatus.RESOURCE_EXHAUSTED,
-  'too many streaming calls are open',
-);
+const { INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED } = GrpcStatus;
+const UNSUPPORTED_MEDIA_TYPE = rejected(415, INVALID_ARGUMENT, 'content-type is not application/grpc');
+const METHOD_NOT_ALLOWED = rejected(405, INTERNAL, 'gRPC calls must use POST', [['allow', 'POST']]);
+const NO_AUTHORITY = rejected(400, INTERNAL, ':authority is missing');
+const BAD_TIMEOUT = rejected(400, INTERNAL, 'malformed grpc-timeout');
+const TOO_MANY_STREAMING_CALLS = rejected(200, RESOURCE_EXHAUSTED, 'too many streaming calls are open');
 
 /** How much of a name is repeated to its caller, in characters. */
 const LONGEST_NAME = 128;
 
 /** A call of a method that the server does not have. */
-class UnknownMethod implements RequestMeaning {
-  readonly #context: CallContext;
-  readonly #message: string;
-
-  constructor(context: CallContext, message: string) {
-    this.#context = context;
-    this.#message = message;
-  }
-
-  open(streams: Streams, stream: Stream): void {
-    const failure = { status: GrpcStatus.UNIMPLEMENTED, message: this.#message };
-    this.#context.methodUnknown(this.#message, streams.peer);
-    streams.sendTrailers(stream, failureBlock(failure, true, streams.maxHeaderListBytes));
-  }
+function unknownMethod({ methodUnknown }: CallContext, message: string): RequestMeaning {
+  const failure = { status: GrpcStatus.UNIMPLEMENTED, message };
+  return {
+    open(streams, stream) {
+      methodUnknown(message, streams.peer);
+      streams.sendTrailers(stream, failureBlock(failure, true, streams.maxHeaderListBytes));
+    },
+  };
 }
 
 /** A method: one of the two handlers. */
@@ -115,7 +92,7 @@ class CallRequest implements CallHead, RequestMeaning {
     const { unary, streaming } = this.method;
     if (unary !== undefined) stream.call = new UnaryServerCall(this, unary, streams, stream);
     else if (streams.keepOpen(stream)) stream.call = new StreamServerCall(this, streaming!, streams, stream);
-    else return TOO_MANY_STREAMING_CALLS.open(streams, stream);
+    else return TOO_MANY_STREAMING_CALLS.open(streams, stream, isEnded);
     if (isEnded) stream.call.data(NOTHING, 0, 0, true);
   }
 }
@@ -139,7 +116,7 @@ export interface Methods {
 
 /** gRPC over HTTP/2 (PROTOCOL-HTTP2.md of the gRPC project): interprets request headers as calls of the methods that the server has. */
 export class GrpcRequests implements RequestInterpreter {
-  readonly oversized = trailersOnly(431, GrpcStatus.RESOURCE_EXHAUSTED, 'request header list too large');
+  readonly oversized = trailersOnly(431, RESOURCE_EXHAUSTED, 'request header list too large');
   readonly #context: CallContext;
   readonly #methods = new Map<string, Method>();
   readonly #services: ReadonlySet<string>;
@@ -176,7 +153,7 @@ export class GrpcRequests implements RequestInterpreter {
     if (request.authority === undefined) return NO_AUTHORITY;
     // The path is not normalised: if only weir did it, a caller could bypass the path rules of a proxy in front of it.
     const method = this.#methods.get(request.path);
-    if (method === undefined) return new UnknownMethod(this.#context, this.#whyUnknown(request.path));
+    if (method === undefined) return unknownMethod(this.#context, this.#whyUnknown(request.path));
     const timeoutMs = timeout === undefined ? Infinity : parseTimeout(timeout);
     if (timeoutMs === undefined) return BAD_TIMEOUT;
     return new CallRequest(this.#context, method, timeoutMs, encoding, metadata);

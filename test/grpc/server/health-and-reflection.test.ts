@@ -113,10 +113,11 @@ describe('grpc.health.v1.Health', () => {
 
   it('tells more calls than in one turn of a change, with one subscription for all', async () => {
     let subscriptions = 0;
-    const counted$ = defer(() => {
+    const changes$ = defer(() => {
       subscriptions += 1;
       return health$;
     });
+    const counted$ = Object.assign(changes$, { value: health$.value });
     const limits = { maxStreamingCallsPerConnection: 600 };
     const crowded = await startServer({ ...healthService(counted$), limits });
     const own = new Client(`127.0.0.1:${crowded.address.port}`, credentials.createInsecure());
