@@ -1,7 +1,7 @@
 import { VERSION } from '../cli/version';
 import { Authorization } from '../http/operators/authorization';
 import { operatorsApi } from '../http/operators/operators-api';
-import type { DebugWorkers } from '../http/debug/workers';
+import type { DebugWorkers } from '../http/debug/profile-access';
 import { serveDebug } from '../http/debug/serve-debug';
 import type { HttpListener } from '../http/listener';
 import { listSettings } from '../settings/list-settings';

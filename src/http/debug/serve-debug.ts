@@ -1,17 +1,17 @@
 import type { Middleware } from 'koa';
 import type { TcpAddress } from '../../net/listen';
+import type { WorkerInfo } from '../../operators/answers';
 import type { CurrentConfig } from '../../streams/config';
 import type { Log } from '../../log/log';
 import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from '../limits';
-import { GET, HttpListener, type Route } from '../listener';
+import { GET, HttpListener, type Route, textPage } from '../listener';
 import type { Authorization } from '../operators/authorization';
 import { type ProbedReadiness, probes } from '../probes';
 import { browserGuard } from './browser-guard';
 import { consoleRoutes } from './console';
 import { type IndexLine, type ReadStatistics, indexPage, rlconfig, stats } from './pages';
+import { type DebugWorkers, protectProfiles } from './profile-access';
 import { profilesOfProcess } from './profiles';
-import { protectProfiles } from './protect-profiles';
-import { type DebugWorkers, ofWorkers, workerList } from './workers';
 
 export interface DebugServerOptions extends TcpAddress {
   readonly readiness: ProbedReadiness;
@@ -45,17 +45,14 @@ const TIMEOUTS = { ...OPERATOR_TIMEOUTS, response: 300_000, inactive: 400_000 };
  */
 export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
   const { version, config, statistics, workers, availableMemory, operatorsApi, onRejected, log } = options;
-  const own = profilesOfProcess(availableMemory);
-  const ofAll = workers === undefined ? own : own.map((profile) => ofWorkers(profile, workers));
-  const profiles = protectProfiles(ofAll, options.authorization);
+  const profiles = protectProfiles(profilesOfProcess(availableMemory), options.authorization, workers);
   const fields = workers === undefined ? ['token'] : ['worker', 'token'];
   const profileLines = profiles
     .flatMap((profile): readonly IndexLine[] => [profile, ...(profile.variants ?? [])])
     .map((line) => (line.form === undefined ? line : { ...line, form: [...line.form, ...fields] }));
   const guard = browserGuard(options.allowedHosts);
-  const [consolePage, ...consoleFiles] = options.hasConsole ? consoleRoutes() : [];
   const pages: readonly Route[] = [
-    ...(consolePage === undefined ? [] : [consolePage]),
+    ...(options.hasConsole ? consoleRoutes() : []),
     rlconfig(config),
     stats(statistics),
     ...probes(options.readiness),
@@ -63,21 +60,32 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
       ...indexPage('/debug/pprof/', 'weir: profiles', profileLines),
       description: 'profiles of the running service',
     },
+    { path: '/debug/pprof', allow: GET, handle: (ctx) => ctx.redirect('/debug/pprof/') },
     ...(workers === undefined ? [] : [workerList(workers)]),
   ];
   const rulesLine = { path: '/api/rules', description: "the active rules as a tree: one path of the operators' API" };
-  const index = indexPage('/', `weir ${version}: debug`, [...pages, rulesLine]);
-  const redirect: Route = { path: '/debug/pprof', allow: GET, handle: (ctx) => ctx.redirect('/debug/pprof/') };
+  const listed: readonly IndexLine[] = [...pages.filter(({ description }) => description !== undefined), rulesLine];
   return new HttpListener({
     before: (ctx, next) => {
       guard(ctx);
       return operatorsApi(ctx, next);
     },
-    routes: [index, ...pages, ...consoleFiles, redirect, ...profiles],
-    available: [index, ...pages, rulesLine].map(({ path }) => path),
+    routes: [indexPage('/', `weir ${version}: debug`, listed), ...pages, ...profiles],
+    available: ['/', ...listed.map(({ path }) => path)],
     timeouts: TIMEOUTS,
     limits: OPERATOR_LIMITS,
     onRejected,
     log,
   }).listen(options);
+}
+
+/** `/workers`: one line per worker process. */
+function workerList(workers: DebugWorkers): Route {
+  return textPage('/workers', 'the worker processes, one per line', () => workers.list().map(lineOf).join(''));
+}
+
+function lineOf({ worker, pid, isServing, isResponsive, connections, uptimeSeconds, restarts }: WorkerInfo): string {
+  const state = !isServing ? 'starting' : isResponsive ? 'serving' : 'not answering';
+  const uptime = Math.floor(uptimeSeconds);
+  return `worker ${worker}: pid=${pid ?? 'none'} state=${state} connections=${connections} uptime=${uptime}s restarts=${restarts}\n`;
 }
