@@ -12,7 +12,7 @@ import type { CounterAdministration, StoredCounter } from '../streams/ports/coun
 import type { ApplyOperations } from '../streams/ports/decide';
 import type { CounterChange, CounterQuery, CounterReservations, CounterState, NoCounter } from './answers';
 import type { OpenReservations, ReservationStore } from '../streams/ports/reservations';
-import { explanationOf, isoTime } from './explanation';
+import { counterLimitOf, explanationOf, isoTime } from './explanation';
 import { LookUps, referenceTo } from './look-ups';
 
 export interface CountersOptions {
@@ -145,7 +145,7 @@ export class OperatedCounters {
     openReservations: CounterReservations | null,
   ): CounterState {
     const { limit, key } = limited;
-    const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = limit.currentLimit;
+    const { algorithm = null } = limit.currentLimit;
     const [start, end] =
       'state' in stored && algorithm !== null
         ? [nowSeconds, nowSeconds + stored.secondsUntilReset]
@@ -153,13 +153,7 @@ export class OperatedCounters {
     return {
       cacheKey: key,
       rule: referenceTo(rule),
-      requestsPerUnit,
-      unit: unit.name,
-      unitMultiplier,
-      calendar,
-      algorithm,
-      burst: algorithm === 'token_bucket' ? limit.capacity : null,
-      name,
+      ...counterLimitOf(limit),
       window: windowOf(limited),
       windows,
       count: countIn(stored, algorithm),

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { DecisionError } from '../counting/decision-error';
+import { DecisionError } from '../counting/decision-error';
 import { isQuota } from '../limiter/decision';
 import type { Result } from '../counting/operation';
 import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explained-request';
@@ -7,7 +7,7 @@ import type { LimitState } from '../counting/algorithms/algorithm';
 import type { LimitedDescriptor, ResolutionKind } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
-import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from './answers';
+import type { CounterLimit, ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from './answers';
 import { counted } from '../text/counted';
 import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 
@@ -15,15 +15,7 @@ import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 export type StoredCounts = ReadonlyMap<string, Result> | DecisionError;
 
 /** How many open reservations counters have, by cache key. */
-export type OpenReservationCounts = ReadonlyMap<string, number>;
-const NONE: OpenReservationCounts = new Map();
-
-/** What was read of the counters of a request. */
-export interface ReadCounters {
-  readonly stored: StoredCounts;
-  /** Default: none. */
-  readonly open?: OpenReservationCounts;
-}
+type OpenReservationCounts = ReadonlyMap<string, number>;
 
 /** Milliseconds of a turn of the event loop that an explanation takes at most, so that decisions go on meanwhile. */
 const SLICE = 5;
@@ -32,10 +24,10 @@ const SLICE = 5;
 export async function explanationOf(
   explained: ExplainedRequest,
   lookUps: LookUps,
-  { stored, open = NONE }: ReadCounters,
+  { stored, open = new Map() }: { readonly stored: StoredCounts; readonly open?: OpenReservationCounts },
 ): Promise<Explanation> {
   const { request, nowSeconds } = explained;
-  const counts = stored instanceof Map ? (stored as ReadonlyMap<string, Result>) : undefined;
+  const counts = stored instanceof DecisionError ? undefined : stored;
   const verdict = counts && explained.verdict(counts);
   const descriptors: ExplainedDescriptor[] = [];
   let sliceStart = performance.now();
@@ -56,7 +48,7 @@ export async function explanationOf(
     at: isoTime(nowSeconds),
     descriptors,
     answer: verdict === undefined ? null : answerOf(explained, verdict),
-    error: counts === undefined ? errorOf(stored as DecisionError) : null,
+    error: stored instanceof DecisionError ? { code: stored.code, message: stored.message } : null,
   };
 }
 
@@ -68,43 +60,25 @@ interface DescriptorState {
 }
 
 function describe(
-  descriptor: Explained,
+  { resolution, replacedBy }: Explained,
   { outcome, steps, nearest }: LookUp,
   state: DescriptorState,
 ): Omit<ExplainedDescriptor, 'entries'> {
   const { status } = state;
-  const { resolution, replacedBy } = descriptor;
   const { kind, limited, limits = [], rule } = resolution;
-  const counter = limited === undefined ? null : counterOf(limited, state);
   const explained = {
     steps,
     outcome: outcomeOf(kind, outcome),
     rule: referenceTo(rule),
     replacedBy: referenceTo(replacedBy),
     nearest,
-    counter,
+    counter: limited === undefined ? null : counterOf(limited, state),
     otherCounters: limits
       .filter((other) => other !== limited)
       .map((other) => counterOf(other, { ...state, status: undefined })),
     status: status === undefined ? null : statusOf(status),
   };
-  const isDenied = limited?.outcome?.isAllowed === false;
-  const isCounted = limited === undefined || limited.hits !== 0 || limited.callHits === 0 || isDenied;
-  return {
-    ...explained,
-    reason: reasonOf({
-      ...explained,
-      isDenied,
-      readBecause: isCounted ? '' : causeOf(limited),
-      failure: limited?.failure,
-    }),
-  };
-}
-
-/** Why the hits of a limit would not be counted, although it would not deny them. */
-function causeOf({ group }: LimitedDescriptor): string {
-  const cause = group?.isOver === true ? 'another descriptor is denied' : 'another limit is over';
-  return `${cause} and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
+  return { ...explained, reason: reasonOf(explained, limited) };
 }
 
 /** How the look-up ended, or what became of the rule that it found. */
@@ -116,20 +90,14 @@ function outcomeOf(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDes
 function counterOf(limited: LimitedDescriptor, state: DescriptorState): ExplainedCounter {
   const { limit, key, callHits, isNegative, overByLocalCache, after, outcome, failure } = limited;
   const { nowSeconds } = state.explained;
-  const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = limit.currentLimit;
-  const start = algorithm === null ? limit.startOfWindow(nowSeconds) : nowSeconds;
+  const hasWindow = limit.isFixedWindow;
   const untilReset = outcome?.secondsUntilReset ?? state.status?.secondsUntilReset ?? 0;
-  const reset = algorithm === null ? limit.endOfWindow(nowSeconds) : start + untilReset;
+  const start = hasWindow ? limit.startOfWindow(nowSeconds) : nowSeconds;
+  const reset = hasWindow ? limit.endOfWindow(nowSeconds) : start + untilReset;
   const count = countOf(limited, state) ?? null;
   return {
     cacheKey: shortened(key),
-    requestsPerUnit,
-    unit: unit.name,
-    unitMultiplier,
-    calendar,
-    algorithm,
-    burst: algorithm === 'token_bucket' ? limit.capacity : null,
-    name,
+    ...counterLimitOf(limit),
     shadowMode: limit.shadowMode,
     enforcePercent: limit.enforcePercent === 100 ? null : limit.enforcePercent,
     quotaMode: limit.quotaMode,
@@ -144,6 +112,12 @@ function counterOf(limited: LimitedDescriptor, state: DescriptorState): Explaine
     windowStart: isoTime(start),
     resetAt: isoTime(reset),
   };
+}
+
+export function counterLimitOf({ currentLimit, capacity }: LimitedDescriptor['limit']): CounterLimit {
+  const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = currentLimit;
+  const burst = algorithm === 'token_bucket' ? capacity : null;
+  return { requestsPerUnit, unit: unit.name, unitMultiplier, calendar, algorithm, burst, name };
 }
 
 /** As {@link ExplainedCounter.count}; undefined: it was not read. */
@@ -169,10 +143,6 @@ function answerOf(explained: ExplainedRequest, verdict: Verdict): Explanation['a
   };
 }
 
-function errorOf({ code, message }: DecisionError): { readonly code: string; readonly message: string } {
-  return { code, message };
-}
-
 function nameOf(code: Code): 'OK' | 'OVER_LIMIT' {
   return code === Code.OVER_LIMIT ? 'OVER_LIMIT' : 'OK';
 }
@@ -182,50 +152,37 @@ export function isoTime(seconds: number): string {
   return new Date(seconds * 1000).toISOString();
 }
 
+const REASONS: Readonly<Partial<Record<ExplainedDescriptor['outcome'], string>>> = {
+  'unknown domain': 'no limit applies, because the rules do not have the domain',
+  'no entries': 'no limit applies, because the descriptor has no entries',
+  'no match': 'no limit applies, because no rule matches',
+  'too deep': 'no limit applies, because the descriptor has more entries than rules are nested',
+  'no limit': 'no limit applies, because the rule has no rate_limit',
+  unlimited: 'the rule is unlimited',
+  denied: 'no rule matches, and on_unmatched denies that',
+};
+
 /** Why a descriptor has its status, in one sentence without a full stop. */
-function reasonOf({
-  outcome,
-  replacedBy,
-  counter,
-  status,
-  isDenied,
-  readBecause,
-  failure,
-}: Pick<ExplainedDescriptor, 'outcome' | 'replacedBy' | 'counter' | 'status'> & {
-  /** An algorithm has denied it: its hits do not count. */
-  readonly isDenied: boolean;
-  /** Why the hits would not be counted; empty: they would be. */
-  readonly readBecause: string;
-  /** Why the store has not counted it, so that a policy answers. */
-  readonly failure?: DecisionError | undefined;
-}): string {
-  switch (outcome) {
-    case 'unknown domain':
-      return 'no limit applies, because the rules do not have the domain';
-    case 'no entries':
-      return 'no limit applies, because the descriptor has no entries';
-    case 'no match':
-      return 'no limit applies, because no rule matches';
-    case 'too deep':
-      return 'no limit applies, because the descriptor has more entries than rules are nested';
-    case 'no limit':
-      return 'no limit applies, because the rule has no rate_limit';
-    case 'unlimited':
-      return 'the rule is unlimited';
-    case 'replaced':
-      return `the rule is not applied, because ${replacedBy?.statisticsKey} replaces it`;
-    case 'denied':
-      return 'no rule matches, and on_unmatched denies that';
-    default: {
-      if (counter === null || status === null) return 'the count cannot be read';
-      const counts =
-        readBecause === ''
-          ? reasonOfCount(counter, status.code, isDenied)
-          : `the count would stay ${counter.count}, because ${readBecause}`;
-      const reason = failure === undefined ? counts : reasonOfPolicy(counter, failure, counts);
-      return outcome === 'default' ? `no rule matches, so default_rate_limit applies: ${reason}` : reason;
-    }
-  }
+function reasonOf(
+  { outcome, replacedBy, counter, status }: Pick<ExplainedDescriptor, 'outcome' | 'replacedBy' | 'counter' | 'status'>,
+  limited: LimitedDescriptor | undefined,
+): string {
+  if (outcome === 'replaced') return `the rule is not applied, because ${replacedBy?.statisticsKey} replaces it`;
+  const reason = REASONS[outcome];
+  if (reason !== undefined) return reason;
+  if (limited === undefined || counter === null || status === null) return 'the count cannot be read';
+  const isDenied = limited.outcome?.isAllowed === false;
+  const isCounted = limited.hits !== 0 || limited.callHits === 0 || isDenied;
+  const counts = isCounted ? reasonOfCount(counter, status.code, isDenied) : reasonOfRead(counter, limited);
+  const { failure } = limited;
+  const ofLimit = failure === undefined ? counts : reasonOfPolicy(counter, failure, counts);
+  return outcome === 'default' ? `no rule matches, so default_rate_limit applies: ${ofLimit}` : ofLimit;
+}
+
+/** Why the hits of a limit would not be counted, although it would not deny them. */
+function reasonOfRead({ count }: ExplainedCounter, { group }: LimitedDescriptor): string {
+  const cause = group?.isOver === true ? 'another descriptor is denied' : 'another limit is over';
+  return `the count would stay ${count}, because ${cause} and STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT is set`;
 }
 
 /** @param counts why it has its status where a count of this instance answers */

@@ -56,6 +56,9 @@ it('a rule with all_or_nothing is explained as a decision answers, and its count
       ['HOUR', 1, 1],
     ],
   });
+  const { counter } = (await decisions.explain(request('shop', ['k=x'], 1))).descriptors[0]!;
+  // The window of the clock, although an algorithm decides it.
+  expect(Date.parse(counter!.resetAt) - Date.parse(counter!.windowStart)).toBe(365 * 86_400_000);
   const query = { domain: 'shop', descriptor: descriptor('k=x'), window: 'year' };
   expect(await decisions.readCounter(query)).toMatchObject({ algorithm: null, count: 1, requestsPerUnit: 2 });
   expect(await decisions.changeCounter(query, 2)).toMatchObject({ countBefore: 1, count: 2 });
