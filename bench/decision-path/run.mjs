@@ -10,6 +10,7 @@ function load(path) {
 
 const { MemoryCounters } = load('sinks/counters/memory/memory-counters');
 const { decisions } = load('streams/decisions');
+const { DEFAULT_OPTIONS } = load('limiter/decision');
 const { Limiter } = load('limiter/limiter');
 const { buildRuleset } = load('rules/ruleset');
 const { turnScheduler } = load('main/turn-scheduler');
@@ -61,21 +62,10 @@ function rule(key, value = '') {
 
 /** The decision path without servers, wired as in the service. */
 function decisionPath() {
-  const options = {
-    cacheKeyPrefix: '',
-    nearLimitRatio: 0.8,
-    localCacheBytes: 0,
-    localCacheMaxAge: Infinity,
-    stopIncrementWhenOverLimit: false,
-    shadowMode: false,
-    quotaMode: false,
-    responseHeaders: undefined,
-    dynamicMetadata: false,
-  };
   const statistics = new Statistics(10_000);
   const ruleset = buildRuleset([{ domain: 'bench', descriptors: [rule('user'), rule('hot', 'key')] }]);
   const path = decisions({
-    limiter: new Limiter(options, statistics),
+    limiter: new Limiter(DEFAULT_OPTIONS, statistics),
     ruleset: () => ruleset,
     counters: new MemoryCounters({ maxKeys: 1_000_000, maxBytes: 1_000_000_000, now: Date.now }),
     statistics,

@@ -3,7 +3,7 @@ import type { RunHelpers, TestScheduler } from 'rxjs/testing';
 import { LARGEST_COUNT } from '../../src/counting/operation';
 import { DecisionError } from '../../src/counting/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
 import { Code } from '../../src/limiter/verdict';
 import { SERVICE_ERRORS, Statistics } from '../../src/statistics/statistics';
 import { type Decisions, decisions } from '../../src/streams/decisions';
@@ -11,7 +11,6 @@ import type { Counters } from '../../src/streams/ports/counters';
 import type { CallTrace, WindowTracer } from '../../src/streams/ports/tracer';
 import { descriptor, request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
-import { DEFAULT_OPTIONS } from '../../test/support/data/service';
 import { marbles } from '../support/marbles';
 import { type LaneOptions, type Reply, ScriptedLane, freshCounts, storeOf } from '../support/scripted-lanes';
 

@@ -1,6 +1,7 @@
 import { NEVER, Observable, Subject, ignoreElements, map, mergeMap, of, share } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
 import type { DecisionError } from '../../src/counting/decision-error';
+import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
 import { Limiter } from '../../src/limiter/limiter';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
@@ -11,7 +12,6 @@ import { type Awaited, type Health, Readiness, STARTING } from '../../src/stream
 import { type Service, type ServiceOptions, type ServiceSources, service } from '../../src/streams/service';
 import { request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
-import { DEFAULT_OPTIONS } from '../../test/support/data/service';
 import { marbles } from '../support/marbles';
 import { ScriptedLane, freshCounts, storeOf } from '../support/scripted-lanes';
 

@@ -1,5 +1,5 @@
 import type { TestScheduler } from 'rxjs/testing';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
 import { Limiter } from '../../src/limiter/limiter';
 import { LocalCounts } from '../../src/limiter/local-counts';
 import type { Descriptor } from '../../src/limiter/request';
@@ -9,7 +9,6 @@ import { Statistics } from '../../src/statistics/statistics';
 import { decisions } from '../../src/streams/decisions';
 import { request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
-import { DEFAULT_OPTIONS } from '../../test/support/data/service';
 import { type ScriptedLane, storeOf } from './scripted-lanes';
 
 const ruleset = rulesetOf(

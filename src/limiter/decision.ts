@@ -57,6 +57,19 @@ export interface LimiterOptions extends LimitOptions {
   readonly onForgotten?: ((cacheKey: string) => void) | undefined;
 }
 
+/** Those of a service with the default settings, without a local cache. */
+export const DEFAULT_OPTIONS: LimiterOptions = {
+  cacheKeyPrefix: '',
+  nearLimitRatio: 0.8,
+  localCacheBytes: 0,
+  localCacheMaxAge: Infinity,
+  stopIncrementWhenOverLimit: false,
+  shadowMode: false,
+  quotaMode: false,
+  responseHeaders: undefined,
+  dynamicMetadata: false,
+};
+
 const MAX_UINT32 = 4294967295;
 const NO_HEADERS: readonly HeaderValue[] = [];
 const NO_POLICIES: readonly AnsweringPolicy[] = [];

@@ -4,7 +4,7 @@ import { CHECK } from '../../src/cli/check/check';
 import { readRules } from '../../src/cli/check/read-rules';
 import type { ReplayReport } from '../../src/cli/replay/report';
 import { Limiter } from '../../src/limiter/limiter';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
 import type { Descriptor } from '../../src/limiter/request';
 import { StoredReservations } from '../../src/reservations/reservations';
 import { buildRuleset } from '../../src/rules/ruleset';
@@ -18,7 +18,6 @@ import { ReservationError } from '../../src/streams/ports/reservations';
 import { parseDecisionLine } from '../support/data/decision-log-schema';
 import { descriptor, request } from '../support/data/requests';
 import { seededRandom } from '../support/data/seeded-random';
-import { DEFAULT_OPTIONS } from '../support/data/service';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { runOf } from './run-program';
 

@@ -4,6 +4,7 @@ import { CHECK } from '../../src/cli/check/check';
 import { readLine, type RecordedCall } from '../../src/cli/replay/recorded-call';
 import type { ReplayReport } from '../../src/cli/replay/report';
 import { Tally } from '../../src/cli/replay/tally';
+import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
 import { Limiter } from '../../src/limiter/limiter';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import { readRules } from '../../src/cli/check/read-rules';
@@ -13,7 +14,6 @@ import { decisionRecord } from '../../src/sinks/logs/decision-record';
 import { Statistics } from '../../src/statistics/statistics';
 import { CONTROL } from '../support/data/hostile-text';
 import { descriptor, request } from '../support/data/requests';
-import { DEFAULT_OPTIONS } from '../support/data/service';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { runOf } from './run-program';
 

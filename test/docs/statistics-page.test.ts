@@ -1,11 +1,11 @@
 import { DecisionError } from '../../src/counting/decision-error';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
 import type { Limiter } from '../../src/limiter/limiter';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import { StoredReservations } from '../../src/reservations/reservations';
 import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, limit, rulesetOf, unlimited } from '../support/data/rules';
-import { DEFAULT_OPTIONS, TestService } from '../support/data/service';
+import { TestService } from '../support/data/service';
 import { readMarkdown } from './markdown-files';
 import { rulesetOf as rulesetOfFile } from './play-decisions';
 

@@ -1,3 +1,4 @@
+import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
 import { BoundRule } from '../../src/limiter/bound-rule';
 import { windowStart } from '../../src/counting/windows';
 import { cacheKeyBody } from '../../src/limiter/cache-key';
@@ -8,7 +9,6 @@ import { Statistics } from '../../src/statistics/statistics';
 import fc from '../support/data/properties';
 import { entries, request } from '../support/data/requests';
 import { type RuleSketch, rulesetOf } from '../support/data/rules';
-import { DEFAULT_OPTIONS } from '../support/data/service';
 import { call, perMinute, remaining, rule, serve } from './serve';
 
 const rateLimit = perMinute(5);

@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import { Subject, VirtualTimeScheduler } from 'rxjs';
 import type { HttpRejection } from '../../src/http/limits';
+import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
 import { Limiter } from '../../src/limiter/limiter';
 import { HttpRejections } from '../../src/main/http-rejections';
 import type { Ruleset } from '../../src/rules/ruleset';
@@ -13,7 +14,6 @@ import type { RuleEvent, RulesLoaded, RulesRejected } from '../../src/streams/po
 import { RecordedLog } from '../support/data/recorded-log';
 import { request } from '../support/data/requests';
 import { limit, rulesetOf } from '../support/data/rules';
-import { DEFAULT_OPTIONS } from '../support/data/service';
 import { until } from '../support/waiting/until';
 
 const ruleset = rulesetOf(

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { NEVER, asyncScheduler, throwError } from 'rxjs';
 import { DecisionError } from '../../src/counting/decision-error';
+import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
 import { Limiter } from '../../src/limiter/limiter';
 import { LocalCounts } from '../../src/limiter/local-counts';
 import type { Descriptor, RateLimitRequest } from '../../src/limiter/request';
@@ -13,7 +14,6 @@ import { Statistics } from '../../src/statistics/statistics';
 import { decisions as decisionsOf } from '../../src/streams/decisions';
 import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
-import { DEFAULT_OPTIONS } from '../support/data/service';
 import { always, configOf } from '../http/operators/served-api';
 import { operated, operatedWith } from './operated';
 

@@ -1,6 +1,6 @@
 import { DecisionError } from '../../src/counting/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import { BoundedLines } from '../../src/sinks/logs/bounded-lines';
 import { DecisionLines, type DecisionLinesOptions } from '../../src/sinks/logs/decision-log';
@@ -10,7 +10,6 @@ import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { parseDecisionLine } from '../support/data/decision-log-schema';
 import { descriptor, request } from '../support/data/requests';
 import { limit, rulesetOf, unlimited } from '../support/data/rules';
-import { DEFAULT_OPTIONS } from '../support/data/service';
 
 // 10 s into a minute.
 const NOW = 1_699_920_010_000;

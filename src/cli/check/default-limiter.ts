@@ -1,23 +1,10 @@
-import type { LimiterOptions } from '../../limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../limiter/decision';
 import { Limiter } from '../../limiter/limiter';
 import type { FailurePolicy } from '../../rules/rule-config';
 import { type LoadedSettings, readSettings } from '../../settings/read-settings';
 import { Statistics } from '../../statistics/statistics';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';
-
-/** The options of a service with the default settings. */
-const DEFAULT_OPTIONS: LimiterOptions = {
-  cacheKeyPrefix: '',
-  nearLimitRatio: 0.8,
-  localCacheBytes: 0,
-  localCacheMaxAge: Infinity,
-  stopIncrementWhenOverLimit: false,
-  shadowMode: false,
-  quotaMode: false,
-  responseHeaders: undefined,
-  dynamicMetadata: false,
-};
 
 /** A limiter like that of a service with the default settings, without a local cache, whose statistics are not read. */
 export function defaultLimiter(): Limiter {

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { DEFAULT_OPTIONS } from '../../../src/limiter/decision';
 import { Limiter } from '../../../src/limiter/limiter';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
 import { domainConfig, limit } from '../../support/data/rules';
-import { DEFAULT_OPTIONS } from '../../support/data/service';
 import { ServedApi, always, rulesetOf } from './served-api';
 
 const RULES = {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LimiterOptions } from '../../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/decision';
 import { Limiter } from '../../../src/limiter/limiter';
 import type { Descriptor } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
@@ -13,7 +13,6 @@ import { type Decisions, decisions } from '../../../src/streams/decisions';
 import type { Counters } from '../../../src/streams/ports/counters';
 import { descriptor, request } from '../../support/data/requests';
 import { type RuleSketch, limit, rulesetOf } from '../../support/data/rules';
-import { DEFAULT_OPTIONS } from '../../support/data/service';
 
 type Name = (typeof ALGORITHMS)[number];
 

@@ -1,3 +1,4 @@
+import { DEFAULT_OPTIONS } from '../../../src/limiter/decision';
 import { Limiter } from '../../../src/limiter/limiter';
 import { Code } from '../../../src/limiter/verdict';
 import { StoredReservations } from '../../../src/reservations/reservations';
@@ -5,7 +6,6 @@ import { Statistics } from '../../../src/statistics/statistics';
 import type { OnExpiry, ReservationStore, Reservations } from '../../../src/streams/ports/reservations';
 import { descriptor, request } from '../../support/data/requests';
 import { limit, rulesetOf } from '../../support/data/rules';
-import { DEFAULT_OPTIONS } from '../../support/data/service';
 
 export const LIMITS = { user: 100, team: 150, tried: 10, free: Infinity };
 export type Name = keyof typeof LIMITS;

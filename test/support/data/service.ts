@@ -1,6 +1,6 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { Limiter } from '../../../src/limiter/limiter';
-import type { LimiterOptions } from '../../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/decision';
 import type { RateLimitRequest } from '../../../src/limiter/request';
 import type { Verdict } from '../../../src/limiter/verdict';
 import type { Ruleset } from '../../../src/rules/ruleset';
@@ -8,18 +8,6 @@ import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counte
 import { Statistics } from '../../../src/statistics/statistics';
 import type { ApplyOperations } from '../../../src/streams/ports/decide';
 import { type Decisions, decisions } from '../../../src/streams/decisions';
-
-export const DEFAULT_OPTIONS: LimiterOptions = {
-  cacheKeyPrefix: '',
-  nearLimitRatio: 0.8,
-  localCacheBytes: 0,
-  localCacheMaxAge: Infinity,
-  stopIncrementWhenOverLimit: false,
-  shadowMode: false,
-  quotaMode: false,
-  responseHeaders: undefined,
-  dynamicMetadata: false,
-};
 
 /**
  * The whole decision path on the memory store, with pipeline windows, at a time that the test sets. Requests are answered
