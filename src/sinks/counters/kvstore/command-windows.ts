@@ -1,4 +1,4 @@
-import { Observable, Subject, asapScheduler } from 'rxjs';
+import { EMPTY, type Observable, Subject, asapScheduler, defer, ignoreElements } from 'rxjs';
 import { DecisionError, poolEmpty } from '../../../counting/decision-error';
 import { pipelineWindow } from '../../../streams/pipeline-window';
 import type { LanePipeline } from '../../../streams/ports/counters';
@@ -24,17 +24,18 @@ export class CommandWindows {
 
   constructor(pool: Pool, { windowsInFlight, whenFull }: LanePipeline, instance: Instance) {
     function send(calls: readonly Call[]): Observable<never> {
-      return new Observable((subscriber) => {
-        const done = instance.run((deadline) =>
-          pool.use(deadline, async (connection) => {
-            const begun = connection.inOneWrite(() => calls.map((call) => call.begin(connection)));
-            const lost = (await Promise.all(begun)).find((error) => error !== undefined);
-            if (lost !== undefined) throw lost;
-          }),
-        );
-        // Of a call that has its result, nothing changes.
-        done.catch((error: Error) => calls.forEach(({ fail }) => fail(error))).finally(() => subscriber.complete());
-      });
+      return defer(() =>
+        instance
+          .run((deadline) =>
+            pool.use(deadline, async (connection) => {
+              const begun = connection.inOneWrite(() => calls.map((call) => call.begin(connection)));
+              const lost = (await Promise.all(begun)).find((error) => error !== undefined);
+              if (lost !== undefined) throw lost;
+            }),
+          )
+          // Of a call that has its result, nothing changes.
+          .catch((error: Error) => calls.forEach(({ fail }) => fail(error))),
+      ).pipe(ignoreElements());
     }
     const overflow = whenFull && {
       after: whenFull.after,
@@ -63,8 +64,8 @@ export class CommandWindows {
 }
 
 function failPoolEmpty(calls: readonly Call[]): Observable<never> {
-  return new Observable((subscriber) => {
+  return defer(() => {
     for (const { fail } of calls) fail(poolEmpty());
-    subscriber.complete();
+    return EMPTY;
   });
 }
