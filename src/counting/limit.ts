@@ -132,7 +132,7 @@ export class Limit implements CountedLimit, LimitUse {
  * The count above which hits are near the limit; at most the limit. Computed in single precision, as in the Go service: in double
  * precision, 0.7 of 90 would be 62 instead of 63.
  */
-export function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): number {
+function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): number {
   const threshold = Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(nearLimitRatio)));
   // Single precision rounds limits above 2^24 up, too.
   return Math.min(requestsPerUnit, threshold);

@@ -20,7 +20,7 @@ const KIB = 1_024;
 const MIB = 1_024 * KIB;
 
 /** Small pieces have the limits of small DATA frames on the gRPC listener. */
-export const BODY_LIMITS: BodyLimits = {
+const BODY_LIMITS: BodyLimits = {
   maxBytes: MIB,
   smallPieceBytes: 256,
   maxShortfallBytes: 256 * KIB,

@@ -10,7 +10,7 @@ import { isEnforced } from './enforcement';
 import type { Entry } from './request';
 
 /** A map whose key is the combination of the values of a descriptor's entries at certain levels. */
-export class ByValues<T extends object> {
+class ByValues<T extends object> {
   readonly #levels: readonly number[];
   /** Nested maps, one per level, by the entry's value at that level; without levels, the only value itself. */
   #root: unknown;

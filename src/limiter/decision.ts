@@ -410,7 +410,7 @@ function metadataOfAllowed(resolutions: readonly Resolution[], statuses: readonl
  *   arithmetic.
  * @returns whether the count is over the limit, regardless of shadow mode
  */
-export function judge(limit: Limit, hits: number, after: number, statistics: RuleStatistics): boolean {
+function judge(limit: Limit, hits: number, after: number, statistics: RuleStatistics): boolean {
   const before = after >= hits ? after - hits : Infinity;
   if (after > limit.requestsPerUnit) {
     countOver(limit, hits, before, after, statistics);
@@ -438,7 +438,7 @@ function judgeOutcome({ limit, hits, callHits, statistics }: LimitedDescriptor, 
 }
 
 /** Updates the statistics of a call whose key is over its limit according to the local cache: all its hits are over. */
-export function countOverByLocalCache(limit: Limit, hits: number, statistics: RuleStatistics): void {
+function countOverByLocalCache(limit: Limit, hits: number, statistics: RuleStatistics): void {
   statistics.overLimit += hits;
   statistics.overLimitWithLocalCache += hits;
   if (limit.shadowMode) statistics.shadowMode += hits;

@@ -27,7 +27,7 @@ export interface LocalCountsOptions {
 }
 
 /** Hits of a key that were not sent to the store, as one operation. */
-export class UnsentHits extends Operation {
+class UnsentHits extends Operation {
   /** When the last window ends in which they were counted, in Unix seconds; the limit is that of this window. */
   end: number;
 

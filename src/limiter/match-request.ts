@@ -76,10 +76,7 @@ function tooManySteps(cause: TooMuchWork): DecisionError {
  *
  * @throws TooMuchWork when the rules list more names than the budget has steps
  */
-export function replacedNames(
-  matched: readonly (Rule | undefined)[],
-  budget: WorkBudget,
-): ReadonlySet<string> | undefined {
+function replacedNames(matched: readonly (Rule | undefined)[], budget: WorkBudget): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   let gathered: Set<readonly string[]> | undefined;
   for (const rule of matched) {

@@ -51,7 +51,7 @@ export const MAX_DESCRIPTORS = 1_000;
 /** Rules are nested less deep than this: a YAML file has at most 200 levels, and a rule takes two. */
 export const MAX_ENTRIES_PER_DESCRIPTOR = 100;
 /** Entries of all descriptors of a request. */
-export const MAX_ENTRIES = 10_000;
+const MAX_ENTRIES = 10_000;
 /**
  * UTF-16 code units of the domain and of all keys and values. They are searched for wildcards, and copied into keys of counters and of
  * statistics.

@@ -10,7 +10,7 @@ import {
 } from '../streams/ports/reservations';
 import { EMPTY_PREFIX, type ReservationRecord } from './record';
 
-export const MIN_TTL = 1_000;
+const MIN_TTL = 1_000;
 export const MAX_TTL = 3_600_000;
 /** Also safe in a path of a URL, where one or two dots mean another path. */
 export const ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/;

@@ -20,7 +20,7 @@ export interface RulesetChanges {
   readonly rulesChanged: Named;
 }
 
-export const MAX_NAMES = 3;
+const MAX_NAMES = 3;
 
 /** How many rules are visited between two interruptions: less than a millisecond. */
 const RULES_PER_STEP = 500;

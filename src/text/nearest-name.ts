@@ -42,7 +42,7 @@ export function nearestName(name: string, known: Iterable<string>, tolerance: Na
  *
  * @param bound returned instead of greater distances, which are then not computed to the end
  */
-export function editDistance(from: string, to: string, bound = Infinity): number {
+function editDistance(from: string, to: string, bound = Infinity): number {
   if (Math.abs(from.length - to.length) >= bound) return bound;
   const length = to.length + 1;
   let beforeLast = new Uint32Array(length);

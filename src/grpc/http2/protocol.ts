@@ -88,7 +88,7 @@ export function protocolError(message: string): never {
  * Allocates memory for bytes that are kept beyond the turn. It is never a slice of the pool that small buffers share: one
  * byte kept there would keep the whole pool, which is 8 KiB up to Node 22 and 64 KiB from Node 24 on.
  */
-export function roomToKeep(length: number): Buffer {
+function roomToKeep(length: number): Buffer {
   return Buffer.allocUnsafeSlow(length);
 }
 

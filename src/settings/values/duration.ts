@@ -42,7 +42,7 @@ export function parseNanoseconds(text: string): bigint | undefined {
 }
 
 /** Formats milliseconds as a duration in Go's format: `1m30s`, `150us`, `0`. */
-export function formatDuration(milliseconds: number): string {
+function formatDuration(milliseconds: number): string {
   const total = BigInt(Math.round(milliseconds * NANOSECONDS_IN_MILLISECOND));
   if (total === 0n) return '0';
   let rest = total < 0n ? -total : total;
@@ -84,7 +84,7 @@ export function duration(range: Range): ValueType<number> {
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** A duration for which a timer runs. What is longer than a timer can measure, 24.8 days, becomes that. */
-export function timerDuration(range: Range): ValueType<number> {
+function timerDuration(range: Range): ValueType<number> {
   const notice = 'longer than a timer can measure; 24.8 days are used';
   return refined(
     duration(range),

@@ -4,7 +4,7 @@ import { type Report, type SourceRange, type SourceText, rangeOnly } from '../pr
 import type { YamlEntry, YamlNode } from './yaml-tree';
 
 /** The number of nodes to which all aliases of a file may expand: a few lines of aliases could expand to more than fits in memory. */
-export const MAX_ALIASED_NODES = 1_000_000;
+const MAX_ALIASED_NODES = 1_000_000;
 /** The greatest depth of nested lists and mappings; each level of descriptors takes two. */
 export const MAX_DEPTH = 200;
 

@@ -41,7 +41,7 @@ export function stepResult(reply: unknown): number | Error {
 }
 
 /** The result for the reply to GET: an absent key counts 0. */
-export function readResult(reply: unknown): number | Error {
+function readResult(reply: unknown): number | Error {
   if (reply === null) return 0;
   if (reply instanceof Error) return reply;
   return typeof reply === 'string' && /^-?\d+$/.test(reply) ? stepResult(Number(reply)) : notAnInteger();
