@@ -10,7 +10,6 @@ import type { Log } from '../log/log';
 import type { ReservationStore } from '../streams/ports/reservations';
 import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';
-import { RemoteReservations } from '../workers/reservations';
 import { kvstoreOptions, plaincacheOptions } from './options';
 import { turnScheduler } from './turn-scheduler';
 
@@ -83,5 +82,5 @@ export function countsInMemory({ backendType }: Settings): boolean {
 /** The counters in the memory of the primary, seen from a worker. */
 export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): CounterStore {
   const counters = new RemoteCounters(channel, windowSpan);
-  return { counters, reservations: new RemoteReservations(channel), ready$: of(true), description: 'memory' };
+  return { counters, reservations: counters, ready$: of(true), description: 'memory' };
 }

@@ -51,7 +51,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
   const refusals = new RefusedConnections();
   const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
   const memory = countsInMemory(settings) ? memoryStore(app, statistics, log).counters : undefined;
-  const exchange = new Exchange(pool, statistics, memory);
+  const exchange = new Exchange(pool, { statistics, memory });
   const decisions = new WorkerDecisions({ workers: () => pool.workers, offendersSize: settings.offendersSize });
   const outputs = await startStatisticsOutputs(app, { offenders: decisions, rejections, workers: exchange });
   const signal$ = terminationSignals();
@@ -70,14 +70,14 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
     workers: exchange,
     decisions,
   });
-  const subscriptions = exchange.subscribe();
+  const subscriptions = exchange.exchanging$.subscribe();
   subscriptions.add(streams.flow$.subscribe());
   subscriptions.add(readiness.health$.subscribe((health) => pool.announce({ kind: 'health', health })));
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
   const dispatch = dispatchTo(pool, app, { readiness, rejections, refusals });
   try {
-    pool.start();
+    subscriptions.add(pool.running$.subscribe());
     return await lifeOf(app, {
       ...options,
       signal$,
@@ -101,8 +101,7 @@ export async function runPrimary(app: App, { workers, fork, ...options }: Primar
       hasLostCalls: () => pool.hasLostCalls,
     });
   } finally {
-    // What has not ended by itself: the drain was aborted, or the service could not start.
-    pool.kill();
+    // Workers that have not ended by themselves: the drain was aborted, or the service could not start.
     subscriptions.unsubscribe();
   }
 }

@@ -1,3 +1,4 @@
+import { createServer } from 'node:http2';
 import { Socket } from 'node:net';
 import {
   EMPTY,
@@ -32,11 +33,11 @@ import { latest } from '../streams/latest';
 import { Readiness } from '../streams/readiness';
 import { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
+import type { Channel } from '../workers/channel';
 import { receiveConnections } from '../workers/connections';
 import { PROCESS_METRICS } from '../workers/exchange';
 import { PrimaryLink } from '../workers/primary-link';
 import { PIPES, type TlsTexts } from '../workers/process';
-import { type Methods, serveRequests } from '../workers/requests';
 import { receiveRules } from '../workers/rules';
 import { StatisticsReporter } from '../workers/statistics';
 import {
@@ -100,16 +101,16 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
     rules$: rules.events$,
     store: countsInMemory(settings) ? remoteStore(settings, channel) : await counterStore(app, statistics, log),
     termination$: drain$,
-    onForgotten: (cacheKey) => channel.send('forget', cacheKey),
+    onForgotten: (cacheKey) => channel.notify('forget', cacheKey),
   });
   const { limiter, tracing, store } = path;
   const { phase$, health$, awaited$ } = path.readiness;
   const reporter = new StatisticsReporter(statistics, channel);
-  await answerPrimary(app, path, worker);
+  await answerPrimary(app, path, { channel, worker });
   const rejections = new HttpRejections(statistics, log);
   const refusals = new RefusedConnections();
   const subscriptions = path.flow$.subscribe();
-  subscriptions.add(channel.messages<string>('forget').subscribe((cacheKey) => limiter.forget(cacheKey)));
+  subscriptions.add(channel.notifications<string>('forget').subscribe((cacheKey) => limiter.forget(cacheKey)));
   subscriptions.add(link.health$.subscribe());
   subscriptions.add(refusals.logTo(log).subscribe());
   subscriptions.add(rejections.logConditions().subscribe());
@@ -147,20 +148,23 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
 }
 
 /** Answers what the primary asks of this process: for operators, its profiles, and its metrics if there is a page for them. */
-async function answerPrimary(app: App, path: DecisionPath, worker: number): Promise<void> {
+async function answerPrimary(
+  app: App,
+  path: DecisionPath,
+  { channel, worker }: { readonly channel: Channel; readonly worker: number },
+): Promise<void> {
   const { settings, log } = app;
   const { limiter, offenders } = path;
-  const methods: Record<string, Methods[string]> = {
-    ...operatorMethods({ decisions: localDecisions(app, path), limiter, offenders }),
-  };
+  const methods = operatorMethods({ decisions: localDecisions(app, path), limiter, offenders });
+  for (const [method, answer] of Object.entries(methods)) channel.serve(method, answer);
   if (settings.usePullmetrics && !settings.disableStats) {
     // Loaded only when it is used. The extension is that of the compiled file, as in an ES module.
     const { processMetrics } = await import('../sinks/statistics/process-metrics.js');
     const metrics = processMetrics({ ...extraLabels(settings.extraTags), worker: String(worker) });
-    methods[PROCESS_METRICS] = () => metrics.write();
+    channel.serve(PROCESS_METRICS, () => metrics.write());
   }
   const profiles = application({ routes: profilesOfProcess(), log });
-  serveRequests(new Socket({ fd: PIPES.requests }), methods, profiles.callback());
+  createServer(profiles.callback()).emit('connection', new Socket({ fd: PIPES.pages }));
 }
 
 /** The servers for decisions, whose connections the primary accepts. */
@@ -191,7 +195,7 @@ interface Ended {
 /** As in a single process; between its calls and what reports about them, the worker waits for the others. */
 function drainOf(app: App, path: DecisionPath, { link, reporter, servers }: Ended): Observable<DrainOutcome> {
   const finish$ = defer(() => {
-    link.report({ kind: 'drained' });
+    link.drained();
     return link.orders('finish').pipe(take(1));
   });
   const steps: readonly DrainStep[] = [

@@ -1,5 +1,14 @@
 import { type AddressInfo, type Server, type Socket, createServer } from 'node:net';
-import { Subject, type Subscription, filter, firstValueFrom, merge, timer } from 'rxjs';
+import {
+  type SchedulerLike,
+  Subject,
+  type Subscription,
+  asyncScheduler,
+  filter,
+  firstValueFrom,
+  merge,
+  timer,
+} from 'rxjs';
 import { type ListenAddress, type TcpAddress, listen } from '../net/listen';
 import { openFiles } from '../net/open-files';
 import type { Connections } from '../streams/drain';
@@ -34,6 +43,7 @@ export interface ConnectionDispatchOptions {
   readonly unavailable: { adopt(socket: Socket): void; close(): Promise<void>; abort(): void };
   /** Called when a listener cannot accept a connection. */
   readonly onError: (error: Error) => void;
+  readonly scheduler?: SchedulerLike;
 }
 
 /**
@@ -42,9 +52,10 @@ export interface ConnectionDispatchOptions {
  */
 export class ConnectionDispatch {
   readonly #options: ConnectionDispatchOptions;
+  readonly #scheduler: SchedulerLike;
   readonly #subscription: Subscription;
   /** gRPC connections that wait for a worker, and what ends the wait of each. */
-  readonly #waiting = new Map<Socket, NodeJS.Timeout>();
+  readonly #waiting = new Map<Socket, Subscription>();
   /** Connections for which no worker has room, by listener, so that a flood at one does not delay the other. */
   readonly #queues: Readonly<Record<ListenerName, Socket[]>> = { grpc: [], http: [] };
   /** Those that are on their way to a worker. */
@@ -55,6 +66,7 @@ export class ConnectionDispatch {
 
   constructor(options: ConnectionDispatchOptions) {
     this.#options = options;
+    this.#scheduler = options.scheduler ?? asyncScheduler;
     this.#subscription = options.pool.serving$.subscribe((process) => this.#connect(process));
   }
 
@@ -120,7 +132,8 @@ export class ConnectionDispatch {
     const isSettled = () =>
       queue.length === 0 &&
       this.#options.pool.workers.every(({ connections }) => connections.inTransit[listener] === 0);
-    if (!isSettled()) await firstValueFrom(merge(this.#taken.pipe(filter(isSettled)), timer(TAKEN_WITHIN)));
+    const late$ = timer(TAKEN_WITHIN, this.#scheduler);
+    if (!isSettled()) await firstValueFrom(merge(this.#taken.pipe(filter(isSettled)), late$));
   }
 
   /** Ends what is left, when all workers have exited. */
@@ -178,15 +191,13 @@ export class ConnectionDispatch {
   }
 
   #wait(socket: Socket): void {
-    this.#waiting.set(
-      socket,
-      setTimeout(() => socket.destroy(), WAIT_FOR_WORKER),
-    );
+    const wait = timer(WAIT_FOR_WORKER, this.#scheduler).subscribe(() => socket.destroy());
+    this.#waiting.set(socket, wait);
     socket.once('close', () => this.#endWait(socket));
   }
 
   #endWait(socket: Socket): void {
-    clearTimeout(this.#waiting.get(socket));
+    this.#waiting.get(socket)?.unsubscribe();
     this.#waiting.delete(socket);
   }
 

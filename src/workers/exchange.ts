@@ -1,12 +1,19 @@
 import type { ClientHttp2Stream } from 'node:http2';
-import { setTimeout as pause } from 'node:timers/promises';
-import { type Subscription, asyncScheduler } from 'rxjs';
+import {
+  type Observable,
+  type SchedulerLike,
+  asyncScheduler,
+  ignoreElements,
+  lastValueFrom,
+  merge,
+  takeUntil,
+  tap,
+  timer,
+} from 'rxjs';
 import type { Statistics } from '../statistics/statistics';
-import type { ReservationStore } from '../streams/ports/reservations';
-import { type ApplyNow, serveCounters } from './counters';
+import { type MemoryStore, serveCounters } from './counters';
 import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
-import { serveReservations } from './reservations';
 import { MergedStatistics } from './statistics';
 
 /** Milliseconds that a page of metrics waits for those of a worker process; a slower worker is shown as it was on the page before. */
@@ -14,36 +21,40 @@ const METRICS_DEADLINE = 250;
 /** The method with which a worker returns the metrics of its process as text. */
 export const PROCESS_METRICS = 'process_metrics';
 
-/** Counters in memory. */
-export interface MemoryStore extends ReservationStore {
-  /** Applies a batch. */
-  readonly applyNow: ApplyNow;
+export interface ExchangeOptions {
+  readonly statistics: Statistics;
+  /** The counters of the instance, with the memory store. */
+  readonly memory: MemoryStore | undefined;
+  readonly scheduler?: SchedulerLike;
 }
 
-/** What the primary exchanges with its workers besides connections and rules: statistics, counters in memory, requests. */
+/** What the primary exchanges with its workers besides connections and rules: statistics, counters in memory, local caches, pages. */
 export class Exchange {
   readonly #pool: WorkerPool;
   readonly #statistics: Statistics;
   readonly #memory: MemoryStore | undefined;
+  readonly #scheduler: SchedulerLike;
   readonly #merged: MergedStatistics;
   /** The metrics that were last received from each worker. */
   readonly #metrics = new Map<WorkerProcess, string>();
 
-  /** @param memory the counters of the instance, with the memory store */
-  constructor(pool: WorkerPool, statistics: Statistics, memory: MemoryStore | undefined) {
+  constructor(pool: WorkerPool, { statistics, memory, scheduler = asyncScheduler }: ExchangeOptions) {
     this.#pool = pool;
     this.#statistics = statistics;
     this.#memory = memory;
-    this.#merged = new MergedStatistics(statistics);
+    this.#scheduler = scheduler;
+    this.#merged = new MergedStatistics(statistics, scheduler);
     statistics.gauge('ratelimit.workers.ready', () => pool.workers.filter(({ isReady }) => isReady).length);
     statistics.counter('ratelimit.workers.restarts');
   }
 
-  /** Exchanges with every worker that is started while there is a subscription, and collects their statistics every second. */
-  subscribe(): Subscription {
-    const subscription = this.#pool.started$.subscribe((process) => this.#link(process));
-    subscription.add(this.#merged.collecting(asyncScheduler).subscribe());
-    return subscription;
+  /** Exchanges with every worker that is started while there is a subscription, and collects their statistics every second. Never emits. */
+  get exchanging$(): Observable<never> {
+    const links$ = this.#pool.started$.pipe(
+      tap((worker) => this.#link(worker)),
+      ignoreElements(),
+    );
+    return merge(links$, this.#merged.collecting());
   }
 
   /** Brings the statistics up to date; resolves at the latest after a short time. */
@@ -52,8 +63,16 @@ export class Exchange {
   }
 
   /** The metrics of each worker process in the Prometheus text format, as far as they arrive in time. */
-  processMetrics(): Promise<readonly string[]> {
-    return Promise.all([...this.#metrics.keys()].map((process) => this.#metricsOf(process)));
+  async processMetrics(): Promise<readonly string[]> {
+    const late$ = timer(METRICS_DEADLINE, this.#scheduler);
+    const requests = Array.from(this.#metrics.keys(), (worker) =>
+      worker.channel.request<string>(PROCESS_METRICS, null).pipe(
+        // After its end, it has none.
+        tap((metrics) => this.#metrics.has(worker) && this.#metrics.set(worker, metrics)),
+      ),
+    );
+    await lastValueFrom(merge(...requests).pipe(takeUntil(late$)), { defaultValue: undefined });
+    return [...this.#metrics.values()];
   }
 
   /** The workers that run, in the order of their numbers. */
@@ -72,39 +91,24 @@ export class Exchange {
 
   /** Forwards GET of a path with its query to a worker; undefined if it does not run. */
   forward(worker: number, url: string): ClientHttp2Stream | undefined {
-    return this.#pool.workers.find(({ number }) => number === worker)?.requests.get(url);
+    return this.#pool.workers.find(({ number }) => number === worker)?.page(url);
   }
 
-  #link(process: WorkerProcess): void {
-    const { channel, number } = process;
+  #link(worker: WorkerProcess): void {
+    const { channel, number } = worker;
     if (this.#pool.restartsOf(number) > 0) this.#statistics.counter('ratelimit.workers.restarts').add(1);
     this.#merged.add(channel);
-    const memory = this.#memory;
-    if (memory !== undefined) {
-      serveCounters(channel, (batch) => memory.applyNow(batch));
-      serveReservations(channel, memory);
-    }
-    this.#metrics.set(process, '');
+    if (this.#memory !== undefined) serveCounters(channel, this.#memory);
+    this.#metrics.set(worker, '');
     // What one worker removes from its local cache, because its count was reduced, the others have to remove, too.
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
-    channel.messages<string>('forget').subscribe({
+    channel.notifications<string>('forget').subscribe({
       next: (cacheKey) => {
         for (const other of this.#pool.workers) {
-          if (other !== process) other.forget(cacheKey);
+          if (other !== worker) other.forget(cacheKey);
         }
       },
-      complete: () => this.#metrics.delete(process),
+      complete: () => this.#metrics.delete(worker),
     });
-  }
-
-  async #metricsOf(process: WorkerProcess): Promise<string> {
-    const abort = new AbortController();
-    const late = pause(METRICS_DEADLINE, undefined, { signal: abort.signal }).catch(() => undefined);
-    const answer = process.call(PROCESS_METRICS, {}, METRICS_DEADLINE);
-    const [metrics] = (await Promise.race([answer, late])) ?? [];
-    abort.abort();
-    // After its end, it has none.
-    if (typeof metrics === 'string' && this.#metrics.has(process)) this.#metrics.set(process, metrics);
-    return this.#metrics.get(process) ?? '';
   }
 }

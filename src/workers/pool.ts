@@ -1,10 +1,26 @@
-import { BehaviorSubject, type Observable, Subject, filter, firstValueFrom, merge, take, timer } from 'rxjs';
-import { backoff } from '../streams/backoff';
+import {
+  BehaviorSubject,
+  NEVER,
+  type Observable,
+  Subject,
+  type Subscription,
+  asyncScheduler,
+  defer,
+  filter,
+  finalize,
+  firstValueFrom,
+  interval,
+  merge,
+  mergeMap,
+  take,
+  timer,
+} from 'rxjs';
 import type { Log } from '../log/log';
+import { backoff } from '../streams/backoff';
 import { asError } from '../text/thrown';
 import type { Order, Report, WorkerExit, WorkerProcess } from './process';
 
-/** Milliseconds between two questions to a worker whether it is alive. */
+/** Milliseconds between two requests that show whether a worker answers. */
 const PING_INTERVAL = 1_000;
 /** Milliseconds of silence after which a worker does not answer: longer than a process waits for its turn on a busy machine. */
 export const SILENT_AFTER = 10_000;
@@ -21,6 +37,7 @@ export interface WorkerPoolOptions {
   /** Starts a worker; throws when the system does not permit it. */
   readonly fork: (number: number) => WorkerProcess;
   readonly log: Log;
+  readonly scheduler?: typeof asyncScheduler;
 }
 
 /** What is known of the workers of one number. */
@@ -31,28 +48,18 @@ interface Slot {
   failures: number;
 }
 
-interface WorkerEnd {
-  /** Milliseconds from its start. */
-  readonly lived: number;
-  readonly reason: string;
-  /** The reason as the worker itself has reported it. */
-  readonly failure?: string | undefined;
-}
-
-/** Keeps a number of workers running, from {@link start} until {@link drain}. */
+/** Keeps a number of workers running, while {@link running$} is subscribed to and until {@link drain}. */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
+  readonly #scheduler: typeof asyncScheduler;
   readonly #workers = new BehaviorSubject<readonly WorkerProcess[]>([]);
   readonly #started = new Subject<WorkerProcess>();
   readonly #serving = new Subject<WorkerProcess>();
   readonly #failed = new Subject<never>();
   readonly #slots = new Map<number, Slot>();
-  /** How many questions in a row each worker has not answered. */
-  readonly #unanswered = new Map<WorkerProcess, number>();
   readonly #announced = new Map<Order['kind'], Order>();
   /** Workers that were killed before they were serving, because the drain has begun. */
   readonly #dismissed = new Set<WorkerProcess>();
-  #pings: NodeJS.Timeout | undefined;
   /** Whether all workers have been serving at the same time. */
   #isComplete = false;
   /** `draining`: no worker is replaced. `over`: the workers end with the instance, and how does not matter. */
@@ -61,6 +68,20 @@ export class WorkerPool {
 
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
+    this.#scheduler = options.scheduler ?? asyncScheduler;
+  }
+
+  /** Starts the workers on subscribing, and kills those that are left on unsubscribing. Never emits. */
+  get running$(): Observable<never> {
+    return defer(() => {
+      for (let number = 1; number <= this.#options.count; number += 1) this.#fork(number);
+      return NEVER;
+    }).pipe(
+      finalize(() => {
+        this.#phase = 'over';
+        for (const worker of this.workers) worker.kill();
+      }),
+    );
   }
 
   /** The workers that run, on subscription and at every change. */
@@ -72,7 +93,7 @@ export class WorkerPool {
     return this.#workers.value;
   }
 
-  /** Emits each worker when it has been started, before anything it sends is read: the time to subscribe to its channel. */
+  /** Emits each worker when it has been started, before anything it sends is read: the time to prepare its channel. */
   get started$(): Observable<WorkerProcess> {
     return this.#started.asObservable();
   }
@@ -103,12 +124,6 @@ export class WorkerPool {
     for (const worker of this.workers) worker.order(order);
   }
 
-  start(): void {
-    // A process that stood still for long counts that as one question, and reads the answers that arrived meanwhile before the next.
-    this.#pings = setInterval(() => this.#ping(), PING_INTERVAL);
-    for (let number = 1; number <= this.#options.count; number += 1) this.#fork(number);
-  }
-
   /** The drain begins: replaces no worker any more, so that the calls of one that ends are lost. */
   stopReplacing(): void {
     this.#phase = 'draining';
@@ -127,11 +142,8 @@ export class WorkerPool {
       this.#dismissed.add(worker);
       worker.kill();
     }
-    const drained = this.workers.map(({ reports$, exited$ }) =>
-      firstValueFrom(merge(reports$.pipe(filter(({ kind }) => kind === 'drained')), exited$)),
-    );
-    for (const worker of this.workers) worker.order({ kind: 'drain', within });
-    await Promise.all(drained);
+    const order: Order = { kind: 'drain', within };
+    await Promise.all(this.workers.map((worker) => worker.call('drain', order)));
   }
 
   /** Orders the workers to exit. Resolves when all have. */
@@ -139,13 +151,6 @@ export class WorkerPool {
     const exits = this.workers.map(({ exited$ }) => firstValueFrom(exited$));
     for (const worker of this.workers) worker.order({ kind: 'finish' });
     await Promise.all(exits);
-  }
-
-  /** Ends all workers at once. */
-  kill(): void {
-    this.#phase = 'over';
-    clearInterval(this.#pings);
-    for (const worker of this.workers) worker.kill();
   }
 
   /** Kills a worker that does not answer, and logs why. It is replaced. */
@@ -167,25 +172,25 @@ export class WorkerPool {
     try {
       worker = this.#options.fork(number);
     } catch (error) {
-      this.#ended(number, { lived: 0, reason: `it could not be started: ${asError(error).message}` });
+      this.#ended(number, `it could not be started: ${asError(error).message}`);
       return;
     }
     this.#workers.next([...this.workers, worker]);
-    this.#unanswered.set(worker, 0);
     let failure: string | undefined;
-    // These complete with the process.
-    // oxlint-disable-next-line house-style/kept-subscriptions
-    worker.reports$.subscribe((report) => {
-      if (report.kind === 'failed') failure = report.reason;
-      this.#reported(worker, report);
-    });
-    // oxlint-disable-next-line house-style/kept-subscriptions
+    const life = this.#watch(worker);
+    life.add(timer(STABLE, this.#scheduler).subscribe(() => (slot.failures = 0)));
+    life.add(
+      worker.reports$.subscribe((report) => {
+        if (report.kind === 'failed') failure = report.reason;
+        else this.#reported(worker, report);
+      }),
+    );
+    // oxlint-disable-next-line house-style/kept-subscriptions -- completes with the process
     worker.exited$.subscribe((exit) => {
+      life.unsubscribe();
       this.#workers.next(this.workers.filter((other) => other !== worker));
-      this.#unanswered.delete(worker);
       const reason = failure ?? describeExit(exit);
-      const lived = performance.now() - worker.startedAt;
-      if (this.#phase !== 'draining') this.#ended(number, { lived, reason, failure });
+      if (this.#phase !== 'draining') this.#ended(number, reason, failure);
       else if (worker.isServing) this.#endedWhileDraining(worker, exit, reason);
     });
     this.#started.next(worker);
@@ -193,30 +198,35 @@ export class WorkerPool {
     worker.channel.start();
   }
 
-  #reported(worker: WorkerProcess, report: Report): void {
-    // Whatever it reports, it lives.
-    this.#unanswered.set(worker, 0);
-    this.#responded(worker, true);
+  /** Examines every second whether a worker answers. What it reports shows that it does, too. */
+  #watch(worker: WorkerProcess): Subscription {
+    let unanswered = 0;
+    // A process that stood still for long counts that as one request, and reads the answers that arrived meanwhile before the next.
+    const answers$ = interval(PING_INTERVAL, this.#scheduler).pipe(
+      mergeMap(() => {
+        const silence = unanswered * PING_INTERVAL;
+        // Also before it serves, because a worker may stand still then.
+        if (silence === STUCK_AFTER) this.killSilent(worker, `it has not answered for ${STUCK_AFTER} ms`);
+        else if (silence >= SILENT_AFTER) this.#responded(worker, false);
+        unanswered += 1;
+        return worker.channel.request('ping', null);
+      }),
+    );
+    return merge(answers$, worker.reports$).subscribe(() => {
+      unanswered = 0;
+      this.#responded(worker, true);
+    });
+  }
+
+  #reported(worker: WorkerProcess, report: Exclude<Report, { readonly kind: 'failed' }>): void {
     if (report.kind === 'state') worker.state = report.state;
-    else if (report.kind === 'serving') {
+    else {
       worker.store = report.store;
       worker.isServing = true;
       this.#isComplete ||= this.workers.filter(({ isServing }) => isServing).length === this.#options.count;
-    } else return;
+    }
     this.#changed();
     if (report.kind === 'serving') this.#serving.next(worker);
-  }
-
-  #ping(): void {
-    for (const worker of this.workers) {
-      const unanswered = this.#unanswered.get(worker) ?? 0;
-      const silence = unanswered * PING_INTERVAL;
-      // Also before it serves, because a worker may stand still then.
-      if (silence === STUCK_AFTER) this.killSilent(worker, `it has not answered for ${STUCK_AFTER} ms`);
-      else if (silence >= SILENT_AFTER) this.#responded(worker, false);
-      this.#unanswered.set(worker, unanswered + 1);
-      worker.order({ kind: 'ping' });
-    }
   }
 
   #responded(worker: WorkerProcess, isResponsive: boolean): void {
@@ -230,7 +240,8 @@ export class WorkerPool {
     this.#changed();
   }
 
-  #ended(number: number, { lived, reason, failure }: WorkerEnd): void {
+  /** @param failure the reason as the worker itself has reported it */
+  #ended(number: number, reason: string, failure?: string): void {
     if (this.#phase === 'over') return;
     if (!this.#isComplete) {
       this.#phase = 'over';
@@ -238,7 +249,7 @@ export class WorkerPool {
       return;
     }
     const slot = this.#slot(number);
-    slot.failures = lived >= STABLE ? 1 : slot.failures + 1;
+    slot.failures += 1;
     const delay = delayAfter(slot.failures);
     const { log } = this.#options;
     const fields = { worker: number, reason, in: `${delay}ms` };
@@ -247,7 +258,7 @@ export class WorkerPool {
       log.error('no worker is ready; the service is unhealthy until one is');
     }
     // oxlint-disable-next-line house-style/kept-subscriptions -- ends by itself
-    timer(delay).subscribe(() => {
+    timer(delay, this.#scheduler).subscribe(() => {
       if (this.#phase === 'running') this.#fork(number);
     });
   }

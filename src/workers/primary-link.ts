@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type Observable, ReplaySubject, map } from 'rxjs';
+import { AsyncSubject, type Observable, ReplaySubject, firstValueFrom, map, merge, timer } from 'rxjs';
 import { STOP_TIME } from '../streams/drain';
 import { type Latest, latest } from '../streams/latest';
 import { type Health, STARTING } from '../streams/readiness';
@@ -18,12 +18,18 @@ export class PrimaryLink {
   /** The health of the instance; current while it is subscribed to. */
   readonly health$: Latest<Health>;
   readonly #orders = new Map<Order['kind'], ReplaySubject<Order>>();
+  readonly #drained = new AsyncSubject<null>();
 
   constructor(stream: Duplex = new Socket({ fd: PIPES.channel })) {
     this.channel = new Channel(stream);
     this.health$ = latest(this.orders('health').pipe(map(({ health }) => health)), STARTING);
+    this.channel.serveNow('ping', () => null);
+    this.channel.serve('drain', (order: Order) => {
+      this.#ordered(order);
+      return this.#drained;
+    });
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel, and the worker soon after
-    this.channel.messages<Order>('control').subscribe({
+    this.channel.notifications<Order>('order').subscribe({
       next: (order) => this.#ordered(order),
       complete: () => {
         this.#ordered({ kind: 'health', health: ORPHANED });
@@ -39,19 +45,22 @@ export class PrimaryLink {
   }
 
   report(report: Report): void {
-    this.channel.send('control', report);
+    this.channel.notify('report', report);
+  }
+
+  /** The calls that were in flight when the drain was ordered are answered. */
+  drained(): void {
+    this.#drained.next(null);
+    this.#drained.complete();
   }
 
   /** Resolves when everything was sent, which may be lost when the process exits before; after {@link FLUSH_TIMEOUT} at the latest. */
-  async flush(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    await Promise.race([this.channel.sent(), new Promise((resolve) => (timer = setTimeout(resolve, FLUSH_TIMEOUT)))]);
-    clearTimeout(timer);
+  flush(): Promise<unknown> {
+    return firstValueFrom(merge(this.channel.sent(), timer(FLUSH_TIMEOUT)));
   }
 
   #ordered(order: Order): void {
-    if (order.kind === 'ping') this.report({ kind: 'alive' });
-    else this.#subject(order.kind).next(order);
+    this.#subject(order.kind).next(order);
   }
 
   #subject(kind: Order['kind']): ReplaySubject<Order> {

@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { AsyncSubject, type Observable } from 'rxjs';
 import type { Health } from '../streams/readiness';
 import { Channel } from './channel';
 import { WorkerConnections } from './connections';
-import { WorkerRequests } from './requests';
 import { workerArguments, workerExecArguments } from './role';
 
 /** The certificates of the gRPC listener. */
@@ -18,15 +18,13 @@ export interface TlsTexts {
   readonly ticketKeys: string;
 }
 
-/** What the primary requires of a worker, on the topic `control`. */
+/** What the primary requires of a worker: notifications of the topic `order`, but for `drain`, which is a request. */
 export type Order =
-  /** Answered with `alive`. */
-  | { readonly kind: 'ping' }
   /** The health of the instance. */
   | { readonly kind: 'health'; readonly health: Health }
   /** The certificates to serve new connections with. */
   | { readonly kind: 'tls'; readonly tls: TlsTexts }
-  /** Ends the connections of callers gracefully and lets the calls in flight finish within these milliseconds; answered with `drained`. */
+  /** Ends the connections of callers gracefully and lets the calls in flight finish within these milliseconds; answered when they have. */
   | { readonly kind: 'drain'; readonly within: number }
   /** No HTTP connection follows: ends everything else and exits. */
   | { readonly kind: 'finish' };
@@ -38,19 +36,16 @@ export interface WorkerState {
   readonly isStoreConnected: boolean;
 }
 
-/** What a worker reports to the primary, on the topic `control`. */
+/** What a worker reports to the primary: notifications of the topic `report`. */
 export type Report =
   | { readonly kind: 'state'; readonly state: WorkerState }
   /** It takes connections. `store` describes its counter store, without credentials. */
   | { readonly kind: 'serving'; readonly store: string }
-  | { readonly kind: 'alive' }
   /** It cannot run, and exits. */
-  | { readonly kind: 'failed'; readonly reason: string }
-  /** The calls that were in flight when `drain` arrived are answered. */
-  | { readonly kind: 'drained' };
+  | { readonly kind: 'failed'; readonly reason: string };
 
 /** The pipes of a worker, by file descriptor: the first after standard error and the IPC channel. */
-export const PIPES = { channel: 4, requests: 5 } as const;
+export const PIPES = { channel: 4, pages: 5 } as const;
 
 /** How a worker ended: with an exit code, by a signal, or because it could not be started. */
 export interface WorkerExit {
@@ -77,13 +72,13 @@ export class WorkerProcess {
   /** The description of its counter store; undefined before it is serving. */
   store: string | undefined;
   readonly channel: Channel;
-  readonly requests: WorkerRequests;
   readonly connections: WorkerConnections;
   readonly reports$: Observable<Report>;
   /** Emits once, when the process has ended and everything that it sent has been received; then completes. */
   readonly exited$: Observable<WorkerExit>;
   readonly startedAt = performance.now();
   readonly #child: ChildProcess;
+  readonly #pages: ClientHttp2Session;
 
   /**
    * @param number from 1; a replacement has the number of its predecessor
@@ -106,11 +101,14 @@ export class WorkerProcess {
     if ((child.stdio as ChildProcess['stdio'] | undefined) === undefined) {
       throw new Error('too many open files in this process or on this machine (EMFILE or ENFILE)');
     }
-    this.channel = new Channel(child.stdio[PIPES.channel] as Duplex);
     // `stdio` has the type of a tuple of five.
-    this.requests = new WorkerRequests((child.stdio as readonly unknown[])[PIPES.requests] as Duplex);
+    const stdio = child.stdio as unknown as readonly Duplex[];
+    this.channel = new Channel(stdio[PIPES.channel]!);
+    this.#pages = connect('http://worker', { createConnection: () => stdio[PIPES.pages]! });
+    // Its streams fail; that the worker has ended is reported by its process.
+    this.#pages.on('error', () => undefined);
     this.connections = new WorkerConnections(child);
-    this.reports$ = this.channel.messages<Report>('control');
+    this.reports$ = this.channel.notifications<Report>('report');
   }
 
   /** Whether it decides calls and answers the primary. */
@@ -123,17 +121,25 @@ export class WorkerProcess {
   }
 
   order(order: Order): void {
-    this.channel.send('control', order);
+    this.channel.notify('order', order);
   }
 
-  /** Calls a method that it answers: see {@link WorkerRequests.call}. */
-  call(method: string, parameters: unknown, patience?: number): Promise<readonly unknown[]> {
-    return this.requests.call(method, parameters, patience);
+  /** Calls a method that it serves: see {@link Channel.request}. The result in a list, which is empty when there is none. */
+  call<Result>(method: string, parameters: unknown, timeoutMs?: number): Promise<readonly Result[]> {
+    return this.channel.call<Result>(method, parameters, timeoutMs);
   }
 
   /** Removes a key from its local cache. */
   forget(cacheKey: string): void {
-    this.channel.send('forget', cacheKey);
+    this.channel.notify('forget', cacheKey);
+  }
+
+  /**
+   * GET of a path with its query, over a connection of its own with HTTP/2: a profile takes minutes and may be long, and others must not wait
+   * for it. When the worker ends, the stream closes with another code than 0, but not with an error.
+   */
+  page(path: string): ClientHttp2Stream {
+    return this.#pages.request({ ':path': path });
   }
 
   kill(): void {

@@ -1,11 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { BehaviorSubject, type Observable, type SchedulerLike, filter, firstValueFrom, from, of, timeout } from 'rxjs';
+import {
+  type Observable,
+  type SchedulerLike,
+  asyncScheduler,
+  defer,
+  lastValueFrom,
+  merge,
+  takeUntil,
+  timer,
+} from 'rxjs';
 import { type Change, Cursor } from '../statistics/cursor';
 import { RULE_STATS } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
 import { type Tags, joinTags } from '../statistics/tags';
 import type { Timer } from '../statistics/timer';
-import { exhaustMapWithTrailing } from '../streams/exhaust-map-with-trailing';
 import { flushing } from '../streams/flushing';
 import type { Channel } from './channel';
 
@@ -29,49 +37,53 @@ interface Growth {
   readonly rules: RuleGrowth[];
 }
 
-/** From a worker. The primary sends a number, which asks for a report. */
+/** From a worker. */
 interface StatisticsMessage extends Partial<Growth> {
   readonly gauges?: readonly (readonly [name: string, value: number, tags: Tags])[];
   /** The values are doubles in Base64: as numbers in JSON, they would take 0.3 µs each instead of 0.03. */
   readonly durations?: readonly [timer: string, values: string];
-  /** The report that was asked for by this number is complete. */
-  readonly end?: number;
 }
 
 /**
  * Reports the statistics of a worker to the primary: by how much each counter has grown since the last report, and the values of gauges. The
- * primary asks for each report, so that none pile up when it is slow; of requests that arrive during a report, the last one is for all. Durations are sent as they are recorded, each of them: only so are the
- * buckets, quantiles and samples of all outputs those of a single process.
+ * primary requests each report, so that none pile up when it is slow; of requests that arrive during a report, the next one is for all.
+ * Durations are sent as they are recorded, each of them: only so are the buckets, quantiles and samples of all outputs those of a single
+ * process.
  */
 export class StatisticsReporter {
   readonly #statistics: Statistics;
   readonly #channel: Channel;
   readonly #cursor: Cursor;
   readonly #timers: Timer[] = [];
+  /** The report in flight, or the last one, and the one that follows it. */
+  #last: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
 
   constructor(statistics: Statistics, channel: Channel) {
     this.#statistics = statistics;
     this.#channel = channel;
     this.#cursor = new Cursor(statistics);
     const dropped = statistics.counter('ratelimit.workers.dropped_durations');
-    statistics.onTimer((timer) => {
-      this.#timers.push(timer);
-      timer.addRecorder({
+    statistics.onTimer((recorded) => {
+      this.#timers.push(recorded);
+      recorded.addRecorder({
         add: (values, count) => {
           // The primary has not read for long.
           if (channel.isCongested) dropped.add(count);
           else
             this.#send({
-              durations: [timer.name, Buffer.from(values.buffer, values.byteOffset, count * 8).toString('base64')],
+              durations: [recorded.name, Buffer.from(values.buffer, values.byteOffset, count * 8).toString('base64')],
             });
         },
       });
     });
-    // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
-    channel
-      .messages<number>('statistics')
-      .pipe(exhaustMapWithTrailing((number) => this.report().then(() => number)))
-      .subscribe((number) => this.#send({ end: number }));
+    channel.serve('report_statistics', () => {
+      this.#next ??= this.#last.then(() => {
+        this.#next = undefined;
+        return (this.#last = this.report());
+      });
+      return this.#next;
+    });
   }
 
   /** Reports what has changed until now; resolves when it has been sent. Never rejects. */
@@ -84,13 +96,13 @@ export class StatisticsReporter {
       }
       await nextTurn();
     }
-    for (const timer of this.#timers) timer.flush();
+    for (const recorded of this.#timers) recorded.flush();
     const { gauges } = this.#statistics;
     this.#send({ gauges: Array.from(gauges, ({ name, tags, read }) => [name, read(), tags] as const) });
   }
 
   #send(message: StatisticsMessage): void {
-    this.#channel.send('statistics', message);
+    this.#channel.notify('statistics', message);
   }
 }
 
@@ -122,42 +134,42 @@ function* growthsOf(changes: readonly Change[]): Generator<Growth, void, void> {
  */
 export class MergedStatistics {
   readonly #statistics: Statistics;
+  readonly #scheduler: SchedulerLike;
   readonly #gauges = new Map<string, MergedGauge | undefined>();
-  /** The number of the last complete report of each worker that runs, by channel. */
-  readonly #reported = new BehaviorSubject<ReadonlyMap<Channel, number>>(new Map());
-  #asked = 0;
+  /** Those of the workers that run. */
+  readonly #channels = new Set<Channel>();
 
-  constructor(statistics: Statistics) {
+  constructor(statistics: Statistics, scheduler: SchedulerLike = asyncScheduler) {
     this.#statistics = statistics;
+    this.#scheduler = scheduler;
   }
 
   /** Adds a worker, before its channel is read. It is removed when its channel closes. */
   add(channel: Channel): void {
-    this.#reported.next(new Map(this.#reported.value).set(channel, this.#asked));
+    this.#channels.add(channel);
     // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
-    channel.messages<StatisticsMessage>('statistics').subscribe({
+    channel.notifications<StatisticsMessage>('statistics').subscribe({
       next: (message) => this.#arrived(channel, message),
       complete: () => {
         for (const gauge of this.#gauges.values()) gauge?.ended(channel);
-        this.#reported.next(new Map([...this.#reported.value].filter(([other]) => other !== channel)));
+        this.#channels.delete(channel);
       },
     });
   }
 
-  /** Asks every worker for a report; resolves when all that run have reported, at the latest after `deadline` milliseconds. */
+  /** Has every worker report; resolves when all that run have, at the latest after `deadline` milliseconds. */
   async collect(deadline = DEADLINE): Promise<void> {
-    const number = (this.#asked += 1);
-    for (const channel of this.#reported.value.keys()) channel.send('statistics', number);
-    const complete$ = this.#reported.pipe(filter((reported) => [...reported.values()].every((last) => last >= number)));
-    await firstValueFrom(complete$.pipe(timeout({ first: deadline, with: () => of(undefined) })));
+    const reports = Array.from(this.#channels, (channel) => channel.request('report_statistics', null));
+    const late$ = timer(deadline, this.#scheduler);
+    await lastValueFrom(merge(...reports).pipe(takeUntil(late$)), { defaultValue: undefined });
   }
 
   /** Collects every second while there is a subscriber. */
-  collecting(scheduler: SchedulerLike): Observable<never> {
-    return flushing(() => from(this.collect()), INTERVAL, scheduler);
+  collecting(): Observable<never> {
+    return flushing(() => defer(() => this.collect()), INTERVAL, this.#scheduler);
   }
 
-  #arrived(channel: Channel, { counters, rules, gauges, durations, end }: StatisticsMessage): void {
+  #arrived(channel: Channel, { counters, rules, gauges, durations }: StatisticsMessage): void {
     const statistics = this.#statistics;
     for (const [fullName, delta] of counters ?? []) statistics.counter(fullName).add(delta);
     for (const [name, deltas, rollUp] of rules ?? []) {
@@ -171,7 +183,6 @@ export class MergedStatistics {
       const values = new Float64Array(Uint8Array.from(Buffer.from(durations[1], 'base64')).buffer);
       statistics.timer(durations[0]).recordAll(values, values.length);
     }
-    if (end !== undefined) this.#reported.next(new Map(this.#reported.value).set(channel, end));
   }
 
   /**

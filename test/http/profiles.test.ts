@@ -1,11 +1,10 @@
 import type { Profiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
-import type { ClientHttp2Stream } from 'node:http2';
+import { type ClientHttp2Stream, connect, createServer } from 'node:http2';
 import { gunzipSync } from 'node:zlib';
 import { Profile, type ValueType } from 'pprof-format';
 import { profilesOfProcess } from '../../src/http/debug/profiles';
 import { application } from '../../src/http/listener';
-import { WorkerRequests, serveRequests } from '../../src/workers/requests';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import { duplexPair } from '../support/workers/channel-pair';
@@ -27,15 +26,15 @@ const WORKER = { pid: 7, isServing: true, isResponsive: true, connections: 3, up
 beforeAll(async () => {
   const [own, others] = duplexPair();
   const profiles = application({ routes: profilesOfProcess(), log: new RecordedLog() });
-  serveRequests(others, {}, profiles.callback());
-  const requests = new WorkerRequests(own);
+  createServer(profiles.callback()).emit('connection', others);
+  const worker1 = connect('http://worker', { createConnection: () => own });
   server = await startDebugServer({
     availableMemory: () => availableMemory,
     workers: {
       list: () => [{ worker: 1, ...WORKER }],
       forward: (worker, url) => {
         if (worker !== 1) return undefined;
-        responses.push(requests.get(url));
+        responses.push(worker1.request({ ':path': url }));
         return responses.at(-1);
       },
     },

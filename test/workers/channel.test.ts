@@ -1,18 +1,16 @@
-import { once } from 'node:events';
-import { constants } from 'node:http2';
-import { type AddressInfo, type Socket, connect, createServer } from 'node:net';
-import { Readable } from 'node:stream';
-import { firstValueFrom } from 'rxjs';
-import type { Operation } from '../../src/counting/operation';
+import { isDeepStrictEqual } from 'node:util';
+import { NEVER, Subject, VirtualTimeScheduler, firstValueFrom } from 'rxjs';
+import { TokenBucket } from '../../src/counting/algorithms/bucket';
+import { FixedWindow } from '../../src/counting/algorithms/fixed';
 import { DecisionError } from '../../src/counting/decision-error';
+import type { Operation } from '../../src/counting/operation';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
 import { LONGEST_TABLE_KEY } from '../../src/text/table-key';
 import { Channel } from '../../src/workers/channel';
 import { RemoteCounters, serveCounters } from '../../src/workers/counters';
-import { WorkerRequests, serveRequests } from '../../src/workers/requests';
 import { until } from '../support/waiting/until';
 import { channelPair, duplexPair } from '../support/workers/channel-pair';
-import { operation, stopWhenOver } from '../support/data/operations';
+import { allOrNothingGroup, operation, stopWhenOver } from '../support/data/operations';
 
 const MIB = 1024 * 1024;
 
@@ -20,11 +18,11 @@ describe('a channel', () => {
   it.each([1, 7, 99_991])('delivers messages of any length and text in order, in chunks of %i bytes', async (size) => {
     const { primary, worker } = channelPair(size);
     const received: unknown[] = [];
-    worker.messages('counters').subscribe((message) => received.push(message));
+    worker.notifications('one').subscribe((message) => received.push(message));
     const messages = ['', '\n+.\u2028', '\ud800', 'ü'.repeat(size < 10 ? 1_000 : MIB), [1, null, { a: 'b' }]];
     for (const message of messages) {
-      primary.send('counters', message);
-      primary.send('statistics', 'another topic');
+      primary.notify('one', message);
+      primary.notify('other', 'a topic without a subscriber');
     }
     await until('all of them', () => received.length === messages.length);
     expect(received).toEqual(messages);
@@ -35,17 +33,19 @@ describe('a channel', () => {
     ['is no message', '?[]\n'],
     ['is half a message', '["rules",{\n'],
     ['has no end', ' '.repeat(65 * MIB)],
-  ])('closes, completes its topics, and then does nothing when a line %s', async (_, bytes) => {
+  ])('closes, completes its topics and requests, and then does nothing when a line %s', async (_, bytes) => {
     const [stream, other] = duplexPair();
     const channel = new Channel(stream);
-    let isCompleted = false;
-    channel.messages('rules').subscribe({ complete: () => (isCompleted = true) });
+    const completed: string[] = [];
+    channel.notifications('topic').subscribe({ complete: () => completed.push('topic') });
+    channel.request('method', null).subscribe({ complete: () => completed.push('request') });
     channel.start();
     other.write(bytes);
-    await firstValueFrom(channel.closed$);
-    expect(isCompleted).toBe(true);
-    channel.send('control', 'x');
+    await until('it has closed', () => channel.isClosed);
+    expect(completed).toEqual(['topic', 'request']);
+    channel.notify('topic', 'x');
     await channel.sent();
+    expect(await channel.call('method', null)).toEqual([]);
   });
 
   it('delivers what has arrived before it reads, and answers what arrives together in one write', async () => {
@@ -53,98 +53,96 @@ describe('a channel', () => {
     const channel = new Channel(stream);
     const written: string[] = [];
     other.on('data', (chunk: Buffer) => written.push(String(chunk)));
-    channel.receive('counters', (count: number) => channel.send('counters', count + 1));
-    other.write('["counters",1]\n["counters",');
-    other.write('2]\n');
+    channel.serveNow('next', (count: number) => count + 1);
+    other.write('["next",1,7]\n["next",');
+    other.write('2,8]\n');
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     channel.start();
     await until('it has answered', () => written.join('').split('\n').length === 3);
-    other.write('["counters",3]\n["counters",4]\n');
+    other.write('["next",3,9]\n["next",4,10]\n');
     await until('it has answered again', () => written.join('').split('\n').length === 5);
-    expect(written.join('')).toBe('["counters",2]\n["counters",3]\n["counters",4]\n["counters",5]\n');
-    expect(written.at(-1)).toBe('["counters",4]\n["counters",5]\n');
+    expect(written.join('')).toBe('[7,2]\n[8,3]\n[9,4]\n[10,5]\n');
+    expect(written.at(-1)).toBe('[9,4]\n[10,5]\n');
     channel.close();
   });
 
   it('is congested while the other end does not read, and closes rather than keep any amount for it', async () => {
     const [stream, other] = duplexPair();
     const channel = new Channel(stream);
-    let [sent, isClosed] = [0, false];
-    channel.closed$.subscribe(() => (isClosed = true));
-    channel.send('rules', 'x'.repeat(MIB - 100));
+    let sent = 0;
+    channel.notify('rules', 'x'.repeat(MIB - 100));
     void channel.sent().then(() => (sent += 1));
     expect(channel.isCongested).toBe(false);
-    channel.send('rules', 'x'.repeat(100));
+    channel.notify('rules', 'x'.repeat(100));
     expect([channel.isCongested, sent]).toEqual([true, 0]);
     other.resume();
     await until('everything is accepted', () => sent === 1 && !channel.isCongested);
     other.pause();
     for (let count = 0; count < 64; count += 1) {
-      expect(isClosed).toBe(false);
-      channel.send('rules', 'x'.repeat(MIB));
+      expect(channel.isClosed).toBe(false);
+      channel.notify('rules', 'x'.repeat(MIB));
     }
-    expect(isClosed).toBe(true);
+    expect(channel.isClosed).toBe(true);
   });
 });
 
-describe('requests to a worker', () => {
-  const sockets: Socket[] = [];
-  afterEach(() => sockets.splice(0).forEach((socket) => socket.destroy()));
-
-  /** Both ends of a connection. */
-  async function socketPair(): Promise<readonly [Socket, Socket]> {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const accepted = once(server, 'connection');
-    const own = connect((server.address() as AddressInfo).port, '127.0.0.1');
-    const [other] = (await accepted) as [Socket];
-    server.close();
-    sockets.push(own, other);
-    return [own, other];
-  }
-
-  /** The worker has a page of some megabytes, which it sends as it is read. */
-  async function connected(methods: Parameters<typeof serveRequests>[1]) {
-    const [own, other] = await socketPair();
-    const page = { sent: 0, isEnded: false };
-    serveRequests(other, methods, (_, response) => {
-      response.on('close', () => (page.isEnded = true));
-      function* write() {
-        for (; page.sent < 1000; page.sent += 1) yield Buffer.alloc(64 * 1024);
-      }
-      Readable.from(write()).pipe(response);
+describe('requests', () => {
+  it('return results of any length, and fail with their error, while others are in progress', async () => {
+    const { primary, worker } = channelPair();
+    const finish$ = new Subject<string>();
+    worker.serve('slow', () => finish$);
+    worker.serve('echo', async (parameters: unknown) => parameters);
+    worker.serve('nothing', async () => undefined);
+    worker.serve('missing', () => Promise.reject(new DecisionError('store_timeout', 'the store is away')));
+    worker.serve('broken', () => {
+      throw new Error('a fault');
     });
-    return { requests: new WorkerRequests(own), page, end: () => other.destroy() };
-  }
-
-  it('return results, and fail with their error, while others are in progress', async () => {
-    const { requests, page } = await connected({
-      echo: async (parameters) => parameters,
-      missing: () => Promise.reject(new DecisionError('store_timeout', 'the store is away')),
-      broken: () => Promise.reject(new Error('a fault')),
-    });
+    const slow = primary.call('slow', null);
     const long = { long: 'ü'.repeat(3 * MIB) };
-    const stream = requests.get('/page');
-    expect(await requests.call('echo', long)).toEqual([long]);
-    await expect(requests.call('missing', {})).rejects.toEqual(new DecisionError('store_timeout', 'the store is away'));
-    await expect(requests.call('broken', {})).rejects.toEqual(new Error('a fault'));
-    expect(page.sent).toBeLessThan(1000);
-    stream.close(constants.NGHTTP2_CANCEL);
-    await until('it is cancelled', () => page.isEnded);
+    const results: unknown[] = [];
+    primary.request('echo', long).subscribe((result) => results.push(result));
+    expect(await primary.call('nothing', null)).toEqual([null]);
+    // A long result leaves room for others.
+    expect(results.length).toBe(0);
+    await until('it has arrived', () => results.length === 1);
+    expect(isDeepStrictEqual(results, [long])).toBe(true);
+    await expect(primary.call('missing', null)).rejects.toEqual(
+      new DecisionError('store_timeout', 'the store is away'),
+    );
+    await expect(primary.call('broken', null)).rejects.toEqual(new Error('a fault'));
+    finish$.next('first');
+    finish$.next('last');
+    finish$.complete();
+    expect(await slow).toEqual(['last']);
+    primary.close();
   });
 
-  it('return nothing when the worker stands still, or ends before it has answered, but wait for what it has begun', async () => {
-    let finish: (result: string) => void = () => undefined;
-    const { requests, end } = await connected({ slow: () => new Promise((resolve) => (finish = resolve)) });
-    const [stopped] = await socketPair();
-    const slow = requests.call('slow', {}, 2_000);
-    // When this has ended, so has the time of the other.
-    expect(await new WorkerRequests(stopped).call('slow', {}, 2_000)).toEqual([]);
-    finish('done');
-    expect(await slow).toEqual(['done']);
-    const cut = requests.call('slow', {});
-    end();
-    expect([await cut, await requests.call('slow', {})]).toEqual([[], []]);
+  it('complete without a result when the other end stands still or ends, but wait for what it has begun', async () => {
+    const scheduler = new VirtualTimeScheduler();
+    const [one, other] = duplexPair();
+    const [asking, answering] = [new Channel(one, scheduler), new Channel(other)];
+    answering.serve('slow', () => NEVER);
+    answering.serveNow('ping', () => null);
+    asking.start();
+    let completed: string[] = [];
+    function request(name: string): void {
+      asking
+        .request('slow', null, 2_000)
+        .subscribe({ complete: () => completed.push(`${name} at ${scheduler.now()}`) });
+    }
+    request('standing still');
+    scheduler.flush();
+    expect(completed).toEqual(['standing still at 2000']);
+    completed = [];
+    request('begun');
+    const begun = asking.call('slow', null);
+    answering.start();
+    await asking.call('ping', null);
+    scheduler.flush();
+    expect(completed).toEqual([]);
+    answering.close();
+    expect(await begun).toEqual([]);
+    expect(completed).toEqual([`begun at ${scheduler.now()}`]);
   });
 });
 
@@ -164,7 +162,7 @@ describe('counters in the memory of the primary', () => {
     const batches = [large, small, large, small, large];
     const [memory, alone] = [1, 2].map(() => new MemoryCounters({ maxKeys: 10_000, now: () => 0 }));
     const { primary, worker } = channelPair();
-    serveCounters(primary, (batch) => memory!.applyNow(batch));
+    serveCounters(primary, memory!);
     const counters = new RemoteCounters(worker, 0);
     expect(await countsOf(counters, batches)).toEqual(await countsOf(alone!, batches));
     const inFlight = countsOf(counters, [small]);
@@ -188,6 +186,14 @@ describe('counters in the memory of the primary', () => {
       { group: over },
       { group: { ...over } },
       { group: undefined },
+      { algorithm: new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, windowSeconds: 3600, burst: 9 }) },
+      { calls: [1, 1] },
+      {},
+      { calls: undefined },
+      {},
+      { group: allOrNothingGroup() },
+      { algorithm: new FixedWindow({ name: 'fixed_window', requestsPerUnit: 4, windowSeconds: 60, burst: undefined }) },
+      { algorithm: undefined, group: undefined },
     ];
     const sent = changes.map((_, last) => {
       const { hits, ...parts } = Object.assign({ hits: 1, limit: 3 }, ...changes.slice(0, last + 1));
@@ -195,14 +201,57 @@ describe('counters in the memory of the primary', () => {
     });
     const received: Operation[] = [];
     const { primary, worker } = channelPair();
-    serveCounters(primary, (operations) => {
+    const store = new MemoryCounters({ maxKeys: 10, now: () => 0 });
+    serveCounters(primary, store);
+    jest.spyOn(store, 'applyNow').mockImplementation((operations) => {
       received.push(...operations);
       return operations.map(() => 1);
     });
     const counters = new RemoteCounters(worker, 0);
     await firstValueFrom(counters.apply([...sent, ...sent]));
     expect(received).toEqual([...sent, ...sent]);
+    // Those of a group follow one another.
+    function joined(operations: readonly Operation[]) {
+      return operations.map(({ group: own }, index) => own !== undefined && own === operations[index - 1]?.group);
+    }
+    expect(joined(received)).toEqual(joined([...sent, ...sent]));
     primary.close();
+    await store.close();
+  });
+
+  it('fail calls that the primary does not answer for five seconds, and those after them at once, until it answers again', async () => {
+    const scheduler = new VirtualTimeScheduler();
+    const [one, other] = duplexPair();
+    const [worker, primary] = [new Channel(one, scheduler), new Channel(other)];
+    const memory = new MemoryCounters({ maxKeys: 10, now: () => 0 });
+    serveCounters(primary, memory);
+    const counters = new RemoteCounters(worker, 0);
+    const connected: boolean[] = [];
+    counters.connected$.subscribe((isConnected) => connected.push(isConnected));
+    worker.start();
+    const failures: string[] = [];
+    function hit(): void {
+      counters.apply([operation('k', 1, { limit: 3 })]).subscribe({
+        next: ([count]) => failures.push(`count ${JSON.stringify(count)}`),
+        error: ({ code }: DecisionError) => failures.push(`${code} at ${scheduler.now()}`),
+      });
+    }
+    hit();
+    expect(failures).toEqual([]);
+    scheduler.flush();
+    hit();
+    expect([failures, connected]).toEqual([
+      ['store_timeout at 5000', 'store_timeout at 5000'],
+      [true, false],
+    ]);
     await counters.close();
+    primary.start();
+    await until('it is connected again', () => connected.length === 3);
+    hit();
+    await until('it is counted', () => failures.length === 3);
+    // What was sent was counted, and what was not sent was not.
+    expect([failures[2], connected]).toEqual(['count 2', [true, false, true]]);
+    worker.close();
+    await memory.close();
   });
 });

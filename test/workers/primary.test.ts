@@ -1,7 +1,7 @@
 import childProcess, { ChildProcess } from 'node:child_process';
 import { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { BehaviorSubject, EMPTY, NEVER, Subject } from 'rxjs';
+import { BehaviorSubject, EMPTY, NEVER, Subject, VirtualTimeScheduler, firstValueFrom, merge, of, toArray } from 'rxjs';
 import { TestScheduler } from 'rxjs/testing';
 import { Channel } from '../../src/workers/channel';
 import { WorkerConnections } from '../../src/workers/connections';
@@ -20,12 +20,18 @@ import { duplexPair } from '../support/workers/channel-pair';
 class FakeWorker {
   readonly reports$ = new Subject<Report>();
   readonly exited$ = new Subject<WorkerExit>();
+  readonly drained$ = new Subject<null>();
   readonly startedAt = performance.now();
   isServing = false;
   isResponsive = true;
+  /** Whether it answers requests that show whether it does. */
+  isAlive = true;
   readonly received: string[] = [];
   readonly sockets: Socket[] = [];
-  readonly channel = { start: () => void this.received.push('start') };
+  readonly channel = {
+    start: () => void this.received.push('start'),
+    request: () => (this.isAlive ? of(null) : NEVER),
+  };
   readonly connections: WorkerConnections;
   /** Sends what the worker reports about its sockets. */
   notice: (notice: { readonly taken: number } | { readonly closed: number }) => void = () => undefined;
@@ -40,6 +46,12 @@ class FakeWorker {
   order = ({ kind }: Order) => void this.received.push(kind);
   kill = () => void this.received.push('kill');
 
+  /** Of the methods that others call, only `drain` is used here. */
+  call(method: string): Promise<readonly unknown[]> {
+    this.received.push(method);
+    return firstValueFrom(merge(this.drained$, this.exited$).pipe(toArray()));
+  }
+
   serves(): void {
     this.reports$.next({ kind: 'serving', store: 'memory' });
   }
@@ -47,24 +59,28 @@ class FakeWorker {
   ends(exit: Partial<WorkerExit>): void {
     this.exited$.next({ code: null, signal: null, ...exit });
     this.exited$.complete();
+    this.drained$.complete();
   }
 }
 
-afterEach(() => void jest.useRealTimers());
+function passTime(scheduler: VirtualTimeScheduler, milliseconds: number): void {
+  scheduler.maxFrames = scheduler.now() + milliseconds;
+  // So that time also passes when nothing else happens.
+  scheduler.schedule(() => undefined, milliseconds);
+  scheduler.flush();
+}
 
 describe('the pool of workers', () => {
   const KILLED = { signal: 'SIGKILL' } as const;
   const LOST = 'a worker has ended while it drained; its calls have failed';
   const REPLACED = 'a worker has ended; its calls have failed, and it is replaced';
 
-  const pools: WorkerPool[] = [];
-  afterEach(() => pools.splice(0).forEach((pool) => pool.kill()));
-
-  /** A pool that has started two workers. */
+  /** A pool that has started two workers, in virtual time. */
   function startPool({ areServing = false } = {}) {
     const log = new RecordedLog();
     const workers: FakeWorker[] = [];
     const failing = { starts: 0 };
+    const scheduler = new VirtualTimeScheduler();
     const pool = new WorkerPool({
       count: 2,
       fork: (number) => {
@@ -72,11 +88,14 @@ describe('the pool of workers', () => {
         return workers[workers.push(new FakeWorker(number)) - 1] as unknown as WorkerProcess;
       },
       log,
+      scheduler,
     });
-    pools.push(pool);
-    pool.start();
+    const running = pool.running$.subscribe();
     if (areServing) for (const worker of workers) worker.serves();
-    return { pool, log, failing, workers: workers as [FakeWorker, FakeWorker, ...FakeWorker[]] };
+    function pass(milliseconds: number): void {
+      passTime(scheduler, milliseconds);
+    }
+    return { pool, running, log, failing, pass, workers: workers as [FakeWorker, FakeWorker, ...FakeWorker[]] };
   }
 
   /** Drains a pool until its workers have ended. */
@@ -90,47 +109,39 @@ describe('the pool of workers', () => {
   }
 
   it('gives others the connections of a worker that has not answered for ten seconds, until it answers, and kills it after a minute', () => {
-    jest.useFakeTimers();
-    const { pool, log, workers } = startPool({ areServing: true });
+    const { pool, log, workers, pass } = startPool({ areServing: true });
     function states() {
       return pool.workers.map(({ isResponsive }) => isResponsive);
     }
-    function pass(seconds: number): void {
-      for (let second = 0; second < seconds; second += 1) {
-        jest.advanceTimersByTime(1_000);
-        workers[1].reports$.next({ kind: 'alive' });
-      }
-    }
-    pass(10);
+    workers[0].isAlive = false;
+    pass(10_000);
     expect(states()).toEqual([true, true]);
-    pass(1);
+    pass(1_000);
     expect(states()).toEqual([false, true]);
-    workers[0].reports$.next({ kind: 'alive' });
+    workers[0].reports$.next({ kind: 'state', state: { isStoreReady: true, isStoreConnected: true } });
     expect(states()).toEqual([true, true]);
-    pass(60);
+    pass(60_000);
     expect(workers[0].received).not.toContain('kill');
-    pass(1);
-    expect(workers[0].received.filter((order) => order !== 'ping')).toEqual(['start', 'kill']);
-    expect(workers[1].received.filter((order) => order !== 'ping')).toEqual(['start']);
+    pass(1_000);
+    expect(workers.map(({ received }) => received)).toEqual([['start', 'kill'], ['start']]);
     const silent = 'a worker does not answer; others get the new connections';
     expect(log.messages).toEqual([silent, 'a worker answers again', silent, 'a worker does not answer and is killed']);
     expect(log.lines.at(-1)?.fields).toEqual({ worker: 1, reason: 'it has not answered for 60000 ms' });
   });
 
   it('kills a worker that stands still before it serves, without a line before', () => {
-    jest.useFakeTimers();
-    const { log, workers } = startPool();
-    jest.advanceTimersByTime(61_000);
-    expect(workers.map(({ received }) => received.at(-2))).toEqual(['kill', 'kill']);
+    const { log, workers, pass } = startPool();
+    for (const worker of workers) worker.isAlive = false;
+    pass(61_000);
+    expect(workers.map(({ received }) => received)).toEqual(Array(2).fill(['start', 'kill']));
     expect(log.messages).toEqual(Array(2).fill('a worker does not answer and is killed'));
   });
 
   it('gives an order that it announces to all workers, and the last one of its kind to those that start later', () => {
-    jest.useFakeTimers();
-    const { pool, workers } = startPool({ areServing: true });
+    const { pool, workers, pass } = startPool({ areServing: true });
     for (let time = 0; time < 2; time += 1) pool.announce({ kind: 'health', health: { healthy: true, unhealthy: [] } });
     workers[0].ends(KILLED);
-    jest.advanceTimersByTime(100);
+    pass(100);
     expect(workers.map(({ received }) => received)).toEqual([
       ['start', 'health', 'health'],
       ['start', 'health', 'health'],
@@ -139,24 +150,23 @@ describe('the pool of workers', () => {
   });
 
   it('replaces a worker that ends, also when it cannot be started at first, until the drain begins', () => {
-    jest.useFakeTimers();
-    const { pool, log, failing, workers } = startPool({ areServing: true });
+    const { pool, log, failing, workers, pass } = startPool({ areServing: true });
     failing.starts = 1;
     workers[0].ends(KILLED);
-    jest.advanceTimersByTime(60_000);
+    pass(60_000);
     expect(workers.map(({ number }) => number)).toEqual([1, 2, 1]);
     workers[2]?.ends(KILLED);
     pool.stopReplacing();
     workers[1].ends(KILLED);
-    jest.advanceTimersByTime(60_000);
+    pass(60_000);
     expect([workers.length, pool.hasLostCalls]).toEqual([3, true]);
-    expect(log.messages.filter((message) => !message.includes('answer'))).toEqual([REPLACED, REPLACED, REPLACED, LOST]);
+    expect(log.messages).toEqual([REPLACED, REPLACED, REPLACED, LOST]);
   });
 
   it('drains until all workers have ended, and has lost calls if the exit code of one is not 0', async () => {
-    const { pool, log, workers } = startPool({ areServing: true });
+    const { pool, log, workers, running } = startPool({ areServing: true });
     const progress = drain(pool);
-    workers[1].reports$.next({ kind: 'drained' });
+    workers[1].drained$.next(null);
     workers[1].ends({ code: 0 });
     await nextTurn();
     expect([progress.isOver, pool.hasLostCalls]).toEqual([false, false]);
@@ -165,34 +175,28 @@ describe('the pool of workers', () => {
     expect(workers[1].received).toEqual(['start', 'drain']);
     const fields = { worker: 1, reason: 'exit code 1' };
     expect([progress.isOver, pool.hasLostCalls]).toEqual([true, true]);
-    pool.kill();
+    running.unsubscribe();
     expect(log.lines).toEqual([{ level: 'error', message: LOST, fields }]);
   });
 
   it('kills in a drain the workers that do not serve yet, which have no calls to lose', async () => {
-    const { pool, log, workers } = startPool();
+    const { pool, log, workers, running } = startPool();
     const progress = drain(pool);
     // It was about to serve when it was killed.
     workers[0].serves();
     for (const worker of workers) worker.ends(KILLED);
     await nextTurn();
     for (const { received } of workers) expect(received).toEqual(['start', 'kill', 'drain']);
-    pool.kill();
+    running.unsubscribe();
     expect([progress.isOver, pool.hasLostCalls, log.lines]).toEqual([true, false, []]);
   });
 
   it('waits from 100 ms to 10 s, twice as long each time, until a worker has lived for a minute', () => {
-    jest.useFakeTimers();
-    const { log, workers } = startPool({ areServing: true });
+    const { log, workers, pass } = startPool({ areServing: true });
     function endAfter(milliseconds: number): unknown {
-      const worker = workers.at(-1)!;
-      worker.reports$.next({ kind: 'alive' });
-      for (let left = milliseconds; left > 0; left -= 30_000) {
-        jest.advanceTimersByTime(Math.min(left, 30_000));
-        for (const { reports$ } of workers) reports$.next({ kind: 'alive' });
-      }
-      worker.ends(KILLED);
-      jest.advanceTimersByTime(10_000);
+      pass(milliseconds);
+      workers.at(-1)!.ends(KILLED);
+      pass(10_000);
       workers.at(-1)!.serves();
       return log.lines.findLast(({ fields }) => fields?.['in'] !== undefined)?.fields?.['in'];
     }
@@ -292,6 +296,7 @@ describe('a connection', () => {
   });
 
   it('waits for the first worker if it is of gRPC, passes to another one until it is taken, and is counted until its end', async () => {
+    const scheduler = new VirtualTimeScheduler();
     const serving$ = new Subject<WorkerProcess>();
     const unavailable: Socket[] = [];
     const refused: string[] = [];
@@ -301,6 +306,7 @@ describe('a connection', () => {
       maxGrpcConnections: 2,
       onRefused: (_listener, bound) => void refused.push(bound),
       onReset: () => undefined,
+      scheduler,
       unavailable: {
         adopt: (socket) => unavailable.push(socket),
         close: () => Promise.resolve(),
@@ -338,17 +344,20 @@ describe('a connection', () => {
     expect([fourth.destroyed, dispatch.count('grpc')]).toEqual([true, 0]);
     // A worker that hangs does not keep the others from draining.
     dispatch.accepted('grpc', late);
-    jest.useFakeTimers({ doNotFake: ['nextTick'] });
+    async function pass(milliseconds: number): Promise<void> {
+      passTime(scheduler, milliseconds);
+      await nextTurn();
+    }
     void dispatch.stop('grpc').then(() => (settled += 1));
-    await jest.advanceTimersByTimeAsync(999);
+    await pass(999);
     expect(settled).toBe(1);
-    await jest.advanceTimersByTimeAsync(1);
+    await pass(1);
     expect(settled).toBe(2);
     // It is closed when it has waited a second for another one.
     other.ends({ signal: 'SIGKILL' });
-    await jest.advanceTimersByTimeAsync(999);
+    await pass(999);
     expect([late.destroyed, dispatch.count('grpc')]).toEqual([false, 1]);
-    await jest.advanceTimersByTimeAsync(1);
+    await pass(1);
     expect([late.destroyed, dispatch.count('grpc')]).toEqual([true, 0]);
     for (const socket of sockets) socket.destroy();
     await dispatch.close();
@@ -409,7 +418,7 @@ describe('an instance', () => {
     link.health$.subscribe();
     link.orders('drain').subscribe(() => healthAtDrain.push(link.health$.value));
     link.channel.start();
-    new Channel(others).send('control', { kind: 'health', health: GOOD } satisfies Order);
+    new Channel(others).notify('order', { kind: 'health', health: GOOD } satisfies Order);
     await until('the worker is informed', () => link.health$.value.healthy);
     own.destroy();
     await until('the drain begins', () => healthAtDrain.length > 0);

@@ -157,7 +157,7 @@ describe('the merged statistics of workers', () => {
     opened.push(pair.worker);
     new MergedStatistics(statistics).add(pair.primary);
     const messages: boolean[] = [];
-    pair.primary.messages('statistics').subscribe(() => {
+    pair.primary.notifications('statistics').subscribe(() => {
       messages.push(statistics.rules.every(({ totalHits, withinLimit }) => totalHits === withinLimit));
     });
     const reporter = new StatisticsReporter(worker, pair.worker);

@@ -15,14 +15,14 @@ import { memcachedStore, redisStore, storeTests } from './stores';
 describe('counters in the memory of another process', () => {
   const { primary, worker } = channelPair();
   const memory = new MemoryCounters({ maxKeys: 100_000, now: Date.now });
-  serveCounters(primary, (batch) => memory.applyNow(batch));
+  serveCounters(primary, memory);
   const counters = new RemoteCounters(worker, 0);
   afterAll(() => Promise.all([counters.close(), memory.close()]));
   countingScenarios(() => counters);
 
   const late = channelPair();
   const memoryAtClock = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
-  serveCounters(late.primary, (batch) => memoryAtClock.applyNow(batch));
+  serveCounters(late.primary, memoryAtClock);
   const countersAtClock = new RemoteCounters(late.worker, 0);
   afterAll(() => Promise.all([countersAtClock.close(), memoryAtClock.close()]));
   algorithmTable(() => countersAtClock);
