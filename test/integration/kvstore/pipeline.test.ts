@@ -2,7 +2,7 @@ import { firstValueFrom, switchMap } from 'rxjs';
 import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { type Connection, connect } from '../../../src/sinks/counters/kvstore/connection';
 import { count } from '../../../src/sinks/counters/kvstore/count';
-import { KnownExpiries } from '../../../src/sinks/counters/kvstore/script-calls';
+import { KnownExpiries } from '../../../src/sinks/counters/kvstore/known-expiries';
 import { type Reply, CommandServer } from '../../support/servers/command-server';
 import { until } from '../../support/waiting/until';
 import { operation } from '../counters/scenarios';

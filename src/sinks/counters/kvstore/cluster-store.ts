@@ -1,7 +1,7 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, take, tap } from 'rxjs';
 import { type Counted, type Operation, type Result, type Stored, groupLength } from '../../../counting/operation';
 import { decidedOnRead, readsOf, stopsWhenOver } from '../../../counting/read-then-decide';
-import { type DecisionError, timedOut } from '../../../counting/decision-error';
+import type { DecisionError } from '../../../counting/decision-error';
 import type { ConditionLog } from '../../../log/condition-log';
 import type { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
@@ -185,7 +185,7 @@ export class ClusterStore implements Store {
           const key = keys[indices[position] as number] as string;
           const redirected = mayRedirect ? this.#redirect(result, server, key) : undefined;
           if (redirected !== undefined) return redirected;
-          return deadline?.hasPassed && !isReply(result) ? timedOut() : this.#instance.failed(result, connection);
+          return this.#instance.failed(result, connection, deadline);
         });
       });
     } catch (error) {

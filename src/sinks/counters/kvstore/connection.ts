@@ -18,7 +18,7 @@ import { hideSecrets } from '../../../text/hide-credentials';
 import { messageOf } from '../../../text/thrown';
 import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
-import { COUNT } from './scripts';
+import { COUNT } from './count-script';
 import type { Credentials } from './deployment';
 import { PipelineReplies } from './pipeline-replies';
 import { ReplyBounds } from './reply-bounds';

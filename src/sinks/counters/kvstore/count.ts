@@ -1,8 +1,8 @@
 import { type Operation, groupLength } from '../../../counting/operation';
 import { type GroupResult, addToKnown, asking, countByCommands, splitAs } from './commands';
 import type { Connection } from './connection';
+import { CountCall, type CountOptions } from './count-call';
 import { type ScriptCommand, encodeScriptCall } from './encoding';
-import { type CountOptions, scriptCall } from './script-calls';
 import { isReply } from './store-error';
 
 /**
@@ -10,6 +10,8 @@ import { isReply } from './store-error';
  * millisecond, and larger calls cost the same per key.
  */
 const KEYS_PER_CALL = 256;
+
+type Groups = readonly (readonly Operation[])[];
 
 /**
  * Counts groups of operations, all in one write: each in one script call, and therefore atomically; with plain commands when all that is to
@@ -20,21 +22,18 @@ const KEYS_PER_CALL = 256;
  */
 export async function count(
   connection: Connection,
-  groups: readonly (readonly Operation[])[],
+  groups: Groups,
   options: CountOptions,
 ): Promise<readonly GroupResult[]> {
   if (connection.scriptRejection !== undefined) return countByCommands(connection, groups, options);
   options.known.forgetOld();
+  options.knownStates.forgetOld();
   const additions = knownAdditions(groups, options);
   if (additions?.length === 1 || (additions !== undefined && connection.isQuiet && !options.isAsking)) {
     const results = await addToKnown(connection, additions, options);
     return results instanceof Error ? groups.map(() => results) : splitAs(groups, results);
   }
-  const [first] = groups;
-  // The usual case, without what holding back and joining several calls costs.
-  const isOne = groups.length === 1 && first !== undefined;
-  const results = isOne ? [await callScript('evalsha', first)] : await callScripts('evalsha', groups);
-  if (!results.some(isReply)) return results;
+  const results = await callScripts('evalsha', groups);
   // Neither NOSCRIPT nor a rejection has counted anything, so these groups, and no others, are sent again.
   await replace(isUnknownScript, (unknown) => callScripts('eval', unknown));
   connection.scriptRejection = results.find(isRejected);
@@ -42,11 +41,11 @@ export async function count(
   return results;
 
   /** `evalsha`: by their hash, which fails with NOSCRIPT when the server has lost the script; `eval`: by its text, which also loads it. */
-  function callScripts(command: ScriptCommand, called: typeof groups): Promise<GroupResult[]> {
+  function callScripts(command: ScriptCommand, called: Groups): Promise<GroupResult[]> {
     return Promise.all(connection.inOneWrite(() => called.map((group) => callScript(command, group))));
   }
   function callScript(command: ScriptCommand, group: readonly Operation[]): Promise<GroupResult> {
-    const call = scriptCall(group, options);
+    const call = new CountCall(group, options);
     if (options.isAsking) asking(connection);
     const replied = connection.sendEncoded(command, encodeScriptCall(command, call));
     return replied.then(
@@ -54,40 +53,31 @@ export async function count(
       (error: Error) => error,
     );
   }
-  async function replace(isUncounted: (result: GroupResult) => boolean, send: SendGroups): Promise<void> {
+  async function replace(
+    isUncounted: (result: GroupResult) => boolean,
+    send: (groups: Groups) => Promise<readonly GroupResult[]>,
+  ): Promise<void> {
     const indices = results.flatMap((result, index) => (isUncounted(result) ? [index] : []));
     if (indices.length === 0) return;
-    const sent = await send(indices.map((index) => groups[index] as readonly Operation[]));
-    for (const [position, index] of indices.entries()) results[index] = sent[position] as GroupResult;
+    const sent = await send(indices.map((index) => groups[index]!));
+    for (const [position, index] of indices.entries()) results[index] = sent[position]!;
   }
 }
 
 /** All operations, if all there is to do is to add to keys that have an expiry, which plain commands do. */
-function knownAdditions(
-  groups: readonly (readonly Operation[])[],
-  { known }: CountOptions,
-): readonly Operation[] | undefined {
-  for (const operations of groups) {
-    for (const operation of operations) {
-      const { hits, limit, group } = operation;
-      if (hits <= 0 || limit.algorithm !== undefined || group !== undefined || !known.has(operation)) return undefined;
+function knownAdditions(groups: Groups, { known }: CountOptions): readonly Operation[] | undefined {
+  for (const group of groups) {
+    for (const operation of group) {
+      const { hits, limit } = operation;
+      if (hits <= 0 || limit.algorithm !== undefined || operation.group !== undefined) return undefined;
+      if (!known.has(operation)) return undefined;
     }
   }
   return groups.length === 1 ? groups[0] : groups.flat();
 }
 
-type SendGroups = (groups: readonly (readonly Operation[])[]) => Promise<readonly GroupResult[]>;
-
-/** Splits operations into groups of one script each, in which they keep their order; operations on one key have one script. */
-export function groupsByScript(operations: readonly Operation[]): readonly (readonly Operation[])[] {
-  if (!operations.some(({ limit }) => limit.algorithm !== undefined)) return [operations];
-  const decided = operations.filter(({ limit }) => limit.algorithm !== undefined);
-  if (decided.length === operations.length) return [operations];
-  return [operations.filter(({ limit }) => limit.algorithm === undefined), decided];
-}
-
-/** Splits a window into groups of one script call each; the operations of a group stay together. */
-export function callsOf(batch: readonly Operation[]): readonly (readonly Operation[])[] {
+/** Splits a window into groups of one script call each; those of a common group stay together. */
+export function callsOf(batch: readonly Operation[]): Groups {
   if (batch.length <= KEYS_PER_CALL) return [batch];
   const calls: Operation[][] = [];
   let call: Operation[] = [];

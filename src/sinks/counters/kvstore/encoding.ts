@@ -1,5 +1,5 @@
 import type { Operation } from '../../../counting/operation';
-import type { Script } from './scripts';
+import type { Script } from './script';
 
 // Commands in the Redis protocol, encoded here, because an object for each one or for each key of a script takes longer than the rest.
 
@@ -12,13 +12,13 @@ export interface ScriptArguments {
   readonly script: Script;
   /** KEYS */
   readonly steps: readonly Pick<Step, 'key'>[];
-  /** ARGV[1] */
-  readonly argument: string;
+  /** ARGV */
+  readonly args: readonly string[];
 }
 
-/** A script call: the command, the script, the number of keys, the keys, the argument. */
-export function encodeScriptCall(command: ScriptCommand, { script, steps, argument }: ScriptArguments): string {
-  let call = `*${steps.length + 4}`;
+/** A script call: the command, the script, the number of keys, the keys, the arguments. */
+export function encodeScriptCall(command: ScriptCommand, { script, steps, args }: ScriptArguments): string {
+  let call = `*${3 + steps.length + args.length}`;
   for (const text of [command, command === 'eval' ? script.text : script.sha, String(steps.length)]) {
     call += headerOf(text) + text;
   }
@@ -26,7 +26,8 @@ export function encodeScriptCall(command: ScriptCommand, { script, steps, argume
     call += headerOf(key);
     call += key;
   }
-  return `${call}${headerOf(argument)}${argument}\r\n`;
+  for (const text of args) call += headerOf(text) + text;
+  return `${call}\r\n`;
 }
 
 /** One INCRBY for each step. */

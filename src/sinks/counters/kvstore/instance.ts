@@ -1,6 +1,6 @@
 import { NEVER, Observable, type SchedulerLike, tap } from 'rxjs';
 import type { Counted, Operation, Result, Stored } from '../../../counting/operation';
-import type { DecisionError } from '../../../counting/decision-error';
+import { type DecisionError, timedOut } from '../../../counting/decision-error';
 import type { Backoff } from '../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../log/condition-log';
 import { Deadline } from '../../../streams/deadline';
@@ -11,8 +11,9 @@ import { type Connection, type ConnectionOptions, connect } from './connection';
 import { type Credentials, type Deployment, currentDeployment } from './deployment';
 import type { InstanceOptions, KvstoreOptions } from './deployment';
 import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
-import { replyCode, storeError } from './store-error';
-import { type CountOptions, KnownExpiries } from './script-calls';
+import { isReply, replyCode, storeError } from './store-error';
+import type { CountOptions } from './count-call';
+import { KnownExpiries } from './known-expiries';
 import type { CommandRunner, StepResult } from './commands';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
@@ -201,7 +202,8 @@ export class Instance {
   }
 
   /** @returns the error for the caller of an operation that got an error reply, or whose connection was lost */
-  failed(error: Error, connection: Connection): DecisionError {
+  failed(error: Error, connection: Connection, deadline?: Deadline): DecisionError {
+    if (deadline?.hasPassed === true && !isReply(error)) return timedOut();
     const code = replyCode(error);
     const failure = storeError(error);
     if (code === '') return failure;

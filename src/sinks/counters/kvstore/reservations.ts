@@ -16,7 +16,7 @@ import type { Counted } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { CommandRunner, SendCommand } from './commands';
 import { isRejected, isUnknownScript } from './count';
-import { RESERVATION } from './scripts';
+import { CHANGE, RESERVATION, STEP } from './reservation-script';
 import { keySlot } from './slots';
 import { type Places, SpreadReservations } from './spread-reservations';
 import { isReply } from './store-error';
@@ -120,23 +120,29 @@ async function call(send: SendCommand, args: readonly string[]): Promise<unknown
 }
 
 function argumentOf({ now, lifetime, opens, steps }: ReservationChange, jitter: number): string {
-  const common = [String(now), String(lifetime), String(MAX_OPEN), opens === undefined ? 0 : String(opens.expiresAt)];
-  return JSON.stringify([
-    ...common,
-    opens?.isDenied === true ? 1 : 0,
-    endedAtOnce(steps.length),
-    ...steps.flatMap((step) => valuesOf(step, jitter)),
-  ]);
+  const change = CHANGE.write({
+    now: `"${now}"`,
+    lifetime: `"${lifetime}"`,
+    expires: `"${opens?.expiresAt ?? 0}"`,
+    isDenied: opens?.isDenied === true ? 1 : 0,
+    most: MAX_OPEN,
+    ending: endedAtOnce(steps.length),
+  });
+  return `[${change}${steps.map((step) => `,[${stepOf(step, jitter)}]`).join('')}]`;
 }
 
-const DENIES = { never: 0, alone: 1, together: 2 };
-
-function valuesOf(step: ReservationStep, jitter: number): unknown[] {
-  const { hits, limit, denies, member: name = '', held } = step;
+function stepOf({ hits, limit, denies, member = '', held }: ReservationStep, jitter: number): string {
   const { requestsPerUnit, windowSeconds } = limit;
-  const member = held === undefined ? name : heldMember(name, held);
-  const [expiry, left] = [lifetimeOf(windowSeconds) + randomPart(jitter), secondsLeft(windowSeconds)];
-  return [String(hits), expiry, left, requestsPerUnit, DENIES[denies], member, left + MARGIN];
+  const left = secondsLeft(windowSeconds);
+  return STEP.write({
+    hits,
+    expiry: lifetimeOf(windowSeconds) + randomPart(jitter),
+    left,
+    limit: requestsPerUnit,
+    denies: `"${denies}"`,
+    member: JSON.stringify(held === undefined ? member : heldMember(member, held)),
+    listLifetime: left + MARGIN,
+  });
 }
 
 /** @throws DecisionError when the reply does not match the script */

@@ -1,13 +1,11 @@
 import type { Observable } from 'rxjs';
 import type { Operation, Result } from '../../../counting/operation';
-import type { DecisionError } from '../../../counting/decision-error';
-import type { Deadline } from '../../../streams/deadline';
 import type { CounterLane } from '../../../streams/ports/counters';
 import { nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
-import { type GroupResult, type SendCommand, commandsOn } from './commands';
-import type { Connection } from './connection';
-import { callsOf, count, groupsByScript } from './count';
+import { type SendCommand, commandsOn } from './commands';
+import { callsOf, count } from './count';
+import type { Deadline } from '../../../streams/deadline';
 import type { StoreServers } from './deployment';
 import type { Instance, Store } from './instance';
 import type { Pool } from './pool';
@@ -16,7 +14,7 @@ import { isReply } from './store-error';
 
 /**
  * Counters on one server at a time, which is the only one, or the master that sentinels name: the keys of a window are counted on one
- * connection of a pool, up to 256 of them at once.
+ * connection of a pool.
  */
 export class ServerStore implements Store {
   readonly connected$: Observable<boolean>;
@@ -62,47 +60,22 @@ export class ServerStore implements Store {
     this.#pool.close();
   }
 
+  /** Rejects when the connection is lost before the first reply. */
   #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
-    const calls = callsOf(batch);
-    return calls.length === 1 ? this.#call(batch, deadline) : this.#callInTurn(calls, deadline);
-  }
-
-  /** One call after the other, so that operations on the same key keep their order even when a call fails. */
-  async #callInTurn(calls: readonly (readonly Operation[])[], deadline: Deadline): Promise<readonly Result[]> {
-    const counts: Result[] = [];
-    for (const [index, call] of calls.entries()) {
-      try {
-        for (const each of await this.#call(call, deadline)) counts.push(each);
-      } catch (error) {
-        // No operation has a count, so the window fails as a whole.
-        if (index === 0) throw error;
-        // The calls after this one are not sent.
-        return [...counts, ...calls.slice(index).flatMap((unsent) => unsent.map(() => error as DecisionError))];
-      }
-    }
-    return counts;
-  }
-
-  /** Rejects when the connection is lost; an error reply to a script call is the error of each of its operations. */
-  #call(operations: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
-    return this.#pool.use(deadline, async (connection) => {
-      const groups = groupsByScript(operations);
-      const results = await count(connection, groups, this.#instance.countOptions);
-      const counts = groups.map((group, index) => this.#counts(group, results[index] as GroupResult, connection));
-      if (counts.length === 1) return counts[0] as readonly Result[];
-      const [plain, decided] = counts.map((group) => group.values());
-      return operations.map(({ limit }) => (limit.algorithm === undefined ? plain : decided)?.next().value as Result);
-    });
-  }
-
-  #counts(group: readonly Operation[], result: GroupResult, connection: Connection): readonly Result[] {
     const instance = this.#instance;
-    if (result instanceof Error) {
-      if (!isReply(result)) throw result;
-      const failure = instance.failed(result, connection);
-      return group.map(() => failure);
-    }
-    if (instance.counted(result, connection)) return result;
-    return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
+    return this.#pool.use(deadline, async (connection) => {
+      const groups = callsOf(batch);
+      const results = await count(connection, groups, instance.countOptions);
+      if (results[0] instanceof Error && !isReply(results[0])) throw results[0];
+      const counts = results.map((result, index): readonly Result[] => {
+        if (result instanceof Error) {
+          const failure = instance.failed(result, connection, deadline);
+          return groups[index]!.map(() => failure);
+        }
+        if (instance.counted(result, connection)) return result;
+        return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
+      });
+      return counts.length === 1 ? counts[0]! : counts.flat();
+    });
   }
 }

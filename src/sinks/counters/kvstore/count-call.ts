@@ -1,0 +1,220 @@
+import type { Span } from '../../../counting/algorithms/algorithm';
+import { TokenBucket } from '../../../counting/algorithms/bucket';
+import { SlidingWindow } from '../../../counting/algorithms/sliding';
+import { type CountedLimit, type Operation, groupLength } from '../../../counting/operation';
+import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
+import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
+import { CALL, COUNT, COUNTED, DECIDED, DECIDED_LIMIT, KIND, LIMIT, RUN, STOPPED } from './count-script';
+import type { ScriptArguments, Step } from './encoding';
+import type { KnownExpiries } from './known-expiries';
+
+export interface CountOptions extends CommandOptions {
+  readonly known: KnownExpiries;
+  /** The same of keys with the state of an algorithm. */
+  readonly knownStates: KnownExpiries;
+  /** Unix time in microseconds for the algorithms, in tests; undefined: the time of the server. */
+  readonly now?: (() => number) | undefined;
+}
+
+/** How many seconds a key lives longer than its state matters. */
+const MARGIN = 20;
+/** How many of them are left when its expiry was examined: it is examined again after ten seconds. */
+const LEAST_MARGIN = 10;
+
+/** A call of the script that applies operations. */
+export class CountCall implements ScriptArguments {
+  readonly script = COUNT;
+  readonly steps: readonly Pick<Step, 'key'>[];
+  readonly args: string[];
+  readonly #operations: readonly Operation[];
+  readonly #options: CountOptions;
+  readonly #random: number;
+  readonly #examined: Step[] = [];
+  readonly #examinedStates: Step[] = [];
+  readonly #limits: string[] = [];
+  readonly #numbers = new Map<CountedLimit, number>();
+  #runs = '';
+  /** The run that the next step may belong to: what its steps have in common, and how many there are so far. */
+  #run = '';
+  #times = 0;
+  /** The last counted step, and what is written of it. */
+  #counted: { readonly step: Step; readonly isKnown: boolean; readonly run: string } | undefined;
+
+  constructor(operations: readonly Operation[], options: CountOptions) {
+    this.#operations = operations;
+    this.#options = options;
+    this.#random = randomPart(options.jitter);
+    for (let index = 0; index < operations.length;) {
+      const operation = operations[index] as Operation;
+      const end = index + groupLength(operations, index);
+      if (operation.limit.algorithm !== undefined) this.#decide(operations.slice(index, end));
+      else if (operation.group !== undefined) this.#stop(operations.slice(index, end));
+      else this.#count(operation);
+      index = end;
+    }
+    this.#endRun();
+    this.steps = this.#limits.length > 0 ? operations.flatMap(keysOf) : operations;
+    const call = CALL.write({ jitter: Math.max(1, options.jitter), random: this.#random });
+    this.args = [`[${call}${this.#runs}]`];
+    if (this.#limits.length === 0) return;
+    this.args.push(`[${this.#limits.join()}]`);
+    if (options.now !== undefined) this.args.push(String(options.now()));
+  }
+
+  /** @throws Error when the reply does not match the call */
+  read(reply: unknown): readonly StepResult[] {
+    const operations = this.#operations;
+    const hasStates = this.#limits.length > 0;
+    const states = hasStates ? operations.filter(({ limit }) => limit.algorithm !== undefined).length + 1 : 0;
+    if (!Array.isArray(reply) || reply.length !== operations.length + states) {
+      throw new Error('the reply does not match the script call');
+    }
+    const list = reply as readonly unknown[];
+    const areValues = areCounts(list);
+    if (areValues) {
+      this.#options.known.add(this.#examined);
+      this.#options.knownStates.add(this.#examinedStates);
+    }
+    // Allocates nothing in the common case.
+    const values = areValues ? list : list.map(stepResult);
+    return hasStates ? statesIn(values, operations) : values;
+  }
+
+  #count(step: Step): void {
+    const { hits, limit } = step;
+    const { windowSeconds } = limit;
+    const isKnown = this.#options.known.has(step);
+    if (!isKnown) this.#examined.push(step);
+    const last = this.#counted;
+    if (last?.step.hits !== hits || last.step.limit.windowSeconds !== windowSeconds || last.isKnown !== isKnown) {
+      const values = { hits: `"${hits}"`, expiry: lifetimeOf(windowSeconds), left: secondsLeft(windowSeconds) };
+      const run = `${isKnown ? KIND.countKnown : KIND.count},${COUNTED.write(values)}`;
+      this.#counted = { step, isKnown, run };
+    }
+    this.#add(this.#counted!.run);
+  }
+
+  /** The operations of a group with the mode `stop_when_over`. */
+  #stop(operations: readonly Operation[]): void {
+    this.#endRun();
+    this.#run = String(operations[0]?.group?.isOver === true ? KIND.stopOver : KIND.stop);
+    this.#times = operations.length;
+    for (const { hits, limit } of operations) {
+      const expiry = lifetimeOf(limit.windowSeconds) + randomPart(this.#options.jitter);
+      const left = secondsLeft(limit.windowSeconds);
+      this.#run += `,${STOPPED.write({ hits, expiry, left, limit: limit.requestsPerUnit })}`;
+    }
+    this.#endRun();
+  }
+
+  /** An operation with an algorithm, or those of a group. */
+  #decide(operations: readonly Operation[]): void {
+    const calls = equalCalls(operations[0] as Operation);
+    let times = '';
+    for (const call of calls) times += `${times === '' ? '[' : ','}${call.times}`;
+    let run = `${KIND.decide},${DECIDED.write({ size: operations.length, calls: `${times}]` })}`;
+    for (const operation of operations) run += `,${this.#decided(operation, calls)}`;
+    this.#add(run);
+  }
+
+  #decided({ key, limit }: Operation, calls: readonly EqualCalls[]): string {
+    const algorithm = limit.algorithm!;
+    const { requestsPerUnit, lifetime } = algorithm;
+    const bucket = algorithm instanceof TokenBucket ? algorithm : undefined;
+    const step = { key, hits: 1, limit: bucket === undefined ? limit : { requestsPerUnit, windowSeconds: lifetime } };
+    // A key of a sliding window gets its expiry when the window begins.
+    const isKnown = algorithm instanceof SlidingWindow || this.#options.knownStates.has(step);
+    if (!isKnown) this.#examinedStates.push(step);
+    let [hits, hitParts, total] = ['', '', 0];
+    for (const call of calls) {
+      const taken = bucket === undefined ? { whole: call.hits, part: 0 } : takenFrom(bucket, call.hits);
+      const separator = hits === '' ? '[' : ',';
+      hits += `${separator}${taken.whole}`;
+      hitParts += `${separator}${taken.part}`;
+      total = taken.whole > 0 ? total + taken.whole * call.times : Infinity;
+    }
+    if (total > (bucket?.span.whole ?? requestsPerUnit) || (bucket !== undefined && bucket.parts > 1)) total = 0;
+    return DECIDED_LIMIT.write({
+      number: this.#numberOf(limit),
+      total,
+      text: `"${total}"`,
+      isKnown: isKnown ? 1 : 0,
+      hits: `${hits}]`,
+      hitParts: `${hitParts}]`,
+    });
+  }
+
+  #numberOf(limit: CountedLimit): number {
+    const known = this.#numbers.get(limit);
+    if (known !== undefined) return known;
+    const number = this.#limits.push(`[${limitOf(limit, this.#random)}]`);
+    this.#numbers.set(limit, number);
+    return number;
+  }
+
+  #add(run: string): void {
+    if (run !== this.#run) this.#endRun();
+    this.#run = run;
+    this.#times += 1;
+  }
+
+  #endRun(): void {
+    if (this.#times > 0) this.#runs += `,${RUN.write({ times: this.#times, kind: this.#run })}`;
+    this.#times = 0;
+  }
+}
+
+/** A limit for the script. @param random the random part of expiries, in seconds */
+function limitOf({ algorithm, windowSeconds }: CountedLimit, random: number): string {
+  const { name, requestsPerUnit, lifetime } = algorithm!;
+  const windows = { algorithm: `"${name}"`, most: requestsPerUnit, mostPart: 0, parts: 1, window: 1 };
+  const ofState = { expiry: lifetime + random + MARGIN, left: lifetime + LEAST_MARGIN };
+  if (algorithm instanceof TokenBucket) {
+    const { span, parts } = algorithm;
+    return LIMIT.write({ ...windows, ...ofState, most: span.whole, mostPart: span.part, parts });
+  }
+  if (algorithm instanceof SlidingWindow)
+    return LIMIT.write({ ...windows, ...ofState, window: algorithm.windowSeconds * 1000 });
+  return LIMIT.write({ ...windows, expiry: lifetimeOf(windowSeconds) + random, left: secondsLeft(windowSeconds) });
+}
+
+/** Calls that follow each other. */
+interface EqualCalls {
+  /** Of each. */
+  readonly hits: number;
+  times: number;
+}
+
+function equalCalls({ hits, calls = [hits] }: Operation): readonly EqualCalls[] {
+  const runs: EqualCalls[] = [];
+  for (const each of calls) {
+    const last = runs.at(-1);
+    if (last?.hits === each) last.times += 1;
+    else runs.push({ hits: each, times: 1 });
+  }
+  return runs;
+}
+
+/** What a call takes from a bucket: more than fit into it never do. */
+function takenFrom(bucket: TokenBucket, hits: number): Span {
+  return hits > bucket.capacity ? { whole: bucket.span.whole + 1, part: 0 } : bucket.spanOf(hits);
+}
+
+/** A sliding window has a key for the windows with an even number, and one for those with an odd one. */
+function keysOf(operation: Operation): readonly Pick<Step, 'key'>[] {
+  if (!(operation.limit.algorithm instanceof SlidingWindow)) return [operation];
+  return [{ key: `${operation.key}_0` }, { key: `${operation.key}_1` }];
+}
+
+/** The counts and states in a reply, or the error of an operation in place of either. */
+function statesIn(values: readonly (number | Error)[], operations: readonly Operation[]): readonly StepResult[] {
+  const now = values.at(-1) as number;
+  let at = 0;
+  return operations.map(({ limit: { algorithm } }) => {
+    const [first, second] = [values[at], values[at + 1]] as [number | Error, number];
+    at += algorithm === undefined ? 1 : 2;
+    if (algorithm === undefined || first instanceof Error) return first;
+    if (algorithm instanceof TokenBucket) return { whole: first, part: second, parts: algorithm.parts, now };
+    return { previous: second, current: first, now };
+  });
+}
