@@ -78,7 +78,7 @@ export class Batch<Call extends BatchCall = BatchCall> {
 
   /** Gives every call its counts. An operation that failed by itself fails its own call only. */
   settle(results: readonly Result[]): void {
-    this.#outcome = outcomeOf(results);
+    this.#outcome = serverOutcome(results);
     /** By index of the batch, what the calls of an operation with an algorithm have left so far. */
     const states: LimitState[] = [];
     let position = 0;
@@ -109,7 +109,7 @@ export class Batch<Call extends BatchCall = BatchCall> {
   }
 
   fail(error: DecisionError): void {
-    this.#outcome = outcomeOf([error]);
+    this.#outcome = serverOutcome([error]);
     for (const call of this.calls) failCall(call, error);
   }
 
@@ -201,7 +201,7 @@ export function failCall(call: BatchCall, error: DecisionError): void {
 }
 
 /** A server that can count one of the operations works. */
-function outcomeOf(results: readonly Result[]): ServerOutcome {
+function serverOutcome(results: readonly Result[]): ServerOutcome {
   let outcome: ServerOutcome = 'none';
   for (const result of results) {
     if (!(result instanceof DecisionError)) return 'ok';

@@ -27,8 +27,8 @@ export function structuredHeaders(all: readonly ShownLimit[]): readonly HeaderVa
   const names = uniqueNames(limits);
   const policies = limits.map(({ quota, windowSeconds, burst }, index) => {
     // The name of a parameter of our own begins with that of its maker, as the draft requires.
-    const more = burst === undefined ? '' : `;weir-burst=${burst}`;
-    return `${names[index]};q=${quota};qu="requests";w=${windowSeconds}${more}`;
+    const capacity = burst === undefined ? '' : `;weir-burst=${burst}`;
+    return `${names[index]};q=${quota};qu="requests";w=${windowSeconds}${capacity}`;
   });
   const states = limits.map(({ remaining, secondsUntilReset }, index) => {
     return `${names[index]};r=${remaining};t=${secondsUntilReset}`;

@@ -259,7 +259,7 @@ function offendersOf({ settings: { offendersSize, offendersWindow } }: App): Off
 /** How the calls of a process end: those in flight do not wait for the store longer than a drain takes. */
 export function endOfCalls({ store }: DecisionPath, drained: (within: number) => Promise<unknown>): DrainStep {
   function run(within: number): Promise<unknown> {
-    store.counters.hurry?.(within);
+    store.counters.endWithin?.(within);
     return drained(within);
   }
   return { name: 'gRPC calls', run: (within) => defer(() => run(within)) };

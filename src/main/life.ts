@@ -137,7 +137,7 @@ export async function lifeOf(
     });
   });
   const outcome$ = merge(
-    outcomeOf(readiness.phase$, serving$, drained$),
+    runPhases(readiness.phase$, serving$, drained$),
     neverOpened(signal$).pipe(takeUntil(drainBegins$)),
   ).pipe(
     take(1),
@@ -155,7 +155,7 @@ function logIgnoredSignals(log: Log): Subscription {
 }
 
 /** What a process does in each phase: `serving$` opens its listeners, `drained$` ends it. */
-export function outcomeOf(
+export function runPhases(
   phase$: Observable<Phase>,
   serving$: Observable<unknown>,
   drained$: Observable<DrainOutcome>,

@@ -54,7 +54,7 @@ import {
 import { counterStore, countsInMemory, remoteStore } from './counter-store';
 import { forwardGrpcLibraryLogs } from './grpc-library';
 import { HttpRejections } from './http-rejections';
-import { logFailedStep, outcomeOf } from './life';
+import { logFailedStep, runPhases } from './life';
 import { collectOnOneThread, processCount } from './process';
 import { RefusedConnections } from './refused-connections';
 import { type ServerInputs, grpcServerOptions, httpServerOptions } from './servers';
@@ -143,7 +143,7 @@ async function runWorker(app: App, link: PrimaryLink, worker: number): Promise<0
   });
   const drained$ = drainOf(app, path, { link, reporter, servers: () => servers });
   channel.start();
-  const outcome$ = outcomeOf(phase$, serving$, drained$).pipe(finalize(() => subscriptions.unsubscribe()));
+  const outcome$ = runPhases(phase$, serving$, drained$).pipe(finalize(() => subscriptions.unsubscribe()));
   return (await firstValueFrom(merge(outcome$, rules.failed$))).kind === 'drained' ? 0 : 1;
 }
 

@@ -68,7 +68,7 @@ function describe(
   const { kind, limited, limits = [], rule } = resolution;
   const explained = {
     steps,
-    outcome: outcomeOf(kind, outcome),
+    outcome: lookUpOutcome(kind, outcome),
     rule: referenceTo(rule),
     replacedBy: referenceTo(replacedBy),
     nearest,
@@ -82,7 +82,7 @@ function describe(
 }
 
 /** How the look-up ended, or what became of the rule that it found. */
-function outcomeOf(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDescriptor['outcome'] {
+function lookUpOutcome(kind: ResolutionKind, found: LookUp['outcome']): ExplainedDescriptor['outcome'] {
   if (kind === 'replaced' || kind === 'unlimited' || kind === 'denied') return kind;
   return kind === 'limited' && found !== 'limit' && found !== 'override' ? 'default' : found;
 }

@@ -82,10 +82,14 @@ export function explainMatch(
     visit: (level, entry, chosen) => void levels.push(explainLevel(level, { entry, chosen }, options)),
   });
   const rule = levels.at(-1)?.chosen;
-  return { levels, outcome: outcomeOf(levels, entries, rule), rule };
+  return { levels, outcome: matchOutcome(levels, entries, rule), rule };
 }
 
-function outcomeOf(levels: readonly ExplainedLevel[], entries: readonly Entry[], rule: Rule | undefined): MatchOutcome {
+function matchOutcome(
+  levels: readonly ExplainedLevel[],
+  entries: readonly Entry[],
+  rule: Rule | undefined,
+): MatchOutcome {
   if (levels.length === 0) return 'no entries';
   if (rule === undefined) return 'no match';
   if (levels.length < entries.length) return 'too deep';

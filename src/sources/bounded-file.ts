@@ -37,11 +37,11 @@ async function readToEnd(handle: FileHandle, size: number, maxBytes: number): Pr
       length += bytesRead;
       continue;
     }
-    const more = Buffer.allocUnsafeSlow(Math.max(CHUNK, length));
-    const { bytesRead } = await handle.read(more);
+    const chunk = Buffer.allocUnsafeSlow(Math.max(CHUNK, length));
+    const { bytesRead } = await handle.read(chunk);
     if (bytesRead === 0) return { content };
     length += bytesRead;
     if (length > maxBytes) return { tooLarge: length };
-    content = Buffer.concat([content, more.subarray(0, bytesRead)]);
+    content = Buffer.concat([content, chunk.subarray(0, bytesRead)]);
   }
 }

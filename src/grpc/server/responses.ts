@@ -61,9 +61,9 @@ export function trailersOnly(
   httpStatus: number,
   status: GrpcStatus,
   message: string,
-  more: readonly OutgoingField[] = [],
+  others: readonly OutgoingField[] = [],
 ): Buffer {
-  return encodeBlock([[':status', String(httpStatus)], CONTENT_TYPE, ...statusFields(status, message), ...more]);
+  return encodeBlock([[':status', String(httpStatus)], CONTENT_TYPE, ...statusFields(status, message), ...others]);
 }
 
 /** The status of a call that has failed. */

@@ -125,8 +125,8 @@ function listOf({ descriptors }: RateLimitRequest, texts: Excerpts, describeAt: 
     const { entries } = descriptors[index] as Descriptor;
     list += `${index === 0 ? '' : ','}{"entries":${entriesOf(entries, texts)}${describeAt(index)}}`;
   }
-  const more = descriptors.length - count;
-  return `,"descriptors":[${list}]${more > 0 ? `,"moreDescriptors":${more}` : ''}`;
+  const leftOut = descriptors.length - count;
+  return `,"descriptors":[${list}]${leftOut > 0 ? `,"moreDescriptors":${leftOut}` : ''}`;
 }
 
 /** The list of entries, and if some are left out their number as a further member. */
@@ -137,8 +137,8 @@ function entriesOf(entries: readonly Entry[], texts: Excerpts): string {
     const { key, value } = entries[index] as Entry;
     list += `${index === 0 ? '' : ','}${JSON.stringify(`${texts.of(key)}=${texts.of(value)}`)}`;
   }
-  const more = entries.length - count;
-  return `[${list}]${more > 0 ? `,"moreEntries":${more}` : ''}`;
+  const leftOut = entries.length - count;
+  return `[${list}]${leftOut > 0 ? `,"moreEntries":${leftOut}` : ''}`;
 }
 
 /** The beginnings of the texts of one record. */

@@ -32,6 +32,6 @@ export function checkFiles(files: readonly RuleFile[], mergeDomainConfigs: boole
 /** The lines of the first problems, and the number of the others. */
 export function firstOf<T>(problems: readonly T[], lineOf: (problem: T) => string, what: string): readonly string[] {
   const lines = problems.slice(0, MAX_LINES).map((problem) => lineOf(problem));
-  const more = problems.length - lines.length;
-  return more > 0 ? [...lines, `and ${more} more ${what}`] : lines;
+  const leftOut = problems.length - lines.length;
+  return leftOut > 0 ? [...lines, `and ${leftOut} more ${what}`] : lines;
 }

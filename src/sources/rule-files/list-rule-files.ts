@@ -126,8 +126,8 @@ export function folderWarnings(dir: string, { files, others, linkedFolders }: Ru
 }
 
 function namesOf(paths: readonly string[]): string {
-  const more = paths.length - MAX_NAMES;
-  return paths.slice(0, MAX_NAMES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  const leftOut = paths.length - MAX_NAMES;
+  return paths.slice(0, MAX_NAMES).join(', ') + (leftOut > 0 ? ` and ${leftOut} more` : '');
 }
 
 /**

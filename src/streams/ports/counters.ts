@@ -24,7 +24,7 @@ export interface Counters {
    * The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds. Without it, it does
    * anyway.
    */
-  hurry?(within: number): void;
+  endWithin?(milliseconds: number): void;
   /** Waits for batches in flight, then releases connections and timers. */
   close(): Promise<void>;
 }

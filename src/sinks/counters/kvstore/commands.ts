@@ -217,7 +217,7 @@ export function counterAdministration(
   function change(counter: Counted, count: number | undefined): Promise<StoredCounter> {
     const { key, limit } = counter;
     return storeOf(counter).run(key, async (send) => {
-      const before = await read(send, key, MENDED);
+      const before = await read(send, key, { invalidAsZero: true });
       if (count === undefined) checked(await send('DEL', key));
       else
         await set(send, key, {
@@ -234,14 +234,16 @@ export function counterAdministration(
   };
 }
 
-/** A value that is no count counts as 0: an operator mends it by setting or clearing it. */
-const MENDED = true;
-
-async function read(send: SendCommand, key: string, isMended = false): Promise<StoredCounter> {
+/** @param invalidAsZero a value that is no count counts as 0: it is about to be set or cleared */
+async function read(
+  send: SendCommand,
+  key: string,
+  { invalidAsZero }: { readonly invalidAsZero: boolean } = { invalidAsZero: false },
+): Promise<StoredCounter> {
   const [reply, timeToLive] = await Promise.all([send('GET', key), send('TTL', key)]);
   const count = readResult(reply);
   const isNoCount = count instanceof Error && (!isReply(count) || replyCode(count) === 'WRONGTYPE');
-  if (count instanceof Error && !(isMended && isNoCount)) throw count;
+  if (count instanceof Error && !(invalidAsZero && isNoCount)) throw count;
   const seconds = Number(checked(timeToLive));
   return { count: typeof count === 'number' ? Math.max(0, count) : 0, timeToLive: seconds >= 0 ? seconds : null };
 }

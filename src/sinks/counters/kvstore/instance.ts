@@ -116,9 +116,9 @@ export class Instance {
   }
 
   /** Opens a connection to a server that holds counters, with the credentials as they are now. */
-  connect(server: Server, more: Partial<ConnectionOptions> = {}): Observable<Connection> {
+  connect(server: Server, overrides: Partial<ConnectionOptions> = {}): Observable<Connection> {
     const { credentials } = this.#current();
-    return this.#connect(server, credentials, more).pipe(
+    return this.#connect(server, credentials, overrides).pipe(
       tap(({ hasUnusedPassword }) => hasUnusedPassword && this.#unusedPassword.because(nameOf(server))),
     );
   }
@@ -244,8 +244,8 @@ export class Instance {
   }
 
   /** Everything ends so many milliseconds from now, less {@link AFTERWARDS}, what is in flight as well. */
-  hurry(within: number): void {
-    const lastTime = within - AFTERWARDS;
+  endWithin(milliseconds: number): void {
+    const lastTime = milliseconds - AFTERWARDS;
     this.#lastEnd = performance.now() + lastTime;
     const { timeout } = this.options;
     // A shorter one passes before.
@@ -268,7 +268,7 @@ export class Instance {
   #connect(
     server: Server,
     credentials: Credentials | undefined,
-    more: Partial<ConnectionOptions>,
+    overrides: Partial<ConnectionOptions>,
   ): Observable<Connection> {
     const { db, tls } = this.deployment;
     const { timeout } = this.options;
@@ -281,7 +281,7 @@ export class Instance {
       counts: true,
       timeout: this.#parts.store.hasDecisionTimeout === true ? this.queryTimeout : timeout,
       scheduler: this.scheduler,
-      ...more,
+      ...overrides,
     });
   }
 }

@@ -81,7 +81,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     ),
     description: read.map(({ name, deployment }) => `${name}: ${describeDeployment(deployment)}`).join('; '),
     ready$: waitForStores(stores, startup.maxElapsedTime),
-    hurry: (within) => instances.forEach((instance) => instance.hurry(within)),
+    endWithin: (milliseconds) => instances.forEach((instance) => instance.endWithin(milliseconds)),
     close: async () => {
       await Promise.all(instances.map((instance) => instance.settled()));
       for (const each of stores) each.close();

@@ -122,7 +122,7 @@ export function write(commands: readonly WriteCommand[], outcomes: WriteOutcome[
       isRead: false,
       text: part.map(textOf).join(''),
       onLine: (line) => {
-        outcomes.push(outcomeOf(commands[outcomes.length]!, line));
+        outcomes.push(writeOutcome(commands[outcomes.length]!, line));
         return outcomes.length === partEnd ? true : undefined;
       },
     };
@@ -141,7 +141,7 @@ const NUMBER = /^\d+ *$/;
 const COMMAND_ERROR = /^(?:SERVER_ERROR |CLIENT_ERROR cannot increment or decrement non-numeric value)/;
 
 /** Every line is compared with what its command allows: a reply too many would otherwise be assigned to the next command. */
-function outcomeOf({ kind }: WriteCommand, line: string): WriteOutcome {
+function writeOutcome({ kind }: WriteCommand, line: string): WriteOutcome {
   const isStore = kind === 'add' || kind === 'set';
   if (isStore ? line === 'STORED' : kind === 'delete' ? line === 'DELETED' : NUMBER.test(line)) return 'success';
   if (kind === 'add' && line === 'NOT_STORED') return 'not_stored';
