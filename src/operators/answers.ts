@@ -242,7 +242,7 @@ export interface LiveRule {
 }
 
 /** What the source of rules has sent last. */
-export interface ListedConfigurations<File = ListedFile> {
+export interface ListedConfigurations<File = ConfigurationFile> {
   readonly active: ListedConfiguration<File> | null;
   /** Those before the active ones. */
   readonly previous: ListedConfiguration<File> | null;
@@ -258,7 +258,7 @@ export interface ListedConfigurations<File = ListedFile> {
   } | null;
 }
 
-export interface ListedConfiguration<File = ListedFile> extends RuleOrigin {
+export interface ListedConfiguration<File = ConfigurationFile> extends RuleOrigin {
   /** When they were loaded, in the format of ISO 8601. */
   readonly at: string;
   /** How many there are. */
@@ -267,7 +267,7 @@ export interface ListedConfiguration<File = ListedFile> extends RuleOrigin {
   readonly files: readonly File[] | null;
 }
 
-export interface ListedFile {
+export interface ConfigurationFile {
   readonly path: string;
   readonly text: string;
 }
