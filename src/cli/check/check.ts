@@ -1,10 +1,16 @@
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../limiter/decision';
+import { Limiter } from '../../limiter/limiter';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { explainRequest } from '../../operators/decisions';
-import { folderProblem } from '../../rules/files/problems/problem';
-import type { FailurePolicy } from '../../rules/rule-config';
+import { folderProblem, formatProblem } from '../../rules/files/problems/problem';
+import type { FailurePolicy, RuleConfig } from '../../rules/rule-config';
 import { type Ruleset, buildRuleset, notLocalWarning } from '../../rules/ruleset';
 import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
 import type { Explanation } from '../../operators/answers';
+import { type LoadedSettings, readSettings } from '../../settings/read-settings';
+import { Statistics } from '../../statistics/statistics';
+import { counted } from '../../text/counted';
+import { messageOf } from '../../text/thrown';
 import { formatExplanation } from '../explanation';
 import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
 import { type CommandLine, Exit, JSON_FLAG, type Program, type ProgramResult } from '../program';
@@ -12,9 +18,7 @@ import { parseEntries } from '../request';
 import { replayPage } from '../replay/page';
 import { replay } from '../replay/replay';
 import { formatReport, reportOf } from '../replay/report';
-import { decidingOptions, defaultLimiter, failurePolicy } from './default-limiter';
 import { type CheckedRules, type ReadOptions, readRules } from './read-rules';
-import { textReport, totalsOf } from './report';
 
 /** The flags of weir-check. The first two have the names of the Go service's config check. */
 const CHECK_FLAGS = {
@@ -75,22 +79,31 @@ function rejectCombinations({ replay: log, now, html, explain: explains, json }:
   if (html && json) throw new FlagError('flags -html and -json exclude each other');
 }
 
-function readOptions({
-  merge_domain_configs: mergeDomainConfigs,
-  ignore_dot_files: ignoreDotFiles,
-}: Values): ReadOptions {
-  return { mergeDomainConfigs, ignoreDotFiles };
+function readOptions(values: Values): ReadOptions {
+  return { mergeDomainConfigs: values.merge_domain_configs, ignoreDotFiles: values.ignore_dot_files };
 }
 
 function rulesetOf({ configs, placeOf }: CheckedRules): Ruleset {
   return buildRuleset(configs, placeOf);
 }
 
-function resultOf(rules: CheckedRules, { strict }: Values): ProgramResult {
-  const totals = totalsOf(rules, strict);
-  const { errors, warnings } = rules;
-  const answer = { ...totals, errors, warnings };
-  return { exitCode: totals.ok ? Exit.DONE : Exit.FAILED, answer, text: () => textReport(rules, totals) };
+/** All problems, then a line with the totals. With `strict`, warnings count as errors. */
+function resultOf({ files, configs, errors, warnings }: CheckedRules, { strict }: Values): ProgramResult {
+  const ok = errors.length === 0 && !(strict && warnings.length > 0);
+  const [domains, rules] = [configs.length, countRules(configs)];
+  function text(): string {
+    const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
+    const found = `${counted(errors.length, 'error')}, ${counted(warnings.length, 'warning')}`;
+    const read = `${counted(files, 'file')}, ${counted(domains, 'domain')}, ${counted(rules, 'rule')}`;
+    return `${problems.join('')}${ok ? 'passed' : 'failed'}: ${read}; ${found}`;
+  }
+  const answer = { ok, files, domains, rules, errors, warnings };
+  return { exitCode: ok ? Exit.DONE : Exit.FAILED, answer, text };
+}
+
+/** The number of descriptors, of all levels. */
+function countRules(parents: readonly Pick<RuleConfig, 'descriptors'>[]): number {
+  return parents.reduce((sum, { descriptors }) => sum + descriptors.length + countRules(descriptors), 0);
 }
 
 async function replayed(
@@ -131,7 +144,7 @@ async function explain(request: RateLimitRequest, ruleset: Ruleset): Promise<Exp
   const counters = new MemoryCounters({ maxKeys: 1, now: Date.now });
   try {
     return await explainRequest(request, ruleset, {
-      limiter: defaultLimiter(),
+      limiter: new Limiter(DEFAULT_OPTIONS, new Statistics(0)),
       reservations: counters,
       apply: (operations, { settled }) => {
         counters.countNow!(operations);
@@ -140,5 +153,37 @@ async function explain(request: RateLimitRequest, ruleset: Ruleset): Promise<Exp
     });
   } finally {
     await counters.close();
+  }
+}
+
+/** The settings with which rules and counts alone do not decide a call. */
+const DECIDING = ['SHADOW_MODE', 'QUOTA_MODE', 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'] as const;
+
+/**
+ * The options of a service that decides as the environment says, without a local cache. Other settings are not read, as theirs may be
+ * valid only where the service runs.
+ *
+ * @throws {FlagError} for values that the service would reject
+ */
+function decidingOptions(environment: NodeJS.ProcessEnv): LimiterOptions {
+  const { settings } = readSome(environment, DECIDING);
+  return {
+    ...DEFAULT_OPTIONS,
+    shadowMode: settings.shadowMode,
+    quotaMode: settings.quotaMode,
+    stopIncrementWhenOverLimit: settings.stopCacheKeyIncrementWhenOverlimit,
+  };
+}
+
+/** As {@link decidingOptions}: STORE_FAILURE_POLICY. */
+function failurePolicy(environment: NodeJS.ProcessEnv): FailurePolicy {
+  return readSome(environment, ['STORE_FAILURE_POLICY']).settings.storeFailurePolicy;
+}
+
+function readSome(environment: NodeJS.ProcessEnv, names: readonly string[]): LoadedSettings {
+  try {
+    return readSettings(Object.fromEntries(names.map((name) => [name, environment[name]])));
+  } catch (error) {
+    throw new FlagError(messageOf(error));
   }
 }

@@ -1,13 +1,13 @@
 import { type DeclaredRoute, api } from '#versioning';
+import { Readable } from 'node:stream';
 import { Router } from '@koa/router';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Log } from '../../log/log';
 import type { Operator } from '../../operators/operator';
 import { BodyMemory } from '../body';
 import type { Authorization } from './authorization';
 import { CONTROLLERS, Explanations, type OperatorsState } from './controllers';
 import { EventStreams } from './event-streams';
-import { indentForBrowsers } from './indented';
 import { problems } from './problems';
 
 /** Bytes of unfinished bodies of all connections. */
@@ -76,4 +76,43 @@ export function operatorsApi({ operator, authorization, log }: OperatorsApiOptio
       });
     },
   };
+}
+
+/** Indents the JSON of an answer for browsers, which show it as it is; programs need not read the blanks. */
+function indentForBrowsers(ctx: Context): void {
+  const { body } = ctx;
+  if (ctx.accepts('application/json', 'text/html') !== 'text/html') return;
+  if (body instanceof Readable) ctx.body = Readable.from(indented(body.setEncoding('utf8')), { objectMode: false });
+  else if (typeof body === 'object' && body !== null && !Buffer.isBuffer(body)) {
+    ctx.body = `${JSON.stringify(body, undefined, 2)}\n`;
+  }
+}
+
+/** Indents JSON without blanks, which arrives in parts, by two blanks. */
+async function* indented(parts: AsyncIterable<string>): AsyncIterableIterator<string> {
+  let depth = 0;
+  let isText = false;
+  let isEscaped = false;
+  let isOpened = false;
+  for await (const part of parts) {
+    let text = '';
+    for (const character of part) {
+      if (isText) {
+        text += character;
+        isText = isEscaped || character !== '"';
+        isEscaped = !isEscaped && character === '\\';
+        continue;
+      }
+      const isEnd = character === '}' || character === ']';
+      if (isEnd) depth -= 1;
+      // Nothing is between the brackets of an empty list.
+      if (isOpened !== isEnd) text += `\n${'  '.repeat(depth)}`;
+      isOpened = character === '{' || character === '[';
+      if (isOpened) depth += 1;
+      isText = character === '"';
+      text += character === ':' ? ': ' : character;
+      if (character === ',') text += `\n${'  '.repeat(depth)}`;
+    }
+    yield text;
+  }
 }
