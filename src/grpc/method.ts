@@ -14,7 +14,6 @@ export const GrpcStatus = {
   UNIMPLEMENTED: 12,
   INTERNAL: 13,
   UNAVAILABLE: 14,
-  UNAUTHENTICATED: 16,
 } as const;
 export type GrpcStatus = (typeof GrpcStatus)[keyof typeof GrpcStatus];
 

@@ -7,9 +7,6 @@ import type { StopReason } from '../http2/stream';
 export const MAX_MESSAGE_BYTES = 4 * 1_024 * 1_024;
 /** The length of an encoded status message. */
 const MAX_STATUS_MESSAGE_BYTES = 1_024;
-const PERCENT = 0x25;
-const SPACE = 0x20;
-const TILDE = 0x7e;
 
 /**
  * Encodes a status message for `grpc-message`: UTF-8, with `%` and every byte that is not visible ASCII as `%XX`. Spaces inside
@@ -31,12 +28,8 @@ export function encodeStatusMessage(message: string): string {
 }
 
 function encodeCharacter(character: string, isOuter: boolean): string {
-  const code = character.codePointAt(0)!;
-  if (code > SPACE && code <= TILDE && code !== PERCENT) return character;
-  if (code === SPACE && !isOuter) return character;
-  let encoded = '';
-  for (const byte of Buffer.from(character, 'utf8')) encoded += `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-  return encoded;
+  const isPlain = /^[!-$&-~]$/.test(character) || (character === ' ' && !isOuter);
+  return isPlain ? character : encodeURIComponent(character.replace(/\p{Surrogate}/u, '\ufffd'));
 }
 
 const HTTP_OK: OutgoingField = [':status', '200'];
