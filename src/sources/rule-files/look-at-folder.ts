@@ -9,8 +9,21 @@ import { readBoundedFile } from '../bounded-file';
 import { codeOf } from '../../text/thrown';
 import { DATA_LINK, FolderTooLarge, type RuleFiles, listRuleFiles } from './list-rule-files';
 
-/** The state of a rule folder at one moment, without the contents of its files. */
-export interface FolderLook {
+/** The state of a rule folder at one moment, without the contents of its files, for comparison with another one. */
+interface FolderState {
+  /**
+   * Unchanged as long as no link and no folder on the path to the rules is switched, and the files that are visible in a folder
+   * with a `..data` link have the same names.
+   */
+  readonly identity: string;
+  /** Unchanged as long as the identity and the sizes of all files are: not their times, for a file that is only touched is complete. */
+  readonly sizes: string;
+  /** Unchanged as long as the identity and every file are. */
+  readonly stamp: string;
+}
+
+/** A rule folder that was examined. */
+export interface FolderLook extends FolderState {
   /** The real path of the rule folder. */
   readonly folder: string;
   /** The path that holds the rules, for messages: the rule folder, or the one that its `..data` link leads to. */
@@ -19,19 +32,12 @@ export interface FolderLook {
   readonly targets: ReadonlyMap<string, string>;
   /** Identifies the folder, also when it was removed and created again: its inode number may then be the same. */
   readonly inode: string;
-  /**
-   * Unchanged as long as no link and no folder on the path to the rules is switched, and the files that are visible in a folder
-   * with a `..data` link have the same names.
-   */
-  readonly identity: string;
-  /** Unchanged as long as the identity and every file are. */
-  readonly stamp: string;
   readonly listing: RuleFiles;
   readonly error?: undefined;
 }
 
-/** What one look at a rule folder found: its state, or one sentence that says why the rules cannot be read. */
-export type Look = FolderLook | { readonly stamp?: undefined; readonly error: string };
+/** What one look at a rule folder found; or one sentence that says why the rules cannot be read, which is its state as well. */
+export type Look = FolderLook | (FolderState & { readonly error: string });
 
 /** All rule files of one moment: never some from before a switch and some from after it. */
 export interface Snapshot {
@@ -53,7 +59,7 @@ export async function lookAtFolder(dir: string, ignoresDotFiles: boolean): Promi
   try {
     folder = await realpath(dir);
   } catch (error) {
-    return { error: unreachable(dir, codeOf(error)) };
+    return failed(unreachable(dir, codeOf(error)));
   }
   try {
     const { dev, ino, birthtimeNs } = await stat(folder, { bigint: true });
@@ -64,16 +70,21 @@ export async function lookAtFolder(dir: string, ignoresDotFiles: boolean): Promi
     const visible = files.filter(({ path, isLink }) => isLink && targets.has(folderOf(path)));
     const inode = `${dev}:${ino}:${birthtimeNs}`;
     const identity = [folder, inode, ...Array.from(targets).flat(), ...visible.map(({ path }) => path)].join('\n');
+    const sizes = [identity, ...files.map(({ path, size }) => `${path} ${size}`)].join('\n');
     const stamp = [identity, ...files.map((file) => `${file.path} ${file.stamp}`)].join('\n');
     const rulesPath = resolve(folder, targets.get('') ?? '');
-    return { folder, rulesPath, targets, inode, identity, stamp, listing };
+    return { folder, rulesPath, targets, inode, identity, sizes, stamp, listing };
   } catch (error) {
-    if (error instanceof FolderTooLarge) return { error: tooLarge(dir, error.excess) };
+    if (error instanceof FolderTooLarge) return failed(tooLarge(dir, error.excess));
     const code = codeOf(error);
-    if (code === 'ENOTDIR') return { error: `the rule folder ${dir} is not a folder` };
+    if (code === 'ENOTDIR') return failed(`the rule folder ${dir} is not a folder`);
     const { path = folder } = Object(error) as { readonly path?: string };
-    return { error: `the rule folder ${dir} cannot be read: ${pathErrorText(path, code)}` };
+    return failed(`the rule folder ${dir} cannot be read: ${pathErrorText(path, code)}`);
   }
+}
+
+function failed(error: string): Look {
+  return { error, identity: error, sizes: error, stamp: error };
 }
 
 /** Reads the files that a look has found. They are of one moment if another look finds the same stamp. */

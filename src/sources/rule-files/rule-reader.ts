@@ -18,8 +18,6 @@ export interface RuleReaderOptions extends Omit<LoadOptions, 'form'> {
 interface Reading {
   /** Equal for two readings with the same rules, or the same errors. */
   readonly key: string;
-  /** Changes with everything that counts as a load. */
-  readonly state: string;
   readonly event: RuleEvent;
   /** The rules could not be read or checked, but may be valid. */
   readonly isRetried?: boolean;
@@ -50,7 +48,8 @@ export class RuleReader {
    */
   readonly #watchesRoot: boolean;
   readonly #change: PendingChange;
-  #last: Reading | undefined;
+  /** With the state of the folder, which changes with everything that counts as a load. */
+  #last: (Reading & { readonly state: string }) | undefined;
   /** How often in a row the last reading has failed, and the looks until it is tried again. */
   #failures = 0;
   #looksToRetry = 0;
@@ -85,13 +84,13 @@ export class RuleReader {
     return defer(() => this.#look()).pipe(
       switchMap((look) => {
         onFolder(look.error === undefined ? look : undefined);
-        return this.#isDue(look) ? this.#read(look) : EMPTY;
+        if (!this.#isDue(look)) return EMPTY;
+        return this.#read(look).pipe(map((reading) => this.#report(reading, this.#stateOf(look))));
       }),
       catchError((error: unknown) => {
         const reason = `cannot read the rules: ${messageOf(error)}`;
-        return of<Reading>({ key: reason, state: reason, event: { kind: 'rejected', reason } });
+        return of(this.#report(rejected(reason), reason));
       }),
-      map((reading) => this.#report(reading)),
       filter((event) => event !== undefined),
     );
   }
@@ -103,7 +102,7 @@ export class RuleReader {
   #isDue(look: Look): boolean {
     const last = this.#last;
     const isChanged = last !== undefined && last.state !== this.#stateOf(look);
-    this.#change.looked(look.error ?? sizesOf(look), isChanged, performance.now());
+    this.#change.looked(look.sizes, isChanged, performance.now());
     if (last === undefined) return true;
     if (!isChanged) return last.isRetried === true && (this.#looksToRetry -= 1) <= 0;
     return this.#isHeld || this.#isForced || this.#isSwitched(look);
@@ -127,14 +126,13 @@ export class RuleReader {
   }
 
   #read(look: Look): Observable<Reading> {
-    const state = this.#stateOf(look);
-    if (look.error !== undefined) return of(this.#rejected(look.error, state));
+    if (look.error !== undefined) return of(rejected(look.error));
     return defer(() => this.#readConsistently(look)).pipe(
       switchMap((snapshot) => {
         if (snapshot === undefined) return EMPTY;
         this.#lastFolder = look;
         if (snapshot.error === undefined) return this.#load(look, snapshot);
-        return of(this.#retried(this.#rejected(snapshot.error, state)));
+        return of(this.#retried(rejected(snapshot.error)));
       }),
     );
   }
@@ -149,16 +147,14 @@ export class RuleReader {
   }
 
   #load(look: FolderLook, { files, digest }: Snapshot): Observable<Reading> {
-    const state = this.#stateOf(look);
     const key = `${look.rulesPath}@${digest}`;
-    if (key === this.#last?.key) return of({ ...this.#last, state });
+    if (key === this.#last?.key) return of(this.#last);
     const raw = shownFiles(files);
     const loaded = (valid: ValidRules): Reading => {
       this.#valid = valid;
       const version = `${look.rulesPath}@${digest.slice(0, SHORT_DIGEST)}`;
       return {
         key,
-        state,
         event: {
           kind: 'loaded',
           ruleset: valid.ruleset,
@@ -176,16 +172,12 @@ export class RuleReader {
         if (result.isUnchecked !== true) {
           const lines = this.#watchesRoot ? [...result.errors, READ_AGAIN_ON_SWITCH] : result.errors;
           const { report } = result;
-          return { key, state, event: { kind: 'rejected', reason: lines.join('\n'), report, raw } };
+          return { key, event: { kind: 'rejected', reason: lines.join('\n'), report, raw } };
         }
         // A key of its own: rules that could not be checked have to be loaded again.
-        return this.#retried({ ...this.#rejected(result.errors.join('\n'), state), key: `${key} unchecked` });
+        return this.#retried({ ...rejected(result.errors.join('\n')), key: `${key} unchecked` });
       }),
     );
-  }
-
-  #rejected(reason: string, state: string): Reading {
-    return { key: reason, state, event: { kind: 'rejected', reason } };
   }
 
   #retried(failed: Reading): Reading {
@@ -195,23 +187,21 @@ export class RuleReader {
   }
 
   /** Undefined when it was reported before. */
-  #report(reading: Reading): RuleEvent | undefined {
+  #report(reading: Reading, state: string): RuleEvent | undefined {
     const last = this.#last;
-    this.#last = reading;
+    this.#last = { ...reading, state };
     this.#change.done();
     if (reading.key !== last?.key) return reading.event;
-    return reading.state === last.state ? undefined : { ...reading.event, isRepeated: true };
+    return state === last.state ? undefined : { ...reading.event, isRepeated: true };
   }
 
   #stateOf(look: Look): string {
-    if (look.error !== undefined) return look.error;
     return this.#watchesRoot ? look.identity : look.stamp;
   }
 }
 
-/** Not the times of files: a file that is only touched is complete. */
-function sizesOf({ identity, listing: { files } }: FolderLook): string {
-  return [identity, ...files.map(({ path, size }) => `${path} ${size}`)].join('\n');
+function rejected(reason: string): Reading {
+  return { key: reason, event: { kind: 'rejected', reason } };
 }
 
 function shownFiles(files: readonly RuleFile[]): readonly RuleFile[] | undefined {
