@@ -62,7 +62,7 @@ describe('the service at rest', () => {
     expect(files).toEqual(['weir']);
     expect(pushed).toEqual(files);
     expect(exported).toContain('@opentelemetry/sdk-metrics');
-    expect(exported).not.toContain('@opentelemetry/exporter-trace-otlp-proto');
+    expect(exported).not.toContain('@opentelemetry/sdk-trace-base');
     expect(xds).toContain('@grpc/grpc-js');
   });
 });

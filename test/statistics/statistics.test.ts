@@ -1,4 +1,4 @@
-import { EvenSamples } from '../../src/sinks/statistics/even-samples';
+import { EvenSamples } from '../../src/sinks/statistics/push-outputs';
 import { Cursor } from '../../src/statistics/cursor';
 import { escapeStatisticsKey } from '../../src/statistics/escape';
 import { QuantileSketch } from '../../src/statistics/quantile-sketch';

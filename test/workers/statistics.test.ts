@@ -1,4 +1,4 @@
-import { EvenSamples } from '../../src/sinks/statistics/even-samples';
+import { EvenSamples } from '../../src/sinks/statistics/push-outputs';
 import { Statistics } from '../../src/statistics/statistics';
 import type { Channel } from '../../src/workers/channel';
 import { MergedStatistics, StatisticsReporter } from '../../src/workers/statistics';

@@ -8,13 +8,10 @@ import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import type { StatisticsOutput } from '../../streams/ports/statistics-output';
 import { asError } from '../../text/thrown';
-import { type ExportResult, type Exporter, hasSucceeded } from '../otlp/exporters';
-import { headersInFiles } from '../otlp/headers';
+import { type ExportResult, type Exporter, hasSucceeded, headersInFiles, metricExporter } from '../otlp/exporters';
 import { resourceOf, withDiagnostics } from '../otlp/setup';
-import { ExponentialBuckets } from './exponential-buckets';
 import { MappedSeries, type MappedSeriesOptions } from './mapped-series';
-import { metricExporter } from './otlp-exporter';
-import { FamilyPoints, type Point, type Span, type Temporality } from './otlp-points';
+import { ExponentialBuckets, FamilyPoints, type Point, type Span, type Temporality } from './otlp-points';
 
 type Mapping = Omit<MappedSeriesOptions<unknown>, 'reserved' | 'recorderOf'>;
 

@@ -9,8 +9,7 @@ import type { LoadedSettings } from '../../settings/read-settings';
 import { ConditionLog } from '../../log/condition-log';
 import type { Log } from '../../log/log';
 import type { Tracer } from '../../streams/ports/tracer';
-import { type Exporter, grpcOptions, hasSucceeded, retryingExporter } from '../otlp/exporters';
-import { type ExporterHeaders, headersInFiles } from '../otlp/headers';
+import { type Exporter, hasSucceeded, headersInFiles, spanExporter } from '../otlp/exporters';
 import { resourceOf, withDiagnostics } from '../otlp/setup';
 import { OtlpTracer, unixClock } from './otlp-tracer';
 
@@ -30,7 +29,7 @@ export async function startOtlpTracing(reading: LoadedSettings, log: Log): Promi
   const { settings } = reading;
   const headers = headersInFiles(reading, 'otelExporterOtlpTracesHeaders');
   const provider = await withDiagnostics(log, async () => {
-    const exporter = await loadExporter(settings.tracingExporterProtocol, headers);
+    const exporter = await spanExporter(settings.tracingExporterProtocol, headers);
     return new BasicTracerProvider({
       resource: resourceOf(settings),
       // Sampling is decided before a span is created: creating and dropping one costs more.
@@ -43,20 +42,6 @@ export async function startOtlpTracing(reading: LoadedSettings, log: Log): Promi
     // It rejects when the last batch could not be exported, which has been logged.
     shutdown: () => provider.shutdown().catch(() => undefined),
   };
-}
-
-async function loadExporter(
-  protocol: 'http' | 'grpc',
-  headers: ExporterHeaders | undefined,
-): Promise<Exporter<ReadableSpan[]>> {
-  if (protocol === 'http') {
-    const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
-    return new OTLPTraceExporter({ ...(headers && { headers }) });
-  }
-  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
-  const { metadata, timeout } = await grpcOptions('TRACES', headers);
-  // Spans that end during a retry are queued by the batch processor.
-  return retryingExporter(new OTLPTraceExporter({ metadata }), timeout);
 }
 
 /** Logs when exports begin to fail and when they succeed again: one line per change, not per failure. */

@@ -2,11 +2,10 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import type { DataPoint } from '@opentelemetry/sdk-metrics';
 import type { ExportResult } from '../../../src/sinks/otlp/exporters';
 import { builtInMapping } from '../../../src/sinks/statistics/built-in-mapping';
-import { ExponentialBuckets, difference } from '../../../src/sinks/statistics/exponential-buckets';
 import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping';
 import { readMappingFile } from '../../../src/sinks/statistics/mapping-file';
 import { OtlpOutput } from '../../../src/sinks/statistics/otlp-output';
-import type { Temporality } from '../../../src/sinks/statistics/otlp-points';
+import { ExponentialBuckets, type Temporality, difference } from '../../../src/sinks/statistics/otlp-points';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 

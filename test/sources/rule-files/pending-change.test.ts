@@ -1,4 +1,4 @@
-import { PendingChange } from '../../../src/sources/rule-files/pending-change';
+import { PendingChange } from '../../../src/sources/rule-files/rule-reader';
 import { TIMING } from '../../../src/sources/rule-files/rule-file-source';
 
 type Found = readonly [at: number, sizes: string, isChanged?: boolean];
