@@ -8,8 +8,7 @@ import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
 import type { BoundedLines } from '../sinks/logs/bounded-lines';
 import { type Logger, createLogger } from '../sinks/logs/logger';
-import { RejectedCalls } from '../sinks/logs/rejected-calls';
-import { unmatchedWarnings } from '../sinks/logs/unmatched-warnings';
+import { rejectionWarnings, unmatchedWarnings } from '../sinks/logs/sampled-warnings';
 import { turnScheduler } from './turn-scheduler';
 import { Statistics } from '../statistics/statistics';
 import type { DrainStep } from '../streams/drain';
@@ -35,7 +34,8 @@ export interface App extends LoadedSettings {
   /** Where the lines of the log go. */
   readonly lines: BoundedLines;
   readonly statistics: Statistics;
-  readonly rejectedCalls: RejectedCalls;
+  /** Is called with each call that is rejected without a decision. */
+  readonly onRejectedCall: ReturnType<typeof rejectionWarnings>;
   /** Closes every listener that is still open when the service ends, because its drain was aborted or it could not start. */
   readonly listeners: Subscription;
 }
@@ -74,8 +74,8 @@ export function createApp(environment: NodeJS.ProcessEnv, { lines, secrets, work
 /** What every part is made with, by settings. */
 export function appOf(reading: LoadedSettings, log: Logger, lines: BoundedLines): App {
   const statistics = new Statistics(reading.settings.statsMaxRuntimeKeys);
-  const rejectedCalls = new RejectedCalls(log, Date.now);
-  return { ...reading, log, lines, statistics, rejectedCalls, listeners: new Subscription() };
+  const onRejectedCall = rejectionWarnings(log, Date.now);
+  return { ...reading, log, lines, statistics, onRejectedCall, listeners: new Subscription() };
 }
 
 /**
@@ -142,7 +142,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       breaker: { failures: settings.storeBreakerFailures, observe: storeFaults(statistics, log) },
       tracer: tracing.tracer,
       decisionLog: decisionLog.log,
-      onRejected: (...call) => app.rejectedCalls.rejected(...call),
+      onRejected: app.onRejectedCall,
       onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
     },
     {

@@ -41,7 +41,7 @@ export interface ServerInputs {
 
 /** The HTTP server: `/json`, reservations, and what probes ask for. */
 export function httpServerOptions(
-  { settings, statistics, log, rejectedCalls }: App,
+  { settings, statistics, log, onRejectedCall }: App,
   { decide, reservations, readiness, tracer, rejections }: ServerInputs,
 ): HttpServerOptions {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
@@ -54,7 +54,7 @@ export function httpServerOptions(
       if (log.isDebug) log.debug('malformed request rejected', { via: '/json', reason, peer: nameOfPeer(caller) });
       // The reason may contain values of the caller.
       const isShown = showsValues(settings, log);
-      rejectedCalls.rejected(isShown ? reason : 'a body of /json is no valid RateLimitRequest', caller);
+      onRejectedCall(isShown ? reason : 'a body of /json is no valid RateLimitRequest', caller);
     },
     onRejected: rejections.of('HTTP'),
     log,
@@ -68,7 +68,7 @@ export function httpServerOptions(
  * @param server the server of these options, once it is there
  */
 export function grpcServerOptions(
-  { settings, statistics, log, rejectedCalls }: App,
+  { settings, statistics, log, onRejectedCall }: App,
   { decide, reservations, readiness, tracer, refusals }: ServerInputs,
   server: () => GrpcServer | undefined,
 ): Omit<GrpcServerOptions, 'tls'> {
@@ -79,7 +79,7 @@ export function grpcServerOptions(
   }
   function onMalformed(reason: string, peer: UnaryCall['peer'] = {}): void {
     if (log.isDebug) log.debug('malformed request rejected', { via: 'gRPC', reason, peer: nameOfPeer(peer) });
-    rejectedCalls.rejected(reason, peer);
+    onRejectedCall(reason, peer);
   }
   const now = turnClock();
   grpcGauges(statistics, server);
@@ -107,7 +107,7 @@ export function grpcServerOptions(
       if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason, peer: nameOfPeer(peer) });
     },
     onInternalError,
-    onUnknownMethod: (reason, peer) => rejectedCalls.rejected(reason, peer),
+    onUnknownMethod: onRejectedCall,
   };
 }
 

@@ -65,13 +65,13 @@ describe('the number of workers', () => {
 });
 
 describe('the memory that the process may use', () => {
-  it.each([
-    ['the heap limit', { heap: GIB, container: 2 * GIB, machine: 16 * GIB }, GIB],
-    ['the limit of the container', { heap: 4 * GIB, container: GIB / 2, machine: 16 * GIB }, GIB / 2],
-    ['the memory of the machine', { heap: 4 * GIB, container: 8 * GIB, machine: 2 * GIB }, 2 * GIB],
-    ['the heap limit where Node reports 0 for no container', { heap: GIB, container: 0, machine: 2 * GIB }, GIB],
+  it.each<[what: string, limits: [heap: number, container: number, machine: number], expected: number]>([
+    ['the heap limit', [GIB, 2 * GIB, 16 * GIB], GIB],
+    ['the limit of the container', [4 * GIB, GIB / 2, 16 * GIB], GIB / 2],
+    ['the memory of the machine', [4 * GIB, 8 * GIB, 2 * GIB], 2 * GIB],
+    ['the heap limit where Node reports 0 for no container', [GIB, 0, 2 * GIB], GIB],
   ])('is %s', (_, limits, expected) => {
-    expect(usableMemory(limits)).toBe(expected);
+    expect(usableMemory(...limits)).toBe(expected);
   });
 
   it('is known for this process', () => {

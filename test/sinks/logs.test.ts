@@ -1,7 +1,6 @@
 import { DecisionError } from '../../src/counting/decision-error';
 import { BoundedLines, type BoundedLinesOptions } from '../../src/sinks/logs/bounded-lines';
-import { RejectedCalls } from '../../src/sinks/logs/rejected-calls';
-import { unmatchedWarnings } from '../../src/sinks/logs/unmatched-warnings';
+import { rejectionWarnings, unmatchedWarnings } from '../../src/sinks/logs/sampled-warnings';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { RecordedLog } from '../support/data/recorded-log';
 import { request } from '../support/data/requests';
@@ -179,10 +178,10 @@ describe('the warning about calls that are rejected', () => {
     const log = new RecordedLog();
     // The beginning of an hour.
     let now = 1_699_920_000_000;
-    const calls = new RejectedCalls(log, () => now);
+    const onRejected = rejectionWarnings(log, () => now);
     return (milliseconds: number, reason: string, caller: typeof peer | undefined = peer) => {
       now += milliseconds;
-      calls.rejected(reason, caller);
+      onRejected(reason, caller);
       return log.lines.splice(0);
     };
   }

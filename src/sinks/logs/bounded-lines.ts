@@ -1,21 +1,16 @@
 import type { TextOutput } from '../text-outputs';
 import type { LogStream } from './logger';
 
-/** Bytes of lines that wait for their output, in UTF-8. A log line has at least 40, so that this limits their number too. */
-const MAX_WAITING = 1024 * 1024;
-/** Bytes that are written at once, from lines that have waited: the capacity of a pipe on Linux. */
-const MAX_WRITE = 64 * 1024;
-/** Milliseconds that {@link BoundedLines.flush} waits. */
-const FLUSH_TIMEOUT = 2_000;
+const DEFAULTS = {
+  /** Bytes of lines that wait for their output, in UTF-8. A log line has at least 40, so that this limits their number too. */
+  maxWaiting: 1024 * 1024,
+  /** Bytes of several lines that are written at once: the capacity of a pipe on Linux. */
+  maxWrite: 64 * 1024,
+  /** Milliseconds that {@link BoundedLines.flush} waits at most. */
+  flushTimeout: 2_000,
+};
 
-export interface BoundedLinesOptions {
-  /** Bytes that may wait; 1 MiB if undefined. */
-  readonly maxWaiting?: number;
-  /** Bytes of several lines that are written at once; 64 KiB if undefined. */
-  readonly maxWrite?: number;
-  /** Milliseconds that a flush waits at most; 2 s if undefined. */
-  readonly flushTimeout?: number;
-}
+export type BoundedLinesOptions = Partial<typeof DEFAULTS>;
 
 /** Lines that are written together. */
 interface Chunk {
@@ -30,9 +25,7 @@ interface Chunk {
  */
 export class BoundedLines implements LogStream {
   readonly #output: TextOutput;
-  readonly #maxWaiting: number;
-  readonly #maxWrite: number;
-  readonly #flushTimeout: number;
+  readonly #options: typeof DEFAULTS;
   readonly #chunks: Chunk[] = [];
   /** Bytes that the output has not accepted yet, including those in flight. */
   #bytes = 0;
@@ -44,26 +37,21 @@ export class BoundedLines implements LogStream {
   #onResumed: (lines: number) => void = () => undefined;
   #onFlushed: () => void = () => undefined;
 
-  constructor(
-    output: TextOutput,
-    { maxWaiting = MAX_WAITING, maxWrite = MAX_WRITE, flushTimeout = FLUSH_TIMEOUT }: BoundedLinesOptions = {},
-  ) {
+  constructor(output: TextOutput, options: BoundedLinesOptions = {}) {
     this.#output = output;
-    this.#maxWaiting = maxWaiting;
-    this.#maxWrite = maxWrite;
-    this.#flushTimeout = flushTimeout;
+    this.#options = { ...DEFAULTS, ...options };
   }
 
   /** @param line complete, with its line feed */
   write(line: string): void {
     const bytes = Buffer.byteLength(line);
-    if (this.#bytes + bytes > this.#maxWaiting) {
+    if (this.#bytes + bytes > this.#options.maxWaiting) {
       this.#drop(1);
       return;
     }
     this.#bytes += bytes;
     const last = this.#chunks.at(-1);
-    if (last === undefined || last.bytes + bytes > this.#maxWrite) {
+    if (last === undefined || last.bytes + bytes > this.#options.maxWrite) {
       this.#chunks.push({ text: line, lines: 1, bytes });
     } else {
       last.text += line;
@@ -75,7 +63,7 @@ export class BoundedLines implements LogStream {
 
   /** Writes a line that is built only if there is space for at least one byte. */
   writeBuilt(build: () => string): void {
-    if (this.#bytes < this.#maxWaiting) this.write(build());
+    if (this.#bytes < this.#options.maxWaiting) this.write(build());
     else this.#drop(1);
   }
 
@@ -94,7 +82,7 @@ export class BoundedLines implements LogStream {
   async flush(): Promise<void> {
     if (!this.#isWriting) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, this.#flushTimeout);
+      const timer = setTimeout(resolve, this.#options.flushTimeout);
       this.#onFlushed = () => {
         clearTimeout(timer);
         resolve();
@@ -124,7 +112,7 @@ export class BoundedLines implements LogStream {
 
   #report(): void {
     const lines = this.#dropped - this.#reported;
-    if (lines === 0 || this.#bytes > this.#maxWaiting / 2) return;
+    if (lines === 0 || this.#bytes > this.#options.maxWaiting / 2) return;
     this.#reported = this.#dropped;
     this.#onResumed(lines);
   }

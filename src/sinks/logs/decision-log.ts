@@ -88,20 +88,11 @@ function reportDropped(lines: BoundedLines, statistics: Statistics, log: Log): v
   lines.onResumed((count) => dropping.ended({ dropped: count }));
 }
 
-function both(one: DecisionLog, other: DecisionLog): DecisionLog {
+function both(...logs: readonly DecisionLog[]): DecisionLog {
   return {
-    decided: (...decided) => {
-      one.decided(...decided);
-      other.decided(...decided);
-    },
-    rejected: (...rejected) => {
-      one.rejected(...rejected);
-      other.rejected(...rejected);
-    },
-    ended: (...ended) => {
-      one.ended(...ended);
-      other.ended(...ended);
-    },
+    decided: (...decided) => logs.forEach((log) => log.decided(...decided)),
+    rejected: (...rejected) => logs.forEach((log) => log.rejected(...rejected)),
+    ended: (...ended) => logs.forEach((log) => log.ended(...ended)),
   };
 }
 

@@ -5,7 +5,30 @@ import type { Ruleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
 import { WorkBudget } from '../../rules/wildcards';
 import type { Log, LogFields } from '../../log/log';
+import type { Caller } from '../../streams/ports/decide';
 import { excerpt } from '../../text/excerpt';
+import { nameOfPeer } from '../../text/host-port';
+import { Samples } from '../../text/samples';
+
+/** How much of a reason is logged, in characters. */
+const LONGEST_REASON = 256;
+
+/**
+ * Warns about samples of the calls that are rejected without a decision: see {@link Samples}.
+ *
+ * @param now Unix milliseconds
+ * @returns what is called with each of them, and with the reason that its caller gets
+ */
+export function rejectionWarnings(log: Log, now: () => number): (reason: string, peer: Caller['peer']) => void {
+  const samples = new Samples();
+  return (given, peer) => {
+    const nowSeconds = Math.floor(now() / 1000);
+    if (!samples.isDue(nowSeconds)) return;
+    const reason = excerpt(given, LONGEST_REASON);
+    if (!samples.isNew(reason, nowSeconds)) return;
+    log.warn('calls are rejected without a decision', { reason, peer: nameOfPeer(peer ?? {}) });
+  };
+}
 
 /** Of a call, so many descriptors and entries of each are logged, and for so many descriptors the nearest rule is searched. */
 const MOST_LISTED = 5;
