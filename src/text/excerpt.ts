@@ -2,3 +2,26 @@
 export function excerpt(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}…` : text;
 }
+
+/** After how many characters no further item of a list follows: all of a log line is searched for secrets. */
+const LONG_LIST = 8 * 1024;
+
+/** The first items of a list that may have any length, at most `most`, each as it is described, and how many follow. */
+export function listed<Item>(
+  items: readonly Item[],
+  { most, separator }: { readonly most: number; readonly separator: string },
+  describe: (item: Item, index: number) => string,
+): string {
+  const texts: string[] = [];
+  let characters = 0;
+  for (const [index, item] of items.entries()) {
+    if (index === most || characters >= LONG_LIST) {
+      texts.push(`${items.length - index} more`);
+      break;
+    }
+    const text = describe(item, index);
+    texts.push(text);
+    characters += text.length;
+  }
+  return texts.join(separator);
+}

@@ -5,14 +5,14 @@ import { CODE_NAMES } from '../../limiter/verdict';
 import type { DecisionLog } from '../../streams/pending';
 import type { Log } from '../../log/log';
 import type { EndedDescriptor } from '../../streams/ports/reservations';
-import { excerpt } from '../../text/excerpt';
+import { excerpt, listed } from '../../text/excerpt';
 
 /** How much of each text of a caller is logged, in characters. */
 const LONGEST_TEXT = 256;
 /** How many descriptors of a request, and entries of a descriptor, are logged. */
 const MOST_LISTED = 20;
-/** After how many characters no further item of a list is logged: all of the line is searched for secrets. */
-const LONG_LIST = 8 * 1024;
+const DESCRIPTORS = { most: MOST_LISTED, separator: '; ' };
+const ENTRIES = { most: MOST_LISTED, separator: ',' };
 
 /**
  * Logs each decision at debug level: its domain, its descriptors and the answer; per descriptor the statistics key of the rule, the
@@ -23,7 +23,7 @@ export function debugLines(log: Log): DecisionLog | undefined {
   return {
     decided: ({ request, resolutions }, outcome) => {
       const hasFailed = outcome instanceof DecisionError;
-      const descriptors = list(request.descriptors, '; ', (descriptor, index) => {
+      const descriptors = listed(request.descriptors, DESCRIPTORS, (descriptor, index) => {
         const status = hasFailed ? undefined : outcome.statuses[index];
         const text = describe(resolutions[index] as Resolution, hasFailed);
         return `${pairsOf(descriptor)}: ${text}${status ? `, ${CODE_NAMES[status.code]}` : ''}`;
@@ -34,7 +34,7 @@ export function debugLines(log: Log): DecisionLog | undefined {
     rejected: ({ domain, descriptors }, { code, message }) =>
       log.debug('request rejected', {
         domain: excerpt(domain, LONGEST_TEXT),
-        descriptors: list(descriptors, '; ', pairsOf),
+        descriptors: listed(descriptors, DESCRIPTORS, pairsOf),
         code,
         reason: message,
       }),
@@ -43,7 +43,7 @@ export function debugLines(log: Log): DecisionLog | undefined {
         domain: excerpt(domain, LONGEST_TEXT),
         id,
         state,
-        descriptors: list(descriptors, '; ', (descriptor, index) => {
+        descriptors: listed(descriptors, DESCRIPTORS, (descriptor, index) => {
           const { reserved, hits } = ended[index] as EndedDescriptor;
           return `${pairsOf(descriptor)}: ${hits} of ${reserved} reserved`;
         }),
@@ -52,27 +52,7 @@ export function debugLines(log: Log): DecisionLog | undefined {
 }
 
 function pairsOf({ entries }: Descriptor): string {
-  return list(entries, ',', ({ key, value }) => `${excerpt(key, LONGEST_TEXT)}=${excerpt(value, LONGEST_TEXT)}`);
-}
-
-/** The first items in words, and how many follow. */
-function list<Item>(
-  items: readonly Item[],
-  separator: string,
-  describeItem: (item: Item, index: number) => string,
-): string {
-  const listed: string[] = [];
-  let characters = 0;
-  for (const [index, item] of items.entries()) {
-    if (index === MOST_LISTED || characters >= LONG_LIST) {
-      listed.push(`${items.length - index} more`);
-      break;
-    }
-    const described = describeItem(item, index);
-    listed.push(described);
-    characters += described.length;
-  }
-  return listed.join(separator);
+  return listed(entries, ENTRIES, ({ key, value }) => `${excerpt(key, LONGEST_TEXT)}=${excerpt(value, LONGEST_TEXT)}`);
 }
 
 /** Why no limit applies, or what the limit allows. */

@@ -12,7 +12,7 @@ import type { EndedReservation } from '../../streams/ports/reservations';
 import { peerAddress } from '../../text/host-port';
 import { messageOf } from '../../text/thrown';
 import { visibleJson } from '../../text/visible';
-import { AppendedFile, standardStream } from '../text-outputs';
+import { AppendedFile, type TextOutput, standardStream } from '../text-outputs';
 import { readParent } from '../traces/parent';
 import { BoundedLines } from './bounded-lines';
 import { debugLines } from './debug-lines';
@@ -41,11 +41,12 @@ export interface DecisionLogParts extends Pick<LoadedSettings, 'settings' | 'nam
  * @throws when the file cannot be opened, naming the setting
  */
 export async function openDecisionLog(parts: DecisionLogParts): Promise<OpenDecisionLog> {
-  const { decisionLog: which, decisionLogSample: sample } = parts.settings;
+  const { decisionLog: which, decisionLogSample: sample, decisionLogOutput: output } = parts.settings;
   const debug = debugLines(parts.log);
   if (which === 'off') return { log: debug, finish: () => Promise.resolve() };
-  const file = await openFile(parts);
-  const lines = linesTo(file, parts);
+  const file = output === 'stdout' || output === 'stderr' ? undefined : await openFile(output, parts);
+  // One queue for all lines of standard error: those of two would be written into each other.
+  const lines = output === 'stderr' ? parts.lines : linesTo(file ?? standardStream(1), parts);
   const log = new DecisionLines({ which, sample, lines, now: Date.now, random: Math.random });
   return {
     log: debug === undefined ? log : both(debug, log),
@@ -56,10 +57,7 @@ export async function openDecisionLog(parts: DecisionLogParts): Promise<OpenDeci
   };
 }
 
-/** The file of the decision log; undefined for standard output and standard error. */
-async function openFile({ settings, nameOf }: DecisionLogParts): Promise<AppendedFile | undefined> {
-  const path = settings.decisionLogOutput;
-  if (path === 'stdout' || path === 'stderr') return undefined;
+async function openFile(path: string, { nameOf }: DecisionLogParts): Promise<AppendedFile> {
   try {
     return await AppendedFile.open(path);
   } catch (error) {
@@ -67,15 +65,8 @@ async function openFile({ settings, nameOf }: DecisionLogParts): Promise<Appende
   }
 }
 
-function linesTo(file: AppendedFile | undefined, { settings, lines, statistics, log }: DecisionLogParts): BoundedLines {
-  // One queue for all lines of standard error: those of two would be written into each other.
-  if (settings.decisionLogOutput === 'stderr') return lines;
-  const own = new BoundedLines(file ?? standardStream(1), { maxWrite: ATOMIC_WRITE });
-  reportDropped(own, statistics, log);
-  return own;
-}
-
-function reportDropped(lines: BoundedLines, statistics: Statistics, log: Log): void {
+function linesTo(output: TextOutput, { statistics, log }: DecisionLogParts): BoundedLines {
+  const lines = new BoundedLines(output, { maxWrite: ATOMIC_WRITE });
   const dropped = statistics.counter('ratelimit.decision_log.dropped');
   const dropping = new ConditionLog(log, {
     begins: 'lines of the decision log are dropped: its output is blocked, too slow, full or closed',
@@ -86,6 +77,7 @@ function reportDropped(lines: BoundedLines, statistics: Statistics, log: Log): v
     dropping.occurred();
   });
   lines.onResumed((count) => dropping.ended({ dropped: count }));
+  return lines;
 }
 
 function both(...logs: readonly DecisionLog[]): DecisionLog {

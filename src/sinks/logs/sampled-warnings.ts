@@ -1,4 +1,4 @@
-import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest } from '../../limiter/request';
+import { MAX_MATCHING_STEPS, type RateLimitRequest } from '../../limiter/request';
 import { UnmatchedCalls } from '../../limiter/unmatched-calls';
 import { explainMatch, nearestRule } from '../../rules/explain';
 import type { Ruleset } from '../../rules/ruleset';
@@ -6,7 +6,7 @@ import { plainStatisticsKey } from '../../rules/statistics-key';
 import { WorkBudget } from '../../rules/wildcards';
 import type { Log, LogFields } from '../../log/log';
 import type { Caller } from '../../streams/ports/decide';
-import { excerpt } from '../../text/excerpt';
+import { excerpt, listed } from '../../text/excerpt';
 import { nameOfPeer } from '../../text/host-port';
 import { Samples } from '../../text/samples';
 
@@ -51,18 +51,13 @@ export function unmatchedWarnings(log: Log, showsValues: boolean): UnmatchedCall
 }
 
 function describe({ domain, descriptors }: RateLimitRequest, showsValues: boolean): LogFields {
-  const listed = descriptors.slice(0, MOST_LISTED).map((descriptor) => entriesOf(descriptor, showsValues));
-  if (descriptors.length > MOST_LISTED) listed.push(`${descriptors.length - MOST_LISTED} more`);
-  return { domain: excerpt(domain, LONGEST_TEXT), descriptors: listed.join('; ') };
-}
-
-function entriesOf({ entries }: Descriptor, showsValues: boolean): string {
-  const listed = entries.slice(0, MOST_LISTED).map(({ key, value }) => {
-    const shown = excerpt(key, LONGEST_TEXT);
-    return showsValues ? `${shown}=${excerpt(value, LONGEST_TEXT)}` : shown;
-  });
-  if (entries.length > MOST_LISTED) listed.push(`${entries.length - MOST_LISTED} more`);
-  return listed.join(',');
+  const texts = listed(descriptors, { most: MOST_LISTED, separator: '; ' }, ({ entries }) =>
+    listed(entries, { most: MOST_LISTED, separator: ',' }, ({ key, value }) => {
+      const shown = excerpt(key, LONGEST_TEXT);
+      return showsValues ? `${shown}=${excerpt(value, LONGEST_TEXT)}` : shown;
+    }),
+  );
+  return { domain: excerpt(domain, LONGEST_TEXT), descriptors: texts };
 }
 
 /** Of the first descriptor that has one. */
