@@ -1,6 +1,7 @@
 import { tableKey } from '../text/table-key';
-import { hitsOfGroup } from './group';
-import { LARGEST_COUNT, Operation, type Stored, groupLength, readOf } from './operation';
+import type { LimitState } from './algorithms/algorithm';
+import { type Counted, LARGEST_COUNT, Operation, type Stored } from './operation';
+import { type CounterTable, simulate } from './simulate';
 
 // Where a store cannot apply the operations of a group as one step: over several lanes, over the slots of a cluster, without scripts, and in
 // memcached. The counters are read first, and counted then; hits of other processes in between are missed.
@@ -10,38 +11,49 @@ export function stopsWhenOver({ group }: Operation): boolean {
   return group?.mode === 'stop_when_over';
 }
 
-/** Reads of the same counters. */
-export function readsOf(batch: readonly Operation[]): readonly Operation[] {
-  return batch.map(readOf);
+/** What was read of counters, on which operations are simulated: the counters themselves stay as they are. */
+export class ReadTable implements CounterTable {
+  readonly #stored = new Map<string, Stored | Error>();
+
+  /** @param stored by key; a count that is missing, or an error, is 0 */
+  constructor(stored: Iterable<readonly [key: string, stored: Stored | Error]>) {
+    // Not by the keys themselves: V8 hashes very long texts by their length alone.
+    for (const [key, each] of stored) this.#stored.set(tableKey(key), each);
+  }
+
+  countOf({ key }: Counted): number {
+    return Number(this.#stored.get(tableKey(key))) || 0;
+  }
+
+  add(counter: Counted, hits: number): number {
+    const after = Math.min(LARGEST_COUNT, Math.max(0, this.countOf(counter) + hits));
+    this.#stored.set(tableKey(counter.key), after);
+    return after;
+  }
+
+  stateOf({ key }: Counted): LimitState {
+    return this.#stored.get(tableKey(key)) as LimitState;
+  }
+
+  keep({ key }: Counted, state: LimitState): void {
+    this.#stored.set(tableKey(key), state);
+  }
 }
 
 /**
  * The hits that each operation adds, by counts that were read before. Within the batch none are missed: each group is judged on the counts
- * that the operations before it will have left.
+ * that the operations before it will have left. Limits with algorithms are left to the store.
  *
  * @param stored what was read of each operation's counter
  */
 export function hitsOnRead(batch: readonly Operation[], stored: readonly (Stored | Error)[]): readonly number[] {
-  // Not by the keys themselves: V8 hashes very long texts by their length alone.
-  const keys = new Map(batch.map((operation) => [operation, tableKey(operation.key)]));
-  const counts = new Map(batch.map((operation, index) => [keys.get(operation), Number(stored[index]) || 0]));
-  const decided: number[] = [];
-  function countOf(operation: Operation): number {
-    return counts.get(keys.get(operation)) as number;
-  }
-  while (decided.length < batch.length) {
-    const first = decided.length;
-    const length = stopsWhenOver(batch[first]!) ? groupLength(batch, first) : 1;
-    const members = batch.slice(first, first + length);
-    const hits = stopsWhenOver(members[0]!) ? hitsOfGroup(members, countOf) : [members[0]!.hits];
-    for (const [index, operation] of members.entries()) {
-      const own = hits[index] as number;
-      decided.push(own);
-      if (operation.limit.algorithm !== undefined) continue;
-      counts.set(keys.get(operation), Math.min(LARGEST_COUNT, Math.max(0, countOf(operation) + own)));
-    }
-  }
-  return decided;
+  const tried = batch.map(({ limit, key, hits, group }) => Object.assign(new Operation(limit, key, hits), { group }));
+  const table = new ReadTable(batch.map(({ key }, index) => [key, stored[index]!]));
+  simulate(
+    tried.filter(({ limit }) => limit.algorithm === undefined),
+    table,
+  );
+  return tried.map(({ hits }) => hits);
 }
 
 /** Operations that add what {@link hitsOnRead} says, each by itself; those with an algorithm are kept as they are. */

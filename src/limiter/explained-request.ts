@@ -1,8 +1,8 @@
 import type { Rule } from '../rules/rule-tree';
-import type { LimitState } from '../counting/algorithms/algorithm';
 import { DecisionError } from '../counting/decision-error';
-import { type Counted, LARGEST_COUNT, type Result } from '../counting/operation';
-import { type CounterTable, simulate } from '../counting/simulate';
+import type { Result } from '../counting/operation';
+import { ReadTable } from '../counting/read-then-decide';
+import { simulate } from '../counting/simulate';
 import type { LocalCounts } from './local-counts';
 import type { Decision, LimiterOptions } from './decision';
 import type { RateLimitRequest } from './request';
@@ -88,32 +88,4 @@ function replacersIn(resolutions: readonly Resolution[]): ReadonlyMap<string, Ru
     for (const name of rule.replaces) if (!replacers.has(name)) replacers.set(name, rule);
   }
   return replacers;
-}
-
-/** What has been read of the counters of a request, of which nothing is changed. */
-class ReadTable implements CounterTable {
-  readonly #stored: Map<string, Result>;
-
-  /** @param stored by key; a count that is missing is 0 */
-  constructor(stored: ReadonlyMap<string, Result>) {
-    this.#stored = new Map(stored);
-  }
-
-  countOf({ key }: Counted): number {
-    return Number(this.#stored.get(key) ?? 0);
-  }
-
-  add(counter: Counted, hits: number): number {
-    const after = Math.min(LARGEST_COUNT, Math.max(0, this.countOf(counter) + hits));
-    this.#stored.set(counter.key, after);
-    return after;
-  }
-
-  stateOf({ key }: Counted): LimitState {
-    return this.#stored.get(key) as LimitState;
-  }
-
-  keep({ key }: Counted, state: LimitState): void {
-    this.#stored.set(key, state);
-  }
 }

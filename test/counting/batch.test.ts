@@ -1,106 +1,41 @@
-import { Batch, type BatchCall } from '../../src/counting/batch';
+import { Batch } from '../../src/counting/batch';
+import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
+import { DecisionError, poolEmpty, timedOut } from '../../src/counting/decision-error';
+import { algorithmOf } from '../../src/counting/limit';
 import { LARGEST_COUNT, type Operation } from '../../src/counting/operation';
-import { DecisionError } from '../../src/counting/decision-error';
-import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
-import fc from '../support/data/properties';
-import { operation, stopWhenOver } from '../support/data/operations';
+import { run } from '../../src/counting/simulate';
+import { TestCall } from '../support/data/calls';
+import { allOrNothingGroup, operation, stopWhenOver } from '../support/data/operations';
 
-interface Step {
-  readonly key: string;
-  readonly hits: number;
-  readonly limit: number;
-}
-
-class Call implements BatchCall {
-  isCancelled = false;
-  outcome: readonly number[] | DecisionError | undefined;
-
-  constructor(readonly operations: readonly Operation[]) {}
-
-  settle(): void {
-    this.outcome = this.operations.map(({ after }) => after);
-  }
-
-  fail(error: DecisionError): void {
-    this.outcome = error;
-  }
-}
-
-/** @param isGuarded whether the call's operations are one guarded step */
-function call(steps: readonly Step[], isGuarded = false, windowSeconds = 60): Call {
-  const group = isGuarded ? stopWhenOver() : undefined;
-  return new Call(steps.map(({ key, hits, limit }) => operation(key, hits, { limit, windowSeconds, group })));
-}
+// That merged calls have the counts of calls one by one: simulate.test.ts.
 
 /** A call of operations written as `a+1` or `a-5`. */
-function calls(...texts: readonly string[]): Call[] {
-  return texts.map((text) =>
-    call(text.split(' ').map((each) => ({ key: each[0] ?? '', hits: Number(each.slice(1)), limit: 10 }))),
+function call(text: string, parts: Parameters<typeof operation>[2] = {}): TestCall {
+  return new TestCall(
+    text.split(' ').map((each) => operation(each[0]!, Number(each.slice(1)), { limit: 10, ...parts })),
   );
 }
 
-function sentBy(all: readonly Call[]): string {
+function calls(...texts: readonly string[]): readonly TestCall[] {
+  return texts.map((text) => call(text));
+}
+
+function sentBy(all: readonly TestCall[]): string {
   return new Batch(all).operations.map(({ key, hits }) => `${key}${hits < 0 ? '' : '+'}${hits}`).join(' ');
 }
 
-async function withCounters<T>(use: (counters: MemoryCounters) => T): Promise<T> {
-  const counters = new MemoryCounters({ maxKeys: 1000, now: () => 0 });
-  try {
-    return use(counters);
-  } finally {
-    await counters.close();
-  }
+/** Sends a batch to a store that has no counters yet. */
+function settle(all: readonly TestCall[]): Batch {
+  const batch = new Batch(all);
+  batch.settle(run(batch.operations, new TimedCounts(new ExpiringCounts({ maxKeys: 100 }))));
+  return batch;
 }
 
-function send(counters: MemoryCounters, all: readonly Call[]): void {
-  const window = new Batch(all);
-  if (window.operations.length > 0) counters.apply(window.operations).subscribe((counts) => window.settle(counts));
-}
-
-describe('a merged window gives the counts of the same operations sent one by one', () => {
-  function stepsOf(hits: fc.Arbitrary<number>, minLength: number) {
-    const step = fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits, limit: fc.integer({ min: 0, max: 12 }) });
-    return fc.array(step, { minLength, maxLength: 4 });
-  }
-  const few = fc.oneof(
-    fc.tuple(stepsOf(fc.integer({ min: -6, max: 6 }), 1), fc.constant(false)),
-    fc.tuple(stepsOf(fc.nat(6), 2), fc.constant(true)),
-  );
-  const large = fc.constantFrom(1, 0, -1, 2 ** 32, LARGEST_COUNT, LARGEST_COUNT - 2 ** 32, 2 ** 52, -LARGEST_COUNT);
-
-  it.each([
-    ['exactly', few, Infinity],
-    // All counts above the largest limit, 2^32 − 1, are judged alike.
-    ['up to the largest limit where they saturate', fc.tuple(stepsOf(large, 1), fc.boolean()), 2 ** 32],
-  ])('%s', async (_, oneCall, most) => {
-    function judged({ outcome }: Call) {
-      return Array.isArray(outcome) ? outcome.map((after: number) => Math.min(after, most)) : outcome;
-    }
-    const windows = fc.array(fc.array(oneCall, { maxLength: 12 }), { maxLength: 4 });
-    await fc.assert(
-      fc.asyncProperty(windows, async (all) => {
-        await withCounters((merged) =>
-          withCounters((single) => {
-            for (const window of all) {
-              const [together, alone] = [0, 1].map(() => window.map(([steps, isGuarded]) => call(steps, isGuarded)));
-              send(merged, together!);
-              for (const one of alone!) send(single, [one]);
-              expect(together!.map(judged)).toEqual(alone!.map(judged));
-            }
-            if (most === Infinity) expect(merged.size).toBe(single.size);
-          }),
-        );
-      }),
-      { numRuns: 500 },
-    );
-  });
-});
-
-describe('a window', () => {
+describe('a batch', () => {
   const most = LARGEST_COUNT - 2 ** 32;
 
   it.each([
-    ['sends additions to one key as one operation', ['a+1', 'b+2', 'a+3', 'a+0'], 'a+4 b+2'],
+    ['has additions to one key as one operation', ['a+1', 'b+2', 'a+3', 'a+0'], 'a+4 b+2'],
     ['keeps negative hits at their position', ['a+1', 'a+2', 'a-5', 'a+3', 'a+4'], 'a+3 a-5 a+7'],
     ['merges up to the sum that shows each as over any limit', [`a+${most - 1}`, 'a+1', 'a+1'], `a+${most} a+1`],
     ['does not merge with a saturating addition', [`a+${LARGEST_COUNT}`, 'a+1'], `a+${LARGEST_COUNT} a+1`],
@@ -108,19 +43,17 @@ describe('a window', () => {
     expect(sentBy(calls(...texts))).toBe(sent);
   });
 
-  it('counts merged hits, and sends them with the longest of their windows', () => {
-    expect(new Batch(calls('a+1', 'b+2', 'a+3', 'a+4', 'a+0')).mergedHits).toBe(7);
-    const seconds = [60, 3600, 1].map((windowSeconds) => call([{ key: 'a', hits: 1, limit: 1 }], false, windowSeconds));
-    expect(new Batch(seconds).operations).toMatchObject([
-      { key: 'a', hits: 3, limit: { windowSeconds: 3600, requestsPerUnit: 1 } },
-    ]);
+  it('counts merged hits, and its calls', () => {
+    const { mergedHits, size } = new Batch(calls('a+1', 'b+2', 'a+3', 'a+4', 'a+0'));
+    expect([mergedHits, size]).toEqual([7, 5]);
   });
 
-  it('sends the longest window in which hits are added, not of reads, and apart from the end of a window of the calendar', () => {
+  it('has the longest window in which hits are added, not of reads, and apart from the end of a window of the calendar', () => {
     function sentWindows(...of: readonly (readonly [hits: number, windowSeconds: number])[]) {
-      const all = of.map(([hits, windowSeconds]) => call([{ key: 'a', hits, limit: 1 }], false, windowSeconds));
-      return new Batch(all).operations.map(({ hits, limit: { windowSeconds } }) => [hits, windowSeconds]);
+      const { operations } = new Batch(of.map(([hits, windowSeconds]) => call(`a+${hits}`, { windowSeconds })));
+      return operations.map(({ hits, limit: { windowSeconds } }) => [hits, windowSeconds]);
     }
+    expect(sentWindows([1, 60], [1, 3600], [1, 1])).toEqual([[3, 3600]]);
     expect(sentWindows([0, 3600], [1, 60], [0, 3600], [2, 1])).toEqual([[3, 60]]);
     const [day, month] = [1_764_028_800, 1_764_547_200];
     expect(sentWindows([1, 60], [1, day], [1, month], [1, 604_800])).toEqual([
@@ -130,41 +63,147 @@ describe('a window', () => {
     ]);
   });
 
-  it('keeps guarded operations together and at their position', () => {
-    const steps = ['a', 'b'].map((key) => ({ key, hits: 1, limit: 1 }));
+  it('keeps a group that stops when over together and at its position', () => {
     const [first, ...others] = calls('a+1', 'a+1', 'c+1', 'b+1');
-    expect(sentBy([first!, call(steps, true), ...others])).toBe('a+1 a+1 b+1 a+1 c+1 b+1');
+    const grouped = call('a+1 b+1', { limit: 1, group: stopWhenOver() });
+    expect(sentBy([first!, grouped, ...others])).toBe('a+1 a+1 b+1 a+1 c+1 b+1');
   });
 
-  it('does not merge operations on keys that a map cannot find quickly, and counts them in order', async () => {
+  it('does not merge operations on keys that a map cannot find quickly, and counts them in order', () => {
     for (const [length, operations] of [
       [4096, 2],
       [4097, 3],
     ] as const) {
       const key = 'x'.repeat(length);
-      const all = [1, 2].flatMap((hits) => [call([{ key, hits, limit: 10 }]), ...calls(`a+${hits}`)]);
-      expect(new Batch(all).operations).toHaveLength(operations);
-      await withCounters((counters) => send(counters, all));
+      const all = [1, 2].flatMap((hits) => [new TestCall([operation(key, hits)]), ...calls(`a+${hits}`)]);
+      expect(settle(all).operations).toHaveLength(operations);
       expect(all.map(({ outcome }) => outcome)).toEqual([[1], [1], [3], [3]]);
     }
   });
 
-  it('leaves out cancelled calls, which get no outcome', async () => {
-    await withCounters((counters) => {
-      const [cancelled, other] = calls('a+5', 'a+1');
-      cancelled!.isCancelled = true;
-      send(counters, [cancelled!, other!]);
-      expect([cancelled!.outcome, other!.outcome]).toEqual([undefined, [1]]);
-    });
+  it('leaves out cancelled calls, which get no outcome', () => {
+    const [cancelled, other] = calls('a+5', 'a+1') as [TestCall, TestCall];
+    cancelled.isCancelled = true;
+    settle([cancelled, other]);
+    expect([cancelled.outcome, other.outcome]).toEqual([undefined, [1]]);
+    expect([cancelled, other].map(({ operations: [each] }) => each!.isSent)).toEqual([false, true]);
+  });
+});
+
+describe('operations with algorithms', () => {
+  const bucket = algorithmOf({ name: 'token_bucket', requestsPerUnit: 3, windowSeconds: 60, burst: undefined });
+  const window = algorithmOf({ name: 'fixed_window', requestsPerUnit: 9, windowSeconds: 1, burst: undefined });
+  const other = algorithmOf({ name: 'token_bucket', requestsPerUnit: 9, windowSeconds: 60, burst: undefined });
+
+  /** A call on some limits of a rule, or on one that is counted alone. */
+  function calling(limits: readonly (readonly [key: string, algorithm: typeof bucket])[], isAlone = false) {
+    return (hits: number) => {
+      const group = isAlone ? undefined : allOrNothingGroup();
+      return new TestCall(limits.map(([key, algorithm]) => operation(key, hits, { algorithm, group })));
+    };
+  }
+  const [B, F, G] = [
+    ['b', bucket],
+    ['f', window],
+    ['g', window],
+  ] as const;
+  const both = calling([B, F]);
+
+  it('of the calls of one rule are one step, in which each call has its own outcome', () => {
+    const all = [1, 1, 2, 1, 1].map(both);
+    expect(settle(all).operations.map(({ key, calls: merged }) => [key, merged])).toEqual([
+      ['b', [1, 1, 2, 1, 1]],
+      ['f', [1, 1, 2, 1, 1]],
+    ]);
+    const outcomes = all.map(({ operations }) => operations.map(({ outcome }) => outcome!.isAllowed));
+    expect(outcomes).toEqual([true, true, false, true, false].map((isAllowed) => [isAllowed, true]));
+    expect(all.map(({ outcome }) => outcome)).toEqual([1, 2, 2, 3, 3].map((count) => [count, count]));
+    // A call that does not count has none.
+    expect(all.map(({ operations: [each] }) => each!.hits)).toEqual([1, 1, 0, 1, 0]);
   });
 
+  it('are steps of their own where one key or limit is another, or there is another group or none', () => {
+    const all = [
+      both(1),
+      calling([B, G])(1),
+      calling([B], true)(2),
+      calling([B, F, G])(1),
+      both(1),
+      calling([['b', other], F])(1),
+      both(1),
+      calling([F])(1),
+      calling([F], true)(1),
+    ];
+    const { operations } = settle(all);
+    expect(operations).toEqual(all.flatMap((each) => each.operations));
+    const allowed = all.map(({ operations: [each] }) => each!.outcome!.isAllowed);
+    expect(allowed).toEqual([true, true, false, true, false, false, false, true, true]);
+  });
+
+  it('join none after which another step has changed one of their counters', () => {
+    const all = [both(1), calling([F], true)(1), both(1), both(1)];
+    expect(settle(all).operations.map(({ key, calls: merged }) => [key, merged])).toEqual([
+      ['b', undefined],
+      ['f', undefined],
+      ['f', undefined],
+      ['b', [1, 1]],
+      ['f', [1, 1]],
+    ]);
+  });
+
+  it('are a group also where one of them is missing, which the store has not read', () => {
+    const part = both(1).operations.slice(0, 1);
+    const cut = new TestCall([...part, operation('x', 1)]);
+    expect(settle([cut, both(1)]).operations.map(({ key }) => key)).toEqual(['b', 'x', 'b', 'f']);
+    expect(cut.outcome).toEqual([1, 1]);
+  });
+});
+
+describe('the outcome of a batch', () => {
+  const failed = new DecisionError('store_failed', 'no');
+  const ofKey = new DecisionError('store_failed', 'no counter', { isKeyError: true });
+
   it('fails only the calls of an operation that failed by itself, or every call when it fails as a whole', () => {
-    const [error, late] = [new DecisionError('store_failed', 'no'), new DecisionError('store_timeout', 'late')];
+    const late = timedOut();
     const all = calls('a+1', 'a+1 b+1', 'b+1');
-    const window = new Batch(all);
-    window.settle([error, 2]);
-    expect(all.map(({ outcome }) => outcome)).toEqual([error, error, [2]]);
-    window.fail(late);
+    const batch = new Batch(all);
+    batch.settle([failed, 2]);
+    expect(all.map(({ outcome }) => outcome)).toEqual([failed, failed, [2]]);
+    batch.fail(late);
     expect(all.map(({ outcome }) => outcome)).toEqual([late, late, late]);
+  });
+
+  it('leaves to a policy what the store has not counted, unless the call can be mended or another operation has none', () => {
+    function failure({ operations }: TestCall): readonly (DecisionError | undefined)[] {
+      return operations.map((each: Operation) => each.failure);
+    }
+    for (const error of [failed, timedOut(), poolEmpty(), ofKey]) {
+      const [answered, mixed] = [call('a+1', { onStoreFailure: 'allow' }), call('a+1')];
+      new Batch([answered]).settle([error]);
+      expect([answered.outcome, failure(answered)]).toEqual([[-1], [error]]);
+      const whole = new TestCall([...call('b+1', { onStoreFailure: 'deny' }).operations, ...mixed.operations]);
+      new Batch([whole]).fail(error);
+      expect([whole.outcome, failure(whole)]).toEqual([error, [error, undefined]]);
+    }
+    const ending = new DecisionError('shutting_down', 'over');
+    const refused = call('a+1', { onStoreFailure: 'allow' });
+    new Batch([refused]).fail(ending);
+    expect(refused.outcome).toBe(ending);
+  });
+
+  it.each<[shows: 'ok' | 'bad' | 'none', results: readonly (number | DecisionError)[]]>([
+    ['ok', [failed, 1]],
+    ['bad', [ofKey, failed]],
+    ['bad', [timedOut()]],
+    ['none', [ofKey, poolEmpty()]],
+  ])('shows its server as %s', (shows, results) => {
+    const batch = new Batch(calls(...results.map((_, index) => `${'ab'[index]}+1`)));
+    expect(batch.outcome).toBe('none');
+    batch.settle(results);
+    expect(batch.outcome).toBe(shows);
+    const [error] = results;
+    if (!(error instanceof DecisionError) || results.length > 1) return;
+    batch.fail(error);
+    expect(batch.outcome).toBe(shows);
   });
 });

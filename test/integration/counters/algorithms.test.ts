@@ -2,27 +2,33 @@ import { isDeepStrictEqual } from 'node:util';
 import { firstValueFrom } from 'rxjs';
 import type { AlgorithmLimit, LimitState, Outcome } from '../../../src/counting/algorithms/algorithm';
 import { algorithmOf } from '../../../src/counting/limit';
-import type { Counters } from '../../../src/streams/ports/counters';
-import fc from '../../support/data/properties';
-import { RedisProcess } from '../../support/processes/redis/redis-process';
-import { limit as limitOf, rulesetOf } from '../../support/data/rules';
 import { Code } from '../../../src/limiter/verdict';
-import { connected, instance } from '../kvstore/options';
-import { modelOf } from './algorithm-models';
-import { Service, algorithmTable, clock, rows } from './algorithm-scenarios';
-import { storesAtClock } from './rule-limits';
+import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
+import type { Counters } from '../../../src/streams/ports/counters';
+import { anyLimit, anyStart, anyStep, hitsOf, modelOf, shown } from '../../counting/algorithm-models';
+import { LaneClient } from '../../support/clients/lane-client';
 import { operation } from '../../support/data/operations';
-import { Batch } from '../../../src/counting/batch';
+import fc from '../../support/data/properties';
+import { descriptor } from '../../support/data/requests';
+import { limit as limitOf, rulesetOf } from '../../support/data/rules';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { connected, instance, options } from '../kvstore/options';
+import { Service } from './rule-scenarios';
+import { clock } from './scenarios';
 
-const { memory, kvstore, redis } = storesAtClock();
+// What the algorithms are: test/counting/algorithms.test.ts. What calls with them are given on every store: scenarios.ts.
 
-it('the table of docs/rules.md has the rows that are played', () => {
-  const [documented, played] = rows();
-  expect(documented).toEqual(played);
+let redis: RedisProcess;
+/** At the time of {@link clock}. */
+let kvstore: KvstoreCounters;
+beforeAll(async () => {
+  redis = await RedisProcess.start();
+  kvstore = kvstoreCounters(options(instance(redis.address), { now: () => Math.round(clock.now * 1000) }));
+  await firstValueFrom(kvstore.ready$);
 });
-// On Redis: counters.test.ts.
-describe('in memory', () => {
-  algorithmTable(() => memory);
+afterAll(async () => {
+  await kvstore.close();
+  await redis[Symbol.asyncDispose]();
 });
 
 let keys = 0;
@@ -35,24 +41,10 @@ async function decide(
   calls: readonly number[],
 ): Promise<readonly Outcome[]> {
   const algorithm = algorithmOf(limit);
-  const { windowSeconds } = limit;
-  const operations = calls.map((hits) => operation(key, hits, { windowSeconds, algorithm }));
-  const error: Error[] = [];
-  const window = new Batch(
-    operations.map((each) => ({
-      operations: [each],
-      isCancelled: false,
-      settle: () => undefined,
-      fail: (e: Error) => error.push(e),
-    })),
-  );
-  window.settle(await firstValueFrom(counters.laneOf(operations[0]!).apply(window.operations)));
-  if (error.length > 0) throw error[0];
+  const operations = calls.map((hits) => operation(key, hits, { windowSeconds: limit.windowSeconds, algorithm }));
+  using client = new LaneClient(counters);
+  await Promise.all(operations.map((each) => client.call([each])));
   return operations.map(({ outcome }) => outcome!);
-}
-
-function shown({ isAllowed, used, remaining, secondsUntilReset, retryAfterSeconds }: Outcome) {
-  return { isAllowed, used, remaining, secondsUntilReset, retryAfterSeconds };
 }
 
 /** When a bucket is full; nothing of the kind for windows. */
@@ -60,94 +52,44 @@ function fullAt(state: LimitState): number {
   return 'whole' in state ? state.now + state.whole : 0;
 }
 
-const anyRate = fc.oneof(
-  fc.integer({ min: 0, max: 12 }),
-  fc.integer({ min: 1, max: 2 ** 32 - 1 }),
-  fc.constantFrom(100, 1000, 7_000, 3_000_000, 2 ** 32 - 1),
-);
-const anyWindow = fc.constantFrom(1, 60, 300, 3600, 86_400, 31_536_000);
-/** Unix milliseconds. */
-const anyStart = fc.integer({ min: 0, max: 1000 }).map((step) => 1_764_000_000_000 + step * 977);
-const anyShare = fc.constantFrom(0.001, 0.1, 0.5, 0.9, 1, 1.01, 1.5, 3);
-
-describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (name) => {
-  const anyLimit = fc
-    .record({ requestsPerUnit: anyRate, windowSeconds: anyWindow, share: anyShare })
-    .map(({ requestsPerUnit, windowSeconds: seconds, share: part }): AlgorithmLimit => {
-      const most = Math.floor((3_153_600_000 / seconds) * requestsPerUnit);
-      const burst = Math.max(1, Math.min(2 ** 32 - 1, most, Math.ceil(requestsPerUnit * part)));
-      return {
-        name,
-        requestsPerUnit,
-        windowSeconds: seconds,
-        burst: name === 'token_bucket' && requestsPerUnit > 0 ? burst : undefined,
-      };
-    });
-  const call = fc.oneof(
-    fc.record({ of: fc.constantFrom(0.01, 0.3, 0.5, 0.9, 1), sign: fc.constantFrom(1, 1, 1, -1) }),
-    fc.constantFrom(
-      { hits: 1 },
-      { hits: 1 },
-      { hits: 2 },
-      { hits: 0 },
-      { hits: -1 },
-      { hits: 2 ** 53 - 1 },
-      { hits: 1 - 2 ** 53 },
-    ),
-  );
-  const step = fc.record({
-    pause: fc.oneof(fc.constantFrom(0, 1, 0.5, 1.5, 2, 3), fc.double({ min: 0, max: 0.2, noNaN: true })),
-    calls: fc.array(call, { minLength: 1, maxLength: 6 }),
-  });
-
-  it('decides the calls of merged windows in memory, on Redis and in a model of whole numbers alike', async () => {
+describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s on Redis', (name) => {
+  it('decides the calls of merged windows as a model of whole numbers', async () => {
+    const steps = fc.array(anyStep, { minLength: 1, maxLength: 12 });
     await fc.assert(
-      fc.asyncProperty(
-        anyLimit,
-        fc.array(step, { minLength: 1, maxLength: 12 }),
-        anyStart,
-        async (numbers, steps, start) => {
-          const key = `{_property_${(keys += 1)}_}${name}`;
-          const model = modelOf(numbers);
-          const { capacity } = algorithmOf(numbers);
-          clock.now = start;
-          for (const { pause, calls } of steps) {
-            clock.now += Math.floor(pause * numbers.windowSeconds * 1000);
-            const hits = calls.map((each) => ('hits' in each ? each.hits : each.sign * Math.ceil(each.of * capacity)));
-            const expected = hits.map((each) => model.decide(BigInt(each), BigInt(clock.now) * 1000n));
-            const [inMemory, onRedis] = await Promise.all([
-              decide(memory, key, numbers, hits),
-              decide(kvstore(), key, numbers, hits),
-            ]);
-            expect(inMemory.map(shown)).toEqual(expected);
-            expect(onRedis.map(shown)).toEqual(expected);
-          }
-        },
-      ),
+      fc.asyncProperty(anyLimit(name), steps, anyStart, async (limit, played, start) => {
+        const key = `{_property_${(keys += 1)}_}${name}`;
+        const model = modelOf(limit);
+        clock.now = start;
+        for (const step of played) {
+          clock.now += Math.floor(step.pause * limit.windowSeconds * 1000);
+          const hits = hitsOf(step, limit);
+          const expected = hits.map((each) => model.decide(BigInt(each), BigInt(clock.now) * 1000n));
+          expect((await decide(kvstore, key, limit, hits)).map(shown)).toEqual(expected);
+        }
+      }),
       { numRuns: 150 },
     );
   });
 
-  it('on Redis takes over what a limit of another rate has left, as in memory, at any microsecond', async () => {
+  it('takes over what a limit of another rate has left, as in memory, at any microsecond', async () => {
     const other = fc.integer({ min: 0, max: 1 });
-    const steps = fc.array(fc.tuple(step, other), { minLength: 1, maxLength: 12 });
+    const steps = fc.array(fc.tuple(anyStep, other), { minLength: 1, maxLength: 12 });
     await fc.assert(
-      fc.asyncProperty(anyLimit, anyLimit, steps, anyStart, async (one, second, played, start) => {
+      fc.asyncProperty(anyLimit(name), anyLimit(name), steps, anyStart, async (one, second, played, start) => {
         const key = `{_changed_${(keys += 1)}_}${name}`;
         // Windows of other lengths have other keys.
         const limits = [one, name === 'token_bucket' ? second : { ...second, windowSeconds: one.windowSeconds }];
         let stored: LimitState | undefined;
         clock.now = start + 0.123 * (start % 1000);
-        for (const [{ pause, calls }, index] of played) {
-          const algorithm = algorithmOf(limits[index]!);
-          clock.now += pause * limits[index]!.windowSeconds * 1000;
+        for (const [step, index] of played) {
+          const limit = limits[index]!;
+          const algorithm = algorithmOf(limit);
+          clock.now += step.pause * limit.windowSeconds * 1000;
           const now = Math.round(clock.now * 1000);
           const before = stored === undefined ? algorithm.empty(now) : algorithm.at(stored, now);
           if (stored !== undefined && fullAt(before) < fullAt(stored)) stored = before;
           let state = before;
-          const hits = calls.map((each) =>
-            'hits' in each ? each.hits : each.sign * Math.ceil(each.of * algorithm.capacity),
-          );
+          const hits = hitsOf(step, limit);
           const expected = hits.map((each) => {
             const outcome = algorithm.decide(state, each);
             state = outcome.state;
@@ -155,96 +97,96 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
           });
           // What is taken and given back in one window leaves the key, with the parts of its rate, as it was.
           if (!isDeepStrictEqual(state, before)) stored = state;
-          expect((await decide(kvstore(), key, limits[index]!, hits)).map(shown)).toEqual(expected);
+          expect((await decide(kvstore, key, limit, hits)).map(shown)).toEqual(expected);
         }
       }),
       { numRuns: 150 },
     );
   });
 
-  const ofAnHour = { name, requestsPerUnit: 5, windowSeconds: 3600, burst: undefined };
-  it.each<[where: string, store: () => Counters]>([
-    ['in memory', () => memory],
-    ['on Redis', kvstore],
-  ])('%s gives or costs at most one limit when the clock jumps', async (_, store) => {
-    const key = `{_jump_${(keys += 1)}_}${name}`;
-    async function allowed(): Promise<number> {
-      const outcomes = await decide(
-        store(),
-        key,
-        ofAnHour,
-        Array.from({ length: 20 }, () => 1),
-      );
-      return outcomes.filter(({ isAllowed }) => isAllowed).length;
-    }
+  it('gives or costs at most one limit when the clock jumps', async () => {
+    const key = `{_jump_}${name}`;
+    const ofAnHour = { name, requestsPerUnit: 5, windowSeconds: 3600, burst: undefined };
     clock.now = 1_764_000_000_000;
-    expect(await allowed()).toBe(5);
-    clock.now += 86_400_000;
-    expect(await allowed()).toBe(5);
-    clock.now -= 86_400_000;
-    expect(await allowed()).toBeLessThanOrEqual(5);
-    clock.now += 7_200_000;
-    expect(await allowed()).toBe(5);
+    const allowed: number[] = [];
+    for (const jump of [0, 86_400_000, -86_400_000, 7_200_000]) {
+      clock.now += jump;
+      const outcomes = await decide(kvstore, key, ofAnHour, new Array<number>(20).fill(1));
+      allowed.push(outcomes.filter(({ isAllowed }) => isAllowed).length);
+    }
+    expect(allowed).toEqual([5, 5, expect.any(Number), 5]);
+    expect(allowed[2]).toBeLessThanOrEqual(5);
   });
 });
 
-it.each([1, 2, 10, 100])(
-  'a sliding window of %d lets twice as much less 1 pass in a window, and no more',
-  async (requestsPerUnit) => {
-    const key = `{_most_${requestsPerUnit}_}sliding_window`;
-    const limit = { name: 'sliding_window', requestsPerUnit, windowSeconds: 1, burst: undefined } as const;
-    let passed = 0;
-    clock.now = 1_764_000_000_999;
-    for (let elapsed = 0; elapsed < 1000; elapsed += 1) {
-      const outcomes = await decide(
-        memory,
-        key,
-        limit,
-        Array.from({ length: requestsPerUnit }, () => 1),
-      );
-      passed += outcomes.filter(({ isAllowed }) => isAllowed).length;
-      clock.now += 1;
-    }
-    expect(passed).toBe(2 * requestsPerUnit - 1);
-  },
-);
+describe('the limits of a rule on Redis', () => {
+  async function keysWith(text: string): Promise<readonly string[]> {
+    return (await redis.control.keys(`*${text}*`)).toSorted();
+  }
 
-it('a token bucket lets its burst and what flows in pass in every interval, and no more', async () => {
-  const calls = fc.array(fc.tuple(fc.nat({ max: 400 }), fc.integer({ min: 1, max: 4 })), {
-    minLength: 1,
-    maxLength: 40,
+  it('are all in the main store, with one hash tag', async () => {
+    const rateLimits = [limitOf(2, 'SECOND'), limitOf(5, 'MINUTE'), limitOf(9, 'HOUR', { algorithm: 'token_bucket' })];
+    await using perSecond = await RedisProcess.start();
+    const both = await connected(instance(redis.address), { perSecond: instance(perSecond.address) });
+    using service = new Service(rulesetOf('several', { key: 'k', rateLimits }), both, { cacheKeyPrefix: 'p:' });
+    clock.now = 1_764_000_000_000;
+    await service.decide('several', ['k={x}']);
+    const tag = 'p:{_several_k_{x}_}';
+    expect(await keysWith('several')).toEqual([
+      `${tag}fixed_window_1_1764000000`,
+      `${tag}fixed_window_60_1764000000`,
+      `${tag}token_bucket_3600`,
+    ]);
+    expect(await perSecond.control.keys('*')).toEqual([]);
   });
-  await fc.assert(
-    fc.asyncProperty(
-      fc.integer({ min: 1, max: 50 }),
-      fc.integer({ min: 1, max: 60 }),
-      calls,
-      async (rate, burst, made) => {
-        const key = `{_bound_${(keys += 1)}_}token_bucket`;
-        const limit = { name: 'token_bucket', requestsPerUnit: rate, windowSeconds: 1, burst } as const;
-        const passed: [at: number, hits: number][] = [];
-        for (const [pause, hits] of made) {
-          clock.now += pause;
-          const [outcome] = await decide(memory, key, limit, [hits]);
-          if (outcome!.isAllowed) passed.push([clock.now, hits]);
-        }
-        passed.forEach(([from], first) => {
-          let sum = 0;
-          for (const [to, hits] of passed.slice(first)) {
-            sum += hits;
-            expect(sum).toBeLessThanOrEqual(burst + (rate * (to - from)) / 1000);
-          }
-        });
-      },
-    ),
-  );
+
+  it('have, with all_or_nothing, keys with an expiry, which are as before after a call that is denied', async () => {
+    const rateLimits = [
+      limitOf(1, 'MINUTE'),
+      limitOf(5, 'HOUR', { algorithm: 'token_bucket' }),
+      limitOf(5, 'DAY', { algorithm: 'sliding_window' }),
+    ];
+    using service = new Service(rulesetOf('together', { key: 'k', rateLimits, allOrNothing: true }), kvstore);
+    clock.now = 1_764_000_000_000;
+    const { control } = redis;
+    async function stored() {
+      const found = await keysWith('together');
+      return Promise.all(found.map(async (key) => [key, await control.get(key)] as const));
+    }
+    await service.decide('together', ['k=x']);
+    const before = await stored();
+    expect(before.map(([key]) => key)).toEqual([
+      '{_together_k_x_}all_or_nothing_60_1764000000',
+      expect.stringMatching(/sliding_window_86400_[01]$/),
+      '{_together_k_x_}token_bucket_3600',
+    ]);
+    for (const [key] of before) expect(await control.ttl(key)).toBeGreaterThan(0);
+    for (let call = 0; call < 3; call += 1) {
+      const { overallCode } = await service.decide('together', ['k=x']);
+      expect(overallCode).toBe(Code.OVER_LIMIT);
+      expect(await stored()).toEqual(before);
+    }
+    // A denied call on keys that do not exist creates none.
+    await service.decide('together', [descriptor('k=y', { hitsAddend: 2 })]);
+    expect(await keysWith('together_k_y')).toEqual([]);
+  });
+
+  it('fail its calls, with all_or_nothing, when one of their keys is no counter, and change no other key', async () => {
+    const rateLimits = [limitOf(5, 'MINUTE'), limitOf(5, 'HOUR', { algorithm: 'token_bucket' })];
+    using service = new Service(rulesetOf('broken', { key: 'k', rateLimits, allOrNothing: true }), kvstore);
+    await redis.control.hset('{_broken_k_x_}token_bucket_3600', 'a', 'b');
+    const calls = [service.decide('broken', ['k=x']), service.decide('broken', ['k=y'])];
+    await expect(calls[0]).rejects.toMatchObject({ code: 'store_failed' });
+    expect((await calls[1])?.overallCode).toBe(Code.OK);
+    expect(await keysWith('broken_k_x_}all')).toEqual([]);
+  });
 });
 
 describe('on Redis with its own clock', () => {
   it.each(['token_bucket', 'sliding_window'] as const)(
     'two instances whose clocks are 5 s apart share a %s, and exceed it by nothing',
     async (algorithm) => {
-      const real = await connected(instance(redis().address));
+      const real = await connected(instance(redis.address));
       const ruleset = rulesetOf(`apart-${algorithm}`, { key: 'k', rateLimit: limitOf(50, 'YEAR', { algorithm }) });
       using early = new Service(ruleset, real, {}, () => Date.now());
       using late = new Service(ruleset, real, {}, () => Date.now() - 5000);
@@ -258,8 +200,8 @@ describe('on Redis with its own clock', () => {
   );
 
   it('keys have an expiry that is renewed while they are used, and are gone when nothing counts', async () => {
-    const real = await connected(instance(redis().address), { expirationJitterMaxSeconds: 0 });
-    const client = redis().control;
+    const real = await connected(instance(redis.address), { expirationJitterMaxSeconds: 0 });
+    const client = redis.control;
     const bucket = { name: 'token_bucket', requestsPerUnit: 1, windowSeconds: 60, burst: 2 } as const;
     const window = { name: 'sliding_window', requestsPerUnit: 4, windowSeconds: 60, burst: undefined } as const;
     await decide(real, '{_ttl_}b', bucket, [1, 1, 1]);

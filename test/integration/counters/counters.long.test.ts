@@ -6,8 +6,8 @@ import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { channelPair } from '../../support/workers/channel-pair';
-import { algorithmTable, clock, severalLimits } from './algorithm-scenarios';
-import { countingScenarios } from './scenarios';
+import { severalLimits } from './rule-scenarios';
+import { callScenarios, clock, countingScenarios } from './scenarios';
 import { memcachedStore, redisStore, storeTests } from './stores';
 
 // Memory, a single server and memcached: counters.test.ts.
@@ -18,14 +18,14 @@ describe('counters in the memory of another process', () => {
   serveCounters(primary, memory);
   const counters = new RemoteCounters(worker, 0);
   afterAll(() => Promise.all([counters.close(), memory.close()]));
-  countingScenarios(() => counters);
+  countingScenarios(() => counters, { hasAlgorithms: false });
 
   const late = channelPair();
   const memoryAtClock = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
   serveCounters(late.primary, memoryAtClock);
   const countersAtClock = new RemoteCounters(late.worker, 0);
   afterAll(() => Promise.all([countersAtClock.close(), memoryAtClock.close()]));
-  algorithmTable(() => countersAtClock);
+  callScenarios(() => countersAtClock, true);
   severalLimits(() => countersAtClock);
 });
 

@@ -7,7 +7,7 @@ import { memcachedStore, redisStore, storeTests } from './stores';
 
 storeTests('in memory', () => new MemoryCounters({ maxKeys: 100_000, now: Date.now }), {
   livesForWindow: false,
-  // algorithms.test.ts, at another time.
+  // test/counting, at another time.
   hasAlgorithms: false,
 });
 

@@ -1,13 +1,19 @@
 import { firstValueFrom } from 'rxjs';
-import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../../src/counting/operation';
+import { ExpiringCounts, TimedCounts } from '../../../src/counting/counts';
 import type { DecisionError } from '../../../src/counting/decision-error';
+import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../../src/counting/operation';
+import { run, simulate } from '../../../src/counting/simulate';
 import type { CounterLane, Counters } from '../../../src/streams/ports/counters';
 import { LaneClient } from '../../support/clients/lane-client';
-import { operation, stopWhenOver } from '../../support/data/operations';
+import { FEW_HITS, MANY_HITS, anyCall, operationsOf, resultsOf } from '../../support/data/calls';
+import { operation } from '../../support/data/operations';
 import fc from '../../support/data/properties';
 import { until } from '../../support/waiting/until';
 
 export { operation } from '../../support/data/operations';
+
+/** The time of stores that do not have one of their own, in Unix milliseconds. */
+export const clock = { now: 1_764_000_000_000 };
 
 let prefixes = 0;
 
@@ -51,33 +57,24 @@ function isSpread(counters: Counters, batch: readonly Operation[], group: Group)
   return new Set(batch.filter((each) => each.group === group).map((each) => counters.laneOf(each))).size > 1;
 }
 
-/** The counts after operations without guards, of a plain map. */
-function modelCounts(batch: readonly Operation[]): readonly number[] {
-  const model = new Map<string, number>();
-  return batch.map(({ key, hits }) => {
-    const count = Math.min(LARGEST_COUNT, Math.max(0, (model.get(key) ?? 0) + hits));
-    model.set(key, count);
-    return count;
-  });
+/** Counters at hand, as those of a store should be. */
+function simulated(): TimedCounts {
+  return new TimedCounts(new ExpiringCounts({ maxKeys: 10_000 }));
 }
 
-function grouped(limit: number, group: Group, operations: readonly Operation[]): readonly Operation[] {
-  return operations.map(({ key, hits }) => operation(key, hits, { limit, group }));
-}
-
-/** The operations under one group, each with the limit given. */
-function guarded(limit: number, ...operations: readonly Operation[]): readonly Operation[] {
-  return grouped(limit, stopWhenOver(), operations);
-}
-
-/** The same under a group that is over in any case. */
-function guardedOver(limit: number, ...operations: readonly Operation[]): readonly Operation[] {
-  return grouped(limit, stopWhenOver(true), operations);
+/** Sends calls: at once when one lane has all of their keys, otherwise one after the other, as no step over several lanes is atomic. */
+async function send(counters: Counters, calls: readonly (readonly Operation[])[]): Promise<void> {
+  using client = new LaneClient(counters);
+  const lanes = new Set(calls.flat().map((each) => counters.laneOf(each)));
+  if (lanes.size === 1) await Promise.all(calls.map((call) => client.call(call)));
+  else for (const call of calls) await client.call(call);
 }
 
 export interface StoreTraits {
   /** Whether keys may have any length and contain white space and control characters; default true. */
   readonly hasAnyKey?: boolean;
+  /** Whether it has the algorithms, at the time of {@link clock}; default true. */
+  readonly hasAlgorithms?: boolean;
 }
 
 /**
@@ -85,7 +82,10 @@ export interface StoreTraits {
  *
  * @param store returns the store under test; called when a scenario begins
  */
-export function countingScenarios(store: () => Counters, { hasAnyKey = true }: StoreTraits = {}): void {
+export function countingScenarios(
+  store: () => Counters,
+  { hasAnyKey = true, hasAlgorithms = true }: StoreTraits = {},
+): void {
   it('adds hits to each key separately, subtracts down to 0, reads with 0 hits, and leaves absent keys absent', async () => {
     const key = freshKeys();
     const [a, b, absent] = [key('a'), key('b'), key('absent')];
@@ -123,7 +123,7 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
   it('applies a batch with more keys than one script call takes', async () => {
     const key = freshKeys();
     const batch = Array.from({ length: 1000 }, (_, index) => operation(key(String(index % 900)), 1 + (index % 3)));
-    expect(await apply(store(), ...batch)).toEqual(modelCounts(batch));
+    expect(await apply(store(), ...batch)).toEqual(run(batch, simulated()));
   });
 
   it('counts exactly up to 2^53 − 1, where a counter saturates', async () => {
@@ -139,15 +139,6 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await apply(store(), ...jumps)).toEqual([5, ...jumps.slice(1).map(() => LARGEST_COUNT)]);
   });
 
-  it('saturates a counter under a group, and judges the additions after negative hits exactly', async () => {
-    const key = freshKeys();
-    await apply(store(), operation(key('a'), 9));
-    const over = guarded(10, operation(key('a'), LARGEST_COUNT), operation(key('b'), 1));
-    expect(await apply(store(), ...over)).toEqual([LARGEST_COUNT, 0]);
-    const lowered = guarded(10, operation(key('a'), -LARGEST_COUNT), operation(key('a'), 2), operation(key('b'), 1));
-    expect(await apply(store(), ...over, ...lowered)).toEqual([LARGEST_COUNT, 0, 0, 2, 1]);
-  });
-
   it('saturates a counter to which concurrent batches add', async () => {
     const key = freshKeys()();
     const hits = [LARGEST_COUNT, 1, LARGEST_COUNT - 1, 2 ** 32];
@@ -158,59 +149,6 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(results.filter(([count]) => count === LARGEST_COUNT).length).toBeGreaterThanOrEqual(19);
     expect(Math.max(...results.map(([count]) => Number(count)))).toBe(LARGEST_COUNT);
     expect(await apply(store(), operation(key, 0), operation(key, -LARGEST_COUNT))).toEqual([LARGEST_COUNT, 0]);
-  });
-
-  it('counts negative hits under a group always, and judges the additions after them on the lowered count', async () => {
-    const key = freshKeys();
-    await apply(store(), operation(key('a'), 10), operation(key('b'), 10));
-    const batch = guarded(10, operation(key('a'), -5), operation(key('a'), 2), operation(key('c'), 2));
-    expect(await apply(store(), ...batch)).toEqual([5, 7, 2]);
-    const full = guarded(10, operation(key('b'), -1), operation(key('b'), 2), operation(key('c'), 2));
-    expect(await apply(store(), ...full)).toEqual([9, 11, 2]);
-  });
-
-  it('adds all operations of a group while none exceeds its limit, then only those that exceed theirs', async () => {
-    const key = freshKeys();
-    function request(): readonly Operation[] {
-      return guarded(2, operation(key('room'), 1), operation(key('full'), 2), operation(key('new'), 0));
-    }
-    expect(await apply(store(), ...request())).toEqual([1, 2, 0]);
-    expect(await apply(store(), ...request())).toEqual([1, 4, 0]);
-    expect(await apply(store(), operation(key('new'), 0), operation(key('room'), 0))).toEqual([0, 1]);
-  });
-
-  it('adds under a group that is over in any case only what exceeds its limit, also where it has one operation', async () => {
-    const key = freshKeys();
-    await apply(store(), operation(key('a'), 2), operation(key('c'), 3));
-    const alone = [1, 2].flatMap((hits) => guardedOver(3, operation(key('a'), hits)));
-    expect(await apply(store(), ...alone)).toEqual([2, 4]);
-    const batch = guardedOver(3, operation(key('b'), 3), operation(key('b'), 4), operation(key('c'), -1));
-    expect(await apply(store(), ...batch)).toEqual([0, 4, 2]);
-  });
-
-  it('judges each operation of a group by its own stored count, and groups in the order of the batch', async () => {
-    const key = freshKeys();
-    const requests = [2, 2, 2].flatMap((limit) => guarded(limit, operation(key('a'), 1), operation(key('b'), 1)));
-    expect(await apply(store(), ...requests)).toEqual([1, 1, 2, 2, 3, 3]);
-    expect(await apply(store(), ...guarded(9, operation(key('a'), 7), operation(key('b'), 1)))).toEqual([10, 3]);
-    const lowered = [operation(key('c'), 3), operation(key('c'), -5)];
-    // In one slot of a cluster.
-    const [full, other] = [`{${key('d')}}full`, `{${key('d')}}other`];
-    const last = guarded(2, operation(full, 1), operation(other, 1));
-    expect(await apply(store(), ...guarded(2, operation(full, 2)), ...last)).toEqual([2, 3, 0]);
-    const same = guarded(2, operation(key('c'), 2), operation(key('c'), 1));
-    expect(await apply(store(), ...lowered, ...same)).toEqual([3, 0, 2, 3]);
-  });
-
-  it('applies operations without a group independently of groups in the same batch', async () => {
-    const key = freshKeys();
-    const batch = [
-      operation(key('plain'), 9),
-      ...guarded(2, operation(key('held'), 1), operation(key('over'), 5)),
-      operation(key('plain'), 1),
-      operation(key('plain'), -4),
-    ];
-    expect(await apply(store(), ...batch)).toEqual([9, 0, 5, 10, 6]);
   });
 
   it('counts concurrent batches exactly', async () => {
@@ -224,18 +162,38 @@ export function countingScenarios(store: () => Counters, { hasAnyKey = true }: S
     expect(await firstValueFrom(store().connected$)).toBe(true);
   });
 
-  const few = fc.integer({ min: -4, max: 4 });
-  const many = fc.constantFrom(LARGEST_COUNT, LARGEST_COUNT - 1, 2 ** 52, 1, 0, -1, -(2 ** 32), -LARGEST_COUNT);
+  callScenarios(store, hasAlgorithms);
+}
+
+/** Calls of every kind. @param hasAlgorithms whether the store has the algorithms, at the time of {@link clock} */
+export function callScenarios(store: () => Counters, hasAlgorithms: boolean): void {
   it.each([
-    ['few hits', few],
-    ['hits up to 2^53 − 1', many],
-  ])('returns the same counts as a plain map for random operations with %s', async (_, arbitraryHits) => {
-    const step = fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits: arbitraryHits });
+    ['few hits', FEW_HITS],
+    ['hits up to 2^53 − 1', MANY_HITS],
+  ])('gives the calls of a window what they are given in a simulation one by one, with %s', async (_, hits) => {
+    const calls = fc.array(anyCall({ hits, windowSeconds: [86_400, 172_800], hasAlgorithms }), {
+      minLength: 1,
+      maxLength: 6,
+    });
+    const windows = fc.array(fc.record({ pause: fc.constantFrom(0, 300, 3_000, 61_000), calls }), {
+      minLength: 1,
+      maxLength: 3,
+    });
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
-        const key = freshKeys();
-        const batch = steps.map(({ key: name, hits }) => operation(key(name), hits));
-        expect(await apply(store(), ...batch)).toEqual(modelCounts(batch));
+      fc.asyncProperty(windows, fc.boolean(), async (all, isInOneSlot) => {
+        const [key, table] = [freshKeys(), simulated()];
+        // The limits of one rule always are in one slot of a cluster.
+        function keyOf(name: string): string {
+          return isInOneSlot || name.length > 1 ? `{${key()}}${name}` : key(name);
+        }
+        for (const { pause, calls: sketches } of all) {
+          if (hasAlgorithms) clock.now += pause;
+          table.now = clock.now;
+          const [sent, expected] = [0, 1].map(() => sketches.map((sketch) => operationsOf(sketch, keyOf)));
+          await send(store(), sent!);
+          for (const operations of expected!) simulate(operations, table);
+          expect(sent!.map(resultsOf)).toEqual(expected!.map(resultsOf));
+        }
       }),
       { numRuns: 25 },
     );

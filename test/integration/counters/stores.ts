@@ -9,8 +9,8 @@ import type { MemcachedProcess } from '../../support/processes/memcached-process
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
 import { until } from '../../support/waiting/until';
-import { algorithmTable, clock, severalLimits } from './algorithm-scenarios';
-import { type StoreTraits, apply, countingScenarios, operation } from './scenarios';
+import { severalLimits } from './rule-scenarios';
+import { type StoreTraits, apply, clock, countingScenarios, operation } from './scenarios';
 import { counterOf, stopWhenOver, type OperationParts } from '../../support/data/operations';
 import type { Counted } from '../../../src/counting/operation';
 
@@ -31,8 +31,6 @@ function hit({ key, limit: { windowSeconds } }: Counted, hits: number, more: Ope
 interface Traits extends StoreTraits {
   /** Whether the lifetime of a key is at least the length of its window; in memory, it ends with the window. Default true. */
   readonly livesForWindow?: boolean;
-  /** Whether it has the algorithms, at the time of {@link clock}; default true. */
-  readonly hasAlgorithms?: boolean;
 }
 
 /** The administration that all counter stores have in common. @param store called when a scenario begins */
@@ -134,7 +132,6 @@ export function storeTests(where: string, open: Open, traits: Traits = {}): void
     });
     countingScenarios(() => counters, traits);
     administrationScenarios(() => counters, traits);
-    if (traits.hasAlgorithms !== false) algorithmTable(() => counters, ['sliding_window', 'token_bucket']);
     severalLimits(() => counters, traits.hasAlgorithms === false ? ['fixed_window'] : undefined);
   });
 }

@@ -1,6 +1,13 @@
 import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, take, tap } from 'rxjs';
-import { type Counted, type Operation, type Result, type Stored, groupLength } from '../../../counting/operation';
-import { decidedOnRead, readsOf, stopsWhenOver } from '../../../counting/read-then-decide';
+import {
+  type Counted,
+  type Operation,
+  type Result,
+  type Stored,
+  groupLength,
+  readOf,
+} from '../../../counting/operation';
+import { decidedOnRead, stopsWhenOver } from '../../../counting/read-then-decide';
 import type { DecisionError } from '../../../counting/decision-error';
 import type { ConditionLog } from '../../../log/condition-log';
 import type { Deadline } from '../../../streams/deadline';
@@ -131,7 +138,7 @@ export class ClusterStore implements Store {
   async #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
     if (!batch.some(stopsWhenOver)) return this.#count(batch, deadline);
     // No step over keys of different slots is atomic: read first, then count.
-    const stored = await this.#count(readsOf(batch), deadline);
+    const stored = await this.#count(batch.map(readOf), deadline);
     return this.#count(decidedOnRead(batch, stored), deadline);
   }
 

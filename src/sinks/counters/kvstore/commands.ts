@@ -1,6 +1,6 @@
 import type { LimitState } from '../../../counting/algorithms/algorithm';
-import { type Counted, LARGEST_COUNT, type Operation } from '../../../counting/operation';
-import { decidedOnRead, readsOf, stopsWhenOver } from '../../../counting/read-then-decide';
+import { type Counted, LARGEST_COUNT, type Operation, readOf } from '../../../counting/operation';
+import { decidedOnRead, stopsWhenOver } from '../../../counting/read-then-decide';
 import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { Connection } from './connection';
@@ -71,7 +71,7 @@ export async function countByCommands(
 ): Promise<readonly GroupResult[]> {
   const batch = groups.flat();
   const steps = batch.some(stopsWhenOver)
-    ? decidedOnRead(batch, await applySteps(connection, readsOf(batch), options))
+    ? decidedOnRead(batch, await applySteps(connection, batch.map(readOf), options))
     : batch;
   const results = await applySteps(connection, steps, options);
   return splitAs(groups, results);

@@ -1,24 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/decision';
-import { Limiter } from '../../../src/limiter/limiter';
-import type { Descriptor } from '../../../src/limiter/request';
-import { Code, type Verdict } from '../../../src/limiter/verdict';
-import { ALGORITHMS, type RateLimitConfig } from '../../../src/rules/rule-config';
-import type { Ruleset } from '../../../src/rules/ruleset';
-import { unitByName } from '../../../src/rules/unit';
-import { turnScheduler } from '../../../src/main/turn-scheduler';
-import { Statistics } from '../../../src/statistics/statistics';
-import { type Decisions, decisions } from '../../../src/streams/decisions';
-import type { Counters } from '../../../src/streams/ports/counters';
-import { descriptor, request } from '../../support/data/requests';
-import { type RuleSketch, limit, rulesetOf } from '../../support/data/rules';
+import type { LimiterOptions } from '../../src/limiter/decision';
+import type { Descriptor } from '../../src/limiter/request';
+import { Code, type Verdict } from '../../src/limiter/verdict';
+import { ALGORITHMS, type RateLimitConfig } from '../../src/rules/rule-config';
+import { unitByName } from '../../src/rules/unit';
+import { descriptor } from '../support/data/requests';
+import { type RuleSketch, limit } from '../support/data/rules';
+import { call, perMinute, serve } from './serve';
 
 type Name = (typeof ALGORITHMS)[number];
-
-/** The time of the decisions and of the store, in Unix milliseconds. */
-export const clock = { now: 1_764_000_000_000 };
-const MINUTE = 60_000;
 
 /**
  * Seconds that pass, or a request and its answer: code, remaining and seconds until the reset of each descriptor, and the overall code if
@@ -329,77 +320,29 @@ const TABLE: Readonly<Record<string, Readonly<Record<Name, Cell>>>> = {
   ),
 };
 
-/** Decides on a store. */
-export class Service implements Disposable {
-  readonly statistics = new Statistics(100);
-  readonly #decisions: Decisions;
-  readonly #subscription;
+/** The beginning of a minute. */
+const START = 1_764_000_000_000;
 
-  /** @param now of the decisions, in Unix milliseconds */
-  // oxlint-disable-next-line max-params -- most tests need only the first two
-  constructor(
-    ruleset: Ruleset,
-    counters: Counters,
-    options: Partial<LimiterOptions> = {},
-    now: () => number = () => clock.now,
-  ) {
-    this.#decisions = decisions({
-      limiter: new Limiter({ ...DEFAULT_OPTIONS, ...options }, this.statistics),
-      ruleset: () => ruleset,
-      counters,
-      statistics: this.statistics,
-      scheduler: { now, schedule: turnScheduler.schedule.bind(turnScheduler) },
-      onInternalError: (error) => {
-        throw error;
-      },
-    });
-    this.#subscription = this.#decisions.windows$.subscribe();
-  }
-
-  decide(domain: string, descriptors: readonly (string | Descriptor)[]): Promise<Verdict> {
-    return new Promise((verdict, error) => {
-      this.#decisions.decide(request(domain, descriptors), { verdict, error });
-    });
-  }
-
-  [Symbol.dispose](): void {
-    this.#subscription.unsubscribe();
-  }
-}
-
-let domains = 0;
-
-async function play(name: Name, counters: Counters, cell: Cell) {
-  const domain = `domain-${(domains += 1)}`;
+function play(name: Name, { steps, ...cell }: Cell) {
   const algorithm = name === 'fixed_window' ? undefined : name;
   const k = { key: 'k', rateLimit: limit(4, 'MINUTE', { algorithm, ...cell.limit }), ...cell.rule };
-  const ruleset = rulesetOf(domain, k, { key: 'one', rateLimit: limit(1, 'MINUTE') });
-  using service = new Service(ruleset, counters, cell.options);
-  const before = clock.now;
-  clock.now += 10 * MINUTE - (clock.now % MINUTE);
-  const answers: Step[] = [];
-  let verdict: Verdict | undefined;
-  for (const step of cell.steps) {
+  const service = serve([k, { key: 'one', rateLimit: perMinute(1) }], cell.options, START);
+  let headers: readonly string[] = [];
+  const answers = steps.map((step): Step => {
     if (typeof step === 'number') {
-      clock.now += step * 1000;
-      answers.push(step);
-      continue;
+      service.now += step * 1000;
+      return step;
     }
-    const what =
-      typeof step[0] === 'object' && Array.isArray(step[0]) ? (step[0] as readonly string[]) : [step[0] as Descriptor];
-    verdict = await service.decide(domain, what);
-    answers.push([step[0], shown(verdict)]);
-  }
-  clock.now = Math.max(before, clock.now);
-  const prefix = `ratelimit.service.rate_limit.${domain}.`;
-  const statistics = [...service.statistics.entries()].flatMap(([full, value]) => {
-    return full.startsWith(prefix) ? [[full.slice(prefix.length).replace(/^k\./, ''), value] as const] : [];
+    const [what] = step;
+    const verdict = call(service, ...(Array.isArray(what) ? (what as readonly string[]) : [what as Descriptor]));
+    headers = verdict.responseHeaders.map(({ value }) => value);
+    return [what, shown(verdict)];
   });
-  return {
-    answers,
-    statistics: Object.fromEntries(statistics),
-    headers: verdict?.responseHeaders.map(({ value }) => value),
-  };
+  const statistics = Object.entries(service.moved()).flatMap(([full, value]) => {
+    const [, statistic] = /^shop\.(?:k\.)?(.*)$/.exec(full) ?? [];
+    return statistic === undefined ? [] : [[statistic, value] as const];
+  });
+  return { answers, statistics: Object.fromEntries(statistics), headers };
 }
 
 function shown({ overallCode, statuses }: Verdict): string {
@@ -409,70 +352,17 @@ function shown({ overallCode, statuses }: Verdict): string {
   return each.length === 1 ? each[0]! : `${overallCode === Code.OK ? 'OK' : 'OVER'}: ${each.join(', ')}`;
 }
 
-/** Plays the table of docs/rules.md on a store, whose time is that of {@link clock}. @param store called when a scenario begins */
-export function algorithmTable(store: () => Counters, names: readonly Name[] = ALGORITHMS): void {
-  describe.each(names)('the algorithm %s', (name) => {
-    it.each(Object.entries(TABLE).map(([title, cells]) => [title, cells[name]] as const))('%s', async (_, cell) => {
-      const { answers, statistics, headers } = await play(name, store(), cell);
-      expect(answers).toEqual(cell.steps);
-      if (cell.statistics !== undefined) expect(statistics).toEqual(cell.statistics);
-      if (cell.headers !== undefined) expect(headers).toEqual(cell.headers);
-    });
+describe.each(ALGORITHMS)('the algorithm %s', (name) => {
+  it.each(Object.entries(TABLE).map(([title, cells]) => [title, cells[name]] as const))('%s', (_, cell) => {
+    const { answers, statistics, headers } = play(name, cell);
+    expect(answers).toEqual(cell.steps);
+    if (cell.statistics !== undefined) expect(statistics).toEqual(cell.statistics);
+    if (cell.headers !== undefined) expect(headers).toEqual(cell.headers);
   });
-}
+});
 
-/** Plays rules with `rate_limits` on a store. @param names of the second limit; the first is a fixed window */
-export function severalLimits(store: () => Counters, names: readonly Name[] = ALGORITHMS): void {
-  it.each(names)('a rule with rate_limits counts at a fixed window and at a %s', async (name) => {
-    const domain = `domain-${(domains += 1)}`;
-    const algorithm = name === 'fixed_window' ? undefined : name;
-    const rateLimits = [limit(2, 'MINUTE'), limit(3, 'HOUR', { algorithm })];
-    using service = new Service(rulesetOf(domain, { key: 'k', rateLimits }), store());
-    clock.now += 60 * MINUTE - (clock.now % (60 * MINUTE));
-    const answers: string[] = [];
-    for (const pause of [0, 0, 0, MINUTE]) {
-      clock.now += pause;
-      answers.push(shownLimit(await service.decide(domain, ['k=x'])));
-    }
-    // The third call is over the first limit and counts at the second.
-    expect(answers).toEqual(['OK 1 of 2', 'OK 0 of 2', 'OVER 0 of 2', 'OVER 0 of 3']);
-  });
-  if (names.length === 1) return;
-  it('a rule with all_or_nothing counts a call at each kind of limit, or at none', async () => {
-    const domain = `domain-${(domains += 1)}`;
-    const rateLimits = [
-      limit(2, 'MINUTE'),
-      limit(3, 'HOUR', { algorithm: 'token_bucket' }),
-      limit(9, 'DAY', { algorithm: 'sliding_window' }),
-    ];
-    const beside = { key: 'beside', rateLimit: limit(99, 'MINUTE') };
-    const ruleset = rulesetOf(domain, { key: 'k', rateLimits, allOrNothing: true }, beside);
-    using service = new Service(ruleset, store());
-    clock.now += 60 * MINUTE - (clock.now % (60 * MINUTE));
-    // Calls of one turn, with a descriptor that may be in another place of the store.
-    const burst = await Promise.all(['a', 'b', 'c'].map((value) => service.decide(domain, ['k=x', `beside=${value}`])));
-    clock.now += MINUTE;
-    const later = [await service.decide(domain, ['k=x']), await service.decide(domain, ['k=x'])];
-    expect([...burst, ...later].map((verdict) => shownLimit(verdict))).toEqual([
-      'OK 1 of 2',
-      'OK 0 of 2',
-      'OVER 0 of 2',
-      'OK 0 of 3',
-      'OVER 0 of 3',
-    ]);
-    expect(burst.map(({ statuses }) => statuses[1]!.limitRemaining)).toEqual([98, 98, 98]);
-  });
-}
-
-/** Code and remaining of the first descriptor, and which of its limits is shown. */
-function shownLimit({ statuses }: Verdict): string {
-  const { code, limitRemaining, currentLimit } = statuses[0]!;
-  return `${code === Code.OK ? 'OK' : 'OVER'} ${limitRemaining} of ${currentLimit!.requestsPerUnit}`;
-}
-
-/** The rows of the table of docs/rules.md, and those that are played. */
-export function rows(): readonly [documented: readonly string[], played: readonly string[]] {
-  const page = readFileSync(join(__dirname, '../../../docs/rules.md'), 'utf8');
+it('the table of docs/rules.md has the rows that are played', () => {
+  const page = readFileSync(join(__dirname, '../../docs/rules.md'), 'utf8');
   const [, table = ''] = /^\| \| `fixed_window` .*\n\|.*\n((?:\|.*\n)+)/m.exec(page) ?? [];
-  return [Array.from(table.matchAll(/^\| (.*?) \|/gm), ([, title]) => title!), Object.keys(TABLE)];
-}
+  expect(Array.from(table.matchAll(/^\| (.*?) \|/gm), ([, title]) => title)).toEqual(Object.keys(TABLE));
+});

@@ -1,6 +1,13 @@
-import type { AlgorithmLimit, Outcome } from '../../../src/counting/algorithms/algorithm';
+import type { AlgorithmLimit, Outcome } from '../../src/counting/algorithms/algorithm';
+import { algorithmOf } from '../../src/counting/limit';
+import fc from '../support/data/properties';
 
 type Shown = Omit<Outcome, 'state'>;
+
+/** An outcome without the state, which models do not have. */
+export function shown({ isAllowed, used, remaining, secondsUntilReset, retryAfterSeconds }: Outcome): Shown {
+  return { isAllowed, used, remaining, secondsUntilReset, retryAfterSeconds };
+}
 
 /** One limit with an algorithm on one key, in whole numbers of any size: times are in Unix microseconds. */
 interface Model {
@@ -8,8 +15,52 @@ interface Model {
 }
 
 export function modelOf(limit: AlgorithmLimit): Model {
+  if (limit.name === 'fixed_window') return new FixedModel(limit);
   return limit.name === 'token_bucket' ? new BucketModel(limit) : new WindowsModel(limit);
 }
+
+/** Limits from 0 to 2^32 − 1, in windows from a second to a year. */
+export function anyLimit(name: 'token_bucket' | 'sliding_window'): fc.Arbitrary<AlgorithmLimit> {
+  return fc
+    .record({
+      requestsPerUnit: fc.oneof(
+        fc.integer({ min: 0, max: 12 }),
+        fc.integer({ min: 1, max: 2 ** 32 - 1 }),
+        fc.constantFrom(100, 1000, 7_000, 3_000_000, 2 ** 32 - 1),
+      ),
+      windowSeconds: fc.constantFrom(1, 60, 300, 3600, 86_400, 31_536_000),
+      share: fc.constantFrom(0.001, 0.1, 0.5, 0.9, 1, 1.01, 1.5, 3),
+    })
+    .map(({ requestsPerUnit, windowSeconds, share }) => {
+      const most = Math.floor((3_153_600_000 / windowSeconds) * requestsPerUnit);
+      const burst = Math.max(1, Math.min(2 ** 32 - 1, most, Math.ceil(requestsPerUnit * share)));
+      const hasBurst = name === 'token_bucket' && requestsPerUnit > 0;
+      return { name, requestsPerUnit, windowSeconds, burst: hasBurst ? burst : undefined };
+    });
+}
+
+/** A pause in windows, and the calls that follow at once. */
+export const anyStep = fc.record({
+  pause: fc.oneof(fc.constantFrom(0, 1, 0.5, 1.5, 2, 3), fc.double({ min: 0, max: 0.2, noNaN: true })),
+  calls: fc.array(
+    fc.oneof(
+      fc.record({ of: fc.constantFrom(0.01, 0.3, 0.5, 0.9, 1), sign: fc.constantFrom(1, 1, 1, -1) }),
+      fc.constantFrom(...[1, 1, 2, 0, -1, 2 ** 53 - 1, 1 - 2 ** 53].map((hits) => ({ hits }))),
+    ),
+    { minLength: 1, maxLength: 6 },
+  ),
+});
+
+type StepOf<T> = T extends fc.Arbitrary<infer Step> ? Step : never;
+
+/** The hits of the calls of a step: as they are, or parts of what the limit allows. */
+export function hitsOf({ calls }: StepOf<typeof anyStep>, limit: AlgorithmLimit): readonly number[] {
+  const { capacity } = algorithmOf(limit);
+  return calls.map((call) => ('hits' in call ? call.hits : call.sign * Math.ceil(call.of * capacity)));
+}
+
+/** Unix milliseconds. */
+export const anyStart = fc.integer({ min: 0, max: 1000 }).map((step) => 1_764_000_000_000 + step * 977);
 
 const SECOND = 1_000_000n;
 
@@ -24,6 +75,23 @@ function floor(numerator: bigint, denominator: bigint): bigint {
 
 function atLeast(least: bigint, value: bigint): bigint {
   return value > least ? value : least;
+}
+
+/** One window, whose end the caller knows. */
+class FixedModel implements Model {
+  readonly #limit: bigint;
+  #used = 0n;
+
+  constructor({ requestsPerUnit }: AlgorithmLimit) {
+    this.#limit = BigInt(requestsPerUnit);
+  }
+
+  decide(hits: bigint): Shown {
+    const isAllowed = hits <= 0n || this.#used + hits <= this.#limit;
+    if (isAllowed) this.#used = atLeast(0n, this.#used + hits);
+    const remaining = Number(atLeast(0n, this.#limit - this.#used));
+    return { isAllowed, used: Number(this.#used), remaining, secondsUntilReset: 0, retryAfterSeconds: 0 };
+  }
 }
 
 /** Tokens are counted in parts: as many as flow in a microsecond times the length of the window. */

@@ -1,0 +1,167 @@
+import type { AlgorithmLimit } from '../../src/counting/algorithms/algorithm';
+import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
+import { algorithmOf } from '../../src/counting/limit';
+import type { Operation } from '../../src/counting/operation';
+import { simulate } from '../../src/counting/simulate';
+import { allOrNothingGroup, operation } from '../support/data/operations';
+import fc from '../support/data/properties';
+import { anyLimit, anyStart, anyStep, hitsOf, modelOf, shown } from './algorithm-models';
+
+/** Calls on some limits, all together or each alone, from a time on in Unix milliseconds. */
+class Simulated {
+  readonly #table = new TimedCounts(new ExpiringCounts({ maxKeys: 100 }));
+  readonly #algorithms;
+
+  constructor(limits: readonly AlgorithmLimit[], start = 1_764_000_000_000) {
+    this.#algorithms = limits.map(algorithmOf);
+    this.#table.now = start;
+  }
+
+  /** Unix milliseconds. */
+  get now(): number {
+    return this.#table.now;
+  }
+
+  pass(milliseconds: number): void {
+    this.#table.now += milliseconds;
+  }
+
+  /** Applies one call. */
+  decide(hits: number): readonly Operation[] {
+    const group = this.#algorithms.length > 1 ? allOrNothingGroup() : undefined;
+    const call = this.#algorithms.map((algorithm, index) => operation(`k${index}`, hits, { algorithm, group }));
+    simulate(call, this.#table);
+    return call;
+  }
+
+  /** How many of so many calls pass at once. */
+  passing(calls: number): number {
+    let passed = 0;
+    for (let call = 0; call < calls; call += 1) if (this.decide(1)[0]!.outcome!.isAllowed) passed += 1;
+    return passed;
+  }
+}
+
+describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (name) => {
+  it('decides as a model of whole numbers of any size', () => {
+    fc.assert(
+      fc.property(
+        anyLimit(name),
+        fc.array(anyStep, { minLength: 1, maxLength: 12 }),
+        anyStart,
+        (limit, steps, start) => {
+          const [model, simulated] = [modelOf(limit), new Simulated([limit], start)];
+          for (const step of steps) {
+            simulated.pass(Math.floor(step.pause * limit.windowSeconds * 1000));
+            for (const hits of hitsOf(step, limit)) {
+              const expected = model.decide(BigInt(hits), BigInt(simulated.now) * 1000n);
+              const [{ outcome, after }] = simulated.decide(hits) as [Operation];
+              expect([shown(outcome!), after]).toEqual([expected, expected.used]);
+            }
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('gives or costs at most one limit when the clock jumps', () => {
+    const simulated = new Simulated([{ name, requestsPerUnit: 5, windowSeconds: 3600, burst: undefined }]);
+    const allowed = [0, 86_400_000, -86_400_000, 7_200_000].map((jump) => {
+      simulated.pass(jump);
+      return simulated.passing(20);
+    });
+    expect(allowed).toEqual([5, 5, expect.any(Number), 5]);
+    expect(allowed[2]).toBeLessThanOrEqual(5);
+  });
+});
+
+it('limits with all_or_nothing decide a call as one model for each, all of which it counts on, or none', () => {
+  const limit = fc.record({
+    name: fc.constantFrom('fixed_window', 'sliding_window', 'token_bucket'),
+    requestsPerUnit: fc.integer({ min: 0, max: 9 }),
+    windowSeconds: fc.constantFrom(1, 60, 3600),
+    burst: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
+  });
+  const call = fc.record({
+    pause: fc.constantFrom(0, 0, 0, 1, 300, 1000, 7_000, 61_000),
+    hits: fc.constantFrom(1, 1, 1, 1, 2, 3, 0, -1),
+  });
+  fc.assert(
+    fc.property(
+      fc.array(limit, { minLength: 2, maxLength: 3 }),
+      fc.array(call, { maxLength: 30 }),
+      anyStart,
+      (limits, calls, start) => {
+        const simulated = new Simulated(limits, start);
+        const models = limits.map(modelOf);
+        for (const { pause, hits } of calls) {
+          simulated.pass(pause);
+          const now = BigInt(simulated.now) * 1000n;
+          let expected = models.map((model) => model.decide(BigInt(hits), now));
+          const isDenied = expected.some(({ isAllowed }) => !isAllowed);
+          // What one has counted is given back when another denies.
+          if (isDenied) {
+            expected = expected.map((each, index) => {
+              return each.isAllowed
+                ? (models[index]!.decide(BigInt(-hits), now), models[index]!.decide(0n, now))
+                : each;
+            });
+          }
+          const decided = simulated.decide(hits);
+          expect(decided.map(({ outcome }) => shown(outcome!))).toEqual(expected);
+          expect(decided.map((each) => [each.hits, each.after])).toEqual(
+            expected.map(({ used }) => [isDenied ? 0 : hits, used]),
+          );
+        }
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+it.each([1, 2, 10, 100])('a sliding window of %d lets twice as much less 1 pass in a window, and no more', (most) => {
+  const limit = { name: 'sliding_window', requestsPerUnit: most, windowSeconds: 1, burst: undefined } as const;
+  const simulated = new Simulated([limit], 1_764_000_000_999);
+  let passed = 0;
+  for (let elapsed = 0; elapsed < 1000; elapsed += 1) {
+    passed += simulated.passing(most);
+    simulated.pass(1);
+  }
+  expect(passed).toBe(2 * most - 1);
+});
+
+it('a token bucket lets its burst and what flows in pass in every interval, and no more', () => {
+  const call = fc.tuple(fc.nat({ max: 400 }), fc.integer({ min: 1, max: 4 }));
+  const [rates, bursts] = [fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 60 })];
+  fc.assert(
+    fc.property(rates, bursts, fc.array(call, { minLength: 1, maxLength: 40 }), (rate, burst, calls) => {
+      const simulated = new Simulated([{ name: 'token_bucket', requestsPerUnit: rate, windowSeconds: 1, burst }]);
+      const passed: [at: number, hits: number][] = [];
+      for (const [pause, hits] of calls) {
+        simulated.pass(pause);
+        if (simulated.decide(hits)[0]!.outcome!.isAllowed) passed.push([simulated.now, hits]);
+      }
+      passed.forEach(([from], first) => {
+        let sum = 0;
+        for (const [to, hits] of passed.slice(first)) {
+          sum += hits;
+          expect(sum).toBeLessThanOrEqual(burst + (rate * (to - from)) / 1000);
+        }
+      });
+    }),
+  );
+});
+
+/** The part of a decision that a model does not have. */
+it('an outcome of a call that changes nothing has the state before it', () => {
+  const limits: readonly AlgorithmLimit[] = [
+    { name: 'fixed_window', requestsPerUnit: 1, windowSeconds: 60, burst: undefined },
+    { name: 'sliding_window', requestsPerUnit: 1, windowSeconds: 60, burst: undefined },
+    { name: 'token_bucket', requestsPerUnit: 1, windowSeconds: 60, burst: undefined },
+  ];
+  for (const algorithm of limits.map(algorithmOf)) {
+    const { state } = algorithm.decide(algorithm.empty(1_764_000_000_000_000), 1);
+    for (const hits of [0, 1, 2]) expect(algorithm.decide(state, hits).state).toBe(state);
+  }
+});

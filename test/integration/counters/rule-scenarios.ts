@@ -1,0 +1,104 @@
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/decision';
+import { Limiter } from '../../../src/limiter/limiter';
+import type { Descriptor } from '../../../src/limiter/request';
+import { Code, type Verdict } from '../../../src/limiter/verdict';
+import { turnScheduler } from '../../../src/main/turn-scheduler';
+import { ALGORITHMS } from '../../../src/rules/rule-config';
+import type { Ruleset } from '../../../src/rules/ruleset';
+import { Statistics } from '../../../src/statistics/statistics';
+import { type Decisions, decisions } from '../../../src/streams/decisions';
+import type { Counters } from '../../../src/streams/ports/counters';
+import { request } from '../../support/data/requests';
+import { limit, rulesetOf } from '../../support/data/rules';
+import { clock } from './scenarios';
+
+const MINUTE = 60_000;
+
+/** Decides on a store. */
+export class Service implements Disposable {
+  readonly statistics = new Statistics(100);
+  readonly #decisions: Decisions;
+  readonly #subscription;
+
+  /** @param now of the decisions, in Unix milliseconds */
+  // oxlint-disable-next-line max-params -- most tests need only the first two
+  constructor(
+    ruleset: Ruleset,
+    counters: Counters,
+    options: Partial<LimiterOptions> = {},
+    now: () => number = () => clock.now,
+  ) {
+    this.#decisions = decisions({
+      limiter: new Limiter({ ...DEFAULT_OPTIONS, ...options }, this.statistics),
+      ruleset: () => ruleset,
+      counters,
+      statistics: this.statistics,
+      scheduler: { now, schedule: turnScheduler.schedule.bind(turnScheduler) },
+      onInternalError: (error) => {
+        throw error;
+      },
+    });
+    this.#subscription = this.#decisions.windows$.subscribe();
+  }
+
+  decide(domain: string, descriptors: readonly (string | Descriptor)[]): Promise<Verdict> {
+    return new Promise((verdict, error) => {
+      this.#decisions.decide(request(domain, descriptors), { verdict, error });
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscription.unsubscribe();
+  }
+}
+
+let domains = 0;
+
+/** Plays rules with `rate_limits` on a store. @param names of the second limit; the first is a fixed window */
+export function severalLimits(store: () => Counters, names: readonly (typeof ALGORITHMS)[number][] = ALGORITHMS): void {
+  it.each(names)('a rule with rate_limits counts at a fixed window and at a %s', async (name) => {
+    const domain = `domain-${(domains += 1)}`;
+    const algorithm = name === 'fixed_window' ? undefined : name;
+    const rateLimits = [limit(2, 'MINUTE'), limit(3, 'HOUR', { algorithm })];
+    using service = new Service(rulesetOf(domain, { key: 'k', rateLimits }), store());
+    clock.now += 60 * MINUTE - (clock.now % (60 * MINUTE));
+    const answers: string[] = [];
+    for (const pause of [0, 0, 0, MINUTE]) {
+      clock.now += pause;
+      answers.push(shownLimit(await service.decide(domain, ['k=x'])));
+    }
+    // The third call is over the first limit and counts at the second.
+    expect(answers).toEqual(['OK 1 of 2', 'OK 0 of 2', 'OVER 0 of 2', 'OVER 0 of 3']);
+  });
+  if (names.length === 1) return;
+  it('a rule with all_or_nothing counts a call at each kind of limit, or at none', async () => {
+    const domain = `domain-${(domains += 1)}`;
+    const rateLimits = [
+      limit(2, 'MINUTE'),
+      limit(3, 'HOUR', { algorithm: 'token_bucket' }),
+      limit(9, 'DAY', { algorithm: 'sliding_window' }),
+    ];
+    const beside = { key: 'beside', rateLimit: limit(99, 'MINUTE') };
+    const ruleset = rulesetOf(domain, { key: 'k', rateLimits, allOrNothing: true }, beside);
+    using service = new Service(ruleset, store());
+    clock.now += 60 * MINUTE - (clock.now % (60 * MINUTE));
+    // Calls of one turn, with a descriptor that may be in another place of the store.
+    const burst = await Promise.all(['a', 'b', 'c'].map((value) => service.decide(domain, ['k=x', `beside=${value}`])));
+    clock.now += MINUTE;
+    const later = [await service.decide(domain, ['k=x']), await service.decide(domain, ['k=x'])];
+    expect([...burst, ...later].map((verdict) => shownLimit(verdict))).toEqual([
+      'OK 1 of 2',
+      'OK 0 of 2',
+      'OVER 0 of 2',
+      'OK 0 of 3',
+      'OVER 0 of 3',
+    ]);
+    expect(burst.map(({ statuses }) => statuses[1]!.limitRemaining)).toEqual([98, 98, 98]);
+  });
+}
+
+/** Code and remaining of the first descriptor, and which of its limits is shown. */
+function shownLimit({ statuses }: Verdict): string {
+  const { code, limitRemaining, currentLimit } = statuses[0]!;
+  return `${code === Code.OK ? 'OK' : 'OVER'} ${limitRemaining} of ${currentLimit!.requestsPerUnit}`;
+}

@@ -1,0 +1,116 @@
+import type { BatchCall } from '../../../src/counting/batch';
+import type { DecisionError } from '../../../src/counting/decision-error';
+import { algorithmOf } from '../../../src/counting/limit';
+import { type Group, LARGEST_COUNT, Operation } from '../../../src/counting/operation';
+import fc from './properties';
+
+/** A call of a batch, with what becomes of it. */
+export class TestCall implements BatchCall {
+  isCancelled = false;
+  /** The counts of its operations, or why it has failed. */
+  outcome: readonly number[] | DecisionError | undefined;
+
+  constructor(readonly operations: readonly Operation[]) {}
+
+  settle(): void {
+    this.outcome = this.operations.map(({ after }) => after);
+  }
+
+  fail(error: DecisionError): void {
+    this.outcome = error;
+  }
+}
+
+/** Limits with algorithms, each on a key of its own. */
+const ALGORITHMS = (
+  [
+    ['fixed', { name: 'fixed_window', requestsPerUnit: 3, windowSeconds: 3600, burst: undefined }],
+    ['sliding', { name: 'sliding_window', requestsPerUnit: 4, windowSeconds: 10, burst: undefined }],
+    ['bucket', { name: 'token_bucket', requestsPerUnit: 3, windowSeconds: 7, burst: 5 }],
+    ['slow', { name: 'token_bucket', requestsPerUnit: 7, windowSeconds: 3600, burst: undefined }],
+    ['slower', { name: 'token_bucket', requestsPerUnit: 5, windowSeconds: 3600, burst: undefined }],
+  ] as const
+).map(([name, limit]) => ({ name, algorithm: algorithmOf(limit) }));
+
+/** An operation on a key of this name. */
+type Sketch = Pick<Operation, 'hits' | 'limit'> & { readonly name: string };
+
+/** A group of operations, or one without a group. */
+interface Step {
+  readonly group: Group | undefined;
+  readonly operations: readonly Sketch[];
+}
+
+/** A call: see {@link operationsOf}. */
+export type CallSketch = readonly Step[];
+
+export const FEW_HITS = fc.integer({ min: -6, max: 6 });
+/** Which saturate counters. */
+export const MANY_HITS = fc.constantFrom(
+  1,
+  0,
+  -1,
+  2 ** 32,
+  LARGEST_COUNT,
+  LARGEST_COUNT - 2 ** 32,
+  2 ** 52,
+  -LARGEST_COUNT,
+);
+
+export interface CallOptions {
+  readonly hits?: fc.Arbitrary<number>;
+  /** Of the limits without an algorithm: see {@link CountedLimit.windowSeconds}. */
+  readonly windowSeconds?: readonly number[];
+  readonly hasAlgorithms?: boolean;
+}
+
+/** Calls of operations of every kind, which often have the same keys. */
+export function anyCall(options: CallOptions = {}): fc.Arbitrary<CallSketch> {
+  const { hits = FEW_HITS, windowSeconds = [3600], hasAlgorithms = true } = options;
+  const counted = fc
+    .record({
+      name: fc.constantFrom('a', 'b', 'c'),
+      hits,
+      requestsPerUnit: fc.integer({ min: 0, max: 12 }),
+      windowSeconds: fc.constantFrom(...windowSeconds),
+    })
+    .map(({ name, hits: own, ...limit }): Sketch => ({ name, hits: own, limit }));
+  const alone = counted.map((operation): Step => ({ group: undefined, operations: [operation] }));
+  const stopped = fc
+    .tuple(fc.array(counted, { minLength: 1, maxLength: 4 }), fc.boolean())
+    .map(([operations, isOver]): Step => ({ group: { mode: 'stop_when_over', isOver }, operations }));
+  const decided = fc
+    .tuple(fc.shuffledSubarray(ALGORITHMS.slice(0, 4), { minLength: 1, maxLength: 3 }), hits)
+    .map(([limits, own]): Step => ({ group: { mode: 'all_or_nothing' }, operations: sketches(limits, own) }));
+  const decidedAlone = fc
+    .tuple(fc.constantFrom(...ALGORITHMS), hits)
+    .map(([limit, own]): Step => ({ group: undefined, operations: sketches([limit], own) }));
+  const steps = hasAlgorithms ? [alone, alone, stopped, decided, decidedAlone] : [alone, stopped];
+  return fc.array(fc.oneof(...steps), { minLength: 1, maxLength: 3 });
+}
+
+function sketches(limits: typeof ALGORITHMS, hits: number): readonly Sketch[] {
+  return limits.map(({ name, algorithm }) => {
+    const { requestsPerUnit, windowSeconds } = algorithm;
+    return { name, hits, limit: { requestsPerUnit, windowSeconds, algorithm } };
+  });
+}
+
+/** New operations of a call, which each simulation needs for itself. */
+export function operationsOf(call: CallSketch, keyOf = (name: string) => name): readonly Operation[] {
+  return call.flatMap(({ group: sketch, operations }) => {
+    // Groups are compared by identity.
+    const group = sketch && { ...sketch };
+    return operations.map(({ name, hits, limit }) => Object.assign(new Operation(limit, keyOf(name), hits), { group }));
+  });
+}
+
+/** What the operations of a call have become. All counts above the largest limit, 2^32 − 1, are judged alike. */
+export function resultsOf(operations: readonly Operation[]) {
+  return operations.map(({ key, after, outcome }) => ({
+    key,
+    after: Math.min(after, 2 ** 32),
+    ...outcome,
+    state: undefined,
+  }));
+}
