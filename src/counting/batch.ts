@@ -95,8 +95,11 @@ export class Batch<Call extends BatchCall = BatchCall> {
           const isSaturated = result === LARGEST_COUNT;
           operation.after = isSaturated ? result : result - (this.operations[index] as Operation).hits + upTo;
         } else if (result instanceof DecisionError) error = operation.fail(result) ?? error;
-        else if (operation.group === undefined) states[index] = decideAlone(operation, states[index] ?? result);
-        else if (operation.group !== operations[at - 1]?.group) {
+        else if (operation.group === undefined) {
+          states[index] = decideAlone(operation, states[index] ?? result);
+          // What all its calls have left: leases begin with it.
+          (this.operations[index] as Operation).outcome = operation.outcome;
+        } else if (operation.group !== operations[at - 1]?.group) {
           const members = operations.slice(at, at + groupLength(operations, at));
           const together = members.map((_, step) => states[index + step] ?? (results[index + step] as LimitState));
           decideAllOrNothing(members, together);
@@ -214,6 +217,8 @@ function serverOutcome(results: readonly Result[]): ServerOutcome {
  * Whether the operation only adds or reads, so that its count can be derived from that of a merged operation; with an algorithm, each is
  * decided again.
  */
-function isMergeable({ key, hits, limit }: Operation): boolean {
-  return (hits >= 0 || limit.algorithm !== undefined) && key.length <= LONGEST_MERGED_KEY;
+function isMergeable({ key, hits, limit, onlyInWindow }: Operation): boolean {
+  return (
+    (hits >= 0 || (limit.algorithm !== undefined && onlyInWindow === undefined)) && key.length <= LONGEST_MERGED_KEY
+  );
 }

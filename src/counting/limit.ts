@@ -23,6 +23,8 @@ export interface LimitOptions extends NearLimit {
   readonly onStoreFailure?: FailurePolicy;
   /** What an operator tries instead of the requests per unit of every limit */
   readonly limitTried?: number | undefined;
+  /** LEASES: which limits have leases; undefined: those that say so. */
+  readonly leases?: 'off' | 'rules' | 'auto';
   /** Whether the limit is that of the callers which `enforce_percent` leaves out. */
   readonly isInShadow?: boolean;
 }
@@ -54,6 +56,7 @@ interface LimitUse {
   readonly enforcePercent: number;
   readonly quotaMode: boolean;
   readonly onStoreFailure: FailurePolicy;
+  readonly lease: boolean;
 }
 
 /** The limit of a rule or of a request, from its match to its answer: computed once per rule, or per request for a limit override. */
@@ -64,6 +67,7 @@ export class Limit implements CountedLimit, LimitUse {
   readonly enforcePercent: number;
   readonly quotaMode: boolean;
   readonly onStoreFailure: FailurePolicy;
+  readonly lease: boolean;
   readonly requestsPerUnit: number;
   /** Undefined: the window has a fixed length. */
   readonly calendar: CalendarWindows | undefined;
@@ -86,6 +90,7 @@ export class Limit implements CountedLimit, LimitUse {
     this.enforcePercent = use.enforcePercent;
     this.quotaMode = use.quotaMode;
     this.onStoreFailure = use.onStoreFailure;
+    this.lease = use.lease;
     this.requestsPerUnit = requestsPerUnit;
     this.calendar = calendar && calendarWindows(unit.name as CalendarUnit, calendar);
     this.lengthSeconds = unitMultiplier * unit.seconds;
@@ -154,6 +159,7 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: L
     limitTried,
     nearLimitRatio,
     isInShadow = false,
+    leases,
   } = options;
   const { requestsPerUnit, unit, unitMultiplier, calendar, name } = limit;
   const counting = {
@@ -169,6 +175,7 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: L
       enforcePercent: shadowMode ? 100 : enforcePercent,
       quotaMode,
       onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, counting),
+      lease: leases !== 'off' && (limit.lease ?? leases === 'auto') && rule.allOrNothing !== true,
     },
     {
       requestsPerUnit: limitTried ?? requestsPerUnit,
@@ -199,6 +206,7 @@ export function limitOfOverride(
       enforcePercent: 100,
       quotaMode: false,
       onStoreFailure: usable(onStoreFailure, rule),
+      lease: false,
     },
     { requestsPerUnit: limitTried ?? requestsPerUnit, unit, unitMultiplier: 1, name: '' },
     { algorithm: rule?.algorithm, burst: rule?.burst, nearLimitRatio },

@@ -23,6 +23,8 @@ export interface CountedLimit {
   readonly isOneOfSeveral?: boolean | undefined;
   /** The path of the rule, empty for a limit of the request; undefined: not known here. */
   readonly path?: string | undefined;
+  /** Whether hits may be taken from the counter before they are asked for: see `Leases`. */
+  readonly lease?: boolean | undefined;
   /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
   readonly onStoreFailure?: FailurePolicy | undefined;
 }
@@ -56,17 +58,50 @@ export type Stored = number | LimitState;
 /** What a store answers to an operation: what is in its counter, or the error of that operation alone. */
 export type Result = Stored | DecisionError;
 
+/** The part of what is left of a limit that a lease takes at most: others share the rest, which gets smaller as it is used. */
+export const SHARE_OF_LEFT = 16;
+/** Fewer hits are not worth a lease. */
+export const LEAST_GRANT = 2;
+
+/** What an operation takes from its counter beyond its hits. */
+export interface LeaseRequest {
+  /** Most hits; 0: none. */
+  readonly wants: number;
+  /** For how long they may be used from the time of the store on, in milliseconds. */
+  readonly milliseconds: number;
+  /** When it was sent, in milliseconds of the clock of the leases. */
+  readonly sentAt: number;
+  /** What was taken; set by the store. */
+  granted: number;
+}
+
+/**
+ * The hits that a store grants.
+ *
+ * @param left of the limit, after the hits of the calls
+ */
+export function grantOf(wants: number, left: number): number {
+  const granted = Math.min(wants, Math.floor(left / SHARE_OF_LEFT));
+  return granted < LEAST_GRANT ? 0 : granted;
+}
+
 /** One operation on one counter, and what becomes of it. */
 export class Operation implements Counted {
   group: Group | undefined = undefined;
   /** With an algorithm, the hits of each call that was merged into the operation, in order of arrival. Undefined: there is one. */
   calls: number[] | undefined = undefined;
+  /** What it takes for later calls. */
+  lease: LeaseRequest | undefined = undefined;
+  /** Of hits that are given back to a sliding window: the number of the window in which they were taken, and count. */
+  onlyInWindow: number | undefined = undefined;
   /** The count after the operation, once it is known, and negative before; with an algorithm, the hits that count then. */
   after = -1;
   /** What the algorithm has decided. */
   outcome: Outcome | undefined = undefined;
   /** Why there is no count, if a policy answers instead. */
   failure: DecisionError | undefined = undefined;
+  /** The key is known to be over its limit, so the store is not called. */
+  isKnownOver = false;
   /** A batch for the store has it, so that the store may count it. */
   isSent = false;
 

@@ -1,6 +1,6 @@
 import type { LimitState } from './algorithms/algorithm';
 import { decideAllOrNothing, decideAlone, decideTogether, hitsOfGroup } from './group';
-import { type Counted, type Operation, type Stored, groupLength } from './operation';
+import { type Counted, LEAST_GRANT, type Operation, type Stored, grantOf, groupLength } from './operation';
 
 /** Counters that are at hand: those of the memory store, of the policy `local`, or what an explanation has read. */
 export interface CounterTable {
@@ -43,7 +43,9 @@ export function run(batch: readonly Operation[], table: CounterTable): readonly 
     const operation = batch[index] as Operation;
     const { group, limit } = operation;
     if (group === undefined && limit.algorithm === undefined) {
-      results[index] = table.add(operation, operation.hits);
+      const after = table.add(operation, operation.hits);
+      results[index] = after;
+      if (operation.lease !== undefined) grant(operation, limit.requestsPerUnit - after, table);
       continue;
     }
     const members = batch.slice(index, index + groupLength(batch, index));
@@ -75,12 +77,40 @@ function countsAfter(members: readonly Operation[], table: CounterTable): readon
   return members.map((operation, at) => table.add(operation, hits[at]!));
 }
 
+/** Takes what a lease may have of a counter. */
+function grant(operation: Operation, left: number, table: CounterTable): void {
+  const request = operation.lease!;
+  request.granted = grantOf(request.wants, left);
+  if (request.granted > 0) table.add(operation, request.granted);
+}
+
+/** The same of a counter with an algorithm. Returns the state after it. */
+function lend({ lease, limit }: Operation, state: LimitState): LimitState {
+  const algorithm = limit.algorithm!;
+  const { wants, milliseconds } = lease!;
+  const granted = Math.min(
+    grantOf(wants, algorithm.decide(state, 0).remaining),
+    algorithm.lendable(state, milliseconds),
+  );
+  lease!.granted = granted < LEAST_GRANT ? 0 : granted;
+  return algorithm.lend(state, lease!.granted, milliseconds);
+}
+
+/** Whether hits that are given back still count in their window. */
+function isReturnedTo({ limit, onlyInWindow }: Operation, { now }: LimitState): boolean {
+  return onlyInWindow === undefined || limit.algorithm!.windowAt(now)?.number === onlyInWindow;
+}
+
 /** Applies the calls of operations that are decided together, or of one. Returns the states before them. */
 function statesBefore(members: readonly Operation[], table: CounterTable): readonly LimitState[] {
   const before = members.map((operation) => table.stateOf(operation));
   let states: readonly LimitState[] = before;
   const { hits, calls = [hits] } = members[0]!;
-  for (const each of calls) states = decideTogether(members, states, each).map(({ state }) => state);
+  const [first] = members as [Operation];
+  if (isReturnedTo(first, before[0]!)) {
+    for (const each of calls) states = decideTogether(members, states, each).map(({ state }) => state);
+  }
+  if (first.lease !== undefined) states = [lend(first, states[0]!)];
   members.forEach((operation, at) => table.keep(operation, states[at]!, before[at]!));
   return before;
 }

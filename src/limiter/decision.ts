@@ -4,6 +4,7 @@ import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Outcome } from '../counting/algorithms/algorithm';
 import type { CurrentLimit, Limit, LimitOptions } from '../counting/limit';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
+import type { Leases } from '../counting/leases';
 import type { LocalCounts } from './local-counts';
 import type { Offenders } from './offenders';
 import type { OverLimitCache } from './over-limit-cache';
@@ -51,6 +52,8 @@ export interface LimiterOptions extends LimitOptions {
   readonly unmatched?: UnmatchedCalls | undefined;
   /** Where calls over their limits are counted by descriptor; undefined: nowhere (OFFENDERS_SIZE) */
   readonly offenders?: Offenders | undefined;
+  /** Undefined: every call is counted in the store. */
+  readonly leaseTable?: Leases | undefined;
   /** Counts for the policy `local`; undefined: the store is in this instance, and does not fail */
   readonly local?: LocalCounts | undefined;
   /** Called with the key of each counter whose hits the store has subtracted: other processes may have it in their local caches */
@@ -337,6 +340,7 @@ export class Decision {
 
   #judge(limited: LimitedDescriptor): boolean {
     const { limit, statistics, callHits } = limited;
+    const { options } = this.#context;
     // Only here, not before the store is asked, so that at any time the statistics of a rule agree.
     if (!this.#hasFailed) countHits(limited);
     if (limited.isNegative) {
@@ -344,14 +348,15 @@ export class Decision {
       this.#forget(limited);
       return false;
     }
-    if (limited.overByLocalCache) {
+    if (limited.isKnownOver) {
       countOverByLocalCache(limit, callHits, statistics);
       return true;
     }
     const { outcome } = limited;
     const isOver =
       outcome === undefined ? judge(limit, callHits, limited.after, statistics) : judgeOutcome(limited, outcome);
-    const isKnown = isOver && limited.failure === undefined;
+    // What others hold of a leased limit may come back: its leases remember for a moment that it is over.
+    const isKnown = isOver && limited.failure === undefined && !(limit.lease && options.leaseTable !== undefined);
     if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
       const nowSeconds = this.nowSeconds;
       const expiry = closedUntil(limit, outcome, nowSeconds);

@@ -10,6 +10,7 @@ import { BoundLimits, BoundRule } from './bound-rule';
 import { cacheKeyBody, taggedKey } from './cache-key';
 import { Decision, type DecisionContext, type LimiterOptions } from './decision';
 import { ExplainedRequest } from './explained-request';
+import type { Leases } from '../counting/leases';
 import type { LocalCounts } from './local-counts';
 import { type Matches, isAnyDecided, isReplaced, matchRequest } from './match-request';
 import { OverLimitCache, TrialCache } from './over-limit-cache';
@@ -90,6 +91,7 @@ export class Limiter {
       ...this.#options,
       limitTried,
       local: undefined,
+      leaseTable: undefined,
       offenders: undefined,
       unmatched: undefined,
       onForgotten: undefined,
@@ -103,10 +105,16 @@ export class Limiter {
     return this.#options.local;
   }
 
+  /** Leased hits; undefined: none are. */
+  get leases(): Leases | undefined {
+    return this.#options.leaseTable;
+  }
+
   /** Removes a counter that an operator has changed from the local cache and from the counts for the policy `local`. */
   forget(cacheKey: string): void {
     this.#context.overLimitCache.remove(cacheKey);
     this.local?.forget(cacheKey);
+    this.leases?.forget(cacheKey);
   }
 
   /** Whether the local cache has a counter as over this limit. */
@@ -256,8 +264,8 @@ export class Limiter {
     const { overLimitCache } = this.#context;
     if (limited.isNegative) overLimitCache.remove(limited.key);
     else if (limited.limit.algorithm === undefined || limited.callHits > 0)
-      limited.overByLocalCache = overLimitCache.isOver(limited.key, limited.limit.allowance, nowSeconds);
-    return limited.overByLocalCache;
+      limited.isKnownOver = overLimitCache.isOver(limited.key, limited.limit.allowance, nowSeconds);
+    return limited.isKnownOver;
   }
 
   #bind(rule: Rule): BoundRule {
@@ -336,7 +344,7 @@ function stopIncrements(
 
 /** Whether the local cache has a limit of a descriptor as over, which counts in fixed windows by itself. */
 function isInLocalCache(resolution: Resolution): boolean {
-  return limitsOfResolution(resolution).some((limited) => limited.overByLocalCache && isCountedAlone(limited));
+  return limitsOfResolution(resolution).some((limited) => limited.isKnownOver && isCountedAlone(limited));
 }
 
 /** Whether a limit counts in fixed windows, and each of its counts is compared with it alone. */

@@ -8,8 +8,6 @@ import type { DescriptorStatus } from './verdict';
 
 /** A descriptor with the limit that applies to it, during a decision. It is also its operation on the counter. */
 export class LimitedDescriptor extends Operation {
-  /** The key is over its limit according to the local cache, so the store is not called. */
-  overByLocalCache = false;
   declare readonly limit: Limit;
 
   constructor(
@@ -26,7 +24,7 @@ export class LimitedDescriptor extends Operation {
 
   /** Whether it is over its limit, once that is known. */
   get isOver(): boolean {
-    if (this.overByLocalCache) return true;
+    if (this.isKnownOver) return true;
     return this.outcome === undefined ? this.after > this.limit.requestsPerUnit : !this.outcome.isAllowed;
   }
 }
@@ -118,21 +116,21 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
   if (limited === undefined || kind !== 'limited') {
     return { reason: kind as OutcomeReason, rule: rule && plainStatisticsKey(rule), count: undefined, isShadow: false };
   }
-  const { limit, overByLocalCache, isNegative, after, failure, isOver } = limited;
+  const { limit, isKnownOver, isNegative, after, failure, isOver } = limited;
   const common = { rule: rule && limit.path, isShadow: limit.shadowMode };
   if (failure !== undefined) {
     const policy = limit.onStoreFailure;
     return { reason: 'store_unavailable', count: policy === 'local' ? after : undefined, policy, ...common };
   }
   return {
-    reason: overByLocalCache
+    reason: isKnownOver
       ? 'over_limit_in_local_cache'
       : isNegative
         ? 'negative_hits'
         : isOver
           ? 'over_limit'
           : 'within_limit',
-    count: overByLocalCache ? undefined : after,
+    count: isKnownOver ? undefined : after,
     ...common,
   };
 }

@@ -88,7 +88,7 @@ function lookUpOutcome(kind: ResolutionKind, found: LookUp['outcome']): Explaine
 }
 
 function counterOf(limited: LimitedDescriptor, state: DescriptorState): ExplainedCounter {
-  const { limit, key, callHits, isNegative, overByLocalCache, after, outcome, failure } = limited;
+  const { limit, key, callHits, isNegative, isKnownOver, after, outcome, failure } = limited;
   const { nowSeconds } = state.explained;
   const hasWindow = limit.isFixedWindow;
   const untilReset = outcome?.secondsUntilReset ?? state.status?.secondsUntilReset ?? 0;
@@ -104,7 +104,7 @@ function counterOf(limited: LimitedDescriptor, state: DescriptorState): Explaine
     onStoreFailure: limit.onStoreFailure,
     hits: callHits,
     isNegativeHits: isNegative,
-    isInLocalCache: overByLocalCache,
+    isInLocalCache: isKnownOver,
     answeredByPolicy: failure === undefined ? null : (limit.onStoreFailure as AnsweringPolicy),
     count,
     countAfter: count === null ? null : after,
@@ -122,10 +122,10 @@ export function counterLimitOf({ currentLimit, capacity }: LimitedDescriptor['li
 
 /** As {@link ExplainedCounter.count}; undefined: it was not read. */
 function countOf(
-  { limit, key, overByLocalCache, failure }: LimitedDescriptor,
+  { limit, key, isKnownOver, failure }: LimitedDescriptor,
   { explained, counts }: DescriptorState,
 ): number | undefined {
-  if (overByLocalCache) return undefined;
+  if (isKnownOver) return undefined;
   if (failure !== undefined) return limit.onStoreFailure === 'local' ? explained.localCountOf(key) : undefined;
   const stored = counts && ((counts.get(key) ?? 0) as number | LimitState);
   return typeof stored === 'object' ? limit.algorithm?.decide(stored, 0).used : stored;

@@ -31,6 +31,8 @@ export interface RuleLimit {
   /** Undefined: `requestsPerUnit`. */
   readonly burst?: number | undefined;
   readonly unlimited: boolean;
+  /** Whether hits may be taken from its counters before they are asked for; undefined: as LEASES says. */
+  readonly lease?: boolean | undefined;
   readonly name: string;
   readonly replaces: readonly string[];
 }

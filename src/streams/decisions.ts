@@ -1,6 +1,6 @@
 import { Observable, type SchedulerLike, of } from 'rxjs';
 import { Batch } from '../counting/batch';
-import type { Result } from '../counting/operation';
+import type { Operation, Result } from '../counting/operation';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../counting/decision-error';
 import type { Limiter } from '../limiter/limiter';
@@ -13,7 +13,8 @@ import { Expiries } from './deadline';
 import { type LaneBreaker, Lanes, type LanesOptions } from './lanes';
 import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
-import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
+import { Leasing } from './leasing';
+import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { applyWithin, reconciliation } from './reconciliation';
 import { tracedTrip } from './traced-trip';
@@ -68,25 +69,30 @@ export function decisions(options: DecisionsOptions): Decisions {
   const outcomes = new Outcomes(outcomeCounters, options);
   const lanes = new Lanes({
     ...{ scheduler, limit, breaker },
-    send: sendToStore(options, outcomes),
+    send: sendToStore(options, outcomes, () => leasing),
     onRetired: (lane) => limiter.local?.leave(lane),
   });
+  const leasing =
+    limiter.leases &&
+    new Leasing(limiter.leases, scheduler, (operation) => dispatch(aloneCall(operation), counters, lanes));
   const expiries = limit === undefined ? undefined : new Expiries(scheduler);
   // Trips to the store are traced by window.
   const countNow = tracer === undefined ? counters.countNow : undefined;
   let isOpen = true;
 
   function decide(...[request, observer]: Parameters<Decide>): PendingDecision {
+    const rules = ruleset();
     let decision: Decision;
     try {
       if (!isOpen) throw new DecisionError('shutting_down', 'the service is shutting down');
-      decision = limiter.begin(request, ruleset(), scheduler.now());
+      decision = limiter.begin(request, rules, scheduler.now());
     } catch (error) {
       outcomes.reject(request, observer, outcomes.errorOf(error));
       return ANSWERED;
     }
-    const pending = new Pending(decision, observer, outcomes);
-    if (decision.operations.length === 0) pending.settle();
+    const operations = leasing === undefined ? decision.operations : leasing.use(decision.operations, rules);
+    const pending = new Pending(decision, operations, observer, outcomes);
+    if (operations.length === 0) pending.settle();
     else if (countNow === undefined) {
       if (expiries !== undefined) answerInTime(pending, observer.timeToAnswer);
       dispatch(pending, counters, lanes);
@@ -110,6 +116,7 @@ export function decisions(options: DecisionsOptions): Decisions {
 
   function complete(): void {
     isOpen = false;
+    leasing?.complete();
     lanes.complete();
   }
 
@@ -119,10 +126,16 @@ export function decisions(options: DecisionsOptions): Decisions {
 /** A decision whose outcome was delivered before it could be cancelled. */
 const ANSWERED: PendingDecision = { cancel: () => undefined };
 
+/** An operation of no call. */
+function aloneCall(operation: Operation): WindowCall {
+  return { operations: [operation], isCancelled: false, settle: () => undefined, fail: () => undefined };
+}
+
 /** Sends the calls of a closed window to their lane as one batch. */
 function sendToStore(
   { limiter, statistics, scheduler, tracer }: DecisionsOptions,
   outcomes: Outcomes,
+  leasingOf: () => Leasing | undefined,
 ): LanesOptions['send'] {
   const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
   let lastBatch = 0;
@@ -138,6 +151,8 @@ function sendToStore(
       lastBatch = operations.length;
       mergedHits.add(batch.mergedHits);
       if (operations.length === 0) return of(batch);
+      const leasing = leasingOf();
+      leasing?.prepare(batch);
       const results$ = applyWithin(limit, { lane, batch: operations, scheduler });
       // By hand, because a chain of operators costs as much as the rest of a small window.
       return new Observable((subscriber) => {
@@ -147,11 +162,13 @@ function sendToStore(
         }
         function fail(error: unknown): void {
           batch.fail(outcomes.errorOf(error));
+          leasing?.answered(batch);
           end();
         }
         function settle(results: readonly Result[]): void {
           try {
             batch.settle(local?.saw(operations, results, scheduler.now()) ?? results);
+            leasing?.answered(batch, results);
           } catch (error) {
             return fail(error);
           }

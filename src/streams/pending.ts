@@ -1,5 +1,6 @@
 import type { Decision } from '../limiter/decision';
 import { DecisionError, type DecisionErrorCode, timedOut } from '../counting/decision-error';
+import type { Operation } from '../counting/operation';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
@@ -119,13 +120,15 @@ export class Pending implements WindowCall, PendingDecision {
   /** Parts that are not sent yet are not needed any more. */
   isCancelled = false;
   #isAnswered = false;
-  readonly operations: Decision['operations'];
+  /** Those that need the store. */
+  readonly operations: readonly Operation[];
   readonly #decision: Decision;
   readonly #observer: DecisionObserver;
   readonly #outcomes: Outcomes;
 
-  constructor(decision: Decision, observer: DecisionObserver, outcomes: Outcomes) {
-    this.operations = decision.operations;
+  // oxlint-disable-next-line max-params -- the decision path: an options object would be an allocation per call
+  constructor(decision: Decision, operations: readonly Operation[], observer: DecisionObserver, outcomes: Outcomes) {
+    this.operations = operations;
     this.#decision = decision;
     this.#observer = observer;
     this.#outcomes = outcomes;
@@ -143,7 +146,7 @@ export class Pending implements WindowCall, PendingDecision {
   }
 
   /** Counts the operations by a store that does so before it returns, and settles. */
-  settleBy(countNow: (operations: Decision['operations']) => void): void {
+  settleBy(countNow: (operations: readonly Operation[]) => void): void {
     try {
       countNow(this.operations);
     } catch (error) {

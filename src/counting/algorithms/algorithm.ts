@@ -63,6 +63,12 @@ export interface Algorithm extends AlgorithmLimit {
   empty(now: number): LimitState;
   /** A state at another time: a clock may also go back. */
   at(state: LimitState, now: number): LimitState;
+  /** The most hits that can be counted now, to be used at any time in so many milliseconds. */
+  lendable(state: LimitState, milliseconds: number): number;
+  /** Counts them, as if they were used when they pass last. */
+  lend(state: LimitState, hits: number, milliseconds: number): LimitState;
+  /** The number of the window of a time in Unix microseconds, to which alone hits of it are given back, and the milliseconds left of it. */
+  windowAt(now: number): { readonly number: number; readonly rest: number } | undefined;
   /** Decides a call at the time of the state. @param hits negative: they are given back; 0: nothing changes */
   decide(state: LimitState, hits: number): Outcome;
 }

@@ -52,6 +52,27 @@ export class TokenBucket implements Algorithm {
     return { whole: span.whole, part: span.part, parts: this.parts, now };
   }
 
+  /** Tokens flow in while hits are held: they count as if they were used at the end of their time, so that no more pass than the bucket allows. */
+  lendable(state: BucketState, milliseconds: number): number {
+    const room = this.#minus(this.span, this.#afterTime(state, milliseconds));
+    return room.whole < 0 ? 0 : this.#tokensIn(room);
+  }
+
+  lend(state: BucketState, hits: number, milliseconds: number): BucketState {
+    if (hits === 0) return state;
+    const { whole, part } = this.#plus(this.#afterTime(state, milliseconds), this.spanOf(hits));
+    return { whole, part, parts: this.parts, now: state.now };
+  }
+
+  windowAt(): undefined {
+    return undefined;
+  }
+
+  #afterTime(state: BucketState, milliseconds: number): Span {
+    const time = { whole: Math.ceil(milliseconds * 1000), part: 0 };
+    return isLonger(state, time) ? state : time;
+  }
+
   decide(state: BucketState, hits: number): Outcome {
     const { now } = state;
     if (hits > this.capacity)

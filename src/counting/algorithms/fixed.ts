@@ -27,6 +27,18 @@ export class FixedWindow implements Algorithm {
     return { previous: 0, current, now };
   }
 
+  lendable({ current }: WindowsState): number {
+    return Math.max(0, this.requestsPerUnit - current);
+  }
+
+  lend({ current, now }: WindowsState, hits: number): WindowsState {
+    return { previous: 0, current: current + hits, now };
+  }
+
+  windowAt(): undefined {
+    return undefined;
+  }
+
   /** The reset and the time in which it is closed are those of the window, which the caller knows: 0 here. */
   decide(state: WindowsState, hits: number): Outcome {
     const sum = Math.max(0, state.current + hits);

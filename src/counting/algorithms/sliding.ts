@@ -36,6 +36,18 @@ export class SlidingWindow implements Algorithm {
     return this.empty(now);
   }
 
+  lendable(state: WindowsState): number {
+    return Math.max(0, this.requestsPerUnit - this.#used(state));
+  }
+
+  lend({ previous, current, now }: WindowsState, hits: number): WindowsState {
+    return { previous, current: current + hits, now };
+  }
+
+  windowAt(now: number): { readonly number: number; readonly rest: number } {
+    return { number: this.#numberOf(now), rest: this.#window - this.#elapsed(now) };
+  }
+
   decide(state: WindowsState, hits: number): Outcome {
     const { now } = state;
     let { previous, current } = state;

@@ -1,0 +1,450 @@
+import type { LimitState, Outcome } from './algorithms/algorithm';
+import { DecisionError } from './decision-error';
+import type { Limit } from './limit';
+import { LEAST_GRANT, Operation, type Result, SHARE_OF_LEFT } from './operation';
+
+// A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are decided here. In the store
+// it is an addition that is larger than the hits of its calls; see docs/leases.md.
+
+/** Hits per millisecond of a key below which it has no lease: giving one back would cost more than it saves. */
+const LEAST_RATE = 20 / 1_000;
+/** A lease is what is used in this time, in milliseconds, or in so many trips to the store. */
+const [SIZE_TIME, SIZE_TRIPS] = [100, 4];
+/** A lease ends so many milliseconds after it was asked for, or so many trips. */
+const [LONGEST, LONGEST_TRIPS] = [250, 8];
+/** After so many milliseconds, or trips, without a call it is given back. */
+const [REST, REST_TRIPS] = [50, 4];
+/** A key that is over its limit is not asked for again for so long, in milliseconds. */
+const DENIED = 250;
+/** The same of an algorithm, in which room comes back all the time. */
+const DENIED_SHORTLY = 20;
+/** The next lease is asked for when what is left is used up in so many trips. */
+const TRIPS_AHEAD = 1.5;
+/** For how long the demand of a key is remembered, in milliseconds. */
+const REMEMBERED = 10_000;
+const DEMANDS_AT_ONCE = 64;
+/** Most keys with leases, and most whose demand is known. */
+const MOST_KEYS = 16_384;
+/** Longer keys have no lease, in characters: together with their number, this bounds the memory. */
+const LONGEST_KEY = 512;
+
+const NOTHING: readonly Operation[] = [];
+const NO_CALLS: readonly (() => void)[] = [];
+
+/** Counts what becomes of leased hits. */
+export interface LeaseStatistics {
+  /** Taken from counters. */
+  granted: number;
+  /** Of calls that were decided without the store. */
+  used: number;
+  /** Given back to counters. */
+  returned: number;
+  /** Left when their window ended. */
+  unused: number;
+  /** Calls that were decided without the store. */
+  calls: number;
+}
+
+export interface LeasesOptions {
+  /** Milliseconds of a clock that only goes on. */
+  readonly now: () => number;
+  /** Unix time in milliseconds. */
+  readonly wallClock: () => number;
+}
+
+/** Hits of one grant. */
+interface Parcel {
+  held: number;
+  /** When they may not be used any more, as {@link LeasesOptions.now}. */
+  readonly until: number;
+  /** The window of a sliding window in which they were granted, to which alone they are given back. */
+  readonly window: number | undefined;
+}
+
+/** How many hits a key has, in all processes' windows. */
+class Demand {
+  /** Hits per millisecond. */
+  rate = 0;
+  lastSeen: number;
+  #hits = 0;
+  #since: number;
+
+  constructor(now: number) {
+    this.lastSeen = now;
+    this.#since = now;
+  }
+
+  add(hits: number, now: number): void {
+    this.#hits += hits;
+    if (hits > 0) this.lastSeen = now;
+    const passed = now - this.#since;
+    if (passed < SIZE_TIME / 10) return;
+    this.rate += (this.#hits / passed - this.rate) * Math.min(1, passed / SIZE_TIME);
+    this.#hits = 0;
+    this.#since = now;
+  }
+}
+
+/** The leases on one key. */
+class Lease {
+  /** In the order of their ends. */
+  parcels: Parcel[] = [];
+  /** What they hold together. */
+  held = 0;
+  /** The count, or the state of the algorithm, at the last answer of the store, with all that is held; undefined before the first. */
+  stored: number | LimitState | undefined = undefined;
+  /** When that was, as {@link LeasesOptions.now}. */
+  storedAt = 0;
+  /** `due`: the next operation on the key asks for more; `asked`: one does. */
+  state: 'idle' | 'due' | 'asked' = 'idle';
+  deniedUntil = 0;
+  /** When its window ends, as {@link LeasesOptions.now}; Infinity for an algorithm, whose key has no window. */
+  readonly windowEnd: number;
+  /** Calls that wait for the answer to what was asked for. */
+  waiting: (() => void)[] = [];
+  lastUse: number;
+  /** Hits of calls since they were last added to the demand. */
+  newHits = 0;
+
+  constructor(
+    readonly limit: Limit,
+    readonly demand: Demand,
+    { now, windowEnd }: { readonly now: number; readonly windowEnd: number },
+  ) {
+    this.lastUse = now;
+    this.windowEnd = windowEnd;
+  }
+
+  /** Takes hits, or nothing when there are not as many. */
+  take(hits: number, now: number): boolean {
+    const { parcels } = this;
+    let usable = 0;
+    for (const { held, until } of parcels) if (until > now) usable += held;
+    if (usable < hits) return false;
+    let left = hits;
+    for (const parcel of parcels) {
+      if (parcel.until <= now) continue;
+      const taken = Math.min(parcel.held, left);
+      parcel.held -= taken;
+      left -= taken;
+    }
+    this.held -= hits;
+    return true;
+  }
+
+  /** The state of the algorithm at a time, with all that is held. */
+  stateAt(now: number): LimitState {
+    const stored = this.stored as LimitState;
+    return this.limit.algorithm!.at(stored, stored.now + Math.floor((now - this.storedAt) * 1000));
+  }
+
+  /** How long its window lasts, in milliseconds. */
+  restAt(now: number): number {
+    const { algorithm } = this.limit;
+    if (algorithm === undefined || this.stored === undefined) return this.windowEnd - now;
+    return algorithm.windowAt(this.stateAt(now).now)?.rest ?? Infinity;
+  }
+
+  /** What is left of the limit, as far as it is known. */
+  leftAt(now: number): number {
+    if (this.stored === undefined) return Infinity;
+    if (typeof this.stored === 'number') return this.limit.requestsPerUnit - this.stored;
+    return this.limit.algorithm!.decide(this.stateAt(now), 0).remaining;
+  }
+}
+
+/**
+ * The leases of this process, by key. A lease belongs to a key and its limit, is used only for a short time, and is given back when it is
+ * not: so never more than the limit passes, and little is denied while others hold hits that they do not use.
+ */
+export class Leases {
+  readonly statistics: LeaseStatistics = { granted: 0, used: 0, returned: 0, unused: 0, calls: 0 };
+  readonly #options: LeasesOptions;
+  readonly #leases = new Map<string, Lease>();
+  /** By the key without its window, so that the next window begins with what is known of this one. */
+  readonly #demands = new Map<string, Demand>();
+  /** How long a trip to the store takes, in milliseconds. */
+  #trip = 1;
+  #toSend: Operation[] = [];
+  #toResume: (() => void)[] = [];
+
+  constructor(options: LeasesOptions) {
+    this.#options = options;
+  }
+
+  /** How many keys have leases. */
+  get size(): number {
+    return this.#leases.size;
+  }
+
+  /** The hits that are held of a key. */
+  heldOf(key: string): number {
+    return this.#leases.get(key)?.held ?? 0;
+  }
+
+  /** Takes the operations that are to be sent, before those of the call for which they were made. */
+  takeToSend(): readonly Operation[] {
+    if (this.#toSend.length === 0) return NOTHING;
+    const taken = this.#toSend;
+    this.#toSend = [];
+    return taken;
+  }
+
+  /**
+   * Whether a call waits for the answer to what was asked for one of its keys, which comes before that of an operation which is sent now.
+   *
+   * @param operations those that {@link use} has left
+   * @param resume called through {@link takeToResume}
+   */
+  isWaiting(operations: readonly Operation[], resume: () => void): boolean {
+    for (const { key, limit, hits } of operations) {
+      if (limit.lease !== true || hits <= 0) continue;
+      const lease = this.#leases.get(key);
+      if (lease?.state !== 'asked' || lease.limit !== limit) continue;
+      lease.waiting.push(resume);
+      return true;
+    }
+    return false;
+  }
+
+  /** Takes the calls whose wait is over. */
+  takeToResume(): readonly (() => void)[] {
+    if (this.#toResume.length === 0) return NO_CALLS;
+    const taken = this.#toResume;
+    this.#toResume = [];
+    return taken;
+  }
+
+  /** Decides those operations of a call that leases are enough for. Returns the others, which need the store. */
+  use(operations: readonly Operation[]): readonly Operation[] {
+    let left: Operation[] | undefined;
+    for (let index = 0; index < operations.length; index += 1) {
+      const operation = operations[index] as Operation;
+      const isDecided = operation.limit.lease === true && this.#decide(operation);
+      if (isDecided) left ??= operations.slice(0, index);
+      else left?.push(operation);
+    }
+    return left ?? operations;
+  }
+
+  /** An operation of a batch is about to be sent: lets it take a lease with it, if its key is used enough. */
+  prepare(operation: Operation): void {
+    const { key, limit, hits } = operation;
+    if (limit.lease !== true || hits < 0 || operation.group !== undefined) return;
+    const now = this.#options.now();
+    let lease = this.#leases.get(key);
+    if (lease === undefined) {
+      const demand = this.#demandOf(operation, now);
+      demand?.add(hits, now);
+      if (demand === undefined || this.#sizeFor(demand) < LEAST_GRANT || this.#leases.size >= MOST_KEYS) return;
+      this.#leases.set(key, (lease = this.#begin(operation, demand, now)));
+    } else if (lease.limit !== limit) return;
+    else if (hits > 0) this.#isUsed(lease, hits, now);
+    const milliseconds = Math.max(LONGEST, LONGEST_TRIPS * this.#trip);
+    const wants = lease.state === 'asked' ? 0 : this.#wantedFor(lease, now);
+    if (wants > 0) lease.state = 'asked';
+    operation.lease = { wants, milliseconds, sentAt: now, granted: 0 };
+  }
+
+  /** The store has answered an operation that was {@link prepare}d. */
+  answered(operation: Operation, result: Result | undefined): void {
+    const { lease: request, key, limit } = operation;
+    if (request === undefined) return;
+    const lease = this.#leases.get(key);
+    // Given back, or forgotten, since it was sent.
+    if (lease === undefined || lease.limit !== limit) return this.#return(operation, request.granted);
+    const now = this.#options.now();
+    if (request.wants > 0) {
+      lease.state = 'idle';
+      this.#resume(lease);
+    }
+    if (result === undefined || result instanceof DecisionError) return;
+    this.#trip += (now - request.sentAt - this.#trip) / 8;
+    const { granted } = request;
+    const { algorithm } = limit;
+    const state = operation.outcome?.state;
+    lease.stored =
+      state === undefined ? (result as number) + granted : algorithm!.lend(state, granted, request.milliseconds);
+    lease.storedAt = now;
+    const window = state && algorithm?.windowAt(state.now);
+    const rest = lease.restAt(now);
+    if (granted > 0) {
+      this.statistics.granted += granted;
+      lease.held += granted;
+      // The store has granted it after it was asked for.
+      const until = Math.min(
+        request.sentAt + request.milliseconds,
+        lease.windowEnd,
+        request.sentAt + (window?.rest ?? Infinity),
+      );
+      lease.parcels.push({ held: granted, until, window: window?.number });
+    }
+    if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, rest);
+  }
+
+  /** What is to be done at present: gives back what is not used, and forgets what is over. To be called every few milliseconds. */
+  tend(): void {
+    const now = this.#options.now();
+    const rest = Math.max(REST, REST_TRIPS * this.#trip);
+    for (const [key, lease] of this.#leases) {
+      this.#measure(lease, now);
+      if (lease.held > 0) this.#giveBack(key, lease, now - lease.lastUse >= rest ? Infinity : now);
+      else if (lease.state !== 'asked' && now - lease.lastUse >= Math.max(DENIED, 4 * rest)) this.#leases.delete(key);
+    }
+    // Some at a time, in turn.
+    let looked = 0;
+    for (const [body, demand] of this.#demands) {
+      if ((looked += 1) > DEMANDS_AT_ONCE) break;
+      this.#demands.delete(body);
+      if (now - demand.lastSeen < REMEMBERED) this.#demands.set(body, demand);
+    }
+  }
+
+  /** Gives back what is held of a key, before its counter is changed in another way. */
+  giveBack(key: string): void {
+    const lease = this.#leases.get(key);
+    if (lease === undefined) return;
+    this.#giveBack(key, lease, Infinity);
+    this.#resume(lease);
+    this.#leases.delete(key);
+  }
+
+  /** Gives back everything: the process ends, or other rules apply. */
+  giveBackAll(): void {
+    for (const key of this.#leases.keys()) this.giveBack(key);
+  }
+
+  /** The counter of a key was changed by an operator: what is held of it is not counted there any more. */
+  forget(key: string): void {
+    const lease = this.#leases.get(key);
+    if (lease === undefined) return;
+    this.statistics.unused += lease.held;
+    this.#resume(lease);
+    this.#leases.delete(key);
+  }
+
+  #resume(lease: Lease): void {
+    this.#toResume.push(...lease.waiting);
+    lease.waiting = [];
+  }
+
+  #decide(operation: Operation): boolean {
+    const { key, limit, hits } = operation;
+    const lease = this.#leases.get(key);
+    if (lease === undefined || lease.stored === undefined || hits <= 0) return false;
+    // Another limit on the same key: it is counted exactly.
+    if (lease.limit !== limit) {
+      this.giveBack(key);
+      return false;
+    }
+    const now = this.#options.now();
+    if (now < lease.deniedUntil) operation.isKnownOver = true;
+    else if (lease.take(hits, now)) {
+      this.statistics.used += hits;
+      if (typeof lease.stored === 'number') operation.after = lease.stored - lease.held;
+      else this.#decideBy(operation, lease, now);
+    } else {
+      // A call counts here or there as a whole.
+      this.#giveBack(key, lease, Infinity);
+      return false;
+    }
+    this.statistics.calls += 1;
+    this.#isUsed(lease, hits, now);
+    // Before what is held is used up.
+    const isLow = lease.held < lease.demand.rate * this.#trip * TRIPS_AHEAD + 1;
+    if (isLow && lease.state === 'idle' && now >= lease.deniedUntil && this.#wantedFor(lease, now) > 0) {
+      lease.state = 'due';
+      this.#toSend.push(new Operation(lease.limit, key, 0));
+    }
+    return true;
+  }
+
+  #decideBy(operation: Operation, lease: Lease, now: number): void {
+    const outcome: Outcome = lease.limit.algorithm!.decide(lease.stateAt(now), -lease.held);
+    operation.outcome = outcome;
+    operation.after = outcome.used;
+  }
+
+  #isUsed(lease: Lease, hits: number, now: number): void {
+    lease.newHits += hits;
+    lease.lastUse = now;
+  }
+
+  /** The hits to ask for; 0 when the key is not used enough, or little is left. */
+  #wantedFor(lease: Lease, now: number): number {
+    this.#measure(lease, now);
+    const wants = this.#sizeFor(lease.demand, lease.restAt(now) - this.#trip);
+    return wants < LEAST_GRANT || lease.leftAt(now) < LEAST_GRANT * SHARE_OF_LEFT ? 0 : wants;
+  }
+
+  /** @param rest milliseconds in which it can be used */
+  #sizeFor({ rate }: Demand, rest = Infinity): number {
+    return rate < LEAST_RATE ? 0 : Math.floor(rate * Math.min(rest, Math.max(SIZE_TIME, SIZE_TRIPS * this.#trip)));
+  }
+
+  #measure(lease: Lease, now: number): void {
+    lease.demand.add(lease.newHits, now);
+    lease.newHits = 0;
+  }
+
+  /** Undefined for a key that has had no two hits in a window of the pipeline: most keys are never looked at again. */
+  #demandOf({ key, hits, limit }: Operation, now: number): Demand | undefined {
+    const body = limit.algorithm === undefined ? key.slice(0, key.lastIndexOf('_')) : key;
+    const known = this.#demands.get(body);
+    if (known !== undefined || hits < 2 || body.length > LONGEST_KEY || this.#demands.size >= MOST_KEYS) return known;
+    const demand = new Demand(now);
+    this.#demands.set(body, demand);
+    return demand;
+  }
+
+  #begin({ key, limit }: Operation, demand: Demand, now: number): Lease {
+    const rest =
+      limit.algorithm === undefined ? endOfKey(key, limit as Limit) * 1000 - this.#options.wallClock() : Infinity;
+    return new Lease(limit as Limit, demand, { now, windowEnd: now + rest });
+  }
+
+  /** Gives back the parcels that may not be used at a time; Infinity: all of them. */
+  #giveBack(key: string, lease: Lease, now: number): void {
+    const { limit } = lease;
+    const kept: Parcel[] = [];
+    for (const parcel of lease.parcels) {
+      const { held, until, window } = parcel;
+      if (held === 0) continue;
+      if (until > now) {
+        kept.push(parcel);
+        continue;
+      }
+      lease.held -= held;
+      if (lease.windowEnd <= this.#options.now()) {
+        this.statistics.unused += held;
+        continue;
+      }
+      this.statistics.returned += held;
+      if (typeof lease.stored === 'number') lease.stored -= held;
+      else if (lease.stored !== undefined) lease.stored = limit.algorithm!.decide(lease.stored, -held).state;
+      const operation = new Operation(limit, key, -held);
+      operation.onlyInWindow = window;
+      this.#toSend.push(operation);
+    }
+    lease.parcels = kept;
+  }
+
+  /** Gives back what was granted to a lease that is over. */
+  #return({ key, limit, outcome }: Operation, granted: number): void {
+    if (granted === 0) return;
+    const operation = new Operation(limit, key, -granted);
+    operation.onlyInWindow = outcome && limit.algorithm?.windowAt(outcome.state.now)?.number;
+    this.#toSend.push(operation);
+  }
+}
+
+/** When the window ends that is part of a key, in Unix seconds. */
+function endOfKey(key: string, limit: Limit): number {
+  return limit.endOfWindow(Number(key.slice(key.lastIndexOf('_') + 1)));
+}
+
+/** For how long a key is known to be over its limit, in milliseconds. */
+function deniedFor({ limit, outcome }: Operation, result: Result, rest: number): number {
+  if (outcome !== undefined) return outcome.remaining > 0 ? 0 : DENIED_SHORTLY;
+  return (result as number) < limit.requestsPerUnit ? 0 : Math.min(DENIED, rest);
+}

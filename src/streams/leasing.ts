@@ -1,0 +1,70 @@
+import type { SchedulerLike } from 'rxjs';
+import type { Batch } from '../counting/batch';
+import type { Leases } from '../counting/leases';
+import type { Operation, Result } from '../counting/operation';
+import type { Ruleset } from '../rules/ruleset';
+
+/** How often leases are tended while there are any, in milliseconds. */
+const INTERVAL = 25;
+
+/** The leases of a decision path: what they decide, what batches take for them and give back, and when. */
+export class Leasing {
+  readonly #leases: Leases;
+  readonly #scheduler: SchedulerLike;
+  readonly #send: (operation: Operation) => void;
+  #ruleset: Ruleset | undefined;
+  #isTended = false;
+
+  /** @param send dispatches an operation of no call */
+  constructor(leases: Leases, scheduler: SchedulerLike, send: (operation: Operation) => void) {
+    this.#leases = leases;
+    this.#scheduler = scheduler;
+    this.#send = send;
+  }
+
+  /** Decides those operations of a call that leases are enough for. Returns the others. @param ruleset those of the call */
+  use(operations: readonly Operation[], ruleset: Ruleset | undefined): readonly Operation[] {
+    if (ruleset !== this.#ruleset) {
+      this.#ruleset = ruleset;
+      this.#leases.giveBackAll();
+    }
+    const left = this.#leases.use(operations);
+    this.#sendDue();
+    return left;
+  }
+
+  /** A batch is about to be sent. */
+  prepare({ operations }: Batch): void {
+    for (const operation of operations) this.#leases.prepare(operation);
+    this.#tendLater();
+  }
+
+  /** @param results undefined: the batch has failed */
+  answered({ operations }: Batch, results?: readonly Result[]): void {
+    for (let index = 0; index < operations.length; index += 1) {
+      this.#leases.answered(operations[index] as Operation, results?.[index]);
+    }
+    this.#sendDue();
+  }
+
+  /** Gives back what is held. */
+  complete(): void {
+    this.#leases.giveBackAll();
+    this.#sendDue();
+  }
+
+  #sendDue(): void {
+    for (const operation of this.#leases.takeToSend()) this.#send(operation);
+  }
+
+  #tendLater(): void {
+    if (this.#isTended || this.#leases.size === 0) return;
+    this.#isTended = true;
+    this.#scheduler.schedule(() => {
+      this.#isTended = false;
+      this.#leases.tend();
+      this.#sendDue();
+      this.#tendLater();
+    }, INTERVAL);
+  }
+}

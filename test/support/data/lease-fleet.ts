@@ -1,0 +1,186 @@
+import { Batch, type BatchCall } from '../../../src/counting/batch';
+import { ExpiringCounts, TimedCounts } from '../../../src/counting/counts';
+import { Leases } from '../../../src/counting/leases';
+import type { Limit } from '../../../src/counting/limit';
+import { Operation, type Stored } from '../../../src/counting/operation';
+import { run } from '../../../src/counting/simulate';
+
+/** A store that instances share, which applies batches at its own time. */
+export class SimulatedStore {
+  readonly counts = new ExpiringCounts({ maxKeys: 1e9 });
+  readonly table = new TimedCounts(this.counts);
+  trips = 0;
+  operations = 0;
+
+  apply(batch: readonly Operation[], now: number): readonly Stored[] {
+    this.table.now = now;
+    this.trips += 1;
+    this.operations += batch.length;
+    return run(batch, this.table);
+  }
+}
+
+/** Events in virtual time, in Unix milliseconds. */
+export class Timeline {
+  now: number;
+  readonly #heap: [at: number, order: number, run: () => void][] = [];
+  #order = 0;
+
+  constructor(now: number) {
+    this.now = now;
+  }
+
+  at(time: number, event: () => void): void {
+    const heap = this.#heap;
+    this.#order += 1;
+    heap.push([time, this.#order, event]);
+    let index = heap.length - 1;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (isBefore(heap[parent]!, heap[index]!)) break;
+      [heap[parent], heap[index]] = [heap[index]!, heap[parent]!];
+      index = parent;
+    }
+  }
+
+  after(milliseconds: number, event: () => void): void {
+    this.at(this.now + milliseconds, event);
+  }
+
+  /** Runs the events up to a time. */
+  runTo(time: number): void {
+    while (this.#heap.length > 0 && this.#heap[0]![0] <= time) {
+      const [at, , event] = this.#pop();
+      this.now = Math.max(this.now, at);
+      event();
+    }
+    this.now = time;
+  }
+
+  #pop(): [number, number, () => void] {
+    const heap = this.#heap;
+    const first = heap[0]!;
+    const last = heap.pop()!;
+    if (heap.length === 0) return first;
+    heap[0] = last;
+    for (let index = 0; ;) {
+      let least = 2 * index + 1;
+      if (least >= heap.length) return first;
+      if (least + 1 < heap.length && isBefore(heap[least + 1]!, heap[least]!)) least += 1;
+      if (isBefore(heap[index]!, heap[least]!)) return first;
+      [heap[index], heap[least]] = [heap[least]!, heap[index]!];
+      index = least;
+    }
+  }
+}
+
+function isBefore(one: readonly [number, number, unknown], other: readonly [number, number, unknown]): boolean {
+  return one[0] < other[0] || (one[0] === other[0] && one[1] < other[1]);
+}
+
+export interface InstanceOptions {
+  readonly timeline: Timeline;
+  readonly store: SimulatedStore;
+  /** Milliseconds to the store and back, at each trip. */
+  readonly trip: () => number;
+  /** By how much its clock is ahead of that of the store, in milliseconds. */
+  readonly skew?: number;
+  /** Whether it has leases. Default: true. */
+  readonly isLeasing?: boolean;
+  /** How long a window gathers, in milliseconds. */
+  readonly span?: number;
+}
+
+/** An instance of weir, as far as it counts: what streams/ does with leases, batches and lanes, in virtual time. */
+export class SimulatedInstance {
+  readonly leases: Leases;
+  /** Calls that were decided without a trip. */
+  atOnce = 0;
+  isKilled = false;
+  readonly #options: InstanceOptions;
+  #gathered: BatchCall[] = [];
+  #isTended = false;
+
+  constructor(options: InstanceOptions) {
+    this.#options = options;
+    const { timeline, skew = 0 } = options;
+    this.leases = new Leases({ now: () => timeline.now, wallClock: () => timeline.now + skew });
+  }
+
+  /** Unix milliseconds of its clock. */
+  get wallClock(): number {
+    return this.#options.timeline.now + (this.#options.skew ?? 0);
+  }
+
+  call(limit: Limit, key: string, hits: number, decided: (operation: Operation) => void): void {
+    const operation = new Operation(limit, key, hits);
+    if (this.#options.isLeasing === false) return this.send(operation, decided);
+    if (this.#isDecided(operation)) {
+      this.atOnce += 1;
+      return decided(operation);
+    }
+    const resume = (): void => (this.#isDecided(operation) ? decided(operation) : this.send(operation, decided));
+    if (!this.leases.isWaiting([operation], resume)) this.send(operation, decided);
+  }
+
+  /** Sends an operation in the next window. */
+  send(operation: Operation, settled: (operation: Operation) => void = () => undefined): void {
+    this.#gathered.push({
+      operations: [operation],
+      isCancelled: false,
+      settle: () => settled(operation),
+      fail: () => undefined,
+    });
+    if (this.#gathered.length === 1) this.#options.timeline.after(this.#options.span ?? 0, () => this.#sendWindow());
+  }
+
+  /** Sends what the leases give back. */
+  flush(): void {
+    for (const operation of this.leases.takeToSend()) this.send(operation);
+  }
+
+  /** Other rules apply, or the process ends. */
+  giveBackAll(): void {
+    this.leases.giveBackAll();
+    this.flush();
+    for (const resume of this.leases.takeToResume()) resume();
+  }
+
+  #isDecided(operation: Operation): boolean {
+    const left = this.leases.use([operation]);
+    this.flush();
+    return left.length === 0;
+  }
+
+  #sendWindow(): void {
+    const { timeline, store, trip, isLeasing } = this.#options;
+    const batch = new Batch(this.#gathered);
+    this.#gathered = [];
+    if (this.isKilled) return;
+    if (isLeasing !== false) for (const operation of batch.operations) this.leases.prepare(operation);
+    this.#tendLater();
+    const time = trip();
+    timeline.after(time / 2, () => {
+      const results = store.apply(batch.operations, timeline.now);
+      timeline.after(time / 2, () => {
+        if (this.isKilled) return;
+        batch.settle(results);
+        batch.operations.forEach((operation, index) => this.leases.answered(operation, results[index]));
+        this.flush();
+        for (const resume of this.leases.takeToResume()) resume();
+      });
+    });
+  }
+
+  #tendLater(): void {
+    if (this.#isTended || this.leases.size === 0 || this.isKilled) return;
+    this.#isTended = true;
+    this.#options.timeline.after(25, () => {
+      this.#isTended = false;
+      if (this.isKilled) return;
+      this.leases.tend();
+      this.flush();
+      this.#tendLater();
+    });
+  }
+}
