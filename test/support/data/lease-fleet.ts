@@ -10,13 +10,35 @@ export class SimulatedStore {
   readonly counts = new ExpiringCounts({ maxKeys: 1e9 });
   readonly table = new TimedCounts(this.counts);
   trips = 0;
-  operations = 0;
+  /** Answers that have not arrived: what was granted by key. */
+  readonly #onTheWay = new Set<readonly Operation[]>();
+  readonly #appliedAt = new WeakMap<object, number>();
 
-  apply(batch: readonly Operation[], now: number): readonly Stored[] {
+  apply(batch: Batch, now: number): readonly Stored[] {
     this.table.now = now;
     this.trips += 1;
-    this.operations += batch.length;
-    return run(batch, this.table);
+    this.#onTheWay.add(batch.operations);
+    for (const { operations } of batch.calls) for (const each of operations) this.#appliedAt.set(each, now);
+    return run(batch.operations, this.table);
+  }
+
+  /** The answer has arrived, or never will. */
+  ended({ operations }: Batch): void {
+    this.#onTheWay.delete(operations);
+  }
+
+  /** When an operation was applied. */
+  appliedAt(operation: Operation): number {
+    return this.#appliedAt.get(operation) as number;
+  }
+
+  /** What was granted, or is counted and passes, of a key in answers on their way. */
+  onTheWay(key: string): number {
+    let hits = 0;
+    for (const operations of this.#onTheWay) {
+      for (const each of operations) if (each.key === key) hits += Math.max(0, each.hits) + (each.lease?.granted ?? 0);
+    }
+    return hits;
   }
 }
 
@@ -161,8 +183,9 @@ export class SimulatedInstance {
     this.#tendLater();
     const time = trip();
     timeline.after(time / 2, () => {
-      const results = store.apply(batch.operations, timeline.now);
+      const results = store.apply(batch, timeline.now);
       timeline.after(time / 2, () => {
+        store.ended(batch);
         if (this.isKilled) return;
         batch.settle(results);
         batch.operations.forEach((operation, index) => this.leases.answered(operation, results[index]));
