@@ -31,18 +31,9 @@ const LONGEST_KEY = 512;
 const NOTHING: readonly Operation[] = [];
 const NO_CALLS: readonly (() => void)[] = [];
 
-/** Counts what becomes of leased hits. */
-export interface LeaseStatistics {
-  /** Taken from counters. */
-  granted: number;
-  /** Of calls that were decided without the store. */
-  used: number;
-  /** Given back to counters. */
-  returned: number;
-  /** Left when their window ended. */
-  unused: number;
-  /** Calls that were decided without the store. */
-  calls: number;
+/** A number that grows. */
+interface Tally {
+  add(amount: number): void;
 }
 
 export interface LeasesOptions {
@@ -50,6 +41,16 @@ export interface LeasesOptions {
   readonly now: () => number;
   /** Unix time in milliseconds. */
   readonly wallClock: () => number;
+  /** Hits that were taken from counters. */
+  readonly granted: Tally;
+  /** Those of calls that were decided with them. */
+  readonly used: Tally;
+  /** Those given back to their counters. */
+  readonly returned: Tally;
+  /** Those that were left when their window ended. */
+  readonly unused: Tally;
+  /** Calls that were decided without the store. */
+  readonly saved: Tally;
 }
 
 /** Hits of one grant. */
@@ -158,7 +159,6 @@ class Lease {
  * not: so never more than the limit passes, and little is denied while others hold hits that they do not use.
  */
 export class Leases {
-  readonly statistics: LeaseStatistics = { granted: 0, used: 0, returned: 0, unused: 0, calls: 0 };
   readonly #options: LeasesOptions;
   readonly #leases = new Map<string, Lease>();
   /** By the key without its window, so that the next window begins with what is known of this one. */
@@ -269,7 +269,7 @@ export class Leases {
     const window = state && algorithm?.windowAt(state.now);
     const rest = lease.restAt(now);
     if (granted > 0) {
-      this.statistics.granted += granted;
+      this.#options.granted.add(granted);
       lease.held += granted;
       // The store has granted it after it was asked for.
       const until = Math.min(
@@ -314,15 +314,6 @@ export class Leases {
     for (const key of this.#leases.keys()) this.giveBack(key);
   }
 
-  /** The counter of a key was changed by an operator: what is held of it is not counted there any more. */
-  forget(key: string): void {
-    const lease = this.#leases.get(key);
-    if (lease === undefined) return;
-    this.statistics.unused += lease.held;
-    this.#resume(lease);
-    this.#leases.delete(key);
-  }
-
   #resume(lease: Lease): void {
     this.#toResume.push(...lease.waiting);
     lease.waiting = [];
@@ -340,7 +331,7 @@ export class Leases {
     const now = this.#options.now();
     if (now < lease.deniedUntil) operation.isKnownOver = true;
     else if (lease.take(hits, now)) {
-      this.statistics.used += hits;
+      this.#options.used.add(hits);
       if (typeof lease.stored === 'number') operation.after = lease.stored - lease.held;
       else this.#decideBy(operation, lease, now);
     } else {
@@ -348,7 +339,7 @@ export class Leases {
       this.#giveBack(key, lease, Infinity);
       return false;
     }
-    this.statistics.calls += 1;
+    this.#options.saved.add(1);
     this.#isUsed(lease, hits, now);
     // Before what is held is used up.
     const isLow = lease.held < lease.demand.rate * this.#trip * TRIPS_AHEAD + 1;
@@ -416,10 +407,10 @@ export class Leases {
       }
       lease.held -= held;
       if (lease.windowEnd <= this.#options.now()) {
-        this.statistics.unused += held;
+        this.#options.unused.add(held);
         continue;
       }
-      this.statistics.returned += held;
+      this.#options.returned.add(held);
       if (typeof lease.stored === 'number') lease.stored -= held;
       else if (lease.stored !== undefined) lease.stored = limit.algorithm!.decide(lease.stored, -held).state;
       const operation = new Operation(limit, key, -held);

@@ -114,7 +114,7 @@ export class Limiter {
   forget(cacheKey: string): void {
     this.#context.overLimitCache.remove(cacheKey);
     this.local?.forget(cacheKey);
-    this.leases?.forget(cacheKey);
+    this.leases?.giveBack(cacheKey);
   }
 
   /** Whether the local cache has a counter as over this limit. */

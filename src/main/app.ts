@@ -1,4 +1,5 @@
 import { type Observable, Subscription, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
+import { Leases } from '../counting/leases';
 import { Limiter } from '../limiter/limiter';
 import { LocalCounts } from '../limiter/local-counts';
 import { Offenders } from '../limiter/offenders';
@@ -125,7 +126,12 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const tracing = await startTracing(app, log);
   const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues(settings, log)) : undefined;
   const local = localCounts(app, store);
-  const limiter = new Limiter({ ...limiterOptions(settings), offenders, unmatched, local, onForgotten }, statistics);
+  const leaseTable = leasesOf(app, store);
+  const leases = leaseTable === undefined ? 'off' : settings.leases;
+  const limiter = new Limiter(
+    { ...limiterOptions(settings), offenders, unmatched, local, leases, leaseTable, onForgotten },
+    statistics,
+  );
   const streams = service(
     {
       rules$,
@@ -167,7 +173,13 @@ export function showsValues(
 function reservationsOf(
   { settings, statistics }: App,
   { store, onForgotten }: DecisionInputs,
-  { config$, limiter, offenders, decisionLog }: Pick<DecisionPath, 'config$' | 'limiter' | 'offenders' | 'decisionLog'>,
+  {
+    config$,
+    limiter,
+    release,
+    offenders,
+    decisionLog,
+  }: Pick<DecisionPath, 'config$' | 'limiter' | 'release' | 'offenders' | 'decisionLog'>,
 ): Reservations {
   const options = { ...limiterOptions(settings), offenders, localCacheBytes: 0, stopIncrementWhenOverLimit: false };
   return new StoredReservations({
@@ -178,11 +190,28 @@ function reservationsOf(
     statistics,
     log: decisionLog.log,
     now: Date.now,
+    release,
     onFree: (cacheKey, isFallen) => {
       limiter.forget(cacheKey);
       if (isFallen && settings.localCacheSizeInBytes > 0) onForgotten?.(cacheKey);
     },
   });
+}
+
+/** The leases of this process. Where counts stop at their limits, which no lease may pass, every call is counted exactly. */
+function leasesOf({ settings, statistics }: App, { canLease }: CounterStore): Leases | undefined {
+  if (settings.leases === 'off' || !canLease || settings.stopCacheKeyIncrementWhenOverlimit) return undefined;
+  const leases = new Leases({
+    now: () => performance.now(),
+    wallClock: Date.now,
+    granted: statistics.counter('ratelimit.lease.granted'),
+    used: statistics.counter('ratelimit.lease.used'),
+    returned: statistics.counter('ratelimit.lease.returned'),
+    unused: statistics.counter('ratelimit.lease.unused'),
+    saved: statistics.counter('ratelimit.lease.calls_saved'),
+  });
+  statistics.gauge('ratelimit.lease.keys', () => leases.size);
+  return leases;
 }
 
 /** What counts for the policy `local`. Each worker counts by itself, and is one of those that share what is left of a limit. */
@@ -233,7 +262,7 @@ export function storeNote(
 /** What operators ask of this process, and change in it. */
 export function localDecisions(
   { settings }: App,
-  { config$, limiter, store, apply, offenders }: DecisionPath,
+  { config$, limiter, store, apply, release, offenders }: DecisionPath,
 ): LocalDecisions {
   return new LocalDecisions({
     timeout: decisionTimeout(settings),
@@ -242,6 +271,7 @@ export function localDecisions(
     administration: store.counters,
     reservations: store.reservations,
     apply,
+    release,
     offenders: offenderSource(offenders),
   });
 }

@@ -22,6 +22,8 @@ const COUNTERS_SHARE = 1 / 4;
 /** A counter store, and what the decision path, the start of the service and operators need from it. */
 export interface CounterStore {
   readonly counters: Counters & CounterAdministration;
+  /** Whether hits may be leased from it: it is shared, and can take what is left of a limit in one step. */
+  readonly canLease: boolean;
   /** Or why there is none. */
   readonly reservations: ReservationStore | string;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
@@ -41,13 +43,19 @@ export async function counterStore(reading: LoadedSettings, statistics: Statisti
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
     const counters = kvstoreCounters({ ...kvstoreOptions(reading, log), statistics, scheduler: turnScheduler });
     const { reservations, ready$, description } = counters;
-    return { counters, reservations, ready$, description: `kvstore (${description})` };
+    return { counters, canLease: true, reservations, ready$, description: `kvstore (${description})` };
   }
   if (settings.backendType === 'plaincache') {
     const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');
     const counters = plaincacheCounters({ ...plaincacheOptions(reading), statistics, log, scheduler: turnScheduler });
     const reservations = 'memcached cannot change the record of a reservation and its counters in one step';
-    return { counters, reservations, ready$: counters.ready$, description: `memcached (${counters.description})` };
+    return {
+      counters,
+      canLease: false,
+      reservations,
+      ready$: counters.ready$,
+      description: `memcached (${counters.description})`,
+    };
   }
   return memoryStore(reading, statistics, log);
 }
@@ -71,7 +79,7 @@ export function memoryStore({ settings, given }: LoadedSettings, statistics: Sta
   statistics.gauge('ratelimit.memory.keys', () => counters.size);
   statistics.gauge('ratelimit.memory.bytes', () => counters.bytes);
   statistics.gauge('ratelimit.memory.evicted_keys', () => counters.evictions);
-  return { counters, reservations: counters, ready$: of(true), description: 'memory' };
+  return { counters, canLease: false, reservations: counters, ready$: of(true), description: 'memory' };
 }
 
 /** Whether the counters are kept in memory. */
@@ -82,5 +90,5 @@ export function countsInMemory({ backendType }: Settings): boolean {
 /** The counters in the memory of the primary, seen from a worker. */
 export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): CounterStore {
   const counters = new RemoteCounters(channel, windowSpan);
-  return { counters, reservations: counters, ready$: of(true), description: 'memory' };
+  return { counters, canLease: true, reservations: counters, ready$: of(true), description: 'memory' };
 }

@@ -21,6 +21,8 @@ export interface CountersOptions {
   /** Or why there is none. */
   readonly reservations: ReservationStore | string;
   readonly apply: ApplyOperations;
+  /** Gives back the hits that are leased of counters, by key; undefined: there are none. */
+  readonly release?: (keys: readonly string[]) => Promise<void>;
 }
 
 /** The counter of a descriptor in its current window. */
@@ -71,6 +73,7 @@ export class OperatedCounters {
     const located = await this.#locate(query, ruleset, true);
     if ('reason' in located) return located;
     const { limited } = located;
+    await this.#options.release?.([limited.key]);
     const before = await this.#set(limited, count);
     limiter.forget(limited.key);
     const after = await this.#read(limited);

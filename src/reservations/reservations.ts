@@ -48,6 +48,8 @@ export interface ReservationsOptions {
   readonly log?: DecisionLog | undefined;
   /** Unix milliseconds. */
   readonly now: () => number;
+  /** Gives back the hits that this process has leased of counters, by key; undefined: there are none. */
+  readonly release?: (keys: readonly string[]) => Promise<void>;
   /** Called with the key of each counter whose count has fallen, or is below its limit: local caches must not have it as over. */
   readonly onFree: (cacheKey: string, isFallen: boolean) => void;
 }
@@ -146,6 +148,7 @@ export class StoredReservations implements Reservations {
       ...{ key: this.#keyOf(id), before: undefined, after: textOf(record, empty, call.id), lifetime: ttl + KEPT, now },
       ...{ opens: { expiresAt, isDenied, domain: request.domain }, steps },
     };
+    await this.#options.release?.(operations.map(({ key }) => key));
     const result = await changed(store, change).catch((error: unknown) => {
       decision.failed();
       if (error instanceof DecisionError) log?.decided(decision, error, source);

@@ -14,7 +14,7 @@ import { type LaneBreaker, Lanes, type LanesOptions } from './lanes';
 import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
 import { Leasing } from './leasing';
-import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
+import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { applyWithin, reconciliation } from './reconciliation';
 import { tracedTrip } from './traced-trip';
@@ -39,6 +39,8 @@ export interface Decisions {
   readonly decide: Decide;
   /** See {@link ApplyOperations}. */
   readonly apply: ApplyOperations;
+  /** Gives back the leased hits of counters, by key, before they are changed in another way. Resolves when that is done, or has failed. */
+  readonly release: (keys: readonly string[]) => Promise<void>;
   /**
    * The pipeline. Decisions that are gathered flow while there is a subscriber; there may be only one. Emits a window when it
    * has settled, completes when all have after {@link complete}. Never fails: a window that fails fails its own calls.
@@ -72,9 +74,7 @@ export function decisions(options: DecisionsOptions): Decisions {
     send: sendToStore(options, outcomes, () => leasing),
     onRetired: (lane) => limiter.local?.leave(lane),
   });
-  const leasing =
-    limiter.leases &&
-    new Leasing(limiter.leases, scheduler, (operation) => dispatch(aloneCall(operation), counters, lanes));
+  const leasing = limiter.leases && new Leasing(limiter.leases, scheduler, sendAlone);
   const expiries = limit === undefined ? undefined : new Expiries(scheduler);
   // Trips to the store are traced by window.
   const countNow = tracer === undefined ? counters.countNow : undefined;
@@ -93,11 +93,20 @@ export function decisions(options: DecisionsOptions): Decisions {
     const operations = leasing === undefined ? decision.operations : leasing.use(decision.operations, rules);
     const pending = new Pending(decision, operations, observer, outcomes);
     if (operations.length === 0) pending.settle();
-    else if (countNow === undefined) {
+    else if (countNow !== undefined) pending.settleBy(countNow);
+    else {
       if (expiries !== undefined) answerInTime(pending, observer.timeToAnswer);
-      dispatch(pending, counters, lanes);
-    } else pending.settleBy(countNow);
+      if (leasing?.isWaiting(operations, () => resume(pending, rules)) !== true) dispatch(pending, counters, lanes);
+    }
     return pending;
+  }
+
+  /** The lease that a call has waited for is there, or there is none. */
+  function resume(pending: Pending, rules: Ruleset | undefined): void {
+    if (pending.isOver) return;
+    pending.operations = leasing!.use(pending.operations, rules);
+    if (pending.operations.length === 0) pending.settle();
+    else dispatch(pending, counters, lanes);
   }
 
   /** Where policies answer, they do so before the caller has given up, if that is before the store is given up. */
@@ -114,22 +123,28 @@ export function decisions(options: DecisionsOptions): Decisions {
     dispatch({ operations, isCancelled: false, settle: settled, fail: failed }, counters, lanes);
   };
 
+  function sendAlone(operations: readonly Operation[], ended: () => void = () => undefined): void {
+    dispatch({ operations, isCancelled: false, settle: ended, fail: ended }, counters, lanes);
+  }
+
   function complete(): void {
     isOpen = false;
     leasing?.complete();
     lanes.complete();
   }
 
-  return { decide, apply, windows$: lanes.windows$, complete };
+  function release(keys: readonly string[]): Promise<void> {
+    return new Promise((resolve) => {
+      if (leasing === undefined) resolve();
+      else leasing.release(keys, resolve);
+    });
+  }
+
+  return { decide, apply, release, windows$: lanes.windows$, complete };
 }
 
 /** A decision whose outcome was delivered before it could be cancelled. */
 const ANSWERED: PendingDecision = { cancel: () => undefined };
-
-/** An operation of no call. */
-function aloneCall(operation: Operation): WindowCall {
-  return { operations: [operation], isCancelled: false, settle: () => undefined, fail: () => undefined };
-}
 
 /** Sends the calls of a closed window to their lane as one batch. */
 function sendToStore(

@@ -11,12 +11,16 @@ const INTERVAL = 25;
 export class Leasing {
   readonly #leases: Leases;
   readonly #scheduler: SchedulerLike;
-  readonly #send: (operation: Operation) => void;
+  readonly #send: (operations: readonly Operation[], ended?: () => void) => void;
   #ruleset: Ruleset | undefined;
   #isTended = false;
 
-  /** @param send dispatches an operation of no call */
-  constructor(leases: Leases, scheduler: SchedulerLike, send: (operation: Operation) => void) {
+  /** @param send dispatches operations of no call, and calls back when they are counted or have failed */
+  constructor(
+    leases: Leases,
+    scheduler: SchedulerLike,
+    send: (operations: readonly Operation[], ended?: () => void) => void,
+  ) {
     this.#leases = leases;
     this.#scheduler = scheduler;
     this.#send = send;
@@ -33,6 +37,11 @@ export class Leasing {
     return left;
   }
 
+  /** Whether a call waits until one that was sent before it has been answered. @param resume called then */
+  isWaiting(operations: readonly Operation[], resume: () => void): boolean {
+    return this.#leases.isWaiting(operations, resume);
+  }
+
   /** A batch is about to be sent. */
   prepare({ operations }: Batch): void {
     for (const operation of operations) this.#leases.prepare(operation);
@@ -47,6 +56,14 @@ export class Leasing {
     this.#sendDue();
   }
 
+  /** Gives back what is held of some keys, and calls back when their counters have it. */
+  release(keys: readonly string[], released: () => void): void {
+    for (const key of keys) this.#leases.giveBack(key);
+    const operations = this.#leases.takeToSend();
+    if (operations.length === 0) released();
+    else this.#send(operations, released);
+  }
+
   /** Gives back what is held. */
   complete(): void {
     this.#leases.giveBackAll();
@@ -54,7 +71,9 @@ export class Leasing {
   }
 
   #sendDue(): void {
-    for (const operation of this.#leases.takeToSend()) this.#send(operation);
+    const operations = this.#leases.takeToSend();
+    if (operations.length > 0) this.#send(operations);
+    for (const resume of this.#leases.takeToResume()) resume();
   }
 
   #tendLater(): void {

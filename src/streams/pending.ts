@@ -121,7 +121,7 @@ export class Pending implements WindowCall, PendingDecision {
   isCancelled = false;
   #isAnswered = false;
   /** Those that need the store. */
-  readonly operations: readonly Operation[];
+  operations: readonly Operation[];
   readonly #decision: Decision;
   readonly #observer: DecisionObserver;
   readonly #outcomes: Outcomes;
@@ -136,6 +136,11 @@ export class Pending implements WindowCall, PendingDecision {
 
   get trace(): CallTrace | undefined {
     return this.#observer.trace;
+  }
+
+  /** Whether nothing is to be decided any more. */
+  get isOver(): boolean {
+    return this.#isAnswered || this.isCancelled;
   }
 
   /** Counts as a store error whatever the cause: a client that waits until its deadline may cancel just before it. */

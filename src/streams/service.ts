@@ -1,6 +1,6 @@
 import { type Observable, filter, map, merge, of, share } from 'rxjs';
 import { type CurrentConfig, NO_CONFIG, currentConfig, hasDomain } from './config';
-import { type DecisionsOptions, decisions } from './decisions';
+import { type Decisions, type DecisionsOptions, decisions } from './decisions';
 import { type Latest, latest } from './latest';
 import type { ApplyOperations, Decide } from './ports/decide';
 import type { RuleEvent } from './ports/rule-source';
@@ -34,6 +34,8 @@ export interface Service {
   readonly decide: Decide;
   /** Reads counters; see {@link ApplyOperations}. Works as `decide` does. */
   readonly apply: ApplyOperations;
+  /** See {@link Decisions.release}. */
+  readonly release: Decisions['release'];
   /** The active rules and the last rejection. */
   readonly config$: Latest<CurrentConfig>;
   /** Whether the service can be called. It serves when store and rules are there, and drains from the first signal on. */
@@ -73,6 +75,7 @@ export function service(
   return {
     decide: path.decide,
     apply: path.apply,
+    release: path.release,
     config$,
     readiness,
     windows$,

@@ -143,7 +143,7 @@ export function runFleet({ seed, calls, algorithm, disturbances }: RunOptions): 
     const { kill, stall, reload, negative, clear, outside } = disturbances;
     if (random() < kill) {
       instance.isKilled = true;
-      granted += instance.leases.statistics.granted;
+      granted += instance.statistics.granted.value;
       instances[index] = newInstance();
     }
     if (random() < stall) stalledUntil = timeline.now + 20 + random() * 500;
@@ -155,9 +155,10 @@ export function runFleet({ seed, calls, algorithm, disturbances }: RunOptions): 
       instance.call(limit, key, -hits, () => undefined);
     }
     if (random() < clear) {
-      // What this instance holds is forgotten; what others hold and what is on its way may pass in addition.
+      // This instance has given back what it holds before; what others hold and what is on its way may pass in addition.
       const totals = totalsOf(key);
-      instance.leases.forget(key);
+      instance.leases.giveBack(key);
+      instance.leases.takeToSend();
       store.counts.remove(key);
       totals.allowed = totals.passed + requestsPerUnit + heldBy(key) + store.onTheWay(key);
     }
@@ -184,7 +185,7 @@ export function runFleet({ seed, calls, algorithm, disturbances }: RunOptions): 
     store.counts.removeOutside(timeline.now - 20_000, Infinity);
   }
   timeline.runTo(timeline.now + 2000);
-  for (const { leases } of instances) granted += leases.statistics.granted;
+  for (const { statistics } of instances) granted += statistics.granted.value;
   if (algorithm === 'token_bucket') excess.push(...beyondBucket(passes, limit));
   if (algorithm === 'sliding_window') excess.push(...beyondWindows(passes, limit));
   return { atOnce, granted, excess };

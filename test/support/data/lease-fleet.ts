@@ -4,6 +4,7 @@ import { Leases } from '../../../src/counting/leases';
 import type { Limit } from '../../../src/counting/limit';
 import { Operation, type Stored } from '../../../src/counting/operation';
 import { run } from '../../../src/counting/simulate';
+import { Counter } from '../../../src/statistics/counter';
 
 /** A store that instances share, which applies batches at its own time. */
 export class SimulatedStore {
@@ -116,6 +117,13 @@ export interface InstanceOptions {
 /** An instance of weir, as far as it counts: what streams/ does with leases, batches and lanes, in virtual time. */
 export class SimulatedInstance {
   readonly leases: Leases;
+  readonly statistics = {
+    granted: new Counter('granted'),
+    used: new Counter('used'),
+    returned: new Counter('returned'),
+    unused: new Counter('unused'),
+    saved: new Counter('saved'),
+  };
   /** Calls that were decided without a trip. */
   atOnce = 0;
   isKilled = false;
@@ -126,7 +134,7 @@ export class SimulatedInstance {
   constructor(options: InstanceOptions) {
     this.#options = options;
     const { timeline, skew = 0 } = options;
-    this.leases = new Leases({ now: () => timeline.now, wallClock: () => timeline.now + skew });
+    this.leases = new Leases({ now: () => timeline.now, wallClock: () => timeline.now + skew, ...this.statistics });
   }
 
   /** Unix milliseconds of its clock. */
