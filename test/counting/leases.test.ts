@@ -1,10 +1,150 @@
-import { type Disturbances, runFleet } from './lease-bounds';
+import { Operation } from '../../src/counting/operation';
+import { type Disturbances, leasedLimit, runFleet } from './lease-bounds';
+import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
 
 const NONE: Disturbances = { kill: 0, stall: 0, reload: 0, negative: 0, clear: 0, override: 0, outside: 0 };
 const ALL: Disturbances = {
   ...{ kill: 0.0005, stall: 0.001, reload: 0.001 },
   ...{ negative: 0.005, clear: 0.0005, override: 0.002, outside: 0.002 },
 };
+
+/** The start of a window of 10 seconds. */
+const START = 1_700_000_000_000;
+const TRIP = 2;
+
+/** An instance whose key has been called 200 times a second for a second: it holds what is left of its last lease. */
+function leasing(limit = leasedLimit(1_000, 10), key = `d_k_v_${START / 1000}`) {
+  const timeline = new Timeline(START);
+  const store = new SimulatedStore();
+  const instance = new SimulatedInstance({ timeline, store, trip: () => TRIP, span: 0.3 });
+  const decided: Operation[] = [];
+  function call(hits = 1): Operation | undefined {
+    const before = decided.length;
+    instance.call(limit, key, hits, (operation) => decided.push(operation));
+    return decided[before];
+  }
+  // Two at a time, so that its windows show that it is called often.
+  for (let at = 10; at < 1_000; at += 10) {
+    timeline.at(START + at, () => {
+      call();
+      call();
+    });
+  }
+  timeline.runTo(START + 1_000);
+  function stored(): number {
+    return store.counts.get(key);
+  }
+  return { timeline, instance, limit, key, call, stored, store, held: () => instance.leases.heldOf(key) };
+}
+
+describe('a leased key', () => {
+  it('is decided at once, with the counts of a limit of which nobody else uses anything', () => {
+    const { call, held, stored, instance } = leasing();
+    const before = held();
+    const first = call()!;
+    expect([first.after, held(), stored() - held()]).toEqual([199, before - 1, 199]);
+    expect(call(2)!.after).toBe(201);
+    expect(instance.atOnce / 201).toBeGreaterThan(0.85);
+  });
+
+  it('takes what it uses in 100 ms, at most a sixteenth of what is left', () => {
+    const ample = leasing();
+    ample.timeline.runTo(START + 1_005);
+    expect(ample.held()).toBeLessThanOrEqual(21);
+    const scarce = leasing(leasedLimit(260, 10));
+    // 260 − 198 are left, of which a sixteenth is 3.
+    expect(scarce.held()).toBeLessThanOrEqual(3);
+  });
+
+  it('is given back when it rests, and counts in the store what was used and no more', () => {
+    const { timeline, held, stored, instance } = leasing();
+    expect(held()).toBeGreaterThan(0);
+    timeline.runTo(START + 1_200);
+    expect([held(), stored()]).toEqual([0, 198]);
+    const { granted, used, returned, unused } = instance.statistics;
+    expect([granted.value, unused.value]).toEqual([used.value + returned.value, 0]);
+    timeline.runTo(START + 3_000);
+    expect(instance.leases.size).toBe(0);
+  });
+
+  it('is used no longer than 250 ms after it was asked for, however much is left of it', () => {
+    const { timeline, held, call, stored } = leasing();
+    // One call in 40 ms keeps it from resting.
+    for (let at = 1_000; at < 1_400; at += 40) timeline.at(START + at, () => call());
+    timeline.runTo(START + 1_400);
+    expect(stored() - held()).toBe(198 + 10);
+  });
+
+  it('ends with its window, and the next window begins with what is known of its demand', () => {
+    const { timeline, instance, limit, held } = leasing();
+    const next = `d_k_v_${START / 1000 + 10}`;
+    for (let at = 1_000; at < 9_999; at += 10) {
+      timeline.at(START + at, () => instance.call(limit, `d_k_v_${START / 1000}`, 1, () => undefined));
+    }
+    timeline.runTo(START + 9_999);
+    timeline.runTo(START + 10_010);
+    const before = instance.statistics.returned.value;
+    instance.call(limit, next, 1, () => undefined);
+    timeline.runTo(START + 10_020);
+    expect(instance.leases.heldOf(next)).toBeGreaterThan(0);
+    timeline.runTo(START + 11_000);
+    expect([held(), instance.statistics.returned.value - before]).toEqual([
+      0,
+      instance.statistics.granted.value - instance.statistics.used.value - before - instance.statistics.unused.value,
+    ]);
+  });
+
+  it('is given back for a call with more hits than it holds, for one with another limit, and for all by a reload', () => {
+    const { call, held, stored, timeline, instance, key } = leasing();
+    expect(call(50)).toBeUndefined();
+    expect(held()).toBe(0);
+    timeline.runTo(START + 1_010);
+    expect(stored() - held()).toBe(198 + 50);
+    call();
+    const other = leasedLimit(500, 10);
+    instance.call(other, key, 1, ({ after }) => expect(after).toBe(250));
+    timeline.runTo(START + 1_020);
+    instance.giveBackAll();
+    timeline.runTo(START + 1_030);
+    expect([held(), stored(), instance.leases.size]).toEqual([0, 250, 0]);
+  });
+
+  it('is known to be over its limit for a quarter of a second', () => {
+    const { call, timeline, stored } = leasing(leasedLimit(190, 10));
+    const denied = stored();
+    expect(call()).toMatchObject({ isKnownOver: true });
+    timeline.runTo(START + 1_300);
+    expect([call(), stored()]).toEqual([undefined, denied]);
+    timeline.runTo(START + 1_310);
+    expect(stored()).toBe(denied + 1);
+  });
+
+  it.each([
+    ['sliding_window', undefined],
+    ['token_bucket', 500],
+  ] as const)('of a %s has the outcome that an exact one has', (algorithm, burst) => {
+    const limit = leasedLimit(1_000, 10, { algorithm, ...(burst !== undefined && { burst }) });
+    const { call, timeline, held } = leasing(limit, `{_d_k_v_}${algorithm}_10`);
+    expect(held()).toBeGreaterThan(0);
+    const { isAllowed, used, remaining } = call()!.outcome!;
+    // Tokens flow in, and those that are held count as used at the end of their time.
+    const [most, expected] = burst === undefined ? [199, 199] : [131, 99];
+    expect([isAllowed, used >= expected, used <= most, remaining]).toEqual([true, true, true, limit.capacity - used]);
+    timeline.runTo(START + 1_200);
+    expect(held()).toBe(0);
+  });
+});
+
+it('a call that comes while more is asked for waits for the answer', () => {
+  const { call, timeline, held, instance, store } = leasing();
+  while (held() > 0) call();
+  const before = store.trips;
+  const atOnce = instance.atOnce;
+  for (let made = 0; made < 5; made += 1) call();
+  timeline.runTo(timeline.now + 3 * TRIP);
+  expect([instance.atOnce - atOnce, store.trips - before <= 2]).toEqual([0, true]);
+  expect(held()).toBeGreaterThan(0);
+});
 
 describe('never more than the limit passes, over all instances', () => {
   it.each([
