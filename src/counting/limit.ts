@@ -175,7 +175,7 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: L
       enforcePercent: shadowMode ? 100 : enforcePercent,
       quotaMode,
       onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, counting),
-      lease: leases !== 'off' && (limit.lease ?? leases === 'auto') && rule.allOrNothing !== true,
+      lease: leases !== 'off' && (limit.lease ?? leases === 'auto') && !rule.allOrNothing,
     },
     {
       requestsPerUnit: limitTried ?? requestsPerUnit,

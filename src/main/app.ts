@@ -190,12 +190,17 @@ function reservationsOf(
     statistics,
     log: decisionLog.log,
     now: Date.now,
-    release,
+    release: releaseBy(release),
     onFree: (cacheKey, isFallen) => {
       limiter.forget(cacheKey);
       if (isFallen && settings.localCacheSizeInBytes > 0) onForgotten?.(cacheKey);
     },
   });
+}
+
+/** Gives back leased hits for what is no stream. */
+function releaseBy(release: Service['release']): (keys: readonly string[]) => Promise<void> {
+  return (keys) => new Promise((resolve) => release(keys, resolve));
 }
 
 /** The leases of this process. Where counts stop at their limits, which no lease may pass, every call is counted exactly. */
@@ -271,7 +276,7 @@ export function localDecisions(
     administration: store.counters,
     reservations: store.reservations,
     apply,
-    release,
+    release: releaseBy(release),
     offenders: offenderSource(offenders),
   });
 }

@@ -11,7 +11,7 @@ import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/sta
 import { dispatch } from './dispatch';
 import { Expiries } from './deadline';
 import { type LaneBreaker, Lanes, type LanesOptions } from './lanes';
-import { type OutcomeCallbacks, Outcomes, Pending } from './pending';
+import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
 import { Leasing } from './leasing';
 import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
@@ -39,8 +39,8 @@ export interface Decisions {
   readonly decide: Decide;
   /** See {@link ApplyOperations}. */
   readonly apply: ApplyOperations;
-  /** Gives back the leased hits of counters, by key, before they are changed in another way. Resolves when that is done, or has failed. */
-  readonly release: (keys: readonly string[]) => Promise<void>;
+  /** Gives back the leased hits of counters, by key, before they are changed in another way. Calls back when that is done, or has failed. */
+  readonly release: (keys: readonly string[], released: () => void) => void;
   /**
    * The pipeline. Decisions that are gathered flow while there is a subscriber; there may be only one. Emits a window when it
    * has settled, completes when all have after {@link complete}. Never fails: a window that fails fails its own calls.
@@ -60,15 +60,7 @@ export interface Decisions {
  */
 export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, ruleset, counters, scheduler, statistics, timeout: limit, breaker, tracer } = options;
-  function answersBy(policy: AnsweringPolicy): Counter {
-    return statistics.counter(`ratelimit.store.answers_by_policy.__policy=${policy}`);
-  }
-  const outcomeCounters = {
-    storeErrors: statistics.counter(STORE_ERRORS),
-    serviceErrors: statistics.counter(SERVICE_ERRORS),
-    byPolicy: { allow: answersBy('allow'), deny: answersBy('deny'), local: answersBy('local') },
-  };
-  const outcomes = new Outcomes(outcomeCounters, options);
+  const outcomes = new Outcomes(outcomeCounters(statistics), options);
   const lanes = new Lanes({
     ...{ scheduler, limit, breaker },
     send: sendToStore(options, outcomes, () => leasing),
@@ -95,7 +87,9 @@ export function decisions(options: DecisionsOptions): Decisions {
     if (operations.length === 0) pending.settle();
     else if (countNow !== undefined) pending.settleBy(countNow);
     else {
-      if (expiries !== undefined) answerInTime(pending, observer.timeToAnswer);
+      if (expiries !== undefined && isAnsweredByPolicies(pending, observer.timeToAnswer, limit)) {
+        expiries.add(pending, observer.timeToAnswer!);
+      }
       if (leasing?.isWaiting(operations, () => resume(pending, rules)) !== true) dispatch(pending, counters, lanes);
     }
     return pending;
@@ -107,14 +101,6 @@ export function decisions(options: DecisionsOptions): Decisions {
     pending.operations = leasing!.use(pending.operations, rules);
     if (pending.operations.length === 0) pending.settle();
     else dispatch(pending, counters, lanes);
-  }
-
-  /** Where policies answer, they do so before the caller has given up, if that is before the store is given up. */
-  function answerInTime(pending: Pending, timeToAnswer = Infinity): void {
-    if (timeToAnswer >= (limit ?? 0)) return;
-    if (pending.operations.every(({ limit: { onStoreFailure } }) => onStoreFailure !== 'error')) {
-      expiries?.add(pending, timeToAnswer);
-    }
   }
 
   const apply: ApplyOperations = (operations, { settled, failed }) => {
@@ -133,14 +119,27 @@ export function decisions(options: DecisionsOptions): Decisions {
     lanes.complete();
   }
 
-  function release(keys: readonly string[]): Promise<void> {
-    return new Promise((resolve) => {
-      if (leasing === undefined) resolve();
-      else leasing.release(keys, resolve);
-    });
-  }
+  const release: Decisions['release'] = (keys, released) => {
+    return leasing === undefined ? released() : leasing.release(keys, released);
+  };
 
   return { decide, apply, release, windows$: lanes.windows$, complete };
+}
+
+/** Where policies answer, they do so before the caller has given up, if that is before the store is given up. */
+function isAnsweredByPolicies({ operations }: Pending, timeToAnswer = Infinity, limit = 0): boolean {
+  return timeToAnswer < limit && operations.every(({ limit: { onStoreFailure } }) => onStoreFailure !== 'error');
+}
+
+function outcomeCounters(statistics: Statistics): OutcomeCounters {
+  function answersBy(policy: AnsweringPolicy): Counter {
+    return statistics.counter(`ratelimit.store.answers_by_policy.__policy=${policy}`);
+  }
+  return {
+    storeErrors: statistics.counter(STORE_ERRORS),
+    serviceErrors: statistics.counter(SERVICE_ERRORS),
+    byPolicy: { allow: answersBy('allow'), deny: answersBy('deny'), local: answersBy('local') },
+  };
 }
 
 /** A decision whose outcome was delivered before it could be cancelled. */

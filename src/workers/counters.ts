@@ -17,6 +17,7 @@ import {
   type Counted,
   type CountedLimit,
   type Group,
+  type LeaseRequest,
   Operation,
   type Result,
   type Stored,
@@ -57,9 +58,14 @@ type Head = readonly [hits: number, requestsPerUnit: number, windowSeconds: numb
 interface More {
   readonly algorithm?: Pick<AlgorithmLimit, 'name' | 'burst' | 'windowSeconds'> | undefined;
   readonly calls?: number[] | undefined;
+  readonly lease?: Pick<LeaseRequest, 'wants' | 'milliseconds'> | undefined;
+  readonly onlyInWindow?: number | undefined;
   /** Of the first operation of a group; `same`: it is of that of the operation before. */
   readonly group?: Group | 'same' | undefined;
 }
+
+/** What is answered to an operation; with what was granted, if that is more than nothing. */
+type Answer = Stored | readonly [stored: Stored, granted: number];
 
 /** The parameters of the method `read_open`. */
 interface ReadOpen {
@@ -95,8 +101,11 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
   apply(batch: readonly Operation[]): Observable<readonly Result[]> {
     return defer(() => {
-      const parts = Array.from(messagesOf(batch), (message) => this.#request<readonly Result[]>('count', message));
-      return parts.length === 1 ? parts[0]! : forkJoin(parts).pipe(map((counts) => counts.flat()));
+      const parts = Array.from(messagesOf(batch), (message) => this.#request<readonly Answer[]>('count', message));
+      const answers$ = parts.length === 1 ? parts[0]! : forkJoin(parts).pipe(map((answers) => answers.flat(1)));
+      return batch.some(({ lease }) => lease !== undefined)
+        ? answers$.pipe(map((answers) => resultsOf(batch, answers)))
+        : (answers$ as Observable<readonly Stored[]>);
     });
   }
 
@@ -175,10 +184,31 @@ export interface MemoryStore extends ReservationStore {
  * still lives when it is answered.
  */
 export function serveCounters(channel: Channel, store: MemoryStore): void {
-  channel.serveNow('count', (message: BatchMessage) => store.applyNow(operationsIn(message)));
+  channel.serveNow('count', (message: BatchMessage) => {
+    const operations = operationsIn(message);
+    return answersTo(operations, store.applyNow(operations));
+  });
   channel.serve('read_record', (key: string) => store.readRecord(key));
   channel.serve('change_reservation', (change: ReservationChange) => store.changeReservation(change));
   channel.serve('read_open', ({ counter, now }: ReadOpen) => store.readOpen(counter, now));
+}
+
+function answersTo(operations: readonly Operation[], results: readonly Stored[]): readonly Answer[] {
+  if (!operations.some(({ lease }) => lease !== undefined)) return results;
+  return results.map((stored, index) => {
+    const granted = operations[index]!.lease?.granted ?? 0;
+    return granted === 0 ? stored : [stored, granted];
+  });
+}
+
+/** The results in answers to a batch, whose operations receive what was granted. */
+function resultsOf(batch: readonly Operation[], answers: readonly Answer[]): readonly Stored[] {
+  return answers.map((answer, index) => {
+    if (!Array.isArray(answer)) return answer as Stored;
+    const [stored, hits] = answer as readonly [Stored, number];
+    batch[index]!.lease!.granted = hits;
+    return stored;
+  });
 }
 
 /** The messages of a batch, in order. Operations of a common group are in the same one. */
@@ -202,6 +232,9 @@ function* messagesOf(batch: readonly Operation[]): Generator<BatchMessage, void,
 
 function isAlike(one: Operation, other: Operation): boolean {
   if (one.hits !== other.hits || one.group !== other.group || one.calls !== undefined) return false;
+  // A lease is asked for, or given back, for one key.
+  for (const { lease, onlyInWindow } of [one, other])
+    if (lease !== undefined || onlyInWindow !== undefined) return false;
   if (one.limit === other.limit) return other.calls === undefined;
   const [{ requestsPerUnit, windowSeconds, algorithm }, limit] = [one.limit, other.limit];
   return (
@@ -212,31 +245,36 @@ function isAlike(one: Operation, other: Operation): boolean {
   );
 }
 
-function headOf({ hits, limit, calls, group }: Operation, isJoined: boolean): Head {
+function headOf({ hits, limit, calls, group, lease, onlyInWindow }: Operation, isJoined: boolean): Head {
   const { requestsPerUnit, windowSeconds, algorithm } = limit;
-  if (algorithm === undefined && group === undefined) return [hits, requestsPerUnit, windowSeconds];
+  if (algorithm === undefined && group === undefined && lease === undefined)
+    return [hits, requestsPerUnit, windowSeconds];
   const decides = algorithm && { name: algorithm.name, burst: algorithm.burst, windowSeconds: algorithm.windowSeconds };
-  return [hits, requestsPerUnit, windowSeconds, { algorithm: decides, calls, group: isJoined ? 'same' : group }];
+  const asks = lease && { wants: lease.wants, milliseconds: lease.milliseconds };
+  const more = { algorithm: decides, calls, group: isJoined ? ('same' as const) : group, lease: asks, onlyInWindow };
+  return [hits, requestsPerUnit, windowSeconds, more];
 }
 
 function operationsIn(message: BatchMessage): readonly Operation[] {
   const operations: Operation[] = [];
   let hits = 0;
   let limit: CountedLimit = { requestsPerUnit: 0, windowSeconds: 0 };
-  let calls: number[] | undefined;
+  let last: More | undefined;
   let group: Group | undefined;
   for (const item of message) {
     if (typeof item === 'string') {
       const operation = new Operation(limit, item, hits);
-      operation.calls = calls;
+      operation.calls = last?.calls;
       operation.group = group;
+      operation.lease = last?.lease && { ...last.lease, sentAt: 0, granted: 0 };
+      operation.onlyInWindow = last?.onlyInWindow;
       operations.push(operation);
     } else {
       const [, requestsPerUnit, windowSeconds, more] = item;
       const algorithm = more?.algorithm && algorithmOf({ ...more.algorithm, requestsPerUnit });
       [hits] = item;
       limit = { requestsPerUnit, windowSeconds, algorithm };
-      calls = more?.calls;
+      last = more;
       if (more?.group !== 'same') group = more?.group;
     }
   }

@@ -1,7 +1,7 @@
 import { Limit } from '../../src/counting/limit';
 import type { Operation } from '../../src/counting/operation';
 import { windowStart } from '../../src/counting/windows';
-import { ALGORITHMS } from '../../src/rules/rule-config';
+import type { ALGORITHMS } from '../../src/rules/rule-config';
 import { unitByName } from '../../src/rules/unit';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
 

@@ -1,4 +1,4 @@
-import { Operation } from '../../src/counting/operation';
+import type { Operation } from '../../src/counting/operation';
 import { type Disturbances, leasedLimit, runFleet } from './lease-bounds';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
 

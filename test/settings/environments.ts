@@ -58,6 +58,8 @@ const TEXTS = [
   ...[
     'allow',
     'deny',
+    'auto',
+    'rules',
     'denied',
     'all',
     'http',
