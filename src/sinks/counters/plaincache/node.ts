@@ -244,15 +244,18 @@ function doesNotAnswer(cause?: unknown): DecisionError {
 function commandsLeft(commands: readonly WriteCommand[], outcomes: readonly WriteOutcome[]): readonly WriteCommand[] {
   /** Keys that are created in the next round: commands that did not find them have to follow. */
   const created = new Set<WireKey>();
-  return commands.flatMap((command, index): readonly WriteCommand[] => {
+  const left: WriteCommand[] = [];
+  for (const [index, command] of commands.entries()) {
     const outcome = outcomes[index];
-    if (outcome === 'not_stored') return [{ ...command, kind: 'incr' }];
-    if (outcome !== 'miss') return [];
-    if (created.has(command.key)) return [command];
-    if (command.kind === 'decr') return [];
-    created.add(command.key);
-    return [{ ...command, kind: 'add' }];
-  });
+    if (outcome === 'not_stored') left.push({ ...command, kind: 'incr' });
+    if (outcome !== 'miss') continue;
+    if (created.has(command.key)) left.push(command);
+    else if (command.kind !== 'decr') {
+      created.add(command.key);
+      left.push({ ...command, kind: 'add' });
+    }
+  }
+  return left;
 }
 
 /** A key as the operations so far have left it. */
@@ -274,13 +277,10 @@ function planBatch(
   { keys, stored }: { readonly keys: readonly WireKey[]; readonly stored: ReadonlyMap<WireKey, StoredValue> },
   jitter: number,
 ): { readonly counts: readonly number[]; readonly commands: readonly WriteCommand[] } {
+  // Only groups change hits.
   const isGrouped = batch.some(({ group }) => group !== undefined);
-  const decided = isGrouped
-    ? hitsOnRead(
-        batch,
-        keys.map((key) => stored.get(key) ?? 0),
-      )
-    : undefined;
+  const counted = isGrouped ? keys.map((key) => stored.get(key) ?? 0) : [];
+  const decided = isGrouped ? hitsOnRead(batch, counted) : undefined;
   const states = new Map<WireKey, KeyState>();
   const counts = batch.map((operation, index) => {
     const hits = decided?.[index] ?? operation.hits;
@@ -300,12 +300,13 @@ function planBatch(
     if (change > 0) state.lifetime = Math.max(state.lifetime, lifetimeOf(operation.limit.windowSeconds));
     return count;
   });
-  const commands = [...states].flatMap(([key, state]) => {
+  const commands: WriteCommand[] = [];
+  for (const [key, state] of states) {
     const lifetime = state.lifetime + randomPart(jitter);
-    return state.changes.map((change): WriteCommand => {
-      return { kind: change < 0 ? 'decr' : 'incr', key, hits: Math.abs(change), lifetime };
-    });
-  });
+    for (const change of state.changes) {
+      commands.push({ kind: change < 0 ? 'decr' : 'incr', key, hits: Math.abs(change), lifetime });
+    }
+  }
   return { counts, commands };
 }
 
