@@ -74,6 +74,7 @@ function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe
     });
     if (unsubscribe !== undefined) scheduler.schedule(() => subscription.unsubscribe(), unsubscribe);
     flush();
+    if (unsubscribe !== undefined) happened('rest');
   }
   marbles(play);
   return events;
@@ -109,15 +110,19 @@ describe('a circuit breaker', () => {
   });
 
   it('opens when more than half of at least ten outcomes of the last second are bad', () => {
-    const events = course('o--b--b--o--b--b--o--b--b--o--b--b--o--b-');
-    expect(withoutSent(events)).toEqual(['33 opens', '33 fault began', '33 refused b', '36 refused o', '39 refused b']);
+    const most = 'o--b--b--o--b--b--o--b--b--o--b--b--o--b-';
+    const opening = ['33 opens', '33 fault began', '33 refused b', '36 refused o', '39 refused b'];
+    expect(withoutSent(course(most))).toEqual(opening);
+    const later = opening.map((event) => event.replace(/^\d+/, (time) => String(Number(time) + 1_000)));
+    expect(withoutSent(course(`o 999ms ${most}`))).toEqual(later);
   });
 
   it('stays closed when half of the outcomes are bad, when fewer than ten are known, or when they are older than a second', () => {
     const [half, most] = ['o--b--', 'o--b--b--'];
     expect(withoutSent(course(half.repeat(20)))).toEqual([]);
     expect(withoutSent(course(most.repeat(3)))).toEqual([]);
-    expect(withoutSent(course(`${most.repeat(2)} 1s ${most.repeat(3)}`))).toEqual([]);
+    expect(withoutSent(course(`${most.repeat(2)} 1100ms ${most.repeat(3)}`))).toEqual([]);
+    expect(withoutSent(course('n--'.repeat(20)))).toEqual([]);
   });
 
   it('needs twice as many outcomes as failures when that is more than ten', () => {
@@ -157,6 +162,11 @@ describe('a circuit breaker', () => {
       '1729 closes',
       '6729 fault ended 1720 7 true',
     ]);
+  });
+
+  it('refuses calls until the wait after a bad probe is over, which is longer than the one before', () => {
+    const events = withoutSent(course('b--b--b-- 101ms b 201ms x-b'));
+    expect(events.slice(2)).toEqual(['113 opens', '312 refused x', '317 opens']);
   });
 
   it('opens again when a probe takes more than a second', () => {
@@ -205,9 +215,9 @@ describe('a circuit breaker', () => {
     expect(events.slice(-4)).toEqual(['110 sent h', '1110 closes', '1110 fault ended 1101 3 false', '1110 complete']);
   });
 
-  it('reports the end of a fault when it is unsubscribed from', () => {
-    const events = withoutSent(course('b--b--b-------', { unsubscribe: 12 }));
-    expect(events).toEqual([...OPENING, '12 closes', '12 fault ended 3 3 false']);
+  it('reports the end of a fault when it is unsubscribed from, and nothing is scheduled then', () => {
+    const events = withoutSent(course('(bb)--b--b-------', { unsubscribe: 14 }));
+    expect(events).toEqual(['12 opens', '12 fault began', '14 closes', '14 fault ended 2 4 false', '14 rest']);
   });
 
   it('sends every window when it may not open', () => {

@@ -469,17 +469,17 @@ describe('a call of several lanes', () => {
     });
   });
 
-  it('is answered when completion begins between two of its lanes', () => {
+  it('is answered when completion begins between two of its lanes, also where other calls were counted before', () => {
     marbles(({ cold, expectObservable }, scheduler) => {
-      const requests$ = cold(' v---------', { v: 'a1+b1' });
+      const requests$ = cold(' (vw)------', { v: 'a1+b1', w: 'b2' });
       const reply = cold('      --(r|)');
       const complete$ = cold(' --c');
-      const expected = '       -----v----';
+      const expected = '       ---w-v----';
       const instance = { lanesAtOnce: 1 };
       const service = path({ a: laneAfter(reply, { instance }), b: laneAfter(reply, { instance }) }, scheduler);
       complete$.subscribe(() => service.complete());
       expectObservable(service.windows$.pipe(ignoreElements())).toBe('-----|');
-      expectObservable(outcomes(service, requests$)).toBe(expected, { v: 'a1+b1:9 9' });
+      expectObservable(outcomes(service, requests$)).toBe(expected, { v: 'a1+b1:9 9', w: 'b2:9' });
     });
   });
 

@@ -10,16 +10,16 @@ export interface BackoffOptions {
   readonly factor?: number;
   /** The bounds of the random wait, so that processes do not retry in lockstep; undefined: it is not random. */
   readonly jitter?: (wait: number) => readonly [from: number, to: number];
-  /** Returns a number from 0 to 1. */
+  /** Returns a number from 0 to 1; undefined: `Math.random`. */
   readonly random?: () => number;
 }
 
 /** Waits that grow with each consecutive failure. */
-export function backoff({ initial, max, factor = 2, jitter, random = Math.random }: BackoffOptions): Backoff {
+export function backoff({ initial, max, factor = 2, jitter, random }: BackoffOptions): Backoff {
   return (failures) => {
     const wait = Math.min(initial * factor ** (failures - 1), max);
     if (jitter === undefined) return wait;
     const [from, to] = jitter(wait);
-    return from + random() * (to - from);
+    return from + (random ?? Math.random)() * (to - from);
   };
 }

@@ -23,10 +23,7 @@ export interface BreakerOptions {
   readonly failures: number;
   readonly scheduler: SchedulerLike;
   readonly observer: BreakerObserver;
-  /**
-   * Milliseconds from opening to a probe, by how often it has opened in the fault. Infinity: there is no probe, because the server still
-   * has to answer what was sent before. Undefined: 50 to 500, growing.
-   */
+  /** Milliseconds from opening to a probe, by how often it has opened in the fault; undefined: 50 to 500, growing. */
   readonly waits?: Backoff;
   /** Sends a probe, which ends with an outcome. Undefined: what is sent next is the probe. */
   readonly probe?: () => void;
@@ -83,9 +80,7 @@ export class Breaker {
   ended(outcome: ServerOutcome, size = 1): void {
     if (outcome === 'bad') this.#affected += size;
     if (this.#state === 'closed') this.#judge(outcome);
-    else if (outcome === 'ok') this.#close();
-    else if (this.#state === 'probing' && outcome === 'bad') this.#open();
-    else if (this.#state === 'probing') this.#state = 'idle';
+    else if (this.#state === 'probing') this.#probed(outcome);
   }
 
   /** The server is no longer used. */
@@ -109,6 +104,12 @@ export class Breaker {
     if (this.#row >= failures || recent.areMostlyBad(Math.max(10, 2 * failures))) this.#open();
   }
 
+  #probed(outcome: ServerOutcome): void {
+    if (outcome === 'ok') this.#close();
+    else if (outcome === 'bad') this.#open();
+    else this.#state = 'idle';
+  }
+
   #open(): void {
     const { observer, scheduler, waits = WAITS } = this.#options;
     this.#state = 'open';
@@ -119,8 +120,7 @@ export class Breaker {
     }
     this.#fault.openings += 1;
     this.#timer?.unsubscribe();
-    const wait = waits(this.#fault.openings);
-    if (wait < Infinity) this.#timer = scheduler.schedule(() => this.#probe(), wait);
+    this.#timer = scheduler.schedule(() => this.#probe(), waits(this.#fault.openings));
   }
 
   #probe(): void {
@@ -136,7 +136,6 @@ export class Breaker {
     this.#recent = new RecentOutcomes();
     observer.changed(false);
     if (this.#fault !== undefined) this.#fault.closed = scheduler.now();
-    this.#timer?.unsubscribe();
     this.#timer = scheduler.schedule(() => this.#endFault(), QUIET);
   }
 
@@ -169,8 +168,7 @@ class RecentOutcomes {
   areMostlyBad(least: number): boolean {
     let [size, bad] = [0, 0];
     for (const tenth of this.#tenths) {
-      // After the clock was set back, those of later times are none of the last second.
-      if (tenth.number <= this.#newest - 10 || tenth.number > this.#newest) continue;
+      if (tenth.number <= this.#newest - 10) continue;
       size += tenth.size;
       bad += tenth.bad;
     }
