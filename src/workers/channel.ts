@@ -3,6 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 import {
   Observable,
   type ObservableInput,
+  type SchedulerLike,
   Subject,
   type Subscriber,
   asyncScheduler,
@@ -13,6 +14,7 @@ import {
 } from 'rxjs';
 import { DecisionError, type DecisionErrorCode } from '../counting/decision-error';
 import { DirectSocket } from '../net/direct-socket';
+import { afterTime } from '../streams/deadline';
 import { asError } from '../text/thrown';
 
 /** From this many unsent characters on, a channel is congested. */
@@ -24,8 +26,6 @@ const CONGESTED = 1024 * 1024;
 const MAX_UNSENT = 64 * 1024 * 1024;
 /** Characters of a result in one line. A longer one is sent in several, so that no turn of the event loop is long. */
 const PIECE = 64 * 1024;
-/** A timeout is measured in this many steps, so that after a standstill of this process, answers that arrived meanwhile are read first. */
-const STEPS = 10;
 
 /** A line of JSON: a notification, a request with its number, or part of the answer to one. */
 type Line =
@@ -57,7 +57,6 @@ interface Pending {
 export class Channel {
   readonly #stream: Duplex;
   readonly #direct: DirectSocket;
-  readonly #scheduler: typeof asyncScheduler;
   readonly #topics = new Map<string, Subject<unknown>>();
   readonly #methods = new Map<string, (parameters: never, number: number) => void>();
   readonly #pending = new Map<number, Pending>();
@@ -76,8 +75,10 @@ export class Channel {
    * @param stream from which nothing was read
    * @param scheduler measures the timeouts of requests
    */
-  constructor(stream: Duplex, scheduler = asyncScheduler) {
-    this.#scheduler = scheduler;
+  constructor(
+    stream: Duplex,
+    readonly scheduler: SchedulerLike = asyncScheduler,
+  ) {
     this.#direct = new DirectSocket(stream, (chunk) => this.#early.push(chunk));
     this.#stream = this.#direct.socket;
     // 'close' follows.
@@ -142,7 +143,11 @@ export class Channel {
       const number = (this.#lastNumber += 1);
       const pending: Pending = { subscriber, text: '', hasBegun: false };
       this.#pending.set(number, pending);
-      if (timeoutMs !== undefined) subscriber.add(this.#endUnlessBegun(pending, timeoutMs / STEPS));
+      if (timeoutMs !== undefined) {
+        subscriber.add(
+          afterTime(this.scheduler, timeoutMs, { onElapsed: () => pending.hasBegun || subscriber.complete() }),
+        );
+      }
       this.#send([method, parameters, number]);
       return () => this.#pending.delete(number);
     });
@@ -185,18 +190,6 @@ export class Channel {
   close(): void {
     this.#stream.destroy();
     this.#close();
-  }
-
-  #endUnlessBegun(pending: Pending, step: number) {
-    return this.#scheduler.schedule(
-      function next(left = STEPS) {
-        if (pending.hasBegun) return;
-        if (left > 1) this.schedule(left - 1, step);
-        else pending.subscriber.complete();
-      },
-      step,
-      STEPS,
-    );
   }
 
   async #sendResult(number: number, text: string): Promise<void> {

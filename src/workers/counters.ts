@@ -4,7 +4,6 @@ import {
   NEVER,
   type Observable,
   defer,
-  distinctUntilChanged,
   firstValueFrom,
   forkJoin,
   map,
@@ -23,6 +22,7 @@ import {
   type Stored,
 } from '../counting/operation';
 import { windowStart } from '../counting/windows';
+import { Breaker } from '../streams/circuit-breaker';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../streams/ports/counters';
 import type {
@@ -84,12 +84,20 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   readonly instance = { lanesAtOnce: 1 };
   readonly retired$ = NEVER;
   readonly #channel: Channel;
-  /** False from the first request without an answer until the primary answers again; nothing is sent meanwhile. */
-  readonly #isConnected$ = new BehaviorSubject(true);
+  readonly #breaker: Breaker;
 
   /** @param windowSpan how long a pipeline window gathers, in milliseconds */
   constructor(channel: Channel, windowSpan: number) {
-    this.connected$ = this.#isConnected$.pipe(distinctUntilChanged());
+    const isConnected$ = new BehaviorSubject(true);
+    this.connected$ = isConnected$.asObservable();
+    this.#breaker = new Breaker({
+      failures: 1,
+      scheduler: channel.scheduler,
+      waits: () => 0,
+      // It is answered as soon as the primary reads again.
+      probe: () => channel.request('count', []).subscribe(() => this.#breaker.ended('ok')),
+      observer: { changed: (isOpen) => isConnected$.next(!isOpen) },
+    });
     this.pipeline = { span: windowSpan, windowsInFlight: WINDOWS_IN_FLIGHT, whenFull: undefined };
     this.#channel = channel;
   }
@@ -145,7 +153,8 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
   /** Requests are answered in order, so that those before an empty batch are when that is. */
   async close(): Promise<void> {
-    if (this.#isConnected$.value) await this.#channel.call('count', [], ANSWER_LIMIT);
+    if (!this.#breaker.isOpen) await this.#channel.call('count', [], ANSWER_LIMIT);
+    this.#breaker.end();
   }
 
   /** Adds hits, or subtracts them; returns the count after. */
@@ -157,18 +166,13 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
   /** Fails when the primary does not answer. */
   #request<T>(method: string, parameters: unknown): Observable<T> {
-    const request$ = this.#isConnected$.value ? this.#channel.request<T>(method, parameters, ANSWER_LIMIT) : EMPTY;
+    const request$ = this.#breaker.isOpen ? EMPTY : this.#channel.request<T>(method, parameters, ANSWER_LIMIT);
     return request$.pipe(throwIfEmpty(() => this.#noAnswer()));
   }
 
   #noAnswer(): DecisionError {
     if (this.#channel.isClosed) return new DecisionError('store_failed', 'the process that has the counters has ended');
-    if (this.#isConnected$.value) {
-      this.#isConnected$.next(false);
-      // It is answered as soon as the primary reads again.
-      // oxlint-disable-next-line house-style/kept-subscriptions -- it ends with the channel
-      this.#channel.request('count', []).subscribe(() => this.#isConnected$.next(true));
-    }
+    if (!this.#breaker.isOpen) this.#breaker.ended('bad');
     return new DecisionError('store_timeout', 'the process that has the counters does not answer');
   }
 }

@@ -244,13 +244,16 @@ describe('counters in the memory of the primary', () => {
       ['store_timeout at 5000', 'store_timeout at 5000'],
       [true, false],
     ]);
-    await counters.close();
     primary.start();
     await until('it is connected again', () => connected.length === 3);
     hit();
     await until('it is counted', () => failures.length === 3);
     // What was sent was counted, and what was not sent was not.
     expect([failures[2], connected]).toEqual(['count 2', [true, false, true]]);
+    await counters.close();
+    scheduler.flush();
+    // No timer is left.
+    expect(scheduler.now()).toBeLessThan(5_100);
     worker.close();
     await memory.close();
   });
