@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CallerDisconnected, MalformedBody, type Rejection } from './errors';
+import { CallerDisconnected, type Exchange, MalformedBody, type Rejection } from './errors';
 
 /** Limits of bodies, in bytes. */
 export interface BodyLimits {
@@ -67,11 +66,7 @@ export function textOf(body: Buffer): string {
  * Receives the body of a request. A rejected body is not read further: not at all if its announced length is too large. The reader is
  * called back, because a Promise per request would take longer than the request.
  */
-export function receiveBody(
-  { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
-  memory: BodyMemory,
-  reader: BodyReader,
-): void {
+export function receiveBody({ req, res }: Exchange, memory: BodyMemory, reader: BodyReader): void {
   if (Number(req.headers['content-length']) > memory.limits.maxBytes) {
     reader.rejected(TOO_LARGE);
     return;
@@ -111,7 +106,7 @@ export function receiveBody(
  * @param respond answers a rejected body
  */
 export function receiveText(
-  exchange: { readonly req: IncomingMessage; readonly res: ServerResponse },
+  exchange: Exchange,
   memory: BodyMemory,
   respond: (rejection: Rejection) => void,
 ): Promise<string> {

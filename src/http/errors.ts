@@ -6,6 +6,12 @@ import { ReservationError, type ReservationErrorCode } from '../streams/ports/re
 import { asError } from '../text/thrown';
 import type { HttpRejection } from './limits';
 
+/** A request and its response, as Node has them; a context of Koa is one. */
+export interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+}
+
 /** A response to a request that is not answered. */
 export interface ErrorResponse {
   readonly status: number;
@@ -139,11 +145,7 @@ export interface Rejection extends ErrorResponse {
  * Responds to a request whose body has not been read, and closes its connection. The rest of the body is discarded first, for a
  * limited time: closing a socket with unread data resets the connection, and the response may be lost (RFC 9112, section 9.6).
  */
-export function respondEarly(
-  { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
-  rejection: Rejection,
-  { type, bodyOf } = PLAIN,
-): void {
+export function respondEarly({ req, res }: Exchange, rejection: Rejection, { type, bodyOf } = PLAIN): void {
   const { status, headers, lingerMs = LINGER_MS } = rejection;
   const body = bodyOf(rejection);
   res.writeHead(status, {

@@ -67,14 +67,11 @@ const UNAVAILABLE_TIMEOUTS: HttpTimeouts = {
  * Answers every request with status 503 in place of a process that could decide it, `/healthcheck` with what is unhealthy, and
  * `/livez` with 200. Each connection ends after its first response, so that the next one can reach that process.
  */
-export function unavailableHttp({
-  readiness,
-  onRejected,
-  log,
-}: Pick<HttpServerOptions, 'readiness' | 'onRejected' | 'log'>): HttpListener {
+export function unavailableHttp(options: Pick<HttpServerOptions, 'readiness' | 'onRejected' | 'log'>): HttpListener {
   const message = 'no worker of this instance is ready; try again later';
   return new HttpListener({
-    routes: probes(readiness, false),
+    ...options,
+    routes: probes(options.readiness, false),
     before: (ctx, next) => {
       ctx.set('Connection', 'close');
       return next();
@@ -83,7 +80,5 @@ export function unavailableHttp({
     timeouts: UNAVAILABLE_TIMEOUTS,
     limits: OPERATOR_LIMITS,
     kind: 'http',
-    onRejected,
-    log,
   });
 }

@@ -27,41 +27,26 @@ export function* listRules(
 }
 
 function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
-  const {
-    key,
-    value,
-    matcher,
-    place,
-    limit,
-    limits,
-    allOrNothing,
-    shadowMode,
-    enforcePercent,
-    quotaMode,
-    onStoreFailure,
-    shareThreshold,
-    detailedMetric,
-    valueToMetric,
-  } = rule;
+  const { value, matcher, limit, shadowMode } = rule;
   const statisticsKey = listedStatisticsKey(rule);
   return {
-    key,
+    key: rule.key,
     value,
     valueIn: matcher instanceof ValueList ? matcher.values : null,
     valueCidr: matcher instanceof Network ? matcher.text : null,
     valueRegex: matcher instanceof ValueRegex ? value : null,
-    place: place ?? null,
+    place: rule.place ?? null,
     // That of `on_unmatched` has neither.
     limit: limit?.unit === undefined && limit?.unlimited !== true ? null : listedLimit(limit),
-    limits: limits?.map(listedLimit) ?? null,
-    allOrNothing,
+    limits: rule.limits?.map(listedLimit) ?? null,
+    allOrNothing: rule.allOrNothing,
     shadowMode,
-    enforcePercent: shadowMode ? null : (enforcePercent ?? null),
-    quotaMode,
-    onStoreFailure: onStoreFailure ?? null,
-    shareThreshold,
-    detailedMetric,
-    valueToMetric,
+    enforcePercent: shadowMode ? null : (rule.enforcePercent ?? null),
+    quotaMode: rule.quotaMode,
+    onStoreFailure: rule.onStoreFailure ?? null,
+    shareThreshold: rule.shareThreshold,
+    detailedMetric: rule.detailedMetric,
+    valueToMetric: rule.valueToMetric,
     metadata: rule.metadata ?? null,
     statisticsKey: escapeStatisticsKey(statisticsKey),
     totals: limit === undefined ? null : totalsOf(rule, statisticsKey, statistics),

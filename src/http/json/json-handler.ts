@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { DecisionError } from '../../counting/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
@@ -8,6 +8,7 @@ import type { Log } from '../../log/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
 import { type BodyMemory, receiveBody, textOf } from '../body';
 import {
+  type Exchange,
   MalformedBody,
   type Rejection,
   errorBody,
@@ -58,19 +59,13 @@ export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Ha
 }
 
 /** Answers a request whose body is not read further, and reports why. */
-export function rejectBody(
-  rejection: Rejection,
-  exchange: { readonly req: IncomingMessage; readonly res: ServerResponse },
-  onRejected: OnHttpRejected,
-): void {
+export function rejectBody(rejection: Rejection, exchange: Exchange, onRejected: OnHttpRejected): void {
   const { kind, message } = rejection;
   if (kind !== undefined) onRejected(kind, exchange.req.socket, message);
   respondEarly(exchange, rejection);
 }
 
-interface Call {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
+interface Call extends Exchange {
   /** Undefined for a request that is not traced. */
   readonly trace: CallTrace | undefined;
 }
