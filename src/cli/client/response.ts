@@ -1,4 +1,5 @@
 import type { RateLimitDescriptor } from '../../gen/envoy/extensions/common/ratelimit/v3/ratelimit';
+import { DESCRIPTOR_SET } from '../../gen/descriptor-set';
 import {
   RateLimitResponse,
   RateLimitResponse_Code as Code,
@@ -76,7 +77,6 @@ function formatDuration({ seconds, nanos }: Duration): string {
 export async function responseJson(response: RateLimitResponse): Promise<unknown> {
   const { createFileRegistry, fromBinary, toJson } = await import('@bufbuild/protobuf');
   const { FileDescriptorSetSchema } = await import('@bufbuild/protobuf/wkt');
-  const { DESCRIPTOR_SET } = await import('../../gen/descriptor-set.js');
   const types = createFileRegistry(fromBinary(FileDescriptorSetSchema, Buffer.from(DESCRIPTOR_SET, 'base64')));
   const type = types.getMessage('envoy.service.ratelimit.v3.RateLimitResponse')!;
   return toJson(type, fromBinary(type, RateLimitResponse.encode(response).finish()));
