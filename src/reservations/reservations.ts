@@ -19,7 +19,6 @@ import {
   type Reservations,
   type ReserveCall,
   type Reserved,
-  memberOf,
 } from '../streams/ports/reservations';
 import {
   type EmptyReservation,
@@ -139,11 +138,7 @@ export class StoredReservations implements Reservations {
     const id = call.id ?? (empty === undefined ? randomUUID() : writeEmpty(empty, randomUUID()));
     const source = { caller, reservation: { id, ...terms } };
     const record = recordOf({ request, ttl, onExpiry, at: now }, decision);
-    const { isDenied, steps } = stepsOf(
-      decision.resolutions,
-      (index) => memberOf(id, index, onExpiry === 'cancel'),
-      this.#options.options,
-    );
+    const { isDenied, steps } = stepsOf(decision.resolutions, { id, onExpiry }, this.#options.options);
     const change = {
       ...{ key: this.#keyOf(id), before: undefined, after: textOf(record, empty, call.id), lifetime: ttl + KEPT, now },
       ...{ opens: { expiresAt, isDenied, domain: request.domain }, steps },

@@ -3,7 +3,7 @@ import { type CountedLimit, LARGEST_COUNT } from '../counting/operation';
 import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
 import { DecisionError } from '../counting/decision-error';
 import { type Resolution, limitsOfResolution } from '../limiter/resolution';
-import { type ReservationStep, memberOf } from '../streams/ports/reservations';
+import type { OnExpiry, ReservationStep } from '../streams/ports/reservations';
 import {
   type EmptyReservation,
   type ReservationRecord,
@@ -29,7 +29,7 @@ export interface Ending {
 /** What makes a reservation in the store, and whether a limit that does not count denies it. */
 export function stepsOf(
   resolutions: readonly Resolution[],
-  member: (index: number) => string,
+  { id, onExpiry }: { readonly id: string; readonly onExpiry: OnExpiry },
   options: LimiterOptions,
 ): { readonly isDenied: boolean; readonly steps: readonly ReservationStep[] } {
   const others = resolutions.filter(({ limited }) => limited === undefined);
@@ -40,11 +40,16 @@ export function stepsOf(
       const isShadow = limit.shadowMode || options.shadowMode;
       const quota = isQuotaAllowed ? 'never' : 'together';
       const denies = isShadow ? 'never' : isQuota(resolution, options) ? quota : 'alone';
-      const own = hits === 0 ? undefined : member(index);
+      const own = hits === 0 ? undefined : memberOf(id, index, onExpiry);
       return { key, hits, limit: plainLimit(limit), denies, member: own };
     }),
   );
   return { isDenied, steps };
+}
+
+/** See {@link ReservationStep.member}. */
+function memberOf(id: string, index: number, onExpiry: OnExpiry): string {
+  return `${onExpiry === 'cancel' ? 'c' : 's'}:${index}:${id}`;
 }
 
 /** What ends a reservation in the store. A window that has ended is not changed: what is above the reservation counts in the present one. */
@@ -70,7 +75,7 @@ export function endingOf(
     const common = { hits: own.hits - held, denies: 'never' as Denies };
     if (now < end * 1000) {
       const entered = reserved === 0 ? {} : { held };
-      const member = reserved === 0 ? undefined : memberOf(id, index, onExpiry === 'cancel');
+      const member = reserved === 0 ? undefined : memberOf(id, index, onExpiry);
       const unlimited = { requestsPerUnit: LARGEST_COUNT, windowSeconds, isOneOfSeveral: isInMainStore };
       steps.push({ ...common, key, limit: unlimited, member, ...entered });
       indices.push(index);

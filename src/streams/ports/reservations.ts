@@ -131,7 +131,7 @@ export interface ReservationChange {
   readonly after: string | undefined;
   /** How long the record is kept from now on, in milliseconds. */
   readonly lifetime: number;
-  /** Unix milliseconds: when one is opened, reservations that have expired by then are ended first, at most {@link endedAtOnce} of a counter. */
+  /** Unix milliseconds: when one is opened, reservations that have expired by then are ended first, some of each counter. */
   readonly now: number;
   /** Present when the reservation is opened. */
   readonly opens?: OpenedReservation | undefined;
@@ -148,7 +148,10 @@ export interface OpenedReservation {
 
 /** A step of a change, on one counter: positive hits are added, negative ones subtracted down to 0. Plain data. */
 export interface ReservationStep extends JudgedStep {
-  /** Its name among the open reservations of the counter: it is entered there, or removed; undefined: it has none, as it holds nothing. */
+  /**
+   * Its name among the open reservations of the counter, where it is entered or removed: `c:` if what it has added is subtracted when it
+   * expires and `s:` if that stays counted, the index of its descriptor, and the id. Undefined: it has none, as it holds nothing.
+   */
   readonly member: string | undefined;
   /** What the member to remove has added when it was entered. */
   readonly held?: number | undefined;
@@ -170,25 +173,4 @@ export type ReservationResult =
 /** What a record has of a step that was done. */
 export function lineOf(count: number, added: number): string {
   return `${count}:${added}`;
-}
-
-/** Most reservations of a counter that end before one with so many steps is opened: the rest with the next one. In all about 100. */
-export function endedAtOnce(steps: number): number {
-  return Math.max(1, Math.floor(100 / Math.max(1, steps)));
-}
-
-/** The name of a descriptor of a reservation among the open ones of its counter. With `c`, what it has added is subtracted when it expires. */
-export function memberOf(id: string, index: number, givesBack: boolean): string {
-  return `${givesBack ? 'c' : 's'}:${index}:${id}`;
-}
-
-/** Such a name with what was added to the counter, as the lists of the stores have it. */
-export function heldMember(member: string, held: number): string {
-  return `${member[0]}${held}${member.slice(1)}`;
-}
-
-/** What such a member says. */
-export function openReservation(member: string, expiresAt: number): OpenReservation {
-  const [hits, , ...id] = member.slice(1).split(':');
-  return { id: id.join(':'), hits: Number(hits), expiresAt, onExpiry: member.startsWith('c') ? 'cancel' : 'settle' };
 }

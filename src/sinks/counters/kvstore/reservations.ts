@@ -8,10 +8,8 @@ import {
   type ReservationResult,
   type ReservationStep,
   type ReservationStore,
-  endedAtOnce,
-  heldMember,
-  openReservation,
 } from '../../../streams/ports/reservations';
+import { endedAtOnce, heldMember, openReservation } from '../open-reservations';
 import type { Counted } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { CommandRunner, SendCommand } from './commands';

@@ -8,11 +8,9 @@ import {
   type ReservationChange,
   type ReservationResult,
   type ReservationStep,
-  endedAtOnce,
-  heldMember,
   lineOf,
-  openReservation,
 } from '../../../streams/ports/reservations';
+import { endedAtOnce, heldMember, openReservation } from '../open-reservations';
 import { judgeReservation } from '../../../counting/group';
 import { ownText, tableKey, textBytes } from '../../../text/table-key';
 
