@@ -10,7 +10,7 @@ import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from './answers';
-import { MAX_DESCRIPTORS } from '../streams/ports/reservations';
+import { MAX_RESERVED_DESCRIPTORS } from '../streams/ports/reservations';
 import { type CountersOptions, OperatedCounters, openReservationsOf } from './counters';
 import { type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
@@ -148,7 +148,7 @@ async function readOpen(
   reservations: CountersOptions['reservations'],
   open: Map<string, number>,
 ): Promise<void> {
-  if (request.descriptors.length > MAX_DESCRIPTORS) return;
+  if (request.descriptors.length > MAX_RESERVED_DESCRIPTORS) return;
   const limits = descriptors.flatMap(({ resolution }) => limitsOfResolution(resolution));
   const reads = limits.map(async (limited) => {
     const found = await openReservationsOf(limited, reservations);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Descriptor, RateLimitRequest } from '../limiter/request';
 import { type Unit, unitByNumber } from '../rules/unit';
-import { type EndedDescriptor, MAX_DESCRIPTORS, type OnExpiry, lineOf } from '../streams/ports/reservations';
+import { type EndedDescriptor, MAX_RESERVED_DESCRIPTORS, type OnExpiry, lineOf } from '../streams/ports/reservations';
 
 /** What the store keeps of a reservation: everything that is needed to end it, and to answer its calls again. */
 export interface ReservationRecord {
@@ -134,7 +134,7 @@ export function writeEmpty({ descriptors, limited, expiresAt }: EmptyReservation
 /** @returns undefined when the text is another one */
 export function readEmpty(text: string): (EmptyReservation & { readonly end: string }) | undefined {
   const [, descriptors, limited, expiresAt, end] = EMPTY.exec(text) ?? [];
-  if (end === undefined || Number(descriptors) > MAX_DESCRIPTORS) return undefined;
+  if (end === undefined || Number(descriptors) > MAX_RESERVED_DESCRIPTORS) return undefined;
   return {
     descriptors: Number(descriptors),
     limited: Number.parseInt(limited!, 36),

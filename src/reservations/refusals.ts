@@ -2,7 +2,7 @@ import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision
 import { DecisionError } from '../counting/decision-error';
 import { type LimitedDescriptor, limitsOfResolution } from '../limiter/resolution';
 import {
-  MAX_DESCRIPTORS,
+  MAX_RESERVED_DESCRIPTORS,
   MAX_OPEN,
   ReservationError,
   type ReservationResult,
@@ -22,8 +22,10 @@ export function checkCall({ request: { descriptors }, ttl, id }: ReserveCall): v
   }
   if (id?.startsWith(EMPTY_PREFIX) === true) throw invalid(`id must not begin with ${EMPTY_PREFIX}`);
   if (!(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw invalid('ttl must be from 1 s to 3600 s');
-  if (descriptors.length > MAX_DESCRIPTORS) {
-    throw invalid(`a reservation may have at most ${MAX_DESCRIPTORS} descriptors, this one has ${descriptors.length}`);
+  if (descriptors.length > MAX_RESERVED_DESCRIPTORS) {
+    throw invalid(
+      `a reservation may have at most ${MAX_RESERVED_DESCRIPTORS} descriptors, this one has ${descriptors.length}`,
+    );
   }
   if (descriptors.some(({ isNegativeHits }) => isNegativeHits))
     throw invalid('hits of a reservation cannot be negative');

@@ -114,7 +114,7 @@ export interface OpenReservation {
 export const MOST_SHOWN = 20;
 
 /** Most descriptors of a reservation. */
-export const MAX_DESCRIPTORS = 16;
+export const MAX_RESERVED_DESCRIPTORS = 16;
 
 /** How long the calls of a reservation that has expired or ended are answered as before, in milliseconds. */
 export const KEPT = 120_000;
