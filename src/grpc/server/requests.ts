@@ -24,7 +24,7 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** Parses `grpc-timeout` to milliseconds; undefined when it is malformed. 0 is valid: clients send it. */
-export function parseTimeout(text: string): number | undefined {
+function parseTimeout(text: string): number | undefined {
   const last = text.length - 1;
   if (last < 1 || last > MAX_DIGITS) return undefined;
   let value = 0;

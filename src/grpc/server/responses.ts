@@ -13,7 +13,7 @@ const MAX_STATUS_MESSAGE_BYTES = 1_024;
  * the message are kept; leading and trailing ones are encoded, because no field value may have them. A lone surrogate becomes
  * U+FFFD. Truncated to 1 KiB, never inside a character.
  */
-export function encodeStatusMessage(message: string): string {
+function encodeStatusMessage(message: string): string {
   let encoded = '';
   let at = 0;
   for (const character of message) {
