@@ -1,4 +1,4 @@
-import { Client, status } from '@grpc/grpc-js';
+import { type Client, status } from '@grpc/grpc-js';
 import { BehaviorSubject } from 'rxjs';
 import { ErrorCode, Flag, FrameType } from '../../../src/grpc/http2/protocol';
 import { GrpcStatus, type UnaryHandler } from '../../../src/grpc/method';
@@ -26,14 +26,12 @@ import { clientOf, passTime, sending, settled, start, statusOf } from './session
 
 const MIB = 2 ** 20;
 const HOUR = 3_600_000;
-const { RESOURCE_EXHAUSTED, DEADLINE_EXCEEDED, UNAVAILABLE } = GrpcStatus;
+const { DEADLINE_EXCEEDED, UNAVAILABLE } = GrpcStatus;
 
 async function call(client: Client, method: string, message: Buffer | string, options = {}): Promise<string> {
   return (await unaryCall(client, `/test.Service/${method}`, Buffer.from(message as string), options)).toString();
 }
 
-/** An initial window of 0, with which no response can be sent. */
-const closed = hello([4, 0]);
 describe('a grpc-js client', () => {
   it('sends messages of up to 4 MiB, with a deadline', async () => {
     const client = clientOf(await start(), { 'grpc.max_receive_message_length': -1 });
@@ -47,8 +45,8 @@ describe('a grpc-js client', () => {
 
 describe('a status message', () => {
   it('is encoded as visible ASCII without outer spaces, at most 1 KiB long', async () => {
-    const fail: UnaryHandler = (message, call) => {
-      call.fail(GrpcStatus.NOT_FOUND, String(JSON.parse(Buffer.from(message).toString())));
+    const fail: UnaryHandler = (message, failing) => {
+      failing.fail(GrpcStatus.NOT_FOUND, String(JSON.parse(Buffer.from(message).toString())));
     };
     const client = sending(await start({ unary: new Map([['/test.Service/Fail', fail]]) }), hello());
     let calls = 0;

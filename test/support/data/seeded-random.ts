@@ -16,3 +16,9 @@ export function seededRandom(name: string): () => number {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 }
+
+/** Integers from 0 to below a bound. */
+export function integersOf(seed: string): (bound: number) => number {
+  const random = seededRandom(seed);
+  return (bound) => Math.floor(random() * bound);
+}
