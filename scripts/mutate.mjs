@@ -5,12 +5,17 @@
 //   node scripts/mutate.mjs --count 20 src/limiter            20 faults in src/limiter
 //   node scripts/mutate.mjs --count 5 src/rules/ruleset.ts    5 faults in one file
 //   node scripts/mutate.mjs --seed 2 --jobs 1                 other faults; one copy instead of two
+//
+// In Lua, which has the tag `lua`, faults are made too; all of those in a script:
+//
+//   node scripts/mutate.mjs --count 1000 src/sinks/counters/kvstore/count-script.ts
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { parseSync } from '@swc/core';
+import { luaFaults } from './lua-faults.mjs';
 import { ROOT, printStatus } from './workspace.mjs';
 
 const FOLDERS = ['src/limiter', 'src/rules', 'src/streams', 'src/sinks/counters', 'src/grpc', 'src/http/json'];
@@ -63,9 +68,20 @@ function faultsAt(node, text) {
       const isCall = node.expression.type === 'CallExpression' && node.expression.callee.type !== 'Super';
       return isCall ? [[start, end, ';']] : [];
     }
+    case 'TaggedTemplateExpression':
+      return node.tag.value === 'lua' ? node.template.quasis.flatMap((quasi) => luaFaultsAt(quasi.span, text)) : [];
     default:
       return [];
   }
+}
+
+/** Those in a piece of a Lua text, in which expressions are replaced. */
+function luaFaultsAt({ start, end }, text) {
+  const lua = text.toString('utf8', start, end);
+  return luaFaults(lua).map(([from, to, replacement]) => {
+    const [before, original] = [lua.slice(0, from), lua.slice(from, to)].map((each) => Buffer.byteLength(each));
+    return [start + before, start + before + original, replacement];
+  });
 }
 
 /** Moves the offsets of a syntax tree by `-by`: those of swc continue from one file to the next. */

@@ -1,4 +1,4 @@
-import { COMMON, Fields, script } from './script';
+import { COMMON, Fields, lua, script } from './script';
 
 /** The argument: these, then runs of steps, each by its kind. */
 export const CALL = new Fields(
@@ -99,7 +99,7 @@ export const DECIDED_LIMIT = new Fields(
  * What all calls take is added first where that may be enough, and taken back where it is too much: a key that is in use then costs one
  * command. The caller decides each call again, as here.
  */
-export const COUNT = script(`${COMMON}
+export const COUNT = script(lua`${COMMON}
 local list, KEYS = cjson.decode(ARGV[1]), KEYS
 ${CALL.read('list', 1)}
 local limits, time, clock
@@ -220,10 +220,10 @@ while at <= last do
           state, isKept = 0, false
         end
         isDone = isDone and isAdded and state + total + weight <= most
-        isWritten = isWritten and isKept and isKnown == 1 and value ~= 0 and value == base + state
+        isWritten = isWritten and isKept and isKnown == 1 and value ~= 0
         results[count + 1], results[count + 2] = state, other
         count = count + 2
-        if size > 1 or not (isDone and isWritten) then
+        if err or size > 1 or not (isDone and isWritten) then
           keys[l], bases[l], states[l], others[l] = key, base, state, other
           added[l], kept[l] = isAdded and value, isKept and value
         end
@@ -278,19 +278,15 @@ while at <= last do
             reply = pcall('INCRBY', previousKeys[l], turned)
             turned = 0
           end
-          if kept[l] then
-            local change = bases[l] + states[l] - kept[l]
-            if isDone then change = change - total end
-            if change ~= 0 then reply = pcall('INCRBY', key, change) end
-            if isKnown == 0 or kept[l] == 0 then
-              ${LIMIT.read('limit', 1, 'expiry', 'left')}
-              expire(key, expiry, left)
-            end
-          elseif states[l] ~= results[first + 2 * l - 1] or turned ~= 0 or isCut[l] then
-            ${LIMIT.read('limit', 1, 'parts', 'expiry')}
+          local isChanged = isCut[l] or turned ~= 0 or states[l] ~= results[first + 2 * l - 1]
+          ${LIMIT.read('limit', 1, 'parts', 'expiry', 'left')}
+          if isChanged and not kept[l] then
             local value = bases[l] + states[l]
             if parts > 1 and others[l] > 0 then value = string.format('%.0f:%.0f/%.0f', value, others[l], parts) end
             reply = pcall('SET', key, value, 'EX', expiry)
+          else
+            if isChanged and not isDone then reply = pcall('INCRBY', key, bases[l] + states[l] - kept[l]) end
+            if isKnown == 0 or kept[l] == 0 then expire(key, expiry, left) end
           end
           if type(reply) == 'table' and reply.err then err = err or reply end
         end

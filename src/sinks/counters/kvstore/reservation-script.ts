@@ -1,4 +1,4 @@
-import { COMMON, Fields, script } from './script';
+import { COMMON, Fields, lua, script } from './script';
 
 /** The last argument: a list of these, then for each step a list of {@link STEP}. */
 export const CHANGE = new Fields(
@@ -43,7 +43,7 @@ export const STEP = new Fields(
  * a reservation is opened; what those with `c` have added is subtracted. The record is written before the counters: a server without memory
  * rejects the first write of a script, and none after it. That of a reservation without members gets no counts.
  */
-export const RESERVATION = script(`${COMMON}
+export const RESERVATION = script(lua`${COMMON}
 local before, after = ARGV[1], ARGV[2]
 local record = pcall('GET', KEYS[1])
 if type(record) == 'table' then return record end
@@ -105,7 +105,7 @@ end
 if isOver then return reply end
 local written = {}
 if after ~= '' then
-  if #steps > 0 and (holds or not opens) then after = after .. '\\n' .. table.concat(texts, ',') end
+  if #steps > 0 and (holds or not opens) then after = after .. '\n' .. table.concat(texts, ',') end
   written = pcall('SET', KEYS[1], after, 'PX', lifetime)
 elseif record then
   written = pcall('DEL', KEYS[1])

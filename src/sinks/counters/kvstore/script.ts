@@ -7,6 +7,9 @@ export interface Script {
   readonly sha: string;
 }
 
+/** The text of a script, or of a part of one. `scripts/mutate.mjs` finds it by this tag. */
+export const lua = String.raw;
+
 export function script(text: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') };
 }
@@ -61,7 +64,7 @@ export class Fields<Name extends string> {
  * stays and counts 2^53 − 1. Lua cannot represent such numbers exactly, so an increment beyond is undone, which yields the
  * exact count before it.
  */
-export const COMMON = `
+export const COMMON = lua`
 local pcall, type = redis.pcall, type
 local LARGEST = 9007199254740991
 local function expire(key, expiry, left)
@@ -72,7 +75,7 @@ local function step(key, hits, text, expiry, left, created)
   if hits > 0 then
     local count = pcall('INCRBY', key, text)
     if type(count) == 'table' then
-      if not string.find(count.err, 'would overflow', 1, true) then return count end
+      if not string.find(count.err, 'would overflow') then return count end
       count = LARGEST
     elseif count > LARGEST then
       local before = pcall('DECRBY', key, text)

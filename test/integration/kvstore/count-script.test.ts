@@ -1,0 +1,459 @@
+import { firstValueFrom } from 'rxjs';
+import type { AlgorithmLimit } from '../../../src/counting/algorithms/algorithm';
+import { algorithmOf } from '../../../src/counting/limit';
+import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../../src/counting/operation';
+import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import type { Counters } from '../../../src/streams/ports/counters';
+import { allOrNothingGroup, operation, stopWhenOver } from '../../support/data/operations';
+import fc from '../../support/data/properties';
+import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { connected, instance } from './options';
+
+// What the script of src/sinks/counters/kvstore/count-script.ts does to the keys and returns, and with how many commands. What all stores
+// have in common is in ../counters.
+
+/** Windows that end after the tests, whatever their clock shows. */
+const YEAR = 31_536_000;
+
+/** Unix time in microseconds. */
+let now = 1_764_000_000_000_000;
+const memory = new MemoryCounters({ maxKeys: 1_000_000, now: () => now / 1000 });
+let server: RedisProcess;
+
+beforeAll(async () => {
+  server = await RedisProcess.start();
+});
+beforeEach(() => {
+  now = 1_764_000_000_000_000;
+});
+afterEach(() => server.control.flushall());
+afterAll(() => Promise.all([memory.close(), server[Symbol.asyncDispose]()]));
+
+/** Counters at the time of the tests. */
+function open() {
+  return connected(instance(server.address), { expirationJitterMaxSeconds: 0, now: () => now });
+}
+
+function applied(counters: Counters, operations: readonly Operation[]): Promise<readonly Result[]> {
+  return firstValueFrom(counters.laneOf(operations[0]!).apply(operations));
+}
+
+type Limit = Partial<AlgorithmLimit> & Pick<AlgorithmLimit, 'name'>;
+
+/** Operations with an algorithm, one for each call, or one for all of them. */
+function decided(key: string, limit: Limit, ...calls: readonly number[]): Operation {
+  const { requestsPerUnit = 4, windowSeconds = 60, burst } = limit;
+  const algorithm = algorithmOf({ name: limit.name, requestsPerUnit, windowSeconds, burst });
+  const hits = calls.reduce((sum, each) => sum + each, 0);
+  return operation(key, hits, { limit: requestsPerUnit, windowSeconds, algorithm, calls: [...calls] });
+}
+
+function grouped(group: Group, ...operations: readonly Operation[]): readonly Operation[] {
+  for (const each of operations) each.group = group;
+  return operations;
+}
+
+/** The same operations for another store. */
+function copyOf(batch: readonly Operation[], prefix = ''): readonly Operation[] {
+  return batch.map(({ limit, key, hits, group, calls }) =>
+    operation(prefix + key, hits, { ...limit, limit: limit.requestsPerUnit, group, calls: calls && [...calls] }),
+  );
+}
+
+const NOT_AN_INTEGER = { code: 'store_failed', message: expect.stringContaining('not an integer') };
+
+/** A time to live, which has begun to pass, but for less than 20 s. */
+function near(seconds: number): unknown {
+  const values = Array.from({ length: 20 }, (_, passed) => seconds - passed);
+  return { asymmetricMatch: (value: unknown) => values.includes(Number(value)), toString: () => `about ${seconds}` };
+}
+
+/** The commands that the server executes meanwhile for the script, in alphabetical order. */
+async function commandsOf(run: () => Promise<unknown>): Promise<readonly string[]> {
+  await server.control.config('RESETSTAT');
+  await run();
+  const statistics = await server.control.info('commandstats');
+  return Array.from(statistics.matchAll(/cmdstat_(\w+):calls=(\d+)/g), ([, name, calls]) => `${name} ${calls}`)
+    .filter((each) => !/^(config|evalsha|eval|info|time|ping|script)/.test(each))
+    .toSorted();
+}
+
+const BUCKET = { name: 'token_bucket', requestsPerUnit: 4, windowSeconds: 60 } as const;
+/** A hit takes 8,571,428 4/7 µs. */
+const PARTS = { name: 'token_bucket', requestsPerUnit: 7, windowSeconds: 60, burst: 3 } as const;
+const SLIDING = { name: 'sliding_window', requestsPerUnit: 4, windowSeconds: 60 } as const;
+const FIXED = { name: 'fixed_window', requestsPerUnit: 4, windowSeconds: YEAR } as const;
+/** Limits, of which those of one rate and one length of window share a key. */
+const LIMITS = {
+  bucket: BUCKET,
+  burst: { ...BUCKET, burst: 2 },
+  parts: PARTS,
+  fewer: { ...PARTS, burst: 2 },
+  sliding: SLIDING,
+};
+const KEYS: Readonly<Record<string, string>> = { burst: 'bucket', fewer: 'parts' };
+
+const anyCalls = fc.array(fc.constantFrom(1, 1, 1, 2, 3, 0, -1, -3, 9), { minLength: 1, maxLength: 5 });
+const anyCount = fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits: fc.integer({ min: -3, max: 4 }) });
+const anyStop = fc
+  .record({
+    isOver: fc.boolean(),
+    steps: fc.array(fc.tuple(anyCount, fc.integer({ min: 0, max: 9 })), { minLength: 1, maxLength: 4 }),
+  })
+  .map(({ isOver, steps }) => {
+    const counted = steps.map(([{ key, hits }, limit]) => operation(key, hits, { limit, windowSeconds: YEAR }));
+    return grouped(stopWhenOver(isOver), ...counted);
+  });
+const anyName = fc.constantFrom(...(Object.keys(LIMITS) as (keyof typeof LIMITS)[]));
+const anyDecided = fc
+  .tuple(anyName, anyCalls)
+  .map(([name, calls]) => [decided(KEYS[name] ?? name, LIMITS[name], ...calls)]);
+const anyGroup = fc
+  .tuple(fc.subarray(['bucket', 'parts', 'sliding', 'fixed'] as const, { minLength: 1 }), anyCalls)
+  .map(([names, calls]) =>
+    grouped(
+      allOrNothingGroup(),
+      ...names.map((name) => decided(name, name === 'fixed' ? FIXED : LIMITS[name], ...calls)),
+    ),
+  );
+const anyStep = fc.oneof(
+  anyCount.map(({ key, hits }) => [operation(key, hits, { windowSeconds: YEAR })]),
+  anyStop,
+  anyDecided,
+  anyGroup,
+);
+/** In microseconds. */
+const anyPause = fc.constantFrom(0, 0, 1, 999, 1_000_000, 15_000_000, 29_999_999, 60_000_000, 130_000_000);
+
+it('applies a batch of any operations as the counters in memory do', async () => {
+  const counters = await open();
+  let played = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(anyPause, fc.array(anyStep, { minLength: 1, maxLength: 6 })), { minLength: 1, maxLength: 6 }),
+      async (turns) => {
+        played += 1;
+        for (const [pause, steps] of turns) {
+          now += pause;
+          const batch = copyOf(steps.flat(), `${played}_`);
+          const expected = memory.applyNow(copyOf(batch));
+          expect(await applied(counters, batch)).toEqual(expected);
+        }
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+describe('a key of a counter', () => {
+  it('takes one command more for its expiry when it is new, and two when it may have none', async () => {
+    const counters = await open();
+    function hit(key: string, hits = 1) {
+      return applied(counters, [operation(key, hits), operation('read', 0)]);
+    }
+    expect(await commandsOf(() => hit('k'))).toEqual(['expire 1', 'get 1', 'incrby 1', 'ttl 1']);
+    expect(await commandsOf(() => hit('k'))).toEqual(['get 1', 'incrby 1']);
+    await server.control.set('k', LARGEST_COUNT - 5);
+    expect(await commandsOf(() => hit('k', 5))).toEqual(['get 1', 'incrby 1']);
+    // What cannot be represented is undone, and the rest added.
+    expect(await commandsOf(() => hit('k', 7))).toEqual(['decrby 1', 'get 1', 'incrby 1']);
+    await server.control.set('k', LARGEST_COUNT - 5);
+    expect(await commandsOf(() => hit('k', 7))).toEqual(['decrby 1', 'get 1', 'incrby 2']);
+    expect(await server.control.get('k')).toBe(String(LARGEST_COUNT));
+    // A key that may have been created has its expiry examined.
+    await server.control.del('k');
+    expect(await commandsOf(() => hit('k', 3))).toEqual(['expire 1', 'get 1', 'incrby 1', 'ttl 1']);
+    expect(await commandsOf(() => hit('k', -9))).toEqual(['decrby 1', 'get 2']);
+    expect(await commandsOf(() => hit('k', -9))).toEqual(['get 2']);
+  });
+
+  it('counts what another program has written, down to a negative number, and is over if that is too large', async () => {
+    const counters = await open();
+    const values = ['-3', '9007199254740999', '9223372036854775807', ' 1', '1 ', '0x10', '1.5', '-', ''];
+    await Promise.all(values.map((value, index) => server.control.set(`k${index}`, value)));
+    const outcomes = [-3, LARGEST_COUNT, LARGEST_COUNT, ...values.slice(3).map(() => NOT_AN_INTEGER)];
+    const read = await applied(
+      counters,
+      values.map((_, index) => operation(`k${index}`, 0)),
+    );
+    expect(read).toMatchObject(outcomes);
+    const lowered = await applied(
+      counters,
+      values.map((_, index) => operation(`k${index}`, -1)),
+    );
+    expect(lowered).toMatchObject([0, LARGEST_COUNT, LARGEST_COUNT, ...outcomes.slice(3)]);
+    expect(await server.control.mget('k0', 'k1', 'k3')).toEqual(['0', '9007199254740998', ' 1']);
+    expect(await applied(counters, [operation('k2', 9), operation('k1', 9)])).toEqual([LARGEST_COUNT, LARGEST_COUNT]);
+    expect(await server.control.get('k1')).toBe('9007199254740998');
+  });
+
+  it('is counted on by users who may not read or set its expiry, nor lower it', async () => {
+    for (const [user, command] of [
+      ['blind', 'ttl'],
+      ['raising', 'decrby'],
+    ]) {
+      await server.control.call('ACL', 'SETUSER', user!, 'on', '>x', '~*', '+@all', `-${command}`);
+      const counters = await connected(instance(server.address, { auth: `${user}:x` }));
+      expect(await applied(counters, [operation('k', 1), operation('k', LARGEST_COUNT)])).toEqual([1, LARGEST_COUNT]);
+      await server.control.del('k');
+    }
+  });
+
+  it('keeps an expiry that is as late as the end of the window, and gets its own if it is earlier', async () => {
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(1_765_000_000_000);
+    const counters = await open();
+    const windowSeconds = 3_600_000;
+    const left = 2_600_000;
+    await server.control.set('late', 1, 'PX', left * 1000 + 400);
+    await server.control.set('early', 1, 'PX', left * 1000 - 600);
+    await applied(
+      counters,
+      ['late', 'early'].map((key) => operation(key, 1, { windowSeconds })),
+    );
+    clock.mockRestore();
+    expect(await server.control.ttl('late')).toBeLessThanOrEqual(left);
+    expect(await server.control.ttl('early')).toBeGreaterThan(left);
+  });
+});
+
+describe('operations that stop when one is over', () => {
+  it('get an expiry, and only read where another one is over', async () => {
+    const counters = await open();
+    function request(hits: number, group: Group) {
+      return applied(counters, grouped(group, operation('a', hits, { limit: 3 }), operation('b', 1, { limit: 9 })));
+    }
+    expect(await request(3, stopWhenOver())).toEqual([3, 1]);
+    expect(Math.min(await server.control.ttl('a'), await server.control.ttl('b'))).toBeGreaterThan(50);
+    expect(await commandsOf(() => request(1, stopWhenOver()))).toEqual(['get 3', 'incrby 1', 'ttl 1']);
+    await server.control.set('b', 'text');
+    // What cannot be read is not over.
+    expect(await request(-2, stopWhenOver())).toMatchObject([2, NOT_AN_INTEGER]);
+  });
+});
+
+describe('a token bucket', () => {
+  it('has the time at which it is full as the value of its key, which lives longer than that', async () => {
+    const counters = await open();
+    await applied(counters, [decided('plain', BUCKET, 1), decided('parts', PARTS, 1, 1)]);
+    expect(await server.control.mget('plain', 'parts')).toEqual([`${now + 15_000_000}`, `${now + 17_142_857}:1/7`]);
+    const ttls = [await server.control.ttl('plain'), await server.control.ttl('parts')];
+    expect(ttls).toEqual([near(61 + 20), near(26 + 20)]);
+    await applied(counters, [decided('parts', PARTS, -1, -1, 1)]);
+    expect(await server.control.get('parts')).toBe(`${now + 8_571_428}:4/7`);
+  });
+
+  it('in use takes one command, and few others', async () => {
+    const counters = await open();
+    function hit(...calls: readonly number[]) {
+      return applied(counters, [decided('k', BUCKET, ...calls)]);
+    }
+    expect(await commandsOf(() => hit(1))).toEqual(['incrby 1', 'set 1']);
+    expect(await commandsOf(() => hit(1))).toEqual(['incrby 1']);
+    // Full again.
+    now += 90_000_000;
+    expect(await commandsOf(() => hit(1, 1))).toEqual(['incrby 2']);
+    expect(await commandsOf(() => hit(1, 2))).toEqual(['decrby 1', 'incrby 2']);
+    expect(await commandsOf(() => hit(3))).toEqual(['decrby 1', 'incrby 1']);
+    expect(await commandsOf(() => hit(0))).toEqual(['get 1']);
+    expect(await commandsOf(() => hit(5))).toEqual(['get 1']);
+    expect(await commandsOf(() => hit(-1))).toEqual(['get 1', 'incrby 1']);
+    expect(await server.control.get('k')).toBe(`${now + 30_000_000}`);
+    // A full one that is denied, or read, is as it was.
+    now += 90_000_000;
+    await hit(0);
+    expect(await server.control.get('k')).toBe(`${now - 60_000_000}`);
+    expect(await commandsOf(() => applied(counters, [decided('absent', BUCKET, 5)]))).toEqual([
+      'expire 1',
+      'get 1',
+      'ttl 1',
+    ]);
+    expect(await server.control.exists('absent')).toBe(0);
+    expect(await commandsOf(() => applied(counters, [decided('absent', BUCKET, 5)]))).toEqual(['get 1']);
+  });
+
+  it('has the expiry of its key examined again after ten seconds, and moved if it is too early', async () => {
+    const counters = await open();
+    function hit() {
+      return applied(counters, [decided('k', BUCKET, 1), decided('parts', PARTS, 0)]);
+    }
+    await hit();
+    await server.control.expire('k', 5);
+    expect(await commandsOf(hit)).toEqual(['get 1', 'incrby 1']);
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_000);
+    expect(await commandsOf(hit)).toEqual(['expire 2', 'get 1', 'incrby 1', 'ttl 2']);
+    expect(await server.control.ttl('k')).toEqual(near(81));
+    await server.control.expire('k', 75);
+    clock.mockReturnValue(performance.now() + 10_000);
+    expect(await commandsOf(() => applied(counters, [decided('k', BUCKET, 9)]))).toEqual(['get 1', 'ttl 1']);
+    clock.mockRestore();
+    expect(await server.control.ttl('k')).toBeLessThanOrEqual(75);
+  });
+
+  it('that is full later than in its span, as the clock has gone back, is cut to it, also by a call that is denied', async () => {
+    const counters = await open();
+    await server.control.mset(
+      'k',
+      `${now + 90_000_000}`,
+      'parts',
+      `${now + 90_000_000}:3/7`,
+      'exact',
+      `${now + 25_714_285}:6/7`,
+    );
+    const batch = [decided('k', BUCKET, 1), decided('parts', PARTS, 1), decided('exact', PARTS, 1)];
+    expect(await applied(counters, batch)).toEqual([
+      { whole: 60_000_000, part: 0, parts: 1, now },
+      { whole: 25_714_285, part: 5, parts: 7, now },
+      { whole: 25_714_285, part: 5, parts: 7, now },
+    ]);
+    const cut = `${now + 25_714_285}:5/7`;
+    expect(await server.control.mget('k', 'parts', 'exact')).toEqual([`${now + 60_000_000}`, cut, cut]);
+    // One that is full exactly then is not written.
+    expect(await commandsOf(() => applied(counters, batch))).toEqual(['decrby 1', 'get 2', 'incrby 1']);
+  });
+
+  it('of another rate is taken over, rounded up to a microsecond', async () => {
+    const counters = await open();
+    await server.control.mset('plain', `${now + 5}:3/7`, 'parts', `${now + 5}:3/5`, 'whole', `${now + 5}`);
+    expect(
+      await applied(counters, [decided('plain', BUCKET, 1), decided('parts', PARTS, 0), decided('whole', PARTS, 0)]),
+    ).toEqual([
+      { whole: 6, part: 0, parts: 1, now },
+      { whole: 6, part: 0, parts: 7, now },
+      { whole: 5, part: 0, parts: 7, now },
+    ]);
+    expect(await server.control.mget('plain', 'parts')).toEqual([`${now + 15_000_006}`, `${now + 5}:3/5`]);
+  });
+
+  it('has the time of the server where the caller has none', async () => {
+    const counters = await connected(instance(server.address));
+    const [state] = await applied(counters, [decided('k', BUCKET, 0)]);
+    const [seconds, microseconds] = await server.control.time();
+    const after = Number(seconds) * 1_000_000 + Number(microseconds);
+    expect(state).toMatchObject({ whole: 0, now: expect.any(Number) });
+    expect(after - (state as { now: number }).now).toBeGreaterThanOrEqual(0);
+    expect(after - (state as { now: number }).now).toBeLessThan(60_000_000);
+  });
+});
+
+describe('a sliding window', () => {
+  /** Of the present window. */
+  function number(): number {
+    return Math.floor(now / 60_000_000);
+  }
+  function valueOf(index: number, hits: number): number {
+    return ((index % 2_097_151) + 1) * 2 ** 32 + hits;
+  }
+
+  it('has the number of the window and its hits as the value of its key', async () => {
+    const counters = await open();
+    await applied(counters, [decided('k', SLIDING, 1, 1)]);
+    now += 60_000_000;
+    await applied(counters, [decided('k', SLIDING, 1)]);
+    const values = [0, 1].map((parity) => {
+      const index = number() % 2 === parity ? number() : number() - 1;
+      return String(valueOf(index, index === number() ? 1 : 2));
+    });
+    expect(await server.control.mget('k_0', 'k_1')).toEqual(values);
+    expect(await server.control.ttl('k_0')).toEqual(near(140));
+  });
+
+  it('in use takes two commands, and few others', async () => {
+    const counters = await open();
+    function hit(...calls: readonly number[]) {
+      return applied(counters, [decided('k', SLIDING, ...calls)]);
+    }
+    expect(await commandsOf(() => hit(1))).toEqual(['get 1', 'incrby 1', 'set 1']);
+    expect(await commandsOf(() => hit(1))).toEqual(['get 1', 'incrby 1']);
+    expect(await commandsOf(() => hit(1, 2))).toEqual(['decrby 1', 'get 1', 'incrby 2']);
+    expect(await commandsOf(() => hit(2))).toEqual(['decrby 1', 'get 1', 'incrby 1']);
+    expect(await commandsOf(() => hit(5))).toEqual(['get 2']);
+    expect(await commandsOf(() => hit(0))).toEqual(['get 2']);
+    now += 60_000_000;
+    // Given back to the window before.
+    expect(await commandsOf(() => hit(-2))).toEqual(['get 2', 'incrby 1']);
+    expect(await commandsOf(() => hit(4))).toEqual(['del 1', 'get 1', 'incrby 1']);
+    expect(await hit(3)).toEqual([{ previous: 1, current: 0, now }]);
+    // Of the key that the window before the last one has left.
+    now += 60_000_000;
+    expect(await commandsOf(() => hit(2))).toEqual(['decrby 1', 'get 1', 'incrby 1']);
+    expect(await commandsOf(() => hit(1))).toEqual(['get 1', 'incrby 1', 'set 1']);
+  });
+
+  it('does not count windows of the future, nor a count that is none', async () => {
+    const counters = await open();
+    const present = valueOf(number(), 3);
+    await server.control.mset(
+      'k_0',
+      valueOf(number() + 2, 3),
+      'k_1',
+      valueOf(number() + 1, 3),
+      'text_0',
+      'x',
+      'list_0',
+      present,
+    );
+    await server.control.rpush('list_1', 'x');
+    const keys = ['k', 'text', 'list'];
+    expect(
+      await applied(
+        counters,
+        keys.map((key) => decided(key, SLIDING, 1)),
+      ),
+    ).toMatchObject([
+      { previous: 0, current: 0, now },
+      NOT_AN_INTEGER,
+      { code: 'store_failed', message: expect.stringContaining('another type') },
+    ]);
+    now += 60_000_000;
+    expect(
+      await applied(
+        counters,
+        keys.slice(1).map((key) => decided(key, SLIDING, 1)),
+      ),
+    ).toMatchObject([NOT_AN_INTEGER, { code: 'store_failed', message: expect.stringContaining('another type') }]);
+    expect(await server.control.mget('text_0', 'text_1', 'list_0')).toEqual(['x', null, String(present)]);
+  });
+});
+
+describe('limits of one call', () => {
+  function hit(counters: Counters, hits: number, ...limits: readonly (readonly [key: string, limit: Limit])[]) {
+    return applied(counters, grouped(allOrNothingGroup(), ...limits.map(([key, limit]) => decided(key, limit, hits))));
+  }
+  const more = { ...FIXED, requestsPerUnit: 9 };
+
+  it('in use take one command each, and none of them is changed by a call that another one denies', async () => {
+    const counters = await open();
+    const limits = [
+      ['f', more],
+      ['b', BUCKET],
+    ] as const;
+    expect(await commandsOf(() => hit(counters, 1, ...limits))).toEqual(['expire 1', 'incrby 2', 'set 1', 'ttl 1']);
+    expect(await server.control.ttl('f')).toEqual(near(YEAR));
+    expect(await commandsOf(() => hit(counters, 1, ...limits))).toEqual(['incrby 2']);
+    expect(await commandsOf(() => hit(counters, 3, ...limits))).toEqual(['decrby 2', 'incrby 2']);
+    expect(await commandsOf(() => hit(counters, 3, limits[1], limits[0]))).toEqual(['decrby 1', 'get 1', 'incrby 1']);
+    expect(await server.control.mget('f', 'b')).toEqual(['2', `${now + 30_000_000}`]);
+    // Without a trace of what is absent.
+    expect(await hit(counters, 3, ['new', more], ['b', BUCKET])).toMatchObject([{ current: 0 }, { whole: 30_000_000 }]);
+    expect(await server.control.exists('new')).toBe(0);
+    // The expiry of a fixed window is examined when it may be new.
+    await server.control.set('f', 0);
+    expect(await commandsOf(() => hit(counters, 1, ...limits))).toEqual(['expire 1', 'incrby 2', 'ttl 1']);
+    await server.control.set('f', 'text');
+    expect(await hit(counters, 1, ...limits)).toMatchObject([NOT_AN_INTEGER, NOT_AN_INTEGER]);
+    expect(await hit(counters, 1, limits[1], limits[0])).toMatchObject([NOT_AN_INTEGER, NOT_AN_INTEGER]);
+    expect(await server.control.get('b')).toBe(`${now + 45_000_000}`);
+  });
+
+  it('fail together when the server has no memory for one of them', async () => {
+    const counters = await open();
+    await hit(counters, 1, ['f', more]);
+    await server.control.config('SET', 'maxmemory', '1');
+    const failed = { code: 'store_failed', message: 'the counter store is out of memory' };
+    expect(await hit(counters, 1, ['f', more], ['b', BUCKET])).toMatchObject([failed, failed]);
+    expect(await hit(counters, 1, ['s', SLIDING])).toMatchObject([failed]);
+    await server.control.config('SET', 'maxmemory', '0');
+    expect(await server.control.keys('*')).toEqual(['f']);
+    expect(await server.control.get('f')).toBe('1');
+  });
+});
