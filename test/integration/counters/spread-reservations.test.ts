@@ -1,6 +1,7 @@
 import { DecisionError } from '../../../src/counting/decision-error';
 import { ClusterStore } from '../../../src/sinks/counters/kvstore/cluster-store';
-import type { CommandRunner, SendCommand } from '../../../src/sinks/counters/kvstore/commands';
+import type { CommandRunner } from '../../../src/sinks/counters/kvstore/administration';
+import type { SendCommand } from '../../../src/sinks/counters/kvstore/commands';
 import { readDeployment } from '../../../src/sinks/counters/kvstore/deployment';
 import { Instance } from '../../../src/sinks/counters/kvstore/instance';
 import { kvstoreReservations } from '../../../src/sinks/counters/kvstore/reservations';

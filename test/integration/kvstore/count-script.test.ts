@@ -247,8 +247,8 @@ describe('a token bucket', () => {
     function hit(...calls: readonly number[]) {
       return applied(counters, [decided('k', BUCKET, ...calls)]);
     }
-    expect(await commandsOf(() => hit(1))).toEqual(['incrby 1', 'set 1']);
-    expect(await commandsOf(() => hit(1))).toEqual(['incrby 1']);
+    expect(await commandsOf(() => hit(2))).toEqual(['incrby 1', 'set 1']);
+    expect(await commandsOf(() => hit(2))).toEqual(['incrby 1']);
     // Full again.
     now += 90_000_000;
     expect(await commandsOf(() => hit(1, 1))).toEqual(['incrby 2']);
@@ -258,10 +258,13 @@ describe('a token bucket', () => {
     expect(await commandsOf(() => hit(5))).toEqual(['get 1']);
     expect(await commandsOf(() => hit(-1))).toEqual(['get 1', 'incrby 1']);
     expect(await server.control.get('k')).toBe(`${now + 30_000_000}`);
+    now += 30_000_000;
+    expect(await commandsOf(() => hit(1))).toEqual(['incrby 1']);
+    now += 15_000_000;
     // A full one that is denied, or read, is as it was.
     now += 90_000_000;
     await hit(0);
-    expect(await server.control.get('k')).toBe(`${now - 60_000_000}`);
+    expect(await server.control.get('k')).toBe(`${now - 90_000_000}`);
     expect(await commandsOf(() => applied(counters, [decided('absent', BUCKET, 5)]))).toEqual([
       'expire 1',
       'get 1',
@@ -291,24 +294,19 @@ describe('a token bucket', () => {
 
   it('that is full later than in its span, as the clock has gone back, is cut to it, also by a call that is denied', async () => {
     const counters = await open();
-    await server.control.mset(
-      'k',
-      `${now + 90_000_000}`,
-      'parts',
-      `${now + 90_000_000}:3/7`,
-      'exact',
-      `${now + 25_714_285}:6/7`,
-    );
-    const batch = [decided('k', BUCKET, 1), decided('parts', PARTS, 1), decided('exact', PARTS, 1)];
-    expect(await applied(counters, batch)).toEqual([
-      { whole: 60_000_000, part: 0, parts: 1, now },
-      { whole: 25_714_285, part: 5, parts: 7, now },
-      { whole: 25_714_285, part: 5, parts: 7, now },
-    ]);
     const cut = `${now + 25_714_285}:5/7`;
+    await server.control.mset('k', `${now + 90_000_000}`, 'exact', `${now + 25_714_285}:6/7`, 'full', cut);
+    await server.control.set('parts', `${now + 90_000_000}:3/7`);
+    const batch = [decided('k', BUCKET, 1), ...['parts', 'exact', 'full'].map((key) => decided(key, PARTS, 1))];
+    const full = { whole: 25_714_285, part: 5, parts: 7, now };
+    async function denied(): Promise<void> {
+      const states = await applied(counters, batch);
+      expect(states).toEqual([{ whole: 60_000_000, part: 0, parts: 1, now }, full, full, full]);
+    }
+    // The last one is full exactly then.
+    expect(await commandsOf(denied)).toEqual(['decrby 1', 'expire 2', 'get 3', 'incrby 2', 'set 2', 'ttl 2']);
     expect(await server.control.mget('k', 'parts', 'exact')).toEqual([`${now + 60_000_000}`, cut, cut]);
-    // One that is full exactly then is not written.
-    expect(await commandsOf(() => applied(counters, batch))).toEqual(['decrby 1', 'get 2', 'incrby 1']);
+    expect(await commandsOf(denied)).toEqual(['decrby 1', 'get 3', 'incrby 1']);
   });
 
   it('of another rate is taken over, rounded up to a microsecond', async () => {
@@ -326,12 +324,14 @@ describe('a token bucket', () => {
 
   it('has the time of the server where the caller has none', async () => {
     const counters = await connected(instance(server.address));
-    const [state] = await applied(counters, [decided('k', BUCKET, 0)]);
-    const [seconds, microseconds] = await server.control.time();
-    const after = Number(seconds) * 1_000_000 + Number(microseconds);
-    expect(state).toMatchObject({ whole: 0, now: expect.any(Number) });
-    expect(after - (state as { now: number }).now).toBeGreaterThanOrEqual(0);
-    expect(after - (state as { now: number }).now).toBeLessThan(60_000_000);
+    async function time(): Promise<number> {
+      const [seconds, microseconds] = await server.control.time();
+      return Number(seconds) * 1_000_000 + Number(microseconds);
+    }
+    const before = await time();
+    const [state] = (await applied(counters, [decided('k', BUCKET, 0)])) as readonly { readonly now: number }[];
+    expect(state!.now).toBeGreaterThan(before);
+    expect(state!.now).toBeLessThan(await time());
   });
 });
 
@@ -366,6 +366,8 @@ describe('a sliding window', () => {
     expect(await commandsOf(() => hit(1))).toEqual(['get 1', 'incrby 1']);
     expect(await commandsOf(() => hit(1, 2))).toEqual(['decrby 1', 'get 1', 'incrby 2']);
     expect(await commandsOf(() => hit(2))).toEqual(['decrby 1', 'get 1', 'incrby 1']);
+    expect(await commandsOf(() => hit(-3))).toEqual(['get 2', 'incrby 1']);
+    expect(await commandsOf(() => hit(3))).toEqual(['get 1', 'incrby 1']);
     expect(await commandsOf(() => hit(5))).toEqual(['get 2']);
     expect(await commandsOf(() => hit(0))).toEqual(['get 2']);
     now += 60_000_000;
@@ -377,12 +379,17 @@ describe('a sliding window', () => {
     now += 60_000_000;
     expect(await commandsOf(() => hit(2))).toEqual(['decrby 1', 'get 1', 'incrby 1']);
     expect(await commandsOf(() => hit(1))).toEqual(['get 1', 'incrby 1', 'set 1']);
+    // Of what was counted in the window before, half is left, rounded up.
+    now += 90_000_000;
+    expect(await commandsOf(() => hit(3))).toEqual(['get 1', 'incrby 1', 'set 1']);
   });
 
   it('does not count windows of the future, nor a count that is none', async () => {
     const counters = await open();
     const present = valueOf(number(), 3);
     await server.control.mset(
+      'next_0',
+      valueOf(number() + 1, 0),
       'k_0',
       valueOf(number() + 2, 3),
       'k_1',
@@ -393,13 +400,14 @@ describe('a sliding window', () => {
       present,
     );
     await server.control.rpush('list_1', 'x');
-    const keys = ['k', 'text', 'list'];
+    const keys = ['next', 'k', 'text', 'list'];
     expect(
       await applied(
         counters,
         keys.map((key) => decided(key, SLIDING, 1)),
       ),
     ).toMatchObject([
+      { previous: 0, current: 0, now },
       { previous: 0, current: 0, now },
       NOT_AN_INTEGER,
       { code: 'store_failed', message: expect.stringContaining('another type') },
@@ -408,7 +416,7 @@ describe('a sliding window', () => {
     expect(
       await applied(
         counters,
-        keys.slice(1).map((key) => decided(key, SLIDING, 1)),
+        keys.slice(2).map((key) => decided(key, SLIDING, 1)),
       ),
     ).toMatchObject([NOT_AN_INTEGER, { code: 'store_failed', message: expect.stringContaining('another type') }]);
     expect(await server.control.mget('text_0', 'text_1', 'list_0')).toEqual(['x', null, String(present)]);

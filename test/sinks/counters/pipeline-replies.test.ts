@@ -1,4 +1,4 @@
-import { PipelineReplies } from '../../../src/sinks/counters/kvstore/pipeline-replies';
+import { PipelineReplies } from '../../../src/sinks/counters/kvstore/protocol';
 import { isReply } from '../../../src/sinks/counters/kvstore/store-error';
 import { encode } from '../../support/servers/command-server';
 

@@ -264,7 +264,7 @@ export class ClusterStore implements Store {
   }
 
   #lane(name: string, retired$?: Observable<unknown>): CounterLane {
-    const apply: ApplyBatch = (batch, deadline) => this.#apply(batch, deadline);
+    const apply: ApplyBatch = (batch) => (deadline) => this.#apply(batch, deadline);
     return this.#instance.lane(name, { apply, instance: this.#lanes, retired$ });
   }
 

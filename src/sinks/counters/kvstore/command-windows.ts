@@ -1,4 +1,4 @@
-import { EMPTY, type Observable, Subject, asapScheduler, defer, ignoreElements } from 'rxjs';
+import { EMPTY, type Observable, Subject, asapScheduler, catchError, defer, ignoreElements } from 'rxjs';
 import { DecisionError, poolEmpty } from '../../../counting/decision-error';
 import { pipelineWindow } from '../../../streams/pipeline-window';
 import type { LanePipeline } from '../../../streams/ports/counters';
@@ -24,22 +24,23 @@ export class CommandWindows {
 
   constructor(pool: Pool, { windowsInFlight, whenFull }: LanePipeline, instance: Instance) {
     function send(calls: readonly Call[]): Observable<never> {
-      return defer(() =>
-        instance
-          .run((deadline) =>
-            pool.use(deadline, async (connection) => {
-              const begun = connection.inOneWrite(() => calls.map((call) => call.begin(connection)));
-              const lost = (await Promise.all(begun)).find((error) => error !== undefined);
-              if (lost !== undefined) throw lost;
-            }),
-          )
+      return instance
+        .inTime((deadline) =>
+          pool.use(deadline, async (connection) => {
+            const begun = connection.inOneWrite(() => calls.map((call) => call.begin(connection)));
+            const lost = (await Promise.all(begun)).find((error) => error !== undefined);
+            if (lost !== undefined) throw lost;
+          }),
+        )
+        .pipe(
           // Of a call that has its result, nothing changes.
-          .catch((error: Error) => calls.forEach(({ fail }) => fail(error))),
-      ).pipe(ignoreElements());
+          catchError((error: Error) => failAll(calls, error)),
+          ignoreElements(),
+        );
     }
     const overflow = whenFull && {
       after: whenFull.after,
-      send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
+      send: whenFull.behavior === 'exceed' ? send : (calls: readonly Call[]) => failAll(calls, poolEmpty()),
     };
     const windows = pipelineWindow({ span: 0, scheduler: asapScheduler, windowsInFlight, overflow }, send);
     // oxlint-disable-next-line house-style/kept-subscriptions -- it emits nothing, and is gone with the pool
@@ -63,9 +64,9 @@ export class CommandWindows {
   }
 }
 
-function failPoolEmpty(calls: readonly Call[]): Observable<never> {
+function failAll(calls: readonly Call[], error: Error): Observable<never> {
   return defer(() => {
-    for (const { fail } of calls) fail(poolEmpty());
+    for (const { fail } of calls) fail(error);
     return EMPTY;
   });
 }

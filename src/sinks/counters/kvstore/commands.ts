@@ -1,11 +1,10 @@
 import type { LimitState } from '../../../counting/algorithms/algorithm';
-import { type Counted, LARGEST_COUNT, type Operation, readOf } from '../../../counting/operation';
+import { LARGEST_COUNT, type Operation, readOf } from '../../../counting/operation';
 import { decidedOnRead, stopsWhenOver } from '../../../counting/read-then-decide';
-import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { Connection } from './connection';
-import { type Step, encodeAdditions } from './encoding';
-import { isReply, noScripts, notAnInteger, replyCode } from './store-error';
+import type { Step } from './protocol';
+import { isReply, noScripts, notAnInteger } from './store-error';
 
 /** The result of one step: as {@link Count}, with the error as the server reported it. */
 export type StepResult = number | LimitState | Error;
@@ -41,7 +40,7 @@ export function stepResult(reply: unknown): number | Error {
 }
 
 /** The result for the reply to GET: an absent key counts 0. */
-function readResult(reply: unknown): number | Error {
+export function readResult(reply: unknown): number | Error {
   if (reply === null) return 0;
   if (reply instanceof Error) return reply;
   return typeof reply === 'string' && /^-?\d+$/.test(reply) ? stepResult(Number(reply)) : notAnInteger();
@@ -124,43 +123,9 @@ async function add(send: SendCommand, step: Step, jitter: number): Promise<StepR
 }
 
 /** The expiry, in seconds, of a key that has none or one that is too early; undefined: it keeps what it has. */
-function expiryOf({ limit: { windowSeconds } }: Step, timeToLive: unknown, jitter: number): number | undefined {
+export function expiryOf({ limit: { windowSeconds } }: Step, timeToLive: unknown, jitter: number): number | undefined {
   const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(windowSeconds);
   return expiresEarly ? lifetimeOf(windowSeconds) + randomPart(jitter) : undefined;
-}
-
-/**
- * Adds to keys that are known to have an expiry, with a command for each in one write, which costs the server a third less than a script
- * call. Resolves with the counts and the errors of single keys, or the error of all, which is the loss of the connection.
- *
- * @param steps a single one if an ASKING has to precede it, or the connection is not {@link Connection.isQuiet}
- */
-export async function addToKnown(
-  connection: Connection,
-  steps: readonly Step[],
-  { jitter, isAsking }: CommandOptions,
-): Promise<GroupResult> {
-  const send = commandsOn(connection, isAsking);
-  try {
-    if (isAsking) asking(connection);
-    const replies = await connection.sendPipeline('incrby', encodeAdditions(steps), steps.length);
-    // Of its final length, and without a promise for each: mostly there is nothing to do.
-    const results = new Array<StepResult>(steps.length);
-    for (let index = 0; index < steps.length; index += 1) {
-      const [step, reply] = [steps[index] as Step, replies[index]];
-      const isUsual = typeof reply === 'number' && reply !== step.hits && reply <= LARGEST_COUNT;
-      results[index] = isUsual ? reply : await examined(step, reply);
-    }
-    return results;
-  } catch (error) {
-    return error as Error;
-  }
-
-  async function examined(step: Step, reply: unknown): Promise<StepResult> {
-    // The key may have been created: another program has removed it.
-    const expiry = reply === step.hits ? expiryOf(step, await send('TTL', step.key), jitter) : undefined;
-    return added(send, step, { reply, expiry });
-  }
 }
 
 /** The result of INCRBY. @property expiry that the key gets, in seconds; undefined: it keeps what it has */
@@ -169,7 +134,7 @@ interface Added {
   readonly expiry: number | undefined;
 }
 
-async function added(send: SendCommand, { key }: Step, { reply, expiry }: Added): Promise<StepResult> {
+export async function added(send: SendCommand, { key }: Step, { reply, expiry }: Added): Promise<StepResult> {
   // The value, which another program has written, and its sum with the hits are beyond 2^53 − 1.
   const isOverflow = isReply(reply) && reply.message.includes('would overflow');
   // A key that cannot be counted on is not a counter: with an expiry, the data of another program would be removed.
@@ -191,79 +156,4 @@ async function subtract(send: SendCommand, { key, hits, limit }: Step, jitter: n
   if (typeof left !== 'number' || left >= 0) return left;
   // Another process subtracted at the same time, or the key expired between the two commands: back to 0.
   return add(send, { key, hits: -left, limit }, jitter);
-}
-
-export interface CommandRunner {
-  /**
-   * Runs commands on one key, on the server that holds it. They are run again from the first one when the key has moved; an error
-   * reply that they throw is the error of this call alone.
-   *
-   * Rejects with a DecisionError.
-   */
-  run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T>;
-}
-
-/**
- * Administers counters with plain commands, which every server allows. They are not atomic: an addition between them is counted before
- * or after the change, never lost, except in the count that is returned.
- *
- * @param storeOf the instance that has a counter
- */
-export function counterAdministration(
-  storeOf: (counter: Counted) => CommandRunner,
-  jitter: number,
-): CounterAdministration {
-  /** @returns the counter before the change */
-  function change(counter: Counted, count: number | undefined): Promise<StoredCounter> {
-    const { key, limit } = counter;
-    return storeOf(counter).run(key, async (send) => {
-      const before = await read(send, key, { invalidAsZero: true });
-      if (count === undefined) checked(await send('DEL', key));
-      else
-        await set(send, key, {
-          count: String(count),
-          expiry: String(lifetimeOf(limit.windowSeconds) + randomPart(jitter)),
-        });
-      return before;
-    });
-  }
-  return {
-    readCounter: (counter) => storeOf(counter).run(counter.key, (send) => read(send, counter.key)),
-    setCounter: (counter, count) => change(counter, count),
-    clearCounter: (counter) => change(counter, undefined),
-  };
-}
-
-/** @param invalidAsZero a value that is no count counts as 0: it is about to be set or cleared */
-async function read(
-  send: SendCommand,
-  key: string,
-  { invalidAsZero }: { readonly invalidAsZero: boolean } = { invalidAsZero: false },
-): Promise<StoredCounter> {
-  const [reply, timeToLive] = await Promise.all([send('GET', key), send('TTL', key)]);
-  const count = readResult(reply);
-  const isNoCount = count instanceof Error && (!isReply(count) || replyCode(count) === 'WRONGTYPE');
-  if (count instanceof Error && !(invalidAsZero && isNoCount)) throw count;
-  const seconds = Number(checked(timeToLive));
-  return { count: typeof count === 'number' ? Math.max(0, count) : 0, timeToLive: seconds >= 0 ? seconds : null };
-}
-
-async function set(
-  send: SendCommand,
-  key: string,
-  { count, expiry }: { readonly count: string; readonly expiry: string },
-): Promise<void> {
-  if (checked(await send('SET', key, count, 'XX', 'KEEPTTL')) !== null) {
-    if (checked(await send('TTL', key)) === -1) checked(await send('EXPIRE', key, expiry));
-    return;
-  }
-  const isCreated = checked(await send('SET', key, count, 'NX', 'EX', expiry)) !== null;
-  // Another process has created it in the meantime.
-  if (!isCreated) checked(await send('SET', key, count, 'XX', 'KEEPTTL'));
-}
-
-/** @throws the error that the server replied with */
-function checked(reply: unknown): unknown {
-  if (isReply(reply)) throw reply;
-  return reply;
 }

@@ -20,7 +20,7 @@ import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
 import { COUNT } from './count-script';
 import type { Credentials } from './deployment';
-import { PipelineReplies } from './pipeline-replies';
+import { PipelineReplies } from './protocol';
 import { ReplyBounds } from './reply-bounds';
 import { isReply, replyCode, withoutCommand } from './store-error';
 
@@ -108,7 +108,8 @@ export class Connection {
   async sendPipeline(name: string, encoded: string, count: number): Promise<readonly unknown[]> {
     this.#pipeline.expect(count - 1);
     // What waits for the last reply: until then, its connection may be lost.
-    const last = await this.sendEncoded(name, encoded).catch((error: Error) => {
+    const reply = this.#redis.sendCommand(new EncodedCommand(name, encoded)) as Promise<unknown>;
+    const last = await reply.catch((error: Error) => {
       if (isReply(error)) return error;
       throw error;
     });

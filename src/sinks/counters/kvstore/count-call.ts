@@ -5,7 +5,7 @@ import { type CountedLimit, type Operation, groupLength } from '../../../countin
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
 import { CALL, COUNT, COUNTED, DECIDED, DECIDED_LIMIT, KIND, LIMIT, RUN, STOPPED } from './count-script';
-import type { ScriptArguments, Step } from './encoding';
+import type { ScriptArguments, Step } from './protocol';
 import type { KnownExpiries } from './known-expiries';
 
 export interface CountOptions extends CommandOptions {
@@ -138,7 +138,7 @@ export class CountCall implements ScriptArguments {
       number: this.#numberOf(limit),
       total,
       text: `"${total}"`,
-      isKnown: isKnown ? 1 : 0,
+      isKnown: String(isKnown),
       hits: `${hits}]`,
       hitParts: `${hitParts}]`,
     });

@@ -61,7 +61,7 @@ export const DECIDED_LIMIT = new Fields(
   /** What all calls take together, if it may be taken at once, otherwise 0; and the same as a text. */
   'total',
   'text',
-  /** 1: existing keys are known to live long enough. */
+  /** Whether existing keys are known to live long enough. */
   'isKnown',
   /** Lists: what each of the equal calls takes, negative if it is given back, and the parts of it. */
   'hits',
@@ -104,8 +104,8 @@ local list, KEYS = cjson.decode(ARGV[1]), KEYS
 ${CALL.read('list', 1)}
 local limits, time, clock
 local results, count, used = {}, 0, 0
-local at, last = ${CALL.size + 1}, #list
-while at <= last do
+local at = ${CALL.size + 1}
+while list[at] do
   ${RUN.read('list', 'at')}
   at = at + ${RUN.size}
   if kind <= ${KIND.countKnown} then
@@ -176,10 +176,9 @@ while at <= last do
           if type(previous) == 'table' then
             err = previous
           else
-            previous = previous - ((index - 1) % NUMBERS + 1) * HITS
-            if previous >= 0 and previous < HITS then
-              other, weight = previous, math.ceil(previous * (window - clock % window) / window)
-            end
+            other = previous % HITS
+            if previous - other ~= ((index - 1) % NUMBERS + 1) * HITS then other = 0 end
+            weight = math.ceil(other * (window - clock % window) / window)
           end
         end
         local value, isAdded, isKept = total > 0 and isDone and pcall('INCRBY', key, text), true, true
@@ -194,7 +193,7 @@ while at <= last do
             number, part, of = string.match(value, '^(-?%d+):?(%d*)/?(%d*)$')
           end
           if not number then
-            err, value = err or redis.error_reply('ERR value is not an integer'), 0
+            err, value = err or redis.error_reply('ERR value is not an integer'), base
           else
             ${LIMIT.read('limit', 1, 'parts')}
             value, isKept = tonumber(number), part == '' and parts == 1
@@ -220,7 +219,7 @@ while at <= last do
           state, isKept = 0, false
         end
         isDone = isDone and isAdded and state + total + weight <= most
-        isWritten = isWritten and isKept and isKnown == 1 and value ~= 0
+        isWritten = isWritten and isKept and isKnown and value ~= 0
         results[count + 1], results[count + 2] = state, other
         count = count + 2
         if err or size > 1 or not (isDone and isWritten) then
@@ -286,7 +285,7 @@ while at <= last do
             reply = pcall('SET', key, value, 'EX', expiry)
           else
             if isChanged and not isDone then reply = pcall('INCRBY', key, bases[l] + states[l] - kept[l]) end
-            if isKnown == 0 or kept[l] == 0 then expire(key, expiry, left) end
+            if not isKnown or kept[l] == 0 then expire(key, expiry, left) end
           end
           if type(reply) == 'table' and reply.err then err = err or reply end
         end

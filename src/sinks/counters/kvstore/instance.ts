@@ -14,7 +14,8 @@ import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
 import { isReply, replyCode, storeError } from './store-error';
 import type { CountOptions } from './count-call';
 import { KnownExpiries } from './known-expiries';
-import type { CommandRunner, StepResult } from './commands';
+import type { CommandRunner } from './administration';
+import type { StepResult } from './commands';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
 export interface Store extends CommandRunner {
@@ -28,7 +29,7 @@ export interface Store extends CommandRunner {
 }
 
 /** Applies a batch, with the results of {@link CounterLane.apply}; rejects when the batch fails as a whole. */
-export type ApplyBatch = (batch: readonly Operation[], deadline: Deadline) => Promise<readonly Result[]>;
+export type ApplyBatch = (batch: readonly Operation[]) => (deadline: Deadline) => Promise<readonly Result[]>;
 
 export interface LaneParts {
   readonly apply: ApplyBatch;
@@ -163,33 +164,41 @@ export class Instance {
       server: { store: this.#parts.name, server },
       instance,
       retired$,
-      // Written out, because each Promise in between costs every window.
-      apply: (batch, deadline = new Deadline(this.scheduler)) =>
-        new Observable((subscriber) => {
-          deadline.hasBegun = false;
-          this.#bound(deadline);
-          const end = (): void => {
-            deadline.end();
-            this.#inFlight.delete(done);
-          };
-          const done = apply(batch, deadline).then(
-            (counts) => {
-              end();
-              subscriber.next(counts);
-              subscriber.complete();
-            },
-            (error: unknown) => {
-              end();
-              subscriber.error(storeError(error));
-            },
-          );
-          this.#inFlight.set(done, deadline);
-          // Nothing waits for a reply that is late; until it comes, or the deadline, the connection is in use.
-          return () => {
-            if (this.#inFlight.delete(done)) deadline.abandon();
-          };
-        }),
+      apply: (batch, deadline) => this.inTime(apply(batch), deadline),
     };
+  }
+
+  /**
+   * Runs work within the time of a batch. Emits what it resolves with, and completes; fails with a DecisionError. Unsubscribing abandons it.
+   *
+   * @param deadline of the callers, which is bounded by that time, too
+   */
+  inTime<T>(work: (deadline: Deadline) => Promise<T>, deadline = new Deadline(this.scheduler)): Observable<T> {
+    return new Observable((subscriber) => {
+      deadline.hasBegun = false;
+      this.#bound(deadline);
+      const end = (): void => {
+        deadline.end();
+        this.#inFlight.delete(done);
+      };
+      // Written out, because each Promise in between costs every window.
+      const done = work(deadline).then(
+        (result) => {
+          end();
+          subscriber.next(result);
+          subscriber.complete();
+        },
+        (error: unknown) => {
+          end();
+          subscriber.error(storeError(error));
+        },
+      );
+      this.#inFlight.set(done, deadline);
+      // Nothing waits for a reply that is late; until it comes, or the deadline, the connection is in use.
+      return () => {
+        if (this.#inFlight.delete(done)) deadline.abandon();
+      };
+    });
   }
 
   /** Whether all steps were counted. Logs when the server begins or stops to reply with errors, and to reject scripts. */
@@ -222,20 +231,6 @@ export class Instance {
   conditionLog(lines: ConditionLines): ConditionLog {
     const { store, name } = this.#parts;
     return new ConditionLog(store.log, { ...lines, fields: { store: name, ...lines.fields } });
-  }
-
-  /** Runs commands that are no batch of a lane, within the time of one. */
-  async run<T>(commands: (deadline: Deadline) => Promise<T>): Promise<T> {
-    const deadline = new Deadline(this.scheduler);
-    this.#bound(deadline);
-    const done = commands(deadline);
-    this.#inFlight.set(done, deadline);
-    try {
-      return await done;
-    } finally {
-      deadline.end();
-      this.#inFlight.delete(done);
-    }
   }
 
   /** Resolves when nothing is in flight. */

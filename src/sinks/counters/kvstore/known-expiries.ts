@@ -1,5 +1,5 @@
 import { isCalendarEnd } from '../../../counting/windows';
-import type { Step } from './encoding';
+import type { Step } from './protocol';
 
 /** After how many milliseconds all keys are forgotten: those of windows, whose expiry stays; and others, and when there are too many. */
 const LIFETIME = 60_000;

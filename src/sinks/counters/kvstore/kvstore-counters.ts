@@ -15,7 +15,7 @@ import type { Counted } from '../../../counting/operation';
 import type { Counters } from '../../../streams/ports/counters';
 import type { ReservationStore } from '../../../streams/ports/reservations';
 import { storeTls } from '../tls-material';
-import { counterAdministration } from './commands';
+import { counterAdministration } from './administration';
 import type { KvstoreOptions } from './deployment';
 import { ClusterStore } from './cluster-store';
 import { describeDeployment, readDeployment } from './deployment';

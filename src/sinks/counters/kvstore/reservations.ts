@@ -12,7 +12,8 @@ import {
 import { endedAtOnce, heldMember, openReservation } from '../open-reservations';
 import type { Counted } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
-import type { CommandRunner, SendCommand } from './commands';
+import type { CommandRunner } from './administration';
+import type { SendCommand } from './commands';
 import { isRejected, isUnknownScript } from './count';
 import { CHANGE, RESERVATION, STEP } from './reservation-script';
 import { keySlot } from './slots';

@@ -4,6 +4,7 @@ import type { CounterLane } from '../../../streams/ports/counters';
 import { nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
 import { type SendCommand, commandsOn } from './commands';
+import type { Connection } from './connection';
 import { callsOf, count } from './count';
 import type { Deadline } from '../../../streams/deadline';
 import type { StoreServers } from './deployment';
@@ -29,7 +30,8 @@ export class ServerStore implements Store {
     this.#instance = instance;
     const name = servers.kind === 'single' ? nameOf(servers.server) : servers.masterName;
     this.#lane = instance.lane(name, {
-      apply: (batch, deadline) => this.#apply(batch, deadline),
+      apply: (batch) => (deadline) =>
+        this.#pool.use(deadline, (connection) => this.#count(batch, connection, deadline)),
       instance: { lanesAtOnce: 1 },
     });
     if (servers.kind === 'single') {
@@ -61,21 +63,19 @@ export class ServerStore implements Store {
   }
 
   /** Rejects when the connection is lost before the first reply. */
-  #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
+  async #count(batch: readonly Operation[], connection: Connection, deadline: Deadline): Promise<readonly Result[]> {
     const instance = this.#instance;
-    return this.#pool.use(deadline, async (connection) => {
-      const groups = callsOf(batch);
-      const results = await count(connection, groups, instance.countOptions);
-      if (results[0] instanceof Error && !isReply(results[0])) throw results[0];
-      const counts = results.map((result, index): readonly Result[] => {
-        if (result instanceof Error) {
-          const failure = instance.failed(result, connection, deadline);
-          return groups[index]!.map(() => failure);
-        }
-        if (instance.counted(result, connection)) return result;
-        return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
-      });
-      return counts.length === 1 ? counts[0]! : counts.flat();
+    const groups = callsOf(batch);
+    const results = await count(connection, groups, instance.countOptions);
+    if (results[0] instanceof Error && !isReply(results[0])) throw results[0];
+    const counts = results.map((result, index): readonly Result[] => {
+      if (result instanceof Error) {
+        const failure = instance.failed(result, connection, deadline);
+        return groups[index]!.map(() => failure);
+      }
+      if (instance.counted(result, connection)) return result;
+      return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
     });
+    return counts.length === 1 ? counts[0]! : counts.flat();
   }
 }

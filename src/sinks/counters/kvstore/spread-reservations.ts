@@ -28,7 +28,7 @@ const COUNTED = 'counted';
 const ENDED = 'ended';
 
 /** How long another call may take to open the same reservation before its process is taken to have ended, in milliseconds. */
-const PATIENCE = 1_000;
+const TAKE_OVER_AFTER = 1_000;
 const LONGEST_WAIT = 5_000;
 /** How long one waits before it looks again, at first; then twice as long each time, as each look can fail. */
 const FIRST_PAUSE = 20;
@@ -94,7 +94,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     let pause = FIRST_PAUSE;
     for (;;) {
       const now = performance.now();
-      const isStale = before !== undefined && now - since >= PATIENCE;
+      const isStale = before !== undefined && now - since >= TAKE_OVER_AFTER;
       const result = await this.#setRecord(change, isStale ? before : undefined, own);
       if (result.outcome !== 'changed') {
         if (isStale) await this.#giveBack(change, stepsOf(before!), () => true);
@@ -107,7 +107,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
       if (now >= until) throw timedOut();
       if (record !== before) [since, pause] = [now, FIRST_PAUSE];
       before = record;
-      await sleep(Math.min(pause, Math.max(1, since + PATIENCE - now)));
+      await sleep(Math.min(pause, Math.max(1, since + TAKE_OVER_AFTER - now)));
       pause *= 2;
     }
   }
