@@ -44,65 +44,47 @@ interface Rejections {
 /** Bytes of a TLS file: bundles of all public authorities have less than half of this. */
 export const MAX_TLS_FILE_BYTES = 512 * 1024;
 
-/** A value that is made from the contents of TLS files, and made again when they have changed. */
-export class ReloadedFiles<Name extends string, Value> {
-  readonly #files: readonly (readonly [Name, NamedFile | undefined])[];
-  readonly #build: (contents: Contents<Name>, last: Value | undefined) => Value;
-  #last: { readonly contents: Contents<Name>; readonly value: Value } | undefined;
-
-  /** @param build throws an Error whose message says which file cannot be used, and why; `last` is the value in use */
-  constructor(
-    files: Readonly<Record<Name, NamedFile | undefined>>,
-    build: (contents: Contents<Name>, last: Value | undefined) => Value,
-  ) {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type of the keys is lost in `entries`
-    this.#files = Object.entries(files) as [Name, NamedFile | undefined][];
-    this.#build = build;
-  }
-
-  /**
-   * The value of the files as they are now. While they are missing or invalid it is the last one, and the reason is logged.
-   *
-   * @throws when there is none yet
-   */
-  current(rejections: Rejections): Value {
-    try {
-      const value = this.read();
-      rejections.ended();
-      return value;
-    } catch (error) {
-      const reason = messageOf(error);
-      if (this.#last === undefined) throw new Error(`cannot use the TLS files: ${reason}`, { cause: error });
-      rejections.because(reason);
-      return this.#last.value;
-    }
-  }
-
-  /**
-   * The value of the files as they are now: the same one while they have the same contents.
-   *
-   * @throws when they are missing or invalid
-   */
-  read(): Value {
+/**
+ * A function that returns a value made from the contents of TLS files as they are now: the same one while they have the same contents. It
+ * throws when they are missing or invalid.
+ *
+ * @param build throws an Error whose message says which file cannot be used, and why; `last` is the value in use
+ */
+export function reloadedFiles<Name extends string, Value>(
+  files: Readonly<Record<Name, NamedFile | undefined>>,
+  build: (contents: Contents<Name>, last: Value | undefined) => Value,
+): () => Value {
+  let last: { readonly contents: Contents<Name>; readonly value: Value } | undefined;
+  return () => {
     // One after the other, so that the same files always give the same error.
-    const entries = this.#files.map(([name, file]) => [name, file && { name: file.name, text: textOf(file) }]);
+    const entries = Object.entries<NamedFile | undefined>(files).map(([name, file]) => [name, file && contentOf(file)]);
     const contents: Contents<Name> = Object.fromEntries(entries);
-    if (this.#last === undefined || !isDeepStrictEqual(contents, this.#last.contents)) {
-      this.#last = { contents, value: this.#build(contents, this.#last?.value) };
+    if (last === undefined || !isDeepStrictEqual(contents, last.contents)) {
+      last = { contents, value: build(contents, last?.value) };
     }
-    return this.#last.value;
-  }
+    return last.value;
+  };
 }
 
 /**
  * A function that returns the TLS context of a new connection of a client, from its files as they are now: an authority to trust in
- * addition to {@link trustedRoots}, its certificate and the key. It throws while there has been no valid one yet.
+ * addition to {@link trustedRoots}, its certificate and the key. While they are missing or invalid it is the last one, and the reason is
+ * logged; it throws while there has been no valid one yet.
  */
 export function clientTls(files: TlsFiles, rejections: Rejections): () => SecureContext {
-  const reloaded = new ReloadedFiles(files, (contents: Contents<'ca' | 'cert' | 'key'>) =>
-    checkedContext(contents, trustedRoots()),
-  );
-  return () => reloaded.current(rejections);
+  const read = reloadedFiles(files, (contents) => checkedContext(contents, trustedRoots()));
+  let last: SecureContext | undefined;
+  return () => {
+    try {
+      last = read();
+      rejections.ended();
+    } catch (error) {
+      const reason = messageOf(error);
+      if (last === undefined) throw new Error(`cannot use the TLS files: ${reason}`, { cause: error });
+      rejections.because(reason);
+    }
+    return last;
+  };
 }
 
 /**
@@ -147,9 +129,9 @@ function parse<T>(name: string, what: string, make: () => T): T {
   }
 }
 
-function textOf({ path, name }: NamedFile): string {
+function contentOf({ path, name }: NamedFile): { readonly name: string; readonly text: string } {
   try {
-    return new TextDecoder().decode(readSmallFile(path, MAX_TLS_FILE_BYTES));
+    return { name, text: new TextDecoder().decode(readSmallFile(path, MAX_TLS_FILE_BYTES)) };
   } catch (error) {
     throw new Error(`${name}: ${messageOf(error)}`, { cause: error });
   }

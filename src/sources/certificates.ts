@@ -17,7 +17,14 @@ import {
   throttleTime,
   timer,
 } from 'rxjs';
-import { type Contents, MAX_TLS_FILE_BYTES, ReloadedFiles, checkedContext, fileOf } from '../net/reloaded-files';
+import {
+  type Contents,
+  MAX_TLS_FILE_BYTES,
+  type NamedFile,
+  checkedContext,
+  fileOf,
+  reloadedFiles,
+} from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
 import { ConditionLog } from '../log/condition-log';
@@ -35,7 +42,6 @@ export interface Certificates {
 /** The certificates in the files, or one sentence that says why they cannot be used, without any part of a key. */
 export type CertificateEvent = Certificates | { readonly rejected: string };
 
-type CertificateFiles = ConstructorParameters<typeof ReloadedFiles<FileName, Certificates>>[0];
 type FileName = 'cert' | 'key' | 'clientCa';
 
 /** In milliseconds. */
@@ -59,16 +65,16 @@ const LONGEST_LEAD = 30 * DAY;
  * emitted when it becomes valid. The first one is emitted whatever its validity, because there is none to keep.
  */
 export function certificateSource(
-  files: CertificateFiles,
+  files: Readonly<Record<FileName, NamedFile | undefined>>,
   scheduler: SchedulerLike = asyncScheduler,
   { poll, recheck } = TIMING,
 ): Observable<CertificateEvent> {
-  const reloaded = new ReloadedFiles(files, (contents: Contents<FileName>, last?: Certificates) =>
+  const read = reloadedFiles(files, (contents, last?: Certificates) =>
     checkedCertificates(contents, last, scheduler.now()),
   );
   function look(): CertificateEvent {
     try {
-      return reloaded.read();
+      return read();
     } catch (error) {
       return { rejected: messageOf(error) };
     }
