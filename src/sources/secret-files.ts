@@ -31,7 +31,10 @@ export function maskingReader(mask: SecretMask): ReadSecretFile {
 export function currentSecret<F extends Field>(
   { settings, files, readAgain }: LoadedSettings,
   field: F,
-  { log, problemOf = () => undefined }: CurrentSecretOptions<Settings[F]>,
+  {
+    log,
+    problemOf = () => undefined,
+  }: { readonly log: Log; readonly problemOf?: (value: Settings[F]) => string | undefined },
 ): () => Settings[F] {
   let last = settings[field];
   const file = files.get(field);
@@ -42,15 +45,11 @@ export function currentSecret<F extends Field>(
     ends: 'the file of a secret can be used again',
     fields,
   });
-  function read(): Settings[F] {
-    const value = readAgain(field);
-    const problem = problemOf(value);
-    if (problem !== undefined) throw new Error(problem);
-    return value;
-  }
   function current(): Settings[F] {
     try {
-      const value = read();
+      const value = readAgain(field);
+      const problem = problemOf(value);
+      if (problem !== undefined) throw new Error(problem);
       if (!isDeepStrictEqual(value, last)) log.info('the new value in the file of a secret is used', fields);
       last = value;
       unusable.ended();
@@ -62,11 +61,6 @@ export function currentSecret<F extends Field>(
   // So that the log reports a file that cannot be used before its secret is needed.
   setInterval(current, CHECK_INTERVAL).unref();
   return current;
-}
-
-export interface CurrentSecretOptions<Value> {
-  readonly log: Log;
-  readonly problemOf?: (value: Value) => string | undefined;
 }
 
 /** Bytes of a secret and the line feed after it: more than credentials or headers have. */
