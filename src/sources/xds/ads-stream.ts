@@ -23,16 +23,11 @@ import { type Backoff, backoff } from '../../streams/backoff';
 import type { RuleEvent } from '../../streams/ports/rule-source';
 import { messageOf } from '../../text/thrown';
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
-import { type AdsEvent, type AdsResponse, AdsStreamError, type ConnectAds } from './connect-ads';
+import { type AdsResponse, AdsStreamError, type ConnectAds } from './connect-ads';
 import { type HandledResponse, type ReceivedResponse, type SotwState, readResponse } from './sotw-state';
 
-/** What happened on a stream. */
-export type AdsStreamEvent =
-  | { readonly kind: 'connected' }
-  /** The connection has lasted for {@link STABLE_AFTER}, with or without a response. */
-  | { readonly kind: 'stable' }
-  /** A response was accepted or rejected; `event` is undefined when it brings nothing new. */
-  | { readonly kind: 'handled'; readonly event: RuleEvent | undefined };
+/** What happened on a stream: `stable`, its connection has lasted for {@link STABLE_AFTER}; `handled`, a response was accepted or rejected. */
+export type AdsProgress = 'connected' | 'stable' | 'handled';
 
 /** Milliseconds after which a connection counts as working even if the server has sent nothing. */
 export const STABLE_AFTER = 30_000;
@@ -50,6 +45,7 @@ const LONGEST_PAUSE = 10_000;
 export interface AdsStreamOptions {
   readonly settle: Backoff;
   readonly scheduler: SchedulerLike;
+  readonly onProgress: (progress: AdsProgress) => void;
 }
 
 /**
@@ -57,14 +53,14 @@ export interface AdsStreamOptions {
  * while another one is handled, or in the pause after it, only the newest is kept, and the others are not even decoded: each contains
  * all rules, and the server waits for the answer to the newest one only.
  *
- * Completes when the server ends the stream, after the response in progress has been handled. Fails with an
+ * Emits what each response brings that is new. Completes when the server ends the stream, after the response in progress has been handled. Fails with an
  * {@link AdsStreamError}, which drops that response. Unsubscribing closes the stream.
  */
 export function adsStream(
   open: ConnectAds,
   state: SotwState,
-  { settle, scheduler }: AdsStreamOptions,
-): Observable<AdsStreamEvent> {
+  { settle, scheduler, onProgress }: AdsStreamOptions,
+): Observable<RuleEvent> {
   return defer(() => {
     const replies$ = new Subject<DiscoveryRequest>();
     return open(replies$.pipe(startWith(state.begin()))).pipe(
@@ -94,14 +90,21 @@ export function adsStream(
           const handled$ = state.handle(decode(message)).pipe(map((handled) => withSkipped(handled, skipped)));
           return concat(handled$, pause$).pipe(tap({ complete: () => (hurried = arrived > 0 ? hurried + 1 : 1) }));
         }
-        return merge(
-          connectionEvents(events$, end$, scheduler),
-          responses$.pipe(
-            tap(() => (arrived += 1)),
-            exhaustMapWithTrailing(handle),
-            mergeMap((handled) => concat(of<AdsStreamEvent>({ kind: 'handled', event: handled.event }), send(handled))),
-          ),
+        const connection$ = events$.pipe(
+          filter(({ kind }) => kind === 'connected'),
+          tap(() => onProgress('connected')),
+          switchMap(() => timer(STABLE_AFTER, scheduler)),
+          takeUntil(end$),
+          tap(() => onProgress('stable')),
+          ignoreElements(),
         );
+        const rules$ = responses$.pipe(
+          tap(() => (arrived += 1)),
+          exhaustMapWithTrailing(handle),
+          tap(() => onProgress('handled')),
+          mergeMap((handled) => concat(handled.event === undefined ? [] : [handled.event], send(handled))),
+        );
+        return merge(connection$, rules$);
       }),
     );
   });
@@ -110,22 +113,6 @@ export function adsStream(
 function withSkipped(handled: HandledResponse, skipped: number): HandledResponse {
   const { event } = handled;
   return skipped === 0 || event === undefined ? handled : { ...handled, event: { ...event, skipped } };
-}
-
-function connectionEvents(
-  events$: Observable<AdsEvent>,
-  end$: Observable<unknown>,
-  scheduler: SchedulerLike,
-): Observable<AdsStreamEvent> {
-  const connected$ = events$.pipe(filter(({ kind }) => kind === 'connected'));
-  return merge(
-    connected$.pipe(map((): AdsStreamEvent => ({ kind: 'connected' }))),
-    connected$.pipe(
-      switchMap(() => timer(STABLE_AFTER, scheduler)),
-      takeUntil(end$),
-      map((): AdsStreamEvent => ({ kind: 'stable' })),
-    ),
-  );
 }
 
 function decode(message: Uint8Array): ReceivedResponse {

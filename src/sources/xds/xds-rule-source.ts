@@ -1,17 +1,4 @@
-import {
-  EMPTY,
-  type SchedulerLike,
-  asyncScheduler,
-  catchError,
-  defer,
-  filter,
-  finalize,
-  map,
-  of,
-  repeat,
-  tap,
-  timer,
-} from 'rxjs';
+import { EMPTY, type SchedulerLike, asyncScheduler, catchError, defer, finalize, of, repeat, timer } from 'rxjs';
 import { fileOf } from '../../net/reloaded-files';
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Settings } from '../../settings/settings';
@@ -24,7 +11,7 @@ import { messageOf } from '../../text/thrown';
 import { type LoadOptions, loadRules } from '../loading/load-rules';
 import { currentSecret } from '../secret-files';
 import { type ConnectAds, AdsStreamError, connectAds } from './connect-ads';
-import { type AdsStreamEvent, SETTLE, STABLE_AFTER, adsStream } from './ads-stream';
+import { type AdsProgress, SETTLE, STABLE_AFTER, adsStream } from './ads-stream';
 import { type LoadResponse, type XdsNodeSettings, SotwState } from './sotw-state';
 
 interface XdsParts extends LoadedSettings, Pick<LoadOptions, 'onLoaded'> {
@@ -106,17 +93,16 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
     let failures = 0;
     let hasWorked = false;
     let error: unknown;
+    function onProgress(progress: AdsProgress): void {
+      if (progress === 'connected') onConnection(true);
+      else hasWorked = true;
+      connectionLog.progress(progress);
+    }
     return defer(() => {
       hasWorked = false;
       error = undefined;
-      return adsStream(connect, state, { settle, scheduler });
+      return adsStream(connect, state, { settle, scheduler, onProgress });
     }).pipe(
-      tap((event) => {
-        if (event.kind === 'connected') onConnection(true);
-        else hasWorked = true;
-        connectionLog.streamEvent(event);
-      }),
-      map((event) => (event.kind === 'handled' ? event.event : undefined)),
       catchError((thrown: unknown) => {
         error = thrown;
         if (!hasLostResponse(thrown)) return EMPTY;
@@ -133,7 +119,6 @@ export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
           return timer(wait, scheduler);
         },
       }),
-      filter((event) => event !== undefined),
     );
   });
   return { events$ };
@@ -176,14 +161,14 @@ class ConnectionLog {
     });
   }
 
-  streamEvent({ kind }: AdsStreamEvent): void {
-    if (kind === 'connected') {
+  progress(progress: AdsProgress): void {
+    if (progress === 'connected') {
       const fields = { server: this.#server, node: this.#node, version: this.#state.version };
       // At the level of the line that it ends.
       this.#log[this.#isDown ? 'notice' : 'info']('connected to the xDS server', fields);
       this.#failure = undefined;
       this.#isDown = false;
-    } else if (kind === 'handled') {
+    } else if (progress === 'handled') {
       this.#hasResponse = true;
       this.#silent.ended();
     } else if (!this.#hasResponse) {
