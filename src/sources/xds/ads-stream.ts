@@ -21,10 +21,9 @@ import {
 import type { DiscoveryRequest } from '../../gen/envoy/service/discovery/v3/discovery';
 import { type Backoff, backoff } from '../../streams/backoff';
 import type { RuleEvent } from '../../streams/ports/rule-source';
-import { messageOf } from '../../text/thrown';
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
-import { type AdsResponse, AdsStreamError, type ConnectAds } from './connect-ads';
-import { type HandledResponse, type ReceivedResponse, type SotwState, readResponse } from './sotw-state';
+import type { AdsResponse, ConnectAds } from './connect-ads';
+import type { HandledResponse, SotwState } from './sotw-state';
 
 /** What happened on a stream: `stable`, its connection has lasted for {@link STABLE_AFTER}; `handled`, a response was accepted or rejected. */
 export type AdsProgress = 'connected' | 'stable' | 'handled';
@@ -54,7 +53,7 @@ export interface AdsStreamOptions {
  * all rules, and the server waits for the answer to the newest one only.
  *
  * Emits what each response brings that is new. Completes when the server ends the stream, after the response in progress has been handled. Fails with an
- * {@link AdsStreamError}, which drops that response. Unsubscribing closes the stream.
+ * `AdsStreamError`, which drops that response. Unsubscribing closes the stream.
  */
 export function adsStream(
   open: ConnectAds,
@@ -87,7 +86,14 @@ export function adsStream(
             const pause = Math.min(PAUSE_PER_LOAD * (scheduler.now() - start), LONGEST_PAUSE);
             return timer(Math.max(settle(hurried), pause), scheduler).pipe(takeUntil(end$), ignoreElements());
           });
-          const handled$ = state.handle(decode(message)).pipe(map((handled) => withSkipped(handled, skipped)));
+          const handled$ = state
+            .handle(message)
+            .pipe(
+              map(({ event, ...handled }) => ({
+                ...handled,
+                event: event && skipped > 0 ? { ...event, skipped } : event,
+              })),
+            );
           return concat(handled$, pause$).pipe(tap({ complete: () => (hurried = arrived > 0 ? hurried + 1 : 1) }));
         }
         const connection$ = events$.pipe(
@@ -108,17 +114,4 @@ export function adsStream(
       }),
     );
   });
-}
-
-function withSkipped(handled: HandledResponse, skipped: number): HandledResponse {
-  const { event } = handled;
-  return skipped === 0 || event === undefined ? handled : { ...handled, event: { ...event, skipped } };
-}
-
-function decode(message: Uint8Array): ReceivedResponse {
-  try {
-    return readResponse(message);
-  } catch (error) {
-    throw new AdsStreamError(`cannot decode a response: ${messageOf(error)}`, true);
-  }
 }

@@ -6,23 +6,27 @@ import { backoff } from '../../streams/backoff';
 import type { RuleEvent, RulesLoaded } from '../../streams/ports/rule-source';
 import type { Settings } from '../../settings/settings';
 import type { LoadedRules } from '../loading/load-rules';
+import { messageOf } from '../../text/thrown';
 import { RULES_TYPE_URL } from './check-resources';
+import { AdsStreamError } from './connect-ads';
 
 /** What has to be known of a response before its rules are checked. */
-export interface ReceivedResponse {
+interface ReceivedResponse {
   readonly version: string;
   readonly nonce: string;
   /** Equal for the same rules, regardless of the order of the resources. */
   readonly digest: string;
-  /** The whole encoded `DiscoveryResponse`. */
-  readonly message: Uint8Array;
 }
 
-/** @throws when the bytes cannot be decoded as a `DiscoveryResponse` */
-export function readResponse(message: Uint8Array): ReceivedResponse {
-  const { versionInfo, nonce, typeUrl, resources } = DiscoveryResponse.decode(message);
-  const digests = resources.map((resource) => `${resource.typeUrl} ${hash('sha1', resource.value)}`);
-  return { version: versionInfo, nonce, digest: hash('sha1', [typeUrl, ...digests.sort()].join('\n')), message };
+/** @throws AdsStreamError when the bytes cannot be decoded as a `DiscoveryResponse` */
+function readResponse(message: Uint8Array): ReceivedResponse {
+  try {
+    const { versionInfo, nonce, typeUrl, resources } = DiscoveryResponse.decode(message);
+    const digests = resources.map((resource) => `${resource.typeUrl} ${hash('sha1', resource.value)}`);
+    return { version: versionInfo, nonce, digest: hash('sha1', [typeUrl, ...digests.sort()].join('\n')) };
+  } catch (error) {
+    throw new AdsStreamError(`cannot decode a response: ${messageOf(error)}`, true);
+  }
 }
 
 /** How this client identifies itself, and the server. */
@@ -105,8 +109,13 @@ export class SotwState {
     return { ...this.#request(''), versionInfo: '' };
   }
 
-  /** Accepts or rejects a response. Emits once and completes; never fails. */
-  handle(response: ReceivedResponse): Observable<HandledResponse> {
+  /**
+   * Accepts or rejects an encoded response. Emits once and completes; never fails.
+   *
+   * @throws AdsStreamError when it cannot be decoded
+   */
+  handle(message: Uint8Array): Observable<HandledResponse> {
+    const response = readResponse(message);
     const accepted = this.#accepted;
     if (accepted?.digest === response.digest) return of(this.#acceptAgain(accepted, response));
     const last = this.#rejected;
@@ -114,7 +123,7 @@ export class SotwState {
     const repetition = rejected && rejected.repetitions + 1;
     if (rejected?.isUnchecked === false) return of(this.#reject(response, rejected, repetition));
     // Copied, because the message may be a view of a buffer that is shared.
-    return this.#load(new Uint8Array(response.message)).pipe(
+    return this.#load(new Uint8Array(message)).pipe(
       map((loaded) => {
         if (loaded.ruleset !== undefined) return this.#accept(response, loaded);
         const { errors, isUnchecked = false } = loaded;
