@@ -39,7 +39,7 @@ export async function openMetricsListener(
   const mapped = mappingOf(app);
   const { labels } = mapped;
   const ofProcess = processMetrics(labels);
-  const page = exposition({ ...mapped, reserved: new Set([...ofProcess.names, OFFENDER_METRIC]) });
+  const page = exposition(mapped, new Set([...ofProcess.names, OFFENDER_METRIC]));
   const path = settings.pullmetricsPath;
   const server = await serveMetrics({
     host: settings.pullmetricsAddr.host,

@@ -1,6 +1,6 @@
 import { readSmallFile } from '../net/reloaded-files';
 import { builtInMapping } from '../sinks/statistics/built-in-mapping';
-import type { MappedSeriesOptions } from '../sinks/statistics/mapped-series';
+import type { MappedStatistics } from '../sinks/statistics/mapped-series';
 import { Mapper } from '../sinks/statistics/mapping';
 import { readMappingFile } from '../sinks/statistics/mapping-file';
 import { extraLabels } from '../sinks/statistics/series';
@@ -13,7 +13,7 @@ import { MAX_MAPPING_BYTES } from './start-checks';
  *
  * @throws when the mapping file cannot be used, naming the setting
  */
-export function mappingOf(app: App): Omit<MappedSeriesOptions<unknown>, 'reserved' | 'recorderOf'> {
+export function mappingOf(app: App): MappedStatistics {
   const { settings, statistics, log } = app;
   return {
     statistics,

@@ -2,26 +2,22 @@ import { inPieces } from '../../net/turns';
 import { QuantileSketch } from '../../statistics/quantile-sketch';
 import type { SampleRecorder } from '../../statistics/timer';
 import type { Observer } from './mapping';
-import { MappedSeries, type MappedSeriesOptions } from './mapped-series';
+import { MappedSeries, type MappedStatistics } from './mapped-series';
 import { NumberFamily, type TimerSeries, headOf, numberText } from './series';
-
-export interface ExpositionOptions extends Omit<MappedSeriesOptions<Distribution>, 'recorderOf'> {
-  /** Monotonic time in milliseconds. */
-  readonly now?: () => number;
-}
 
 /**
  * The statistics in the Prometheus text format, 0.0.4: a function that returns the pieces of a page. The event loop turns after every
  * piece, and whenever the work has taken some time.
+ *
+ * @param reserved names of metrics that are not from the registry
+ * @param now monotonic time in milliseconds
  */
-export function exposition({
-  now = () => performance.now(),
-  ...options
-}: ExpositionOptions): () => AsyncGenerator<string, void, void> {
-  const mapped = new MappedSeries<Distribution>({
-    ...options,
-    recorderOf: (observer, scale) => distributionOf(observer, scale, now),
-  });
+export function exposition(
+  statistics: MappedStatistics,
+  reserved: ReadonlySet<string>,
+  now: () => number = () => performance.now(),
+): () => AsyncGenerator<string, void, void> {
+  const mapped = new MappedSeries(statistics, (observer, scale) => distributionOf(observer, scale, now), reserved);
   function* texts(): Generator<string | undefined, void, void> {
     // Families and series that are added in the meantime are appended; whether this page includes them does not matter.
     for (const family of mapped.families()) {
@@ -30,7 +26,7 @@ export function exposition({
         const { metric } = family;
         yield* family.each(mapped.read, (labels, sum) => `${metric}${inBraces(labels)} ${numberText(sum)}\n`);
       } else if (family !== undefined) {
-        for (const series of family.series) yield textOf(family.metric, series);
+        for (const series of family.series.values()) yield textOf(family.metric, series);
       }
     }
   }

@@ -15,18 +15,18 @@ import {
   metricName,
 } from './series';
 
-export interface MappedSeriesOptions<Recorder> {
+/** The registry, and how its statistics are named in the outputs that have the names and labels of Prometheus. */
+export interface MappedStatistics {
   readonly statistics: Statistics;
   readonly mapper: Mapper;
   /** EXTRA_TAGS: labels of every series. */
   readonly labels: Tags;
-  /** Names of metrics that are not from the registry. */
-  readonly reserved: ReadonlySet<string>;
   /** Called once for each metric that is omitted because its name or type conflicts with another metric. */
   readonly onConflict: (metric: string) => void;
-  /** Where the durations of a series go, given the factor from milliseconds to the unit of the metric. */
-  readonly recorderOf: (observer: Observer, scale: number) => Recorder;
 }
+
+/** Where the durations of a series go, given the factor from milliseconds to the unit of the metric. */
+export type RecorderOf<Recorder> = (observer: Observer, scale: number) => Recorder;
 
 /** Suffixes that a metric appends to its name. */
 const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
@@ -51,7 +51,9 @@ interface Target extends Pick<Mapping, 'observer' | 'scale'> {
  * small: the registry may have a million. Statistics of rules are exported once they have counted something.
  */
 export class MappedSeries<Recorder extends SampleRecorder> {
-  readonly #options: MappedSeriesOptions<Recorder>;
+  readonly #mapped: MappedStatistics;
+  readonly #recorderOf: RecorderOf<Recorder>;
+  readonly #reserved: ReadonlySet<string>;
   readonly #families: Family<Recorder>[] = [];
   readonly #byMetric = new WideTable<Family<Recorder>>();
   /** The names that timers use, with suffixes. */
@@ -64,9 +66,16 @@ export class MappedSeries<Recorder extends SampleRecorder> {
   readonly #labelsOfRule: string[] = [];
   readonly #mappedGauges = new Set<string>();
 
-  constructor(options: MappedSeriesOptions<Recorder>) {
-    this.#options = options;
-    options.statistics.onTimer((timer) => this.#addTimer(timer));
+  /** @param reserved names of metrics that are not from the registry */
+  constructor(
+    mapped: MappedStatistics,
+    recorderOf: RecorderOf<Recorder>,
+    reserved: ReadonlySet<string> = new Set<string>(),
+  ) {
+    this.#mapped = mapped;
+    this.#recorderOf = recorderOf;
+    this.#reserved = reserved;
+    mapped.statistics.onTimer((timer) => this.#addTimer(timer));
   }
 
   /**
@@ -74,7 +83,7 @@ export class MappedSeries<Recorder extends SampleRecorder> {
    * added later are appended.
    */
   *families(): Generator<Family<Recorder> | undefined, void, void> {
-    const { statistics } = this.#options;
+    const { statistics } = this.#mapped;
     while (this.#mappedCounters < statistics.counters.length) {
       const counter = statistics.counters[this.#mappedCounters] as Counter;
       this.#mappedCounters += 1;
@@ -113,7 +122,7 @@ export class MappedSeries<Recorder extends SampleRecorder> {
 
   readonly read = (source: NumberSource): number => {
     if (typeof source === 'function') return source();
-    const rule = this.#options.statistics.rules[Math.floor(source / RULE_STATS.length)] as RuleStatistics;
+    const rule = this.#mapped.statistics.rules[Math.floor(source / RULE_STATS.length)] as RuleStatistics;
     return rule[(RULE_STATS[source % RULE_STATS.length] as (typeof RULE_STATS)[number])[1]];
   };
 
@@ -129,14 +138,16 @@ export class MappedSeries<Recorder extends SampleRecorder> {
     if (target === undefined) return;
     const { metric, labels, help, observer, scale } = target;
     const { kind } = observer;
-    this.#family(metric, kind, () => new TimerFamily<Recorder>(metric, kind, help))
-      ?.seriesOf(labels, () => new TimerSeries(labels, this.#options.recorderOf(observer, scale), scale))
-      .readFrom(timer);
+    const family = this.#family(metric, kind, () => new TimerFamily<Recorder>(metric, kind, help));
+    if (family === undefined) return;
+    const series = family.series.get(labels) ?? new TimerSeries(labels, this.#recorderOf(observer, scale), scale);
+    family.series.set(labels, series);
+    series.readFrom(timer);
   }
 
   /** Undefined when the statistic is not exported. */
   #target(name: string, type: StatisticType, tags = NO_TAGS): Target | undefined {
-    const { mapper, labels: extra } = this.#options;
+    const { mapper, labels: extra } = this.#mapped;
     const mapped = mapper.map(name, type);
     if (mapped === undefined) {
       const labels = labelText({ ...extra, ...tags });
@@ -158,7 +169,7 @@ export class MappedSeries<Recorder extends SampleRecorder> {
     if (known?.type === type) return known as Made;
     const names = SUFFIXES[type].map((suffix) => metric + suffix);
     if (names.some((name) => this.#isTaken(name))) {
-      if (!this.#conflicts.has(metric)) this.#options.onConflict(metric);
+      if (!this.#conflicts.has(metric)) this.#mapped.onConflict(metric);
       this.#conflicts.add(metric);
       return undefined;
     }
@@ -170,6 +181,6 @@ export class MappedSeries<Recorder extends SampleRecorder> {
   }
 
   #isTaken(name: string): boolean {
-    return this.#byMetric.get(name) !== undefined || this.#namesOfTimers.has(name) || this.#options.reserved.has(name);
+    return this.#byMetric.get(name) !== undefined || this.#namesOfTimers.has(name) || this.#reserved.has(name);
   }
 }

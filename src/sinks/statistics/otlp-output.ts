@@ -10,10 +10,8 @@ import type { StatisticsOutput } from '../../streams/ports/statistics-output';
 import { asError } from '../../text/thrown';
 import { type ExportResult, type Exporter, hasSucceeded, headersInFiles, metricExporter } from '../otlp/exporters';
 import { resourceOf, withDiagnostics } from '../otlp/setup';
-import { MappedSeries, type MappedSeriesOptions } from './mapped-series';
+import { MappedSeries, type MappedStatistics } from './mapped-series';
 import { ExponentialBuckets, FamilyPoints, type Point, type Span, type Temporality } from './otlp-points';
-
-type Mapping = Omit<MappedSeriesOptions<unknown>, 'reserved' | 'recorderOf'>;
 
 /**
  * Exports statistics to an OpenTelemetry collector. What is not a setting is configured by the standard variables `OTEL_EXPORTER_OTLP_*` and
@@ -23,7 +21,7 @@ type Mapping = Omit<MappedSeriesOptions<unknown>, 'reserved' | 'recorderOf'>;
  */
 export async function startOtlpOutput(
   app: LoadedSettings & { readonly log: Log },
-  mapping: Mapping,
+  mapped: MappedStatistics,
 ): Promise<StatisticsOutput> {
   const { settings, log } = app;
   const protocol = settings.otelExporterOtlpMetricsProtocol ?? settings.otelExporterOtlpProtocol;
@@ -33,7 +31,7 @@ export async function startOtlpOutput(
       exporter: await metricExporter(protocol, headers),
       resource: resourceOf(settings),
       temporality: settings.otelExporterOtlpMetricsTemporalityPreference,
-      mapping,
+      mapped,
       log,
     });
   });
@@ -43,7 +41,7 @@ export interface OtlpOutputOptions {
   readonly exporter: Exporter<ResourceMetrics>;
   readonly resource: Resource;
   readonly temporality: Temporality;
-  readonly mapping: Mapping;
+  readonly mapped: MappedStatistics;
   readonly log: Log;
 }
 
@@ -65,11 +63,7 @@ export class OtlpOutput implements StatisticsOutput {
 
   constructor(options: OtlpOutputOptions) {
     this.#options = options;
-    this.#series = new MappedSeries({
-      ...options.mapping,
-      reserved: new Set(),
-      recorderOf: (_observer, scale) => new ExponentialBuckets(scale),
-    });
+    this.#series = new MappedSeries(options.mapped, (_observer, scale) => new ExponentialBuckets(scale));
     this.#failing = new ConditionLog(options.log, {
       begins: 'cannot export statistics over OTLP; will retry',
       ends: 'resumed exporting statistics over OTLP',

@@ -68,7 +68,7 @@ export class FamilyPoints {
       return;
     }
     let series = 0;
-    for (const timers of family.series) {
+    for (const timers of family.series.values()) {
       timers.flush();
       const { labels, count, sum, distribution } = timers;
       yield this.#point(series, labels, { count, sum, ...distribution.read() }, span);

@@ -59,14 +59,16 @@ export function numberText(value: number): string {
 export type FamilyType = 'counter' | 'gauge' | 'histogram' | 'summary';
 
 /** The series of one metric, which the text format requires to be contiguous. */
-export interface Family {
-  readonly metric: string;
-  readonly type: FamilyType;
-  readonly help: string;
+class Family<Type extends FamilyType> {
+  constructor(
+    readonly metric: string,
+    readonly type: Type,
+    readonly help: string,
+  ) {}
 }
 
 /** The HELP and TYPE lines. */
-export function headOf({ metric, type, help }: Family): string {
+export function headOf({ metric, type, help }: Family<FamilyType>): string {
   return `# HELP ${metric} ${helpText(help)}\n# TYPE ${metric} ${type}\n`;
 }
 
@@ -83,19 +85,13 @@ const ADDED_PER_STEP = 512;
  * Series of numbers that are read when a page is written: each is the sum of all statistics that are mapped to it. There may be a million: a
  * series is its labels, which the statistics of a rule share, and where its number is read.
  */
-export class NumberFamily implements Family {
+export class NumberFamily extends Family<'counter' | 'gauge'> {
   readonly #labels: string[] = [];
   /** The first one of each series. */
   readonly #sources: NumberSource[] = [];
   /** The other ones, by series. */
   #others: Map<number, NumberSource[]> | undefined;
   #byLabels: WideTable<number> | undefined;
-
-  constructor(
-    readonly metric: string,
-    readonly type: 'counter' | 'gauge',
-    readonly help: string,
-  ) {}
 
   /** @param labels without braces */
   add(labels: string, source: NumberSource): void {
@@ -146,25 +142,9 @@ export class NumberFamily implements Family {
 }
 
 /** Histograms or summaries. */
-export class TimerFamily<Recorder extends SampleRecorder> implements Family {
-  readonly #series = new Map<string, TimerSeries<Recorder>>();
-
-  constructor(
-    readonly metric: string,
-    readonly type: 'histogram' | 'summary',
-    readonly help: string,
-  ) {}
-
-  get series(): Iterable<TimerSeries<Recorder>> {
-    return this.#series.values();
-  }
-
-  /** The series with these labels, created on first use. */
-  seriesOf(labels: string, make: () => TimerSeries<Recorder>): TimerSeries<Recorder> {
-    let series = this.#series.get(labels);
-    if (series === undefined) this.#series.set(labels, (series = make()));
-    return series;
-  }
+export class TimerFamily<Recorder extends SampleRecorder> extends Family<'histogram' | 'summary'> {
+  /** By their labels. */
+  readonly series = new Map<string, TimerSeries<Recorder>>();
 }
 
 /** The durations of all timers that are mapped to one series. */

@@ -1,29 +1,31 @@
 import { spawnSync } from 'node:child_process';
 import type { Offender } from '../../../src/limiter/offender';
 import { builtInMapping } from '../../../src/sinks/statistics/built-in-mapping';
-import { exposition, type ExpositionOptions } from '../../../src/sinks/statistics/exposition';
+import { exposition } from '../../../src/sinks/statistics/exposition';
 import { Mapper, type MappingTable } from '../../../src/sinks/statistics/mapping';
 import { readMappingFile } from '../../../src/sinks/statistics/mapping-file';
 import { mergeMetrics, processMetrics } from '../../../src/sinks/statistics/process-metrics';
 import { offenderSeries } from '../../../src/sinks/statistics/series';
 import { Statistics } from '../../../src/statistics/statistics';
+import type { Tags } from '../../../src/statistics/tags';
 
-interface Setup extends Partial<Pick<ExpositionOptions, 'labels' | 'reserved' | 'now'>> {
+interface Setup {
   readonly table?: MappingTable;
+  readonly labels?: Tags;
+  readonly reserved?: ReadonlySet<string>;
+  readonly now?: () => number;
 }
 
-function expositionOf({ table = builtInMapping(false), ...options }: Setup = {}) {
+function expositionOf({ table = builtInMapping(false), labels = {}, reserved = new Set(), now = () => 0 }: Setup = {}) {
   const statistics = new Statistics(100_000);
   const conflicts: string[] = [];
-  const pieces = exposition({
+  const mapped = {
     statistics,
     mapper: new Mapper(table),
-    labels: {},
-    reserved: new Set(),
-    onConflict: (metric) => conflicts.push(metric),
-    now: () => 0,
-    ...options,
-  });
+    labels,
+    onConflict: (metric: string) => conflicts.push(metric),
+  };
+  const pieces = exposition(mapped, reserved, now);
   async function page(): Promise<string> {
     let text = '';
     for await (const piece of pieces()) text += piece;

@@ -38,7 +38,7 @@ function outputOf(
     },
     resource: resourceFromAttributes({}),
     temporality,
-    mapping: { statistics, mapper: new Mapper(table), labels: {}, onConflict: () => undefined },
+    mapped: { statistics, mapper: new Mapper(table), labels: {}, onConflict: () => undefined },
     log,
   });
   /** Flushes. @returns the values of the points of each request; of a histogram, the number of its durations */
