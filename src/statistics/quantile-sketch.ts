@@ -62,13 +62,6 @@ export class QuantileSketch implements SampleRecorder {
     return rest;
   }
 
-  clear(): void {
-    this.#bins.fill(0);
-    this.count = 0;
-    this.sum = 0;
-    this.max = 0;
-  }
-
   /**
    * @param share from 0 to 1
    * @returns NaN if there are no samples

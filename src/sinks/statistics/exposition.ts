@@ -61,84 +61,56 @@ interface Distribution extends SampleRecorder {
  * @param now monotonic time in milliseconds
  */
 function distributionOf(observer: Observer, scale: number, now: () => number): Distribution {
-  return observer.kind === 'histogram' ? new Buckets(observer, scale) : new Quantiles(observer, scale, now);
+  return observer.kind === 'histogram' ? buckets(observer, scale) : recentQuantiles(observer, scale, now);
 }
 
-class Buckets implements Distribution {
-  readonly #bounds: readonly number[];
-  readonly #scale: number;
+function buckets(observer: Observer, scale: number): Distribution {
+  const bounds = [...observer.buckets, Infinity];
   /** The number of samples in each bucket, not cumulative. */
-  readonly #counts: Float64Array;
-
-  constructor({ buckets }: Observer, scale: number) {
-    this.#bounds = [...buckets, Infinity];
-    this.#scale = scale;
-    this.#counts = new Float64Array(this.#bounds.length);
-  }
-
-  add(values: Float64Array, count: number): void {
-    const [bounds, counts, scale] = [this.#bounds, this.#counts, this.#scale];
-    for (let at = 0; at < count; at += 1) {
-      const value = (values[at] as number) * scale;
-      let bucket = 0;
-      while (value > (bounds[bucket] as number)) bucket += 1;
-      counts[bucket] = (counts[bucket] as number) + 1;
-    }
-  }
-
-  lines() {
-    let cumulative = 0;
-    return this.#bounds.map((bound, index) => {
-      cumulative += this.#counts[index] as number;
-      return ['_bucket', `le="${numberText(bound)}"`, cumulative] as const;
-    });
-  }
+  const counts = new Float64Array(bounds.length);
+  return {
+    add: (values, count) => {
+      for (let at = 0; at < count; at += 1) {
+        const value = (values[at] as number) * scale;
+        let bucket = 0;
+        while (value > (bounds[bucket] as number)) bucket += 1;
+        counts[bucket] = (counts[bucket] as number) + 1;
+      }
+    },
+    lines: () => {
+      let cumulative = 0;
+      return bounds.map((bound, index) => {
+        cumulative += counts[index] as number;
+        return ['_bucket', `le="${numberText(bound)}"`, cumulative];
+      });
+    },
+  };
 }
 
 /** The window of the quantiles advances in steps of this part of it. */
 const STEPS = 5;
 
-/** Quantiles over a sliding window. */
-class Quantiles implements Distribution {
-  readonly #quantiles: readonly number[];
-  readonly #scale: number;
-  readonly #now: () => number;
-  readonly #sketches = Array.from({ length: STEPS }, () => new QuantileSketch());
-  readonly #stepLength: number;
-  #current = 0;
-  #stepEnd: number;
-
-  constructor({ quantiles, maxAge }: Observer, scale: number, now: () => number) {
-    this.#quantiles = quantiles;
-    this.#scale = scale;
-    this.#now = now;
-    this.#stepLength = maxAge / STEPS;
-    this.#stepEnd = now() + this.#stepLength;
+/** Quantiles over a sliding window; NaN when it has no samples. */
+function recentQuantiles({ quantiles, maxAge }: Observer, scale: number, now: () => number): Distribution {
+  /** The samples of each step in the window. */
+  const sketches = new Map<number, QuantileSketch>();
+  function currentStep(): number {
+    const current = Math.floor((now() / maxAge) * STEPS);
+    for (const step of sketches.keys()) if (step <= current - STEPS) sketches.delete(step);
+    return current;
   }
-
-  add(values: Float64Array, count: number): void {
-    this.#advance();
-    this.#sketches[this.#current]?.add(values, count);
-  }
-
-  /** NaN for all quantiles when the window has no samples. */
-  lines() {
-    this.#advance();
-    const all = new QuantileSketch();
-    for (const sketch of this.#sketches) all.merge(sketch);
-    return this.#quantiles.map((share) => {
-      return ['', `quantile="${numberText(share)}"`, all.quantile(share) * this.#scale] as const;
-    });
-  }
-
-  #advance(): void {
-    const overdue = this.#now() - this.#stepEnd;
-    if (overdue < 0) return;
-    const steps = Math.floor(overdue / this.#stepLength) + 1;
-    this.#stepEnd += steps * this.#stepLength;
-    for (let step = 0; step < Math.min(steps, STEPS); step += 1) {
-      this.#current = (this.#current + 1) % STEPS;
-      this.#sketches[this.#current]?.clear();
-    }
-  }
+  return {
+    add: (values, count) => {
+      const step = currentStep();
+      const sketch = sketches.get(step) ?? new QuantileSketch();
+      sketches.set(step, sketch);
+      sketch.add(values, count);
+    },
+    lines: () => {
+      currentStep();
+      const all = new QuantileSketch();
+      for (const sketch of sketches.values()) all.merge(sketch);
+      return quantiles.map((share) => ['', `quantile="${numberText(share)}"`, all.quantile(share) * scale]);
+    },
+  };
 }
