@@ -12,6 +12,7 @@ const { MemoryCounters } = load('sinks/counters/memory/memory-counters');
 const { decisions } = load('streams/decisions');
 const { DEFAULT_OPTIONS } = load('limiter/decision');
 const { Limiter } = load('limiter/limiter');
+const { readRuleFiles } = load('rules/files/read-rule-files');
 const { buildRuleset } = load('rules/ruleset');
 const { turnScheduler } = load('main/turn-scheduler');
 const { decodeRequest } = load('grpc/rate-limit/decode-request');
@@ -37,33 +38,22 @@ function requestBytes(key, value) {
 const manyKeys = Array.from({ length: 10_000 }, (_, user) => requestBytes('user', `user-${user}`));
 const hotKey = [requestBytes('hot', 'key')];
 
-/** A rule as it is read from a rule file. Its limit is never reached. */
-function rule(key, value = '') {
-  return {
-    key,
-    value,
-    rateLimit: {
-      unit: 'MINUTE',
-      unitMultiplier: 1,
-      requestsPerUnit: 4_000_000_000,
-      unlimited: false,
-      name: '',
-      replaces: [],
-    },
-    shadowMode: false,
-    quotaMode: false,
-    detailedMetric: false,
-    valueToMetric: false,
-    shareThreshold: false,
-    metadata: undefined,
-    descriptors: [],
-  };
-}
+/** Limits that are never reached. */
+const RULES = `
+domain: bench
+descriptors:
+  - key: user
+    rate_limit: { unit: minute, requests_per_unit: 4000000000 }
+  - key: hot
+    value: key
+    rate_limit: { unit: minute, requests_per_unit: 4000000000 }
+`;
 
 /** The decision path without servers, wired as in the service. */
 function decisionPath() {
   const statistics = new Statistics(10_000);
-  const ruleset = buildRuleset([{ domain: 'bench', descriptors: [rule('user'), rule('hot', 'key')] }]);
+  const files = [{ path: 'bench.yaml', content: Buffer.from(RULES) }];
+  const ruleset = buildRuleset(readRuleFiles(files, { mergeDomainConfigs: false }).configs);
   const path = decisions({
     limiter: new Limiter(DEFAULT_OPTIONS, statistics),
     ruleset: () => ruleset,

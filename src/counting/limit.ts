@@ -1,8 +1,8 @@
 import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
-import type { ALGORITHMS, AlgorithmName, CalendarConfig, FailurePolicy } from '../rules/rule-config';
-import type { Rule, RuleLimit } from '../rules/rule-tree';
+import type { ALGORITHMS, AlgorithmName, CalendarConfig, FailurePolicy, RuleLimit } from '../rules/rule-config';
+import type { Rule } from '../rules/rule-tree';
 import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
-import type { Unit } from '../rules/unit';
+import { UNITS, type Unit } from '../rules/unit';
 import type { Algorithm, AlgorithmLimit } from './algorithms/algorithm';
 import { TokenBucket } from './algorithms/bucket';
 import { FixedWindow } from './algorithms/fixed';
@@ -151,7 +151,7 @@ export function algorithmOf(limit: AlgorithmLimit): Algorithm {
 
 /** A limit of a rule; undefined when it is unlimited, or none. */
 export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: LimitOptions): Limit | undefined {
-  const { shadowMode, enforcePercent = 100, quotaMode } = rule;
+  const { hasLimitList, allOrNothing, shadowMode, enforcePercent = 100, quotaMode } = rule.options;
   if (limit?.unit === undefined || limit.unlimited) return undefined;
   const {
     limitNameFromRule = false,
@@ -163,23 +163,23 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: L
   } = options;
   const { requestsPerUnit, unit, unitMultiplier, calendar, name } = limit;
   const counting = {
-    algorithm: limit.algorithm ?? (rule.allOrNothing ? 'fixed_window' : undefined),
+    algorithm: limit.algorithm ?? (allOrNothing ? 'fixed_window' : undefined),
     burst: limit.burst,
   } as const;
   const path = plainStatisticsKey(rule);
   return new Limit(
     {
       path,
-      isOneOfSeveral: rule.limits !== undefined,
+      isOneOfSeveral: hasLimitList,
       shadowMode: shadowMode || isInShadow,
       enforcePercent: shadowMode ? 100 : enforcePercent,
       quotaMode,
-      onStoreFailure: usable(rule.onStoreFailure ?? onStoreFailure, counting),
-      lease: leases !== 'off' && (limit.lease ?? leases === 'auto') && !rule.allOrNothing,
+      onStoreFailure: usable(rule.options.onStoreFailure ?? onStoreFailure, counting),
+      lease: leases !== 'off' && (limit.lease ?? leases === 'auto') && !rule.options.allOrNothing,
     },
     {
       requestsPerUnit: limitTried ?? requestsPerUnit,
-      unit,
+      unit: UNITS[unit],
       unitMultiplier,
       calendar,
       name: name === '' && limitNameFromRule ? path + limitSuffix(rule, limit) : name,

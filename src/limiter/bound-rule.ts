@@ -1,4 +1,5 @@
-import type { Rule, RuleLimit } from '../rules/rule-tree';
+import type { RuleLimit } from '../rules/rule-config';
+import type { Rule, RuleBinding } from '../rules/rule-tree';
 import { limitSuffix, plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../rules/statistics-key';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Statistics } from '../statistics/statistics';
@@ -58,7 +59,7 @@ class Shared {
 }
 
 /** The data of a rule that is the same for all its calls, computed at its first match. */
-export class BoundRule {
+export class BoundRule implements RuleBinding {
   readonly #options: LimiterOptions;
   /** As in {@link limitOf}, where it is enforced. */
   readonly #limit: Limit | undefined;
@@ -122,7 +123,7 @@ export class BoundRule {
     const prefix = this.#options.cacheKeyPrefix;
     const { rule } = this;
     const key =
-      algorithm === undefined && rule.limits === undefined
+      algorithm === undefined && !rule.options.hasLimitList
         ? cacheKeyBody(prefix, rule.domain, entries, rule) + start
         : this.#taggedKey(entries, limit, start);
     if (!this.#sharesKeys) return key;
@@ -158,15 +159,15 @@ export class BoundRule {
 }
 
 /** The limits of a rule with `rate_limits`, each of which has statistics and keys of its own. */
-export class BoundLimits {
+export class BoundLimits implements RuleBinding {
   readonly limits: readonly BoundRule[];
 
   /** @param statistics as {@link BoundRule.statistics} */
   constructor(
-    rule: Rule,
+    readonly rule: Rule,
     options: LimiterOptions,
     readonly statistics: Statistics,
   ) {
-    this.limits = rule.limits?.map((limit) => new BoundRule(rule, options, statistics, limit)) ?? [];
+    this.limits = rule.limits.map((limit) => new BoundRule(rule, options, statistics, limit));
   }
 }

@@ -25,7 +25,7 @@ export function cacheKeyBody(
 /** The value of an entry as the cache key contains it. */
 export function countedValue(entries: readonly Entry[], level: number, rule: Rule | undefined): string {
   const step = rule?.path[level];
-  return step?.shareThreshold ? step.value : (entries[level] as Entry).value;
+  return step?.options.shareThreshold ? step.value : (entries[level] as Entry).value;
 }
 
 /** The indices of the levels whose request values are part of the rule's cache keys. */

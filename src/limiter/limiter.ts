@@ -161,13 +161,13 @@ export class Limiter {
     if (descriptor.limit !== undefined) {
       const rule = overridden?.[index];
       // That of a rule with several limits replaces all of them.
-      const base = rule?.limit?.algorithm === undefined || rule.limits !== undefined ? undefined : rule;
+      const base = rule?.limit?.algorithm === undefined || rule.options.hasLimitList ? undefined : rule;
       return this.#override({ request, descriptor, hits, base }, descriptor.limit, nowSeconds);
     }
     const rule = rules[index];
     if (rule === undefined) return NO_MATCH;
     if (rule.limit === undefined) return { kind: 'no_limit', limited: undefined, rule };
-    if (rule.limits !== undefined) return this.#several({ descriptor, rule, hits, replaced }, nowSeconds);
+    if (rule.options.hasLimitList) return this.#several({ descriptor, rule, hits, replaced }, nowSeconds);
     if (isReplaced(rule.limit, replaced)) return { kind: 'replaced', limited: undefined, rule };
     return this.#limited(descriptor, rule, hits, nowSeconds);
   }
@@ -228,7 +228,7 @@ export class Limiter {
       const { limited, limits } = resolution;
       if (limited === undefined) continue;
       if (limits !== undefined) {
-        for (const each of this.#leftOf(limits, resolution.rule?.allOrNothing === true, nowSeconds)) {
+        for (const each of this.#leftOf(limits, resolution.rule?.options.allOrNothing === true, nowSeconds)) {
           operations[count] = each;
           count += 1;
         }

@@ -1,4 +1,5 @@
-import type { Rule, RuleLimit } from '../rules/rule-tree';
+import type { RuleLimit } from '../rules/rule-config';
+import type { Rule } from '../rules/rule-tree';
 import { type Ruleset, type Search, matchRule } from '../rules/ruleset';
 import { TooMuchWork, type WorkBudget } from '../rules/wildcards';
 import { DecisionError } from '../counting/decision-error';

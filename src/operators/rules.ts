@@ -1,4 +1,5 @@
-import { type Rule, type RuleLimit, limitsOfRule } from '../rules/rule-tree';
+import type { RuleLimit } from '../rules/rule-config';
+import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { Network } from '../rules/networks';
 import { ValueList, ValueRegex } from '../rules/values';
@@ -27,26 +28,22 @@ export function* listRules(
 }
 
 function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
-  const { value, matcher, limit, shadowMode } = rule;
+  const { key, value, matcher, place, limit, limits } = rule;
+  const { hasLimitList, enforcePercent, onStoreFailure, ...flags } = rule.options;
   const statisticsKey = listedStatisticsKey(rule);
   return {
-    key: rule.key,
+    key,
     value,
     valueIn: matcher instanceof ValueList ? matcher.values : null,
     valueCidr: matcher instanceof Network ? matcher.text : null,
     valueRegex: matcher instanceof ValueRegex ? value : null,
-    place: rule.place ?? null,
+    place: place ?? null,
     // That of `on_unmatched` has neither.
     limit: limit?.unit === undefined && limit?.unlimited !== true ? null : listedLimit(limit),
-    limits: rule.limits?.map(listedLimit) ?? null,
-    allOrNothing: rule.allOrNothing,
-    shadowMode,
-    enforcePercent: shadowMode ? null : (rule.enforcePercent ?? null),
-    quotaMode: rule.quotaMode,
-    onStoreFailure: rule.onStoreFailure ?? null,
-    shareThreshold: rule.shareThreshold,
-    detailedMetric: rule.detailedMetric,
-    valueToMetric: rule.valueToMetric,
+    limits: hasLimitList ? limits.map(listedLimit) : null,
+    ...flags,
+    enforcePercent: flags.shadowMode ? null : (enforcePercent ?? null),
+    onStoreFailure: onStoreFailure ?? null,
     metadata: rule.metadata ?? null,
     statisticsKey: escapeStatisticsKey(statisticsKey),
     totals: limit === undefined ? null : totalsOf(rule, statisticsKey, statistics),
@@ -57,7 +54,7 @@ function listedLimit(limit: RuleLimit): ListedLimit {
   const { unlimited, unit, unitMultiplier, calendar = null, requestsPerUnit, algorithm, burst, name, replaces } = limit;
   return {
     unlimited,
-    unit: unit?.name ?? null,
+    unit: unit ?? null,
     unitMultiplier: unlimited ? null : unitMultiplier,
     calendar,
     requestsPerUnit: unlimited ? null : requestsPerUnit,
@@ -70,7 +67,7 @@ function listedLimit(limit: RuleLimit): ListedLimit {
 
 function totalsOf(rule: Rule, key: string, statistics: Statistics): RuleTotals {
   const totals = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
-  const keys = limitsOfRule(rule).map((limit) => key + limitSuffix(rule, limit));
+  const keys = rule.limits.map((limit) => key + limitSuffix(rule, limit));
   for (const counted of keys.flatMap((each) => [...statistics.rolledUp(each)])) {
     totals.hits += counted.totalHits;
     totals.within += counted.withinLimit;

@@ -1,4 +1,4 @@
-import { type Level, type Rule, type RuleLimit, limitsOfRule } from './rule-tree';
+import type { Level, Rule } from './rule-tree';
 import type { Ruleset } from './ruleset';
 import { plainStatisticsKey } from './statistics-key';
 import { ValueList } from './values';
@@ -94,42 +94,13 @@ class NameList implements Named {
   }
 }
 
-const RULE_FIELDS = [
-  'shadowMode',
-  'enforcePercent',
-  'allOrNothing',
-  'quotaMode',
-  'onStoreFailure',
-  'detailedMetric',
-  'valueToMetric',
-  'shareThreshold',
-] as const;
-const LIMIT_FIELDS = ['unit', 'unitMultiplier', 'requestsPerUnit', 'algorithm', 'burst', 'unlimited', 'name'] as const;
-
 /** Whether two rules of the same key and value are equal, apart from the rules nested in them. */
 function isSame(one: Rule, other: Rule): boolean {
   return (
-    RULE_FIELDS.every((field) => one[field] === other[field]) &&
-    isSameJson(listOf(one), listOf(other)) &&
-    isSameJson(one.metadata, other.metadata) &&
-    areSameLimits(one, other)
-  );
-}
-
-function areSameLimits(one: Rule, other: Rule): boolean {
-  const [limits, others] = [limitsOfRule(one), limitsOfRule(other)];
-  // Of one limit in a list, the statistics and keys are others than those of one without.
-  const isList = (one.limits === undefined) === (other.limits === undefined);
-  return (
-    isList && limits.length === others.length && limits.every((limit, index) => isSameLimit(limit, others[index]!))
-  );
-}
-
-function isSameLimit(one: RuleLimit, other: RuleLimit): boolean {
-  return (
-    LIMIT_FIELDS.every((field) => one[field] === other[field]) &&
-    isSameJson(one.calendar, other.calendar) &&
-    isSameJson(one.replaces, other.replaces)
+    isEqual(one.options, other.options) &&
+    isEqual(one.limits, other.limits) &&
+    isEqual(one.metadata, other.metadata) &&
+    isEqual(listOf(one), listOf(other))
   );
 }
 
@@ -138,6 +109,14 @@ function listOf({ matcher }: Rule): readonly string[] | undefined {
   return matcher instanceof ValueList ? matcher.values.toSorted() : undefined;
 }
 
-function isSameJson(one: unknown, other: unknown): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other);
+/** Whether two values of plain data are equal. */
+function isEqual(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (!isObject(one) || !isObject(other) || Array.isArray(one) !== Array.isArray(other)) return false;
+  const names = Object.keys(one);
+  return names.length === Object.keys(other).length && names.every((name) => isEqual(one[name], other[name]));
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }

@@ -7,11 +7,13 @@ export interface JsonObject {
 }
 
 /**
- * The checked rules of one domain as plain data: every form of configuration (a YAML file, an xDS resource) is read into this,
+ * The checked rules of one domain in one file as plain data: every form of configuration (a YAML file, an xDS resource) is read into this,
  * and {@link buildRuleset} builds a ruleset from it. It survives a structured clone.
  */
 export interface DomainConfig {
   readonly domain: string;
+  /** Where the rules are: the file, relative to the rule folder; for xDS, the name of the resource. Undefined: that is not known. */
+  readonly file?: string | undefined;
   readonly descriptors: readonly RuleConfig[];
   /**
    * What applies to descriptors that match no rule, as a rule with the key `default_rate_limit`, or with the key `on_unmatched` and the
@@ -32,24 +34,46 @@ export interface RuleConfig {
   readonly valueCidr?: string | undefined;
   /** A regular expression in RE2 syntax. */
   readonly valueRegex?: string | undefined;
-  /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
-  readonly rateLimit: RateLimitConfig | undefined;
-  /** The limits of a rule with `rate_limits`, the first of which is {@link rateLimit}; undefined for any other rule. */
-  readonly rateLimits?: readonly RateLimitConfig[] | undefined;
-  /** A call that one of {@link rateLimits} denies counts on none of them. */
-  readonly allOrNothing?: boolean | undefined;
+  /** None, because the rule allows everything or only contains nested rules; that of `rate_limit`; or those of `rate_limits`. */
+  readonly limits: readonly RuleLimit[];
+  readonly options: RuleOptions;
+  readonly metadata: JsonObject | undefined;
+  readonly descriptors: readonly RuleConfig[];
+  /** Of its `key` in the file, counted from 1; 0 in a source without lines, such as an xDS resource. */
+  readonly line?: number;
+  /** Counted from 1, in characters; 0 in a source without lines. */
+  readonly column?: number;
+}
+
+/** How a rule counts and reports, apart from its limits. Rules with the same options share one object. */
+export interface RuleOptions {
+  /** Its limits are those of `rate_limits`: their statistics and keys are other ones than those of `rate_limit`, also of a single one. */
+  readonly hasLimitList: boolean;
+  /** A call that one of the limits denies counts on none of them. */
+  readonly allOrNothing: boolean;
   readonly shadowMode: boolean;
   /** For which share of the callers the limit is enforced, from 0 to 100; undefined: for all. */
-  readonly enforcePercent?: number | undefined;
+  readonly enforcePercent: number | undefined;
   readonly quotaMode: boolean;
   /** Undefined: STORE_FAILURE_POLICY decides. */
-  readonly onStoreFailure?: FailurePolicy | undefined;
+  readonly onStoreFailure: FailurePolicy | undefined;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
   readonly shareThreshold: boolean;
-  readonly metadata: JsonObject | undefined;
-  readonly descriptors: readonly RuleConfig[];
 }
+
+/** The options of most rules. */
+export const DEFAULT_OPTIONS: RuleOptions = {
+  hasLimitList: false,
+  allOrNothing: false,
+  shadowMode: false,
+  enforcePercent: undefined,
+  quotaMode: false,
+  onStoreFailure: undefined,
+  detailedMetric: false,
+  valueToMetric: false,
+  shareThreshold: false,
+};
 
 /**
  * How calls are answered that the store does not count: they fail, or are within their limits, or over them, or are counted in this
@@ -73,8 +97,8 @@ export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as 
 /** Those that do not count in windows of the clock. */
 export type AlgorithmName = Exclude<(typeof ALGORITHMS)[number], 'fixed_window'>;
 
-/** A `rate_limit` block. */
-export interface RateLimitConfig {
+/** A limit of a rule: a `rate_limit` block. Rules with the same limits share one list of them. */
+export interface RuleLimit {
   /** Undefined only if unlimited, or if `on_unmatched` denies. */
   readonly unit: UnitName | undefined;
   /** How many units the window has, a whole number of at least 1. */
@@ -88,29 +112,17 @@ export interface RateLimitConfig {
   /** Of a token bucket, a whole number of at least 1; undefined: `requestsPerUnit`. */
   readonly burst?: number | undefined;
   readonly unlimited: boolean;
+  /** Whether hits may be taken from its counters before they are asked for; undefined: as LEASES says. */
+  readonly lease?: boolean | undefined;
   /** Empty: other rules cannot replace this one. */
   readonly name: string;
   /** Names of the rules that this one replaces. */
   readonly replaces: readonly string[];
 }
 
-/** The limits of a rule: none, one, or those of `rate_limits`. */
-export function limitsOf({ rateLimit, rateLimits }: RuleConfig): readonly RateLimitConfig[] {
-  if (rateLimits !== undefined) return rateLimits;
-  return rateLimit === undefined ? [] : [rateLimit];
-}
-
 /** Where a rule is configured. */
 export interface RulePlace {
-  /** The file, relative to the rule folder; for xDS, the name of the resource. */
   readonly file: string;
-  /** Of its `key`, counted from 1; 0 in a source without lines, such as an xDS resource. */
   readonly line: number;
-  /** Counted from 1, in characters; 0 in a source without lines. */
   readonly column: number;
 }
-
-/** Finds where a rule is configured; undefined when that is not known. */
-export type PlaceOf = (rule: RuleConfig) => RulePlace | undefined;
-
-export const NO_PLACES: PlaceOf = () => undefined;

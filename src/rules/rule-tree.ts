@@ -1,13 +1,4 @@
-import type {
-  AlgorithmName,
-  CalendarConfig,
-  FailurePolicy,
-  JsonObject,
-  RateLimitConfig,
-  RuleConfig,
-} from './rule-config';
-import type { RulePlace } from './rule-config';
-import { type Unit, unitByName } from './unit';
+import type { JsonObject, RuleConfig, RuleLimit, RuleOptions, RulePlace } from './rule-config';
 import { type Matcher, MatcherRules, ValueList, matcherOf, valueText } from './values';
 import { UNLIMITED_WORK, Wildcard, WildcardRules, type WorkBudget } from './wildcards';
 
@@ -17,24 +8,16 @@ export interface Entry {
   readonly value: string;
 }
 
-/** The `rate_limit` block of a rule. */
-export interface RuleLimit {
-  /** Undefined only when unlimited, or when `on_unmatched` denies. */
-  readonly unit: Unit | undefined;
-  /** How many units the window has. */
-  readonly unitMultiplier: number;
-  /** Undefined: the window has a fixed length. */
-  readonly calendar?: CalendarConfig | undefined;
-  readonly requestsPerUnit: number;
-  /** Undefined: hits are counted in fixed windows. */
-  readonly algorithm?: AlgorithmName | undefined;
-  /** Undefined: `requestsPerUnit`. */
-  readonly burst?: number | undefined;
-  readonly unlimited: boolean;
-  /** Whether hits may be taken from its counters before they are asked for; undefined: as LEASES says. */
-  readonly lease?: boolean | undefined;
-  readonly name: string;
-  readonly replaces: readonly string[];
+/** What the rules after it belong to. */
+export interface RuleSource {
+  readonly domain: string;
+  /** As {@link DomainConfig.file}. */
+  readonly file?: string | undefined;
+}
+
+/** Data that is computed once for a rule and stored in it, so that a decision needs no look-up. */
+export interface RuleBinding {
+  readonly rule: Rule;
 }
 
 const NOTHING: readonly string[] = [];
@@ -46,58 +29,45 @@ export class Rule {
   readonly value: string;
   /** Undefined for one exact value, and for any value. */
   readonly matcher: Matcher | undefined;
-  /** Undefined: no limit, because the rule allows everything or only contains nested rules. */
-  readonly limit: RuleLimit | undefined;
-  /** The limits of a rule with `rate_limits`, the first of which is {@link limit}; undefined for any other rule. */
-  readonly limits: readonly RuleLimit[] | undefined;
-  /** A call that one of {@link limits} denies counts on none of them. */
-  readonly allOrNothing: boolean;
+  readonly limits: readonly RuleLimit[];
+  readonly options: RuleOptions;
+  readonly metadata: JsonObject | undefined;
   /** The names of the rules that its limits replace. */
   readonly replaces: readonly string[];
-  readonly shadowMode: boolean;
-  /** Undefined: for all callers. */
-  readonly enforcePercent: number | undefined;
-  readonly quotaMode: boolean;
-  /** Undefined: STORE_FAILURE_POLICY decides. */
-  readonly onStoreFailure: FailurePolicy | undefined;
-  readonly detailedMetric: boolean;
-  readonly valueToMetric: boolean;
-  readonly shareThreshold: boolean;
-  readonly metadata: JsonObject | undefined;
   /** The rules of the next level; undefined when there are none. */
-  nested: Level | undefined;
+  nested: Level | undefined = undefined;
+  /** What the limiter stores here. */
+  bound: RuleBinding | undefined = undefined;
+  readonly #source: RuleSource;
   readonly #parent: Rule | undefined;
-  #path: readonly Rule[] | undefined;
+  #path: readonly Rule[] | undefined = undefined;
   // The place, in plain fields, as an object per rule would take twice the memory.
-  #file = '';
-  #line = 0;
-  #column = 0;
-  /** Data that the limiter computes once for this rule and stores here, so that a decision needs no look-up. */
-  bound: object | undefined;
+  readonly #line: number;
+  readonly #column: number;
 
-  constructor(
-    config: RuleConfig,
-    readonly domain: string,
-    parent: Rule | undefined,
-  ) {
+  /** @param source the same object for all rules of a file, as it is kept */
+  constructor(config: RuleConfig, source: RuleSource, parent: Rule | undefined) {
     this.key = config.key;
     this.value = valueText(config);
     this.matcher = matcherOf(config);
-    this.limits = config.rateLimits?.map(limitOf);
-    this.allOrNothing = config.allOrNothing ?? false;
-    this.limit = this.limits?.[0] ?? (config.rateLimit && limitOf(config.rateLimit));
-    this.replaces = this.limits?.flatMap(({ replaces }) => replaces) ?? this.limit?.replaces ?? NOTHING;
-    this.shadowMode = config.shadowMode;
-    this.enforcePercent = config.enforcePercent;
-    this.quotaMode = config.quotaMode;
-    this.onStoreFailure = config.onStoreFailure;
-    this.detailedMetric = config.detailedMetric;
-    this.valueToMetric = config.valueToMetric;
-    this.shareThreshold = config.shareThreshold;
+    this.limits = config.limits;
+    this.options = config.options;
     this.metadata = config.metadata;
-    this.nested = undefined;
+    this.replaces =
+      this.limits.length > 1 ? this.limits.flatMap(({ replaces }) => replaces) : (this.limit?.replaces ?? NOTHING);
+    this.#source = source;
     this.#parent = parent;
-    this.bound = undefined;
+    this.#line = config.line ?? 0;
+    this.#column = config.column ?? 0;
+  }
+
+  get domain(): string {
+    return this.#source.domain;
+  }
+
+  /** Its only limit, or the first one. Undefined: no limit, because the rule allows everything or only contains nested rules. */
+  get limit(): RuleLimit | undefined {
+    return this.limits[0];
   }
 
   /** The rules from the top level down to this one. Made at the first use, as most of 100,000 rules are never asked for theirs. */
@@ -107,14 +77,8 @@ export class Rule {
 
   /** Where the rule is configured; undefined when that is not known. */
   get place(): RulePlace | undefined {
-    return this.#file === '' ? undefined : { file: this.#file, line: this.#line, column: this.#column };
-  }
-
-  /** @param place its `file` should be the same string for all rules of a file, as it is kept */
-  set place(place: RulePlace | undefined) {
-    this.#file = place?.file ?? '';
-    this.#line = place?.line ?? 0;
-    this.#column = place?.column ?? 0;
+    const { file } = this.#source;
+    return file === undefined ? undefined : { file, line: this.#line, column: this.#column };
   }
 
   /** Whether the rule matches exactly one value. */
@@ -124,25 +88,8 @@ export class Rule {
 
   /** Whether the different values that match here are counted separately. */
   get countsByValue(): boolean {
-    return !this.isExplicit && !this.shareThreshold;
+    return !this.isExplicit && !this.options.shareThreshold;
   }
-}
-
-/** By the limit of the configuration: rules that share one there, as equal ones do, share one here. */
-const limitOfConfig = new WeakMap<RateLimitConfig, RuleLimit>();
-
-function limitOf(config: RateLimitConfig): RuleLimit {
-  const known = limitOfConfig.get(config);
-  if (known !== undefined) return known;
-  const limit = { ...config, unit: config.unit && unitByName(config.unit) };
-  limitOfConfig.set(config, limit);
-  return limit;
-}
-
-/** The limits of a rule: none, one, or those of `rate_limits`. */
-export function limitsOfRule({ limit, limits }: Rule): readonly RuleLimit[] {
-  if (limits !== undefined) return limits;
-  return limit === undefined ? [] : [limit];
 }
 
 /** The rules of one key at one level. */

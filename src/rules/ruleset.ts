@@ -1,6 +1,6 @@
-import { type Entry, Level, Rule, type RuleLimit, limitsOfRule } from './rule-tree';
+import type { DomainConfig, RuleConfig, RuleLimit } from './rule-config';
+import { type Entry, Level, Rule, type RuleSource } from './rule-tree';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
-import { type DomainConfig, NO_PLACES, type PlaceOf, type RuleConfig } from './rule-config';
 import { plainStatisticsKey } from './statistics-key';
 import { counted } from '../text/counted';
 import { excerpt } from '../text/excerpt';
@@ -100,74 +100,60 @@ export function* listRules(ruleset: Ruleset): IterableIterator<string> {
 }
 
 function linesOf(rule: Rule): readonly string[] {
-  return limitsOfRule(rule).map((limit) => lineOf(rule, limit));
+  return rule.limits.map((limit) => lineOf(rule, limit));
 }
 
 function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: RuleLimit): string {
   const { unitMultiplier, calendar, algorithm, burst } = limit;
+  const { shadowMode, quotaMode, enforcePercent, allOrNothing, onStoreFailure } = rule.options;
   const window =
     (unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`) +
     (calendar === undefined ? '' : ` time_zone=${calendar.timeZone} starts_on=${calendar.startsOn}`);
   const counting =
     (algorithm === undefined ? '' : ` algorithm=${algorithm}`) + (burst === undefined ? '' : ` burst=${burst}`);
-  const shown = `unit=${unit?.name ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
-  const modes = `shadow_mode: ${rule.shadowMode}, quota_mode: ${rule.quotaMode}`;
-  const enforced = rule.enforcePercent === undefined ? '' : `, enforce_percent: ${rule.enforcePercent}`;
-  const together = rule.allOrNothing ? ', all_or_nothing: true' : '';
-  const policy = rule.onStoreFailure === undefined ? '' : `, on_store_failure: ${rule.onStoreFailure}`;
+  const shown = `unit=${unit ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
+  const modes = `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}`;
+  const enforced = enforcePercent === undefined ? '' : `, enforce_percent: ${enforcePercent}`;
+  const together = allOrNothing ? ', all_or_nothing: true' : '';
+  const policy = onStoreFailure === undefined ? '' : `, on_store_failure: ${onStoreFailure}`;
   const comment = unlimited ? ' # unlimited' : unit === undefined ? ' # denied' : '';
   return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${enforced}${together}${policy}${comment}`;
 }
 
 /** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */
 export type RuleRow =
-  /** The rules that follow belong to this domain. */
-  | { readonly domain: string }
-  /** The rules that follow are in this file: a row of its own, so that its name is neither sent nor kept once per rule. */
-  | { readonly file: string }
+  /** What the rules that follow belong to: a row of its own, so that these names are neither sent nor kept once per rule. */
+  | RuleSource
   /**
    * One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. The depth of what applies to descriptors
-   * that match no rule is {@link UNMATCHED}. The position in the file is absent when it is not known.
+   * that match no rule is {@link UNMATCHED}.
    */
-  | { readonly depth: number; readonly rule: RuleConfig; readonly line?: number; readonly column?: number };
+  | { readonly depth: number; readonly rule: RuleConfig };
 
 /** The depth of what applies to descriptors that match no rule. */
 const UNMATCHED = -1;
+const NONE: readonly never[] = [];
 
 /** Flattens configurations into rows that can be sent to another thread. */
-export function* rowsOf(configs: readonly DomainConfig[], placeOf: PlaceOf = NO_PLACES): IterableIterator<RuleRow> {
-  const places = { placeOf, file: '' };
-  for (const { domain, descriptors, unmatched } of configs) {
-    yield { domain };
-    if (unmatched !== undefined) yield* rulesOf([unmatched], UNMATCHED, places);
-    yield* rulesOf(descriptors, 0, places);
+export function* rowsOf(configs: readonly DomainConfig[]): IterableIterator<RuleRow> {
+  for (const { domain, file, descriptors, unmatched } of configs) {
+    yield { domain, file };
+    if (unmatched !== undefined) yield* rulesOf([unmatched], UNMATCHED);
+    yield* rulesOf(descriptors, 0);
   }
 }
 
-/** Where rules are, and the file of the last row. */
-interface Places {
-  readonly placeOf: PlaceOf;
-  file: string;
-}
-
-function* rulesOf(rules: readonly RuleConfig[], depth: number, places: Places): IterableIterator<RuleRow> {
+function* rulesOf(rules: readonly RuleConfig[], depth: number): IterableIterator<RuleRow> {
   for (const rule of rules) {
-    const { descriptors } = rule;
-    const place = places.placeOf(rule);
-    if (place !== undefined && place.file !== places.file) {
-      places.file = place.file;
-      yield { file: place.file };
-    }
-    const row = { depth, rule: { ...rule, descriptors: [] } };
-    yield place === undefined ? row : { ...row, line: place.line, column: place.column };
-    yield* rulesOf(descriptors, depth + 1, places);
+    yield { depth, rule: rule.descriptors.length === 0 ? rule : { ...rule, descriptors: NONE } };
+    yield* rulesOf(rule.descriptors, depth + 1);
   }
 }
 
 /** Builds a ruleset from checked configurations; configurations of one domain are joined in order. */
-export function buildRuleset(configs: readonly DomainConfig[], placeOf: PlaceOf = NO_PLACES): Ruleset {
+export function buildRuleset(configs: readonly DomainConfig[]): Ruleset {
   const builder = new RulesetBuilder();
-  for (const config of configs) builder.addDomain(config, placeOf);
+  builder.addRows(rowsOf(configs));
   return builder.done();
 }
 
@@ -177,29 +163,20 @@ export class RulesetBuilder {
   readonly #unmatched = new Map<string, Rule>();
   /** By depth, the last rule. */
   readonly #parents: Rule[] = [];
-  #domain = '';
+  #source: RuleSource = { domain: '' };
   /** Of the domain. */
   #top = new Level();
-  #file = '';
   #size = 0;
   #withScripts: Rule | undefined;
   readonly #notLocal = { count: 0, names: [] as string[] };
 
-  /** Adds the rules of a domain as a tree, without the copies that rows are. */
-  addDomain({ domain, descriptors, unmatched }: DomainConfig, placeOf: PlaceOf): void {
-    this.#enter(domain);
-    if (unmatched !== undefined) this.#addTree([unmatched], UNMATCHED, placeOf);
-    this.#addTree(descriptors, 0, placeOf);
-  }
-
-  addRows(rows: readonly RuleRow[]): void {
+  addRows(rows: Iterable<RuleRow>): void {
     for (const row of rows) {
-      if ('domain' in row) this.#enter(row.domain);
-      else if ('file' in row) this.#file = row.file;
+      if ('rule' in row) this.#addRule(row.rule, row.depth);
       else {
-        const rule = this.#addRule(row.rule, row.depth);
-        const { line, column } = row;
-        if (line !== undefined && column !== undefined) rule.place = { file: this.#file, line, column };
+        this.#source = row;
+        this.#top = this.#domains.get(row.domain) ?? new Level();
+        this.#domains.set(row.domain, this.#top);
       }
     }
   }
@@ -209,40 +186,23 @@ export class RulesetBuilder {
     return new Ruleset(this.#domains, this.#unmatched, { size, withScripts, notLocal });
   }
 
-  #enter(domain: string): void {
-    this.#domain = domain;
-    this.#top = this.#domains.get(domain) ?? new Level();
-    this.#domains.set(domain, this.#top);
-  }
-
-  #addTree(configs: readonly RuleConfig[], depth: number, placeOf: PlaceOf): void {
-    for (const config of configs) {
-      this.#addRule(config, depth).place = placeOf(config);
-      if (config.descriptors.length > 0) this.#addTree(config.descriptors, depth + 1, placeOf);
-    }
-  }
-
   /** Adds a rule without those nested in it. A rule of a key and value that its level already has is left out, and so are those. */
-  #addRule(config: RuleConfig, depth: number): Rule {
+  #addRule(config: RuleConfig, depth: number): void {
     const parent = depth <= 0 ? undefined : this.#parents[depth - 1];
-    const rule = new Rule(config, this.#domain, parent);
-    const needsScripts = rule.allOrNothing || limitsOfRule(rule).some(({ algorithm }) => algorithm !== undefined);
+    const rule = new Rule(config, this.#source, parent);
+    const needsScripts = rule.options.allOrNothing || rule.limits.some(({ algorithm }) => algorithm !== undefined);
     if (needsScripts) this.#withScripts ??= rule;
-    if (depth === UNMATCHED) {
-      this.#unmatched.set(this.#domain, rule);
-      if (needsScripts) this.#addNotLocal(rule);
-      return rule;
+    if (depth === UNMATCHED) this.#unmatched.set(rule.domain, rule);
+    else {
+      const level = parent === undefined ? this.#top : (parent.nested ??= new Level());
+      this.#parents[depth] = rule;
+      if (!level.add(rule)) return;
+      this.#size += 1;
     }
-    const level = parent === undefined ? this.#top : (parent.nested ??= new Level());
-    this.#parents[depth] = rule;
-    if (!level.add(rule)) return rule;
-    this.#size += 1;
-    if (needsScripts) this.#addNotLocal(rule);
-    return rule;
+    if (needsScripts && rule.options.onStoreFailure === undefined) this.#addNotLocal(rule);
   }
 
   #addNotLocal(rule: Rule): void {
-    if (rule.onStoreFailure !== undefined) return;
     this.#notLocal.count += 1;
     if (this.#notLocal.names.length < MAX_NAMES) this.#notLocal.names.push(plainStatisticsKey(rule));
   }

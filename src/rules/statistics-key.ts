@@ -1,4 +1,5 @@
-import type { Entry, Rule, RuleLimit } from './rule-tree';
+import type { RuleLimit } from './rule-config';
+import type { Entry, Rule } from './rule-tree';
 import { windowLabel } from './unit';
 import { Wildcard } from './wildcards';
 
@@ -31,24 +32,25 @@ export function listedStatisticsKey(rule: Rule): string {
 }
 
 /** What follows the statistics key of a rule for one of its limits: nothing, or with `rate_limits` the window, `.5minute`. */
-export function limitSuffix({ limits }: Rule, { unit, unitMultiplier }: RuleLimit): string {
-  return limits === undefined || unit === undefined ? '' : `.${windowLabel(unit.name, unitMultiplier)}`;
+export function limitSuffix({ options }: Rule, { unit, unitMultiplier }: RuleLimit): string {
+  return options.hasLimitList && unit !== undefined ? `.${windowLabel(unit, unitMultiplier)}` : '';
 }
 
 /** The indices of the levels whose request values are part of the rule's statistics key. */
 export function runtimeStatisticsLevels(rule: Rule): readonly number[] {
   return rule.path.flatMap((step, level) =>
-    step.countsByValue && (rule.detailedMetric || step.valueToMetric) ? [level] : [],
+    step.countsByValue && (rule.options.detailedMetric || step.options.valueToMetric) ? [level] : [],
   );
 }
 
 /** The part after a level's key, including the `_`. */
 function valuePart(step: Rule, matched: Rule, requestValue: string): string {
-  const { detailedMetric } = matched;
-  if (step.shareThreshold && (detailedMetric || step.valueToMetric)) return beforeWildcard(step);
-  if (step.shareThreshold) return configuredPart(step);
+  const { detailedMetric } = matched.options;
+  const { shareThreshold, valueToMetric } = step.options;
+  if (shareThreshold && (detailedMetric || valueToMetric)) return beforeWildcard(step);
+  if (shareThreshold) return configuredPart(step);
   if (detailedMetric) return `_${requestValue}`;
-  if (step.valueToMetric && !step.isExplicit) return requestValue === '' ? '' : `_${requestValue}`;
+  if (valueToMetric && !step.isExplicit) return requestValue === '' ? '' : `_${requestValue}`;
   return configuredPart(step);
 }
 

@@ -16,25 +16,26 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-const SECONDS: Readonly<Record<UnitName, number>> = {
-  SECOND: 1,
-  MINUTE,
-  HOUR,
-  DAY,
-  WEEK: 7 * DAY,
-  MONTH: 30 * DAY,
-  YEAR: 365 * DAY,
+/** By name. */
+export const UNITS: Readonly<Record<UnitName, Unit>> = {
+  SECOND: unitOf('SECOND', 1),
+  MINUTE: unitOf('MINUTE', MINUTE),
+  HOUR: unitOf('HOUR', HOUR),
+  DAY: unitOf('DAY', DAY),
+  WEEK: unitOf('WEEK', 7 * DAY),
+  MONTH: unitOf('MONTH', 30 * DAY),
+  YEAR: unitOf('YEAR', 365 * DAY),
 };
 
-const byNumber: readonly (Unit | undefined)[] = UNIT_NAMES.map((name, number) =>
-  name === 'UNKNOWN' ? undefined : Object.freeze({ name, number, seconds: SECONDS[name] }),
-);
+function unitOf(name: UnitName, seconds: number): Unit {
+  return Object.freeze({ name, number: UNIT_NAMES.indexOf(name), seconds });
+}
 
 /** The longest window of a limit, in seconds: 10 years. */
-export const MAX_WINDOW_SECONDS = 10 * SECONDS.YEAR;
+export const MAX_WINDOW_SECONDS = 10 * UNITS.YEAR.seconds;
 
 /** The longest time in which a token bucket may fill, in seconds: 100 years. Up to it, the time at which it is full is exact in microseconds. */
-export const MAX_FILL_SECONDS = 100 * SECONDS.YEAR;
+export const MAX_FILL_SECONDS = 100 * UNITS.YEAR.seconds;
 
 /** A window in words: `minute`, `5 minutes`. */
 export function windowText(unit: string, multiplier: number): string {
@@ -61,10 +62,11 @@ export function windowLabel(unit: string, multiplier: number): string {
 
 /** The unit with this number in the protocol; undefined for UNKNOWN and for numbers that have no unit. */
 export function unitByNumber(number: number): Unit | undefined {
-  return byNumber[number];
+  const name = UNIT_NAMES[number];
+  return name === undefined || name === 'UNKNOWN' ? undefined : UNITS[name];
 }
 
 /** The unit of this name in any case (rule files write `second`, the protocol `SECOND`); undefined when there is none. */
 export function unitByName(name: string): Unit | undefined {
-  return byNumber[(UNIT_NAMES as readonly string[]).indexOf(name.toUpperCase())];
+  return unitByNumber((UNIT_NAMES as readonly string[]).indexOf(name.toUpperCase()));
 }

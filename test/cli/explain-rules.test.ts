@@ -25,9 +25,9 @@ function* descriptorsOf(rules: readonly RuleConfig[], path = ''): Iterable<strin
 
 /** Explains each rule of a folder or file with weir-check, and with the API of a service that has counted nothing. */
 async function explainedTwice(path: string): Promise<{ readonly checked: unknown; readonly served: unknown }> {
-  const { configs, placeOf, errors } = await readRules(path, { mergeDomainConfigs: true, ignoreDotFiles: true });
+  const { configs, errors } = await readRules(path, { mergeDomainConfigs: true, ignoreDotFiles: true });
   expect(errors).toEqual([]);
-  await using api = await ServedApi.start({ ruleset: buildRuleset(configs, placeOf) });
+  await using api = await ServedApi.start({ ruleset: buildRuleset(configs) });
   const [checked, served]: [unknown[], unknown[]] = [[], []];
   for (const { domain, descriptors } of configs) {
     for (const descriptor of [...descriptorsOf(descriptors), 'no=rule']) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
-import { ALGORITHMS, type RateLimitConfig } from '../../src/rules/rule-config';
+import { ALGORITHMS, type RuleLimit } from '../../src/rules/rule-config';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor } from '../support/data/requests';
 import { type RuleSketch, limit } from '../support/data/rules';
@@ -19,7 +19,7 @@ type Step = number | readonly [what: string | Descriptor | readonly string[], an
 
 /** A rule of 4 per minute for the key `k`, unless it says otherwise, and requests from the beginning of a minute on. */
 interface Cell {
-  readonly limit?: Partial<RateLimitConfig>;
+  readonly limit?: Partial<RuleLimit>;
   readonly rule?: Partial<RuleSketch>;
   readonly options?: Partial<LimiterOptions>;
   readonly steps: readonly Step[];

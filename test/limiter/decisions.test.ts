@@ -1,7 +1,7 @@
 import { LARGEST_COUNT } from '../../src/counting/operation';
 import type { LimiterOptions } from '../../src/limiter/decision';
 import { Code } from '../../src/limiter/verdict';
-import type { RateLimitConfig } from '../../src/rules/rule-config';
+import type { RuleLimit } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';
@@ -461,7 +461,7 @@ describe('a descriptor that matches no rule', () => {
     service.ruleset = buildRuleset([{ ...domainConfig('shop', ...rules), unmatched: ruleConfig(unmatched) }]);
     return service;
   }
-  function defaultOf(rateLimit: RateLimitConfig, options: Partial<LimiterOptions> = {}) {
+  function defaultOf(rateLimit: RuleLimit, options: Partial<LimiterOptions> = {}) {
     return serveWith({ key: 'default_rate_limit', rateLimit }, options);
   }
   const DENY: RuleSketch = { key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) };

@@ -1,7 +1,7 @@
 import type { LimiterOptions } from '../../src/limiter/decision';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
-import type { RateLimitConfig } from '../../src/rules/rule-config';
+import type { RuleLimit } from '../../src/rules/rule-config';
 import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, limit, rulesetOf } from '../support/data/rules';
 import { TestService } from '../support/data/service';
@@ -50,7 +50,7 @@ export function hits(text: string, count: number): Descriptor {
   return descriptor(text, { hitsAddend: Math.abs(count), isNegativeHits: count < 0 });
 }
 
-export function perMinute(requests: number, more: Partial<RateLimitConfig> = {}): RateLimitConfig {
+export function perMinute(requests: number, more: Partial<RuleLimit> = {}): RuleLimit {
   return limit(requests, 'MINUTE', more);
 }
 

@@ -189,7 +189,7 @@ describe('the matched rule is that of the definition', () => {
         const matched = matchRule(domain, requested);
         const expected = definition(descriptors, requested);
         expect(matched && [matched.key, matched.value, matched.limit?.requestsPerUnit]).toEqual(
-          expected && [expected.key, expected.value, expected.rateLimit?.requestsPerUnit],
+          expected && [expected.key, expected.value, expected.limits[0]?.requestsPerUnit],
         );
         if (matched) expect(matched.path.map((step) => step.key)).toEqual(requested.map((one) => one.key));
       }),

@@ -67,6 +67,15 @@ describe('the comparison of two rulesets', () => {
     expect(changes).toEqual({ rulesChanged: ['shop.user'] });
   });
 
+  it('compares metadata as JSON, where the order of keys has no meaning', () => {
+    const [one, reordered, other] = [
+      { a: [], b: null },
+      { b: null, a: [] },
+      { a: {}, b: null },
+    ].map((metadata) => rulesetOf('shop', { ...USER, metadata }));
+    expect([changed(one!, reordered!), changed(one!, other!)]).toEqual([{}, { rulesChanged: ['shop.user'] }]);
+  });
+
   const several = { key: 'user', rateLimits: [limit(5, 'MINUTE'), limit(9, 'DAY')] };
   it.each<Partial<RuleSketch>>([
     { rateLimits: [limit(5, 'MINUTE')] },

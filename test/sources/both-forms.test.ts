@@ -2,13 +2,21 @@ import { DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/disc
 import type { Any } from '../../src/gen/google/protobuf/any';
 import type { RateLimitUnit } from '../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
 import { readRuleFiles } from '../../src/rules/files/read-rule-files';
-import type { DomainConfig, JsonObject, RuleConfig } from '../../src/rules/rule-config';
+import type { DomainConfig, JsonObject } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { RULES_TYPE_URL, checkResources } from '../../src/sources/xds/check-resources';
 import fc from '../support/data/properties';
 import { resourceOf, ruleResource } from '../support/data/rule-resources';
 import { written } from '../rules/files/written-rules';
-import { type RuleSketch, domainConfig, limit, linesOf, ruleConfig, unlimited } from '../support/data/rules';
+import {
+  type RuleSketch,
+  domainConfig,
+  limit,
+  linesOf,
+  ruleConfig,
+  unlimited,
+  withoutPlaces,
+} from '../support/data/rules';
 
 /** The limit of the errors and warnings that are listed; the others are only counted. */
 const MOST_LINES = 50;
@@ -42,9 +50,9 @@ function bothForms(configs: readonly DomainConfig[], mergeDomainConfigs = false)
     sorted(problems.map(({ message, advice }) => `${message}. ${advice}`)),
   );
   return {
-    files: { configs: files.configs, errors, warnings },
+    files: { configs: withoutPlaces(files.configs), errors, warnings },
     resources: {
-      configs: resources.configs,
+      configs: withoutPlaces(resources.configs),
       errors: messages(resources.errors),
       warnings: messages(resources.warnings),
     },
@@ -142,7 +150,8 @@ describe('checkResources', () => {
       replaces: [],
     };
     const values = { valueIn: [], valueCidr: '', valueRegex: '', rateLimits: [], allOrNothing: false };
-    const descriptors = [{ ...ruleConfig({ key: 'a' }), ...values, rateLimit, descriptors: [] }];
+    const flags = { shadowMode: false, detailedMetric: false, quotaMode: false, metadata: undefined };
+    const descriptors = [{ key: 'a', value: '', ...values, ...flags, rateLimit, descriptors: [] }];
     const resource = { name: 'r', domain: 'shop', descriptors, defaultRateLimit: undefined, onUnmatched: '' };
     return checkResources(response([resourceOf(resource)]), false);
   }
@@ -160,7 +169,7 @@ describe('checkResources', () => {
     const { errors, warnings, configs } = checkUnit(0, true);
     const warning = new RegExp(`${FIRST}rate_limit\\.requests_per_unit: .* has no effect`);
     expect([errors, warnings]).toEqual([[], [expect.stringMatching(warning)]]);
-    expect(configs[0]?.descriptors[0]?.rateLimit).toEqual(unlimited());
+    expect(configs[0]?.descriptors[0]?.limits).toEqual([unlimited()]);
   });
 
   test('treats a limit without a number as 0, and warns where that rejects every request', () => {
@@ -227,7 +236,7 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
   );
   const metadata = fc.option(fc.dictionary(fc.constantFrom('a', 'b', '<<', '1'), json), { nil: undefined });
   const modes = { shadowMode: fc.boolean(), quotaMode: fc.boolean(), detailedMetric: fc.boolean() };
-  function rulesOf(descriptors: fc.Arbitrary<readonly RuleConfig[]>) {
+  function rulesOf(descriptors: fc.Arbitrary<readonly RuleSketch[]>): fc.Arbitrary<readonly RuleSketch[]> {
     const values = fc.oneof(
       { weight: 3, arbitrary: fc.record({ value: name }) },
       fc.record({ value: fc.constantFrom('', 'a'), valueIn: fc.array(name, { minLength: 1, maxLength: 3 }) }),
@@ -237,12 +246,9 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
     const rule = fc
       .record({ key: name, values, rateLimit, ...modes, metadata, descriptors })
       .map(({ values: matched, ...rest }) => ({ ...rest, ...matched }));
-    return fc.array(
-      rule.map((fields) => ({ ...ruleConfig({ key: '' }), ...fields })),
-      { maxLength: 2 },
-    );
+    return fc.array(rule, { maxLength: 2 });
   }
-  const rules = rulesOf(rulesOf(rulesOf(fc.constant([]))));
+  const rules = rulesOf(rulesOf(rulesOf(fc.constant([])))).map((sketches) => sketches.map(ruleConfig));
   const unmatched = fc.oneof(
     fc.constantFrom(undefined, DENY, { ...DENY, value: 'x' }),
     rateLimit.map((each) => each && ruleConfig({ key: 'default_rate_limit', rateLimit: each })),

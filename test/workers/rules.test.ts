@@ -9,8 +9,7 @@ import { channelPair } from '../support/workers/channel-pair';
 
 /** The rules of files with a text of any length. */
 function load(raw: RawRules): Ruleset {
-  const { configs, placeOf } = checkFiles(raw, false);
-  return buildRuleset(configs, placeOf);
+  return buildRuleset(checkFiles(raw, false).configs);
 }
 
 const rawOf = new Map<Ruleset, RawRules>();

@@ -83,14 +83,14 @@ function readOptions(values: Values): ReadOptions {
   return { mergeDomainConfigs: values.merge_domain_configs, ignoreDotFiles: values.ignore_dot_files };
 }
 
-function rulesetOf({ configs, placeOf }: CheckedRules): Ruleset {
-  return buildRuleset(configs, placeOf);
+function rulesetOf({ configs }: CheckedRules): Ruleset {
+  return buildRuleset(configs);
 }
 
 /** All problems, then a line with the totals. With `strict`, warnings count as errors. */
 function resultOf({ files, configs, errors, warnings }: CheckedRules, { strict }: Values): ProgramResult {
   const ok = errors.length === 0 && !(strict && warnings.length > 0);
-  const [domains, rules] = [configs.length, countRules(configs)];
+  const [domains, rules] = [new Set(configs.map(({ domain }) => domain)).size, countRules(configs)];
   function text(): string {
     const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
     const found = `${counted(errors.length, 'error')}, ${counted(warnings.length, 'warning')}`;

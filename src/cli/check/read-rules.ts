@@ -1,7 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Problem, type ProblemDetails, folderProblem } from '../../rules/files/problems/problem';
-import { NO_PLACES } from '../../rules/rule-config';
 import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
 import { MAX_FILE_BYTES, MAX_TOTAL_BYTES, folderTooLarge } from '../../rules/files/size-limits';
 import { type BoundedContents, readBoundedFile } from '../../sources/bounded-file';
@@ -31,7 +30,7 @@ export async function readRules(path: string, options: ReadOptions): Promise<Che
     } else if (!status.isFile()) input = readPipe;
   } catch (error) {
     const problem = error instanceof FolderTooLarge ? folderTooLarge(error.excess) : unreadable(error);
-    return { files: 0, configs: [], placeOf: NO_PLACES, errors: [folderProblem(path, problem)], warnings: [] };
+    return { files: 0, configs: [], errors: [folderProblem(path, problem)], warnings: [] };
   }
   const files: RuleFile[] = [];
   const errors: Problem[] = [];

@@ -26,7 +26,7 @@ export function readCalendar(limit: Fields<'rate_limit'>, unit: UnitName | undef
     return report(limit.get('unit')?.value ?? limit.start, { code: 'invalid-calendar-unit', message });
   }
   for (const name of ['unit_multiplier', 'algorithm'] as const) {
-    if (limit.get(name) === undefined || limit.text('algorithm') === 'fixed_window') continue;
+    if (limit.get(name) === undefined || limit.choice('algorithm') === 'fixed_window') continue;
     const message = `\`${name}\` cannot be combined with \`calendar\``;
     return report(limit.keyOf(name), { code: 'calendar-combined', message });
   }

@@ -1,7 +1,8 @@
-import type { RateLimitConfig, RuleConfig } from '../rule-config';
+import type { RuleConfig } from '../rule-config';
 import type { ProblemDetails } from './problems/problem';
 import { type ProblemReport, type SourceDocument, type SourceRange, placeFrom } from './problems/source-text';
 import {
+  type Choice,
   type FieldKind,
   type FieldName,
   type FieldType,
@@ -34,17 +35,20 @@ export interface RuleLocation {
   readonly key: SourceRange;
   /** What it matches; its `key` when that is any value. */
   readonly value: SourceRange;
-  readonly requestsPerUnit: SourceRange | undefined;
+  /** Of the first `requests_per_unit` that is 0. */
+  readonly zero: SourceRange | undefined;
   /** Of each name in `replaces`, in order. */
   readonly replaces: readonly SourceRange[];
   readonly detailedMetric: SourceRange | undefined;
   readonly valueToMetric: SourceRange | undefined;
 }
 
+/** Limits and options of one source that are compared: where each rule has other ones, nothing is saved, and their texts take more than they. */
+const MAX_SHARED = 10_000;
+
 /** What the readers share while they read one source. */
 export class ReadContext {
-  /** Limits, by their text: those that are equal are one object, as 100,000 rules rarely have more than a few. */
-  readonly limits = new Map<string, RateLimitConfig>();
+  readonly #shared = new Map<string, object>();
 
   /** @param locations where each rule of every source is, for the checks that compare rules */
   constructor(
@@ -55,6 +59,14 @@ export class ReadContext {
 
   report(range: SourceRange, details: ProblemDetails): void {
     this.problems.add(this.source, range, details);
+  }
+
+  /** The value of this source that is equal: 100,000 rules rarely have more than a few limits. */
+  shared<T extends object>(value: T): T {
+    const text = JSON.stringify(value);
+    const known = this.#shared.get(text) as T | undefined;
+    if (known === undefined && this.#shared.size < MAX_SHARED) this.#shared.set(text, value);
+    return known ?? value;
   }
 }
 
@@ -79,6 +91,7 @@ export function countAdvice(least: number, most = MAX_COUNT): string {
 /** What a value of each kind must be, for a message, and how to write it. */
 const EXPECTED: Readonly<Record<Exclude<FieldKind, 'data'>, { readonly expected: string; readonly advice: string }>> = {
   text: { expected: 'text', advice: 'Write a single text value.' },
+  choice: { expected: 'text', advice: 'Write a single text value.' },
   flag: { expected: 'true or false', advice: 'Write `true` or `false`, without quotes.' },
   count: { expected: 'a whole number', advice: countAdvice(0) },
   list: { expected: 'a list', advice: 'Start each item with `- `.' },
@@ -126,24 +139,39 @@ export class Fields<S extends Section> {
     return this.#wrong?.has(name) === true;
   }
 
+  /** The value of a field that is neither absent nor null, empty or wrong. */
+  given(name: FieldName<S>): YamlNode | undefined {
+    return this.#given(name);
+  }
+
+  /** Reports the value of a field, which is wrong because of other fields. */
+  reject(name: FieldName<S>, details: ProblemDetails): void {
+    this.context.report(this.#fields.get(name)?.value ?? this.start, details);
+  }
+
   /** A scalar's source text, of any type (`value: 010` is `010`, `value: yes` is `yes`); empty when absent, null or wrong. */
   text(name: FieldName<S, 'text'>): string {
     const value = this.#fields.get(name)?.value;
     return value?.kind === 'scalar' && !isNull(value) ? value.text : '';
   }
 
-  /** False when absent, null or wrong. */
-  flag(name: FieldName<S, 'flag'>): boolean {
-    const value = this.#fields.get(name)?.value;
-    return value?.kind === 'scalar' && this.#wrong?.has(name) !== true && booleanOf(value);
+  /** Undefined when absent, null, empty or wrong. */
+  choice<N extends FieldName<S, 'choice'>>(name: N): Choice<S, N> | undefined {
+    const value = this.#given(name);
+    return value?.kind === 'scalar' ? (value.text as Choice<S, N>) : undefined;
   }
 
-  /** Undefined when absent or null, 0 when wrong. */
+  /** False when absent, null or wrong. */
+  flag(name: FieldName<S, 'flag'>): boolean {
+    const value = this.#given(name);
+    return value?.kind === 'scalar' && booleanOf(value);
+  }
+
+  /** Undefined when absent, null or wrong. */
   count(name: FieldName<S, 'count'>): number | undefined {
-    const value = this.#fields.get(name)?.value;
-    if (value === undefined || isNull(value)) return undefined;
+    const value = this.#given(name);
     // `-0` is 0.
-    return value.kind === 'scalar' && this.#wrong?.has(name) !== true ? numberOf(value) || 0 : 0;
+    return value?.kind === 'scalar' ? numberOf(value) || 0 : undefined;
   }
 
   /**
@@ -155,6 +183,11 @@ export class Fields<S extends Section> {
     if (field === undefined) return [];
     const maps = mapsIn(field.value);
     return maps.length === 0 ? [] : [...field.under, ...maps];
+  }
+
+  #given(name: string): YamlNode | undefined {
+    const value = this.#fields.get(name)?.value;
+    return value === undefined || isEmpty(value) || this.#wrong?.has(name) === true ? undefined : value;
   }
 
   /** @param mergedBy the node that merges the mapping in: a `<<` key, or the mapping itself; undefined for the mapping read */
@@ -224,7 +257,8 @@ export class Fields<S extends Section> {
   }
 
   #check(name: string, type: FieldType, value: YamlNode): void {
-    if (isNull(value) || (type.kind === 'text' && value.kind === 'scalar' && value.text === '')) {
+    const isText = type.kind === 'text' || type.kind === 'choice';
+    if (isText ? isEmpty(value) : isNull(value)) {
       if (type.empty === undefined || this.#isWrittenOut(type, value)) return;
       const message = `\`${name}\` is empty: ${type.empty}`;
       this.context.report(this.#fields.get(name)?.key ?? value, { code: 'empty-field', message });
@@ -235,7 +269,8 @@ export class Fields<S extends Section> {
       const message = `error loading config file: \`${name}\` must be ${expected}, but is ${describeNode(value)}`;
       const listAdvice = value.kind === 'list' ? type.listAdvice : undefined;
       this.#reject(name, value, { code: 'wrong-type', message, advice: listAdvice ?? type.advice ?? advice });
-    } else if (type.kind === 'count' && value.kind === 'scalar') this.#checkCount(name, type, value);
+    } else if (type.kind === 'choice' && value.kind === 'scalar') this.#checkChoice(name, type, value);
+    else if (type.kind === 'count' && value.kind === 'scalar') this.#checkCount(name, type, value);
     else if (type.kind === 'list' && value.kind === 'list') this.#checkItems(name, value.items);
   }
 
@@ -244,6 +279,12 @@ export class Fields<S extends Section> {
     if (value.kind !== 'scalar' || (value.plain && value.text === '')) return false;
     if (isLimit !== true) return true;
     return ['descriptors', 'rate_limits'].some((name) => mapsIn(this.#fields.get(name)?.value ?? value).length > 0);
+  }
+
+  #checkChoice(name: string, { choices }: FieldType, value: YamlScalar): void {
+    if (choices === undefined || choices.texts.includes(value.text)) return;
+    const message = `invalid ${choices.what} '${showText(value.text)}'`;
+    this.#reject(name, value, { code: choices.code, message });
   }
 
   #checkCount(name: string, { code = 'wrong-type', least = 0, most = MAX_COUNT }: FieldType, value: YamlScalar): void {
@@ -280,8 +321,13 @@ export class Fields<S extends Section> {
 
 function isOfKind(kind: keyof typeof EXPECTED, value: YamlNode): boolean {
   if (kind === 'flag') return value.kind === 'scalar' && scalarType(value) === 'boolean';
-  if (kind === 'text' || kind === 'count') return value.kind === 'scalar';
-  return value.kind === (kind === 'section' ? 'map' : 'list');
+  if (kind === 'section') return value.kind === 'map';
+  return value.kind === (kind === 'list' || kind === 'texts' ? 'list' : 'scalar');
+}
+
+/** Whether a value is null or an empty text. */
+function isEmpty(value: YamlNode): boolean {
+  return value.kind === 'scalar' && (value.text === '' || isNull(value));
 }
 
 /** Why a scalar is not a whole number from `least` to `most`; undefined when it is one. */

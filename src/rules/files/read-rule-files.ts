@@ -4,7 +4,8 @@ import type * as ParseYaml from './yaml/parse-yaml';
 import type { YamlNode } from './yaml/yaml-tree';
 import type { Problem } from './problems/problem';
 import { ProblemReport, SourceText } from './problems/source-text';
-import { type ReadTrees, type RuleTree, type RuleTreeOptions, readRuleTrees } from './read-rule-trees';
+import { type RuleTree, type RuleTreeOptions, readRuleTrees } from './read-rule-trees';
+import type { DomainConfig } from '../rule-config';
 import { MAX_FILE_BYTES, fileTooLarge } from './size-limits';
 
 export interface RuleFile {
@@ -16,8 +17,10 @@ export interface RuleFile {
   readonly tooLarge?: number | undefined;
 }
 
-/** The result of reading rule files: the configurations are in the order of the files. */
-export interface ReadResult extends ReadTrees {
+/** The result of reading rule files. */
+export interface ReadResult {
+  /** One for each file, in their order, to be used only when there are no errors. */
+  readonly configs: readonly DomainConfig[];
   /** The errors of all files. */
   readonly errors: readonly Problem[];
   /** What loads, but has less effect than it seems to have. */
@@ -30,8 +33,8 @@ export interface ReadResult extends ReadTrees {
  */
 export function readRuleFiles(files: readonly RuleFile[], options: RuleTreeOptions): ReadResult {
   const report = new ProblemReport();
-  const trees = readRuleTrees(treesOf(files, report), options, report);
-  return { ...trees, ...report.finish(files.map(({ path }) => path)) };
+  const configs = readRuleTrees(treesOf(files, report), options, report);
+  return { configs, ...report.finish(files.map(({ path }) => path)) };
 }
 
 function* treesOf(files: readonly RuleFile[], report: ProblemReport): IterableIterator<RuleTree> {

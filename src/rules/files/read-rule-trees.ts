@@ -1,4 +1,4 @@
-import type { DomainConfig, PlaceOf, RuleConfig } from '../rule-config';
+import type { DomainConfig, RuleConfig } from '../rule-config';
 import { checkRules } from './checks/check-rules';
 import type { ProblemReport, SourceDocument, SourceRange } from './problems/source-text';
 import { type DescriptorLevel, readDescriptor } from './read-descriptors';
@@ -13,87 +13,117 @@ export interface RuleTree {
 }
 
 export interface RuleTreeOptions {
-  /** Joins the top-level lists of trees that describe one domain; otherwise that is an error. */
+  /** Joins the rules of trees that describe one domain; otherwise that is an error. */
   readonly mergeDomainConfigs: boolean;
 }
-
-/** The rules of trees. */
-export interface ReadTrees {
-  /** One for each domain, to be used only when the report has no errors. */
-  readonly configs: readonly DomainConfig[];
-  /** Where the rules are: lines and columns are computed only for the rules that need them. */
-  readonly placeOf: PlaceOf;
-}
-
-const EMPTY_DOMAIN = { code: 'empty-domain', message: 'config file cannot have empty domain' } as const;
-const FILE_START: SourceRange = { offset: 0, end: 1 };
 
 /**
  * Reads trees into rules and checks them.
  * @param trees in the order in which their rules are tried
+ * @returns the rules of each tree, to be used only when the report has no errors
  */
 export function readRuleTrees(
   trees: Iterable<RuleTree>,
   { mergeDomainConfigs }: RuleTreeOptions,
   report: ProblemReport,
-): ReadTrees {
-  const domains: Domains = new Map();
-  const options = { domains, mergeDomainConfigs, all: { regexes: 0 } };
-  const locations = new Map<RuleConfig, RuleLocation>();
-  for (const { source, root } of trees) {
-    const context = new ReadContext(source, locations, report);
+): readonly DomainConfig[] {
+  const reader = new TreeReader(mergeDomainConfigs, report);
+  for (const tree of trees) reader.read(tree);
+  reader.check();
+  return reader.configs;
+}
+
+const EMPTY_DOMAIN = { code: 'empty-domain', message: 'config file cannot have empty domain' } as const;
+const FILE_START: SourceRange = { offset: 0, end: 1 };
+
+/** What has been read so far of a domain, in all trees. */
+interface CollectedDomain {
+  readonly descriptors: RuleConfig[];
+  readonly level: DescriptorLevel;
+  unmatched: Unmatched | undefined;
+  /** The first one. */
+  readonly source: SourceDocument;
+  hasErrors: boolean;
+}
+
+class TreeReader {
+  readonly configs: DomainConfig[] = [];
+  readonly #domains = new Map<string, CollectedDomain>();
+  readonly #locations = new Map<RuleConfig, RuleLocation>();
+  readonly #all = { regexes: 0 };
+  readonly #mergeDomainConfigs: boolean;
+  readonly #report: ProblemReport;
+
+  constructor(mergeDomainConfigs: boolean, report: ProblemReport) {
+    this.#mergeDomainConfigs = mergeDomainConfigs;
+    this.#report = report;
+  }
+
+  read({ source, root }: RuleTree): void {
+    const context = new ReadContext(source, this.#locations, this.#report);
     if (root.kind === 'map') {
-      if (!reportKubernetes(context, root)) readDomain(context, root, options);
+      if (!reportKubernetes(context, root)) this.#readDomain(context, root);
     } else if (root.kind === 'scalar' && root.plain && root.text === '') {
       const advice = 'The file has no rules: write `domain: <name>` and `descriptors:`, or delete it.';
       context.report(FILE_START, { ...EMPTY_DOMAIN, advice });
     } else {
       const message = `error loading config file: the top level of the file must be a mapping, but is ${describeNode(root)}`;
       context.report(root, { code: 'not-a-mapping', message });
-      for (const map of mapsIn(root)) readMisplaced(context, map, options);
+      for (const map of mapsIn(root)) this.#readMisplaced(context, map);
     }
   }
-  const configs = Array.from(domains.values(), ({ config, unmatched }) => ({ ...config, unmatched: unmatched?.rule }));
-  // A file of any domain may be missing among those that are merged.
-  if (report.errorCount === 0 || !mergeDomainConfigs) {
+
+  /** Checks what depends on all rules of a domain. */
+  check(): void {
+    // A file of any domain may be missing among those that are merged.
+    if (this.#report.errorCount > 0 && this.#mergeDomainConfigs) return;
+    const domains = [...this.#domains.values()].filter(({ hasErrors }) => !hasErrors);
     checkRules(
-      configs.filter(({ domain }) => domains.get(domain)?.hasErrors === false),
-      locations,
+      domains.map(({ descriptors, unmatched }) => ({ descriptors, unmatched: unmatched?.rule })),
+      this.#locations,
     );
   }
-  return { configs, placeOf: placesIn(locations) };
-}
 
-/** By a function of its own, which keeps nothing else of what was read. */
-function placesIn(locations: ReadonlyMap<RuleConfig, RuleLocation>): PlaceOf {
-  return (rule) => {
-    const location = locations.get(rule);
-    const source = location?.context.source;
-    return source && { file: source.file, ...source.position(location.key) };
-  };
-}
+  /** Reads a mapping that is an item of a list at the top level, so that its problems are reported in the same run. */
+  #readMisplaced(context: ReadContext, map: YamlMap): void {
+    const names = map.entries.map(({ key }) => (key.kind === 'scalar' ? key.text : ''));
+    if (names.includes('domain') || names.includes('descriptors')) this.#readDomain(context, map);
+    else if (names.includes('key')) readDescriptor(context, map, this.#topLevel(''));
+  }
 
-/** By name, the rules of each domain that have been read so far. */
-type Domains = Map<string, CollectedDomain>;
+  #topLevel(domain: string): DescriptorLevel {
+    return { path: domain, siblings: new Map(), regexes: 0, all: this.#all };
+  }
 
-interface CollectedDomain {
-  readonly config: DomainConfig & { readonly descriptors: RuleConfig[] };
-  readonly level: DescriptorLevel;
-  unmatched: Unmatched | undefined;
-  readonly source: SourceDocument;
-  hasErrors: boolean;
-}
-
-interface DomainOptions extends RuleTreeOptions {
-  readonly domains: Domains;
-  readonly all: DescriptorLevel['all'];
-}
-
-/** Reads a mapping that is an item of a list at the top level, so that its problems are reported in the same run. */
-function readMisplaced(context: ReadContext, map: YamlMap, options: DomainOptions): void {
-  const names = map.entries.map(({ key }) => (key.kind === 'scalar' ? key.text : ''));
-  if (names.includes('domain') || names.includes('descriptors')) readDomain(context, map, options);
-  else if (names.includes('key')) readDescriptor(context, map, topLevel('', options));
+  #readDomain(context: ReadContext, root: YamlMap): void {
+    const { source, problems } = context;
+    const errorsBefore = problems.errorCount;
+    const fields = new Fields(context, 'top level', [root]);
+    const domain = fields.text('domain');
+    const known = this.#domains.get(domain);
+    const joined = this.#mergeDomainConfigs ? known : undefined;
+    if (domain === '') reportEmptyDomain(fields);
+    else if (known !== joined) reportDuplicateDomain(fields, domain, known!.source);
+    checkBlanks(context, fields.get('domain')?.value, 'domain');
+    const collected = joined ?? {
+      descriptors: [],
+      level: this.#topLevel(domain),
+      unmatched: undefined,
+      source,
+      hasErrors: false,
+    };
+    const descriptors = fields.maps('descriptors').map((map) => readDescriptor(context, map, collected.level));
+    const { unmatched: before } = collected;
+    const unmatched = readUnmatched(fields, before);
+    if (domain !== '' && unmatched === undefined) reportNoDescriptors(fields);
+    if (problems.errorCount > errorsBefore) collected.hasErrors = true;
+    if (domain === '' || known !== joined) return;
+    for (const rule of descriptors) collected.descriptors.push(rule);
+    collected.unmatched = unmatched;
+    this.#domains.set(domain, collected);
+    const own = unmatched === before ? undefined : unmatched?.rule;
+    this.configs.push({ domain, file: source.file, descriptors, unmatched: own });
+  }
 }
 
 /** Reports an object of Kubernetes, whatever else is in it: rules are in the files that a ConfigMap has under `data`. */
@@ -119,36 +149,6 @@ function reportKubernetes(context: ReadContext, { entries }: YamlMap): boolean {
     advice,
   });
   return true;
-}
-
-function topLevel(domain: string, { all }: DomainOptions): DescriptorLevel {
-  return { path: domain, siblings: new Map(), regexes: 0, all };
-}
-
-function readDomain(context: ReadContext, root: YamlMap, options: DomainOptions): void {
-  const { domains, mergeDomainConfigs } = options;
-  const { source, problems } = context;
-  const errorsBefore = problems.errorCount;
-  const fields = new Fields(context, 'top level', [root]);
-  const domain = fields.text('domain');
-  const known = domains.get(domain);
-  if (domain === '') reportEmptyDomain(fields);
-  else if (known !== undefined && !mergeDomainConfigs) reportDuplicateDomain(fields, domain, known.source);
-  checkBlanks(context, fields.get('domain')?.value, 'domain');
-  const collected: CollectedDomain = (mergeDomainConfigs ? known : undefined) ?? {
-    config: { domain, descriptors: [] },
-    level: topLevel(domain, options),
-    unmatched: undefined,
-    source,
-    hasErrors: false,
-  };
-  for (const map of fields.maps('descriptors')) {
-    collected.config.descriptors.push(readDescriptor(context, map, collected.level));
-  }
-  collected.unmatched = readUnmatched(fields, collected.unmatched);
-  if (domain !== '' && collected.unmatched === undefined) reportNoDescriptors(fields);
-  if (problems.errorCount > errorsBefore) collected.hasErrors = true;
-  if (known === undefined && domain !== '') domains.set(domain, collected);
 }
 
 function reportEmptyDomain(fields: Fields<'top level'>): void {

@@ -1,8 +1,7 @@
-import type { RuleConfig } from '../rule-config';
+import { DEFAULT_OPTIONS, type RuleConfig } from '../rule-config';
 import { placeFrom, type SourceRange } from './problems/source-text';
-import { readRateLimit } from './read-descriptors';
-import type { Fields, ReadContext, RuleLocation } from './read-fields';
-import { showText } from './yaml/yaml-tree';
+import type { Fields, ReadContext } from './read-fields';
+import { NO_LIMIT, readRateLimit } from './read-limits';
 
 /** What a file says about descriptors that match no rule. */
 export interface Unmatched {
@@ -13,18 +12,14 @@ export interface Unmatched {
   readonly rule: RuleConfig | undefined;
 }
 
-const RULE: Omit<RuleConfig, 'key'> = {
-  value: '',
-  rateLimit: undefined,
-  shadowMode: false,
-  quotaMode: false,
-  detailedMetric: false,
-  valueToMetric: false,
-  shareThreshold: false,
+const DENIED: RuleConfig = {
+  key: 'on_unmatched',
+  value: 'deny',
+  limits: [NO_LIMIT],
+  options: DEFAULT_OPTIONS,
   metadata: undefined,
   descriptors: [],
 };
-const DENIED = { unit: undefined, unitMultiplier: 1, requestsPerUnit: 0, unlimited: false, name: '', replaces: [] };
 
 /**
  * Reads `default_rate_limit` and `on_unmatched`, of which a domain has at most one.
@@ -34,16 +29,13 @@ const DENIED = { unit: undefined, unitMultiplier: 1, requestsPerUnit: 0, unlimit
 export function readUnmatched(fields: Fields<'top level'>, before: Unmatched | undefined): Unmatched | undefined {
   const { context } = fields;
   let found = before;
-  for (const name of ['default_rate_limit', 'on_unmatched'] as const) {
-    const field = fields.get(name);
-    const rule = name === 'on_unmatched' ? readPolicy(fields) : readDefault(fields);
-    if (field === undefined || rule === undefined) continue;
-    const read = { context, key: field.key, rule: rule === 'allow' ? undefined : rule };
+  for (const read of [readDefault(fields), readPolicy(fields)]) {
+    if (read === undefined) continue;
     if (found === undefined) found = read;
     else {
-      context.report(field.key, {
+      context.report(read.key, {
         code: 'duplicate-default',
-        message: `\`${name}\` is the second default of the domain`,
+        message: `\`${read.name}\` is the second default of the domain`,
         advice: `The first one is at ${placeFrom(context.source, found.context.source, found.key)}; keep one of the two.`,
       });
     }
@@ -51,37 +43,28 @@ export function readUnmatched(fields: Fields<'top level'>, before: Unmatched | u
   return found;
 }
 
-function readDefault(fields: Fields<'top level'>): RuleConfig | undefined {
-  const { context } = fields;
-  const key = fields.keyOf('default_rate_limit');
-  const limit = readRateLimit(context, fields.maps('default_rate_limit'), key);
-  return limit && located({ ...RULE, key: 'default_rate_limit', rateLimit: limit.config }, { ...limit, context, key });
+interface ReadUnmatched extends Unmatched {
+  readonly name: string;
 }
 
-function readPolicy(fields: Fields<'top level'>): RuleConfig | 'allow' | undefined {
+function readDefault(fields: Fields<'top level'>): ReadUnmatched | undefined {
   const { context } = fields;
-  const text = fields.text('on_unmatched');
-  if (text === 'allow') return text;
-  const key = fields.keyOf('on_unmatched');
-  if (text === 'deny')
-    return located(
-      { ...RULE, key: 'on_unmatched', value: text, rateLimit: DENIED },
-      { requestsPerUnit: undefined, replaces: [], context, key },
-    );
-  if (text !== '') {
-    context.report(fields.get('on_unmatched')?.value ?? key, {
-      code: 'invalid-unmatched-policy',
-      message: `invalid policy for descriptors that match no rule '${showText(text)}'`,
-    });
-  }
-  return undefined;
-}
-
-function located(
-  rule: RuleConfig,
-  { context, key, requestsPerUnit, replaces }: Pick<RuleLocation, 'context' | 'key' | 'requestsPerUnit' | 'replaces'>,
-): RuleConfig {
-  const location = { context, key, value: key, requestsPerUnit, replaces };
+  const name = 'default_rate_limit';
+  const key = fields.keyOf(name);
+  const { limits, replaces } = readRateLimit(context, fields.maps(name), key);
+  if (limits.length === 0) return undefined;
+  const rule = { ...DENIED, key: name, value: '', limits, ...context.source.position(key) };
+  const location = { context, key, value: key, zero: undefined, replaces };
   context.locations.set(rule, { ...location, detailedMetric: undefined, valueToMetric: undefined });
-  return rule;
+  return { name, context, key, rule };
+}
+
+function readPolicy(fields: Fields<'top level'>): ReadUnmatched | undefined {
+  const { context } = fields;
+  const name = 'on_unmatched';
+  const policy = fields.choice(name);
+  if (policy === undefined) return undefined;
+  const key = fields.keyOf(name);
+  const rule = policy === 'deny' ? { ...DENIED, ...context.source.position(key) } : undefined;
+  return { name, context, key, rule };
 }

@@ -3,7 +3,7 @@ import { type ConfiguredValue, ValueRegex } from '../values';
 import type { ProblemDetails } from './problems/problem';
 import type { SourceRange } from './problems/source-text';
 import { type Fields, type ReadContext, checkBlanks } from './read-fields';
-import { type YamlList, type YamlNode, describeNode, isNull, showText } from './yaml/yaml-tree';
+import { type YamlList, describeNode, isNull, showText } from './yaml/yaml-tree';
 
 /** What a rule matches. */
 export interface ReadValues {
@@ -33,11 +33,11 @@ const INVALID: ReadValues = { ...ANY_VALUE, identities: [] };
 /** Characters of a regular expression, and instructions of its program. */
 const MAX_REGEX = 1_000;
 
+const VALUE_FIELDS = ['value', 'value_in', 'value_cidr', 'value_regex'] as const;
+
 /** Reads `value`, or the field that a rule has in its place. */
 export function readValues(fields: Fields<'descriptor'>): ReadValues {
-  const present = (['value', 'value_in', 'value_cidr', 'value_regex'] as const).filter((name) => {
-    return name === 'value_in' ? !isEmpty(fields.get(name)?.value) : fields.isWrong(name) || fields.text(name) !== '';
-  });
+  const present = VALUE_FIELDS.filter((name) => fields.given(name) !== undefined || fields.isWrong(name));
   const [name, second] = present;
   if (name === undefined) return ANY_VALUE;
   if (second !== undefined) {
@@ -45,18 +45,14 @@ export function readValues(fields: Fields<'descriptor'>): ReadValues {
     fields.context.report(fields.keyOf(second), { code: 'several-values', message });
     return INVALID;
   }
-  const node = fields.get(name)?.value;
-  if (node === undefined || fields.isWrong(name)) return INVALID;
+  const node = fields.given(name);
+  if (node === undefined) return INVALID;
   if (node.kind === 'list') return readList(fields.context, node);
   const text = fields.text(name as Exclude<typeof name, 'value_in'>);
   if (name === 'value_cidr') return readNetwork(fields.context, text, node);
   if (name === 'value_regex') return readRegex(fields.context, text, node);
   checkBlanks(fields.context, node, 'value');
   return { config: { value: text }, range: node, identities: [{ kind: '', text, range: undefined }] };
-}
-
-function isEmpty(node: YamlNode | undefined): boolean {
-  return node === undefined || isNull(node);
 }
 
 function readList(context: ReadContext, list: YamlList): ReadValues {

@@ -1,11 +1,12 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
-import type { ProblemCode } from './problems/problem';
+import { ALGORITHMS, FAILURE_POLICIES } from '../rule-config';
+import type { AdvisedCode, ProblemCode } from './problems/problem';
 
 /**
- * A kind of value. `text`: a scalar of any type, as it is written. `texts`: a list of these. `flag`: a boolean. `count`: a whole number of at most 2^32 - 1. `list`:
+ * A kind of value. `text`: a scalar of any type, as it is written. `texts`: a list of these. `choice`: one of certain texts. `flag`: a boolean. `count`: a whole number of at most 2^32 - 1. `list`:
  * mappings. `section`: a mapping. `data`: any mapping, of which its reader makes JSON.
  */
-export type FieldKind = 'text' | 'texts' | 'flag' | 'count' | 'list' | 'section' | 'data';
+export type FieldKind = 'text' | 'texts' | 'choice' | 'flag' | 'count' | 'list' | 'section' | 'data';
 
 /** What the value of a field must be. */
 export interface FieldType {
@@ -18,6 +19,8 @@ export interface FieldType {
   readonly listAdvice?: string;
   /** Of a number that is not valid. */
   readonly code?: ProblemCode;
+  /** The texts of a choice, what they are, for a message, and the code of any other text. */
+  readonly choices?: { readonly texts: readonly string[]; readonly what: string; readonly code: AdvisedCode };
   /** The smallest number that is valid; absent: 0. */
   readonly least?: number;
   /** The largest one; absent: 2^32 - 1. */
@@ -48,7 +51,15 @@ export const FIELDS = {
     // A problem of its own.
     descriptors: { kind: 'list' },
     default_rate_limit: { ...LIMIT, empty: 'descriptors that match no rule have no limit' },
-    on_unmatched: { kind: 'text', empty: 'descriptors that match no rule are allowed' },
+    on_unmatched: {
+      kind: 'choice',
+      empty: 'descriptors that match no rule are allowed',
+      choices: {
+        texts: ['allow', 'deny'],
+        what: 'policy for descriptors that match no rule',
+        code: 'invalid-unmatched-policy',
+      },
+    },
   },
   descriptor: {
     key: { kind: 'text' },
@@ -68,7 +79,11 @@ export const FIELDS = {
       most: 100,
     },
     quota_mode: FLAG,
-    on_store_failure: { kind: 'text', empty: 'STORE_FAILURE_POLICY decides' },
+    on_store_failure: {
+      kind: 'choice',
+      empty: 'STORE_FAILURE_POLICY decides',
+      choices: { texts: FAILURE_POLICIES, what: 'policy for a failure of the store', code: 'invalid-failure-policy' },
+    },
     detailed_metric: FLAG,
     value_to_metric: FLAG,
     share_threshold: FLAG,
@@ -83,7 +98,11 @@ export const FIELDS = {
       advice: 'Write `time_zone` and, for a week or month, `starts_on` below it.',
     },
     requests_per_unit: { kind: 'count', code: 'invalid-requests-per-unit' },
-    algorithm: { kind: 'text', empty: 'hits are counted in fixed windows' },
+    algorithm: {
+      kind: 'choice',
+      empty: 'hits are counted in fixed windows',
+      choices: { texts: ALGORITHMS, what: 'algorithm', code: 'invalid-algorithm' },
+    },
     burst: { kind: 'count', empty: 'it is requests_per_unit', code: 'invalid-burst', least: 1 },
     unlimited: FLAG,
     name: { kind: 'text' },
@@ -100,6 +119,13 @@ export type FieldName<S extends Section, K extends FieldKind = FieldKind> = {
   [Name in keyof (typeof FIELDS)[S]]: (typeof FIELDS)[S][Name] extends { readonly kind: K } ? Name : never;
 }[keyof (typeof FIELDS)[S]] &
   string;
+
+/** The texts that a field may have. */
+export type Choice<S extends Section, N extends keyof (typeof FIELDS)[S]> = (typeof FIELDS)[S][N] extends {
+  readonly choices: { readonly texts: readonly (infer Text)[] };
+}
+  ? Text
+  : never;
 
 const PLACES: Readonly<Record<Section, string>> = {
   'top level': 'at the top level',

@@ -1,12 +1,10 @@
 import { formatProblem, summarizeProblem } from '../../rules/files/problems/problem';
 import { type RuleFile, readRuleFiles } from '../../rules/files/read-rule-files';
-import type { DomainConfig, PlaceOf } from '../../rules/rule-config';
+import type { DomainConfig } from '../../rules/rule-config';
 
 /** Rules, with their errors and warnings as human-readable lines. */
 export interface CheckedRules {
   readonly configs: readonly DomainConfig[];
-  /** Where the rules are. */
-  readonly placeOf: PlaceOf;
   /** Not empty: the rules are rejected. */
   readonly errors: readonly string[];
   readonly warnings: readonly string[];
@@ -19,10 +17,9 @@ const MAX_LINES = 50;
 
 /** Parses and checks the contents of rule files. */
 export function checkFiles(files: readonly RuleFile[], mergeDomainConfigs: boolean): CheckedRules {
-  const { configs, placeOf, errors, warnings } = readRuleFiles(files, { mergeDomainConfigs });
+  const { configs, errors, warnings } = readRuleFiles(files, { mergeDomainConfigs });
   return {
     configs,
-    placeOf,
     errors: firstOf(errors, summarizeProblem, 'errors: weir-check shows them all'),
     report: firstOf(errors, formatProblem, 'errors: weir-check shows them all'),
     warnings: firstOf(warnings, summarizeProblem, 'warnings: weir-check shows them all'),

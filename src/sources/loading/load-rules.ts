@@ -6,7 +6,6 @@ import { Observable, defer, map, of, tap } from 'rxjs';
 import type { RuleFile } from '../../rules/files/read-rule-files';
 import { MAX_FILE_BYTES } from '../../rules/files/size-limits';
 import type { Settings } from '../../settings/settings';
-import { limitsOfRule } from '../../rules/rule-tree';
 import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
 import type * as CheckResources from '../xds/check-resources';
 import { usableMemory } from '../usable-memory';
@@ -36,7 +35,7 @@ export interface ThreadInput extends Pick<LoadOptions, 'form'> {
 
 /** From the thread: first whether the rules are valid. Only then do chunks follow; an empty one is the last. */
 export type RulesMessage =
-  | ({ readonly kind: 'checked' } & Omit<CheckedRules, 'configs' | 'placeOf'>)
+  | ({ readonly kind: 'checked' } & Omit<CheckedRules, 'configs'>)
   | { readonly kind: 'chunk'; readonly rows: readonly RuleRow[] };
 
 /** The outcome of loading rules: a ruleset, or lines that describe the errors. */
@@ -95,7 +94,7 @@ function withoutScripts(loaded: LoadedRules): LoadedRules {
   if (rule === undefined) return loaded;
   const { file = '', line = 0, column = 0 } = rule.place ?? {};
   const place = line === 0 ? file : `${file}:${line}:${column}`;
-  const limit = limitsOfRule(rule).find(({ algorithm }) => algorithm !== undefined);
+  const limit = rule.limits.find(({ algorithm }) => algorithm !== undefined);
   const field = limit === undefined ? 'all_or_nothing' : `the algorithm ${limit.algorithm}`;
   const reason = 'memcached has no scripts, without which a decision is not atomic';
   const error = `${place}: ${field} cannot be used: ${reason}. Remove it, or use another store.`;
@@ -103,10 +102,8 @@ function withoutScripts(loaded: LoadedRules): LoadedRules {
 }
 
 function loadHere(input: ThreadInput): LoadedRules {
-  const { configs, placeOf, errors, report, warnings } = checkRules(input);
-  return errors.length > 0
-    ? { ruleset: undefined, errors, report }
-    : { ruleset: buildRuleset(configs, placeOf), warnings };
+  const { configs, errors, report, warnings } = checkRules(input);
+  return errors.length > 0 ? { ruleset: undefined, errors, report } : { ruleset: buildRuleset(configs), warnings };
 }
 
 export function checkRules({ raw, form, mergeDomainConfigs }: ThreadInput): CheckedRules {

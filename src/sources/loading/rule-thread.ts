@@ -33,8 +33,8 @@ function lowerPriority(): void {
  * Sends the rules in chunks, each when the main thread requests it, so that the main thread processes one chunk per turn of its
  * event loop.
  */
-function transferRules({ configs, placeOf, ...checked }: CheckedRules, port: MessagePort): void {
-  const rows = rowsOf(configs, placeOf);
+function transferRules({ configs, ...checked }: CheckedRules, port: MessagePort): void {
+  const rows = rowsOf(configs);
   function send(message: RulesMessage) {
     return port.postMessage(message);
   }

@@ -1,7 +1,6 @@
 import type { Any } from '../../gen/google/protobuf/any';
 import { DiscoveryResponse } from '../../gen/envoy/service/discovery/v3/discovery';
 import { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
-import { NO_PLACES } from '../../rules/rule-config';
 import type { Problem } from '../../rules/files/problems/problem';
 import { ProblemReport } from '../../rules/files/problems/source-text';
 import { readRuleTrees } from '../../rules/files/read-rule-trees';
@@ -31,11 +30,10 @@ export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean)
   if (errors.length > 0) return rejected(errors);
   const report = new ProblemReport();
   const trees = decoded.sort(byName).map(resourceTree);
-  const { configs, placeOf } = readRuleTrees(trees, { mergeDomainConfigs }, report);
+  const configs = readRuleTrees(trees, { mergeDomainConfigs }, report);
   const problems = report.finish([]);
   return {
     configs,
-    placeOf,
     errors: firstOf(problems.errors, lineOf, 'errors'),
     warnings: resources.length === 0 ? [NO_RULES] : firstOf(problems.warnings, lineOf, 'warnings'),
   };
@@ -71,5 +69,5 @@ function lineOf({ file, sourceLine: path, message, advice }: Problem): string {
 }
 
 function rejected(errors: readonly string[]): CheckedRules {
-  return { configs: [], placeOf: NO_PLACES, errors: firstOf(errors, String, 'errors'), warnings: [] };
+  return { configs: [], errors: firstOf(errors, String, 'errors'), warnings: [] };
 }

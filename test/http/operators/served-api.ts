@@ -19,9 +19,9 @@ export const LOADED_AT = Date.parse('2026-02-03T04:05:06.000Z');
 /** A ruleset of files, with the places of its rules. */
 export function rulesetOf(files: Readonly<Record<string, string>>): Ruleset {
   const contents = Object.entries(files).map(([path, text]) => ({ path, content: Buffer.from(text) }));
-  const { configs, placeOf, errors } = readRuleFiles(contents, { mergeDomainConfigs: true });
+  const { configs, errors } = readRuleFiles(contents, { mergeDomainConfigs: true });
   expect(errors).toEqual([]);
-  return buildRuleset(configs, placeOf);
+  return buildRuleset(configs);
 }
 
 export function configOf(ruleset: Ruleset): CurrentConfig {

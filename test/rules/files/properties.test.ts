@@ -8,10 +8,11 @@ import { parseYaml } from '../../../src/rules/files/yaml/parse-yaml';
 import type { YamlNode } from '../../../src/rules/files/yaml/yaml-tree';
 import { parsePlainYaml } from '../../../src/rules/files/yaml/plain-yaml';
 import { CALENDAR_UNITS } from '../../../src/rules/calendar';
-import type { DomainConfig, JsonObject, RuleConfig } from '../../../src/rules/rule-config';
+import type { DomainConfig, JsonObject } from '../../../src/rules/rule-config';
 import { valueText } from '../../../src/rules/values';
 import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
 import fc from '../../support/data/properties';
+import { type RuleSketch, domainConfig } from '../../support/data/rules';
 import { fixtures } from './fixtures';
 import { written } from './written-rules';
 
@@ -43,26 +44,33 @@ const values = fc.oneof(
   fc.record({ value: fc.constant(''), valueRegex: fc.constantFrom('^a', '[0-9]+$', ' # "x"', '\\\\n') }),
 );
 
+interface ArbitraryRule extends RuleSketch {
+  readonly value: string;
+  readonly descriptors: readonly ArbitraryRule[];
+}
+
 /** Rules of one level, without two of the same key and value, with all that rules can have. */
-const arbitraryRules: fc.Arbitrary<readonly RuleConfig[]> = fc.letrec<{ rules: readonly RuleConfig[] }>((tie) => ({
-  rules: fc.uniqueArray(
-    fc
-      .record({
-        key: someKey,
-        values,
-        rateLimit: fc.option(rateLimit, { nil: undefined }),
-        shadowMode: fc.boolean(),
-        quotaMode: fc.boolean(),
-        detailedMetric: fc.boolean(),
-        valueToMetric: fc.boolean(),
-        shareThreshold: fc.boolean(),
-        metadata: fc.option(metadata, { nil: undefined }),
-        descriptors: fc.oneof({ depthSize: 'xsmall', withCrossShrink: true }, fc.constant([]), tie('rules')),
-      })
-      .map(({ values: matched, ...rest }) => ({ ...rest, ...matched })),
-    { maxLength: 12, selector: (rule) => `${rule.key}\u0000${valueText(rule)}` },
-  ),
-})).rules;
+const arbitraryRules: fc.Arbitrary<readonly ArbitraryRule[]> = fc.letrec<{ rules: readonly ArbitraryRule[] }>(
+  (tie) => ({
+    rules: fc.uniqueArray(
+      fc
+        .record({
+          key: someKey,
+          values,
+          rateLimit: fc.option(rateLimit, { nil: undefined }),
+          shadowMode: fc.boolean(),
+          quotaMode: fc.boolean(),
+          detailedMetric: fc.boolean(),
+          valueToMetric: fc.boolean(),
+          shareThreshold: fc.boolean(),
+          metadata: fc.option(metadata, { nil: undefined }),
+          descriptors: fc.oneof({ depthSize: 'xsmall', withCrossShrink: true }, fc.constant([]), tie('rules')),
+        })
+        .map(({ values: matched, ...rest }) => ({ ...rest, ...matched })),
+      { maxLength: 12, selector: (rule) => `${rule.key}\u0000${valueText(rule)}` },
+    ),
+  }),
+).rules;
 
 /** Pieces of text, written next to each other with a separator that none of them has. */
 function pieces(text: string): fc.Arbitrary<string> {
@@ -77,11 +85,11 @@ function read(content: Uint8Array | string) {
 }
 
 /** A configuration that a rule file can have. */
-function valid({ domain, descriptors }: DomainConfig): DomainConfig {
-  return { domain, descriptors: descriptors.slice(0, 3).map(validRule) };
+function valid(descriptors: readonly ArbitraryRule[]): DomainConfig {
+  return domainConfig('d', ...descriptors.slice(0, 3).map(validRule));
 }
 
-function validRule({ rateLimit: limit, ...rule }: RuleConfig): RuleConfig {
+function validRule({ rateLimit: limit, ...rule }: ArbitraryRule): RuleSketch {
   const unit = limit?.unlimited ? undefined : (limit?.unit ?? 'DAY');
   const calendar = CALENDAR_UNITS.some((each) => each === unit) ? limit?.calendar : undefined;
   const unitMultiplier = limit?.unlimited || calendar ? 1 : (limit?.unitMultiplier ?? 1);
@@ -93,13 +101,14 @@ function validRule({ rateLimit: limit, ...rule }: RuleConfig): RuleConfig {
   return {
     ...rule,
     rateLimit: limit && { ...limit, unit, unitMultiplier, calendar, requestsPerUnit, algorithm, burst, replaces },
-    shareThreshold: rule.shareThreshold && valueText(rule) !== '' && (rule.value === '' || rule.value.includes('*')),
+    shareThreshold:
+      rule.shareThreshold === true && valueText(rule) !== '' && (rule.value === '' || rule.value.includes('*')),
     descriptors: rule.descriptors.slice(0, 3).map(validRule),
   };
 }
 
 describe('reading rule files', () => {
-  const domain = arbitraryRules.map((descriptors) => valid({ domain: 'd', descriptors }));
+  const domain = arbitraryRules.map(valid);
 
   it('returns every configuration that is printed as YAML, in any style, or as JSON', () => {
     const styles = fc.constantFrom<ToStringOptions>(

@@ -2,17 +2,18 @@ import type { Problem } from '../../../src/rules/files/problems/problem';
 import type * as Reading from '../../../src/rules/files/read-rule-files';
 import { type ReadResult, readRuleFiles } from '../../../src/rules/files/read-rule-files';
 import type { RuleConfig } from '../../../src/rules/rule-config';
+import { buildRuleset } from '../../../src/rules/ruleset';
 import { unitByName } from '../../../src/rules/unit';
-import { domainConfig, limit, ruleConfig, unlimited } from '../../support/data/rules';
+import { domainConfig, limit, ruleConfig, unlimited, withoutPlaces } from '../../support/data/rules';
 
 /** Reads files named a.yaml, b.yaml and so on. */
-function readWith(mergeDomainConfigs: boolean, texts: readonly string[]): Omit<ReadResult, 'placeOf'> {
+function readWith(mergeDomainConfigs: boolean, texts: readonly string[]): ReadResult {
   const files = texts.map((text, index) => ({
     path: `${String.fromCodePoint(0x61 + index)}.yaml`,
     content: new TextEncoder().encode(text),
   }));
   const { configs, errors, warnings } = readRuleFiles(files, { mergeDomainConfigs });
-  return { configs, errors, warnings };
+  return { configs: withoutPlaces(configs), errors, warnings };
 }
 function read(...texts: readonly string[]) {
   return readWith(false, texts);
@@ -202,10 +203,10 @@ describe('a text field', () => {
 
 describe('a boolean field', () => {
   it.each('true True TRUE yes Yes YES on On ON y Y'.split(' ').concat('!!bool "true"'))('%s is true', (written) => {
-    expect(ruleWith(`share_threshold: ${written}\n  value: "*"`)?.shareThreshold).toBe(true);
+    expect(ruleWith(`share_threshold: ${written}\n  value: "*"`)?.options.shareThreshold).toBe(true);
   });
   it.each('false False FALSE no No NO off Off OFF n N ~ '.split(' '))('%s is false', (written) => {
-    expect(ruleWith(`share_threshold: ${written}`)?.shareThreshold).toBe(false);
+    expect(ruleWith(`share_threshold: ${written}`)?.options.shareThreshold).toBe(false);
   });
   it.each('"true" \'yes\' 1 0 tRUE ja [] {}'.split(' '))('rejects %s', (written) => {
     expect(codesOf(`shadow_mode: ${written}`)[0]).toEqual(['wrong-type']);
@@ -220,14 +221,14 @@ describe('requests_per_unit', () => {
   const numbers = { 0: 0, '-0': 0, '+5': 5, '1_000': 1000, '0x10': 16, '0b101': 5, '0o17': 15, '!!int "7"': 7 };
   it.each(Object.entries({ ...numbers, 4294967295: 4294967295 }))('%s is %i', (written, expected) => {
     expect(codesOf('value: v', limited(written))).toEqual([[], []]);
-    expect(Object.is(ruleWith(limited(written))?.rateLimit?.requestsPerUnit, expected)).toBe(true);
+    expect(Object.is(ruleWith(limited(written))?.limits[0]?.requestsPerUnit, expected)).toBe(true);
   });
 
   it.each(Object.entries({ '010': 8, '0_17': 15, '+010': 8 }))(
     '%s is octal: %i, with a warning',
     (written, expected) => {
       expect(codesOf(limited(written))[1]).toEqual(['octal-number']);
-      expect(ruleWith(limited(written))?.rateLimit?.requestsPerUnit).toBe(expected);
+      expect(ruleWith(limited(written))?.limits[0]?.requestsPerUnit).toBe(expected);
     },
   );
 
@@ -247,8 +248,8 @@ describe('a unit', () => {
     ...Object.entries({ week: 604_800, month: 30 * 86_400, year: 365 * 86_400 }),
   ])('may be %s, which is %i s', (written, seconds) => {
     const rule = ruleWith(`rate_limit: {unit: ${written}, requests_per_unit: 1}`);
-    expect(rule?.rateLimit?.unit).toBe(written.replaceAll('"', '').toUpperCase());
-    expect(unitByName(rule?.rateLimit?.unit ?? '')?.seconds).toBe(seconds);
+    expect(rule?.limits[0]?.unit).toBe(written.replaceAll('"', '').toUpperCase());
+    expect(unitByName(rule?.limits[0]?.unit ?? '')?.seconds).toBe(seconds);
   });
   it.each(['seconds', 'fortnight', 'unknown', '""', '~', '1', '"day "'])('is not %s', (written) => {
     expect(codesOf(`rate_limit: {unit: ${written}, requests_per_unit: 1}`)[0]).toEqual(['invalid-unit']);
@@ -353,9 +354,14 @@ describe('files of one domain', () => {
   const files = texts.map((text) => `domain: ${text.replace(' ', '\ndescriptors: ')}`);
 
   it('are joined in the order of the files when mergeDomainConfigs is set, but not rules of the same key and value', () => {
-    const rules = [{ key: 'a' }, { key: 'b', value: 'x' }, { key: 'b' }, { key: 'a', value: 'x' }];
-    const expected = [domainConfig('d', ...rules), domainConfig('e', { key: 'a' })];
-    expect(readWith(true, files)).toMatchObject({ configs: expected, errors: [] });
+    const [first, last] = [
+      [{ key: 'a' }, { key: 'b', value: 'x' }],
+      [{ key: 'b' }, { key: 'a', value: 'x' }],
+    ].map((rules) => domainConfig('d', ...rules));
+    const { configs, errors: none } = readWith(true, files);
+    expect([configs, none]).toEqual([[first, domainConfig('e', { key: 'a' }), last], []]);
+    const rules = [...(buildRuleset(configs).domain('d')?.rules() ?? [])];
+    expect(rules.map(({ key, value }) => `${key}=${value}`)).toEqual(['a=x', 'a=', 'b=x', 'b=']);
     const { errors } = readWith(true, [files[0]!, 'domain: d\ndescriptors: [{key: a, descriptors: [{key: n}]}]']);
     expect(errors.map(({ code, file }) => [code, file])).toEqual([['duplicate-descriptor', 'b.yaml']]);
   });

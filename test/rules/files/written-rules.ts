@@ -1,34 +1,29 @@
 import { startsOn } from '../../support/data/rule-resources';
-import type { DomainConfig, RuleConfig } from '../../../src/rules/rule-config';
+import type { DomainConfig, RuleConfig, RuleLimit } from '../../../src/rules/rule-config';
 
 /** A configuration in its usual written form: fields with default values are omitted. */
 export function written({ domain, descriptors, unmatched }: DomainConfig): object {
-  const { key, value, rateLimit } = unmatched ?? { key: '', value: '', rateLimit: undefined };
-  const rest = key === 'on_unmatched' ? { on_unmatched: value } : rateLimit && { [key]: writtenLimit(rateLimit) };
+  const { key, value, limits } = unmatched ?? { key: '', value: '', limits: [] };
+  const [limit] = limits;
+  const rest = key === 'on_unmatched' ? { on_unmatched: value } : limit && { [key]: writtenLimit(limit) };
   return { domain, descriptors: descriptors.map(writtenRule), ...rest };
 }
 
-function writtenRule({ key, value, rateLimit, rateLimits, descriptors, metadata, ...flags }: RuleConfig): object {
-  const one = rateLimits === undefined ? rateLimit : undefined;
+function writtenRule({ key, value, limits, options, descriptors, metadata, ...more }: RuleConfig): object {
+  const { hasLimitList, ...flags } = options;
+  const [one] = hasLimitList ? [] : limits;
   return {
     key,
     ...withoutDefaults({
       ...{ value, metadata, rate_limit: one && writtenLimit(one) },
-      rate_limits: rateLimits?.map(writtenLimit),
-      ...Object.fromEntries(Object.entries(flags).map(([name, is]) => [snakeCase(name), is])),
+      rate_limits: hasLimitList ? limits.map(writtenLimit) : undefined,
+      ...Object.fromEntries(Object.entries({ ...more, ...flags }).map(([name, is]) => [snakeCase(name), is])),
       descriptors: descriptors.map(writtenRule),
     }),
   };
 }
 
-function writtenLimit({
-  unit,
-  unitMultiplier,
-  requestsPerUnit,
-  calendar,
-  replaces,
-  ...rest
-}: NonNullable<RuleConfig['rateLimit']>): object {
+function writtenLimit({ unit, unitMultiplier, requestsPerUnit, calendar, replaces, ...rest }: RuleLimit): object {
   return withoutDefaults({
     ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
     calendar: calendar && withoutDefaults({ time_zone: calendar.timeZone, starts_on: startsOn({ unit, calendar }) }),

@@ -5,7 +5,7 @@ import {
   type RateLimitPolicy,
   RateLimitUnit,
 } from '../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
-import type { DomainConfig, RateLimitConfig as LimitConfig, RuleConfig } from '../../../src/rules/rule-config';
+import type { DomainConfig, RuleConfig, RuleLimit } from '../../../src/rules/rule-config';
 import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
 import { domainConfig, limit } from './rules';
 
@@ -32,13 +32,13 @@ export function resourceOf(config: RateLimitConfig): Any {
 }
 
 /** As it is written in a file; the first day is left out. */
-export function startsOn({ unit, calendar }: Pick<LimitConfig, 'unit' | 'calendar'>): string {
+export function startsOn({ unit, calendar }: Pick<RuleLimit, 'unit' | 'calendar'>): string {
   const day = calendar?.startsOn ?? 1;
   if (day === 1) return '';
   return unit === 'WEEK' ? (WEEKDAYS[day - 1] ?? String(day)) : String(day);
 }
 
-function policyOf(rateLimit: LimitConfig): RateLimitPolicy {
+function policyOf(rateLimit: RuleLimit): RateLimitPolicy {
   return {
     ...rateLimit,
     unit: RateLimitUnit[rateLimit.unit ?? 'UNKNOWN'],
@@ -54,15 +54,13 @@ function policyOf(rateLimit: LimitConfig): RateLimitPolicy {
   };
 }
 
-function descriptorOf({ rateLimit, rateLimits, descriptors, ...rule }: RuleConfig): RateLimitDescriptor {
+function descriptorOf({ limits, options, descriptors, ...rule }: RuleConfig): RateLimitDescriptor {
   const { valueIn = [], valueCidr = '', valueRegex = '' } = rule;
-  const values = { valueIn: [...valueIn], valueCidr, valueRegex };
+  const policies = limits.map(policyOf);
   return {
-    ...rule,
-    ...values,
-    rateLimit: rateLimits === undefined && rateLimit !== undefined ? policyOf(rateLimit) : undefined,
-    rateLimits: rateLimits?.map(policyOf) ?? [],
-    allOrNothing: rule.allOrNothing ?? false,
+    ...{ ...rule, ...options, valueIn: [...valueIn], valueCidr, valueRegex },
+    rateLimit: options.hasLimitList ? undefined : policies[0],
+    rateLimits: options.hasLimitList ? policies : [],
     descriptors: descriptors.map(descriptorOf),
   };
 }

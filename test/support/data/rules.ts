@@ -1,27 +1,49 @@
-import type { DomainConfig, RateLimitConfig, RuleConfig } from '../../../src/rules/rule-config';
+import {
+  DEFAULT_OPTIONS,
+  type DomainConfig,
+  type RuleConfig,
+  type RuleLimit,
+  type RuleOptions,
+} from '../../../src/rules/rule-config';
 import { type Ruleset, buildRuleset, listRules } from '../../../src/rules/ruleset';
 import type { UnitName } from '../../../src/rules/unit';
 
 /** A rule as a test writes it: fields that are left out have the defaults of a rule file. */
-export interface RuleSketch extends Partial<Omit<RuleConfig, 'rateLimit' | 'descriptors'>> {
+export interface RuleSketch
+  extends Partial<Omit<RuleConfig, 'limits' | 'options' | 'descriptors'>>, Partial<Omit<RuleOptions, 'hasLimitList'>> {
   readonly key: string;
-  readonly rateLimit?: RateLimitConfig | undefined;
+  readonly rateLimit?: RuleLimit | undefined;
+  readonly rateLimits?: readonly RuleLimit[] | undefined;
   readonly descriptors?: readonly RuleSketch[];
 }
 
-export function ruleConfig({ descriptors = [], ...sketch }: RuleSketch): RuleConfig {
+export function ruleConfig({ rateLimit, rateLimits, descriptors = [], ...sketch }: RuleSketch): RuleConfig {
+  const { key, value = '', valueIn, valueCidr, valueRegex, metadata, line, column, ...options } = sketch;
   return {
-    value: '',
-    rateLimit: sketch.rateLimits?.[0],
-    shadowMode: false,
-    quotaMode: false,
-    detailedMetric: false,
-    valueToMetric: false,
-    shareThreshold: false,
-    metadata: undefined,
-    ...sketch,
+    ...{ key, value, metadata },
+    ...(valueIn && { valueIn }),
+    ...(valueCidr !== undefined && { valueCidr }),
+    ...(valueRegex !== undefined && { valueRegex }),
+    ...(line !== undefined && { line, column }),
+    limits: rateLimits ?? (rateLimit === undefined ? [] : [rateLimit]),
+    options: { ...DEFAULT_OPTIONS, ...options, hasLimitList: rateLimits !== undefined },
     descriptors: descriptors.map(ruleConfig),
   };
+}
+
+/** Configurations without the places of their rules. */
+export function withoutPlaces(configs: readonly DomainConfig[]): readonly DomainConfig[] {
+  return configs.map(({ domain, descriptors, unmatched }) => ({
+    domain,
+    descriptors: descriptors.map(withoutPlace),
+    ...(unmatched && { unmatched: withoutPlace(unmatched) }),
+  }));
+}
+
+function withoutPlace(rule: RuleConfig): RuleConfig {
+  const { key, value, valueIn, valueCidr, valueRegex, limits, options, metadata, descriptors } = rule;
+  const matched = { key, value, valueIn, valueCidr, valueRegex };
+  return { ...matched, limits, options, metadata, descriptors: descriptors.map(withoutPlace) };
 }
 
 export function domainConfig(domain: string, ...descriptors: readonly RuleSketch[]): DomainConfig {
@@ -34,11 +56,11 @@ export function rulesetOf(domain: string, ...descriptors: readonly RuleSketch[])
 }
 
 /** A `rate_limit` block, for example `limit(10, 'MINUTE')`. */
-export function limit(requestsPerUnit: number, unit: UnitName, more: Partial<RateLimitConfig> = {}): RateLimitConfig {
+export function limit(requestsPerUnit: number, unit: UnitName, more: Partial<RuleLimit> = {}): RuleLimit {
   return { unit, unitMultiplier: 1, requestsPerUnit, unlimited: false, name: '', replaces: [], ...more };
 }
 
-export function unlimited(more: Partial<RateLimitConfig> = {}): RateLimitConfig {
+export function unlimited(more: Partial<RuleLimit> = {}): RuleLimit {
   return { unit: undefined, unitMultiplier: 1, requestsPerUnit: 0, unlimited: true, name: '', replaces: [], ...more };
 }
 

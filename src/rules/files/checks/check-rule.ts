@@ -1,4 +1,4 @@
-import { type RuleConfig, limitsOf } from '../../rule-config';
+import type { RuleConfig } from '../../rule-config';
 import { isForAnyValue } from '../../values';
 import type { ProblemDetails } from '../problems/problem';
 import type { Fields, RuleLocation } from '../read-fields';
@@ -13,43 +13,44 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
   function report(name: FieldName<'descriptor'>, details: ProblemDetails) {
     fields.context.report(fields.keyOf(name), details);
   }
+  const { limits, options } = rule;
   const isKnown = !fields.isWrong('value') && MATCHERS.every((name) => fields.get(name) === undefined);
-  if (rule.shareThreshold && isKnown && !rule.value.includes('*')) {
+  if (options.shareThreshold && isKnown && !rule.value.includes('*')) {
     report('share_threshold', {
       code: 'share-threshold-without-wildcard',
       message: `share_threshold can only be used with wildcard values (containing '*'), but found key '${showText(rule.key)}'`,
     });
   }
-  if (rule.detailedMetric && rule.valueToMetric && !isReadBelow(rule)) {
+  if (options.detailedMetric && options.valueToMetric && !isReadBelow(rule)) {
     report('value_to_metric', {
       code: 'ignored-value-to-metric',
       message: '`value_to_metric` has no effect: detailed_metric already includes the values of all levels',
     });
   }
-  if (rule.enforcePercent !== undefined && rule.shadowMode) {
+  if (options.enforcePercent !== undefined && options.shadowMode) {
     report('enforce_percent', {
       code: 'ignored-enforce-percent',
       message: '`enforce_percent` has no effect: the rule is in shadow mode',
     });
   }
-  if (rule.allOrNothing && rule.rateLimits === undefined && !fields.isWrong('rate_limits')) {
+  if (options.allOrNothing && !options.hasLimitList && !fields.isWrong('rate_limits')) {
     report('all_or_nothing', {
       code: 'all-or-nothing-without-limits',
       message: '`all_or_nothing` needs `rate_limits`',
     });
   }
-  const algorithm = limitsOf(rule).find((limit) => limit.algorithm !== undefined)?.algorithm;
-  if (rule.onStoreFailure === 'local' && (algorithm !== undefined || rule.allOrNothing)) {
+  const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
+  if (options.onStoreFailure === 'local' && (algorithm !== undefined || options.allOrNothing)) {
     const reason = algorithm === undefined ? 'the rule has `all_or_nothing`' : `the limit is a ${algorithm}`;
     report('on_store_failure', {
       code: 'local-policy-with-algorithm',
       message: `the policy local counts in fixed windows only, and ${reason}`,
     });
   }
-  if (rule.rateLimit === undefined) {
+  if (limits.length === 0) {
     if (fields.isWrong('rate_limit') || fields.isWrong('rate_limits')) return;
     const names = limitFieldsOf(rule);
-    if (rule.detailedMetric) names.push('detailed_metric');
+    if (options.detailedMetric) names.push('detailed_metric');
     for (const name of names) {
       report(name, {
         code: 'ignored-without-limit',
@@ -57,7 +58,7 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
         advice: `Give the rule a \`rate_limit\`, or move \`${name}\` to the rule that has one.`,
       });
     }
-  } else if (rule.rateLimit.unlimited && rule.rateLimits === undefined) {
+  } else if (limits[0]?.unlimited && !options.hasLimitList) {
     for (const name of limitFieldsOf(rule)) report(name, ignoredWhenUnlimited(name));
   }
 }
@@ -73,17 +74,19 @@ export function ignoredWhenUnlimited(name: string): ProblemDetails {
 
 /** Whether the `value_to_metric` of a rule has an effect in rules nested in it: those with a limit and without `detailed_metric`. */
 function isReadBelow({ descriptors }: RuleConfig): boolean {
-  return descriptors.some((nested) => (nested.rateLimit && !nested.detailedMetric) || isReadBelow(nested));
+  return descriptors.some(
+    (nested) => (nested.limits.length > 0 && !nested.options.detailedMetric) || isReadBelow(nested),
+  );
 }
 
 /** The fields set in a rule that have an effect only with a limit that counts. */
-function limitFieldsOf(rule: RuleConfig): FieldName<'descriptor'>[] {
+function limitFieldsOf({ options, metadata }: RuleConfig): FieldName<'descriptor'>[] {
   const names: FieldName<'descriptor'>[] = [];
-  if (rule.shadowMode) names.push('shadow_mode');
-  if (rule.enforcePercent !== undefined) names.push('enforce_percent');
-  if (rule.quotaMode) names.push('quota_mode');
-  if (rule.onStoreFailure !== undefined) names.push('on_store_failure');
-  if (rule.metadata !== undefined) names.push('metadata');
+  if (options.shadowMode) names.push('shadow_mode');
+  if (options.enforcePercent !== undefined) names.push('enforce_percent');
+  if (options.quotaMode) names.push('quota_mode');
+  if (options.onStoreFailure !== undefined) names.push('on_store_failure');
+  if (metadata !== undefined) names.push('metadata');
   return names;
 }
 
@@ -99,12 +102,12 @@ const UNBOUNDED_KEYS = new Set(['remote_address', 'masked_remote_address']);
  * @param path the rule, preceded by the rules that contain it
  */
 export function checkMetric(rule: RuleConfig, path: readonly RuleConfig[], locations: Locations): void {
-  if (rule.rateLimit === undefined) return;
+  if (rule.limits.length === 0) return;
   // `detailed_metric` of the rule with the limit writes the values of all levels; `value_to_metric` that of its own level.
   for (const level of path) {
     if (!isUnbounded(level)) continue;
-    if (rule.detailedMetric) warn(level, 'detailed_metric', rule);
-    else if (level.valueToMetric) warn(level, 'value_to_metric', level);
+    if (rule.options.detailedMetric) warn(level, 'detailed_metric', rule);
+    else if (level.options.valueToMetric) warn(level, 'value_to_metric', level);
   }
 
   function warn(level: RuleConfig, field: 'detailed_metric' | 'value_to_metric', owner: RuleConfig) {
@@ -119,9 +122,9 @@ export function checkMetric(rule: RuleConfig, path: readonly RuleConfig[], locat
   }
 }
 
-function isUnbounded({ key, value, valueIn, shareThreshold }: RuleConfig): boolean {
+function isUnbounded({ key, value, valueIn, options }: RuleConfig): boolean {
   const isBounded = valueIn !== undefined || (value !== '' && !value.includes('*'));
-  return UNBOUNDED_KEYS.has(key) && !shareThreshold && !isBounded;
+  return UNBOUNDED_KEYS.has(key) && !options.shareThreshold && !isBounded;
 }
 
 /**
@@ -130,12 +133,9 @@ function isUnbounded({ key, value, valueIn, shareThreshold }: RuleConfig): boole
  * @param path the rule, preceded by the rules that contain it
  */
 export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], locations: Locations): void {
-  const bans = limitsOf(rule).some(({ unlimited, requestsPerUnit }) => !unlimited && requestsPerUnit === 0);
-  if (!bans || rule.shadowMode) return;
-  if (!path.every(isForAnyValue)) return;
   const location = locations.get(rule);
-  if (location?.requestsPerUnit === undefined) return;
-  location.context.report(location.requestsPerUnit, {
+  if (location?.zero === undefined || rule.options.shadowMode || !path.every(isForAnyValue)) return;
+  location.context.report(location.zero, {
     code: 'zero-limit-for-all',
     message: 'a limit of 0 rejects every request with this key, for every value',
   });

@@ -1,5 +1,5 @@
 import { KEY_TOLERANCE, nearestName } from '../../../text/nearest-name';
-import { type DomainConfig, type RuleConfig, limitsOf } from '../../rule-config';
+import type { DomainConfig, RuleConfig } from '../../rule-config';
 import { isForAnyValue } from '../../values';
 import { Wildcard } from '../../wildcards';
 import type { ProblemDetails } from '../problems/problem';
@@ -8,12 +8,16 @@ import { showText } from '../yaml/yaml-tree';
 import { type Locations, checkMetric, checkZeroLimit } from './check-rule';
 
 /**
- * Warns about rules that are valid by themselves, but have less effect than they seem to have because of other rules or of the
- * levels above them. To be called only for configurations without errors.
+ * Warns about rules that are valid by themselves, but have less effect than they seem to have because of other rules or of the levels
+ * above them. To be called only for rules without errors.
+ * @param domains the rules of each one in all files
  */
-export function checkRules(configs: readonly DomainConfig[], locations: Locations): void {
+export function checkRules(
+  domains: readonly Pick<DomainConfig, 'descriptors' | 'unmatched'>[],
+  locations: Locations,
+): void {
   const reach = new ReachCheck(locations);
-  for (const { descriptors, unmatched } of configs) {
+  for (const { descriptors, unmatched } of domains) {
     reach.check(descriptors);
     walk(descriptors, [], (rule, path) => {
       reach.check(rule.descriptors);
@@ -113,7 +117,7 @@ function checkReplaces(rules: readonly RuleConfig[], locations: Locations): void
   names.add(rules);
   for (const rule of names.replacing) {
     const location = locations.get(rule);
-    const replaced = limitsOf(rule).flatMap(({ replaces }) => replaces);
+    const replaced = rule.limits.flatMap(({ replaces }) => replaces);
     for (const [index, name] of replaced.entries()) {
       const range = location?.replaces[index];
       const details = names.check(name);
@@ -132,10 +136,9 @@ class NamedRules {
 
   add(rules: readonly RuleConfig[]): void {
     for (const rule of rules) {
-      const limits = limitsOf(rule);
-      for (const { name, unlimited } of limits)
+      for (const { name, unlimited } of rule.limits)
         if (name !== '') (unlimited ? this.#unlimited : this.#limited).add(name);
-      if (limits.some(({ replaces }) => replaces.length > 0)) this.replacing.push(rule);
+      if (rule.limits.some(({ replaces }) => replaces.length > 0)) this.replacing.push(rule);
       this.add(rule.descriptors);
     }
   }

@@ -117,7 +117,7 @@ export type ProblemCode = keyof typeof PROBLEMS;
 export type Severity = (typeof PROBLEMS)[ProblemCode]['severity'];
 
 /** The problems whose advice does not depend on the place. */
-type AdvisedCode = {
+export type AdvisedCode = {
   [Code in ProblemCode]: (typeof PROBLEMS)[Code]['advice'] extends '' ? never : Code;
 }[ProblemCode];
 

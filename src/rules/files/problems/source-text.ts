@@ -90,6 +90,7 @@ export class SourceText implements SourceDocument {
   /** The number of surrogate pairs that end before an offset: each is two code units, but one character. */
   #pairsBefore(offset: number): number {
     this.#pairs ??= pairsByBlock(this.text);
+    if (this.#pairs.at(-1) === 0) return 0;
     const block = Math.floor(offset / BLOCK);
     return (this.#pairs[block] ?? 0) + lowSurrogates(this.text, block * BLOCK, offset);
   }

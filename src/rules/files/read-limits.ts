@@ -1,0 +1,244 @@
+import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
+import type { RuleLimit } from '../rule-config';
+import {
+  MAX_FILL_SECONDS,
+  MAX_WINDOW_SECONDS,
+  UNITS,
+  UNIT_NAMES,
+  type UnitName,
+  unitByName,
+  windowText,
+} from '../unit';
+import { ignoredWhenUnlimited } from './checks/check-rule';
+import type { SourceRange } from './problems/source-text';
+import { readCalendar } from './read-calendar';
+import { Fields, type ReadContext, countAdvice } from './read-fields';
+import { showText, type YamlMap } from './yaml/yaml-tree';
+
+const NONE: readonly never[] = [];
+
+/** The limits of a rule, with the ranges that the checks need. */
+export interface ReadLimits {
+  readonly limits: readonly RuleLimit[];
+  /** Of the first number that is 0. */
+  readonly zero: SourceRange | undefined;
+  /** Of each name in `replaces`. */
+  readonly replaces: readonly SourceRange[];
+}
+
+const NO_LIMITS: ReadLimits = { limits: NONE, zero: undefined, replaces: NONE };
+
+/** The limit of `on_unmatched: deny`, which counts nothing. */
+export const NO_LIMIT: RuleLimit = {
+  unit: undefined,
+  unitMultiplier: 1,
+  calendar: undefined,
+  requestsPerUnit: 0,
+  algorithm: undefined,
+  burst: undefined,
+  unlimited: false,
+  name: '',
+  replaces: NONE,
+};
+
+/** One of them. */
+interface ReadLimit extends Omit<ReadLimits, 'limits'> {
+  readonly limit: RuleLimit;
+  /** Of what says its window. */
+  readonly range: SourceRange;
+}
+
+/** Each limit of a rule is one more counter for each of its calls. */
+const MAX_LIMITS = 10;
+
+/** The limit of a rule, or its `rate_limits`. */
+export function readLimits(fields: Fields<'descriptor'>): ReadLimits {
+  const { context } = fields;
+  const maps = fields.maps('rate_limits');
+  const single = readRateLimit(context, fields.maps('rate_limit'), fields.keyOf('rate_limit'));
+  if (maps.length === 0) return single;
+  const key = fields.keyOf('rate_limits');
+  if (single.limits.length > 0)
+    context.report(key, {
+      code: 'rate-limit-and-limits',
+      message: 'the rule has both `rate_limit` and `rate_limits`',
+    });
+  if (maps.length > MAX_LIMITS)
+    context.report(key, { code: 'too-many-limits', message: `a rule has at most ${MAX_LIMITS} limits` });
+  const limits = maps.slice(0, MAX_LIMITS).map((map) => readLimit(context, [map], map));
+  for (const [index, each] of limits.entries()) checkAmongLimits(context, each, limits.slice(0, index));
+  const names = new Set(limits.map(({ limit }) => limit.name));
+  for (const { limit, replaces } of limits)
+    for (const [index, name] of limit.replaces.entries())
+      if (names.has(name)) context.report(replaces[index]!, REPLACES_ITSELF);
+  return {
+    limits: context.shared(limits.map(({ limit }) => limit)),
+    zero: limits.find(({ zero }) => zero !== undefined)?.zero,
+    replaces: limits.flatMap(({ replaces }) => replaces),
+  };
+}
+
+/** The limit in these mappings, if there are any. @param key that of the block, to mark in a message about an absent field */
+export function readRateLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRange): ReadLimits {
+  if (maps.length === 0) return NO_LIMITS;
+  const { limit, zero, replaces } = readLimit(context, maps, key);
+  return { limits: context.shared([limit]), zero, replaces };
+}
+
+/** Reports what is not possible in a limit because there are others. @param before the limits before it */
+function checkAmongLimits(context: ReadContext, { limit, range }: ReadLimit, before: readonly ReadLimit[]): void {
+  const { unit, unitMultiplier, unlimited } = limit;
+  if (unlimited) {
+    context.report(range, {
+      code: 'unlimited-among-limits',
+      message: 'a limit in `rate_limits` cannot be unlimited',
+    });
+  }
+  if (unit === undefined || !before.some((other) => windowOf(other.limit) === windowOf(limit))) return;
+  context.report(range, {
+    code: 'same-window',
+    message: `a limit of the rule before this one has a window as long as ${windowText(unit, unitMultiplier)}`,
+  });
+}
+
+/** In seconds; 0 for a limit without a window. */
+function windowOf({ unit, unitMultiplier }: Pick<RuleLimit, 'unit' | 'unitMultiplier'>): number {
+  return unit === undefined ? 0 : unitMultiplier * UNITS[unit].seconds;
+}
+
+function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRange): ReadLimit {
+  const fields = new Fields(context, 'rate_limit', maps);
+  const name = fields.text('name');
+  const { names, ranges } = readReplaces(fields, name);
+  if (fields.flag('unlimited')) {
+    reportIgnored(fields);
+    const limit = { ...NO_LIMIT, unlimited: true, name, replaces: names };
+    return { limit, range: fields.get('unlimited')?.value ?? key, zero: undefined, replaces: ranges };
+  }
+  const unit = readUnit(fields, key);
+  const unitMultiplier = readUnitMultiplier(fields, unit);
+  const requestsPerUnit = readRequestsPerUnit(fields, key);
+  const algorithm = fields.choice('algorithm');
+  return {
+    // Not in parts that are joined: each limit would then have a description of its fields of its own, which takes 350 bytes.
+    limit: {
+      unit,
+      unitMultiplier,
+      calendar: readCalendar(fields, unit),
+      requestsPerUnit,
+      algorithm: algorithm === 'fixed_window' ? undefined : algorithm,
+      burst: readBurst(fields, requestsPerUnit, windowOf({ unit, unitMultiplier })),
+      unlimited: false,
+      name,
+      replaces: names,
+    },
+    range: fields.get('unit')?.value ?? key,
+    zero: requestsPerUnit === 0 ? fields.get('requests_per_unit')?.value : undefined,
+    replaces: ranges,
+  };
+}
+
+/** Reports what an unlimited rule has no use for. */
+function reportIgnored(fields: Fields<'rate_limit'>): void {
+  const { context } = fields;
+  for (const name of ['unit', 'unit_multiplier', 'calendar', 'requests_per_unit', 'algorithm', 'burst'] as const) {
+    const value = fields.given(name);
+    // Tools that write every field write 0.
+    if (value === undefined || (name === 'requests_per_unit' && fields.count(name) === 0)) continue;
+    if (name === 'unit' && unitByName(fields.text(name)) !== undefined) {
+      context.report(value, {
+        code: 'unit-when-unlimited',
+        message: 'should not specify rate limit unit when unlimited',
+      });
+    } else context.report(fields.keyOf(name), ignoredWhenUnlimited(name));
+  }
+}
+
+const UNIT_TEXTS = UNIT_NAMES.filter((name) => name !== 'UNKNOWN').map((name) => name.toLowerCase());
+
+function readUnit(fields: Fields<'rate_limit'>, key: SourceRange): UnitName | undefined {
+  const text = fields.text('unit');
+  const unit = unitByName(text);
+  // An invalid unit would be a second message for the same mistake.
+  if (unit !== undefined || fields.isWrong('unit') || (text === '' && fields.isWrong('unlimited'))) return unit?.name;
+  const nearest = nearestName(text, UNIT_TEXTS, KEY_TOLERANCE);
+  const choice = `The units are ${UNIT_TEXTS.join(', ')}.`;
+  fields.context.report(fields.get('unit')?.value ?? key, {
+    code: 'invalid-unit',
+    message: `invalid rate limit unit '${showText(text)}'`,
+    advice: nearest === undefined ? choice : `Did you mean \`${nearest}\`? ${choice}`,
+  });
+  return undefined;
+}
+
+/** @param unit undefined: the limit has no valid one */
+function readUnitMultiplier(fields: Fields<'rate_limit'>, unit: UnitName | undefined): number {
+  const multiplier = fields.count('unit_multiplier') ?? 1;
+  if (windowOf({ unit, unitMultiplier: multiplier }) <= MAX_WINDOW_SECONDS) return multiplier;
+  fields.reject('unit_multiplier', {
+    code: 'window-too-long',
+    message: `a window of ${windowText(unit!, multiplier)} is longer than 10 years`,
+    advice: `The largest unit_multiplier of \`${unit!.toLowerCase()}\` is ${Math.floor(MAX_WINDOW_SECONDS / UNITS[unit!].seconds)}.`,
+  });
+  return 1;
+}
+
+function readRequestsPerUnit(fields: Fields<'rate_limit'>, key: SourceRange): number {
+  const requests = fields.count('requests_per_unit');
+  if (requests === undefined && !fields.isWrong('requests_per_unit') && !fields.isWrong('unlimited')) {
+    fields.context.report(fields.get('requests_per_unit')?.key ?? key, {
+      code: 'missing-requests-per-unit',
+      message: '`rate_limit` has no requests_per_unit',
+      advice: `${countAdvice(0)} \`unlimited: true\` allows every request, 0 allows none.`,
+    });
+  }
+  return requests ?? 0;
+}
+
+function readBurst(fields: Fields<'rate_limit'>, requestsPerUnit: number, window: number): number | undefined {
+  const burst = fields.count('burst');
+  if (burst === undefined || fields.isWrong('algorithm')) return undefined;
+  if (fields.choice('algorithm') !== 'token_bucket') {
+    const message = '`burst` has a meaning only for a token bucket';
+    fields.context.report(fields.keyOf('burst'), { code: 'burst-without-token-bucket', message });
+    return undefined;
+  }
+  if (burst * window <= MAX_FILL_SECONDS * requestsPerUnit) return burst;
+  const most = Math.floor((MAX_FILL_SECONDS * requestsPerUnit) / window);
+  fields.reject('burst', {
+    code: 'burst-too-long',
+    message: `a bucket of ${burst} tokens takes more than 100 years to fill`,
+    advice: most === 0 ? 'Remove `burst`: no tokens flow in.' : `The largest burst of this rate is ${most}.`,
+  });
+  return undefined;
+}
+
+const REPLACES_ITSELF = {
+  code: 'replaces-itself',
+  message: 'replaces should not contain name of same descriptor',
+} as const;
+
+interface ReadReplaces {
+  readonly names: readonly string[];
+  readonly ranges: readonly SourceRange[];
+}
+
+function readReplaces(fields: Fields<'rate_limit'>, ownName: string): ReadReplaces {
+  const names: string[] = [];
+  const ranges: SourceRange[] = [];
+  for (const item of fields.maps('replaces')) {
+    const inner = new Fields(fields.context, 'replaces', [item]);
+    const name = inner.text('name');
+    const range = inner.get('name')?.value ?? item;
+    if (name === '') {
+      if (inner.isWrong('name')) continue;
+      fields.context.report(range, { code: 'empty-replaces', message: 'should not have an empty replaces entry' });
+    } else if (name === ownName) {
+      fields.context.report(range, REPLACES_ITSELF);
+    } else {
+      names.push(name);
+      ranges.push(range);
+    }
+  }
+  return names.length === 0 ? { names: NONE, ranges: NONE } : { names, ranges };
+}
