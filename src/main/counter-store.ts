@@ -1,15 +1,13 @@
 import { type Observable, of } from 'rxjs';
-import type { LoadedSettings } from '../settings/read-settings';
 import type { Settings } from '../settings/settings';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import { usableMemory } from '../sources/usable-memory';
-import type { Statistics } from '../statistics/statistics';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
-import type { Log } from '../log/log';
 import type { ReservationStore } from '../streams/ports/reservations';
 import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';
+import type { App } from './app';
 import { kvstoreOptions, plaincacheOptions } from './options';
 import { turnScheduler } from './turn-scheduler';
 
@@ -37,17 +35,17 @@ export interface CounterStore {
  *
  * @throws Error that names the setting or the TLS file that cannot be used
  */
-export async function counterStore(reading: LoadedSettings, statistics: Statistics, log: Log): Promise<CounterStore> {
-  const { settings } = reading;
+export async function counterStore(app: App): Promise<CounterStore> {
+  const { settings, statistics, log } = app;
   if (settings.backendType === 'kvstore') {
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
-    const counters = kvstoreCounters({ ...kvstoreOptions(reading, log), statistics, scheduler: turnScheduler });
+    const counters = kvstoreCounters({ ...kvstoreOptions(app, log), statistics, scheduler: turnScheduler });
     const { reservations, ready$, description } = counters;
     return { counters, canLease: true, reservations, ready$, description: `kvstore (${description})` };
   }
   if (settings.backendType === 'plaincache') {
     const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');
-    const counters = plaincacheCounters({ ...plaincacheOptions(reading), statistics, log, scheduler: turnScheduler });
+    const counters = plaincacheCounters({ ...plaincacheOptions(app), statistics, log, scheduler: turnScheduler });
     const reservations = 'memcached cannot change the record of a reservation and its counters in one step';
     return {
       counters,
@@ -57,7 +55,7 @@ export async function counterStore(reading: LoadedSettings, statistics: Statisti
       description: `memcached (${counters.description})`,
     };
   }
-  return memoryStore(reading, statistics, log);
+  return memoryStore(app);
 }
 
 /** Counters in the memory of this process. */
@@ -65,7 +63,7 @@ export interface MemoryStore extends CounterStore {
   readonly counters: MemoryCounters;
 }
 
-export function memoryStore({ settings, given }: LoadedSettings, statistics: Statistics, log: Log): MemoryStore {
+export function memoryStore({ settings, given, statistics, log }: App): MemoryStore {
   if (!given.has('backendType')) {
     log.warn('no store address is set: counters are kept in the memory of this process and are lost when it ends');
   }

@@ -7,7 +7,7 @@ import type { HttpListener } from '../http/listener';
 import { listSettings } from '../settings/list-settings';
 import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
-import type { HttpRejections } from './http-rejections';
+import type { Rejections } from './rejections';
 import { Operator, type OperatorOptions } from '../operators/operator';
 import { currentSecret } from '../sources/secret-files';
 import type { WorkerReports } from './metrics-listener';
@@ -16,7 +16,7 @@ export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config
   readonly readiness: Readiness;
   /** The other processes of the instance, if there are any. */
   readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
-  readonly rejections: HttpRejections;
+  readonly rejections: Rejections;
 }
 
 /**
@@ -57,7 +57,7 @@ export async function openDebugListener(
     hasConsole: settings.console,
     authorization,
     operatorsApi: api.middleware,
-    onRejected: rejections.of('debug'),
+    onRejected: rejections.http('debug'),
     log,
   });
   app.listeners.add(() => server.abort());

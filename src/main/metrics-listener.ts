@@ -5,7 +5,7 @@ import { mergeMetrics, processMetrics } from '../sinks/statistics/process-metric
 import { OFFENDER_METRIC, offenderSeries } from '../sinks/statistics/series';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { App } from './app';
-import type { HttpRejections } from './http-rejections';
+import type { Rejections } from './rejections';
 import { mappingOf } from './statistics-mapping';
 
 /** What the outputs use besides the registry. */
@@ -13,7 +13,7 @@ export interface OutputInputs {
   /** For OFFENDERS_METRICS. */
   readonly offenders: OffenderSource;
   /** For the metrics listener. */
-  readonly rejections: HttpRejections;
+  readonly rejections: Rejections;
   /** The other processes of the instance, if there are any. */
   readonly workers?: WorkerReports | undefined;
 }
@@ -54,7 +54,7 @@ export async function openMetricsListener(
       const own = await ofProcess.write();
       yield workers === undefined ? own : mergeMetrics([own, ...(await workers.processMetrics())]);
     },
-    onRejected: rejections.of('metrics'),
+    onRejected: rejections.http('metrics'),
     log,
   });
   app.listeners.add(() => server.abort());

@@ -1,34 +1,28 @@
 import { randomBytes } from 'node:crypto';
-import { type Observable, Subject, defer, takeUntil, tap } from 'rxjs';
-import { VERSION } from '../cli/version';
+import { Subject, defer, merge, takeUntil, tap } from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
 import { unavailableHttp } from '../http/serve-http';
-import { RecentConfigurations } from '../operators/configurations';
 import { WorkerDecisions } from '../operators/worker-decisions';
 import type { Ruleset } from '../rules/ruleset';
-import { recordLoads } from '../sinks/logs/rule-log';
-import { turnScheduler } from './turn-scheduler';
 import { GrpcTls } from '../sources/certificates';
 import { ruleSource } from '../sources/rule-source';
-import { terminationSignals } from '../sources/signals';
-import type { DrainStep } from '../streams/drain';
 import type { Readiness } from '../streams/readiness';
 import { type ConnectionBound, ConnectionDispatch } from '../workers/dispatch';
 import { Exchange } from '../workers/exchange';
-import { type Instance, instance } from '../workers/instance';
+import { instance } from '../workers/instance';
 import { WorkerPool } from '../workers/pool';
 import { type ForkOptions, type TlsTexts, WorkerProcess } from '../workers/process';
 import { type RawRules, distributeRules } from '../workers/rules';
-import { nameOfPeer } from '../text/host-port';
-import { type App, storeNote } from './app';
+import type { App } from './app';
 import { countsInMemory, memoryStore } from './counter-store';
-import { openDebugListener } from './debug-listener';
-import { HttpRejections } from './http-rejections';
-import { type RunOptions, type Serving, lifeOf } from './life';
-import { startStatisticsOutputs } from './outputs';
-import { RefusedConnections } from './refused-connections';
+import { serviceOptions } from './decision-path';
+import type { RunOptions } from './life';
+import type { Rejections } from './rejections';
+import type { Role } from './run';
 import { grpcAddress, httpAddress } from './servers';
+import { ServiceFront, type ServingCore } from './service-front';
+import { turnScheduler } from './turn-scheduler';
 
 export interface PrimaryOptions extends RunOptions {
   /** The number of workers, at least 2. */
@@ -37,121 +31,60 @@ export interface PrimaryOptions extends RunOptions {
 }
 
 /**
- * Runs the service as several processes: starts the workers, opens the listeners when all of them are ready, gives them the
- * connections, replaces workers that end, and drains all at the first signal.
- *
- * @returns the exit code, when the process may end
- * @throws what prevents the service from running
+ * The primary of several processes: starts the workers, opens the listeners when all of them are ready, gives them the connections, replaces
+ * workers that end, and drains all at the first signal.
  */
-export async function runPrimary(app: App, { workers, fork, ...options }: PrimaryOptions): Promise<0 | 1> {
+export function primary(app: App, { workers, fork, ...options }: PrimaryOptions): Role<ServingCore> {
   process.title = 'weir: primary';
-  const { settings, statistics, log } = app;
-  statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
-  const rejections = new HttpRejections(statistics, log);
-  const refusals = new RefusedConnections();
-  const pool = new WorkerPool({ count: workers, fork: (number) => new WorkerProcess(number, fork), log });
-  const memory = countsInMemory(settings) ? memoryStore(app, statistics, log).counters : undefined;
-  const exchange = new Exchange(pool, { statistics, memory });
-  const decisions = new WorkerDecisions({ workers: () => pool.workers, offendersSize: settings.offendersSize });
-  const outputs = await startStatisticsOutputs(app, { offenders: decisions, rejections, workers: exchange });
-  const signal$ = terminationSignals();
-  const configurations = new RecentConfigurations();
-  const drainBegins$ = new Subject<void>();
-  const streams = await instanceOf(app, { pool, configurations, signal$, drainBegins$ });
-  const tls = await shareCertificates(app, pool);
-  const { config$, readiness } = streams;
-  readiness.storeNote = storeNote(app, streams);
-  // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
-  const debug = await openDebugListener(app, {
-    config$,
-    configurations,
-    readiness,
-    rejections,
-    workers: exchange,
-    decisions,
+  const front = new ServiceFront(app, options);
+  const pool = new WorkerPool({
+    count: workers,
+    fork: (number) => new WorkerProcess(number, fork),
+    log: app.log,
   });
-  const subscriptions = exchange.exchanging$.subscribe();
-  subscriptions.add(streams.flow$.subscribe());
-  subscriptions.add(readiness.health$.subscribe((health) => pool.announce({ kind: 'health', health })));
-  subscriptions.add(refusals.logTo(log).subscribe());
-  subscriptions.add(rejections.logConditions().subscribe());
-  const dispatch = dispatchTo(pool, app, { readiness, rejections, refusals });
-  try {
-    subscriptions.add(pool.running$.subscribe());
-    return await lifeOf(app, {
-      ...options,
-      signal$,
-      readiness,
-      open: async () => ({
-        ...(await openListeners(app, dispatch)),
-        debug: debug.address,
-        metrics: outputs.metricsAddress,
-        store: pool.workers.find(({ store }) => store !== undefined)?.store ?? '',
-        rules: config$.value.loaded,
-      }),
-      connections: () => dispatch.connections,
-      // In the order of a single process; its steps up to the counter store are one here, in all workers at the same time.
-      drainSteps: [
-        { name: 'rules', run: () => defer(async () => drainBegins$.next()) },
-        ...endOfCalls(pool, dispatch, tls),
-        { name: 'counter store', run: () => defer(async () => memory?.close()) },
-        { name: 'statistics outputs', run: () => outputs.finish() },
-        { name: 'debug listener', run: () => defer(() => debug.close()) },
-      ],
-      hasLostCalls: () => pool.hasLostCalls,
-    });
-  } finally {
-    // Workers that have not ended by themselves: the drain was aborted, or the service could not start.
-    subscriptions.unsubscribe();
-  }
+  return {
+    core: (rejections) => workersCore(app, { pool, front, rejections }),
+    front: (core, rejections) => front.of(core, rejections),
+  };
 }
 
-interface InstanceInputs {
+interface WorkersInputs {
   readonly pool: WorkerPool;
-  readonly configurations: RecentConfigurations;
-  readonly signal$: Observable<unknown>;
-  readonly drainBegins$: Observable<unknown>;
+  readonly front: ServiceFront;
+  readonly rejections: Rejections;
 }
 
-/** The streams of the primary; the rules are those that the workers decide by. */
-async function instanceOf(
-  app: App,
-  { pool, configurations, signal$, drainBegins$ }: InstanceInputs,
-): Promise<Instance> {
-  const { forceStartWithoutInitialConfig, healthyWithAtLeastOneConfigLoaded } = app.settings;
+/** Workers that decide. The rules are those that they decide by. */
+async function workersCore(app: App, { pool, front, rejections }: WorkersInputs): Promise<ServingCore> {
+  const { settings, statistics } = app;
+  const memory = countsInMemory(settings) ? memoryStore(app).counters : undefined;
+  const workers = new Exchange(pool, { statistics, memory });
+  const decisions = new WorkerDecisions({ workers: () => pool.workers, offendersSize: settings.offendersSize });
   const raw = new WeakMap<Ruleset, RawRules>();
   const { events$ } = await ruleSource({ ...app, onLoaded: (ruleset, files) => raw.set(ruleset, files) });
+  const drainBegins$ = new Subject<void>();
+  const options = serviceOptions(app);
   const rules$ = events$.pipe(
     // Until the drain, callers are served as before: with new rules, too.
     takeUntil(drainBegins$),
-    distributeRules({
-      pool,
-      rawOf: (ruleset) => raw.get(ruleset) ?? [],
-      startsWithoutRules: forceStartWithoutInitialConfig,
-    }),
-    recordLoads(app),
-    tap((event) => configurations.record(event)),
+    distributeRules({ ...options, pool, rawOf: (ruleset) => raw.get(ruleset) ?? [] }),
+    front.recordLoads,
   );
-  return instance(
-    { rules$, workers$: pool.workers$, complete$: pool.complete$, termination$: signal$ },
-    {
-      startsWithoutRules: forceStartWithoutInitialConfig,
-      needsDomain: healthyWithAtLeastOneConfigLoaded,
-      scheduler: turnScheduler,
-    },
+  const { config$, readiness, flow$ } = instance(
+    { rules$, workers$: pool.workers$, complete$: pool.complete$, termination$: front.signal$ },
+    { ...options, scheduler: turnScheduler },
   );
-}
-
-async function openListeners(app: App, dispatch: ConnectionDispatch): Promise<Pick<Serving, 'grpc' | 'http'>> {
-  const http = await dispatch.listen('http', httpAddress(app));
-  app.listeners.add(() => dispatch.abort());
-  const grpc = await dispatch.listen('grpc', grpcAddress(app), GRPC_BACKLOG);
-  // At once if the drain was aborted meanwhile.
-  app.listeners.add(() => dispatch.abort());
-  return { grpc, http };
-}
-
-function endOfCalls(pool: WorkerPool, dispatch: ConnectionDispatch, tls: GrpcTls | undefined): readonly DrainStep[] {
+  const health$ = readiness.health$.pipe(tap((health) => pool.announce({ kind: 'health', health })));
+  const tls = await shareCertificates(app, pool);
+  const dispatch = dispatchTo(pool, app, { readiness, rejections });
+  async function open() {
+    const http = await dispatch.listen('http', httpAddress(app));
+    app.listeners.add(() => dispatch.abort());
+    const grpc = await dispatch.listen('grpc', grpcAddress(app), GRPC_BACKLOG);
+    // At once if the drain was aborted meanwhile.
+    app.listeners.add(() => dispatch.abort());
+    return { grpc, http, store: pool.workers.find(({ store }) => store !== undefined)?.store ?? '' };
+  }
   async function drainCalls(within: number): Promise<void> {
     tls?.close();
     pool.stopReplacing();
@@ -163,10 +96,24 @@ function endOfCalls(pool: WorkerPool, dispatch: ConnectionDispatch, tls: GrpcTls
     await pool.finish();
     await dispatch.close();
   }
-  return [
-    { name: 'gRPC calls', run: (within) => defer(() => drainCalls(within)) },
-    { name: 'HTTP requests', run: () => defer(finishWorkers) },
-  ];
+  return {
+    ...{ config$, readiness, decisions, offenders: decisions, workers },
+    // The workers last, when all that concerns them is subscribed to.
+    flow$: merge(workers.exchanging$, flow$, health$, pool.running$),
+    open,
+    connections: () => dispatch.connections,
+    // In the order of a single process; its steps up to the counter store are one here, in all workers at the same time.
+    endOfCalls: [
+      { name: 'rules', run: () => defer(async () => drainBegins$.next()) },
+      { name: 'gRPC calls', run: (within) => defer(() => drainCalls(within)) },
+    ],
+    endOfRequests: [
+      { name: 'HTTP requests', run: () => defer(finishWorkers) },
+      { name: 'counter store', run: () => defer(async () => memory?.close()) },
+    ],
+    endOfRecords: [],
+    hasLostCalls: () => pool.hasLostCalls,
+  };
 }
 
 const TICKET_KEY_BYTES = 48;
@@ -198,18 +145,16 @@ const HTTP_REASONS: Readonly<Record<ConnectionBound, string>> = {
   hand_over: 'more connections arrive than the workers can be given',
 };
 
-/** What refuses connections, and what probes are answered while no worker is ready. */
+/** What probes are answered while no worker is ready, and what is notified of refused connections. */
 interface DispatchInputs {
   readonly readiness: Readiness;
-  readonly rejections: HttpRejections;
-  readonly refusals: RefusedConnections;
+  readonly rejections: Rejections;
 }
 
 /** Gives the connections of the listeners for decisions to the workers; refuses some as the servers do in a single process. */
-function dispatchTo(pool: WorkerPool, app: App, inputs: DispatchInputs): ConnectionDispatch {
+function dispatchTo(pool: WorkerPool, app: App, { readiness, rejections }: DispatchInputs): ConnectionDispatch {
   const { settings, statistics, log } = app;
-  const { readiness, rejections, refusals } = inputs;
-  const onRejected = rejections.of('HTTP');
+  const onRejected = rejections.http('HTTP');
   const resets = statistics.counter('ratelimit.workers.reset_connections');
   const dispatch: ConnectionDispatch = new ConnectionDispatch({
     pool,
@@ -218,14 +163,11 @@ function dispatchTo(pool: WorkerPool, app: App, inputs: DispatchInputs): Connect
     onError: (error) => log.error('a listener has failed', { error }),
     onReset: (listener) => {
       resets.add(1);
-      refusals.reset(listener === 'grpc' ? 'gRPC' : 'HTTP');
+      rejections.reset(listener === 'grpc' ? 'gRPC' : 'HTTP');
     },
-    onRefused: (listener, kind, socket) => {
-      if (listener === 'http') return onRejected('connections', socket, HTTP_REASONS[kind]);
-      statistics.counter(`ratelimit_server.http2.${kind === 'hand_over' ? 'connections' : kind}`).add(1);
-      refusals.grpcRefused(kind, dispatch.count('grpc'), settings);
-      if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason: '', peer: nameOfPeer(socket) });
-      return undefined;
+    onRefused: (listener, kind, peer) => {
+      if (listener === 'http') onRejected('connections', peer, HTTP_REASONS[kind]);
+      else rejections.grpc({ kind, reason: '', peer, open: dispatch.count('grpc') });
     },
   });
   return dispatch;

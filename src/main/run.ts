@@ -1,88 +1,76 @@
-import { defer, tap } from 'rxjs';
-import { VERSION } from '../cli/version';
-import { RecentConfigurations } from '../operators/configurations';
-import { recordLoads } from '../sinks/logs/rule-log';
-import { terminationSignals } from '../sources/signals';
-import {
-  type App,
-  decisionPath,
-  endOfCalls,
-  endOfDecisions,
-  endOfRecords,
-  localDecisions,
-  offenderSource,
-} from './app';
-import { counterStore } from './counter-store';
-import { openDebugListener } from './debug-listener';
-import { HttpRejections } from './http-rejections';
-import { type RunOptions, lifeOf } from './life';
-import { startStatisticsOutputs } from './outputs';
-import { RefusedConnections } from './refused-connections';
-import { ruleSource } from '../sources/rule-source';
-import { Listeners } from './servers';
-import { warmUp } from './warm-up';
+import { type Observable, merge } from 'rxjs';
+import type { DecisionOperator } from '../operators/decisions';
+import type { CurrentConfig } from '../streams/config';
+import type { Connections, DrainStep } from '../streams/drain';
+import type { Latest } from '../streams/latest';
+import type { OffenderSource } from '../streams/ports/offender-source';
+import type { Readiness } from '../streams/readiness';
+import type { Exchange } from '../workers/exchange';
+import type { App } from './app';
+import { Rejections } from './rejections';
+
+/** What differs between the only process of an instance, the primary of several, and a worker. */
+export interface Role<C extends Core> {
+  readonly core: (rejections: Rejections) => Promise<C>;
+  readonly front: (core: C, rejections: Rejections) => Promise<Front>;
+}
+
+/** What decides: this process, or its workers. */
+export interface Core {
+  readonly config$: Latest<CurrentConfig>;
+  readonly readiness: Readiness;
+  /** Its streams. Never fails. */
+  readonly flow$: Observable<unknown>;
+  readonly decisions: DecisionOperator;
+  readonly offenders: OffenderSource;
+  /** The workers, if it is they that decide. */
+  readonly workers?: Exchange;
+  /** The connections of the listeners for decisions. */
+  readonly connections: () => Connections;
+  /** First no new calls, then what carries those in flight. */
+  readonly endOfCalls: readonly DrainStep[];
+  readonly endOfRequests: readonly DrainStep[];
+  /** How that which records decisions ends. */
+  readonly endOfRecords: readonly DrainStep[];
+  /** Whether calls have failed during the drain, although its steps have ended. */
+  readonly hasLostCalls?: () => boolean;
+}
+
+/** To whom a process reports, and who ends it: operators, outputs and signals, or the primary. */
+export interface Front {
+  /** Its streams. Never fails. */
+  readonly flow$: Observable<unknown>;
+  /** What is waited for between calls and HTTP requests. */
+  readonly afterCalls?: DrainStep;
+  readonly endOfStatistics: DrainStep;
+  readonly last?: DrainStep;
+  /** Opens the listeners for decisions when the process is ready, and drains it when it has to end. Resolves to the exit code. */
+  readonly live: (drainSteps: readonly DrainStep[]) => Promise<0 | 1>;
+}
 
 /**
- * Runs the service in this process: makes its parts, subscribes to its streams, opens the listeners when it is ready, and drains at
- * the first signal.
+ * Runs a process: makes its parts, subscribes to its streams, opens the listeners when it is ready, and drains when it has to end.
  *
  * @returns the exit code, when the process may end
- * @throws what prevents the service from running, for example a port that is in use
+ * @throws what prevents it from running, for example a port that is in use
  */
-export async function runService(app: App, options: RunOptions): Promise<0 | 1> {
-  const { statistics, log } = app;
-  statistics.gauge('ratelimit.build_info', () => 1, { version: VERSION, node: process.versions.node });
-  const rejections = new HttpRejections(statistics, log);
-  const refusals = new RefusedConnections();
-  const source = await ruleSource(app);
-  const configurations = new RecentConfigurations();
-  const signal$ = terminationSignals();
-  const path = await decisionPath(app, {
-    rules$: source.events$.pipe(
-      recordLoads(app),
-      tap((event) => configurations.record(event)),
-    ),
-    store: await counterStore(app, statistics, log),
-    termination$: signal$,
-  });
-  const { config$, readiness, tracing, store } = path;
-  const outputs = await startStatisticsOutputs(app, { offenders: offenderSource(path.offenders), rejections });
-  // Before the subscription: until then, a second signal ends the process, should the address of the listener not be found.
-  const debug = await openDebugListener(app, {
-    config$,
-    configurations,
-    readiness,
-    rejections,
-    decisions: localDecisions(app, path),
-  });
-  const subscriptions = path.flow$.subscribe();
-  subscriptions.add(refusals.logTo(log).subscribe());
-  subscriptions.add(rejections.logConditions().subscribe());
-  const listeners = new Listeners(app, { ...path, tracer: tracing.tracer, rejections, refusals });
+export async function runProcess<C extends Core>(app: App, role: Role<C>): Promise<0 | 1> {
+  const rejections = new Rejections(app);
+  const core = await role.core(rejections);
+  // Before the subscription: until then, a second signal ends the process, should the address of a listener not be found.
+  const front = await role.front(core, rejections);
+  const flow = merge(core.flow$, front.flow$, rejections.logConditions()).subscribe();
+  const drainSteps = [
+    ...core.endOfCalls,
+    front.afterCalls,
+    ...core.endOfRequests,
+    front.endOfStatistics,
+    ...core.endOfRecords,
+    front.last,
+  ];
   try {
-    return await lifeOf(app, {
-      ...options,
-      signal$,
-      readiness,
-      open: async () => ({
-        ...(await warmUp(app, store).then(() => listeners.open())),
-        debug: debug.address,
-        metrics: outputs.metricsAddress,
-        store: store.description,
-        rules: config$.value.loaded,
-      }),
-      connections: () => listeners.connections,
-      // First no new calls, then what carries the calls in flight, then what reports about them.
-      drainSteps: [
-        endOfCalls(path, (within) => listeners.drainGrpc(within)),
-        ...endOfDecisions(app, path),
-        { name: 'HTTP requests', run: () => defer(() => listeners.closeHttp()) },
-        { name: 'statistics outputs', run: () => outputs.finish() },
-        ...endOfRecords(path),
-        { name: 'debug listener', run: () => defer(() => debug.close()) },
-      ],
-    });
+    return await front.live(drainSteps.filter((step) => step !== undefined));
   } finally {
-    subscriptions.unsubscribe();
+    flow.unsubscribe();
   }
 }

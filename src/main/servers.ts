@@ -4,45 +4,37 @@ import type { UnaryCall } from '../grpc/method';
 import { MethodObserver } from '../grpc/method-observer';
 import { SHOULD_RATE_LIMIT, shouldRateLimit } from '../grpc/rate-limit/rate-limit-service';
 import { RESERVATIONS, reservationsService } from '../grpc/reservations/reservations-service';
-import { type GrpcServer, type GrpcServerOptions, serveGrpc } from '../grpc/server/grpc-server';
+import { type GrpcServer, type GrpcServerOptions, adoptingGrpcServer, serveGrpc } from '../grpc/server/grpc-server';
 import { healthService } from '../grpc/server/health-service';
 import { reflectionService } from '../grpc/server/reflection-service';
-import { type HttpServerOptions, serveHttp } from '../http/serve-http';
+import { PUBLIC_LIMITS } from '../http/limits';
 import type { HttpListener } from '../http/listener';
+import { type HttpServerOptions, adoptingHttp, serveHttp } from '../http/serve-http';
 import type { ListenAddress, TcpAddress } from '../net/listen';
 import { PARENT_FIELDS } from '../sinks/traces/parent';
-import { turnClock } from './turn-scheduler';
+import type { GrpcTls } from '../sources/certificates';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import type { Connections } from '../streams/drain';
-import type { Decide } from '../streams/ports/decide';
-import type { Reservations } from '../streams/ports/reservations';
-import type { Tracer } from '../streams/ports/tracer';
 import type { Readiness } from '../streams/readiness';
-import { asError } from '../text/thrown';
 import { nameOfPeer } from '../text/host-port';
-import { type App, showsValues } from './app';
-import { GrpcTls } from '../sources/certificates';
-import type { HttpRejections } from './http-rejections';
-import type { RefusedConnections } from './refused-connections';
+import { asError } from '../text/thrown';
+import type { App } from './app';
+import { type DecisionPath, showsValues } from './decision-path';
+import { processCount } from './process';
+import type { Rejections } from './rejections';
+import { turnClock } from './turn-scheduler';
 
-/** What the servers for decisions use of the service. */
-export interface ServerInputs {
-  readonly decide: Decide;
-  readonly reservations: Reservations;
+/** What the servers for decisions use of the process. */
+export interface ServerInputs extends Pick<DecisionPath, 'decide' | 'reservations' | 'tracing'> {
   /** What health checks answer. */
   readonly readiness: Readiness;
-  /** Samples calls; undefined without tracing. */
-  readonly tracer: Tracer | undefined;
-  /** Is notified of what the HTTP server rejects. */
-  readonly rejections: HttpRejections;
-  /** Is notified of each gRPC connection that is refused. */
-  readonly refusals: RefusedConnections;
+  readonly rejections: Rejections;
 }
 
 /** The HTTP server: `/json`, reservations, and what probes ask for. */
-export function httpServerOptions(
+function httpServerOptions(
   { settings, statistics, log, onRejectedCall }: App,
-  { decide, reservations, readiness, tracer, rejections }: ServerInputs,
+  { decide, reservations, readiness, tracing: { tracer }, rejections }: ServerInputs,
 ): HttpServerOptions {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
   return {
@@ -56,7 +48,7 @@ export function httpServerOptions(
       const isShown = showsValues(settings, log);
       onRejectedCall(isShown ? reason : 'a body of /json is no valid RateLimitRequest', caller);
     },
-    onRejected: rejections.of('HTTP'),
+    onRejected: rejections.http('HTTP'),
     log,
     tracer,
   };
@@ -67,9 +59,9 @@ export function httpServerOptions(
  *
  * @param server the server of these options, once it is there
  */
-export function grpcServerOptions(
+function grpcServerOptions(
   { settings, statistics, log, onRejectedCall }: App,
-  { decide, reservations, readiness, tracer, refusals }: ServerInputs,
+  { decide, reservations, readiness, tracing: { tracer }, rejections }: ServerInputs,
   server: () => GrpcServer | undefined,
 ): Omit<GrpcServerOptions, 'tls'> {
   const health = healthService(readiness.health$);
@@ -79,7 +71,7 @@ export function grpcServerOptions(
   }
   function onMalformed(reason: string, peer: UnaryCall['peer'] = {}): void {
     if (log.isDebug) log.debug('malformed request rejected', { via: 'gRPC', reason, peer: nameOfPeer(peer) });
-    onRejectedCall(reason, peer);
+    rejectedCalls.rejected(reason, peer);
   }
   const now = turnClock();
   grpcGauges(statistics, server);
@@ -100,11 +92,7 @@ export function grpcServerOptions(
     keepMetadata: tracer?.fields ?? (settings.decisionLog === 'off' ? undefined : PARENT_FIELDS),
     streaming: new Map([...health.streaming, ...reflectionService(SERVICES)]),
     onRejected: (kind, peer, reason) => {
-      statistics.counter(`ratelimit_server.http2.${kind}`).add(1);
-      if (kind === 'connections' || kind === 'file_descriptors') {
-        refusals.grpcRefused(kind, server()?.connectionCount ?? 0, settings);
-      }
-      if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason, peer: nameOfPeer(peer) });
+      rejections.grpc({ kind, reason, peer, open: server()?.connectionCount ?? 0 });
     },
     onInternalError,
     onUnknownMethod: onRejectedCall,
@@ -145,8 +133,8 @@ export interface Addresses {
   readonly http: AddressInfo;
 }
 
-/** The listeners for decisions: gRPC and HTTP. They open when the service is ready and are closed one after the other. */
-export class Listeners {
+/** The servers for decisions: gRPC and HTTP. They open when the service is ready and are closed one after the other. */
+export class Servers {
   readonly #app: App;
   readonly #inputs: ServerInputs;
   readonly #grpcOptions: Omit<GrpcServerOptions, 'tls'>;
@@ -154,15 +142,16 @@ export class Listeners {
   #grpc: GrpcServer | undefined;
   #http: HttpListener | undefined;
 
-  constructor(app: App, inputs: ServerInputs) {
+  /** @param tls the certificates of the gRPC server, if it listens itself; undefined: it speaks cleartext */
+  constructor(app: App, inputs: ServerInputs, tls?: GrpcTls) {
     this.#app = app;
     this.#inputs = inputs;
     this.#grpcOptions = grpcServerOptions(app, inputs, () => this.#grpc);
-    this.#tls = app.settings.grpcServerUseTls ? new GrpcTls(app) : undefined;
+    this.#tls = tls;
   }
 
   /** @throws when a listener cannot open: a port that is in use, a certificate that cannot be used */
-  async open(): Promise<Addresses> {
+  async listen(): Promise<Addresses> {
     const app = this.#app;
     const http = await serveHttp({ ...httpServerOptions(app, this.#inputs), ...httpAddress(app) });
     this.#http = http;
@@ -173,6 +162,24 @@ export class Listeners {
     app.listeners.add(() => void grpc.close());
     this.#tls?.follow(grpc);
     return { grpc: grpc.address, http: http.address };
+  }
+
+  /**
+   * Serves connections that the primary accepts.
+   *
+   * @throws when the certificate cannot be used
+   */
+  adopting(tls: ServerTls | undefined): { readonly grpc: GrpcServer; readonly http: HttpListener } {
+    // The workers share the HTTP connections.
+    const maxConnections = Math.ceil(PUBLIC_LIMITS.maxConnections / processCount(this.#app.settings.workers));
+    this.#http = adoptingHttp({ ...httpServerOptions(this.#app, this.#inputs), limits: { maxConnections } });
+    this.#grpc = adoptingGrpcServer({ ...this.#grpcOptions, tls });
+    return { grpc: this.#grpc, http: this.#http };
+  }
+
+  /** New connections are served with these certificates. */
+  replaceTls(tls: ServerTls): void {
+    this.#grpc?.replaceTls(tls);
   }
 
   get connections(): Connections {

@@ -13,11 +13,11 @@ import { loadRules } from '../sources/loading/load-rules';
 import type { Counters } from '../streams/ports/counters';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { asError } from '../text/thrown';
-import { type App, appOf, decisionPath } from './app';
+import { type App, appOf } from './app';
 import { type CounterStore, memoryStore } from './counter-store';
-import { HttpRejections } from './http-rejections';
-import { RefusedConnections } from './refused-connections';
-import { Listeners } from './servers';
+import { decisionPath } from './decision-path';
+import { Rejections } from './rejections';
+import { Servers } from './servers';
 
 /** Milliseconds that a start may take longer for it. */
 const MAX_DURATION = 300;
@@ -94,21 +94,19 @@ async function readOften(counters: Counters, key: string, progress: Progress): P
 /** Runs calls through servers, rules, counters and statistics of its own, on the loopback address. */
 async function serveOften(progress: Progress): Promise<void> {
   const app = appOf(readSettings(ENVIRONMENT), SILENT, new BoundedLines({ write: nothing }));
-  const { statistics } = app;
-  const store = memoryStore(app, statistics, SILENT);
+  const store = memoryStore(app);
   const path = await decisionPath(app, { rules$: rules(), store, termination$: NEVER });
   const subscriptions = path.flow$.subscribe();
-  const rejections = new HttpRejections(statistics, SILENT);
-  const listeners = new Listeners(app, { ...path, tracer: undefined, rejections, refusals: new RefusedConnections() });
+  const servers = new Servers(app, { ...path, rejections: new Rejections(app) });
   try {
-    const { grpc, http } = await listeners.open();
+    const { grpc, http } = await servers.listen();
     for (let connection = 0; connection < CONNECTIONS; connection += 1) {
       await callOver(grpc as AddressInfo, grpcCall, progress);
       await callOver(http, httpCall, progress);
     }
   } finally {
-    await listeners.drainGrpc(0);
-    await listeners.closeHttp();
+    await servers.drainGrpc(0);
+    await servers.closeHttp();
     subscriptions.unsubscribe();
     await store.counters.close();
   }

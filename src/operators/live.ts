@@ -3,7 +3,7 @@ import { QuantileSketch } from '../statistics/quantile-sketch';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import { RULE_PREFIX, SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import type { LiveEvent, LiveRates, LiveRule } from './answers';
-import { BREAKER_OPEN } from '../streams/store-faults';
+import { shownBreakers } from '../streams/store-faults';
 import { shortened } from './look-ups';
 
 /** Milliseconds after which a measurement has no part in the next event: nobody has looked meanwhile. */
@@ -66,7 +66,7 @@ export class LiveView {
       rates: isFirst ? null : (rates as unknown as LiveRates),
       latency: isFirst ? null : latency,
       rules: { hits: this.#top('recentHits', seconds), denials: this.#top('recentOver', seconds) },
-      servers: this.#servers(),
+      servers: shownBreakers(this.#statistics),
     };
   }
 
@@ -134,10 +134,5 @@ export class LiveView {
     this.#durations = all.without(new QuantileSketch());
     if (now.count === 0) return null;
     return { p50: now.quantile(0.5), p90: now.quantile(0.9), p99: now.quantile(0.99), p999: now.quantile(0.999) };
-  }
-
-  #servers(): LiveEvent['servers'] {
-    const gauges = Array.from(this.#statistics.gauges).filter(({ name }) => name === BREAKER_OPEN);
-    return gauges.map(({ tags: { server = '', store = '' }, read }) => ({ server, store, isOpen: read() > 0 }));
   }
 }

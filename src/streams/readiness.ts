@@ -120,6 +120,9 @@ export function awaited(done: Readonly<Partial<Record<Awaited, Observable<unknow
   return combineLatest(items).pipe(map((all) => all.filter((item) => item !== undefined)));
 }
 
+/** What is to be said of the check of the store while it does not fail. */
+export type StoreNote = Pick<Check, 'note' | 'isDegraded'>;
+
 export interface ReadinessOptions {
   readonly health$: Latest<Health>;
   /** What is still awaited: the present list on subscribing, then every change; an error ends the service. */
@@ -128,6 +131,8 @@ export interface ReadinessOptions {
   readonly termination$: Observable<unknown>;
   /** Whether the instance has workers. */
   readonly hasWorkers: boolean;
+  /** Undefined: nothing. */
+  readonly storeNote?: (() => StoreNote) | undefined;
 }
 
 /** Whether the service can be called: its health, and until its listeners are open what it waits for. */
@@ -135,8 +140,6 @@ export class Readiness {
   readonly health$: Latest<Health>;
   /** What is still awaited; an error of it, which {@link phase$} passes on, completes this. */
   readonly awaited$: Observable<readonly Awaited[]>;
-  /** What probes add to the check of the store while it does not fail. */
-  storeNote: () => Pick<Check, 'note' | 'isDegraded'> = () => ({});
   /**
    * `starting` at once, `serving` when nothing is awaited any more, `draining` at the first termination, which may come in either
    * phase; then it completes. An error of what is awaited is passed on.
@@ -144,13 +147,15 @@ export class Readiness {
   readonly phase$: Observable<Phase>;
   readonly #awaited$: Latest<readonly Awaited[]>;
   readonly #hasWorkers: boolean;
+  readonly #storeNote: () => StoreNote;
   readonly #hasOpened = new BehaviorSubject(false);
 
-  constructor({ health$, awaited$, termination$, hasWorkers }: ReadinessOptions) {
+  constructor({ health$, awaited$, termination$, hasWorkers, storeNote }: ReadinessOptions) {
     this.health$ = health$;
     this.awaited$ = awaited$.pipe(catchError(() => EMPTY));
     this.#awaited$ = awaited$;
     this.#hasWorkers = hasWorkers;
+    this.#storeNote = storeNote ?? (() => ({}));
     const serving$ = awaited$.pipe(
       filter((items) => items.length === 0),
       map((): Phase => 'serving'),
@@ -196,7 +201,7 @@ export class Readiness {
     }
     return [
       check('configuration'),
-      { ...check('store'), ...this.storeNote() },
+      { ...check('store'), ...this.#storeNote() },
       ...(this.#hasWorkers ? [check('workers')] : []),
       check('draining'),
       { name: 'listeners', failure: this.hasOpened ? undefined : 'not open yet' },

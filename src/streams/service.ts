@@ -4,7 +4,7 @@ import { type Decisions, type DecisionsOptions, decisions } from './decisions';
 import { type Latest, latest } from './latest';
 import type { ApplyOperations, Decide } from './ports/decide';
 import type { RuleEvent } from './ports/rule-source';
-import { Readiness, awaited, health } from './readiness';
+import { Readiness, type StoreNote, awaited, health } from './readiness';
 import type { Batch } from '../counting/batch';
 
 /** What changes by itself. The streams are subscribed to while those of the service are. */
@@ -27,6 +27,8 @@ export interface ServiceOptions {
   readonly startsWithoutRules: boolean;
   /** HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: the service is unhealthy without rules of at least one domain. */
   readonly needsDomain: boolean;
+  /** What probes add to the check of the store while it does not fail; undefined: nothing. */
+  readonly storeNote?: ((config: CurrentConfig) => StoreNote) | undefined;
 }
 
 export interface Service {
@@ -52,7 +54,7 @@ export interface Service {
 export function service(
   { rules$, storeConnected$, storeReady$, termination$ }: ServiceSources,
   dependencies: ServiceDependencies,
-  { startsWithoutRules, needsDomain }: ServiceOptions,
+  { startsWithoutRules, needsDomain, storeNote }: ServiceOptions,
 ): Service {
   const config$ = latest(rules$.pipe(currentConfig(dependencies.scheduler)), NO_CONFIG);
   const components = {
@@ -70,6 +72,7 @@ export function service(
     awaited$,
     termination$,
     hasWorkers: false,
+    storeNote: storeNote && (() => storeNote(config$.value)),
   });
   const windows$ = path.windows$.pipe(share());
   return {

@@ -5,7 +5,7 @@ import type { BreakerObserver } from './circuit-breaker';
 import type { CounterLane } from './ports/counters';
 
 /** 1 while calls are not sent to the server of the tags. */
-export const BREAKER_OPEN = 'ratelimit.store.breaker_open';
+const BREAKER_OPEN = 'ratelimit.store.breaker_open';
 /** Most servers with a gauge of their own: a gauge stays, but a cluster or a DNS record may name ever new servers. */
 const MAX_SERVERS = 256;
 
@@ -22,6 +22,12 @@ export function breakerGauges(statistics: Statistics): (server: ServerName) => (
     if (shown.has(name)) statistics.gauge(BREAKER_OPEN, () => open, server);
     return (isOpen) => (open = Number(isOpen));
   };
+}
+
+/** The servers that have such a gauge, here or in a worker, and whether each is not called. */
+export function shownBreakers({ gauges }: Statistics) {
+  const shown = Array.from(gauges).filter(({ name }) => name === BREAKER_OPEN);
+  return shown.map(({ tags: { server = '', store = '' }, read }) => ({ server, store, isOpen: read() > 0 }));
 }
 
 /** Reports the circuit breakers of lanes: each by a gauge, and by a pair of log lines for each fault. */

@@ -2,6 +2,7 @@ import { type Observable, type SchedulerLike, combineLatest, distinctUntilChange
 import { type CurrentConfig, NO_CONFIG, currentConfig, hasDomain } from '../streams/config';
 import { type Latest, latest } from '../streams/latest';
 import type { RuleEvent } from '../streams/ports/rule-source';
+import type { ServiceOptions } from '../streams/service';
 import { type Awaited, Readiness, health } from '../streams/readiness';
 import type { WorkerProcess } from './process';
 
@@ -16,9 +17,7 @@ export interface InstanceSources {
   readonly termination$: Observable<unknown>;
 }
 
-export interface InstanceOptions {
-  readonly startsWithoutRules: boolean;
-  readonly needsDomain: boolean;
+export interface InstanceOptions extends ServiceOptions {
   /** Dates the loads of rules. */
   readonly scheduler: SchedulerLike;
 }
@@ -33,7 +32,7 @@ export interface Instance {
 /** Combines what the primary knows and what the workers report. Subscribes to nothing by itself. */
 export function instance(
   { rules$, workers$, complete$, termination$ }: InstanceSources,
-  { startsWithoutRules, needsDomain, scheduler }: InstanceOptions,
+  { startsWithoutRules, needsDomain, storeNote, scheduler }: InstanceOptions,
 ): Instance {
   const config$ = latest(rules$.pipe(currentConfig(scheduler)), NO_CONFIG);
   const components = {
@@ -62,6 +61,9 @@ export function instance(
     ['workers'],
   );
   const health$ = health(components, termination$);
-  const readiness = new Readiness({ health$, awaited$, termination$, hasWorkers: true });
+  const readiness = new Readiness({
+    ...{ health$, awaited$, termination$, hasWorkers: true },
+    storeNote: storeNote && (() => storeNote(config$.value)),
+  });
   return { config$, readiness, flow$: merge(config$, readiness.awaited$, health$) };
 }

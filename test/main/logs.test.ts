@@ -3,7 +3,7 @@ import { Subject, VirtualTimeScheduler } from 'rxjs';
 import type { HttpRejection } from '../../src/http/limits';
 import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
 import { Limiter } from '../../src/limiter/limiter';
-import { HttpRejections } from '../../src/main/http-rejections';
+import { Rejections } from '../../src/main/rejections';
 import type { Ruleset } from '../../src/rules/ruleset';
 import { debugLines } from '../../src/sinks/logs/debug-lines';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
@@ -181,10 +181,10 @@ test('rejections of the HTTP listeners are counted, and logged at level debug, o
   const statistics = new Statistics(10);
   const log = new RecordedLog();
   const time = new VirtualTimeScheduler();
-  const rejections = new HttpRejections(statistics, log);
+  const rejections = new Rejections({ settings: { grpcMaxConnections: 10 }, statistics, log });
   rejections.logConditions(time).subscribe();
   function reject(kind: HttpRejection, listener = 'HTTP') {
-    rejections.of(listener)(kind, new Socket(), 'reason');
+    rejections.http(listener)(kind, new Socket(), 'reason');
   }
   function linesAt(level: string) {
     return log.lines.filter((line) => line.level === level).map(({ message }) => message);

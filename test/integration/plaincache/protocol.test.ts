@@ -4,8 +4,7 @@ import { VirtualTimeScheduler, firstValueFrom } from 'rxjs';
 import { LARGEST_COUNT as MOST } from '../../../src/counting/operation';
 import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
-import { joinTags } from '../../../src/statistics/tags';
-import { BREAKER_OPEN } from '../../../src/streams/store-faults';
+import { shownBreakers } from '../../../src/streams/store-faults';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
@@ -40,7 +39,7 @@ function hits(text: string) {
 
 /** Whether calls are not sent to a server. */
 function gauge({ address }: { readonly address: string }): number {
-  return statistics.readGauge(joinTags(BREAKER_OPEN, { server: address }));
+  return Number(shownBreakers(statistics).some(({ server, isOpen }) => isOpen && server === address));
 }
 
 function counted(name: string): number {

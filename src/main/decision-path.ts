@@ -1,0 +1,250 @@
+import { type Observable, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
+import { Leases } from '../counting/leases';
+import { Limiter } from '../limiter/limiter';
+import { LocalCounts } from '../limiter/local-counts';
+import { Offenders } from '../limiter/offenders';
+import { LocalDecisions } from '../operators/decisions';
+import { StoredReservations } from '../reservations/reservations';
+import type { LoadedSettings } from '../settings/read-settings';
+import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
+import type { Logger } from '../sinks/logs/logger';
+import { unmatchedWarnings } from '../sinks/logs/sampled-warnings';
+import type { DrainStep } from '../streams/drain';
+import type { OffenderSource } from '../streams/ports/offender-source';
+import type { Reservations } from '../streams/ports/reservations';
+import type { RuleEvent } from '../streams/ports/rule-source';
+import { type Service, type ServiceOptions, service } from '../streams/service';
+import { shownBreakers, storeFaults } from '../streams/store-faults';
+import { counted } from '../text/counted';
+import { asError } from '../text/thrown';
+import type { App } from './app';
+import { type CounterStore, countsInMemory } from './counter-store';
+import { decisionTimeout, limiterOptions } from './options';
+import { processCount } from './process';
+import { type ServiceTracing, startTracing } from './tracing';
+import { turnScheduler } from './turn-scheduler';
+
+/** What differs between the only process of an instance and one of several workers. */
+export interface DecisionInputs {
+  readonly rules$: Observable<RuleEvent>;
+  readonly store: CounterStore;
+  /** What ends the process, shared. */
+  readonly termination$: Observable<unknown>;
+  /** Called with each key that the limiter has removed from its local cache: other processes have to do so, too. */
+  readonly onForgotten?: (cacheKey: string) => void;
+}
+
+/** What decides in a process, and what records its decisions. */
+export interface DecisionPath extends Service {
+  readonly limiter: Limiter;
+  readonly store: CounterStore;
+  /** Undefined when the callers over their limits are not counted. */
+  readonly offenders: Offenders | undefined;
+  /** The same; none when they are not counted. */
+  readonly offenderSource: OffenderSource;
+  /** What operators request of this process, and change in it. */
+  readonly decisions: LocalDecisions;
+  readonly tracing: ServiceTracing;
+  readonly decisionLog: OpenDecisionLog;
+  readonly reservations: Reservations;
+}
+
+/**
+ * Makes what decides in a process.
+ *
+ * @throws when a file or an address of the settings cannot be used, naming the setting
+ */
+export async function decisionPath(app: App, inputs: DecisionInputs): Promise<DecisionPath> {
+  const { settings, statistics, log } = app;
+  const { rules$, store, termination$, onForgotten } = inputs;
+  const decisionLog = await openDecisionLog(app);
+  const offenders = offendersOf(app);
+  const tracing = await startTracing(app, log);
+  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues(settings, log)) : undefined;
+  const local = localCounts(app, store);
+  const leaseTable = leasesOf(app, store);
+  const leases = leaseTable === undefined ? 'off' : settings.leases;
+  const limiter = new Limiter(
+    { ...limiterOptions(settings), offenders, unmatched, local, leases, leaseTable, onForgotten },
+    statistics,
+  );
+  const streams = service(
+    {
+      rules$,
+      storeConnected$: settings.kvstoreHealthCheckActiveConnection ? store.counters.connected$ : of(true),
+      storeReady$: storeReady(app, store),
+      termination$,
+    },
+    {
+      limiter,
+      counters: store.counters,
+      statistics,
+      scheduler: turnScheduler,
+      timeout: decisionTimeout(settings),
+      breaker: { failures: settings.storeBreakerFailures, observe: storeFaults(statistics, log) },
+      tracer: tracing.tracer,
+      decisionLog: decisionLog.log,
+      onRejected: app.onRejectedCall,
+      onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
+    },
+    serviceOptions(app),
+  );
+  const reservations = reservationsOf(app, inputs, { ...streams, limiter, offenders, decisionLog });
+  const offenderSource: OffenderSource = {
+    top: async (query) => offenders?.top(query, Math.floor(Date.now() / 1000)) ?? [],
+  };
+  const decisions = new LocalDecisions({
+    timeout: decisionTimeout(settings),
+    ...{ config$: streams.config$, apply: streams.apply, limiter, offenders: offenderSource },
+    ...{ administration: store.counters, reservations: store.reservations, release: releaseBy(streams.release) },
+  });
+  return { ...streams, limiter, store, offenders, offenderSource, decisions, tracing, decisionLog, reservations };
+}
+
+/** Whether values of callers may be in the log: only where the operator has them written anyway. */
+export function showsValues(
+  { decisionLog }: LoadedSettings['settings'],
+  { isDebug }: Pick<Logger, 'isDebug'>,
+): boolean {
+  return decisionLog !== 'off' || isDebug;
+}
+
+/** The store decides reservations, all or nothing, without a local cache. */
+function reservationsOf(
+  { settings, statistics }: App,
+  { store, onForgotten }: DecisionInputs,
+  {
+    config$,
+    limiter,
+    release,
+    offenders,
+    decisionLog,
+  }: Pick<DecisionPath, 'config$' | 'limiter' | 'release' | 'offenders' | 'decisionLog'>,
+): Reservations {
+  const options = { ...limiterOptions(settings), offenders, localCacheBytes: 0, stopIncrementWhenOverLimit: false };
+  return new StoredReservations({
+    limiter: new Limiter(options, statistics),
+    options,
+    ruleset: () => config$.value.loaded?.ruleset,
+    store: store.reservations,
+    statistics,
+    log: decisionLog.log,
+    now: Date.now,
+    release: releaseBy(release),
+    onFree: (cacheKey, isFallen) => {
+      limiter.forget(cacheKey);
+      if (isFallen && settings.localCacheSizeInBytes > 0) onForgotten?.(cacheKey);
+    },
+  });
+}
+
+/** Gives back leased hits for what is no stream. */
+function releaseBy(release: Service['release']): (keys: readonly string[]) => Promise<void> {
+  return (keys) => new Promise((resolve) => release(keys, resolve));
+}
+
+/** The leases of this process. Where counts stop at their limits, which no lease may pass, every call is counted exactly. */
+function leasesOf({ settings, statistics }: App, { canLease }: CounterStore): Leases | undefined {
+  if (settings.leases === 'off' || !canLease || settings.stopCacheKeyIncrementWhenOverlimit) return undefined;
+  const leases = new Leases({
+    now: () => performance.now(),
+    wallClock: Date.now,
+    granted: statistics.counter('ratelimit.lease.granted'),
+    used: statistics.counter('ratelimit.lease.used'),
+    returned: statistics.counter('ratelimit.lease.returned'),
+    unused: statistics.counter('ratelimit.lease.unused'),
+    saved: statistics.counter('ratelimit.lease.calls_saved'),
+  });
+  statistics.gauge('ratelimit.lease.keys', () => leases.size);
+  return leases;
+}
+
+/** What counts for the policy `local`. Each worker counts by itself, and is one of those that share what is left of a limit. */
+function localCounts({ settings, statistics }: App, { counters }: CounterStore): LocalCounts | undefined {
+  if (countsInMemory(settings)) return undefined;
+  return new LocalCounts({
+    share: settings.storeFailureLocalShare * processCount(settings.workers),
+    reconciles: settings.storeFailureReconcile,
+    serverOf: (operation) => counters.laneOf(operation),
+    dropped: statistics.counter('ratelimit.store.dropped_hits'),
+  });
+}
+
+/** Milliseconds that the start waits for a store without which calls are answered by policy. */
+const START_WITHOUT_STORE = 1_000;
+
+/**
+ * Emits when calls can be answered: when the store has been reached or, where calls are answered by policy without it, after a second. An
+ * instance that is to end without its store waits for it.
+ */
+function storeReady({ settings, log }: App, store: CounterStore): Observable<unknown> {
+  const { storeFailurePolicy: policy, kvstoreStartupMaxElapsedTime: maxElapsed } = settings;
+  if (policy === 'error' || maxElapsed > 0) return store.ready$;
+  const late$ = timer(START_WITHOUT_STORE).pipe(
+    tap(() => log.warn('the counter store has not been reached; answering calls by policy until it is', { policy })),
+  );
+  return merge(store.ready$, late$).pipe(take(1));
+}
+
+/** How the process waits for its start and its health is derived, alone and as the primary of several. */
+export function serviceOptions(app: App): ServiceOptions {
+  return {
+    startsWithoutRules: app.settings.forceStartWithoutInitialConfig,
+    needsDomain: app.settings.healthyWithAtLeastOneConfigLoaded,
+    storeNote: storeNote(app),
+  };
+}
+
+/** What probes add to the check of the store: nothing when it is in this instance, or checked and not known to be away. */
+export function storeNote({ settings, statistics }: App): NonNullable<ServiceOptions['storeNote']> {
+  const { kvstoreHealthCheckActiveConnection: isChecked, storeFailurePolicy: policy } = settings;
+  if (countsInMemory(settings)) return () => ({});
+  return ({ loaded }) => {
+    if (!shownBreakers(statistics).some(({ isOpen }) => isOpen)) return isChecked ? {} : { note: 'not checked' };
+    const count = policy === 'local' ? (loaded?.ruleset.notLocal.count ?? 0) : 0;
+    const uncovered = count === 0 ? '' : `; ${counted(count, 'rule')}: error`;
+    return { note: `degraded (${policy}${uncovered})`, isDegraded: true };
+  };
+}
+
+function offendersOf({ settings: { offendersSize, offendersWindow } }: App): Offenders | undefined {
+  if (offendersSize === 0) return undefined;
+  return new Offenders({ capacity: offendersSize, windowSeconds: offendersWindow / 1000 });
+}
+
+/** How the decisions of a process end: those in flight first, then what carries them. */
+export function endOfDecisions(
+  { log }: App,
+  path: DecisionPath,
+  drainGrpc: (within: number) => Promise<unknown>,
+): readonly DrainStep[] {
+  const { store, reservations, limiter } = path;
+  function drainCalls(within: number): Promise<unknown> {
+    // Calls in flight do not wait for the store longer than a drain takes.
+    store.counters.endWithin?.(within);
+    return drainGrpc(within);
+  }
+  const windows$ = defer(() => {
+    path.complete();
+    return path.windows$.pipe(
+      finalize(() => {
+        const hits = limiter.local?.unsentHits ?? 0;
+        if (hits > 0) log.warn('hits could not be added to the counter store, which does not answer', { hits });
+      }),
+    );
+  });
+  return [
+    { name: 'gRPC calls', run: (within) => defer(() => drainCalls(within)) },
+    { name: 'pipeline windows', run: () => windows$ },
+    { name: 'reservations', run: () => defer(() => reservations.complete()) },
+    { name: 'counter store', run: () => defer(() => store.counters.close()) },
+  ];
+}
+
+/** How that which records decisions ends. */
+export function endOfRecords({ tracing, decisionLog }: DecisionPath): readonly DrainStep[] {
+  return [
+    { name: 'traces', run: () => tracing.finish() },
+    { name: 'decision log', run: () => defer(() => decisionLog.finish()) },
+  ];
+}
