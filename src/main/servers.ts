@@ -71,7 +71,7 @@ function grpcServerOptions(
   }
   function onMalformed(reason: string, peer: UnaryCall['peer'] = {}): void {
     if (log.isDebug) log.debug('malformed request rejected', { via: 'gRPC', reason, peer: nameOfPeer(peer) });
-    rejectedCalls.rejected(reason, peer);
+    onRejectedCall(reason, peer);
   }
   const now = turnClock();
   grpcGauges(statistics, server);
