@@ -118,7 +118,7 @@ if (tag === undefined || more.length > 0)
   fail('usage: node scripts/release.mjs v1.2.3 [--out FOLDER] [--complete] [--draft] [--untagged]');
 const { version } = JSON.parse(read('package.json'));
 check(tag, version, !options.untagged);
-const notes = notesOf(options.untagged ? '[Unreleased]' : `[${version}] `);
+const notes = notesOf(`[${version}] `);
 const out = options.out ?? join(ROOT, 'release', tag);
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });

@@ -59,9 +59,10 @@ describe('scripts/release.mjs', () => {
     expect(parse(String(chart))).toMatchObject({ version, appVersion: version });
     const bill = JSON.parse(readFileSync(join(out, `weir-${version}.cdx.json`), 'utf8')) as object;
     expect(bill).toMatchObject({ bomFormat: 'CycloneDX', metadata: { component: { version } } });
-    expect(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')).toContain(
-      `## [Unreleased]\n\n${readFileSync(join(out, 'NOTES.md'), 'utf8')}`,
-    );
+    const [heading, notes] = [`\n## [${version}] - `, readFileSync(join(out, 'NOTES.md'), 'utf8')];
+    expect(
+      readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split(heading)[1]?.slice(`${'yyyy-mm-dd'}\n\n`.length),
+    ).toBe(notes);
     const build = callsOf('buildah').find((call) => call.startsWith('build '));
     expect(build).toContain('--platform linux/amd64,linux/arm64');
     expect(build).toContain(`--label org.opencontainers.image.version=${version}`);
