@@ -4,6 +4,7 @@
 //   node scripts/mutate.mjs                                   120 faults, spread over FOLDERS
 //   node scripts/mutate.mjs --count 20 src/limiter            20 faults in src/limiter
 //   node scripts/mutate.mjs --count 5 src/rules/ruleset.ts    5 faults in one file
+//   node scripts/mutate.mjs --tests test/counting src/counting   tests of one folder only; several: --tests again
 //   node scripts/mutate.mjs --seed 2 --jobs 1                 other faults; one copy instead of two
 //
 // In Lua, which has the tag `lua`, faults are made too; all of those in a script:
@@ -18,14 +19,24 @@ import { parseSync } from '@swc/core';
 import { luaFaults } from './lua-faults.mjs';
 import { ROOT, printStatus } from './workspace.mjs';
 
-const FOLDERS = ['src/limiter', 'src/rules', 'src/streams', 'src/sinks/counters', 'src/grpc', 'src/http/json'];
+const FOLDERS = ['src/counting', 'src/limiter', 'src/rules', 'src/streams', 'src/sinks/counters', 'src/grpc', 'src/http/json'];
 /** The share of faults that the tests have to catch. */
 const ENOUGH = 0.9;
 /** Tests of these folders start the built service, in which the fault is not. */
 const OF_THE_BUILD = /^test\/(?:attacks|e2e|integration\/(?:statistics|traces))\//u;
 /** Tests that take so many times as long with a fault, and at least so many milliseconds, are ended; the fault counts as caught. */
-const PATIENCE = 4;
-const LEAST_PATIENCE_MS = 120_000;
+const TIMEOUT_FACTOR = 4;
+const LEAST_TIMEOUT_MS = 120_000;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    count: { type: 'string', default: '120' },
+    seed: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: '2' },
+    tests: { type: 'string', multiple: true, default: [] },
+  },
+});
 
 const OPERATORS = {
   '<': '<=',
@@ -182,6 +193,10 @@ function nearness(file, test) {
   return file.split(/[/.-]/u).filter((word) => words.includes(word)).length;
 }
 
+function isChosen(test) {
+  return values.tests.length === 0 || values.tests.some((folder) => test.startsWith(folder));
+}
+
 /** The tests that import a file, in groups: first those of the most similar path, which most often catch its faults. */
 const related = new Map();
 function testsOf(copy, file) {
@@ -191,7 +206,7 @@ function testsOf(copy, file) {
     const groups = [];
     for (const line of stdout.split('\n').filter((each) => each.endsWith('.test.ts'))) {
       const path = line.slice(copy.length + 1);
-      if (!OF_THE_BUILD.test(path)) (groups[nearness(file, path)] ??= []).push(path);
+      if (!OF_THE_BUILD.test(path) && isChosen(path)) (groups[nearness(file, path)] ??= []).push(path);
     }
     related.set(file, groups.filter(Boolean).toReversed());
   }
@@ -218,14 +233,6 @@ async function outcomeOf(copy, { file, from, to, replacement }, limitOf) {
   }
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    count: { type: 'string', default: '120' },
-    seed: { type: 'string', default: '1' },
-    jobs: { type: 'string', default: '2' },
-  },
-});
 const faults = pickFaults(
   positionals.length > 0 ? positionals : FOLDERS,
   Number(values.count),
@@ -261,7 +268,7 @@ const durations = new Map(
 const overhead = [...durations.values()].reduce((rest, duration) => rest - duration, performance.now() - begun);
 function timeoutOf(group) {
   const usual = group.reduce((sum, test) => sum + durations.get(test), overhead);
-  return Math.max(LEAST_PATIENCE_MS, PATIENCE * usual);
+  return Math.max(LEAST_TIMEOUT_MS, TIMEOUT_FACTOR * usual);
 }
 
 const results = [];
