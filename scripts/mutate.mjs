@@ -19,7 +19,15 @@ import { parseSync } from '@swc/core';
 import { luaFaults } from './lua-faults.mjs';
 import { ROOT, printStatus } from './workspace.mjs';
 
-const FOLDERS = ['src/counting', 'src/limiter', 'src/rules', 'src/streams', 'src/sinks/counters', 'src/grpc', 'src/http/json'];
+const FOLDERS = [
+  'src/counting',
+  'src/limiter',
+  'src/rules',
+  'src/streams',
+  'src/sinks/counters',
+  'src/grpc',
+  'src/http/json',
+];
 /** The share of faults that the tests have to catch. */
 const ENOUGH = 0.9;
 /** Tests of these folders start the built service, in which the fault is not. */
