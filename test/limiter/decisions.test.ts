@@ -350,13 +350,6 @@ describe('a saturated counter', () => {
     }
   });
 
-  it('counts again from what negative hits leave', () => {
-    const service = serve([rule(10)]);
-    service.decideTogether(request('shop', [most]), request('shop', [most]));
-    const left = [3 - LARGEST_COUNT, 1].map((count) => remaining(call(service, hits('k=x', count)))[0]);
-    expect(left).toEqual([7, 6]);
-  });
-
   it('keeps the statistics finite, and passes in shadow mode', () => {
     const service = serve([rule(1, { shadowMode: true })]);
     const back = hits('k=x', -LARGEST_COUNT);
@@ -390,12 +383,6 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     expect(service.moved()).toEqual({ ...ofA, 'shop.b.total_hits': 1, 'shop.b.within_limit': 1 });
     call(service, hits('a=x', 0), 'b=x');
     expect(remaining(call(service, 'b=x'))).toEqual([8]);
-  });
-
-  it('judges the descriptors of a request in order when some of them have negative hits', () => {
-    const service = serve([{ key: 'a', rateLimit: perMinute(10) }, ...A_AND_B.slice(1)], STOPPING);
-    call(service, hits('a=x', 10));
-    expect(shown(call(service, hits('a=x', -5), hits('a=x', 2), hits('b=x', 2)))).toBe('OK 5, OK 3, OK 8');
   });
 
   it('treats a count below the hits that were not added as above every threshold', () => {
