@@ -3,6 +3,7 @@ import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
 import { algorithmOf } from '../../src/counting/limit';
 import type { Operation } from '../../src/counting/operation';
 import { simulate } from '../../src/counting/simulate';
+import { ALGORITHMS } from '../../src/rules/rule-config';
 import { allOrNothingGroup, operation } from '../support/data/operations';
 import fc from '../support/data/properties';
 import { anyLimit, anyStart, anyStep, hitsOf, modelOf, shown } from './algorithm-models';
@@ -153,15 +154,29 @@ it('a token bucket lets its burst and what flows in pass in every interval, and 
   );
 });
 
-/** The part of a decision that a model does not have. */
-it('an outcome of a call that changes nothing has the state before it', () => {
-  const limits: readonly AlgorithmLimit[] = [
-    { name: 'fixed_window', requestsPerUnit: 1, windowSeconds: 60, burst: undefined },
-    { name: 'sliding_window', requestsPerUnit: 1, windowSeconds: 60, burst: undefined },
-    { name: 'token_bucket', requestsPerUnit: 1, windowSeconds: 60, burst: undefined },
-  ];
-  for (const algorithm of limits.map(algorithmOf)) {
-    const { state } = algorithm.decide(algorithm.empty(1_764_000_000_000_000), 1);
+describe.each(ALGORITHMS)('the state of a %s', (name) => {
+  const algorithm = algorithmOf({ name, requestsPerUnit: 1, windowSeconds: 60, burst: undefined });
+  const START = 1_764_000_000_000_000;
+  const { state } = algorithm.decide(algorithm.empty(START), 1);
+
+  it('is the same object after a call that changes nothing', () => {
     for (const hits of [0, 1, 2]) expect(algorithm.decide(state, hits).state).toBe(state);
-  }
+  });
+
+  // That of a fixed window is part of its key.
+  it('is that of no hits when its lifetime has passed, and not two seconds before', () => {
+    const [before, end] = [2, 0].map((seconds) => START + (algorithm.lifetime - seconds) * 1_000_000);
+    if (name === 'fixed_window') return expect(algorithm.lifetime).toBe(60);
+    expect(algorithm.at(state, before!)).not.toEqual(algorithm.empty(before!));
+    expect(algorithm.at(state, end!)).toEqual(algorithm.empty(end!));
+  });
+});
+
+it('a token bucket takes over what a limit of another rate has left, rounded up to a microsecond', () => {
+  const bucket = algorithmOf({ name: 'token_bucket', requestsPerUnit: 7, windowSeconds: 60, burst: undefined });
+  const left = [0, 1, 2].map((part) => bucket.at({ whole: 1000, part, parts: 3, now: 0 }, 600));
+  expect(left).toEqual([400, 401, 401].map((whole) => ({ whole, part: 0, parts: 7, now: 600 })));
+  // No more than it takes this one to be full.
+  expect(bucket.at({ whole: 90_000_000, part: 2, parts: 3, now: 0 }, 0)).toMatchObject({ whole: 60_000_000, part: 0 });
+  expect(bucket.at({ whole: 500, part: 0, parts: 3, now: 0 }, 600)).toEqual(bucket.empty(600));
 });

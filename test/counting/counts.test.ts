@@ -18,10 +18,10 @@ function counts({ maxKeys = 100, ...bounds }: Partial<ExpiringCountsOptions> = {
   function flood(n: number, prefix: string, windowSeconds = 60): void {
     for (let key = 0; key < n; key += 1) count(`${prefix}${key}`, 1, windowSeconds);
   }
-  /** Removes the keys of other windows than those of the present, after some milliseconds. */
-  function pass(milliseconds: number): void {
+  /** After some milliseconds, removes the keys of windows that have ended so many before, or have not begun. */
+  function pass(milliseconds: number, grace = 0): void {
     table.now += milliseconds;
-    table.counts.removeOutside(table.now, table.now);
+    table.counts.removeOutside(table.now - grace, table.now);
   }
   return { table, of: table.counts, count, flood, pass };
 }
@@ -95,8 +95,8 @@ describe('a table of counts', () => {
         const { table, of, count, pass } = counts({ maxKeys, maxBytes });
         const model = new Model(maxKeys, maxBytes);
         for (const { passes, key, hits, seconds } of steps) {
-          pass(passes * SECOND);
-          model.removeEnded(table.now);
+          pass(passes * SECOND, SECOND);
+          model.removeEnded(table.now - SECOND);
           expect(count(key, hits, seconds)).toBe(model.count(key, hits, { now: table.now, seconds }));
           const { entries, bytes, evictions } = model;
           expect([of.size, of.bytes, of.evictions]).toEqual([entries.length, bytes, evictions]);
