@@ -282,11 +282,11 @@ describe('a token bucket', () => {
     await hit();
     await server.control.expire('k', 5);
     expect(await commandsOf(hit)).toEqual(['get 1', 'incrby 1']);
-    const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_000);
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now() + 10_001);
     expect(await commandsOf(hit)).toEqual(['expire 2', 'get 1', 'incrby 1', 'ttl 2']);
     expect(await server.control.ttl('k')).toEqual(near(81));
     await server.control.expire('k', 75);
-    clock.mockReturnValue(performance.now() + 10_000);
+    clock.mockReturnValue(performance.now() + 10_001);
     expect(await commandsOf(() => applied(counters, [decided('k', BUCKET, 9)]))).toEqual(['get 1', 'ttl 1']);
     clock.mockRestore();
     expect(await server.control.ttl('k')).toBeLessThanOrEqual(75);
