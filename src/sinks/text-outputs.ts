@@ -1,5 +1,5 @@
-import { type Stats, constants, fstatSync, openSync, write } from 'node:fs';
-import { type FileHandle, open, stat } from 'node:fs/promises';
+import { constants, fstatSync, openSync, write } from 'node:fs';
+import { type FileHandle, open as openFile, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { isatty } from 'node:tty';
 import { asError } from '../text/thrown';
@@ -27,22 +27,21 @@ const RETRY_INTERVAL = 1_000;
  */
 export function standardStream(descriptor: 1 | 2): TextOutput {
   const kind = kindOf(descriptor);
-  if (kind === 'pipe' || kind === 'socket') return new PipeOutput(descriptor);
+  if (kind === 'pipe') return pipeOutput(descriptor);
   const file = kind === 'terminal' ? openAgain(descriptor) : descriptor;
   return { write: (text, done) => writeAll(file, text, done) };
 }
 
-function kindOf(descriptor: number): 'pipe' | 'socket' | 'terminal' | 'file' {
+/** Sockets are written to as pipes are. */
+function kindOf(descriptor: number): 'pipe' | 'terminal' | 'file' {
   if (isatty(descriptor)) return 'terminal';
-  let status: Stats;
   try {
-    status = fstatSync(descriptor);
+    const status = fstatSync(descriptor);
+    return status.isFIFO() || status.isSocket() ? 'pipe' : 'file';
   } catch {
     // Closed: each write reports it.
     return 'file';
   }
-  if (status.isFIFO()) return 'pipe';
-  return status.isSocket() ? 'socket' : 'file';
 }
 
 /** A non-blocking descriptor for the same pipe or terminal; the given one where there is none. */
@@ -56,38 +55,31 @@ function openAgain(descriptor: number): number {
 }
 
 /** A pipe or a socket. */
-class PipeOutput implements TextOutput {
-  readonly #descriptor: number;
-  #socket: Socket | undefined;
-  #failure: { readonly error: Error; readonly at: number } | undefined;
-
-  constructor(descriptor: number) {
-    this.#descriptor = descriptor;
-  }
-
-  write(text: string, done: (error?: Error | null) => void): void {
-    try {
-      this.#open().write(text, done);
-    } catch (error) {
-      setImmediate(done, asError(error));
-    }
-  }
-
+function pipeOutput(descriptor: number): TextOutput {
+  let opened: Socket | undefined;
+  let failure: { readonly error: Error; readonly at: number } | undefined;
   /** Tries again after an error, because a named pipe may have a new reader. */
-  #open(): Socket {
-    if (this.#socket !== undefined) return this.#socket;
-    if (this.#failure !== undefined && performance.now() < this.#failure.at + RETRY_INTERVAL) {
-      throw this.#failure.error;
-    }
-    const socket = new Socket({ fd: openAgain(this.#descriptor), readable: false, writable: true });
+  function open(): Socket {
+    if (opened !== undefined) return opened;
+    if (failure !== undefined && performance.now() < failure.at + RETRY_INTERVAL) throw failure.error;
+    const socket = new Socket({ fd: openAgain(descriptor), readable: false, writable: true });
     // Registered for the lifetime of the socket: an error must not end the process.
     socket.on('error', (error) => {
-      this.#socket = undefined;
-      this.#failure = { error, at: performance.now() };
+      opened = undefined;
+      failure = { error, at: performance.now() };
     });
-    this.#socket = socket;
+    opened = socket;
     return socket;
   }
+  return {
+    write: (text, done) => {
+      try {
+        open().write(text, done);
+      } catch (error) {
+        setImmediate(done, asError(error));
+      }
+    },
+  };
 }
 
 /** Milliseconds after which a descriptor that accepts nothing at present is tried again. */
@@ -156,7 +148,7 @@ export class AppendedFile implements TextOutput {
     this.#checkedAt = now;
     if (this.#file !== undefined && !(await isAt(this.#path, this.#file))) await this.close();
     try {
-      return (this.#file ??= await open(this.#path, FLAGS, MODE));
+      return (this.#file ??= await openFile(this.#path, FLAGS, MODE));
     } catch (error) {
       this.#failure = asError(error);
       throw error;

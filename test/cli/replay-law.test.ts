@@ -11,7 +11,7 @@ import { buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
 import { MemoryCounters } from '../../src/sinks/counters/memory/memory-counters';
 import { BoundedLines } from '../../src/sinks/logs/bounded-lines';
-import { DecisionLines } from '../../src/sinks/logs/decision-log';
+import { decisionLines } from '../../src/sinks/logs/decision-log';
 import { Statistics } from '../../src/statistics/statistics';
 import { decisions } from '../../src/streams/decisions';
 import { ReservationError } from '../../src/streams/ports/reservations';
@@ -86,7 +86,7 @@ async function drive(options: Partial<LimiterOptions>, sample: number): Promise<
       done();
     },
   });
-  const log = new DecisionLines({ which: 'all', sample, lines, now: () => now, random });
+  const log = decisionLines({ which: 'all', sample, lines, now: () => now, random });
   const [ruleset, statistics, all] = [buildRuleset(configs), new Statistics(1000), { ...DEFAULT_OPTIONS, ...options }];
   const counters = new MemoryCounters({ maxKeys: 10_000, now: () => now });
   const scheduler = new VirtualTimeScheduler();

@@ -3,7 +3,7 @@ import { Limiter } from '../../src/limiter/limiter';
 import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import { BoundedLines } from '../../src/sinks/logs/bounded-lines';
-import { DecisionLines, type DecisionLinesOptions } from '../../src/sinks/logs/decision-log';
+import { decisionLines, type DecisionLinesOptions } from '../../src/sinks/logs/decision-log';
 import { Statistics } from '../../src/statistics/statistics';
 import type { DecisionSource } from '../../src/streams/pending';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
@@ -50,7 +50,7 @@ function linesOf(
     texts.push(text);
     done();
   }
-  const lines = new DecisionLines({ ...COMPLETE, lines: new BoundedLines({ write }), ...options });
+  const lines = decisionLines({ ...COMPLETE, lines: new BoundedLines({ write }), ...options });
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, ...limiterOptions }, new Statistics(10));
   for (const each of requests) {
     const decision = limiter.begin(each, RULESET, NOW);
@@ -252,7 +252,7 @@ describe('the decision log', () => {
     const written: string[] = [];
     for (const which of ['all', 'denied'] as const) {
       const lines = new BoundedLines({ write: (text) => void written.push(text) });
-      const log = new DecisionLines({ ...COMPLETE, which, lines });
+      const log = decisionLines({ ...COMPLETE, which, lines });
       log.rejected(request('', ['user=anna']), new DecisionError('invalid_request', 'no domain'), NO_CALLER);
     }
     expect(written).toHaveLength(1);
@@ -269,7 +269,7 @@ describe('the decision log', () => {
     lines.write(`${'x'.repeat(99)}\n`);
     const decision = new Limiter(DEFAULT_OPTIONS, new Statistics(1)).begin(request('shop', ['free=x']), RULESET, NOW);
     const now = jest.fn(() => NOW);
-    new DecisionLines({ ...COMPLETE, lines, now }).decided(decision, decision.verdict(), NO_CALLER);
+    decisionLines({ ...COMPLETE, lines, now }).decided(decision, decision.verdict(), NO_CALLER);
     expect(dropped).toBe(1);
     expect(now).not.toHaveBeenCalled();
   });

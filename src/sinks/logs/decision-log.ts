@@ -1,14 +1,12 @@
 import type { Decision } from '../../limiter/decision';
 import { DecisionError } from '../../counting/decision-error';
 import { shareOf } from '../../limiter/enforcement';
-import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import type { LoadedSettings } from '../../settings/read-settings';
 import type { Statistics } from '../../statistics/statistics';
 import { ConditionLog } from '../../log/condition-log';
 import type { DecisionLog, DecisionSource } from '../../streams/pending';
 import type { Log } from '../../log/log';
-import type { EndedReservation } from '../../streams/ports/reservations';
 import { peerAddress } from '../../text/host-port';
 import { messageOf } from '../../text/thrown';
 import { visibleJson } from '../../text/visible';
@@ -47,7 +45,7 @@ export async function openDecisionLog(parts: DecisionLogParts): Promise<OpenDeci
   const file = output === 'stdout' || output === 'stderr' ? undefined : await openFile(output, parts);
   // One queue for all lines of standard error: those of two would be written into each other.
   const lines = output === 'stderr' ? parts.lines : linesTo(file ?? standardStream(1), parts);
-  const log = new DecisionLines({ which, sample, lines, now: Date.now, random: Math.random });
+  const log = decisionLines({ which, sample, lines, now: Date.now, random: Math.random });
   return {
     log: debug === undefined ? log : both(debug, log),
     finish: async () => {
@@ -101,59 +99,39 @@ export interface DecisionLinesOptions {
 }
 
 /** Writes decisions as JSON, one per line. Where there is no space for a line, it is dropped before it is built. */
-export class DecisionLines implements DecisionLog {
-  readonly #options: DecisionLinesOptions;
-
-  constructor(options: DecisionLinesOptions) {
-    this.#options = options;
-  }
-
-  decided(decision: Decision, outcome: Verdict | DecisionError, source: DecisionSource): void {
-    if (!this.#isSampled(source) || !this.#isChosen(decision, outcome)) return;
-    this.#write(() => {
-      const context = this.#contextOf(source);
-      // The store may have answered in a later second, whose windows are others.
-      return decisionRecord(decision, outcome, {
-        ...context,
-        now: Math.min(context.now, decision.nowSeconds * 1000 + 999),
-      });
-    });
-  }
-
-  rejected(request: RateLimitRequest, error: DecisionError, source: DecisionSource): void {
-    if (this.#options.which === 'denied' || !this.#isSampled(source)) return;
-    this.#write(() => rejectionRecord(request, error, this.#contextOf(source)));
-  }
-
-  ended(request: RateLimitRequest, reservation: EndedReservation, source: DecisionSource): void {
-    if (this.#options.which === 'denied' || !this.#isSampled(source)) return;
-    this.#write(() => endRecord(request, reservation, this.#contextOf(source)));
-  }
-
-  #isSampled({ reservation }: DecisionSource): boolean {
-    const { sample, random } = this.#options;
+export function decisionLines({ which, sample, lines, now, random }: DecisionLinesOptions): DecisionLog {
+  function isSampled({ reservation }: DecisionSource): boolean {
     if (sample === 1) return true;
     // Both lines of a reservation are written, or neither: a replay cannot settle what it has not reserved, and the other way round.
     return (reservation === undefined ? random() : shareOf(reservation.id, [])) < sample;
   }
-
-  #isChosen(decision: Decision, outcome: Verdict | DecisionError): boolean {
-    if (this.#options.which === 'all') return true;
+  function isChosen(decision: Decision, outcome: Verdict | DecisionError): boolean {
+    if (which === 'all') return true;
     return !(outcome instanceof DecisionError) && (decision.isOver || decision.isOverInShadow);
   }
-
-  #write(record: () => string): void {
-    this.#options.lines.writeBuilt(() => `${visibleJson(record())}\n`);
+  function write(record: () => string): void {
+    lines.writeBuilt(() => `${visibleJson(record())}\n`);
   }
-
-  #contextOf({ caller, trace, reservation }: DecisionSource): RecordContext {
+  function contextOf({ caller, trace, reservation }: DecisionSource): RecordContext {
     const parent = trace === undefined && caller !== undefined ? readParent(caller) : undefined;
-    return {
-      now: this.#options.now(),
-      sample: this.#options.sample,
-      reservation,
-      caller: caller?.peer && peerAddress(caller.peer),
-      traceId: trace?.traceId ?? (parent !== undefined && 'traceId' in parent ? parent.traceId : undefined),
-    };
+    const traceId = trace?.traceId ?? (parent !== undefined && 'traceId' in parent ? parent.traceId : undefined);
+    return { now: now(), sample, reservation, caller: caller?.peer && peerAddress(caller.peer), traceId };
   }
+  return {
+    decided: (decision, outcome, source) => {
+      if (!isSampled(source) || !isChosen(decision, outcome)) return;
+      write(() => {
+        const context = contextOf(source);
+        // The store may have answered in a later second, whose windows are others.
+        const time = Math.min(context.now, decision.nowSeconds * 1000 + 999);
+        return decisionRecord(decision, outcome, { ...context, now: time });
+      });
+    },
+    rejected: (request, error, source) => {
+      if (which === 'all' && isSampled(source)) write(() => rejectionRecord(request, error, contextOf(source)));
+    },
+    ended: (request, reservation, source) => {
+      if (which === 'all' && isSampled(source)) write(() => endRecord(request, reservation, contextOf(source)));
+    },
+  };
 }

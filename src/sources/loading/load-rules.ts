@@ -8,6 +8,7 @@ import { MAX_FILE_BYTES } from '../../rules/files/size-limits';
 import type { Settings } from '../../settings/settings';
 import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
 import type * as CheckResources from '../xds/check-resources';
+import { codeOf } from '../../text/thrown';
 import { usableMemory } from '../usable-memory';
 import { type CheckedRules, checkFiles } from './check-files';
 
@@ -78,10 +79,9 @@ export function loadRules(raw: RawRules, options: LoadOptions): Observable<Loade
   const { form, settings, workerFile = WORKER_FILE, smallSet = SMALL_SET[form], onLoaded } = options;
   const bytes = raw.reduce((sum, { content }) => sum + content.length, 0);
   const input: ThreadInput = { raw, form, mergeDomainConfigs: settings.mergeDomainConfig };
+  const { memory = checkMemory(bytes) } = options;
   const loaded$ =
-    bytes > smallSet
-      ? loadInThread(workerFile, { input, bytes, memory: options.memory ?? checkMemory(bytes) })
-      : defer(() => of(loadHere(input)));
+    bytes > smallSet ? loadInThread(workerFile, input, { bytes, memory }) : defer(() => of(loadHere(input)));
   return loaded$.pipe(
     map((loaded) => (settings.backendType === 'plaincache' ? withoutScripts(loaded) : loaded)),
     tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)),
@@ -113,21 +113,18 @@ export function checkRules({ raw, form, mergeDomainConfigs }: ThreadInput): Chec
   return checkResources(raw[0]?.content ?? new Uint8Array(), mergeDomainConfigs);
 }
 
-interface ThreadOptions {
-  readonly input: ThreadInput;
-  /** Of the rules. */
-  readonly bytes: number;
-  /** MiB of the heap. */
-  readonly memory: number;
-}
-
 /**
  * Parses and checks rules in a worker thread, so that decisions continue meanwhile, and builds the ruleset from the chunks that
  * the thread transfers. Emits once and completes; never fails. Unsubscribing terminates the thread.
  *
  * @param module the path of the thread's compiled module; it sends a {@link RulesMessage} first, and then one for each message
+ * @param size the bytes of the rules, and the MiB of the heap
  */
-function loadInThread(module: string, { input, bytes, memory }: ThreadOptions): Observable<LoadedRules> {
+function loadInThread(
+  module: string,
+  input: ThreadInput,
+  { bytes, memory }: { readonly bytes: number; readonly memory: number },
+): Observable<LoadedRules> {
   return new Observable((subscriber) => {
     const builder = new RulesetBuilder();
     let warnings: readonly string[] = [];
@@ -140,11 +137,8 @@ function loadInThread(module: string, { input, bytes, memory }: ThreadOptions): 
       subscriber.complete();
     }
     function fail(reason: string, isUnchecked: boolean) {
-      finish({
-        ruleset: undefined,
-        errors: [`cannot check the rules: ${reason}`],
-        ...(isUnchecked && { isUnchecked }),
-      });
+      const errors = [`cannot check the rules: ${reason}`];
+      finish({ ruleset: undefined, errors, ...(isUnchecked && { isUnchecked }) });
     }
     worker.on('message', (message: RulesMessage) => {
       if (message.kind === 'checked') {
@@ -160,9 +154,11 @@ function loadInThread(module: string, { input, bytes, memory }: ThreadOptions): 
       worker.postMessage('next');
     });
     worker.on('error', (error) => {
+      const code = codeOf(error);
       // The same rules would need as much again.
-      if (isOutOfMemory(error)) fail(outOfMemory(bytes, memory), false);
-      else fail(error.message, isThreadFailure(error));
+      if (code === 'ERR_WORKER_OUT_OF_MEMORY') fail(outOfMemory(bytes, memory), false);
+      // Other errors were thrown by the check, which would throw them again for the same rules.
+      else fail(error.message, code.startsWith('ERR_WORKER_'));
     });
     worker.on('exit', (code) => fail(`the worker thread exited with code ${code}`, true));
     return () => void worker.terminate();
@@ -186,19 +182,8 @@ type Collect = (options: { readonly type: 'minor' }) => void;
 /** Made at the first use. */
 let collect: Collect | undefined;
 
-type WorkerError = Error & { readonly code?: unknown };
-
-function isOutOfMemory({ code }: WorkerError): boolean {
-  return code === 'ERR_WORKER_OUT_OF_MEMORY';
-}
-
 function outOfMemory(bytes: number, memory: number): string {
   const advice = memory < checkMemory(bytes, Infinity) ? ', or give this process more memory' : '';
   const plain = 'write them in block style without anchors, tags and escapes, which takes a tenth';
   return `${bytes} bytes of rules need more than the ${memory} MiB that checking them may take: write fewer rules, ${plain}${advice}`;
-}
-
-/** Other errors were thrown by the check, which would throw them again for the same rules. */
-function isThreadFailure({ code }: WorkerError): boolean {
-  return typeof code === 'string' && code.startsWith('ERR_WORKER_');
 }

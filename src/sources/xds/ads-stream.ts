@@ -86,14 +86,12 @@ export function adsStream(
             const pause = Math.min(PAUSE_PER_LOAD * (scheduler.now() - start), LONGEST_PAUSE);
             return timer(Math.max(settle(hurried), pause), scheduler).pipe(takeUntil(end$), ignoreElements());
           });
-          const handled$ = state
-            .handle(message)
-            .pipe(
-              map(({ event, ...handled }) => ({
-                ...handled,
-                event: event && skipped > 0 ? { ...event, skipped } : event,
-              })),
-            );
+          const handled$ = state.handle(message).pipe(
+            map(({ event, ...handled }) => ({
+              ...handled,
+              event: event && skipped > 0 ? { ...event, skipped } : event,
+            })),
+          );
           return concat(handled$, pause$).pipe(tap({ complete: () => (hurried = arrived > 0 ? hurried + 1 : 1) }));
         }
         const connection$ = events$.pipe(
