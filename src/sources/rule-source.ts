@@ -1,17 +1,7 @@
 import { tap } from 'rxjs';
-import type { LoadedSettings } from '../settings/read-settings';
-import { ruleFileSource } from './rule-files/rule-file-source';
-import type { LoadOptions } from './loading/load-rules';
-import type { Statistics } from '../statistics/statistics';
-import type { Log } from '../log/log';
 import type { RuleEvent, RuleSource } from '../streams/ports/rule-source';
-
-export interface RuleSourceParts extends LoadedSettings {
-  readonly statistics: Statistics;
-  readonly log: Log;
-  /** Called with valid rules before they are emitted, and with what they were loaded from. */
-  readonly onLoaded?: LoadOptions['onLoaded'];
-}
+import { ruleFileSource } from './rule-files/rule-file-source';
+import type { RuleSourceParts } from './xds/xds-rule-source';
 
 /**
  * The source of rules that the settings select. The client of management servers is loaded only for CONFIG_TYPE=GRPC_XDS_SOTW.

@@ -14,13 +14,14 @@ import { type ConnectAds, AdsStreamError, connectAds } from './connect-ads';
 import { type AdsProgress, SETTLE, STABLE_AFTER, adsStream } from './ads-stream';
 import { type LoadResponse, type XdsNodeSettings, SotwState } from './sotw-state';
 
-interface XdsParts extends LoadedSettings, Pick<LoadOptions, 'onLoaded'> {
+/** What a rule source is made with. */
+export interface RuleSourceParts extends LoadedSettings, Pick<LoadOptions, 'onLoaded'> {
   readonly statistics: Statistics;
   readonly log: Log;
 }
 
 /** The rules of the management server that the settings name. */
-export function xdsSource(parts: XdsParts): RuleSource {
+export function xdsSource(parts: RuleSourceParts): RuleSource {
   const { settings, statistics, log, onLoaded } = parts;
   let isConnected = false;
   statistics.gauge('ratelimit.xds.connected', () => Number(isConnected));
