@@ -1,5 +1,13 @@
 import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
-import type { ALGORITHMS, AlgorithmName, CalendarConfig, FailurePolicy, RuleLimit } from '../rules/rule-config';
+import {
+  type ALGORITHMS,
+  type AlgorithmName,
+  type CalendarConfig,
+  DEFAULT_OPTIONS,
+  type FailurePolicy,
+  type RuleLimit,
+  type RuleOptions,
+} from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
 import { UNITS, type Unit } from '../rules/unit';
@@ -10,13 +18,10 @@ import { SlidingWindow } from './algorithms/sliding';
 import type { CountedLimit } from './operation';
 import { windowStart } from './windows';
 
-interface NearLimit {
+/** The settings of limits. */
+export interface LimitOptions {
   /** NEAR_LIMIT_RATIO, from 0 to 1 */
   readonly nearLimitRatio: number;
-}
-
-/** The settings of limits. */
-export interface LimitOptions extends NearLimit {
   /** LIMIT_NAME_FROM_RULE: the path of a rule without a name is the name of its limit */
   readonly limitNameFromRule?: boolean;
   /** STORE_FAILURE_POLICY; undefined: `error` */
@@ -25,7 +30,7 @@ export interface LimitOptions extends NearLimit {
   readonly limitTried?: number | undefined;
   /** LEASES: which limits have leases; undefined: those that say so. */
   readonly leases?: 'off' | 'rules' | 'auto';
-  /** Whether the limit is that of the callers which `enforce_percent` leaves out. */
+  /** Whether the limit is that of the callers for which the rule is not enforced. */
   readonly isInShadow?: boolean;
 }
 
@@ -45,27 +50,24 @@ export interface CurrentLimit {
   readonly name: string;
 }
 
-/** Where a limit comes from, and what becomes of calls that are over it. */
-interface LimitUse {
+/** Where a limit comes from. */
+interface LimitSource {
   /** The path of the rule in its file, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for a limit override. */
   readonly path: string;
-  /** Whether it is one of the `rate_limits` of its rule: all of them are counted in one place. */
-  readonly isOneOfSeveral: boolean;
-  readonly shadowMode: boolean;
-  /** The share of the callers for which the limit is enforced, from 0 to 100; for the others, `shadowMode` is true. */
-  readonly enforcePercent: number;
-  readonly quotaMode: boolean;
-  readonly onStoreFailure: FailurePolicy;
+  readonly options: RuleOptions;
+  readonly algorithm: (typeof ALGORITHMS)[number] | undefined;
+  readonly burst: number | undefined;
   readonly lease: boolean;
 }
 
 /** The limit of a rule or of a request, from its match to its answer: computed once per rule, or per request for a limit override. */
-export class Limit implements CountedLimit, LimitUse {
+export class Limit implements CountedLimit {
   readonly path: string;
+  /** Those of its rule. */
+  readonly options: RuleOptions;
   readonly isOneOfSeveral: boolean;
+  /** Also for the callers for which the rule is not enforced. */
   readonly shadowMode: boolean;
-  readonly enforcePercent: number;
-  readonly quotaMode: boolean;
   readonly onStoreFailure: FailurePolicy;
   readonly lease: boolean;
   readonly requestsPerUnit: number;
@@ -82,21 +84,26 @@ export class Limit implements CountedLimit, LimitUse {
   /** The length of a window in seconds; of one of the calendar, about. */
   readonly lengthSeconds: number;
 
-  constructor(use: LimitUse, limit: CurrentLimit, { algorithm: name, burst, nearLimitRatio }: Counting & NearLimit) {
+  constructor(
+    limit: CurrentLimit,
+    { path, options, algorithm: name, burst, lease }: LimitSource,
+    settings: LimitOptions,
+  ) {
     const { requestsPerUnit, unit, unitMultiplier, calendar } = limit;
-    this.path = use.path;
-    this.isOneOfSeveral = use.isOneOfSeveral;
-    this.shadowMode = use.shadowMode;
-    this.enforcePercent = use.enforcePercent;
-    this.quotaMode = use.quotaMode;
-    this.onStoreFailure = use.onStoreFailure;
-    this.lease = use.lease;
+    const policy = options.onStoreFailure ?? settings.onStoreFailure ?? 'error';
+    this.path = path;
+    this.options = options;
+    this.isOneOfSeveral = options.hasLimitList;
+    this.shadowMode = options.shadowMode || settings.isInShadow === true;
+    // `local` counts in fixed windows only.
+    this.onStoreFailure = policy === 'local' && name !== undefined ? 'error' : policy;
+    this.lease = lease;
     this.requestsPerUnit = requestsPerUnit;
     this.calendar = calendar && calendarWindows(unit.name as CalendarUnit, calendar);
     this.lengthSeconds = unitMultiplier * unit.seconds;
     this.algorithm = name && algorithmOf({ name, requestsPerUnit, windowSeconds: this.lengthSeconds, burst });
     this.capacity = this.algorithm?.capacity ?? requestsPerUnit;
-    this.nearThreshold = nearThreshold(this.capacity, nearLimitRatio);
+    this.nearThreshold = nearThreshold(this.capacity, settings.nearLimitRatio);
     this.currentLimit =
       name === undefined || name === 'fixed_window'
         ? limit
@@ -143,40 +150,25 @@ function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): number 
   return Math.min(requestsPerUnit, threshold);
 }
 
+const CLASSES = {
+  fixed_window: FixedWindow,
+  sliding_window: SlidingWindow,
+  token_bucket: TokenBucket,
+} satisfies Readonly<Record<AlgorithmLimit['name'], new (limit: AlgorithmLimit) => Algorithm>>;
+
 /** Makes the algorithm of a limit. */
 export function algorithmOf(limit: AlgorithmLimit): Algorithm {
-  if (limit.name === 'fixed_window') return new FixedWindow(limit);
-  return limit.name === 'token_bucket' ? new TokenBucket(limit) : new SlidingWindow(limit);
+  return new CLASSES[limit.name](limit);
 }
 
 /** A limit of a rule; undefined when it is unlimited, or none. */
-export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: LimitOptions): Limit | undefined {
-  const { hasLimitList, allOrNothing, shadowMode, enforcePercent = 100, quotaMode } = rule.options;
+export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, settings: LimitOptions): Limit | undefined {
   if (limit?.unit === undefined || limit.unlimited) return undefined;
-  const {
-    limitNameFromRule = false,
-    onStoreFailure = 'error',
-    limitTried,
-    nearLimitRatio,
-    isInShadow = false,
-    leases,
-  } = options;
-  const { requestsPerUnit, unit, unitMultiplier, calendar, name } = limit;
-  const counting = {
-    algorithm: limit.algorithm ?? (allOrNothing ? 'fixed_window' : undefined),
-    burst: limit.burst,
-  } as const;
+  const { limitNameFromRule = false, limitTried, leases } = settings;
+  const { requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst, name } = limit;
+  const { options } = rule;
   const path = plainStatisticsKey(rule);
   return new Limit(
-    {
-      path,
-      isOneOfSeveral: hasLimitList,
-      shadowMode: shadowMode || isInShadow,
-      enforcePercent: shadowMode ? 100 : enforcePercent,
-      quotaMode,
-      onStoreFailure: usable(rule.options.onStoreFailure ?? onStoreFailure, counting),
-      lease: leases !== 'off' && (limit.lease ?? leases === 'auto') && !rule.options.allOrNothing,
-    },
     {
       requestsPerUnit: limitTried ?? requestsPerUnit,
       unit: UNITS[unit],
@@ -184,7 +176,14 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: L
       calendar,
       name: name === '' && limitNameFromRule ? path + limitSuffix(rule, limit) : name,
     },
-    { ...counting, nearLimitRatio },
+    {
+      path,
+      options,
+      algorithm: algorithm ?? (options.allOrNothing ? 'fixed_window' : undefined),
+      burst,
+      lease: leases !== 'off' && (limit.lease ?? leases === 'auto') && !options.allOrNothing,
+    },
+    settings,
   );
 }
 
@@ -196,30 +195,11 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, options: L
 export function limitOfOverride(
   { requestsPerUnit, unit }: { readonly requestsPerUnit: number; readonly unit: Unit },
   rule: RuleLimit | undefined,
-  { onStoreFailure = 'error', limitTried, nearLimitRatio }: LimitOptions,
+  settings: LimitOptions,
 ): Limit {
   return new Limit(
-    {
-      path: '',
-      isOneOfSeveral: false,
-      shadowMode: false,
-      enforcePercent: 100,
-      quotaMode: false,
-      onStoreFailure: usable(onStoreFailure, rule),
-      lease: false,
-    },
-    { requestsPerUnit: limitTried ?? requestsPerUnit, unit, unitMultiplier: 1, name: '' },
-    { algorithm: rule?.algorithm, burst: rule?.burst, nearLimitRatio },
+    { requestsPerUnit: settings.limitTried ?? requestsPerUnit, unit, unitMultiplier: 1, name: '' },
+    { path: '', options: DEFAULT_OPTIONS, algorithm: rule?.algorithm, burst: rule?.burst, lease: false },
+    settings,
   );
-}
-
-/** `local` counts in fixed windows only. */
-function usable(policy: FailurePolicy, counting: Counting | undefined): FailurePolicy {
-  return policy === 'local' && counting?.algorithm !== undefined ? 'error' : policy;
-}
-
-/** The algorithm that decides a limit, if there is one. */
-interface Counting {
-  readonly algorithm?: (typeof ALGORITHMS)[number] | undefined;
-  readonly burst?: number | undefined;
 }

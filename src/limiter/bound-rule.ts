@@ -88,8 +88,8 @@ export class BoundRule implements RuleBinding {
   ) {
     this.#options = options;
     this.#limit = limitOfRule(rule, limit, options);
-    if (this.#limit !== undefined && this.#limit.enforcePercent < 100)
-      this.#shadow = limitOfRule(rule, limit, { ...options, isInShadow: true });
+    const { shadowMode, enforcePercent = 100 } = rule.options;
+    if (!shadowMode && enforcePercent < 100) this.#shadow = limitOfRule(rule, limit, { ...options, isInShadow: true });
     this.#suffix = limit === undefined ? '' : limitSuffix(rule, limit);
     this.#plainKey = plainStatisticsKey(rule) + this.#suffix;
     const levels = runtimeStatisticsLevels(rule);
@@ -106,7 +106,8 @@ export class BoundRule implements RuleBinding {
   /** The limit for the callers with a descriptor. Undefined for a rule without a limit and for an unlimited one. */
   limitOf(entries: readonly Entry[]): Limit | undefined {
     if (this.#shadow === undefined) return this.#limit;
-    return isEnforced(this.#shadow.enforcePercent, this.rule.domain, entries) ? this.#limit : this.#shadow;
+    const { domain, options } = this.rule;
+    return isEnforced(options.enforcePercent as number, domain, entries) ? this.#limit : this.#shadow;
   }
 
   /** The shared state of the call's values. Costs one look-up; building a key and hashing it would cost two. */

@@ -143,7 +143,7 @@ export class Decision {
     return this.#isOver;
   }
 
-  /** Whether it is over a limit that is not enforced: its rule is in shadow mode, or `enforce_percent` leaves the caller out. */
+  /** Whether it is over a limit that is not enforced: its rule is in shadow mode, or not enforced for the caller. */
   get isOverInShadow(): boolean {
     return this.#isOverInShadow;
   }
@@ -394,7 +394,7 @@ function countHits({ isNegative, statistics, callHits }: LimitedDescriptor): voi
 /** Whether the status of a descriptor counts as that of a quota: see {@link OverallCode}. */
 export function isQuota(resolution: Resolution, { quotaMode }: LimiterOptions): boolean {
   if (quotaMode) return resolution.kind !== 'unlimited';
-  return resolution.limited !== undefined && resolution.limited.limit.quotaMode;
+  return resolution.limited !== undefined && resolution.limited.limit.options.quotaMode;
 }
 
 function metadataOfAllowed(resolutions: readonly Resolution[], statuses: readonly DescriptorStatus[]): JsonObject[] {

@@ -90,6 +90,7 @@ function lookUpOutcome(kind: ResolutionKind, found: LookUp['outcome']): Explaine
 function counterOf(limited: LimitedDescriptor, state: DescriptorState): ExplainedCounter {
   const { limit, key, callHits, isNegative, isKnownOver, after, outcome, failure } = limited;
   const { nowSeconds } = state.explained;
+  const { quotaMode, enforcePercent = 100 } = limit.options;
   const hasWindow = limit.isFixedWindow;
   const untilReset = outcome?.secondsUntilReset ?? state.status?.secondsUntilReset ?? 0;
   const start = hasWindow ? limit.startOfWindow(nowSeconds) : nowSeconds;
@@ -99,8 +100,8 @@ function counterOf(limited: LimitedDescriptor, state: DescriptorState): Explaine
     cacheKey: shortened(key),
     ...counterLimitOf(limit),
     shadowMode: limit.shadowMode,
-    enforcePercent: limit.enforcePercent === 100 ? null : limit.enforcePercent,
-    quotaMode: limit.quotaMode,
+    enforcePercent: limit.options.shadowMode || enforcePercent === 100 ? null : enforcePercent,
+    quotaMode,
     onStoreFailure: limit.onStoreFailure,
     hits: callHits,
     isNegativeHits: isNegative,

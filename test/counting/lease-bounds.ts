@@ -1,19 +1,19 @@
 import { Limit } from '../../src/counting/limit';
 import type { Operation } from '../../src/counting/operation';
 import { windowStart } from '../../src/counting/windows';
-import type { ALGORITHMS } from '../../src/rules/rule-config';
-import { unitByName } from '../../src/rules/unit';
+import { type ALGORITHMS, DEFAULT_OPTIONS } from '../../src/rules/rule-config';
+import { UNITS } from '../../src/rules/unit';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
 
 /** A limit with leases, of one key. */
 export function leasedLimit(
   requestsPerUnit: number,
   unitMultiplier: number,
-  counting: { readonly algorithm?: (typeof ALGORITHMS)[number]; readonly burst?: number } = {},
+  { algorithm, burst }: { readonly algorithm?: (typeof ALGORITHMS)[number]; readonly burst?: number } = {},
 ): Limit {
-  const use = { path: 'd.k', isOneOfSeveral: false, shadowMode: false, enforcePercent: 100, quotaMode: false };
-  const limit = { requestsPerUnit, unit: unitByName('SECOND')!, unitMultiplier, name: '' };
-  return new Limit({ ...use, onStoreFailure: 'error', lease: true }, limit, { ...counting, nearLimitRatio: 0.8 });
+  const limit = { requestsPerUnit, unit: UNITS.SECOND, unitMultiplier, name: '' };
+  const source = { path: 'd.k', options: DEFAULT_OPTIONS, algorithm, burst, lease: true };
+  return new Limit(limit, source, { nearLimitRatio: 0.8 });
 }
 
 /** Random numbers from 0 to 1 that a seed determines. */

@@ -33,32 +33,6 @@ describe('the verdict', () => {
     expect(call(service, 'k=x').statuses[0]?.secondsUntilReset).toBe(60);
   });
 
-  it.each([
-    ['SECOND', 1],
-    ['MINUTE', 50],
-    ['HOUR', 3590],
-    ['WEEK', 172_790],
-    ['YEAR', 3_023_990],
-  ] as const)('reports for a limit per %s that %i s remain', (unit, seconds) => {
-    const service = serve([{ key: 'k', rateLimit: limit(1, unit) }]);
-    expect(call(service, 'k=x').statuses[0]?.secondsUntilReset).toBe(seconds);
-  });
-
-  it('of a limit of several units is that of a window of so many, which begin at the Unix epoch', () => {
-    const service = serve([{ key: 'k', rateLimit: limit(1, 'MINUTE', { unitMultiplier: 7 }) }]);
-    service.now = 7 * 60_000 * 1_000_000 + 60_000;
-    expect(call(service, 'k=x').statuses[0]).toMatchObject({ code: Code.OK, secondsUntilReset: 360 });
-    service.now += 359_999;
-    expect(call(service, 'k=x').statuses[0]).toMatchObject({
-      code: Code.OVER_LIMIT,
-      currentLimit: { requestsPerUnit: 1, unit: unitByName('MINUTE'), unitMultiplier: 7 },
-      secondsUntilReset: 1,
-    });
-    service.now += 1;
-    expect(overall(service, 'k=x')).toEqual(['OK']);
-    expect(service.counters.size).toBe(2);
-  });
-
   it('of a limit of the calendar is that of a window in its time zone, which ends with the day there', () => {
     const rateLimit = limit(1, 'DAY', { calendar: { timeZone: 'Europe/Berlin', startsOn: 1 } });
     const service = serve([{ key: 'k', rateLimit }], { localCacheBytes: 10_000 });
@@ -279,21 +253,6 @@ describe('the statistics of a decision', () => {
     call(service, hits('k=x', more));
     const moved = Object.fromEntries(Object.entries(expected).map(([stat, value]) => [`shop.k.${stat}`, value]));
     expect(service.moved()).toEqual(moved);
-  });
-
-  it.each([
-    // In double precision, 0.7 of 90 would be 62.
-    [90, 0.7, 63],
-    [1, 0.8, 0],
-    [7, 1, 7],
-    // Single precision rounds these up, above the limit.
-    [4_294_967_295, 1, 4_294_967_295],
-  ])('of a limit of %i near %f of it begin above %i hits, as in the Go service', (requests, nearLimitRatio, near) => {
-    const service = serve([rule(requests)], { nearLimitRatio });
-    call(service, hits('k=x', near));
-    expect(service.moved()).not.toHaveProperty('shop.k.near_limit');
-    if (near < requests) call(service, 'k=x');
-    expect(service.moved()['shop.k.near_limit']).toBe(near < requests ? 1 : undefined);
   });
 
   it('are separate per request value up to the maximum; every call above it is counted under the key of the rule', () => {

@@ -1,0 +1,166 @@
+import { type Limit, type LimitOptions, limitOfOverride, limitOfRule } from '../../src/counting/limit';
+import type { RuleLimit } from '../../src/rules/rule-config';
+import { matchRule } from '../../src/rules/ruleset';
+import { UNITS } from '../../src/rules/unit';
+import { entries } from '../support/data/requests';
+import { type RuleSketch, limit, rulesetOf, unlimited } from '../support/data/rules';
+
+/** 10 s into a Tuesday in UTC, in Unix seconds. */
+const NOW = Date.UTC(2023, 10, 14, 0, 0, 10) / 1000;
+
+/** The limits of a rule for the key `k`. */
+function limitsOf(sketch: Partial<RuleSketch>, options: Partial<LimitOptions> = {}): readonly (Limit | undefined)[] {
+  const rule = matchRule(rulesetOf('shop', { key: 'k', ...sketch }).domain('shop')!, entries('k=x'))!;
+  return rule.limits.map((each) => limitOfRule(rule, each, { nearLimitRatio: 0.8, ...options }));
+}
+
+function limitOf(of: RuleLimit, sketch: Partial<RuleSketch> = {}, options: Partial<LimitOptions> = {}): Limit {
+  return limitsOf({ ...sketch, rateLimit: of }, options)[0]!;
+}
+
+describe('a limit', () => {
+  it.each<[of: Parameters<typeof limit>, start: string, end: string]>([
+    [[1, 'SECOND'], '2023-11-14T00:00:10', '2023-11-14T00:00:11'],
+    [[1, 'HOUR'], '2023-11-14T00:00:00', '2023-11-14T01:00:00'],
+    [[1, 'MINUTE', { unitMultiplier: 7 }], '2023-11-13T23:56:00', '2023-11-14T00:03:00'],
+    // From the Unix epoch, a Thursday, on.
+    [[1, 'WEEK'], '2023-11-09T00:00:00', '2023-11-16T00:00:00'],
+    [[1, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }], '2023-11-13T15:00:00', '2023-11-14T15:00:00'],
+    [[1, 'MONTH', { calendar: { timeZone: 'UTC', startsOn: 31 } }], '2023-10-31T00:00:00', '2023-11-30T00:00:00'],
+  ])('of %j has the window from %s to %s', (of, start, end) => {
+    const made = limitOf(limit(...of));
+    const window = [made.startOfWindow(NOW), made.endOfWindow(NOW)];
+    expect(window.map((time) => new Date(time * 1000).toISOString().slice(0, 19))).toEqual([start, end]);
+    const length = window[1]! - window[0]!;
+    // For stores, a window of the calendar begins at the Unix epoch.
+    expect([made.windowSeconds, made.isFixedWindow]).toEqual([of[2]?.calendar ? window[1] : length, true]);
+  });
+
+  it.each([
+    // In double precision, 0.7 of 90 would be 62.
+    [90, 0.7, 63],
+    [1, 0.8, 0],
+    [7, 1, 7],
+    // Single precision rounds these up, above the limit.
+    [4_294_967_295, 1, 4_294_967_295],
+  ])('of %i is near from %f of it on, above %i hits, as in the Go service', (requests, nearLimitRatio, near) => {
+    expect(limitOf(limit(requests, 'MINUTE'), {}, { nearLimitRatio }).nearThreshold).toBe(near);
+  });
+
+  it('with an algorithm has its burst as the most hits, and shows it where it is another number', () => {
+    const bucket = limit(100, 'MINUTE', { algorithm: 'token_bucket', burst: 10 });
+    const [own, plain] = [bucket, { ...bucket, burst: 100 }].map((of) => limitOf(of));
+    expect(own).toMatchObject({ requestsPerUnit: 100, capacity: 10, nearThreshold: 8, isFixedWindow: false });
+    expect(own!.currentLimit).toMatchObject({ requestsPerUnit: 100, algorithm: 'token_bucket', burst: 10 });
+    expect(plain!.currentLimit).not.toHaveProperty('burst');
+  });
+
+  it('allows more than another by its rate or its burst', () => {
+    const rising = [
+      limit(5, 'MINUTE', { algorithm: 'token_bucket', burst: 5 }),
+      limit(5, 'MINUTE', { algorithm: 'token_bucket', burst: 6 }),
+      limit(7, 'MINUTE', { algorithm: 'token_bucket', burst: 6 }),
+    ];
+    const allowances = rising.map((of) => limitOf(of).allowance);
+    expect(allowances).toEqual(allowances.toSorted((one, other) => one - other));
+    expect(new Set(allowances).size).toBe(3);
+    expect([3, 9].map((requests) => limitOf(limit(requests, 'MINUTE')).allowance)).toEqual([3, 9]);
+  });
+
+  it('of a rule with all_or_nothing is decided by an algorithm, also in a fixed window, which the answer does not show', () => {
+    const rateLimits = [limit(1, 'MINUTE'), limit(2, 'HOUR', { algorithm: 'sliding_window' })];
+    const [fixed, sliding] = limitsOf({ rateLimits, allOrNothing: true }) as [Limit, Limit];
+    expect([fixed, sliding].map(({ algorithm }) => algorithm?.name)).toEqual(['fixed_window', 'sliding_window']);
+    expect([fixed, sliding].map((each) => [each.isFixedWindow, each.isOneOfSeveral])).toEqual([
+      [true, true],
+      [false, true],
+    ]);
+    expect(fixed.currentLimit).not.toHaveProperty('algorithm');
+    expect(limitOf(limit(1, 'MINUTE'))).toMatchObject({ algorithm: undefined, isOneOfSeveral: false });
+  });
+
+  it('is none where a rule has none, is unlimited, or denies', () => {
+    const none = [unlimited(), unlimited({ unlimited: false })].map((rateLimit) => limitsOf({ rateLimit }));
+    expect([...none, limitsOf({})]).toEqual([[undefined], [undefined], []]);
+  });
+
+  it('has the name of its rule, or with LIMIT_NAME_FROM_RULE its path', () => {
+    const of = limit(1, 'MINUTE');
+    function nameOf(named: RuleLimit, limitNameFromRule: boolean): string {
+      return limitOf(named, { value: 'x' }, { limitNameFromRule }).currentLimit.name;
+    }
+    expect([nameOf(of, true), nameOf(of, false), nameOf({ ...of, name: 'own' }, true)]).toEqual([
+      'shop.k_x',
+      '',
+      'own',
+    ]);
+    const several = limitsOf({ rateLimits: [of, limit(9, 'HOUR')] }, { limitNameFromRule: true });
+    expect(several.map((each) => each!.currentLimit.name)).toEqual(['shop.k.minute', 'shop.k.hour']);
+  });
+
+  it('is in shadow mode with its rule, and for those for whom that is not enforced', () => {
+    const of = limit(1, 'MINUTE');
+    const made = [limitOf(of), limitOf(of, { shadowMode: true }), limitOf(of, {}, { isInShadow: true })];
+    expect(made.map(({ shadowMode }) => shadowMode)).toEqual([false, true, true]);
+  });
+
+  it('has the policy of its rule or of the settings when the store fails, and no local one with an algorithm', () => {
+    const [plain, bucket] = [limit(1, 'MINUTE'), limit(1, 'MINUTE', { algorithm: 'token_bucket' })];
+    const policies = [
+      limitOf(plain),
+      limitOf(plain, {}, { onStoreFailure: 'allow' }),
+      limitOf(plain, { onStoreFailure: 'local' }, { onStoreFailure: 'allow' }),
+      limitOf(bucket, { onStoreFailure: 'local' }, { onStoreFailure: 'allow' }),
+      limitOf(bucket, { onStoreFailure: 'deny' }),
+    ].map(({ onStoreFailure }) => onStoreFailure);
+    expect(policies).toEqual(['error', 'allow', 'local', 'error', 'deny']);
+  });
+
+  it.each([
+    ['off', [false, false, false]],
+    ['rules', [false, true, false]],
+    ['auto', [true, true, false]],
+    [undefined, [false, true, false]],
+  ] as const)('with LEASES=%s has leases unless its rule, or all_or_nothing, has none: %j', (leases, expected) => {
+    const made = [undefined, true, false].map((lease) =>
+      limitOf(limit(1, 'MINUTE', { lease }), {}, leases && { leases }),
+    );
+    expect(made.map(({ lease }) => lease)).toEqual(expected);
+    const together = limitsOf(
+      { rateLimits: [limit(1, 'MINUTE', { lease: true })], allOrNothing: true },
+      leases && { leases },
+    );
+    expect(together[0]!.lease).toBe(false);
+  });
+
+  it('is tried with another number of requests', () => {
+    const tried = { limitTried: 7 };
+    expect(limitOf(limit(1, 'MINUTE'), {}, tried)).toMatchObject({
+      requestsPerUnit: 7,
+      currentLimit: { requestsPerUnit: 7 },
+    });
+    const sent = limitOfOverride({ requestsPerUnit: 1, unit: UNITS.HOUR }, undefined, {
+      nearLimitRatio: 0.8,
+      ...tried,
+    });
+    expect(sent.requestsPerUnit).toBe(7);
+  });
+});
+
+it('a limit override has nothing of the rule but its algorithm', () => {
+  const sent = { requestsPerUnit: 10, unit: UNITS.HOUR };
+  const settings = { nearLimitRatio: 0.8, limitNameFromRule: true, leases: 'auto', onStoreFailure: 'local' } as const;
+  const plain = limitOfOverride(sent, undefined, settings);
+  expect(plain).toMatchObject({
+    path: '',
+    shadowMode: false,
+    lease: false,
+    onStoreFailure: 'local',
+    algorithm: undefined,
+  });
+  expect(plain.currentLimit).toEqual({ ...sent, unitMultiplier: 1, name: '' });
+  const rule = limit(1, 'MINUTE', { algorithm: 'token_bucket', burst: 30, name: 'rule' });
+  const decided = limitOfOverride(sent, rule, settings);
+  expect(decided).toMatchObject({ windowSeconds: 3600, capacity: 30, onStoreFailure: 'error' });
+  expect(decided.currentLimit).toEqual({ ...sent, unitMultiplier: 1, name: '', algorithm: 'token_bucket', burst: 30 });
+});
