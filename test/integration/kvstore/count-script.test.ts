@@ -89,9 +89,12 @@ const LIMITS = {
   burst: { ...BUCKET, burst: 2 },
   parts: PARTS,
   fewer: { ...PARTS, burst: 2 },
+  seven: { ...PARTS, burst: 7 },
+  // A hit takes a third of a microsecond.
+  fast: { ...BUCKET, requestsPerUnit: 3_000_000, windowSeconds: 1, burst: 4 },
   sliding: SLIDING,
 };
-const KEYS: Readonly<Record<string, string>> = { burst: 'bucket', fewer: 'parts' };
+const KEYS: Readonly<Record<string, string>> = { burst: 'bucket', fewer: 'parts', seven: 'parts' };
 
 const anyCalls = fc.array(fc.constantFrom(1, 1, 1, 2, 3, 0, -1, -3, 9), { minLength: 1, maxLength: 5 });
 const anyCount = fc.record({ key: fc.constantFrom('a', 'b', 'c'), hits: fc.integer({ min: -3, max: 4 }) });
@@ -249,6 +252,7 @@ describe('a token bucket', () => {
     }
     expect(await commandsOf(() => hit(2))).toEqual(['incrby 1', 'set 1']);
     expect(await commandsOf(() => hit(2))).toEqual(['incrby 1']);
+    expect(await commandsOf(() => applied(counters, [decided('all', BUCKET, 4)]))).toEqual(['incrby 1', 'set 1']);
     // Full again.
     now += 90_000_000;
     expect(await commandsOf(() => hit(1, 1))).toEqual(['incrby 2']);
@@ -451,6 +455,10 @@ describe('limits of one call', () => {
     expect(await hit(counters, 1, ...limits)).toMatchObject([NOT_AN_INTEGER, NOT_AN_INTEGER]);
     expect(await hit(counters, 1, limits[1], limits[0])).toMatchObject([NOT_AN_INTEGER, NOT_AN_INTEGER]);
     expect(await server.control.get('b')).toBe(`${now + 45_000_000}`);
+    function failing() {
+      return hit(counters, 1, ['absent', BUCKET], limits[0]);
+    }
+    expect(await commandsOf(failing)).toEqual(['del 1', 'get 1', 'incrby 2']);
   });
 
   it('fail together when the server has no memory for one of them', async () => {

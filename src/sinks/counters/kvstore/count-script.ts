@@ -80,7 +80,7 @@ export const DECIDED_LIMIT = new Fields(
  * - KEYS: one for each step, or for each limit of it; of a sliding window two. A key may occur more than once.
  * - ARGV[1]: JSON, one argument because every argument costs the client and the server time: {@link CALL}.
  * - Result: a list with a count for each step that is not decided, or the error of its key; for each limit of one that is, its state before the
- *   calls, or the error of a key of its step and 0; if there are such limits, the time at the end.
+ *   calls, or the error of a key of its step and any number; if there are such limits, the time at the end.
  * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, because subtracting down to 0 reads and then
  *   writes, because otherwise concurrent calls would all see room below a limit before any of them is counted, and because a call that
  *   is denied must not change anything.
@@ -257,9 +257,9 @@ while list[at] do
                 if hits >= 0 and (state > most or (state == most and other > mostPart)) then isAllowed = false end
               else
                 ${LIMIT.read('limit', 1, 'window')}
-                if state < 0 then state, other = 0, math.max(0, other + state) end
+                other, state = math.max(0, other + math.min(0, state)), math.max(0, state)
                 local weight = math.ceil(other * (window - clock % window) / window)
-                if hits >= 0 and state + weight > most then isAllowed = false end
+                if hits > 0 and state + weight > most then isAllowed = false end
               end
               nextStates[l], nextOthers[l] = state, other
             end
@@ -281,7 +281,7 @@ while list[at] do
           ${LIMIT.read('limit', 1, 'parts', 'expiry', 'left')}
           if isChanged and not kept[l] then
             local value = bases[l] + states[l]
-            if parts > 1 and others[l] > 0 then value = string.format('%.0f:%.0f/%.0f', value, others[l], parts) end
+            if not previousKeys[l] and others[l] > 0 then value = string.format('%.0f:%.0f/%.0f', value, others[l], parts) end
             reply = pcall('SET', key, value, 'EX', expiry)
           else
             if isChanged and not isDone then reply = pcall('INCRBY', key, bases[l] + states[l] - kept[l]) end
@@ -289,7 +289,7 @@ while list[at] do
           end
           if type(reply) == 'table' and reply.err then err = err or reply end
         end
-        for i = first + 1, err and count or 0, 2 do results[i], results[i + 1] = err, 0 end
+        for i = first + 1, err and count or first, 2 do results[i] = err end
       end
     end
     at = at + ${DECIDED_LIMIT.size} * size
