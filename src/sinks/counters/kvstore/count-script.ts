@@ -78,7 +78,9 @@ export const DECIDED_LIMIT = new Fields(
  * - `decide` lets calls pass by limits with algorithms; of a rule with `all_or_nothing`, by all of its limits.
  *
  * - KEYS: one for each step, or for each limit of it; of a sliding window two. A key may occur more than once.
- * - ARGV[1]: JSON, one argument because every argument costs the client and the server time: {@link CALL}.
+ * - ARGV[1]: JSON, one argument because every argument costs the client and the server time: {@link CALL}. With limits that have an algorithm,
+ *   ARGV[2]: JSON, a list of them, each a {@link LIMIT}; and in tests ARGV[3]: the Unix time in microseconds, instead of that of the server, which
+ *   does not depend on the clocks of its callers.
  * - Result: a list with a count for each step that is not decided, or the error of its key; for each limit of one that is, its state before the
  *   calls, or the error of a key of its step and any number; if there are such limits, the time at the end.
  * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, because subtracting down to 0 reads and then
