@@ -4,7 +4,7 @@ import type { Limit } from './limit';
 import { LEAST_GRANT, Operation, type Result, SHARE_OF_LEFT } from './operation';
 
 // A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are decided here. In the store
-// it is an addition that is larger than the hits of its calls; see docs/leases.md.
+// it is an addition that is larger than the hits of its calls: never more pass than the limit.
 
 /** Hits per millisecond of a key below which it has no lease: giving one back would cost more than it saves. */
 const LEAST_RATE = 20 / 1_000;

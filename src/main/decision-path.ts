@@ -63,9 +63,16 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues(settings, log)) : undefined;
   const local = localCounts(app, store);
   const leaseTable = leasesOf(app, store);
-  const leases = leaseTable === undefined ? 'off' : settings.leases;
   const limiter = new Limiter(
-    { ...limiterOptions(settings), offenders, unmatched, local, leases, leaseTable, onForgotten },
+    {
+      ...limiterOptions(settings),
+      offenders,
+      unmatched,
+      local,
+      hasLeases: leaseTable !== undefined,
+      leaseTable,
+      onForgotten,
+    },
     statistics,
   );
   const streams = service(

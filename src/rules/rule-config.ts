@@ -112,8 +112,6 @@ export interface RuleLimit {
   /** Of a token bucket, a whole number of at least 1; undefined: `requestsPerUnit`. */
   readonly burst?: number | undefined;
   readonly unlimited: boolean;
-  /** Whether hits may be taken from its counters before they are asked for; undefined: as LEASES says. */
-  readonly lease?: boolean | undefined;
   /** Empty: other rules cannot replace this one. */
   readonly name: string;
   /** Names of the rules that this one replaces. */

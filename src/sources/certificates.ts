@@ -167,8 +167,11 @@ export function validityWarnings(
       const expiry$ = expiryWarnings(validity, scheduler).pipe(
         map((left): Warning => {
           hasWarned = true;
-          const state = left <= 0 ? 'has expired' : `expires in ${counted(Math.floor(left / DAY), 'day')}`;
-          return [`the certificate of the gRPC listener ${state}`, expires];
+          const message =
+            left <= 0
+              ? 'the certificate of the gRPC listener has expired'
+              : `the certificate of the gRPC listener expires in ${counted(Math.floor(left / DAY), 'day')}`;
+          return [message, expires];
         }),
       );
       return concat(warnings, expiry$);

@@ -116,21 +116,10 @@ describe('a limit', () => {
     expect(policies).toEqual(['error', 'allow', 'local', 'error', 'deny']);
   });
 
-  it.each([
-    ['off', [false, false, false]],
-    ['rules', [false, true, false]],
-    ['auto', [true, true, false]],
-    [undefined, [false, true, false]],
-  ] as const)('with LEASES=%s has leases unless its rule, or all_or_nothing, has none: %j', (leases, expected) => {
-    const made = [undefined, true, false].map((lease) =>
-      limitOf(limit(1, 'MINUTE', { lease }), {}, leases && { leases }),
-    );
-    expect(made.map(({ lease }) => lease)).toEqual(expected);
-    const together = limitsOf(
-      { rateLimits: [limit(1, 'MINUTE', { lease: true })], allOrNothing: true },
-      leases && { leases },
-    );
-    expect(together[0]!.lease).toBe(false);
+  it.each([true, false])('may have its hits leased, if any may: %s; never with all_or_nothing', (hasLeases) => {
+    const alone = limitOf(limit(1, 'MINUTE'), {}, { hasLeases });
+    const together = limitsOf({ rateLimits: [limit(1, 'MINUTE')], allOrNothing: true }, { hasLeases })[0]!;
+    expect([alone.lease, together.lease]).toEqual([hasLeases, false]);
   });
 
   it('is tried with another number of requests', () => {

@@ -60,9 +60,9 @@ describe('scripts/release.mjs', () => {
     const bill = JSON.parse(readFileSync(join(out, `weir-${version}.cdx.json`), 'utf8')) as object;
     expect(bill).toMatchObject({ bomFormat: 'CycloneDX', metadata: { component: { version } } });
     const [heading, notes] = [`\n## [${version}] - `, readFileSync(join(out, 'NOTES.md'), 'utf8')];
-    expect(
-      readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split(heading)[1]?.slice(`${'yyyy-mm-dd'}\n\n`.length),
-    ).toBe(notes);
+    expect(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split(heading)[1]?.slice('yyyy-mm-dd\n\n'.length)).toBe(
+      notes,
+    );
     const build = callsOf('buildah').find((call) => call.startsWith('build '));
     expect(build).toContain('--platform linux/amd64,linux/arm64');
     expect(build).toContain(`--label org.opencontainers.image.version=${version}`);

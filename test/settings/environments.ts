@@ -59,7 +59,7 @@ const TEXTS = [
     'allow',
     'deny',
     'auto',
-    'rules',
+
     'denied',
     'all',
     'http',
