@@ -23,14 +23,10 @@ export function afterTime(
   }, milliseconds);
 }
 
-/** Fails when so many milliseconds have passed since the subscription, with the same care as {@link afterTime}. */
-export function failAfter(
-  scheduler: SchedulerLike,
-  milliseconds: number,
-  { error, onDue }: { readonly error: () => Error; readonly onDue?: () => void },
-): Observable<never> {
+/** Fails with an error when so many milliseconds have passed since the subscription, as {@link afterTime} ends. */
+export function failAfter(scheduler: SchedulerLike, milliseconds: number, error: Error): Observable<never> {
   return new Observable((subscriber) =>
-    afterTime(scheduler, milliseconds, { ...(onDue && { onDue }), onElapsed: () => subscriber.error(error()) }),
+    afterTime(scheduler, milliseconds, { onElapsed: () => subscriber.error(error) }),
   );
 }
 

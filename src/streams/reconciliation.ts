@@ -1,8 +1,8 @@
-import { EMPTY, type Observable, type SchedulerLike, catchError, defer, finalize, mergeMap, of, raceWith } from 'rxjs';
+import { EMPTY, Observable, type SchedulerLike, catchError, defer, finalize, mergeMap, of } from 'rxjs';
 import { DecisionError, timedOut } from '../counting/decision-error';
 import type { LocalCounts } from '../limiter/local-counts';
 import type { Operation, Result } from '../counting/operation';
-import { Deadline, failAfter } from './deadline';
+import { Deadline, afterTime } from './deadline';
 import type { CounterLane } from './ports/counters';
 
 /** Applies a batch, which fails with `store_timeout` after so many milliseconds; undefined: the store has an end of its own. */
@@ -11,13 +11,18 @@ export function applyWithin(
   { lane, batch, scheduler }: { lane: CounterLane; batch: readonly Operation[]; scheduler: SchedulerLike },
 ): Observable<readonly Result[]> {
   const deadline = new Deadline(scheduler);
-  const counts$ = lane.apply(batch, deadline);
-  if (limit === undefined) return counts$;
-  const late$ = failAfter(scheduler, limit, {
-    onDue: () => (deadline.hasPassed = true),
-    error: () => timedOut({ isUncounted: !deadline.hasBegun }),
+  const results$ = lane.apply(batch, deadline);
+  if (limit === undefined) return results$;
+  // By hand, because the operators for this cost as much as a small window.
+  return new Observable((subscriber) => {
+    subscriber.add(
+      afterTime(scheduler, limit, {
+        onDue: () => (deadline.hasPassed = true),
+        onElapsed: () => subscriber.error(timedOut({ isUncounted: !deadline.hasBegun })),
+      }),
+    );
+    return results$.subscribe(subscriber);
   });
-  return counts$.pipe(raceWith(late$));
 }
 
 /**

@@ -336,7 +336,7 @@ export function firstAnswer<T>(
     return from(servers).pipe(
       concatMap((server) => {
         const answer$ = open(server).pipe(switchMap((connection) => ask(connection, server)));
-        return merge(answer$, failAfter(scheduler, timeout, { error: () => noReply(timeout) })).pipe(
+        return merge(answer$, failAfter(scheduler, timeout, noReply(timeout))).pipe(
           take(1),
           map((answer) => ({ server, answer })),
           catchError((error: unknown) => {
