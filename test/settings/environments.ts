@@ -59,7 +59,7 @@ const TEXTS = [
     'allow',
     'deny',
     'auto',
-
+    'off',
     'denied',
     'all',
     'http',
