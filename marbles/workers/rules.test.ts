@@ -109,7 +109,7 @@ describe('the distribution of rules', () => {
       expect(worker.requests).toEqual(['commit_rules']);
     }));
 
-  it('goes on without a worker that ends, or that does not answer and is killed', () =>
+  it('continues without a worker that ends, or that does not answer and is killed', () =>
     marbles(({ hot, cold, expectObservable, expectSubscriptions, flush }) => {
       const events = hot('                            a------', EVENTS);
       const ends = hot('                              --x----');

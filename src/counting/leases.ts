@@ -1,7 +1,7 @@
 import type { LimitState, Outcome } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
 import type { Limit } from './limit';
-import { LEAST_GRANT, Operation, type Result, SHARE_OF_LEFT } from './operation';
+import { type Counted, LEAST_GRANT, Operation, type Result, SHARE_OF_LEFT } from './operation';
 
 // A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are decided here. In the store
 // it is an addition that is larger than the hits of its calls: never more pass than the limit.
@@ -37,7 +37,7 @@ interface Tally {
 }
 
 export interface LeasesOptions {
-  /** Milliseconds of a clock that only goes on. */
+  /** Milliseconds of a clock that is never set back. */
   readonly now: () => number;
   /** Unix time in milliseconds. */
   readonly wallClock: () => number;
@@ -62,7 +62,7 @@ interface Parcel {
   readonly window: number | undefined;
 }
 
-/** How many hits a key has, in all processes' windows. */
+/** How many hits of this process a key has, in all of its windows. */
 class Demand {
   /** Hits per millisecond. */
   rate = 0;
@@ -230,7 +230,7 @@ export class Leases {
   /** An operation of a batch is about to be sent: lets it take a lease with it, if its key is used enough. */
   prepare(operation: Operation): void {
     const { key, limit, hits } = operation;
-    if (limit.lease !== true || hits < 0 || operation.group !== undefined) return;
+    if (limit.lease !== true || hits < 0) return;
     const now = this.#options.now();
     let lease = this.#leases.get(key);
     if (lease === undefined) {
@@ -251,8 +251,8 @@ export class Leases {
     const { lease: request, key, limit } = operation;
     if (request === undefined) return;
     const lease = this.#leases.get(key);
-    // Given back, or forgotten, since it was sent.
-    if (lease === undefined || lease.limit !== limit) return this.#return(operation, request.granted);
+    // Given back since it was sent.
+    if (lease === undefined || lease.limit !== limit) return this.#returnUnknown(operation, request.granted);
     const now = this.#options.now();
     if (request.wants > 0) {
       lease.state = 'idle';
@@ -267,19 +267,15 @@ export class Leases {
       state === undefined ? (result as number) + granted : algorithm!.lend(state, granted, request.milliseconds);
     lease.storedAt = now;
     const window = state && algorithm?.windowAt(state.now);
-    const rest = lease.restAt(now);
     if (granted > 0) {
       this.#options.granted.add(granted);
       lease.held += granted;
       // The store has granted it after it was asked for.
-      const until = Math.min(
-        request.sentAt + request.milliseconds,
-        lease.windowEnd,
-        request.sentAt + (window?.rest ?? Infinity),
-      );
+      const ownEnd = request.sentAt + Math.min(request.milliseconds, window?.rest ?? Infinity);
+      const until = Math.min(lease.windowEnd, ownEnd);
       lease.parcels.push({ held: granted, until, window: window?.number });
     }
-    if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, rest);
+    if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, lease.restAt(now));
   }
 
   /** What is to be done at present: gives back what is not used, and forgets what is over. To be called every few milliseconds. */
@@ -413,18 +409,20 @@ export class Leases {
       this.#options.returned.add(held);
       if (typeof lease.stored === 'number') lease.stored -= held;
       else if (lease.stored !== undefined) lease.stored = limit.algorithm!.decide(lease.stored, -held).state;
-      const operation = new Operation(limit, key, -held);
-      operation.onlyInWindow = window;
-      this.#toSend.push(operation);
+      this.#return({ key, limit }, held, window);
     }
     lease.parcels = kept;
   }
 
   /** Gives back what was granted to a lease that is over. */
-  #return({ key, limit, outcome }: Operation, granted: number): void {
+  #returnUnknown({ key, limit, outcome }: Operation, granted: number): void {
     if (granted === 0) return;
-    const operation = new Operation(limit, key, -granted);
-    operation.onlyInWindow = outcome && limit.algorithm?.windowAt(outcome.state.now)?.number;
+    this.#return({ key, limit }, granted, outcome && limit.algorithm?.windowAt(outcome.state.now)?.number);
+  }
+
+  #return({ key, limit }: Counted, hits: number, window: number | undefined): void {
+    const operation = new Operation(limit, key, -hits);
+    operation.onlyInWindow = window;
     this.#toSend.push(operation);
   }
 }

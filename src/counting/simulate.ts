@@ -105,8 +105,8 @@ function isReturnedTo({ limit, onlyInWindow }: Operation, { now }: LimitState): 
 function statesBefore(members: readonly Operation[], table: CounterTable): readonly LimitState[] {
   const before = members.map((operation) => table.stateOf(operation));
   let states: readonly LimitState[] = before;
-  const { hits, calls = [hits] } = members[0]!;
   const [first] = members as [Operation];
+  const { hits, calls = [hits] } = first;
   if (isReturnedTo(first, before[0]!)) {
     for (const each of calls) states = decideTogether(members, states, each).map(({ state }) => state);
   }

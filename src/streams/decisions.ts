@@ -14,7 +14,7 @@ import { type LaneBreaker, Lanes, type LanesOptions } from './lanes';
 import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
 import { Leasing } from './leasing';
-import type { ApplyOperations, Decide, PendingDecision } from './ports/decide';
+import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { applyWithin, reconciliation } from './reconciliation';
 import { tracedTrip } from './traced-trip';
@@ -106,11 +106,12 @@ export function decisions(options: DecisionsOptions): Decisions {
   const apply: ApplyOperations = (operations, { settled, failed }) => {
     if (!isOpen) return failed(new DecisionError('shutting_down', 'the service is shutting down'));
     if (operations.length === 0) return settled();
-    dispatch({ operations, isCancelled: false, settle: settled, fail: failed }, counters, lanes);
+    sendAlone(operations, settled, failed);
   };
 
-  function sendAlone(operations: readonly Operation[], ended: () => void = () => undefined): void {
-    dispatch({ operations, isCancelled: false, settle: ended, fail: ended }, counters, lanes);
+  /** Sends operations of no call. */
+  function sendAlone(operations: readonly Operation[], settle: () => void, fail: WindowCall['fail'] = settle): void {
+    dispatch({ operations, isCancelled: false, settle, fail }, counters, lanes);
   }
 
   function complete(): void {

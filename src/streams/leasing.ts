@@ -11,7 +11,7 @@ const INTERVAL = 25;
 export class Leasing {
   readonly #leases: Leases;
   readonly #scheduler: SchedulerLike;
-  readonly #send: (operations: readonly Operation[], ended?: () => void) => void;
+  readonly #send: (operations: readonly Operation[], ended: () => void) => void;
   #ruleset: Ruleset | undefined;
   #isTended = false;
 
@@ -19,7 +19,7 @@ export class Leasing {
   constructor(
     leases: Leases,
     scheduler: SchedulerLike,
-    send: (operations: readonly Operation[], ended?: () => void) => void,
+    send: (operations: readonly Operation[], ended: () => void) => void,
   ) {
     this.#leases = leases;
     this.#scheduler = scheduler;
@@ -59,9 +59,7 @@ export class Leasing {
   /** Gives back what is held of some keys, and calls back when their counters have it. */
   release(keys: readonly string[], released: () => void): void {
     for (const key of keys) this.#leases.giveBack(key);
-    const operations = this.#leases.takeToSend();
-    if (operations.length === 0) released();
-    else this.#send(operations, released);
+    this.#sendDue(released);
   }
 
   /** Gives back what is held. */
@@ -70,9 +68,11 @@ export class Leasing {
     this.#sendDue();
   }
 
-  #sendDue(): void {
+  /** @param ended called when what was due is counted, or has failed */
+  #sendDue(ended: () => void = () => undefined): void {
     const operations = this.#leases.takeToSend();
-    if (operations.length > 0) this.#send(operations);
+    if (operations.length === 0) ended();
+    else this.#send(operations, ended);
     for (const resume of this.#leases.takeToResume()) resume();
   }
 

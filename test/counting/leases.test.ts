@@ -38,7 +38,7 @@ function leasing(limit = leasedLimit(1_000, 10), key = `d_k_v_${START / 1000}`) 
 }
 
 describe('a leased key', () => {
-  it('is decided at once, with the counts of a limit of which nobody else uses anything', () => {
+  it('is decided at once, with the counts that it has when no other instance uses the limit', () => {
     const { call, held, stored, instance } = leasing();
     const before = held();
     const first = call()!;

@@ -93,7 +93,7 @@ describe('the distribution of rules', () => {
     expect(worker.log).toEqual([]);
   });
 
-  it('goes on without a worker that cannot load the rules, when that has ended', async () => {
+  it('continues without a worker that cannot load the rules, when that has ended', async () => {
     const [good, bad] = [new TestWorker(), new TestWorker(false)];
     const { source$, emitted } = instanceOf([good, bad]);
     source$.next(a!.event);
