@@ -1,5 +1,6 @@
 import type { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { RuleTree } from '../../rules/files/read-rule-trees';
+import { FIELDS, type FieldType } from '../../rules/files/rule-fields';
 import type { ProblemLocation, SourceDocument, SourceRange } from '../../rules/files/problems/source-text';
 import { showText } from '../../rules/files/yaml/yaml-tree';
 import type { YamlNode, YamlScalar } from '../../rules/files/yaml/yaml-tree';
@@ -87,21 +88,25 @@ function written(message: object): Json {
   const entries: readonly (readonly [name: string, value: Json | undefined])[] = Object.entries(message);
   for (const [name, value] of entries) {
     const field = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    const inFile = value === undefined ? undefined : writtenValue(name, value, isUnlimited);
+    const inFile = value === undefined ? undefined : writtenValue(field, value, isUnlimited);
     if (inFile !== undefined) fields[field] = inFile;
   }
   return fields;
 }
 
-/** Numbers that count also when they are 0. */
-const MAY_BE_0: readonly string[] = ['requestsPerUnit', 'enforcePercent'];
+/** Fields whose least number is not 0: the protocol has 0 for an absent one. */
+const ABSENT_AT_0 = new Set(
+  Object.values(FIELDS).flatMap((fields) =>
+    Object.entries<FieldType>(fields).flatMap(([name, { least }]) => (least === undefined ? [] : [name])),
+  ),
+);
 
 /** Undefined for a default value. */
-function writtenValue(name: string, value: Json, isUnlimited: boolean): Json | undefined {
-  if (name === 'metadata') return value;
-  if (value === 0 && (isUnlimited || !(name === 'unit' || MAY_BE_0.includes(name)))) return undefined;
+function writtenValue(field: string, value: Json, isUnlimited: boolean): Json | undefined {
+  if (field === 'metadata') return value;
+  if (value === 0 && (isUnlimited || ABSENT_AT_0.has(field))) return undefined;
   // A value that the enum does not define is decoded as its number.
-  if (name === 'unit' && typeof value === 'number') return UNIT_NAMES[value] ?? String(value);
+  if (field === 'unit' && typeof value === 'number') return UNIT_NAMES[value] ?? String(value);
   if (value === '' || value === false) return undefined;
   if (typeof value !== 'object' || value === null) return value;
   if (!Array.isArray(value)) return written(value);
