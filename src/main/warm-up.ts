@@ -6,6 +6,7 @@ import { RateLimitRequest } from '../gen/envoy/service/ratelimit/v3/rls';
 import { FRAME_HEADER_BYTES, Flag, FrameType, PREFACE } from '../grpc/http2/protocol';
 import { SHOULD_RATE_LIMIT } from '../grpc/rate-limit/rate-limit-service';
 import { Operation } from '../counting/operation';
+import { ALGORITHMS } from '../rules/rule-config';
 import { readSettings } from '../settings/read-settings';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
 import type { Logger } from '../sinks/logs/logger';
@@ -37,12 +38,11 @@ const RULES = `
 domain: d
 descriptors:
   - { key: k, rate_limit: { unit: second, requests_per_unit: 100 } }
-  - { key: k, value: b, rate_limit: { unit: minute, requests_per_unit: 100, algorithm: token_bucket } }
-  - { key: k, value: s, rate_limit: { unit: minute, requests_per_unit: 100, algorithm: sliding_window } }
+${ALGORITHMS.map((name) => `  - { key: k, value: ${name}, rate_limit: { unit: minute, requests_per_unit: 100, algorithm: ${name} } }`).join('\n')}
   - { key: n, descriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 3 } }] }
 `;
 /** The descriptors of the calls, in turn: of each kind of rule, and one that is soon over its limit. */
-const DESCRIPTORS = [{ k: 'a' }, { k: 'b' }, { k: 's' }, { n: 'x', k: 'y' }] as const;
+const DESCRIPTORS = [{ k: 'a' }, ...ALGORITHMS.map((k) => ({ k })), { n: 'x', k: 'y' }];
 
 function nothing(): void {}
 
