@@ -20,6 +20,8 @@ const DENIED = 250;
 const DENIED_SHORTLY = 20;
 /** The next lease is asked for when what is left is used up in so many trips. */
 const TRIPS_AHEAD = 1.5;
+/** And when it is used up in so many milliseconds, for which the store may stall, but not before this part of the last one is left. */
+const [STALL, PART_AHEAD] = [60, 0.6];
 /** For how long the demand of a key is remembered, in milliseconds. */
 const REMEMBERED = 10_000;
 const DEMANDS_AT_ONCE = 64;
@@ -92,6 +94,8 @@ class Lease {
   parcels: Parcel[] = [];
   /** What they hold together. */
   held = 0;
+  /** What was granted last. */
+  granted = 0;
   /** The count, or the state of the algorithm, at the last answer of the store, with all that is held; undefined before the first. */
   stored: number | LimitState | undefined = undefined;
   /** When that was, as {@link LeasesOptions.now}. */
@@ -270,6 +274,7 @@ export class Leases {
     if (granted > 0) {
       this.#options.granted.add(granted);
       lease.held += granted;
+      lease.granted = granted;
       // The store has granted it after it was asked for.
       const ownEnd = request.sentAt + Math.min(request.milliseconds, window?.rest ?? Infinity);
       const until = Math.min(lease.windowEnd, ownEnd);
@@ -338,8 +343,9 @@ export class Leases {
     this.#options.saved.add(1);
     this.#isUsed(lease, hits, now);
     // Before what is held is used up.
-    const isLow = lease.held < lease.demand.rate * this.#trip * TRIPS_AHEAD + 1;
-    if (isLow && lease.state === 'idle' && now >= lease.deniedUntil && this.#wantedFor(lease, now) > 0) {
+    const { rate } = lease.demand;
+    const least = Math.max(rate * this.#trip * TRIPS_AHEAD + 1, Math.min(rate * STALL, lease.granted * PART_AHEAD));
+    if (lease.held < least && lease.state === 'idle' && now >= lease.deniedUntil && this.#wantedFor(lease, now) > 0) {
       lease.state = 'due';
       this.#toSend.push(new Operation(lease.limit, key, 0));
     }

@@ -1,6 +1,6 @@
 import type { LimitState } from './algorithms/algorithm';
 import { decideAllOrNothing, decideAlone, decideTogether, hitsOfGroup } from './group';
-import { type Counted, LEAST_GRANT, type Operation, type Stored, grantOf, groupLength } from './operation';
+import { type Counted, type Operation, type Stored, grantOf, groupLength } from './operation';
 
 /** Counters that are at hand: those of the memory store, of the policy `local`, or what an explanation has read. */
 export interface CounterTable {
@@ -88,11 +88,7 @@ function grant(operation: Operation, left: number, table: CounterTable): void {
 function lend({ lease, limit }: Operation, state: LimitState): LimitState {
   const algorithm = limit.algorithm!;
   const { wants, milliseconds } = lease!;
-  const granted = Math.min(
-    grantOf(wants, algorithm.decide(state, 0).remaining),
-    algorithm.lendable(state, milliseconds),
-  );
-  lease!.granted = granted < LEAST_GRANT ? 0 : granted;
+  lease!.granted = grantOf(Math.min(wants, algorithm.lendable(state, milliseconds)), algorithm.lendable(state, 0));
   return algorithm.lend(state, lease!.granted, milliseconds);
 }
 

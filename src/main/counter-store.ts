@@ -20,7 +20,7 @@ const COUNTERS_SHARE = 1 / 4;
 /** A counter store, and what the decision path, the start of the service and operators need from it. */
 export interface CounterStore {
   readonly counters: Counters & CounterAdministration;
-  /** Whether hits may be leased from it: only from that of another process, in which they are taken in one step. */
+  /** Whether hits may be leased from it: it is not in this process, and takes them in one step. */
   readonly canLease: boolean;
   /** Or why there is none. */
   readonly reservations: ReservationStore | string;
@@ -41,7 +41,7 @@ export async function counterStore(app: App): Promise<CounterStore> {
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
     const counters = kvstoreCounters({ ...kvstoreOptions(app, log), statistics, scheduler: turnScheduler });
     const { reservations, ready$, description } = counters;
-    return { counters, canLease: false, reservations, ready$, description: `kvstore (${description})` };
+    return { counters, canLease: true, reservations, ready$, description: `kvstore (${description})` };
   }
   if (settings.backendType === 'plaincache') {
     const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');

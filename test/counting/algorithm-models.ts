@@ -20,7 +20,7 @@ export function modelOf(limit: AlgorithmLimit): Model {
 }
 
 /** Limits from 0 to 2^32 − 1, in windows from a second to a year. */
-export function anyLimit(name: 'token_bucket' | 'sliding_window'): fc.Arbitrary<AlgorithmLimit> {
+export function anyLimit(name: AlgorithmLimit['name']): fc.Arbitrary<AlgorithmLimit> {
   return fc
     .record({
       requestsPerUnit: fc.oneof(

@@ -47,13 +47,21 @@ describe('a leased key', () => {
     expect(instance.atOnce / 201).toBeGreaterThan(0.85);
   });
 
-  it('takes what it uses in 100 ms, at most a sixteenth of what is left', () => {
+  it('takes what it uses in 100 ms while it still has enough for a stall of the store, at most a sixteenth of what is left', () => {
     const ample = leasing();
-    ample.timeline.runTo(START + 1_005);
-    expect(ample.held()).toBeLessThanOrEqual(21);
+    const before = ample.store.trips;
+    for (let at = 1_000; at < 1_900; at += 5) {
+      ample.timeline.at(START + at, () => {
+        ample.call();
+        expect(ample.held()).toBeGreaterThanOrEqual(9);
+        expect(ample.held()).toBeLessThanOrEqual(36);
+      });
+    }
+    ample.timeline.runTo(START + 1_900);
+    expect(ample.store.trips - before).toBeLessThanOrEqual(10);
     const scarce = leasing(leasedLimit(260, 10));
-    // 260 − 198 are left, of which a sixteenth is 3.
-    expect(scarce.held()).toBeLessThanOrEqual(3);
+    // 260 − 198 are left, of which a sixteenth is 3; the next are asked for before these are used up.
+    expect(scarce.held()).toBeLessThanOrEqual(5);
   });
 
   it('is given back when it rests, and counts in the store what was used and no more', () => {

@@ -63,7 +63,7 @@ export interface Algorithm extends AlgorithmLimit {
   empty(now: number): LimitState;
   /** A state at another time: a clock may also go back. */
   at(state: LimitState, now: number): LimitState;
-  /** The most hits that can be counted now, to be used at any time in so many milliseconds. */
+  /** The most hits that can be counted now, to be used at any time in so many milliseconds; of a bucket, it may be one less. */
   lendable(state: LimitState, milliseconds: number): number;
   /** Counts them, as if they were used when they pass last. */
   lend(state: LimitState, hits: number, milliseconds: number): LimitState;

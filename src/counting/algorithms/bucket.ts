@@ -19,7 +19,9 @@ export class TokenBucket implements Algorithm {
   /** From empty to full. */
   readonly span: Span;
   readonly lifetime: number;
-  /** What one hit takes, in parts of a microsecond. */
+  /** What one hit takes, rounded to a double. */
+  readonly microsecondsPerHit: number;
+  /** The same, in parts of a microsecond. */
   readonly #partsPerHit: number;
 
   constructor({ requestsPerUnit, windowSeconds, burst }: AlgorithmLimit) {
@@ -31,6 +33,7 @@ export class TokenBucket implements Algorithm {
     this.burst = burst;
     this.#partsPerHit = window / common;
     this.parts = rate / common;
+    this.microsecondsPerHit = window / rate;
     // An override may have a lower rate than the burst of its rule was checked with.
     const most = Math.max(1, Math.floor((MAX_FILL_SECONDS / windowSeconds) * rate));
     this.capacity = requestsPerUnit === 0 ? 0 : Math.min(burst ?? requestsPerUnit, most);
@@ -52,25 +55,23 @@ export class TokenBucket implements Algorithm {
     return { whole: span.whole, part: span.part, parts: this.parts, now };
   }
 
-  /** Tokens flow in while hits are held: they count as if they were used at the end of their time, so that no more pass than the bucket allows. */
+  /**
+   * Tokens flow in while hits are held: they count as if they were used at the end of their time, so that no more pass than the bucket allows.
+   * In whole microseconds, rounded so that no more is lent than there is: the script of Redis has no numbers for exact parts of many hits.
+   */
   lendable(state: BucketState, milliseconds: number): number {
-    const room = this.#minus(this.span, this.#afterTime(state, milliseconds));
-    return room.whole < 0 ? 0 : this.#tokensIn(room);
+    const room = this.span.whole - 2 - fullIn(state, milliseconds);
+    return Math.max(0, Math.floor(room / this.microsecondsPerHit));
   }
 
   lend(state: BucketState, hits: number, milliseconds: number): BucketState {
     if (hits === 0) return state;
-    const { whole, part } = this.#plus(this.#afterTime(state, milliseconds), this.spanOf(hits));
-    return { whole, part, parts: this.parts, now: state.now };
+    const whole = fullIn(state, milliseconds) + Math.ceil(hits * this.microsecondsPerHit) + 1;
+    return { whole, part: 0, parts: this.parts, now: state.now };
   }
 
   windowAt(): undefined {
     return undefined;
-  }
-
-  #afterTime(state: BucketState, milliseconds: number): Span {
-    const time = { whole: Math.ceil(milliseconds * 1000), part: 0 };
-    return isLonger(state, time) ? state : time;
   }
 
   decide(state: BucketState, hits: number): Outcome {
@@ -143,6 +144,11 @@ export class TokenBucket implements Algorithm {
 }
 
 const NOTHING: Span = { whole: 0, part: 0 };
+
+/** The microseconds until a bucket is full, at least so many milliseconds. */
+function fullIn({ whole, part }: Span, milliseconds: number): number {
+  return Math.max(part > 0 ? whole + 1 : whole, Math.ceil(milliseconds * 1000));
+}
 
 function isLonger(one: Span, other: Span): boolean {
   return one.whole > other.whole || (one.whole === other.whole && one.part > other.part);

@@ -473,3 +473,53 @@ describe('limits of one call', () => {
     expect(await server.control.get('f')).toBe('1');
   });
 });
+
+describe('a step that takes hits for later calls', () => {
+  function leased(made: Operation, wants: number): Operation {
+    made.lease = { wants, milliseconds: 250, sentAt: 0, granted: 0 };
+    return made;
+  }
+  function grantsOf(batch: readonly Operation[]): readonly (number | undefined)[] {
+    return batch.map(({ lease }) => lease?.granted);
+  }
+
+  it('gives a new key its expiry, and leaves each result of its batch to its operation', async () => {
+    const counters = await open();
+    const batch = [
+      leased(operation('f', 2, { limit: 100, windowSeconds: 60 }), 50),
+      operation('g', 3, { windowSeconds: 60 }),
+      leased(decided('s', { ...SLIDING, requestsPerUnit: 100 }, 1), 50),
+      decided('b', BUCKET, 1),
+      leased(operation('r', 0, { limit: 100, windowSeconds: 60 }), 3),
+      leased(decided('c', { ...BUCKET, requestsPerUnit: 60, burst: 60 }, 0), 2),
+      operation('h', 4, { windowSeconds: 60 }),
+    ];
+    expect(await applied(counters, batch)).toMatchObject([2, 3, { current: 0 }, { whole: 0 }, 0, { whole: 0 }, 4]);
+    // A sixteenth of what is left.
+    expect(grantsOf(batch)).toEqual([6, undefined, 6, undefined, 3, 2, undefined]);
+    expect(await server.control.mget('f', 'r', 'c')).toEqual(['8', '3', String(now + 250_000 + 2_000_000 + 1)]);
+    for (const key of ['f', 'r']) expect(await server.control.ttl(key)).toEqual(near(60));
+    expect(await server.control.ttl('c')).toEqual(near(81));
+  });
+
+  it('takes nothing from a key that is no counter, may not be changed, or has no memory', async () => {
+    const counters = await open();
+    await server.control.set('text', 'x');
+    const texts = ['counted', 'decided'].map((kind) => {
+      return leased(kind === 'counted' ? operation('text', 1, { limit: 100 }) : decided('text', BUCKET, 1), 5);
+    });
+    expect(await applied(counters, texts)).toMatchObject([NOT_AN_INTEGER, NOT_AN_INTEGER]);
+    await server.control.config('SET', 'maxmemory', '1');
+    const reads = [
+      leased(operation('f', 0, { limit: 100, windowSeconds: 60 }), 5),
+      leased(decided('b', { ...BUCKET, requestsPerUnit: 100, burst: 100 }, 0), 5),
+    ];
+    expect(await applied(counters, reads)).toMatchObject([0, { message: 'the counter store is out of memory' }]);
+    await server.control.config('SET', 'maxmemory', '0');
+    expect([grantsOf(texts), grantsOf(reads)]).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(await server.control.keys('*')).toEqual(['text']);
+  });
+});

@@ -4,7 +4,19 @@ import { SlidingWindow } from '../../../counting/algorithms/sliding';
 import { type CountedLimit, type Operation, groupLength } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
-import { CALL, COUNT, COUNTED, DECIDED, DECIDED_LIMIT, KIND, LIMIT, RUN, STOPPED } from './count-script';
+import {
+  CALL,
+  COUNT,
+  COUNTED,
+  DECIDED,
+  DECIDED_LENT,
+  DECIDED_LIMIT,
+  KIND,
+  LENT,
+  LIMIT,
+  RUN,
+  STOPPED,
+} from './count-script';
 import type { ScriptArguments, Step } from './protocol';
 import type { KnownExpiries } from './known-expiries';
 
@@ -33,6 +45,8 @@ export class CountCall implements ScriptArguments {
   readonly #examinedStates: Step[] = [];
   readonly #limits: string[] = [];
   readonly #numbers = new Map<CountedLimit, number>();
+  /** How many values the reply has. */
+  #values: number;
   #runs = '';
   /** The run that the next step may belong to: what its steps have in common, and how many there are so far. */
   #run = '';
@@ -44,11 +58,13 @@ export class CountCall implements ScriptArguments {
     this.#operations = operations;
     this.#options = options;
     this.#random = randomPart(options.jitter);
+    this.#values = operations.length;
     for (let index = 0; index < operations.length;) {
       const operation = operations[index] as Operation;
       const end = index + groupLength(operations, index);
       if (operation.limit.algorithm !== undefined) this.#decide(operations.slice(index, end));
       else if (operation.group !== undefined) this.#stop(operations.slice(index, end));
+      else if (isLent(operation)) this.#countAndLend(operation);
       else this.#count(operation);
       index = end;
     }
@@ -57,6 +73,7 @@ export class CountCall implements ScriptArguments {
     const call = CALL.write({ jitter: Math.max(1, options.jitter), random: this.#random });
     this.args = [`[${call}${this.#runs}]`];
     if (this.#limits.length === 0) return;
+    this.#values += 1;
     this.args.push(`[${this.#limits.join()}]`);
     if (options.now !== undefined) this.args.push(String(options.now()));
   }
@@ -64,9 +81,7 @@ export class CountCall implements ScriptArguments {
   /** @throws Error when the reply does not match the call */
   read(reply: unknown): readonly StepResult[] {
     const operations = this.#operations;
-    const hasStates = this.#limits.length > 0;
-    const states = hasStates ? operations.filter(({ limit }) => limit.algorithm !== undefined).length + 1 : 0;
-    if (!Array.isArray(reply) || reply.length !== operations.length + states) {
+    if (!Array.isArray(reply) || reply.length !== this.#values) {
       throw new Error('the reply does not match the script call');
     }
     const list = reply as readonly unknown[];
@@ -77,7 +92,7 @@ export class CountCall implements ScriptArguments {
     }
     // Allocates nothing in the common case.
     const values = areValues ? list : list.map(stepResult);
-    return hasStates ? statesIn(values, operations) : values;
+    return list.length === operations.length ? values : resultsIn(values, operations);
   }
 
   #count(step: Step): void {
@@ -92,6 +107,16 @@ export class CountCall implements ScriptArguments {
       this.#counted = { step, isKnown, run };
     }
     this.#add(this.#counted!.run);
+  }
+
+  #countAndLend({ hits, limit, lease }: Operation): void {
+    this.#endRun();
+    const { windowSeconds, requestsPerUnit } = limit;
+    const counted = { hits: `"${hits}"`, expiry: lifetimeOf(windowSeconds), left: secondsLeft(windowSeconds) };
+    const lent = { limit: requestsPerUnit, wants: lease!.wants };
+    this.#add(`${KIND.countAndLend},${COUNTED.write(counted)},${LENT.write(lent)}`);
+    this.#endRun();
+    this.#values += 1;
   }
 
   /** The operations of a group with the mode `stop_when_over`. */
@@ -109,15 +134,20 @@ export class CountCall implements ScriptArguments {
 
   /** An operation with an algorithm, or those of a group. */
   #decide(operations: readonly Operation[]): void {
-    const calls = equalCalls(operations[0] as Operation);
+    const first = operations[0] as Operation;
+    const calls = equalCalls(first);
+    const lent = lentBy(first);
     let times = '';
     for (const call of calls) times += `${times === '' ? '[' : ','}${call.times}`;
-    let run = `${KIND.decide},${DECIDED.write({ size: operations.length, calls: `${times}]` })}`;
-    for (const operation of operations) run += `,${this.#decided(operation, calls)}`;
+    const kind = lent === '' ? KIND.decide : KIND.decideAndLend;
+    let run = `${kind},${DECIDED.write({ size: operations.length, calls: `${times}]` })}${lent}`;
+    for (const operation of operations) run += `,${this.#decided(operation, calls, lent !== '')}`;
+    this.#values += lent === '' ? operations.length : 2;
     this.#add(run);
   }
 
-  #decided({ key, limit }: Operation, calls: readonly EqualCalls[]): string {
+  /** @param isExact whether what all calls take may not be taken at once */
+  #decided({ key, limit }: Operation, calls: readonly EqualCalls[], isExact: boolean): string {
     const algorithm = limit.algorithm!;
     const { requestsPerUnit, lifetime } = algorithm;
     const bucket = algorithm instanceof TokenBucket ? algorithm : undefined;
@@ -133,7 +163,8 @@ export class CountCall implements ScriptArguments {
       hitParts += `${separator}${taken.part}`;
       total = taken.whole > 0 ? total + taken.whole * call.times : Infinity;
     }
-    if (total > (bucket?.span.whole ?? requestsPerUnit) || (bucket !== undefined && bucket.parts > 1)) total = 0;
+    if (isExact || total > (bucket?.span.whole ?? requestsPerUnit) || (bucket !== undefined && bucket.parts > 1))
+      total = 0;
     return DECIDED_LIMIT.write({
       number: this.#numberOf(limit),
       total,
@@ -206,15 +237,36 @@ function keysOf(operation: Operation): readonly Pick<Step, 'key'>[] {
   return [{ key: `${operation.key}_0` }, { key: `${operation.key}_1` }];
 }
 
-/** The counts and states in a reply, or the error of an operation in place of either. */
-function statesIn(values: readonly (number | Error)[], operations: readonly Operation[]): readonly StepResult[] {
+/** The counts and states in a reply, or the error of an operation in place of either. What was taken for later calls is written into the operation. */
+function resultsIn(values: readonly (number | Error)[], operations: readonly Operation[]): readonly StepResult[] {
   const now = values.at(-1) as number;
   let at = 0;
-  return operations.map(({ limit: { algorithm } }) => {
+  return operations.map((operation) => {
+    const { algorithm } = operation.limit;
     const [first, second] = [values[at], values[at + 1]] as [number | Error, number];
     at += algorithm === undefined ? 1 : 2;
+    if (isLent(operation) || operation.onlyInWindow !== undefined) {
+      const granted = values[at];
+      if (operation.lease !== undefined && typeof granted === 'number') operation.lease.granted = granted;
+      at += 1;
+    }
     if (algorithm === undefined || first instanceof Error) return first;
     if (algorithm instanceof TokenBucket) return { whole: first, part: second, parts: algorithm.parts, now };
     return { previous: second, current: first, now };
   });
+}
+
+/** Whether the operation takes hits for later calls. */
+export function isLent({ lease }: Operation): boolean {
+  return lease !== undefined && lease.wants > 0;
+}
+
+/** What follows {@link DECIDED} of an operation that lends, or gives back; otherwise empty. */
+function lentBy(operation: Operation): string {
+  const { limit, lease, onlyInWindow: onlyIn = -1 } = operation;
+  if (!isLent(operation) && operation.onlyInWindow === undefined) return '';
+  const { algorithm } = limit;
+  const perHit = algorithm instanceof TokenBucket ? algorithm.microsecondsPerHit : 1;
+  const during = Math.ceil((lease?.milliseconds ?? 0) * 1000);
+  return `,${DECIDED_LENT.write({ wants: lease?.wants ?? 0, during, perHit, onlyIn })}`;
 }

@@ -1,3 +1,4 @@
+import { LEAST_GRANT, SHARE_OF_LEFT } from '../../../counting/operation';
 import { COMMON, Fields, lua, script } from './script';
 
 /** The argument: these, then runs of steps, each by its kind. */
@@ -37,6 +38,10 @@ export const KIND = {
   stopOver: 4,
   /** Steps that only differ in their keys, each of several limits, which follow. */
   decide: 5,
+  /** A step of one limit that takes hits for later calls, or gives back those of a window. */
+  decideAndLend: 6,
+  /** As `count`, a step that takes hits for later calls. */
+  countAndLend: 7,
 };
 
 export const COUNTED = new Fields(
@@ -50,10 +55,26 @@ export const COUNTED = new Fields(
 
 export const STOPPED = new Fields('hits', 'expiry', 'left', 'limit');
 
+/** What follows {@link COUNTED} in `countAndLend`. */
+export const LENT = new Fields(
+  'limit',
+  /** Most hits to take. */
+  'wants',
+);
+
 export const DECIDED = new Fields(
   'size',
   /** A list: how many equal calls follow each other. */
   'calls',
+);
+/** What follows {@link DECIDED} in `decideAndLend`. */
+export const DECIDED_LENT = new Fields(
+  'wants',
+  /** For how long they may be used, in microseconds; and the microseconds that a hit takes from a token bucket. */
+  'during',
+  'perHit',
+  /** The number of the only window of a sliding window in which the calls count; -1: any. */
+  'onlyIn',
 );
 export const DECIDED_LIMIT = new Fields(
   /** Its number among the limits of the call. */
@@ -76,13 +97,15 @@ export const DECIDED_LIMIT = new Fields(
  *   only read (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT). Negative hits are always counted, and lower the count on which later steps of
  *   their group are judged.
  * - `decide` lets calls pass by limits with algorithms; of a rule with `all_or_nothing`, by all of its limits.
+ * - `countAndLend` and `decideAndLend` then count hits for later calls, as many as a lease may have: see `grantOf` and `Algorithm.lend`.
  *
  * - KEYS: one for each step, or for each limit of it; of a sliding window two. A key may occur more than once.
  * - ARGV[1]: JSON, one argument because every argument costs the client and the server time: {@link CALL}. With limits that have an algorithm,
  *   ARGV[2]: JSON, a list of them, each a {@link LIMIT}; and in tests ARGV[3]: the Unix time in microseconds, instead of that of the server, which
  *   does not depend on the clocks of its callers.
  * - Result: a list with a count for each step that is not decided, or the error of its key; for each limit of one that is, its state before the
- *   calls, or the error of a key of its step and any number; if there are such limits, the time at the end.
+ *   calls, or the error of a key of its step and any number; after a step that lends, the hits that were taken; if there are limits with an
+ *   algorithm, the time at the end.
  * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, because subtracting down to 0 reads and then
  *   writes, because otherwise concurrent calls would all see room below a limit before any of them is counted, and because a call that
  *   is denied must not change anything.
@@ -105,6 +128,10 @@ export const COUNT = script(lua`${COMMON}
 local list, KEYS = cjson.decode(ARGV[1]), KEYS
 ${CALL.read('list', 1)}
 local limits, time, clock
+local function grantOf(wants, left)
+  local granted = math.min(wants, math.floor(left / ${SHARE_OF_LEFT}))
+  return granted < ${LEAST_GRANT} and 0 or granted
+end
 local results, count, used = {}, 0, 0
 local at = ${CALL.size + 1}
 while list[at] do
@@ -143,9 +170,24 @@ while list[at] do
       results[count] = step(KEYS[i], hits, hits, expiry, left)
     end
     used = used + times
+  elseif kind == ${KIND.countAndLend} then
+    ${COUNTED.read('list', 'at')}
+    at = at + ${COUNTED.size}
+    ${LENT.read('list', 'at')}
+    at = at + ${LENT.size}
+    used = used + 1
+    local stored, granted = step(KEYS[used], tonumber(hits), hits, expiry + random, left), 0
+    if type(stored) == 'number' then
+      granted = grantOf(wants, limit - stored)
+      if granted > 0 and type(step(KEYS[used], granted, granted, expiry + random, left)) == 'table' then granted = 0 end
+    end
+    results[count + 1], results[count + 2] = stored, granted
+    count = count + 2
   else
     ${DECIDED.read('list', 'at')}
     at = at + ${DECIDED.size}
+    local lent = at
+    if kind == ${KIND.decideAndLend} then at = at + ${DECIDED_LENT.size} end
     local HITS, NUMBERS = 4294967296, 2097151
     if not clock then
       limits, time = cjson.decode(ARGV[2]), tonumber(ARGV[3])
@@ -240,7 +282,12 @@ while list[at] do
             if added[l] == 0 then pcall('DEL', keys[l]) else pcall('DECRBY', keys[l], text) end
           end
         end
-        for c = 1, (err or isDone) and 0 or #calls do
+        local isOver = false
+        if kind == ${KIND.decideAndLend} then
+          ${DECIDED_LENT.read('list', 'lent', 'onlyIn')}
+          isOver = onlyIn >= 0 and bases[1] ~= (onlyIn % NUMBERS + 1) * HITS
+        end
+        for c = 1, (err or isDone or isOver) and 0 or #calls do
           for _ = 1, calls[c] do
             local isAllowed = true
             from = at
@@ -268,6 +315,24 @@ while list[at] do
             if not isAllowed then break end
             states, nextStates, others, nextOthers = nextStates, states, nextOthers, others
           end
+        end
+        if kind == ${KIND.decideAndLend} then
+          ${DECIDED_LENT.read('list', 'lent', 'wants', 'during', 'perHit')}
+          ${DECIDED_LIMIT.read('list', 'at', 'number')}
+          ${LIMIT.read('limits[number]', 1, 'algorithm', 'most', 'window')}
+          local state, other, granted = states[1], others[1], 0
+          if algorithm == 'token_bucket' and not err then
+            if other > 0 then state = state + 1 end
+            local full = math.max(state, during)
+            wants = math.min(wants, math.floor((most - 2 - full) / perHit))
+            granted = grantOf(wants, math.floor((most - 2 - state) / perHit))
+            if granted > 0 then states[1], others[1] = full + math.ceil(granted * perHit) + 1, 0 end
+          elseif not err then
+            granted = grantOf(wants, most - state - math.ceil(other * (window - clock % window) / window))
+            states[1] = state + granted
+          end
+          count = count + 1
+          results[count] = granted
         end
         from = at
         for l = 1, err and 0 or size do

@@ -11,7 +11,7 @@ import {
   splitAs,
 } from './commands';
 import type { Connection } from './connection';
-import { CountCall, type CountOptions } from './count-call';
+import { CountCall, type CountOptions, isLent } from './count-call';
 import { type ScriptCommand, type Step, encodeAdditions, encodeScriptCall } from './protocol';
 import { isReply } from './store-error';
 
@@ -79,7 +79,8 @@ function knownAdditions(groups: Groups, { known }: CountOptions): readonly Opera
   for (const group of groups) {
     for (const operation of group) {
       const { hits, limit } = operation;
-      if (hits <= 0 || limit.algorithm !== undefined || operation.group !== undefined) return undefined;
+      if (hits <= 0 || limit.algorithm !== undefined || operation.group !== undefined || isLent(operation))
+        return undefined;
       if (!known.has(operation)) return undefined;
     }
   }
