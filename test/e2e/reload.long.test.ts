@@ -8,7 +8,9 @@ import { CHANGES, expectReloadsUnderLoad } from './reload-under-load';
 
 const MIB = 1024 * 1024;
 const BLOCK = '- key: user\n  value: u1000000\n  rate_limit:\n    unit: minute\n    requests_per_unit: 100\n';
-/** Needs several times as much memory while it is checked. */
+/** Of rules with an anchor, which need several times as much memory while they are checked. */
+const ANCHORED = '- {key: all, rate_limit: &l {unit: day, requests_per_unit: 100}}\n';
+const ALIASED = '- {key: user, value: u1000000, rate_limit: *l}\n';
 const JSON_ITEM = '{"key":"user","value":"u1000000","rate_limit":{"unit":"day","requests_per_unit":100}}';
 
 /** Rules of nearly so many bytes, each with another value. */
@@ -32,19 +34,22 @@ test('rules that need more memory than the heap allows are rejected, and the act
   await using weir = await WeirProcess.start({
     env: { RUNTIME_ROOT: files.base, RUNTIME_WATCH_ROOT: 'false', ...heap },
   });
-  files.write('config/many.yaml', `{"domain":"json","descriptors":[${many(3_000_000, JSON_ITEM, ',')}]}`);
-  await weir.line(/: 29\d{5} bytes of rules need more than the \d\d MiB .*, or give this process more memory/);
+  files.write('config/many.yaml', `domain: aliases\ndescriptors:\n${ANCHORED}${many(3_000_000, ALIASED, '')}`);
+  await weir.line(/: \d{7} bytes of rules need more than the \d\d MiB .*, or give this process more memory/);
   expect(await weir.debug('/rlconfig')).toContain('\nfirst.k: unit=SECOND requests_per_unit=7');
   files.write('config/many.yaml', `domain: blocks\ndescriptors:\n${many(3_000_000, BLOCK, '')}`);
   await loads(weir, 2);
 });
 
-test('the largest file takes at most 16 times its size while it is loaded', async () => {
+test.each([
+  ['in block style', `domain: blocks\ndescriptors:\n${many(31_000_000, BLOCK, '')}`],
+  ['as JSON', `{"domain":"json","descriptors":[\n${many(31_000_000, JSON_ITEM, ',\n')}\n]}`],
+])('the largest file %s takes at most 16 times its size while it is loaded', async (_, rules) => {
   using files = new Files();
   files.change('put config/first 7');
   await using weir = await WeirProcess.start({ env: { RUNTIME_ROOT: files.base, RUNTIME_WATCH_ROOT: 'false' } });
   const before = residentMemory(weir.pid!);
-  files.write('config/many.yaml', `domain: blocks\ndescriptors:\n${many(31_000_000, BLOCK, '')}`);
+  files.write('config/many.yaml', rules);
   await loads(weir, 2, 110_000);
   expect(peakMemory(weir.pid!) - before).toBeLessThan((16 * 31_000_000) / MIB);
 });

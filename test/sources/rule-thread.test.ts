@@ -117,8 +117,8 @@ describe('loadRules', () => {
 describe('the thread', () => {
   const HEAP = "require('node:worker_threads').resourceLimits.maxOldGenerationSizeMb";
   const OUT_OF_MEMORY =
-    '7 bytes of rules need more than the 20 MiB that checking them may take: write fewer rules, write them in block style without ' +
-    'anchors, tags and escapes, which takes a tenth, or give this process more memory';
+    '7 bytes of rules need more than the 20 MiB that checking them may take: write fewer rules, write them without ' +
+    'anchors and tags, which takes a tenth, or give this process more memory';
 
   it.each<[what: string, code: string | undefined, reason: string, isUnchecked: boolean, memory?: number]>([
     ['throws', 'throw new Error("out of luck")', 'out of luck', false],

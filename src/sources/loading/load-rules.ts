@@ -55,8 +55,8 @@ const WORKER_FILE = join(__dirname, 'rule-thread.js');
 const SMALL_SET = { files: 32 * 1024, response: 16 * 1024 };
 const MIB = 1024 * 1024;
 /**
- * How many times their size rules may take of the heap of the thread: those in block style take 7 to 9 times, and those that need the YAML
- * library 80 to 100 times. The copies of their bytes and the ruleset come on top: 12 to 17 times in all (`npm run bench:rules`).
+ * How many times their size rules may take of the heap of the thread: most take 6 to 9 times, and those that need the YAML library 80 to
+ * 100 times. The copies of their bytes and the ruleset come on top: 12 to 17 times in all (`npm run bench:rules`).
  */
 const HEAP_FACTOR = 9;
 /** Less than V8's 48 MiB: what rules are read into survives, so that more room for young objects saves no work. */
@@ -184,6 +184,6 @@ let collect: Collect | undefined;
 
 function outOfMemory(bytes: number, memory: number): string {
   const advice = memory < checkMemory(bytes, Infinity) ? ', or give this process more memory' : '';
-  const plain = 'write them in block style without anchors, tags and escapes, which takes a tenth';
+  const plain = 'write them without anchors and tags, which takes a tenth';
   return `${bytes} bytes of rules need more than the ${memory} MiB that checking them may take: write fewer rules, ${plain}${advice}`;
 }

@@ -19,9 +19,10 @@ describe('a large rule file is read in linear time', () => {
   it.each([
     ['blocks', (value: number) => `- key: k\n  value: v${value}\n`],
     ['braces', (value: number) => `- { key: k, value: v${value} }\n`],
-  ])('with many rules in %s, each of which is read again by itself', (_, rule) => {
+    ['JSON', (value: number) => `${value === 0 ? ' [' : ','}\n  { "key": "k", "value": "v${value}" }`, ']'],
+  ])('with many rules in %s, each of which is read again by itself', (_, rule, end = '') => {
     const { configs, errors } = read(
-      `domain: d\ndescriptors:\n${Array.from({ length: 100_000 }, (_1, at) => rule(at)).join('')}`,
+      `domain: d\ndescriptors:\n${Array.from({ length: 100_000 }, (_1, at) => rule(at)).join('')}${end}`,
     );
     expect([configs[0]?.descriptors.length, configs[0]?.descriptors[99_999]?.value, errors]).toEqual([
       100_000,

@@ -225,7 +225,53 @@ describe('the reader of plain YAML', () => {
     );
   });
 
-  it.each(['a: 1\n- b', 'a:\n  b: 1\n - c', '- a\n b: 1\n- c'])(
+  it('reads braces and brackets over several lines as the library does, or returns nothing', () => {
+    const gap = pieces('· · ·\n·\n  ·\n    ·\t·\n\t·\r\n ·\n\n  · # c\n ');
+    const scalar = pieces('a·"q"·1·-a·---·...·.5·x y·"\\n\\"\\/"·"\\u00e9"·"\\x41"·\'s\'·~·http://x·a:b·""·*a·|·"#"·é');
+    const key = pieces('k·"k"·k ·"k" ·a b·---·"\\t"');
+    function parts(all: readonly string[], gaps: readonly string[]) {
+      return all.map((part, index) => `${gaps[2 * index]}${part}${gaps[2 * index + 1]}`).join(',');
+    }
+    const gaps = fc.array(gap, { minLength: 6, maxLength: 6 });
+    const { value } = fc.letrec<{ value: string }>((tie) => {
+      const list = fc.array(tie('value'), { maxLength: 3 });
+      const map = fc.array(fc.tuple(key, pieces(': ·:·:\n'), tie('value')), { maxLength: 3 });
+      return {
+        value: fc.oneof(
+          { depthSize: 'small', withCrossShrink: true },
+          scalar,
+          fc.tuple(list, gaps, gap).map(([items, between, last]) => `[${parts(items, between)}${last}]`),
+          fc.tuple(map, gaps, gap).map(
+            ([entries, between, last]) =>
+              `{${parts(
+                entries.map((entry) => entry.join('')),
+                between,
+              )}${last}}`,
+          ),
+        ),
+      };
+    });
+    const begin = pieces('·k: ·d:\n- ·d:\n  - k: ·---\n· ');
+    const end = pieces('·\n·\nz: y·\n---\n· x·}·,');
+    let supported = 0;
+    fc.assert(
+      fc.property(begin, value, end, (first, all, last) => void (supported += Number(agrees(first + all + last)))),
+      { numRuns: 3000 },
+    );
+    expect(supported).toBeGreaterThan(300);
+  });
+
+  it('supports JSON in any layout', () => {
+    const layouts = fc.constantFrom(undefined, 1, 4, '\t');
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 4, stringUnit: 'grapheme' }), layouts, (descriptors, layout) => {
+        expect(agrees(JSON.stringify({ domain: 'd', descriptors }, undefined, layout))).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each(['a: 1\n- b', 'a:\n  b: 1\n - c', '- a\n b: 1\n- c', '{a: [b,\n---\n]}', '{a: [b,\n...\n]}'])(
     'leaves %j, which is no YAML, to the library',
     (yaml) => {
       expect(parsePlainYaml(yaml)).toBeUndefined();

@@ -3,7 +3,7 @@ import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml-tree';
 
 /**
  * Reads the subset of YAML that most rule files use: block mappings and block lists, values on the line of their key or dash,
- * unquoted or in quotes without escapes, `{}` and `[]` on one line, comments. Returns `undefined` for everything else and
+ * unquoted or in quotes, `{}` and `[]`, comments outside of these; and so all JSON. Returns `undefined` for everything else and
  * for anything that may be invalid: the YAML library then reads the document and reports its errors.
  *
  * The reason is speed and memory: for 100,000 rules the library needs many seconds and most of a gigabyte. The result is always the
@@ -29,8 +29,13 @@ const PLAIN = /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s]))(?:[^\s:#]|:(?=[^\s])|#|
 const PLAIN_IN_FLOW =
   /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s,[\]{}]))(?:[^\s:#,[\]{}]|:(?=[^\s,[\]{}])|#| +(?=[^\s:#,[\]{}]))*/y;
 const COLON = /: +(?=[^ \n\r#])/y;
-const COMMA = / *, +(?=[^ \n\r#])/y;
-const QUOTED = /"([^"\\\n\r\t]*)"|'([^'\n\r\t]*)'/y;
+const COLON_AFTER_QUOTE = / *: *(?=[^ \n\r#])/y;
+const COMMA = / *,/y;
+/** White space between the parts of a flow collection, up to the end of a line. */
+const LINE_BREAK = /[ \t]*\r?\n/y;
+const BLANKS = /[ \t]*/y;
+/** With some escapes of JSON, each of which has the same meaning in YAML. */
+const QUOTED = /"([^"\\\n\r\t]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\n\r\t]*){0,1000})"|'([^'\n\r\t]*)'/y;
 
 interface OpenMap {
   readonly kind: 'map';
@@ -91,6 +96,7 @@ class PlainReader {
     const items: YamlNode[] = [];
     // No line has this indentation, so that nothing is added to the list after the item.
     this.#open.push({ kind: 'list', indent: NaN, items });
+    if (this.#text[this.#at] === '{') return this.#flow(0) as YamlMap;
     this.#itemExpected = true;
     this.#lineStart = this.#at - column;
     if (this.#line()) this.#lines();
@@ -136,7 +142,7 @@ class PlainReader {
     const offset = this.#at;
     KEY.lastIndex = offset;
     const name = KEY.exec(this.#text)?.[1];
-    if (name === undefined) return this.#itemExpected && this.#lineItem(column);
+    if (name === undefined) return this.#itemExpected ? this.#lineItem(column) : this.#flowRoot();
     this.#at = KEY.lastIndex;
     const map = this.#mapAt(column, offset);
     if (map === undefined) return false;
@@ -155,6 +161,15 @@ class PlainReader {
     return true;
   }
 
+  /** Reads a document that is a mapping in braces, as JSON is. */
+  #flowRoot(): boolean {
+    if (this.#root !== undefined) return false;
+    const root = this.#flow(0);
+    if (root?.kind !== 'map' || !this.#skip(LINE_END)) return false;
+    this.#root = root;
+    return true;
+  }
+
   /** Reads an item that is not a block: `- a`, `- { a: b }`. */
   #lineItem(column: number): boolean {
     const list = this.#open.at(-1);
@@ -165,9 +180,9 @@ class PlainReader {
     return true;
   }
 
-  /** A mapping in a list: one at the top without its entries. */
-  #itemMap(column: number, map: YamlMap): YamlMap {
-    return this.#open.length === 2 ? new RereadMap(this.#text, column, map) : map;
+  /** A mapping in a list: one at the top without its entries. @param depth that of the mapping in flow collections */
+  #itemMap(column: number, map: YamlMap, depth = 0): YamlMap {
+    return this.#open.length + depth === 2 ? new RereadMap(this.#text, column, map) : map;
   }
 
   /** The mapping that a key in this column belongs to; a new one where a value or an item is expected. */
@@ -229,13 +244,12 @@ class PlainReader {
     while ((this.#open.at(-1)?.indent ?? -1) > column) this.#open.pop();
   }
 
-  /** A mapping or list in braces or brackets on this line; undefined, without advancing, when there is none in the subset. */
+  /** A mapping or list in braces or brackets; undefined, without advancing, when there is none in the subset. */
   #flow(depth: number): YamlNode | undefined {
     const offset = this.#at;
     const opening = this.#text[offset];
     if ((opening !== '{' && opening !== '[') || depth >= MAX_OPEN) return undefined;
     this.#at += 1;
-    this.#skip(SPACES);
     const node = opening === '{' ? this.#flowMap(offset, depth) : this.#flowList(offset, depth);
     if (node === undefined) this.#at = offset;
     return node;
@@ -243,36 +257,52 @@ class PlainReader {
 
   #flowMap(offset: number, depth: number): YamlNode | undefined {
     const entries: YamlEntry[] = [];
-    while (!this.#close('}')) {
-      if (entries.length > 0 && !this.#skip(COMMA)) return undefined;
+    while (this.#continues('}', entries.length)) {
       const key = this.#scalar(PLAIN_IN_FLOW);
       // Longer keys could exceed the library's limit on the length of keys.
-      if (key === undefined || key.end - key.offset > 100 || !this.#skip(COLON)) return undefined;
+      if (key === undefined || key.end - key.offset > 100) return undefined;
+      if (!this.#skip(key.plain ? COLON : COLON_AFTER_QUOTE)) return undefined;
       const value = this.#flow(depth + 1) ?? this.#scalar(PLAIN_IN_FLOW);
       if (value === undefined) return undefined;
       entries.push({ key, value });
     }
-    return { kind: 'map', entries, offset, end: this.#at };
+    return this.#closes('}') ? { kind: 'map', entries, offset, end: this.#at } : undefined;
   }
 
   #flowList(offset: number, depth: number): YamlNode | undefined {
     const items: YamlNode[] = [];
-    while (!this.#close(']')) {
-      if (items.length > 0 && !this.#skip(COMMA)) return undefined;
+    while (this.#continues(']', items.length)) {
       const item = this.#flow(depth + 1) ?? this.#scalar(PLAIN_IN_FLOW);
       if (item === undefined) return undefined;
-      items.push(item);
+      items.push(item.kind === 'map' ? this.#itemMap(0, item, depth + 1) : item);
     }
-    return { kind: 'list', items, offset, end: this.#at };
+    return this.#closes(']') ? { kind: 'list', items, offset, end: this.#at } : undefined;
   }
 
-  #close(bracket: string): boolean {
+  /** Moves to the next part of a flow collection that has some; false at its end, and before what is not in the subset. */
+  #continues(bracket: string, parts: number): boolean {
+    if (!this.#gap() || this.#text[this.#at] === bracket) return false;
+    return parts === 0 || (this.#skip(COMMA) && this.#gap());
+  }
+
+  #closes(bracket: string): boolean {
+    if (this.#text[this.#at] !== bracket) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  /** Skips white space in a flow collection; false, without advancing, at a line that may not belong to it. */
+  #gap(): boolean {
     const before = this.#at;
+    let line = -1;
+    while (this.#skip(LINE_BREAK)) line = this.#at;
     this.#skip(SPACES);
-    if (this.#text[this.#at] === bracket) {
-      this.#at += 1;
-      return true;
-    }
+    const indent = this.#at - line;
+    this.#skip(BLANKS);
+    if (line < 0) return true;
+    // It must be indented deeper than the block around it, and `---` or `...` at its beginning would end the document.
+    const isOutside = indent <= (this.#open.at(-1)?.indent ?? -1);
+    if (!isOutside && !(indent === 0 && /[-.]/.test(this.#text[line] ?? ''))) return true;
     this.#at = before;
     return false;
   }
@@ -285,7 +315,7 @@ class PlainReader {
       this.#at = QUOTED.lastIndex;
       return {
         kind: 'scalar',
-        text: quoted[1] ?? quoted[2] ?? '',
+        text: quoted[1]?.includes('\\') ? (JSON.parse(quoted[0]) as string) : (quoted[1] ?? quoted[2] ?? ''),
         plain: false,
         tag: undefined,
         offset,
