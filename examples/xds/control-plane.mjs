@@ -53,6 +53,7 @@ function policy(limit) {
     requestsPerUnit: limit.requests_per_unit ?? 0,
     algorithm: limit.algorithm ?? '',
     burst: limit.burst ?? 0,
+    lease: limit.lease,
     unlimited: limit.unlimited ?? false,
     name: limit.name ?? '',
     replaces: limit.replaces ?? [],

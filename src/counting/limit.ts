@@ -28,8 +28,8 @@ export interface LimitOptions {
   readonly onStoreFailure?: FailurePolicy;
   /** What an operator tries instead of the requests per unit of every limit */
   readonly limitTried?: number | undefined;
-  /** LEASES: whether hits of limits may be leased; undefined: they may not. */
-  readonly hasLeases?: boolean;
+  /** LEASES, where hits can be leased; undefined: they are not. */
+  readonly leases?: 'off' | 'rules' | 'auto' | undefined;
   /** Whether the limit is that of the callers for which the rule is not enforced. */
   readonly isInShadow?: boolean;
 }
@@ -164,7 +164,7 @@ export function algorithmOf(limit: AlgorithmLimit): Algorithm {
 /** A limit of a rule; undefined when it is unlimited, or none. */
 export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, settings: LimitOptions): Limit | undefined {
   if (limit?.unit === undefined || limit.unlimited) return undefined;
-  const { limitNameFromRule = false, limitTried, hasLeases = false } = settings;
+  const { limitNameFromRule = false, limitTried, leases = 'off' } = settings;
   const { requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst, name } = limit;
   const { options } = rule;
   const path = plainStatisticsKey(rule);
@@ -181,7 +181,7 @@ export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, settings: 
       options,
       algorithm: algorithm ?? (options.allOrNothing ? 'fixed_window' : undefined),
       burst,
-      lease: hasLeases && !options.allOrNothing,
+      lease: leases !== 'off' && !options.allOrNothing && (limit.lease ?? leases === 'auto'),
     },
     settings,
   );

@@ -69,7 +69,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       offenders,
       unmatched,
       local,
-      hasLeases: leaseTable !== undefined,
+      leases: leaseTable && settings.leases,
       leaseTable,
       onForgotten,
     },

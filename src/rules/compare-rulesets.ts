@@ -1,14 +1,7 @@
 import type { Level, Rule } from './rule-tree';
-import type { Ruleset } from './ruleset';
+import { type Named, NameList, type Ruleset } from './ruleset';
 import { plainStatisticsKey } from './statistics-key';
 import { ValueList } from './values';
-
-/** How many domains or rules, and the names of the first ones. */
-export interface Named {
-  readonly count: number;
-  /** At most {@link MAX_NAMES}: domains, or the statistics keys of rules without request values. */
-  readonly names: readonly string[];
-}
 
 /** What is different in a ruleset. A rule is identified by its domain and the keys and values on the way to it. */
 export interface RulesetChanges {
@@ -19,8 +12,6 @@ export interface RulesetChanges {
   /** Rules whose limit, flags or metadata are different. */
   readonly rulesChanged: Named;
 }
-
-const MAX_NAMES = 3;
 
 /** How many rules are visited between two interruptions: less than a millisecond. */
 const RULES_PER_STEP = 500;
@@ -81,16 +72,6 @@ class Changes implements RulesetChanges {
       if (old !== undefined) this.rulesRemoved.add(() => plainStatisticsKey(old));
     } else if (old === undefined) this.rulesAdded.add(() => plainStatisticsKey(rule));
     else if (!isSame(old, rule)) this.rulesChanged.add(() => plainStatisticsKey(rule));
-  }
-}
-
-class NameList implements Named {
-  count = 0;
-  readonly names: string[] = [];
-
-  add(name: () => string): void {
-    this.count += 1;
-    if (this.names.length < MAX_NAMES) this.names.push(name());
   }
 }
 

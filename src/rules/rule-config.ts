@@ -111,6 +111,8 @@ export interface RuleLimit {
   readonly algorithm?: AlgorithmName | undefined;
   /** Of a token bucket, a whole number of at least 1; undefined: `requestsPerUnit`. */
   readonly burst?: number | undefined;
+  /** Whether its hits may be leased; undefined: LEASES decides. */
+  readonly lease?: boolean | undefined;
   readonly unlimited: boolean;
   /** Empty: other rules cannot replace this one. */
   readonly name: string;

@@ -5,17 +5,44 @@ import { plainStatisticsKey } from './statistics-key';
 import { counted } from '../text/counted';
 import { excerpt } from '../text/excerpt';
 
-/** All active rules. Immutable: a reload creates another one. */
-export class Ruleset {
+/** How many domains or rules, and the names of the first ones. */
+export interface Named {
+  readonly count: number;
+  /** At most {@link MAX_NAMES}: domains, or the statistics keys of rules without request values. */
+  readonly names: readonly string[];
+}
+
+/** How many names a list of rules has. */
+const MAX_NAMES = 3;
+
+export class NameList implements Named {
+  count = 0;
+  readonly names: string[] = [];
+
+  add(name: () => string): void {
+    this.count += 1;
+    if (this.names.length < MAX_NAMES) this.names.push(name());
+  }
+}
+
+/** What is known of all rules together. */
+interface Summary {
   /** The number of rules. */
   readonly size: number;
   /** The first rule that needs a store with scripts, if there is one: its limit has an algorithm, or it is all or nothing. */
   readonly withScripts: Rule | undefined;
-  /**
-   * Of the rules that need such a store, those without a policy of their own for its failures, and the names of the first ones:
-   * STORE_FAILURE_POLICY=local does not cover them.
-   */
-  readonly notLocal: { readonly count: number; readonly names: readonly string[] };
+  /** Of the rules that need such a store, those without a policy of their own for its failures: STORE_FAILURE_POLICY=local does not cover them. */
+  readonly notLocal: Named;
+  /** The rules with `lease: true`. */
+  readonly leased: Named;
+}
+
+/** All active rules. Immutable: a reload creates another one. */
+export class Ruleset implements Summary {
+  readonly size: number;
+  readonly withScripts: Rule | undefined;
+  readonly notLocal: Named;
+  readonly leased: Named;
 
   /**
    * @param domains the top level of each domain
@@ -24,11 +51,12 @@ export class Ruleset {
   constructor(
     readonly domains: ReadonlyMap<string, Level>,
     readonly unmatched: ReadonlyMap<string, Rule>,
-    { size, withScripts, notLocal }: Pick<Ruleset, 'size' | 'withScripts' | 'notLocal'>,
+    { size, withScripts, notLocal, leased }: Summary,
   ) {
     this.size = size;
     this.withScripts = withScripts;
     this.notLocal = notLocal;
+    this.leased = leased;
   }
 
   /** The top level of a domain, undefined when no rule file names it. */
@@ -37,17 +65,33 @@ export class Ruleset {
   }
 }
 
-/** How many names a list of rules has. */
-const MAX_NAMES = 3;
-
 /** What STORE_FAILURE_POLICY=local does not cover, as a warning; undefined: nothing. */
-export function notLocalWarning({ notLocal: { count, names } }: Ruleset): string | undefined {
-  if (count === 0) return undefined;
-  const list = names.map((name) => excerpt(name, 60)).join(', ');
+export function notLocalWarning({ notLocal }: Ruleset): string | undefined {
+  if (notLocal.count === 0) return undefined;
   return (
     `STORE_FAILURE_POLICY=local does not cover limits with an algorithm or all_or_nothing: without the store, calls for ` +
-    `${counted(count, 'rule')} (${list}${count > names.length ? ', …' : ''}) fail, unless on_store_failure of the rule is allow or deny`
+    `${listOf(notLocal)} fail, unless on_store_failure of the rule is allow or deny`
   );
+}
+
+/** Why \`lease: true\` has no effect, as a warning; undefined: it has, or no rule has it, or counts in memory make it needless. */
+export function notLeasedWarning(
+  { leased }: Ruleset,
+  {
+    backendType,
+    stopCacheKeyIncrementWhenOverlimit: isExact,
+  }: { readonly backendType: string; readonly stopCacheKeyIncrementWhenOverlimit: boolean },
+): string | undefined {
+  if (leased.count === 0 || (backendType !== 'plaincache' && !isExact)) return undefined;
+  const reason = isExact
+    ? 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call'
+    : 'memcached has no scripts, without which hits cannot be taken up to a limit';
+  return `\`lease\` of ${listOf(leased)} has no effect: ${reason}`;
+}
+
+function listOf({ count, names }: Named): string {
+  const list = names.map((name) => excerpt(name, 60)).join(', ');
+  return `${counted(count, 'rule')} (${list}${count > names.length ? ', …' : ''})`;
 }
 
 /** How much work the search for a descriptor's rule may take, and who observes it. */
@@ -87,8 +131,8 @@ export function matchRule(
  * One line for each rule with a `rate_limit`, and for what applies to descriptors that match none, in no particular order, as `/rlconfig` shows them:
  * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
  * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
- * units has a ` unit_multiplier=<n>` after its unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm comes after the
- * number, `enforce_percent`, `all_or_nothing` and a policy of the rule's own for failures of the store come last. A rule with `rate_limits` has a line for
+ * units has a ` unit_multiplier=<n>` after its unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm and `lease` come after
+ * the number, `enforce_percent`, `all_or_nothing` and a policy of the rule's own for failures of the store come last. A rule with `rate_limits` has a line for
  * each of them.
  */
 export function* listRules(ruleset: Ruleset): IterableIterator<string> {
@@ -104,13 +148,15 @@ function linesOf(rule: Rule): readonly string[] {
 }
 
 function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: RuleLimit): string {
-  const { unitMultiplier, calendar, algorithm, burst } = limit;
+  const { unitMultiplier, calendar, algorithm, burst, lease } = limit;
   const { shadowMode, quotaMode, enforcePercent, allOrNothing, onStoreFailure } = rule.options;
   const window =
     (unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`) +
     (calendar === undefined ? '' : ` time_zone=${calendar.timeZone} starts_on=${calendar.startsOn}`);
   const counting =
-    (algorithm === undefined ? '' : ` algorithm=${algorithm}`) + (burst === undefined ? '' : ` burst=${burst}`);
+    (algorithm === undefined ? '' : ` algorithm=${algorithm}`) +
+    (burst === undefined ? '' : ` burst=${burst}`) +
+    (lease === undefined ? '' : ` lease=${lease}`);
   const shown = `unit=${unit ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
   const modes = `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}`;
   const enforced = enforcePercent === undefined ? '' : `, enforce_percent: ${enforcePercent}`;
@@ -168,7 +214,8 @@ export class RulesetBuilder {
   #top = new Level();
   #size = 0;
   #withScripts: Rule | undefined;
-  readonly #notLocal = { count: 0, names: [] as string[] };
+  readonly #notLocal = new NameList();
+  readonly #leased = new NameList();
 
   addRows(rows: Iterable<RuleRow>): void {
     for (const row of rows) {
@@ -182,8 +229,8 @@ export class RulesetBuilder {
   }
 
   done(): Ruleset {
-    const [size, withScripts, notLocal] = [this.#size, this.#withScripts, this.#notLocal];
-    return new Ruleset(this.#domains, this.#unmatched, { size, withScripts, notLocal });
+    const [size, withScripts, notLocal, leased] = [this.#size, this.#withScripts, this.#notLocal, this.#leased];
+    return new Ruleset(this.#domains, this.#unmatched, { size, withScripts, notLocal, leased });
   }
 
   /** Adds a rule without those nested in it. A rule of a key and value that its level already has is left out, and so are those. */
@@ -199,11 +246,10 @@ export class RulesetBuilder {
       if (!level.add(rule)) return;
       this.#size += 1;
     }
-    if (needsScripts && rule.options.onStoreFailure === undefined) this.#addNotLocal(rule);
-  }
-
-  #addNotLocal(rule: Rule): void {
-    this.#notLocal.count += 1;
-    if (this.#notLocal.names.length < MAX_NAMES) this.#notLocal.names.push(plainStatisticsKey(rule));
+    function name(): string {
+      return plainStatisticsKey(rule);
+    }
+    if (needsScripts && rule.options.onStoreFailure === undefined) this.#notLocal.add(name);
+    if (rule.limits.some(({ lease }) => lease === true)) this.#leased.add(name);
   }
 }

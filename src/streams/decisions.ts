@@ -66,7 +66,7 @@ export function decisions(options: DecisionsOptions): Decisions {
     send: sendToStore(options, outcomes, () => leasing),
     onRetired: (lane) => limiter.local?.leave(lane),
   });
-  const leasing = limiter.leases && new Leasing(limiter.leases, scheduler, sendAlone);
+  const leasing = limiter.leases && new Leasing({ leases: limiter.leases, limiter }, scheduler, sendAlone);
   const expiries = limit === undefined ? undefined : new Expiries(scheduler);
   // Trips to the store are traced by window.
   const countNow = tracer === undefined ? counters.countNow : undefined;

@@ -2,6 +2,7 @@ import type { SchedulerLike } from 'rxjs';
 import type { Batch } from '../counting/batch';
 import type { Leases } from '../counting/leases';
 import type { Operation, Result } from '../counting/operation';
+import type { Limiter } from '../limiter/limiter';
 import type { Ruleset } from '../rules/ruleset';
 
 /** How often leases are tended while there are any, in milliseconds. */
@@ -10,18 +11,22 @@ const INTERVAL = 25;
 /** The leases of a decision path: what they decide, what batches take for them and give back, and when. */
 export class Leasing {
   readonly #leases: Leases;
+  readonly #limiter: Pick<Limiter, 'mayLease'>;
   readonly #scheduler: SchedulerLike;
   readonly #send: (operations: readonly Operation[], ended: () => void) => void;
   #ruleset: Ruleset | undefined;
+  /** Whether limits of it may be leased. */
+  #isUsed = false;
   #isTended = false;
 
   /** @param send dispatches operations of no call, and calls back when they are counted or have failed */
   constructor(
-    leases: Leases,
+    { leases, limiter }: { readonly leases: Leases; readonly limiter: Pick<Limiter, 'mayLease'> },
     scheduler: SchedulerLike,
     send: (operations: readonly Operation[], ended: () => void) => void,
   ) {
     this.#leases = leases;
+    this.#limiter = limiter;
     this.#scheduler = scheduler;
     this.#send = send;
   }
@@ -30,8 +35,11 @@ export class Leasing {
   use(operations: readonly Operation[], ruleset: Ruleset | undefined): readonly Operation[] {
     if (ruleset !== this.#ruleset) {
       this.#ruleset = ruleset;
+      this.#isUsed = this.#limiter.mayLease(ruleset);
       this.#leases.giveBackAll();
+      this.#sendDue();
     }
+    if (!this.#isUsed) return operations;
     const left = this.#leases.use(operations);
     this.#sendDue();
     return left;

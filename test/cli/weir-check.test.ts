@@ -3,6 +3,7 @@ import { symlinkSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHECK } from '../../src/cli/check/check';
+import type { Problem } from '../../src/rules/files/problems/problem';
 import { CONTROL } from '../support/data/hostile-text';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { type ProgramRun, runOf } from './run-program';
@@ -125,6 +126,28 @@ describe('weir-check', () => {
       exitCode: 2,
       stderr: expect.stringContaining('STORE_FAILURE_POLICY') as unknown,
     });
+  });
+
+  const MEMCACHED = 'memcached has no scripts, without which hits cannot be taken up to a limit';
+  const EXACT = 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call';
+  it.each<[NodeJS.ProcessEnv, string | undefined]>([
+    [{ BACKEND_TYPE: 'memcache' }, MEMCACHED],
+    [{ BACKEND_TYPE: 'Plaincache' }, MEMCACHED],
+    [{ BACKEND_TYPE: 'redis', STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: 'true' }, EXACT],
+    [{ BACKEND_TYPE: 'redis' }, undefined],
+    [{}, undefined],
+  ])('with %j names the rules whose `lease` has no effect', async (environment, reason) => {
+    const limits = ['true', 'false'].map((lease) => `{unit: day, requests_per_unit: 1, lease: ${lease}}`);
+    const rules = [`{key: a, rate_limit: ${limits[0]}}`, `{key: b, rate_limit: ${limits[1]}}`, '{key: c}'];
+    write({ 'shop.yaml': `domain: shop\ndescriptors: [${rules.join(', ')}]\ndefault_rate_limit: ${limits[0]}\n` });
+    const { exitCode, stdout } = await runOf(CHECK, [dir, '-json'], environment);
+    const { warnings } = JSON.parse(stdout) as { readonly warnings: readonly Problem[] };
+    const message = `\`lease\` of 2 rules (shop.default_rate_limit, shop.a) has no effect: ${reason}`;
+    expect([exitCode, warnings]).toMatchObject([
+      0,
+      reason === undefined ? [] : [{ code: 'lease-without-effect', severity: 'warning', message }],
+    ]);
+    expect(warnings).toHaveLength(reason === undefined ? 0 : 1);
   });
 
   it('reads the files that the service reads', async () => {

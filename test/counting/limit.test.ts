@@ -116,10 +116,16 @@ describe('a limit', () => {
     expect(policies).toEqual(['error', 'allow', 'local', 'error', 'deny']);
   });
 
-  it.each([true, false])('may have its hits leased, if any may: %s; never with all_or_nothing', (hasLeases) => {
-    const alone = limitOf(limit(1, 'MINUTE'), {}, { hasLeases });
-    const together = limitsOf({ rateLimits: [limit(1, 'MINUTE')], allOrNothing: true }, { hasLeases })[0]!;
-    expect([alone.lease, together.lease]).toEqual([hasLeases, false]);
+  it.each([
+    ['auto', [true, true, false]],
+    ['rules', [false, true, false]],
+    ['off', [false, false, false]],
+    [undefined, [false, false, false]],
+  ] as const)('with LEASES=%s may be leased as its `lease` says, and never with all_or_nothing', (leases, expected) => {
+    const rateLimits = [undefined, true, false].map((lease) => limit(1, 'MINUTE', { lease }));
+    expect(rateLimits.map((each) => limitOf(each, {}, { leases }).lease)).toEqual(expected);
+    const together = limitsOf({ rateLimits, allOrNothing: true }, { leases });
+    expect(together.map((each) => each!.lease)).toEqual([false, false, false]);
   });
 
   it('is tried with another number of requests', () => {

@@ -52,6 +52,8 @@ describe('the comparison of two rulesets', () => {
     limit(5, 'MINUTE', { unitMultiplier: 2 }),
     limit(5, 'MINUTE', { algorithm: 'token_bucket' }),
     limit(5, 'MINUTE', { burst: 9 }),
+    limit(5, 'MINUTE', { lease: true }),
+    limit(5, 'MINUTE', { lease: false }),
     limit(5, 'MINUTE', { calendar: { timeZone: 'UTC', startsOn: 1 } }),
     limit(5, 'HOUR'),
     undefined,
@@ -162,6 +164,8 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     { key: 'part', rateLimit: limit(5, 'DAY'), enforcePercent: 7, onStoreFailure: 'deny' },
     { key: 'two', rateLimits: [limit(5, 'SECOND'), limit(9, 'DAY')] },
     { key: 'both', rateLimits: [limit(5, 'SECOND')], allOrNothing: true },
+    { key: 'leased', rateLimit: limit(5, 'DAY', { algorithm: 'token_bucket', lease: true }) },
+    { key: 'exact', rateLimit: limit(5, 'DAY', { lease: false }) },
     { key: 'exempt' },
   ];
   const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
@@ -170,6 +174,8 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     'shop.banned: unit=DAY requests_per_unit=0, shadow_mode: true, quota_mode: false',
     'shop.both: unit=SECOND requests_per_unit=5, shadow_mode: false, quota_mode: false, all_or_nothing: true',
     'shop.bucket: unit=DAY requests_per_unit=5 algorithm=token_bucket burst=9, shadow_mode: false, quota_mode: false',
+    'shop.exact: unit=DAY requests_per_unit=5 lease=false, shadow_mode: false, quota_mode: false',
+    'shop.leased: unit=DAY requests_per_unit=5 algorithm=token_bucket lease=true, shadow_mode: false, quota_mode: false',
     'shop.long: unit=DAY unit_multiplier=3 requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.monthly: unit=MONTH time_zone=Asia/Tokyo starts_on=15 requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.part: unit=DAY requests_per_unit=5, shadow_mode: false, quota_mode: false, enforce_percent: 7, on_store_failure: deny',

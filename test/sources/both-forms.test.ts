@@ -87,6 +87,7 @@ const GOOD = [
     { key: 'plain', value: 'pre*post', rateLimit: limit(7, 'HOUR'), detailedMetric: true },
     ...['010', 'yes', '~', '<<'].map((value) => ({ key: 'v', value, rateLimit: limit(0, 'YEAR'), quotaMode: true })),
     { key: 'several', rateLimits: [limit(1, 'MINUTE'), limit(9, 'DAY', { algorithm: 'token_bucket', burst: 20 })] },
+    { key: 'leased', rateLimits: [limit(1, 'MINUTE', { lease: true }), limit(9, 'DAY', { lease: false })] },
     { key: 'together', rateLimits: [limit(1, 'MINUTE')], allOrNothing: true },
     { key: 'part', rateLimit: limit(1, 'MINUTE'), enforcePercent: 0 },
     { key: 'v', valueIn: ['a', 'b c'], rateLimit: limit(1, 'MINUTE') },
@@ -223,6 +224,7 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
       unitMultiplier: fc.constantFrom(1, 10, 11),
       algorithm: fc.constantFrom(undefined, 'token_bucket' as const, 'sliding_window' as const),
       burst: fc.constantFrom(undefined, 1, 4_294_967_295),
+      lease: fc.constantFrom(undefined, true, false),
       calendar: fc.option(
         fc.record({ timeZone: fc.constantFrom('UTC', 'Europe/Berlin', 'BST'), startsOn: fc.constantFrom(1, 7, 15) }),
         { nil: undefined },

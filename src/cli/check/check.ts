@@ -3,8 +3,8 @@ import { Limiter } from '../../limiter/limiter';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { explainRequest } from '../../operators/decisions';
 import { folderProblem, formatProblem } from '../../rules/files/problems/problem';
-import type { FailurePolicy, RuleConfig } from '../../rules/rule-config';
-import { type Ruleset, buildRuleset, notLocalWarning } from '../../rules/ruleset';
+import type { RuleConfig } from '../../rules/rule-config';
+import { type Ruleset, buildRuleset, notLeasedWarning, notLocalWarning } from '../../rules/ruleset';
 import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
 import type { Explanation } from '../../operators/answers';
 import { type LoadedSettings, readSettings } from '../../settings/read-settings';
@@ -44,7 +44,8 @@ Usage: weir-check PATH [flags]
 
 PATH is a folder with rule files, or one rule file. With -replay it has the candidate rules: see docs/replay.md.
 `,
-    'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover.\n\n' +
+    'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover, with BACKEND_TYPE=plaincache or\n' +
+      'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true those whose `lease` has no effect.\n\n' +
       'Exit codes: 0 valid or replayed, 1 errors (or warnings with -strict), 2 wrong use.\n',
   ],
   async run(line) {
@@ -53,7 +54,7 @@ PATH is a folder with rule files, or one rule file. With -replay it has the cand
     if (path === undefined) throw new FlagError('give the folder with the rule files, or one rule file');
     rejectCombinations(values);
     const explained = values.explain ? explainedRequest(others) : rejectRest(others);
-    const candidate = withPolicy(await readRules(path, readOptions(values)), path, failurePolicy(environment));
+    const candidate = withEnvironment(await readRules(path, readOptions(values)), path, environment);
     if (explained !== undefined && candidate.errors.length === 0) {
       const explanation = await explain(explained, rulesetOf(candidate));
       return { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) };
@@ -63,12 +64,22 @@ PATH is a folder with rule files, or one rule file. With -replay it has the cand
   },
 };
 
-/** Adds what the policy of the environment does not cover to the warnings. */
-function withPolicy(rules: CheckedRules, path: string, policy: FailurePolicy): CheckedRules {
-  const message = policy === 'local' && rules.errors.length === 0 ? notLocalWarning(rulesetOf(rules)) : undefined;
-  if (message === undefined) return rules;
-  const warning = folderProblem(path, { code: 'local-policy-with-algorithm', message });
-  return { ...rules, warnings: [...rules.warnings, warning] };
+/** Adds what the environment keeps from having an effect to the warnings. */
+function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.ProcessEnv): CheckedRules {
+  const { settings } = readSome(environment, ['STORE_FAILURE_POLICY', 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT']);
+  if (rules.errors.length > 0) return rules;
+  const ruleset = rulesetOf(rules);
+  const notLocal = settings.storeFailurePolicy === 'local' ? notLocalWarning(ruleset) : undefined;
+  // With its address, BACKEND_TYPE would be invalid here.
+  const isMemcached = /^(?:plaincache|memcache)$/i.test(environment['BACKEND_TYPE'] ?? '');
+  const notLeased = notLeasedWarning(ruleset, { ...settings, backendType: isMemcached ? 'plaincache' : 'memory' });
+  const warnings = [
+    ...(notLocal === undefined
+      ? []
+      : [folderProblem(path, { code: 'local-policy-with-algorithm', message: notLocal })]),
+    ...(notLeased === undefined ? [] : [folderProblem(path, { code: 'lease-without-effect', message: notLeased })]),
+  ];
+  return { ...rules, warnings: [...rules.warnings, ...warnings] };
 }
 
 type Values = FlagValues<typeof CHECK_FLAGS>;
@@ -173,11 +184,6 @@ function decidingOptions(environment: NodeJS.ProcessEnv): LimiterOptions {
     quotaMode: settings.quotaMode,
     stopIncrementWhenOverLimit: settings.stopCacheKeyIncrementWhenOverlimit,
   };
-}
-
-/** As {@link decidingOptions}: STORE_FAILURE_POLICY. */
-function failurePolicy(environment: NodeJS.ProcessEnv): FailurePolicy {
-  return readSome(environment, ['STORE_FAILURE_POLICY']).settings.storeFailurePolicy;
 }
 
 function readSome(environment: NodeJS.ProcessEnv, names: readonly string[]): LoadedSettings {

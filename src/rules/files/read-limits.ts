@@ -36,6 +36,7 @@ export const NO_LIMIT: RuleLimit = {
   requestsPerUnit: 0,
   algorithm: undefined,
   burst: undefined,
+  lease: undefined,
   unlimited: false,
   name: '',
   replaces: NONE,
@@ -128,6 +129,7 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
       requestsPerUnit,
       algorithm: algorithm === 'fixed_window' ? undefined : algorithm,
       burst: readBurst(fields, requestsPerUnit, windowOf({ unit, unitMultiplier })),
+      lease: fields.given('lease') && fields.flag('lease'),
       unlimited: false,
       name,
       replaces: names,
@@ -138,10 +140,12 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
   };
 }
 
+const LIMITING = ['unit', 'unit_multiplier', 'calendar', 'requests_per_unit', 'algorithm', 'burst', 'lease'] as const;
+
 /** Reports what an unlimited rule has no use for. */
 function reportIgnored(fields: Fields<'rate_limit'>): void {
   const { context } = fields;
-  for (const name of ['unit', 'unit_multiplier', 'calendar', 'requests_per_unit', 'algorithm', 'burst'] as const) {
+  for (const name of LIMITING) {
     const value = fields.given(name);
     // Tools that write every field write 0.
     if (value === undefined || (name === 'requests_per_unit' && fields.count(name) === 0)) continue;

@@ -27,6 +27,8 @@ export interface FieldType {
   readonly most?: number;
   /** Whether a `null` that is written out is reported as well, unless there are nested rules or `rate_limits`, for which it is usual. */
   readonly isLimit?: true;
+  /** Of a flag: whether false is something else than its absence. */
+  readonly isKeptFalse?: true;
   /** Whether it is without effect, and no mistake: tools write it. */
   readonly isIgnored?: true;
   /** Whether a mapping that is assigned again extends the one before it, key by key; otherwise it replaces it. */
@@ -104,6 +106,7 @@ export const FIELDS = {
       choices: { texts: ALGORITHMS, what: 'algorithm', code: 'invalid-algorithm' },
     },
     burst: { kind: 'count', empty: 'it is requests_per_unit', code: 'invalid-burst', least: 1 },
+    lease: { kind: 'flag', empty: 'LEASES decides', isKeptFalse: true },
     unlimited: FLAG,
     name: { kind: 'text' },
     replaces: { kind: 'list', empty: 'the rule replaces nothing' },

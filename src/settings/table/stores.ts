@@ -21,6 +21,8 @@ const A_QUARTER = 'a quarter of the memory that the process may use';
 
 const IN_MEMORY = is('BACKEND_TYPE', 'memory');
 const SHARED = is('BACKEND_TYPE', 'kvstore', 'plaincache');
+const LEASING = isNot('BACKEND_TYPE', 'plaincache');
+const EXACT = isNot('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', 'true');
 
 const backend = choice({ memory: [], kvstore: ['redis'], plaincache: ['memcache'] });
 
@@ -62,9 +64,9 @@ export const counterSettings = group({
     setting('STORE_BREAKER_FAILURES', count, 5, is('BACKEND_TYPE', 'kvstore'))`
       So many batches in a row that fail or time out make calls to their server fail immediately, until a probe
       succeeds; 0: every call is sent.`,
-    setting('LEASES', choice({ off: [], auto: [] }), 'off', IN_MEMORY)`
-      With WORKERS above 1: auto lets workers take hits of busy keys from the process that has the counters before they
-      are used, so that most calls on these keys are decided without asking it. Never more pass than the limits allow.`,
+    setting('LEASES', choice({ off: [], rules: [], auto: [] }), 'rules', LEASING, EXACT)`
+      Whose hits a process may take from the store before they are used, so that most calls on busy keys are decided
+      without a trip to it: of limits with lease: true (rules), of all but those with lease: false (auto), or of none.`,
     setting('LOCAL_CACHE_SIZE_IN_BYTES', count, 0)`
       Memory for a local cache of keys that are over their limit, answered without the store; 0: off.`,
     setting('LOCAL_CACHE_MAX_AGE', span, 60_000, isNot('LOCAL_CACHE_SIZE_IN_BYTES', '0'))`

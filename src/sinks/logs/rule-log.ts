@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type MonoTypeOperatorFunction, type Observable, connect, filter, ignoreElements, merge, tap } from 'rxjs';
-import { type Named, type RulesetChanges, compareRulesets } from '../../rules/compare-rulesets';
-import { type Ruleset, notLocalWarning } from '../../rules/ruleset';
+import { type RulesetChanges, compareRulesets } from '../../rules/compare-rulesets';
+import { type Named, type Ruleset, notLeasedWarning, notLocalWarning } from '../../rules/ruleset';
 import type { Settings } from '../../settings/settings';
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
 import type { Statistics } from '../../statistics/statistics';
@@ -21,11 +21,14 @@ const MAX_NAME = 60;
 export function recordLoads({
   statistics,
   log,
-  settings: { storeFailurePolicy, backendType },
+  settings,
 }: {
   readonly statistics: Statistics;
   readonly log: Log;
-  readonly settings: Pick<Settings, 'storeFailurePolicy' | 'backendType'>;
+  readonly settings: Pick<
+    Settings,
+    'storeFailurePolicy' | 'backendType' | 'leases' | 'stopCacheKeyIncrementWhenOverlimit'
+  >;
 }): MonoTypeOperatorFunction<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
   const errors = statistics.counter('ratelimit.service.config_load_error');
@@ -44,9 +47,10 @@ export function recordLoads({
   function loaded({ warnings, ruleset }: RulesLoaded): void {
     loadedAt = Math.floor(Date.now() / 1000);
     // Counters in memory do not fail, and memcached has no such rules.
-    const isLocal = storeFailurePolicy === 'local' && backendType === 'kvstore';
+    const isLocal = settings.storeFailurePolicy === 'local' && settings.backendType === 'kvstore';
     const notLocal = isLocal ? notLocalWarning(ruleset) : undefined;
-    for (const warning of notLocal === undefined ? warnings : [...warnings, notLocal]) log.warn(warning);
+    const notLeased = settings.leases === 'off' ? undefined : notLeasedWarning(ruleset, settings);
+    for (const warning of [...warnings, notLocal, notLeased]) if (warning !== undefined) log.warn(warning);
     if (isRejected) log.notice('the rules are valid again');
   }
   function record(event: RuleEvent): void {

@@ -95,11 +95,13 @@ function written(message: object): Json {
 }
 
 /** Fields whose least number is not 0: the protocol has 0 for an absent one. */
-const ABSENT_AT_0 = new Set(
-  Object.values(FIELDS).flatMap((fields) =>
-    Object.entries<FieldType>(fields).flatMap(([name, { least }]) => (least === undefined ? [] : [name])),
-  ),
-);
+const ABSENT_AT_0 = fieldsThat(({ least }) => least !== undefined);
+const KEPT_FALSE = fieldsThat(({ isKeptFalse }) => isKeptFalse === true);
+
+function fieldsThat(are: (type: FieldType) => boolean): ReadonlySet<string> {
+  const fields = Object.values(FIELDS).flatMap((section) => Object.entries<FieldType>(section));
+  return new Set(fields.flatMap(([name, type]) => (are(type) ? [name] : [])));
+}
 
 /** Undefined for a default value. */
 function writtenValue(field: string, value: Json, isUnlimited: boolean): Json | undefined {
@@ -107,7 +109,7 @@ function writtenValue(field: string, value: Json, isUnlimited: boolean): Json | 
   if (value === 0 && (isUnlimited || ABSENT_AT_0.has(field))) return undefined;
   // A value that the enum does not define is decoded as its number.
   if (field === 'unit' && typeof value === 'number') return UNIT_NAMES[value] ?? String(value);
-  if (value === '' || value === false) return undefined;
+  if (value === '' || (value === false && !KEPT_FALSE.has(field))) return undefined;
   if (typeof value !== 'object' || value === null) return value;
   if (!Array.isArray(value)) return written(value);
   const items = value.map((each: Json) => (typeof each === 'object' && each !== null ? written(each) : each));

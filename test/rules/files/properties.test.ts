@@ -29,6 +29,7 @@ const rateLimit = fc.record({
   requestsPerUnit: fc.integer({ min: 0, max: 4_294_967_295 }),
   algorithm: fc.constantFrom(undefined, 'token_bucket' as const, 'sliding_window' as const),
   burst: fc.constantFrom(undefined, 1, 4_294_967_295),
+  lease: fc.constantFrom(undefined, true, false),
   unlimited: fc.boolean(),
   name: word,
   replaces: fc.array(word, { maxLength: 3 }),
@@ -98,9 +99,20 @@ function validRule({ rateLimit: limit, ...rule }: ArbitraryRule): RuleSketch {
   const algorithm = limit?.unlimited || calendar ? undefined : limit?.algorithm;
   // A bucket of 1 that has a token every 100 years or more often.
   const burst = algorithm === 'token_bucket' && requestsPerUnit > 0 && limit?.burst === 1 ? 1 : undefined;
+  const lease = limit?.unlimited ? undefined : limit?.lease;
   return {
     ...rule,
-    rateLimit: limit && { ...limit, unit, unitMultiplier, calendar, requestsPerUnit, algorithm, burst, replaces },
+    rateLimit: limit && {
+      ...limit,
+      unit,
+      unitMultiplier,
+      calendar,
+      requestsPerUnit,
+      algorithm,
+      burst,
+      lease,
+      replaces,
+    },
     shareThreshold:
       rule.shareThreshold === true && valueText(rule) !== '' && (rule.value === '' || rule.value.includes('*')),
     descriptors: rule.descriptors.slice(0, 3).map(validRule),

@@ -23,13 +23,22 @@ function writtenRule({ key, value, limits, options, descriptors, metadata, ...mo
   };
 }
 
-function writtenLimit({ unit, unitMultiplier, requestsPerUnit, calendar, replaces, ...rest }: RuleLimit): object {
-  return withoutDefaults({
+function writtenLimit({
+  unit,
+  unitMultiplier,
+  requestsPerUnit,
+  calendar,
+  replaces,
+  lease,
+  ...rest
+}: RuleLimit): object {
+  const written = withoutDefaults({
     ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
     calendar: calendar && withoutDefaults({ time_zone: calendar.timeZone, starts_on: startsOn({ unit, calendar }) }),
     unit_multiplier: unitMultiplier === 1 ? undefined : unitMultiplier,
     requests_per_unit: rest.unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
   });
+  return { ...written, ...(lease !== undefined && { lease }) };
 }
 
 function snakeCase(name: string): string {

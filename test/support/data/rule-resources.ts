@@ -46,6 +46,7 @@ function policyOf(rateLimit: RuleLimit): RateLimitPolicy {
     unitMultiplier: rateLimit.unitMultiplier === 1 ? 0 : rateLimit.unitMultiplier,
     algorithm: rateLimit.algorithm ?? '',
     burst: rateLimit.burst ?? 0,
+    lease: rateLimit.lease,
     calendar: rateLimit.calendar && {
       timeZone: rateLimit.calendar.timeZone,
       startsOn: startsOn(rateLimit),

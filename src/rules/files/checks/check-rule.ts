@@ -39,6 +39,12 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
       message: '`all_or_nothing` needs `rate_limits`',
     });
   }
+  if (options.allOrNothing && limits.some(({ lease }) => lease === true)) {
+    report('all_or_nothing', {
+      code: 'lease-with-all-or-nothing',
+      message: 'a limit of the rule has `lease`, but `all_or_nothing` decides every call in the store',
+    });
+  }
   const algorithm = limits.find((limit) => limit.algorithm !== undefined)?.algorithm;
   if (options.onStoreFailure === 'local' && (algorithm !== undefined || options.allOrNothing)) {
     const reason = algorithm === undefined ? 'the rule has `all_or_nothing`' : `the limit is a ${algorithm}`;

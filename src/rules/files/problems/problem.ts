@@ -71,6 +71,7 @@ export const PROBLEMS = {
   'burst-without-token-bucket': error('Write `algorithm: token_bucket`, or remove `burst`.'),
   'burst-too-long': error(),
   'local-policy-with-algorithm': error('Write another policy, or remove the algorithm or `all_or_nothing`.'),
+  'lease-with-all-or-nothing': error('Remove one of the two.'),
   'invalid-failure-policy': error('The policies are error, allow, deny and local.'),
   'invalid-enforce-percent': error(),
   'empty-replaces': error('Write `- name: <name of the rule to replace>`.'),
@@ -103,6 +104,7 @@ export const PROBLEMS = {
     'To allow them all, write `unlimited: true`; if the ban is intended, add `value: "*"` to make it explicit.',
   ),
   'unbounded-metric': warning(),
+  'lease-without-effect': warning('Remove `lease`, or what keeps it from having an effect.'),
 } as const;
 
 function error<Advice extends string = ''>(advice = '' as Advice) {
