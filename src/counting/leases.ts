@@ -1,7 +1,7 @@
 import type { LimitState, Outcome } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
 import type { Limit } from './limit';
-import { type Counted, LEAST_GRANT, Operation, type Result, SHARE_OF_LEFT } from './operation';
+import { type Counted, LEAST_GRANT, Operation, type Result, SHARE_OF_LEFT, type Stored } from './operation';
 
 // A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are decided here. In the store
 // it is an addition that is larger than the hits of its calls: never more pass than the limit.
@@ -186,6 +186,13 @@ export class Leases {
     return this.#leases.get(key)?.held ?? 0;
   }
 
+  /** What is stored in a counter, without what is held of it here. */
+  without(stored: Stored, { key, limit }: Counted): Stored {
+    const held = this.heldOf(key);
+    if (held === 0) return stored;
+    return typeof stored === 'number' ? Math.max(0, stored - held) : limit.algorithm!.decide(stored, -held).state;
+  }
+
   /** Takes the operations that are to be sent, before those of the call for which they were made. */
   takeToSend(): readonly Operation[] {
     if (this.#toSend.length === 0) return NOTHING;
@@ -224,7 +231,7 @@ export class Leases {
     let left: Operation[] | undefined;
     for (let index = 0; index < operations.length; index += 1) {
       const operation = operations[index] as Operation;
-      const isDecided = operation.limit.lease === true && this.#decide(operation);
+      const isDecided = this.#leases.size > 0 && this.#decide(operation);
       if (isDecided) left ??= operations.slice(0, index);
       else left?.push(operation);
     }
@@ -235,8 +242,10 @@ export class Leases {
   prepare(operation: Operation): void {
     const { key, limit, hits } = operation;
     if (limit.lease !== true || hits < 0) return;
-    const now = this.#options.now();
     let lease = this.#leases.get(key);
+    // A caller that only reads takes nothing.
+    if (hits === 0 && lease?.state !== 'due') return;
+    const now = this.#options.now();
     if (lease === undefined) {
       const demand = this.#demandOf(operation, now);
       demand?.add(hits, now);
@@ -323,14 +332,15 @@ export class Leases {
   #decide(operation: Operation): boolean {
     const { key, limit, hits } = operation;
     const lease = this.#leases.get(key);
-    if (lease === undefined || lease.stored === undefined || hits <= 0) return false;
+    if (lease === undefined) return false;
     // Another limit on the same key: it is counted exactly.
     if (lease.limit !== limit) {
       this.giveBack(key);
       return false;
     }
+    if (lease.stored === undefined || hits <= 0) return false;
     const now = this.#options.now();
-    if (now < lease.deniedUntil) operation.isKnownOver = true;
+    if (now < lease.deniedUntil && isStillOver(operation, lease, now)) operation.isKnownOver = true;
     else if (lease.take(hits, now)) {
       this.#options.used.add(hits);
       if (typeof lease.stored === 'number') operation.after = lease.stored - lease.held;
@@ -431,6 +441,14 @@ export class Leases {
     operation.onlyInWindow = window;
     this.#toSend.push(operation);
   }
+}
+
+/** Whether a key that was over its limit denies an operation; with an algorithm, by its state, which says for how long. */
+function isStillOver(operation: Operation, lease: Lease, now: number): boolean {
+  const outcome = lease.limit.algorithm?.decide(lease.stateAt(now), operation.hits);
+  if (outcome?.isAllowed === true) return false;
+  operation.outcome = outcome;
+  return true;
 }
 
 /** When the window ends that is part of a key, in Unix seconds. */

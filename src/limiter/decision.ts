@@ -338,9 +338,17 @@ export class Decision {
     this.#context.options.local?.count(uncounted, this.nowSeconds);
   }
 
+  /** What this process holds of a counter is left, too, for a call that only reads it. */
+  #addHeld(limited: LimitedDescriptor): void {
+    const { leaseTable } = this.#context.options;
+    const { limit, outcome, after } = limited;
+    const stored = leaseTable?.without(outcome?.state ?? after, limited);
+    if (typeof stored === 'number') limited.after = stored;
+    else if (stored !== undefined) limited.outcome = limit.algorithm!.decide(stored, 0);
+  }
+
   #judge(limited: LimitedDescriptor): boolean {
     const { limit, statistics, callHits } = limited;
-    const { options } = this.#context;
     // Only here, not before the store is asked, so that at any time the statistics of a rule agree.
     if (!this.#hasFailed) countHits(limited);
     if (limited.isNegative) {
@@ -352,11 +360,12 @@ export class Decision {
       countOverByLocalCache(limit, callHits, statistics);
       return true;
     }
+    if (callHits === 0 && limit.lease) this.#addHeld(limited);
     const { outcome } = limited;
     const isOver =
       outcome === undefined ? judge(limit, callHits, limited.after, statistics) : judgeOutcome(limited, outcome);
     // What others hold of a leased limit may come back: its leases remember for a moment that it is over.
-    const isKnown = isOver && limited.failure === undefined && !(limit.lease && options.leaseTable !== undefined);
+    const isKnown = isOver && limited.failure === undefined && !limit.lease;
     if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {
       const nowSeconds = this.nowSeconds;
       const expiry = closedUntil(limit, outcome, nowSeconds);

@@ -1,10 +1,12 @@
 import { VirtualTimeScheduler } from 'rxjs';
+import { Leases } from '../../../src/counting/leases';
 import { Limiter } from '../../../src/limiter/limiter';
 import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/decision';
 import type { RateLimitRequest } from '../../../src/limiter/request';
 import type { Verdict } from '../../../src/limiter/verdict';
 import type { Ruleset } from '../../../src/rules/ruleset';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
+import type { Counter } from '../../../src/statistics/counter';
 import { Statistics } from '../../../src/statistics/statistics';
 import type { ApplyOperations } from '../../../src/streams/ports/decide';
 import { type Decisions, decisions } from '../../../src/streams/decisions';
@@ -21,10 +23,14 @@ export class TestService {
   readonly counters: MemoryCounters;
   readonly limiter: Limiter;
   readonly apply: ApplyOperations;
+  readonly release: Decisions['release'];
   readonly #decisions: Decisions;
   readonly #scheduler = new VirtualTimeScheduler();
 
-  /** @param windowSpan how long windows gather, in milliseconds; 0: each request is counted at once */
+  /**
+   * @param options with `leases`, hits are leased as by a worker from the primary
+   * @param windowSpan how long windows gather, in milliseconds; 0: each request is counted at once
+   */
   // oxlint-disable-next-line max-params -- most tests need only the first two
   constructor(
     ruleset: Ruleset | undefined,
@@ -36,7 +42,8 @@ export class TestService {
     this.now = startsAt;
     this.counters = new MemoryCounters({ maxKeys: 100_000, windowSpan, now: () => this.now });
     this.#scheduler.now = () => this.now;
-    this.limiter = new Limiter({ ...DEFAULT_OPTIONS, ...options }, this.statistics);
+    const leaseTable = options.leases && this.#leases();
+    this.limiter = new Limiter({ ...DEFAULT_OPTIONS, leaseTable, ...options }, this.statistics);
     this.#decisions = decisions({
       limiter: this.limiter,
       ruleset: () => this.ruleset,
@@ -49,9 +56,30 @@ export class TestService {
     });
     this.apply = (operations, observer) => {
       this.#decisions.apply(operations, observer);
-      this.#scheduler.flush();
+      this.#flush();
+    };
+    this.release = (keys, released) => {
+      this.#decisions.release(keys, released);
+      this.#flush();
     };
     this.#decisions.windows$.subscribe();
+  }
+
+  #leases(): Leases {
+    const [granted, used, returned, unused, saved] = ['granted', 'used', 'returned', 'unused', 'calls_saved'].map(
+      (name) => this.statistics.counter(`ratelimit.lease.${name}`),
+    ) as [Counter, Counter, Counter, Counter, Counter];
+    const now = () => this.now;
+    return new Leases({ now, wallClock: now, granted, used, returned, unused, saved });
+  }
+
+  /** Until the windows that gather at present have settled: what is to be done again and again is not done for ever. */
+  #flush(): void {
+    const scheduler = this.#scheduler;
+    for (let windows = 0; windows < 3; windows += 1) {
+      scheduler.maxFrames = scheduler.frame + 1;
+      scheduler.flush();
+    }
   }
 
   /** Decides one request; throws when the decision fails. */
@@ -69,7 +97,7 @@ export class TestService {
         error: (error) => void (failure = error),
       });
     }
-    this.#scheduler.flush();
+    this.#flush();
     if (failure !== undefined) throw failure;
     return verdicts;
   }
