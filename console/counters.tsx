@@ -221,6 +221,12 @@ function Facts({ state }: { readonly state: CounterState }) {
           <dd>{count(Math.max(0, requestsPerUnit - state.count))}</dd>
         </>
       )}
+      {state.leased !== null && (
+        <>
+          <dt>Leased</dt>
+          <dd>{count(state.leased)} hits are held for later calls</dd>
+        </>
+      )}
       <dt>Window</dt>
       <dd>
         <Time iso={windowStart} /> to <Time iso={windowEnd} />

@@ -204,6 +204,7 @@ function Descriptor({ descriptor, domain, number }: DescriptorProps) {
             </li>
             <li>
               Count {each.count === null ? 'not read' : count(each.count)}
+              {each.leased !== null && each.leased > 0 && `, of which ${count(each.leased)} are leased here`}
               {each.countAfter !== null && `, then ${count(each.countAfter)}`}, of {limitText(each)};{' '}
               {each.openReservations !== null &&
                 each.openReservations > 0 &&

@@ -41,18 +41,20 @@ export function Time({ iso }: { readonly iso: string }) {
 type Limit = Pick<
   NonNullable<ListedRule['limit']>,
   'requestsPerUnit' | 'unit' | 'unitMultiplier' | 'calendar' | 'algorithm' | 'burst'
->;
+> &
+  Partial<Pick<NonNullable<ListedRule['limit']>, 'lease'>>;
 
 /** A limit in words: `10 a minute`, `token bucket, 5 a second, burst 20`. */
-export function limitText({ requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst }: Limit): string {
+export function limitText({ requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst, lease }: Limit): string {
   const multiplier = unitMultiplier ?? 1;
   const window = windowText(unit ?? '', multiplier);
   const each = multiplier === 1 ? (window === 'hour' ? 'an' : 'a') : 'in';
   const zone = calendar === null ? '' : ` ${calendarText(unit ?? '', calendar)}`;
   const rate = `${count(requestsPerUnit ?? 0)} ${each} ${window}${zone}`;
-  if (algorithm === null) return rate;
-  const how = `${algorithm.replace('_', ' ')}, ${rate}`;
-  return burst === null ? how : `${how}, burst ${count(burst)}`;
+  const parts = algorithm === null ? [rate] : [algorithm.replace('_', ' '), rate];
+  if (burst !== null) parts.push(`burst ${count(burst)}`);
+  if (typeof lease === 'boolean') parts.push(lease ? 'leased' : 'not leased');
+  return parts.join(', ');
 }
 
 /** What a rule does, in words. */

@@ -30,7 +30,8 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
   for (const each of counter === null ? [] : [counter, ...otherCounters]) {
     lines.push(`  ${formatLimit(each)}, resets ${each.resetAt}`);
     const by = each.answeredByPolicy ? `, answered by the policy ${each.answeredByPolicy}` : '';
-    lines.push(`  key ${each.cacheKey}, count ${each.count ?? 'not read'}${by}`);
+    const leased = each.leased ? `, of which ${each.leased} are leased here` : '';
+    lines.push(`  key ${each.cacheKey}, count ${each.count ?? 'not read'}${leased}${by}`);
   }
   if (nearest !== null)
     lines.push(`  nearest${nearest.rule === null ? '' : ` ${nameOf(nearest.rule)}`}: ${nearest.difference}`);
@@ -51,16 +52,18 @@ function formatStep({ key, value, candidates, otherValues, keys, omitted }: Expl
 }
 
 /** A limit as it is listed, or with its counter, and the modes of its rule. */
-type Limit = (Omit<ListedLimit, 'unlimited' | 'replaces'> | CounterLimit) &
+type Limit = (Omit<ListedLimit, 'unlimited' | 'replaces' | 'lease'> | CounterLimit) &
+  Partial<Pick<ListedLimit, 'lease'>> &
   Pick<ListedRule, 'shadowMode' | 'enforcePercent' | 'quotaMode' | 'onStoreFailure'>;
 
 /** A limit with its name and its modes. */
 export function formatLimit(limit: Limit): string {
   const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode, enforcePercent } = limit;
-  const { quotaMode, onStoreFailure } = limit;
+  const { quotaMode, onStoreFailure, lease = null } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
   if (calendar !== null) parts.push(calendarText(unit ?? '', calendar));
+  if (lease !== null) parts.push(lease ? 'leased' : 'not leased');
   if (name !== '') parts.push(`name ${name}`);
   if (enforcePercent !== null) {
     parts.push(`enforced for ${enforcePercent} % of callers${shadowMode ? ', not for this one' : ''}`);

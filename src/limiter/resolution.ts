@@ -22,6 +22,11 @@ export class LimitedDescriptor extends Operation {
     super(limit, key, isNegative ? -callHits : callHits);
   }
 
+  /** Whether this process has decided it by hits that it held, or by what it knew of a key that it leases. */
+  get isLeased(): boolean {
+    return this.limit.lease && !this.isSent && this.failure === undefined;
+  }
+
   /** Whether it is over its limit, once that is known. */
   get isOver(): boolean {
     if (this.isKnownOver) return true;

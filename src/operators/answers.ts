@@ -58,6 +58,8 @@ export interface CounterState extends CounterLimit {
   readonly windows: readonly string[];
   /** Of a token bucket, the tokens left; of a sliding window, the hits that count. */
   readonly count: number;
+  /** The hits of it that this instance holds for later calls. Null: it leases none of this limit. */
+  readonly leased: number | null;
   /** Whole seconds until the store removes the counter; null when there is none, or the store cannot report it. */
   readonly timeToLive: number | null;
   /** With an algorithm, the present. */
@@ -160,6 +162,8 @@ export interface ListedLimit {
   readonly algorithm: AlgorithmName | null;
   /** Null: `requestsPerUnit`. */
   readonly burst: number | null;
+  /** Whether its hits may be leased. Null: LEASES decides. */
+  readonly lease: boolean | null;
   readonly name: string;
   readonly replaces: readonly string[];
 }
@@ -378,7 +382,9 @@ export interface ExplainedCounter extends CounterLimit {
    * read, because the local cache answers or the store failed.
    */
   readonly count: number | null;
-  /** What the count would be after the call. */
+  /** The hits of `count` that the process that explains holds for later calls. Null: it leases none of this limit. */
+  readonly leased: number | null;
+  /** What the count would be after the call, without `leased`. */
   readonly countAfter: number | null;
   /** How many open reservations count. Null where there can be none, where they cannot be read, and with more than 16 descriptors. */
   readonly openReservations: number | null;

@@ -16,7 +16,7 @@ import { counterLimitOf, explanationOf, isoTime } from './explanation';
 import { LookUps, referenceTo } from './look-ups';
 
 export interface CountersOptions {
-  readonly limiter: Pick<Limiter, 'explain' | 'forget' | 'isInLocalCache'>;
+  readonly limiter: Pick<Limiter, 'explain' | 'forget' | 'isInLocalCache' | 'leases'>;
   readonly administration: CounterAdministration;
   /** Or why there is none. */
   readonly reservations: ReservationStore | string;
@@ -63,6 +63,17 @@ export class OperatedCounters {
     return this.#stateOf(located, await this.#read(limited), await this.#reservationsOf(limited));
   }
 
+  /**
+   * Gives back what this process holds of a counter that is going to be changed.
+   *
+   * @throws DecisionError
+   */
+  async release(query: CounterQuery, ruleset: Ruleset | undefined): Promise<Located | NoCounter> {
+    const located = await this.#locate(query, ruleset, true);
+    if (!('reason' in located)) await this.#options.release?.([located.limited.key]);
+    return located;
+  }
+
   /** @throws DecisionError */
   async change(
     query: CounterQuery,
@@ -70,10 +81,9 @@ export class OperatedCounters {
     ruleset: Ruleset | undefined,
   ): Promise<CounterChange | NoCounter> {
     const { limiter } = this.#options;
-    const located = await this.#locate(query, ruleset, true);
+    const located = await this.release(query, ruleset);
     if ('reason' in located) return located;
     const { limited } = located;
-    await this.#options.release?.([limited.key]);
     const before = await this.#set(limited, count);
     limiter.forget(limited.key);
     const after = await this.#read(limited);
@@ -160,6 +170,7 @@ export class OperatedCounters {
       window: windowOf(limited),
       windows,
       count: countIn(stored, algorithm),
+      leased: limit.lease ? (this.#options.limiter.leases?.heldOf(key) ?? 0) : null,
       timeToLive: 'state' in stored ? null : stored.timeToLive,
       windowStart: isoTime(start),
       windowEnd: isoTime(end),

@@ -59,6 +59,11 @@ export class LocalDecisions implements DecisionOperator {
     return new OperatedCounters(this.#options).read(query, this.#ruleset);
   }
 
+  /** Gives back what this process holds of a counter that another one is going to change. */
+  async releaseCounter(query: CounterQuery): Promise<void> {
+    await new OperatedCounters(this.#options).release(query, this.#ruleset);
+  }
+
   async changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter> {
     return new OperatedCounters(this.#options).change(query, count, this.#ruleset);
   }
@@ -94,7 +99,7 @@ export async function explainRequest(
   const open = new Map<string, number>();
   // A store that has not read the counts is not waited for again.
   if (isComplete(stored)) await inTime(most, readOpen(explained, reservations, open));
-  return explanationOf(explained, new LookUps(ruleset!, request), { stored, open });
+  return explanationOf(explained, new LookUps(ruleset!, request), { stored, open, leases: limiter.leases });
 }
 
 /** What an explanation is made with. */

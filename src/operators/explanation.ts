@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { DecisionError } from '../counting/decision-error';
 import { isQuota } from '../limiter/decision';
+import type { Leases } from '../counting/leases';
 import type { Result } from '../counting/operation';
 import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explained-request';
 import type { LimitState } from '../counting/algorithms/algorithm';
@@ -24,11 +25,12 @@ const SLICE = 5;
 export async function explanationOf(
   explained: ExplainedRequest,
   lookUps: LookUps,
-  { stored, open = new Map() }: { readonly stored: StoredCounts; readonly open?: OpenReservationCounts },
+  { stored, open = new Map(), leases }: CountsOfExplanation,
 ): Promise<Explanation> {
   const { request, nowSeconds } = explained;
   const counts = stored instanceof DecisionError ? undefined : stored;
-  const verdict = counts && explained.verdict(counts);
+  const leased = new Map(explained.operations.map(({ key }) => [key, leases?.heldOf(key) ?? 0]));
+  const verdict = counts && explained.verdict(leases === undefined ? counts : withoutLeased(explained, counts, leases));
   const descriptors: ExplainedDescriptor[] = [];
   let sliceStart = performance.now();
   for (const [index, descriptor] of explained.descriptors.entries()) {
@@ -40,7 +42,7 @@ export async function explanationOf(
     const status = verdict?.statuses[index];
     descriptors.push({
       entries: asked.entries.map(({ key, value }) => ({ key: shortened(key), value: shortened(value) })),
-      ...describe(descriptor, lookUps.of(asked), { explained, counts, status, open }),
+      ...describe(descriptor, lookUps.of(asked), { explained, counts, status, open, leased }),
     });
   }
   return {
@@ -52,11 +54,36 @@ export async function explanationOf(
   };
 }
 
+/** What was read for an explanation. */
+interface CountsOfExplanation {
+  readonly stored: StoredCounts;
+  readonly open?: OpenReservationCounts;
+  /** Those of this process; undefined: there are none. */
+  readonly leases?: Leases | undefined;
+}
+
+/** What a decision of this process goes by: hits that it holds are not used. */
+function withoutLeased(
+  { operations }: ExplainedRequest,
+  counts: ReadonlyMap<string, Result>,
+  leases: Leases,
+): ReadonlyMap<string, Result> {
+  const left = new Map(counts);
+  for (const operation of operations) {
+    const stored = counts.get(operation.key);
+    if (stored !== undefined && !(stored instanceof DecisionError))
+      left.set(operation.key, leases.without(stored, operation));
+  }
+  return left;
+}
+
 interface DescriptorState {
   readonly explained: ExplainedRequest;
   readonly counts: ReadonlyMap<string, Result> | undefined;
   readonly status: DescriptorStatus | undefined;
   readonly open: OpenReservationCounts;
+  /** Hits that this process holds, by cache key. */
+  readonly leased: ReadonlyMap<string, number>;
 }
 
 function describe(
@@ -108,6 +135,7 @@ function counterOf(limited: LimitedDescriptor, state: DescriptorState): Explaine
     isInLocalCache: isKnownOver,
     answeredByPolicy: failure === undefined ? null : (limit.onStoreFailure as AnsweringPolicy),
     count,
+    leased: limit.lease ? (state.leased.get(key) ?? 0) : null,
     countAfter: count === null ? null : after,
     openReservations: state.open.get(key) ?? null,
     windowStart: isoTime(start),
@@ -197,21 +225,22 @@ function reasonOfPolicy(
 }
 
 function reasonOfCount(counter: ExplainedCounter, code: 'OK' | 'OVER_LIMIT', isDenied: boolean): string {
-  const { hits, isNegativeHits, isInLocalCache, count, countAfter, shadowMode, enforcePercent } = counter;
+  const { hits, isNegativeHits, isInLocalCache, count, leased, countAfter, shadowMode, enforcePercent } = counter;
   const open = counter.openReservations ?? 0;
   const most = counter.burst ?? counter.requestsPerUnit;
   if (isNegativeHits) return `${hits} would be subtracted from the count of ${count}, which never is over the limit`;
   const isOver = isInLocalCache || isDenied || (countAfter ?? 0) > most;
   const allows = enforcePercent === null ? 'shadow mode' : 'enforce_percent';
   const shadow = isOver && shadowMode && code === 'OK' ? `, which ${allows} allows` : '';
+  const held = leased === null || leased === 0 ? '' : `${leased} of ${counted(count ?? 0, 'hit')} are leased here; `;
   if (isInLocalCache) {
     return `the local cache has the counter as over the limit until LOCAL_CACHE_MAX_AGE has passed or its window ends${shadow}`;
   }
   if (isDenied)
-    return `${count} of at most ${most} hits count, so that ${counted(hits, 'hit')} would be too many${shadow}`;
+    return `${held}${count} of at most ${most} hits count, so that ${counted(hits, 'hit')} would be too many${shadow}`;
   const reserved = open > 0 ? `, with ${counted(open, 'open reservation')}` : '';
   const change = `the count would be ${countAfter} after ${counted(hits, 'hit')}${reserved}`;
-  return `${change}, ${isOver ? 'over' : 'within'} the limit of ${most}${shadow}`;
+  return `${held}${change}, ${isOver ? 'over' : 'within'} the limit of ${most}${shadow}`;
 }
 
 /** Why a request has its overall code. */

@@ -60,6 +60,7 @@ function listedLimit(limit: RuleLimit): ListedLimit {
     requestsPerUnit: unlimited ? null : requestsPerUnit,
     algorithm: algorithm ?? null,
     burst: burst ?? null,
+    lease: limit.lease ?? null,
     name,
     replaces,
   };

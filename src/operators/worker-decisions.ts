@@ -5,12 +5,14 @@ import type { Offenders } from '../limiter/offenders';
 import type { RateLimitRequest } from '../limiter/request';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from './answers';
-import type { DecisionOperator } from './decisions';
+import type { DecisionOperator, LocalDecisions } from './decisions';
 
 /** The methods that a worker answers, with the type of their JSON: parameters, result. */
 interface WorkerMethods {
   readonly explain: [{ readonly request: RateLimitRequest; readonly limit: number | undefined }, Explanation];
   readonly read_counter: [{ readonly query: CounterQuery }, CounterState | NoCounter];
+  /** Gives back the leased hits of a counter. */
+  readonly release_counter: [{ readonly query: CounterQuery }, null];
   readonly change_counter: [{ readonly query: CounterQuery; readonly count: number | null }, CounterChange | NoCounter];
   /** Removes a key from the local cache. */
   readonly forget: [{ readonly cacheKey: string }, null];
@@ -59,19 +61,24 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     return this.#askOne('explain', { request, limit }, API_TIMEOUT);
   }
 
-  /** Every worker has a local cache, and only one counter is behind them. */
+  /** Every worker has a local cache and leases, and only one counter is behind them. */
   async readCounter(query: CounterQuery): Promise<CounterState | NoCounter> {
-    const [first, ...others] = await this.#askAll('read_counter', { query }, API_TIMEOUT);
+    const answers = await this.#askAll('read_counter', { query }, API_TIMEOUT);
+    const [first] = answers;
     if (first === undefined) throw noWorker();
     if ('reason' in first) return first;
+    const states = answers.filter((answer) => 'cacheKey' in answer);
     return {
       ...first,
-      isInLocalCache: [first, ...others].some((state) => 'cacheKey' in state && state.isInLocalCache),
+      leased: first.leased === null ? null : states.reduce((sum, { leased }) => sum + (leased ?? 0), 0),
+      isInLocalCache: states.some(({ isInLocalCache }) => isInLocalCache),
     };
   }
 
   /** A change is waited for as long as its worker runs, because a late one would change newer counts. */
   async changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter> {
+    // What is given back later would be subtracted from the new count.
+    await this.#askAll('release_counter', { query }, API_TIMEOUT);
     const change = await this.#askOne('change_counter', { query, count });
     if (!('cacheKey' in change)) return change;
     const { cacheKey } = change;
@@ -122,7 +129,7 @@ function noWorker(): DecisionError {
 }
 
 export interface OperatorAnswers {
-  readonly decisions: DecisionOperator;
+  readonly decisions: DecisionOperator & Pick<LocalDecisions, 'releaseCounter'>;
   readonly limiter: Pick<Limiter, 'forget'>;
   /** Undefined when they are not counted. */
   readonly offenders: Offenders | undefined;
@@ -135,6 +142,10 @@ export function operatorMethods({ decisions, limiter, offenders }: OperatorAnswe
   return {
     explain: ({ request, limit }) => decisions.explain(request, limit),
     read_counter: ({ query }) => decisions.readCounter(query),
+    release_counter: async ({ query }) => {
+      await decisions.releaseCounter(query);
+      return null;
+    },
     change_counter: ({ query, count }) => decisions.changeCounter(query, count),
     forget: async ({ cacheKey }) => {
       limiter.forget(cacheKey);

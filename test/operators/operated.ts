@@ -17,8 +17,12 @@ export function operatedWith(options: Partial<LimiterOptions>, domain: DomainCon
   const { limiter, counters: administration, apply } = service;
   const offenders = { top: () => Promise.resolve([]) };
   const config$ = always(configOf(ruleset));
+  function release(keys: readonly string[]): Promise<void> {
+    return new Promise((resolve) => service.release(keys, resolve));
+  }
+  const stores = { administration, reservations: administration };
   return {
     service,
-    decisions: new LocalDecisions({ config$, limiter, administration, reservations: administration, apply, offenders }),
+    decisions: new LocalDecisions({ config$, limiter, ...stores, apply, release, offenders }),
   };
 }

@@ -22,6 +22,8 @@ const RULESET = rulesetOf(
   { key: 'free', rateLimit: unlimited() },
   { key: 'long', rateLimit: limit(5, 'MINUTE', { unitMultiplier: 5 }) },
   { key: 'bucket', rateLimit: limit(5, 'MINUTE', { algorithm: 'token_bucket', burst: 9 }) },
+  { key: 'leased', rateLimit: limit(5, 'MINUTE', { lease: true }) },
+  { key: 'allowed', onStoreFailure: 'allow', rateLimit: limit(5, 'MINUTE', { lease: true }) },
   { key: 'zoned', rateLimit: limit(5, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
 );
 const NO_CALLER: DecisionSource = {};
@@ -38,12 +40,22 @@ interface Scene {
   /** The store fails, and policies answer. */
   readonly operationFailure?: DecisionError;
   readonly observer?: Partial<DecisionSource>;
+  /** The store has counted the operations. */
+  readonly isSent?: boolean;
 }
 
 /** The lines of the decisions on some requests. */
 function linesOf(
   requests: readonly RateLimitRequest[],
-  { options = {}, limiter: limiterOptions = {}, count = 1, failure, operationFailure, observer = {} }: Scene = {},
+  {
+    options = {},
+    limiter: limiterOptions = {},
+    count = 1,
+    failure,
+    operationFailure,
+    observer = {},
+    isSent = false,
+  }: Scene = {},
 ): readonly string[] {
   const texts: string[] = [];
   function write(text: string, done: () => void): void {
@@ -57,6 +69,7 @@ function linesOf(
     for (const operation of decision.operations) {
       if (operationFailure === undefined) operation.after = count;
       else operation.failure = operationFailure;
+      operation.isSent = isSent;
     }
     lines.decided(decision, failure ?? decision.verdict(), { ...NO_CALLER, ...observer });
   }
@@ -112,6 +125,18 @@ describe('a line of the decision log', () => {
     expect(record).toMatchObject({
       descriptors: [{ currentLimit: { requestsPerUnit: 5, unit: 'MINUTE', algorithm: 'token_bucket', burst: 9 } }],
     });
+  });
+
+  it('says that a decision was made from a lease, and only of such a one', () => {
+    const calls = [request('shop', ['leased=x', 'user=x'])];
+    const limiter = { leases: 'rules' } as const;
+    const [alone, sent, off] = [{ limiter }, { limiter, isSent: true }, {}].map((scene) => recordsOf(calls, scene)[0]!);
+    expect(alone).toMatchObject({ descriptors: [{ leased: true, count: 1 }, {}] });
+    expect((alone!['descriptors'] as readonly object[])[1]).not.toHaveProperty('leased');
+    for (const record of [sent, off]) expect(JSON.stringify(record)).not.toContain('"leased":');
+    const failed = new DecisionError('store_failed', 'away');
+    const ofStore = recordsOf([request('shop', ['allowed=x'])], { limiter, operationFailure: failed })[0];
+    expect(JSON.stringify(ofStore)).not.toContain('"leased":');
   });
 
   it('says that only shadow mode allowed the call', () => {

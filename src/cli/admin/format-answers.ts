@@ -34,7 +34,8 @@ function addRule(rule: NestedRule, indent: string, lines: string[]): void {
 
 /** A counter, and its count before a change. */
 export function formatCounter(counter: CounterState | CounterChange): string {
-  const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache } = counter;
+  const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache, leased } =
+    counter;
   const { count: open = 0, first = [] } = counter.openReservations ?? {};
   const [algorithm, ...burst] = algorithmParts(counter);
   const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
@@ -44,6 +45,7 @@ export function formatCounter(counter: CounterState | CounterChange): string {
     `  ${limit.join(', ')}`,
     `  ${algorithm === undefined ? 'window ends' : 'no hits count from'} ${windowEnd}${timeToLive === null ? '' : `, removed in ${timeToLive} s`}`,
     `  key ${cacheKey}`,
+    ...(leased ? [`  ${counted(leased, 'hit')} held for later calls`] : []),
     ...(isInLocalCache ? ['  in the local cache, as over the limit'] : []),
     ...(open > 0
       ? [`  ${counted(open, 'open reservation')}${open > first.length ? ', the first of which are' : ''}`]

@@ -98,6 +98,7 @@ function describe({ request, resolutions }: Decision, index: number, status: Des
   if (policy !== undefined) json += `,"policy":"${policy}"`;
   if (currentLimit !== undefined) json += `,"currentLimit":${describeLimit(currentLimit)}`;
   if (count !== undefined) json += `,"count":${count}`;
+  if (resolution.limited?.isLeased === true) json += ',"leased":true';
   if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${secondsUntilReset}s"`;
   return isShadow ? `${json},"shadowMode":true` : json;
 }

@@ -24,7 +24,7 @@ descriptors:
     rate_limit: { unit: minute, requests_per_unit: 0 }
   - key: user
     value_to_metric: true
-    rate_limit: { unit: day, unit_multiplier: 3, requests_per_unit: 2, algorithm: token_bucket, burst: 5 }
+    rate_limit: { unit: day, unit_multiplier: 3, requests_per_unit: 2, algorithm: token_bucket, burst: 5, lease: true }
     quota_mode: true
     enforce_percent: 20
     on_store_failure: deny
@@ -72,6 +72,7 @@ function limitOf(requestsPerUnit: number | null, unit: string | null, fields = {
     requestsPerUnit,
     algorithm: null,
     burst: null,
+    lease: null,
     name: '',
     replaces: [],
     ...fields,
@@ -97,7 +98,7 @@ it('/api/rules is the tree of the active rules with their places, limits and fla
     }),
     ruleOf('api/shop.yaml:15:10', {
       key: 'user',
-      limit: limitOf(2, 'DAY', { unitMultiplier: 3, algorithm: 'token_bucket', burst: 5 }),
+      limit: limitOf(2, 'DAY', { unitMultiplier: 3, algorithm: 'token_bucket', burst: 5, lease: true }),
       enforcePercent: 20,
       quotaMode: true,
       onStoreFailure: 'deny',
