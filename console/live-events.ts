@@ -1,4 +1,4 @@
-import type { LiveEvent } from '../src/operators/answers';
+import type { LiveEvent } from '../src/operators/live-answers';
 import { ApiError, send, token } from './api';
 import { Store } from './store';
 

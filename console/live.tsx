@@ -1,5 +1,5 @@
 import type { Offender } from '../src/limiter/offender';
-import type { LiveEvent, LiveRule } from '../src/operators/answers';
+import type { LiveEvent, LiveRule } from '../src/operators/live-answers';
 import { live } from './live-events';
 import { Sparkline, Table, TokenForm } from './parts';
 import { addressOf } from './route';
@@ -165,7 +165,8 @@ function Offenders({ offenders }: { readonly offenders: readonly Offender[] | nu
   );
 }
 
-function Store({ event: { checks, servers } }: { readonly event: LiveEvent }) {
+function Store({ event: { checks, health } }: { readonly event: LiveEvent }) {
+  const { servers } = health.store;
   return (
     <>
       <Table title="Checks" columns={['Check', 'State']}>

@@ -480,7 +480,9 @@ function countOver(
   if (before < requestsPerUnit) {
     // The call itself crossed the limit: of the hits up to the limit, those above the threshold were near it.
     over = after - requestsPerUnit;
-    statistics.nearLimit += requestsPerUnit - Math.max(nearThreshold, before);
+    const near = requestsPerUnit - Math.max(nearThreshold, before);
+    statistics.nearLimit += near;
+    statistics.nearLimitPartial += near;
   }
   statistics.overLimit += over;
   if (shadowMode) statistics.shadowMode += over;

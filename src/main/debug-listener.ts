@@ -8,6 +8,7 @@ import { listSettings } from '../settings/list-settings';
 import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
 import type { Rejections } from './rejections';
+import type { StoreInUse } from '../operators/health';
 import { Operator, type OperatorOptions } from '../operators/operator';
 import { currentSecret } from '../sources/secret-files';
 import type { WorkerReports } from './metrics-listener';
@@ -18,6 +19,9 @@ export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config
   readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
   readonly rejections: Rejections;
 }
+
+/** Milliseconds between two samples of what is shown over time. */
+const SAMPLE_INTERVAL = 10_000;
 
 /**
  * Opens the debug listener, which is there from the start of the process to its end.
@@ -37,8 +41,10 @@ export async function openDebugListener(
     collect: workers && (() => workers.collect()),
     workers: workers && (() => workers.list()),
     readiness,
+    store: storeInUse(app),
     settings: listSettings(app),
   });
+  const samples = setInterval(() => operator.sample(), SAMPLE_INTERVAL).unref();
   const authorization = new Authorization(currentSecret(app, 'operatorToken', { log }), log);
   const api = operatorsApi({ operator, authorization, log });
   const server = await serveDebug({
@@ -63,10 +69,17 @@ export async function openDebugListener(
   app.listeners.add(() => server.abort());
   if (!isLoopback(server.address.address)) warnOfExposure(app);
   function close(): Promise<void> {
+    clearInterval(samples);
     api.close();
     return server.close();
   }
   return { address: server.address, close };
+}
+
+function storeInUse({ settings, given }: App): StoreInUse {
+  const { backendType: kind, kvstoreHealthCheckActiveConnection: isChecked, storeFailurePolicy } = settings;
+  const countsAsZero = kind === 'plaincache' && !given.has('storeFailurePolicy');
+  return { kind, isChecked, policy: countsAsZero ? null : storeFailurePolicy };
 }
 
 function isLoopback(address: string): boolean {

@@ -1,4 +1,3 @@
-import type { Offender } from '../limiter/offender';
 import type { Descriptor } from '../limiter/request';
 import type {
   AlgorithmName,
@@ -10,7 +9,6 @@ import type {
 } from '../rules/rule-config';
 import type { OpenReservation } from '../streams/ports/reservations';
 import type { UnitName } from '../rules/unit';
-import type { Check, Health } from '../streams/readiness';
 import type { RuleOrigin } from '../streams/ports/rule-source';
 
 /** Which counter is meant. */
@@ -80,11 +78,6 @@ export interface CounterReservations {
 
 export interface CounterChange extends CounterState {
   readonly countBefore: number;
-}
-
-export interface ListedHealth extends Health {
-  /** What works in part, and how: `store degraded (allow)`. */
-  readonly degraded: readonly string[];
 }
 
 /** The origin of the active rules. */
@@ -172,77 +165,13 @@ export interface ListedLimit {
 export interface RuleTotals {
   readonly hits: number;
   readonly within: number;
+  /** Those of `within` that are near the limit: above NEAR_LIMIT_RATIO of it. */
   readonly near: number;
   readonly over: number;
   /** Those of `over` that the local cache has answered. */
   readonly overByLocalCache: number;
   /** Hits over the limit that shadow mode has allowed. */
   readonly shadow: number;
-}
-
-/** A worker process, for the list. */
-export interface WorkerInfo {
-  /** Its number, from 1. A worker that replaces another one has the same. */
-  readonly worker: number;
-  readonly pid: number | undefined;
-  /** Whether it takes connections. */
-  readonly isServing: boolean;
-  /** Whether it answers the primary. */
-  readonly isResponsive: boolean;
-  readonly connections: number;
-  /** Since it was started. */
-  readonly uptimeSeconds: number;
-  /** How often the worker of this number has been replaced. */
-  readonly restarts: number;
-}
-
-/** The service in the second before it. Rates are per second. */
-export interface LiveEvent {
-  /** In the format of ISO 8601. */
-  readonly at: string;
-  readonly health: ListedHealth;
-  readonly checks: readonly {
-    readonly name: Check['name'];
-    readonly failure: string | null;
-    readonly note: string | null;
-  }[];
-  /** Null in the first event, and when nobody has looked for some seconds. */
-  readonly rates: LiveRates | null;
-  /** Of gRPC calls, in milliseconds; null without calls. */
-  readonly latency: { readonly p50: number; readonly p90: number; readonly p99: number; readonly p999: number } | null;
-  /** Those with the most hits, and the most hits over their limits, of the last seconds. */
-  readonly rules: { readonly hits: readonly LiveRule[]; readonly denials: readonly LiveRule[] };
-  /** The servers of the counter store that have a circuit breaker, and whether it is open: calls are not sent. */
-  readonly servers: readonly { readonly server: string; readonly store: string; readonly isOpen: boolean }[];
-  /** The other processes of the instance. */
-  readonly workers: readonly WorkerInfo[];
-  readonly loaded: Omit<ListedConfiguration, 'files'> | null;
-  readonly rejected: { readonly at: string; readonly isNewest: boolean; readonly reason: string } | null;
-  /** Null for a viewer that may not see what callers have sent. */
-  readonly offenders: readonly Offender[] | null;
-}
-
-/** Hits, by how they were decided, and gRPC calls. */
-export interface LiveRates {
-  readonly within: number;
-  /** Those of `within` that are near the limit. */
-  readonly near: number;
-  readonly over: number;
-  /** Those over the limit that shadow mode has allowed. */
-  readonly shadow: number;
-  readonly calls: number;
-  /** Calls that are answered with an error: they are invalid, or there are no rules. */
-  readonly invalid: number;
-  /** Calls for which the store failed. */
-  readonly storeErrors: number;
-  /** Calls that no rule matches. */
-  readonly noMatch: number;
-}
-
-export interface LiveRule {
-  readonly statisticsKey: string;
-  readonly hits: number;
-  readonly over: number;
 }
 
 /** What the source of rules has sent last. */

@@ -2,8 +2,7 @@ import { escapeStatisticsKey } from '../statistics/escape';
 import { QuantileSketch } from '../statistics/quantile-sketch';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import { RULE_PREFIX, SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
-import type { LiveEvent, LiveRates, LiveRule } from './answers';
-import { shownBreakers } from '../streams/store-faults';
+import type { LiveEvent, LiveRates, LiveRule } from './live-answers';
 import { shortened } from './look-ups';
 
 /** Milliseconds after which a measurement has no part in the next event: nobody has looked meanwhile. */
@@ -47,7 +46,7 @@ export class LiveView {
   }
 
   /** What has happened since the last call, per second. Without rates if that is long ago. */
-  measure(): Pick<LiveEvent, 'rates' | 'latency' | 'rules' | 'servers'> {
+  measure(): Pick<LiveEvent, 'rates' | 'latency' | 'rules'> {
     const now = performance.now();
     const seconds = (now - this.#at) / 1000;
     const isFirst = now - this.#at > OLD;
@@ -66,7 +65,6 @@ export class LiveView {
       rates: isFirst ? null : (rates as unknown as LiveRates),
       latency: isFirst ? null : latency,
       rules: { hits: this.#top('recentHits', seconds), denials: this.#top('recentOver', seconds) },
-      servers: shownBreakers(this.#statistics),
     };
   }
 
@@ -82,7 +80,7 @@ export class LiveView {
     for (let index = 0; index < rules.length; index += 1) {
       const rule = rules[index] as RuleStatistics;
       within += rule.withinLimit;
-      near += rule.nearLimit;
+      near += rule.nearLimit - rule.nearLimitPartial;
       over += rule.overLimit;
       shadow += rule.shadowMode;
       const hits = rule.totalHits - (this.#hits[index] ?? 0);

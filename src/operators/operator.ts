@@ -1,30 +1,23 @@
-import type { Statistics } from '../statistics/statistics';
-import type { CurrentConfig } from '../streams/config';
-import type { Readiness } from '../streams/readiness';
-import type { Latest } from '../streams/latest';
-import type { ListedHealth, ListedSetting, LiveEvent, WorkerInfo } from './answers';
+import type { ListedSetting } from './answers';
 import { excerpt } from '../text/excerpt';
 import type { Configurations, RecentConfigurations } from './configurations';
 import type { DecisionOperator } from './decisions';
 import { isoTime } from './explanation';
+import { type HealthOptions, HealthView, worstOf } from './health';
 import { LiveView } from './live';
+import type { HealthPart, ListedHealth, LiveEvent } from './live-answers';
 import { type RuleListing, listRules } from './rules';
 
 /** How much of a rejection is in an event, in characters, and how many callers. */
 const REASON = 1_000;
 const OFFENDERS = 10;
 
-export interface OperatorOptions {
+export interface OperatorOptions extends HealthOptions {
   /** Of this process, or of the workers that decide for it. */
   readonly decisions: DecisionOperator;
-  readonly config$: Latest<CurrentConfig>;
-  readonly statistics: Statistics;
   /** Brings statistics that other processes count up to date. */
   readonly collect?: (() => Promise<void>) | undefined;
-  readonly readiness: Pick<Readiness, 'health' | 'checks'>;
   readonly configurations: RecentConfigurations;
-  /** The other processes, if there are any. */
-  readonly workers?: (() => readonly WorkerInfo[]) | undefined;
   readonly settings: readonly ListedSetting[];
 }
 
@@ -36,11 +29,13 @@ export class Operator {
   readonly decisions: DecisionOperator;
   readonly #options: OperatorOptions;
   readonly #live: LiveView;
+  readonly #health: HealthView;
 
   constructor(options: OperatorOptions) {
     this.decisions = options.decisions;
     this.#options = options;
     this.#live = new LiveView(options.statistics);
+    this.#health = new HealthView(options);
   }
 
   /** The active rules, or the domains of all of them when there is none of that name. @param domain undefined: all domains */
@@ -91,9 +86,14 @@ export class Operator {
   }
 
   get health(): ListedHealth {
-    const { health, checks } = this.#options.readiness;
-    const degraded = checks.filter(({ isDegraded }) => isDegraded);
-    return { ...health, degraded: degraded.map(({ name, note }) => `${name} ${note}`) };
+    const { health } = this.#health;
+    const parts: readonly HealthPart[] = [health.store, health.rules, health.process, ONLY_THIS];
+    return { ...health, instances: ONLY_THIS, state: worstOf(parts.map(({ state }) => state)) };
+  }
+
+  /** To be called every ten seconds. */
+  sample(): void {
+    this.#health.sample();
   }
 
   get configurations(): Configurations {
@@ -105,6 +105,11 @@ export class Operator {
     return this.#options.settings;
   }
 }
+
+const ONLY_THIS: ListedHealth['instances'] = {
+  ...{ state: 'unknown', text: 'only this one is known', known: 1, seen: 1 },
+  todo: { text: 'OPERATOR_PEERS names the others', link: 'docs/operators-api.md#the-fleet' },
+};
 
 /** An event has neither the files nor the errors of a configuration. */
 function withoutFiles<T extends { readonly files: unknown; readonly errors?: unknown }>(

@@ -72,7 +72,7 @@ function totalsOf(rule: Rule, key: string, statistics: Statistics): RuleTotals {
   for (const counted of keys.flatMap((each) => [...statistics.rolledUp(each)])) {
     totals.hits += counted.totalHits;
     totals.within += counted.withinLimit;
-    totals.near += counted.nearLimit;
+    totals.near += counted.nearLimit - counted.nearLimitPartial;
     totals.over += counted.overLimit;
     totals.overByLocalCache += counted.overLimitWithLocalCache;
     totals.shadow += counted.shadowMode;

@@ -5,6 +5,8 @@ export class RuleStatistics {
   totalHits = 0;
   overLimit = 0;
   nearLimit = 0;
+  /** Those of `nearLimit` that are not in `withinLimit`: they still fit, but their call as a whole is over the limit. */
+  nearLimitPartial = 0;
   withinLimit = 0;
   overLimitWithLocalCache = 0;
   shadowMode = 0;
@@ -39,4 +41,5 @@ export const RULE_STATS = [
   ['shadow_mode', 'shadowMode'],
   ['total_negative_hits', 'totalNegativeHits'],
   ['domain_not_found', 'domainNotFound'],
+  ['near_limit_partial', 'nearLimitPartial'],
 ] as const satisfies readonly (readonly [stat: string, field: keyof RuleStatistics])[];

@@ -17,6 +17,7 @@ import { Leasing } from './leasing';
 import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { applyWithin, reconciliation } from './reconciliation';
+import { requestCounters } from './store-faults';
 import { tracedTrip } from './traced-trip';
 
 export interface DecisionsOptions extends OutcomeCallbacks {
@@ -157,8 +158,10 @@ function sendToStore(
   statistics.gauge('ratelimit.pipeline.window_size', () => lastBatch);
 
   const { local } = limiter;
+  const countersOf = requestCounters(statistics);
 
   return (lane) => {
+    const countRequest = lane.server && countersOf(lane.server);
     const addUnsent = local && reconciliation(lane, local, scheduler);
     return (calls, limit) => {
       const batch = new Batch(calls);
@@ -169,6 +172,7 @@ function sendToStore(
       const leasing = leasingOf();
       leasing?.prepare(batch);
       const results$ = applyWithin(limit, { lane, batch: operations, scheduler });
+      const sentAt = scheduler.now();
       // By hand, because a chain of operators costs as much as the rest of a small window.
       return new Observable((subscriber) => {
         function end(): void {
@@ -177,16 +181,19 @@ function sendToStore(
         }
         function fail(error: unknown): void {
           batch.fail(outcomes.errorOf(error));
+          countRequest?.(0, batch.outcome);
           leasing?.answered(batch);
           end();
         }
         function settle(results: readonly Result[]): void {
+          const milliseconds = scheduler.now() - sentAt;
           try {
             batch.settle(local?.saw(operations, results, scheduler.now()) ?? results);
             leasing?.answered(batch, results);
           } catch (error) {
             return fail(error);
           }
+          countRequest?.(milliseconds, batch.outcome);
           if (addUnsent === undefined || batch.outcome !== 'ok' || !local?.hasUnsent(lane)) return end();
           // The window of a probe ends when these are added, so that calls are sent again after them.
           subscriber.add(addUnsent(limit).subscribe({ complete: end }));

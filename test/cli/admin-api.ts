@@ -5,7 +5,15 @@ import { runOf } from './run-program';
 
 export const TOKEN = 'token-of-the-operators';
 
-export const ANSWER = { healthy: true, unhealthy: [], degraded: [], answer: null, error: null, descriptors: [] };
+const GREEN = { state: 'green', text: 'well', todo: null };
+
+/** Of a healthy service. */
+export const HEALTH = {
+  ...{ healthy: true, unhealthy: [], degraded: [] },
+  ...{ store: GREEN, rules: GREEN, process: GREEN, instances: GREEN },
+};
+
+export const ANSWER = { ...HEALTH, answer: null, error: null, descriptors: [] };
 
 export type ReceivedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;
 

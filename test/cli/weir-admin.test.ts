@@ -11,7 +11,7 @@ import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served
 import { ApiStub } from './api-stub';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
 import { runOf } from './run-program';
-import { TOKEN, admin, recordingApi } from './admin-api';
+import { HEALTH, TOKEN, admin, recordingApi } from './admin-api';
 
 const DESCRIPTOR = ['-domain', 'd', '-descriptors', 'a=b'];
 
@@ -91,6 +91,8 @@ it.each([
   expect((await admin({ address: `127.0.0.1:${api.server.port}` }, 'top')).stdout).toBe(expected);
 });
 
+const PARTS = ['store', 'rules', 'process', 'instances'].map((part) => `  ${part}: green, well`).join('\n');
+
 it.each([
   [
     'explain',
@@ -100,13 +102,14 @@ it.each([
     'error: no connection',
   ],
   ['explain', DESCRIPTOR, { answer: { overallCode: 'OVER_LIMIT', reason: 'r' }, descriptors: [] }, 0, 'OVER_LIMIT: r'],
-  ['health', [], { healthy: false, unhealthy: ['store'], degraded: [] }, 1, 'unhealthy: store'],
+  ['health', [], { ...HEALTH, healthy: false, unhealthy: ['store'] }, 1, `unhealthy: store\n${PARTS}`],
+  ['health', [], { ...HEALTH, degraded: ['store degraded (allow)'] }, 0, `healthy; store degraded (allow)\n${PARTS}`],
   [
     'health',
     [],
-    { healthy: true, unhealthy: [], degraded: ['store degraded (allow)'] },
+    { ...HEALTH, store: { state: 'red', text: 'away', todo: { text: 'restore it', link: 'docs/runbook.md#a' } } },
     0,
-    'healthy; store degraded (allow)',
+    `healthy\n${PARTS.replace('green, well', 'red, away (restore it: docs/runbook.md#a)')}`,
   ],
 ] as const)('weir-admin %s %j prints %j with the exit code %i', async (command, flags, answer, code, text) => {
   await using api = await ApiStub.answering(answer);
@@ -263,7 +266,7 @@ describe('weir-admin prints no control characters of a server', () => {
     ['explain', EXPLANATION, DESCRIPTOR, 7],
     ['counter get', COUNTER, DESCRIPTOR, 4],
     ['counter get', { ...COUNTER, openReservations: { count: 3, first: [OPEN] } }, DESCRIPTOR, 6],
-    ['health', { healthy: false, unhealthy: [HOSTILE], degraded: [] }, [], 1],
+    ['health', { ...HEALTH, healthy: false, unhealthy: [HOSTILE] }, [], 5],
   ])('with %s', async (command, answer, flags, lines) => {
     await using api = await ApiStub.answering(answer);
     const { stdout } = await admin(api, ...command.split(' '), ...flags);

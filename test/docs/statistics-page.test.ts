@@ -102,6 +102,8 @@ describe('the examples of total_hits in docs/statistics.md', () => {
     }
     const [total, within, over, near] = ['total_hits', 'within_limit', 'over_limit', 'near_limit'].map(valueOf);
     expect([total, within, over, total! - within! - over!, near]).toEqual(expected);
+    const nearWithin = near! - valueOf('near_limit_partial');
+    expect([nearWithin >= 0, nearWithin <= within!]).toEqual([true, true]);
     const cached = scene!.options?.localCacheBytes === undefined ? 0 : hits.at(-1);
     expect(valueOf('over_limit_with_local_cache')).toBe(cached);
     expect(valueOf('shadow_mode')).toBe(scene!.rule?.shadowMode ? over : 0);

@@ -70,7 +70,11 @@ describe('a service with policies for failures of the store', () => {
       code: status.UNAVAILABLE,
     });
     expect(await storeCheck()).toBe('[+]store degraded (allow)');
-    expect(await health(weir)).toMatchObject({ healthy: true, degraded: ['store degraded (allow)'] });
+    const away = { server: server.address, store: 'main', isOpen: true, state: 'amber' };
+    expect(await health(weir)).toMatchObject({
+      ...{ healthy: true, degraded: ['store degraded (allow)'], state: 'amber' },
+      ...{ store: { state: 'amber', policy: 'allow', servers: [away] }, rules: { state: 'green' } },
+    });
     expect(await explain(weir, 'user=x')).toMatchObject({ answer: { overallCode: 'OK' } });
     expect(await explain(weir, 'user=x', 'login=x')).toMatchObject({ answer: { overallCode: 'OVER_LIMIT' } });
     expect(await explain(weir, 'user=x', 'strict=x')).toMatchObject({ answer: null, error: { code: 'store_failed' } });

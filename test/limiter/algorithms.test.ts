@@ -198,7 +198,7 @@ const TABLE: Readonly<Record<string, Readonly<Record<Name, Cell>>>> = {
         [hits(3), 'OK 1 60'],
         [hits(2), 'OVER 0 60'],
       ],
-      statistics: { total_hits: 5, within_limit: 3, near_limit: 1, over_limit: 1 },
+      statistics: { total_hits: 5, within_limit: 3, near_limit: 1, near_limit_partial: 1, over_limit: 1 },
     },
     {
       steps: [

@@ -242,8 +242,8 @@ describe('the statistics of a decision', () => {
     [0, 9, { total_hits: 9, within_limit: 9, near_limit: 1 }],
     [8, 1, { total_hits: 1, within_limit: 1, near_limit: 1 }],
     [8, 2, { total_hits: 2, within_limit: 2, near_limit: 2 }],
-    [9, 3, { total_hits: 3, over_limit: 2, near_limit: 1 }],
-    [0, 12, { total_hits: 12, over_limit: 2, near_limit: 2 }],
+    [9, 3, { total_hits: 3, over_limit: 2, near_limit: 1, near_limit_partial: 1 }],
+    [0, 12, { total_hits: 12, over_limit: 2, near_limit: 2, near_limit_partial: 2 }],
     [10, 1, { total_hits: 1, over_limit: 1 }],
     [12, 0, {}],
   ])('after %i hits, %i more change by %o', (before, more, expected) => {

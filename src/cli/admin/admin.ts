@@ -1,5 +1,6 @@
 import type { Offender } from '../../limiter/offender';
-import type { CounterState, Explanation, ListedHealth, ListedSetting } from '../../operators/answers';
+import type { CounterState, Explanation, ListedSetting } from '../../operators/answers';
+import type { ListedHealth } from '../../operators/live-answers';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
 import { parseRequest } from '../request';
 import { FlagError, type FlagValues, listFlag, numberFlag, textFlag } from '../flags';

@@ -1,6 +1,7 @@
 import type { Offender } from '../../limiter/offender';
 import { windowText } from '../../rules/unit';
-import type { CounterChange, CounterState, ListedHealth, NestedRule, RulesAnswer } from '../../operators/answers';
+import type { CounterChange, CounterState, NestedRule, RulesAnswer } from '../../operators/answers';
+import type { ListedHealth } from '../../operators/live-answers';
 import { counted } from '../../text/counted';
 import { visibleLine, visibleLines } from '../../text/visible';
 import { algorithmParts, formatLimit, placeOf } from '../explanation';
@@ -66,7 +67,13 @@ export function formatOffenders(offenders: readonly Offender[]): string {
     .join('\n');
 }
 
-export function formatHealth({ healthy, unhealthy, degraded }: ListedHealth): string {
+/** The health, and each part of the service in a line, with what to do about it. */
+export function formatHealth({ healthy, unhealthy, degraded, ...parts }: ListedHealth): string {
   const health = healthy ? 'healthy' : `unhealthy: ${unhealthy.join(', ')}`;
-  return visibleLine(degraded.length === 0 ? health : `${health}; ${degraded.join(', ')}`);
+  const lines = [degraded.length === 0 ? health : `${health}; ${degraded.join(', ')}`];
+  for (const name of ['store', 'rules', 'process', 'instances'] as const) {
+    const { state, text, todo } = parts[name];
+    lines.push(`  ${name}: ${state}, ${text}${todo === null ? '' : ` (${todo.text}: ${todo.link})`}`);
+  }
+  return visibleLines(lines);
 }

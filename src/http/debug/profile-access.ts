@@ -1,7 +1,7 @@
 import { type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStatusHeader, constants } from 'node:http2';
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
-import type { WorkerInfo } from '../../operators/answers';
+import type { WorkerInfo } from '../../operators/live-answers';
 import { BodyMemory } from '../body';
 import { HttpError, methodNotAllowed } from '../errors';
 import type { Authorization } from '../operators/authorization';

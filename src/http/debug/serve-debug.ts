@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
 import type { TcpAddress } from '../../net/listen';
-import type { WorkerInfo } from '../../operators/answers';
+import type { WorkerInfo } from '../../operators/live-answers';
 import type { CurrentConfig } from '../../streams/config';
 import type { Log } from '../../log/log';
 import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from '../limits';

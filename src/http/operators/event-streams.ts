@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Context } from 'koa';
 import type { Log } from '../../log/log';
-import type { LiveEvent } from '../../operators/answers';
+import type { LiveEvent } from '../../operators/live-answers';
 import type { Operator } from '../../operators/operator';
 import { EVENT_STREAM } from '../connections';
 import { HttpError, responseTo } from '../errors';

@@ -31,14 +31,9 @@ export function statsdLines(extra: Tags): LineFormat {
   const suffix = joinTags('', extra);
   return (statistic) => {
     const { name, tags } = statistic;
-    const fullName = hasTags(tags) ? joinTags(name, { ...extra, ...tagsOf(statistic) }) : name + suffix;
+    const fullName = hasTags(tags) ? joinTags(name, { ...extra, ...nameTags(tags) }) : name + suffix;
     return `${fullName}:${valueOf(statistic)}`;
   };
-}
-
-/** Those of a counter are from a name already, those of a gauge are any texts. */
-function tagsOf({ type, tags }: SentStatistic): Tags {
-  return type === 'gauge' ? nameTags(tags) : tags;
 }
 
 const TYPES = { counter: 'c', gauge: 'g', timer: 'ms' } as const;
@@ -61,8 +56,8 @@ function hasTags(tags: Tags): boolean {
  */
 export function jsonLines(extra: Tags, now: () => number): LineFormat {
   return (statistic) => {
-    const { type, name, value, rate = 1 } = statistic;
-    const json = { name: joinTags(name, { ...extra, ...tagsOf(statistic) }), type, value: fixedNumber(value, 6) };
+    const { type, name, tags, value, rate = 1 } = statistic;
+    const json = { name: joinTags(name, { ...extra, ...nameTags(tags) }), type, value: fixedNumber(value, 6) };
     return JSON.stringify({
       level: 'debug',
       ts: now() / 1000,

@@ -17,16 +17,19 @@ const TOKEN = 'token-of-these-tests';
 
 afterEach(() => jest.restoreAllMocks());
 
-it('an event has hits per second, the rules with the most, the latency and the servers of the store', () => {
+it('an event has hits per second, the rules with the most, and the latency', () => {
   const statistics = new Statistics(1_000);
   const [user, plan] = [statistics.rule('shop.user'), statistics.rule('shop.plan')];
   user.totalHits = 1e9;
-  statistics.gauge('ratelimit.store.breaker_open', () => 1, { server: '10.0.0.1:6379', store: 'main' });
   const view = new LiveView(statistics);
   const now = jest.spyOn(performance, 'now').mockReturnValue(10_000);
   expect(view.measure()).toMatchObject({ rates: null, latency: null, rules: { hits: [], denials: [] } });
   user.totalHits += 10;
   user.withinLimit += 10;
+  user.nearLimit += 2;
+  // Of calls that are partly over.
+  plan.nearLimit += 676;
+  plan.nearLimitPartial += 676;
   plan.totalHits += 30;
   plan.overLimit += 30;
   statistics.runtimeRule('shop.plan_free', 'shop.plan').totalHits += 10;
@@ -38,10 +41,9 @@ it('an event has hits per second, the rules with the most, the latency and the s
     { statisticsKey: 'shop.user', hits: 5, over: 0 },
   ];
   expect(view.measure()).toMatchObject({
-    rates: { within: 5, near: 0, over: 15, shadow: 0, calls: 25, invalid: 0, storeErrors: 0, noMatch: 0 },
+    rates: { within: 5, near: 1, over: 15, shadow: 0, calls: 25, invalid: 0, storeErrors: 0, noMatch: 0 },
     rules: { hits: [ofPlan, ofUser], denials: [ofPlan] },
     latency: { p50: expect.closeTo(3, 1), p999: expect.closeTo(3, 1) },
-    servers: [{ server: '10.0.0.1:6379', store: 'main', isOpen: true }],
   });
   for (let rule = 0; rule < 20; rule += 1) statistics.rule(`shop.${rule}`).totalHits += rule;
   statistics.rule('shop.new').totalHits = 38;
@@ -99,11 +101,8 @@ describe('/api/events', () => {
   });
 
   it('is skipped for a reader that does not read, and ends with `bye` when the service stops', async () => {
-    const server = 'x'.repeat(60_000);
-    const statistics = new Statistics(1_000);
-    for (let number = 0; number < 100; number += 1)
-      statistics.gauge('ratelimit.store.breaker_open', () => 0, { server: `${number}${server}` });
-    await using api = await ServedApi.start({ statistics });
+    const checks = [{ name: 'store', failure: 'x'.repeat(6_000_000) }] as const;
+    await using api = await ServedApi.start({ readiness: { health: { healthy: true, unhealthy: [] }, checks } });
     const sent = request(`${api.server.url}/api/events`, { agent: false }).end();
     const [slow] = (await once(sent, 'response')) as [IncomingMessage];
     slow.pause();

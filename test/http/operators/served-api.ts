@@ -66,6 +66,7 @@ export class ServedApi implements AsyncDisposable {
       configurations: new RecentConfigurations(),
       statistics: new Statistics(1_000),
       readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
+      store: { kind: 'memory', policy: null, isChecked: false },
       settings: [],
       ...options,
     });

@@ -191,6 +191,9 @@ async function withFilesAndRedis(): Promise<void> {
   withoutHost.on('error', () => undefined).write('GET /healthcheck HTTP/1.1\r\n\r\n');
   await once(withoutHost.resume(), 'close');
   await service.moves('ratelimit_server.http.malformed');
+  await service.moves(`ratelimit.store.request_time_ms.__server=${redis.address}.__store=main`, () =>
+    service.call('user=a'),
+  );
   await service.observe();
   await folder.write('bad.yaml', 'domain: [');
   await weir.line(/new rules rejected/);

@@ -9,7 +9,7 @@ import type { Statistics } from '../../../statistics/statistics';
 import { Breaker } from '../../../streams/circuit-breaker';
 import type { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
-import type { breakerGauges } from '../../../streams/store-faults';
+import type { CountRequest, breakerGauges, requestCounters } from '../../../streams/store-faults';
 import { messageOf } from '../../../text/thrown';
 import { lifetimeOf, randomPart } from '../expiry';
 import { parseServer } from '../server-address';
@@ -41,6 +41,7 @@ export interface NodeContext extends Omit<ConnectionContext, 'server'> {
   readonly instance: CounterInstance;
   readonly statistics: PlaincacheStatistics;
   readonly gaugeOf: ReturnType<typeof breakerGauges>;
+  readonly requestsOf: ReturnType<typeof requestCounters>;
   readonly log: Log;
   /** Of the commands that the servers reject, and values that are not numbers. */
   readonly rejections: ConditionLog;
@@ -64,6 +65,7 @@ export class Node implements CounterLane {
   readonly #connection: Connection;
   readonly #away: ConditionLog;
   readonly #breaker: Breaker;
+  readonly #countRead: CountRequest | undefined;
   readonly #isUp$ = new BehaviorSubject(true);
   /** Settles when the last batch has been written. */
   #idle: Promise<unknown> = Promise.resolve();
@@ -71,7 +73,7 @@ export class Node implements CounterLane {
 
   /** @throws Error when the name is not an address */
   constructor(name: string, context: NodeContext) {
-    const { windowSpan: span, scheduler, countsAsZero, gaugeOf, log, instance } = context;
+    const { windowSpan: span, scheduler, countsAsZero, gaugeOf, requestsOf, log, instance } = context;
     this.name = name;
     // One window at a time: the next one reads what this one has written.
     this.pipeline = { span, windowsInFlight: 1, whenFull: undefined };
@@ -89,6 +91,7 @@ export class Node implements CounterLane {
       fields: { server: name },
     });
     const showOpen = gaugeOf({ server: name });
+    this.#countRead = requestsOf({ server: name });
     this.#breaker = new Breaker({
       failures: 1,
       scheduler,
@@ -174,10 +177,13 @@ export class Node implements CounterLane {
     const values = new Map<WireKey, StoredValue>();
     let code: 'success' | 'error' = 'error';
     if (!this.#breaker.isOpen) {
+      const sentAt = performance.now();
       try {
         await this.#connection.send(...get(keys, values));
         code = 'success';
+        this.#countRead?.(performance.now() - sentAt, 'ok');
       } catch (error) {
+        this.#countRead?.(0, 'bad');
         this.#failed(error);
       }
     }

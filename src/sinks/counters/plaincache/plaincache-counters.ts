@@ -21,7 +21,7 @@ import type { Statistics } from '../../../statistics/statistics';
 import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../log/log';
-import { breakerGauges } from '../../../streams/store-faults';
+import { breakerGauges, requestCounters } from '../../../streams/store-faults';
 import { ConditionLog } from '../../../log/condition-log';
 import { lifetimeOf, randomPart } from '../expiry';
 import { type StoreTlsFiles, storeTls } from '../tls-material';
@@ -91,6 +91,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
     instance: { lanesAtOnce: Infinity },
     statistics: plaincacheStatistics(statistics),
     gaugeOf: breakerGauges(statistics),
+    requestsOf: requestCounters(statistics),
     rejections: new ConditionLog(log, { begins: 'a memcached server rejected a counter' }),
   };
   const nodes$ = new BehaviorSubject<readonly Node[]>([]);

@@ -1,0 +1,225 @@
+import type { Offender, OffenderSummary } from '../limiter/offender';
+import type { FailurePolicy } from '../rules/rule-config';
+import type { Check, Health, Phase } from '../streams/readiness';
+import type { ListedConfiguration } from './answers';
+
+/** How a part of the service is. `unknown`: nothing has shown it, and the text says what would. */
+export type HealthState = 'green' | 'amber' | 'red' | 'unknown';
+
+export interface HealthPart {
+  readonly state: HealthState;
+  /** The same in words: one sentence without its full stop. */
+  readonly text: string;
+  /** What to do; null: nothing. */
+  readonly todo: {
+    readonly text: string;
+    /** Where more is said, in the repository of weir: `docs/runbook.md#weirstoreaway`. */
+    readonly link: string;
+  } | null;
+}
+
+export interface ListedHealth extends Health {
+  /** What works in part, and how: `store degraded (allow)`. */
+  readonly degraded: readonly string[];
+  /** The worst of the four parts; `unknown` when no part is known. */
+  readonly state: HealthState;
+  readonly store: StoreHealth;
+  readonly rules: RulesHealth;
+  readonly process: HealthPart & { readonly phase: Phase };
+  readonly instances: HealthPart & {
+    /** How many there are, this one included. */
+    readonly known: number;
+    /** How many of them have answered. */
+    readonly seen: number;
+  };
+}
+
+export interface StoreHealth extends HealthPart {
+  /**
+   * What calls are answered that the store does not count, unless their rules have a policy of their own; null: its counters count as 0,
+   * or they are in the memory of this instance.
+   */
+  readonly policy: FailurePolicy | null;
+  /** Those that calls have needed, the worst first, 64 at most. */
+  readonly servers: readonly ServerHealth[];
+}
+
+/** A server of the counter store. Rates and latency are those of the last 10 to 20 seconds. */
+export interface ServerHealth extends HealthPart {
+  readonly server: string;
+  /** `main` or `per second`; empty for memcached. */
+  readonly store: string;
+  /** Whether its circuit breaker is open: calls are not sent. */
+  readonly isOpen: boolean;
+  /** Requests per second, each of which may carry many calls, and how many of them have failed. */
+  readonly requests: number;
+  readonly errors: number;
+  /** Mean of the requests, in milliseconds; null without requests. */
+  readonly latency: number | null;
+}
+
+export interface RulesHealth extends HealthPart {
+  /** Null before the first successful load, as is the age. */
+  readonly version: string | null;
+  /** Seconds since they were loaded. */
+  readonly age: number | null;
+  /** Whether newer ones were rejected. */
+  readonly isRejected: boolean;
+}
+
+/** A worker process, for the list. */
+export interface WorkerInfo {
+  /** Its number, from 1. A worker that replaces another one has the same. */
+  readonly worker: number;
+  readonly pid: number | undefined;
+  /** Whether it takes connections. */
+  readonly isServing: boolean;
+  /** Whether it answers the primary. */
+  readonly isResponsive: boolean;
+  readonly connections: number;
+  /** Since it was started. */
+  readonly uptimeSeconds: number;
+  /** How often the worker of this number has been replaced. */
+  readonly restarts: number;
+}
+
+/** The service in the second before it. Rates are per second. */
+export interface LiveEvent {
+  /** In the format of ISO 8601. */
+  readonly at: string;
+  readonly health: ListedHealth;
+  readonly checks: readonly {
+    readonly name: Check['name'];
+    readonly failure: string | null;
+    readonly note: string | null;
+  }[];
+  /** Null in the first event, and when nobody has looked for some seconds. */
+  readonly rates: LiveRates | null;
+  /** Of gRPC calls, in milliseconds; null without calls. */
+  readonly latency: { readonly p50: number; readonly p90: number; readonly p99: number; readonly p999: number } | null;
+  /** Those with the most hits, and the most hits over their limits, of the last seconds. */
+  readonly rules: { readonly hits: readonly LiveRule[]; readonly denials: readonly LiveRule[] };
+  /** The other processes of the instance. */
+  readonly workers: readonly WorkerInfo[];
+  readonly loaded: Omit<ListedConfiguration, 'files'> | null;
+  readonly rejected: { readonly at: string; readonly isNewest: boolean; readonly reason: string } | null;
+  /** Null for a viewer that may not see what callers have sent. */
+  readonly offenders: readonly Offender[] | null;
+}
+
+/** Per second: the first four are hits, of every listener, the others calls. */
+export interface LiveRates {
+  readonly within: number;
+  /** Those of `within` that are near the limit. */
+  readonly near: number;
+  readonly over: number;
+  /** Those over the limit that shadow mode has allowed. */
+  readonly shadow: number;
+  /** Of gRPC. */
+  readonly calls: number;
+  /** Calls that are answered with an error: they are invalid, or there are no rules. */
+  readonly invalid: number;
+  /** Calls for which the store failed. */
+  readonly storeErrors: number;
+  /** Calls that no rule matches. */
+  readonly noMatch: number;
+}
+
+/** Hits of a rule per second. */
+export interface LiveRule {
+  readonly statisticsKey: string;
+  readonly hits: number;
+  readonly over: number;
+}
+
+/** The last 60 minutes, in lists of equal length, the newest at the end. What is per second is rounded to three digits. */
+export interface History {
+  /** Seconds between two samples. */
+  readonly interval: number;
+  /** When each sample was taken, in Unix seconds; longer gaps are times in which the process did not run. */
+  readonly times: readonly number[];
+  readonly rates: Readonly<Record<keyof LiveRates, Series>>;
+  /** Of gRPC calls, in milliseconds; null in a sample without calls. */
+  readonly latency: { readonly p50: Series; readonly p99: Series };
+  /** Requests to all servers of the counter store and those that failed, per second, and their mean latency in milliseconds. */
+  readonly store: { readonly requests: Series; readonly errors: Series; readonly latency: Series };
+  /** The 50 rules with the most hits, the busiest first; null in samples before a rule was one of the 100 that are followed. */
+  readonly rules: readonly { readonly statisticsKey: string; readonly hits: Series; readonly over: Series }[];
+  /** What happened at a point in time, the oldest first; of more than 200, the newest. */
+  readonly marks: readonly HistoryMark[];
+}
+
+type Series = readonly (number | null)[];
+
+export interface HistoryMark {
+  /** In Unix seconds. */
+  readonly at: number;
+  /** `worker`: one has been replaced. */
+  readonly kind: 'start' | 'reload' | 'rejection' | 'worker';
+  /** For example the version of the rules. */
+  readonly text: string;
+}
+
+/** What an instance reports to the others that ask. */
+export interface InstanceReport {
+  /** Random, from the start of the process: an instance recognises itself by it. */
+  readonly id: string;
+  /** The name of the machine, in Kubernetes that of the Pod. */
+  readonly name: string;
+  /** The version of weir. */
+  readonly version: string;
+  readonly startedAt: string;
+  readonly health: Omit<ListedHealth, 'instances'>;
+  readonly loaded: LiveEvent['loaded'];
+  /** The settings that are set, without secrets, and without those that say where an instance is. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Of the last sample of its history; null before the first one. */
+  readonly rates: LiveRates | null;
+  readonly latency: { readonly p50: number; readonly p99: number } | null;
+  readonly rules: LiveEvent['rules'];
+  readonly offenders: OffenderSummary;
+}
+
+/** What differs between instances, which should be equal. */
+export type FleetAspect = 'rules' | 'version' | 'settings';
+
+/** All instances as one. */
+export interface Fleet {
+  readonly at: string;
+  /** This one first. */
+  readonly instances: readonly FleetInstance[];
+  /** How many have not been asked yet: the next answer has more of them. */
+  readonly pending: number;
+  /** The sums of the instances that have answered; null before the first sample. */
+  readonly rates: LiveRates | null;
+  /** Of the slowest instance. */
+  readonly latency: InstanceReport['latency'];
+  readonly rules: LiveEvent['rules'];
+  readonly differences: readonly FleetDifference[];
+  /** Null for a viewer that may not see what callers have sent. */
+  readonly offenders: readonly Offender[] | null;
+}
+
+export interface FleetInstance extends Pick<InstanceReport, 'rates' | 'latency' | 'loaded'> {
+  /** Where it was asked, as OPERATOR_PEERS has it, or DNS; null for this one. */
+  readonly address: string | null;
+  /** Null until it has answered, as are the members from here on. */
+  readonly name: string | null;
+  readonly version: string | null;
+  readonly startedAt: string | null;
+  readonly health: InstanceReport['health'] | null;
+  /** When it has answered last. */
+  readonly answeredAt: string | null;
+  /** Why it does not answer now; null: it does, or has not been asked yet. */
+  readonly problem: string | null;
+  /** In what it differs from most instances. */
+  readonly differs: readonly FleetAspect[];
+}
+
+export interface FleetDifference {
+  readonly aspect: FleetAspect;
+  /** The setting; empty for rules and version. */
+  readonly name: string;
+  /** Each value, the one of the most instances first; null for a viewer that may not see settings, and for one that is not set. */
+  readonly values: readonly { readonly value: string | null; readonly instances: readonly string[] }[];
+}
