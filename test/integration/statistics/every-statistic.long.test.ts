@@ -344,9 +344,9 @@ function valueOf({ kind, name, metric }: DocumentedStatistic, values: ReadonlyMa
 
 /** Of a process with more work than time, and of many keys, simulated in grpc/server/calls.test.ts and marbles/streams/local-policy.test.ts. */
 const SIMULATED = ['ratelimit_server.grpc.waiting_calls', 'ratelimit.store.dropped_hits'];
-/** Those of several processes are tested in e2e/workers/merged.test.ts. */
+/** Those of several processes, and of leases, are tested in e2e/workers/. */
 const OF_ONE_PROCESS = DOCUMENTED.filter(
-  ({ written }) => !written.startsWith('ratelimit.workers.') && !SIMULATED.includes(written),
+  ({ written }) => !/^ratelimit\.(?:workers|lease)\./.test(written) && !SIMULATED.includes(written),
 );
 
 describe('every statistic of docs/statistics.md', () => {
