@@ -343,7 +343,9 @@ export class Leases {
     if (now < lease.deniedUntil && isStillOver(operation, lease, now)) operation.isKnownOver = true;
     else if (lease.take(hits, now)) {
       this.#options.used.add(hits);
-      if (typeof lease.stored === 'number') operation.after = lease.stored - lease.held;
+      // The count has hits of denied calls, too, but these were taken from below the limit.
+      if (typeof lease.stored === 'number')
+        operation.after = Math.min(lease.stored - lease.held, lease.limit.requestsPerUnit);
       else this.#decideBy(operation, lease, now);
     } else {
       // A call counts here or there as a whole.

@@ -64,6 +64,14 @@ describe('a leased key', () => {
     expect(scarce.held()).toBeLessThanOrEqual(5);
   });
 
+  it('lets its calls pass when the store has counted more than the limit since, of calls that were denied', () => {
+    const { call, held, timeline, store, key, limit } = leasing();
+    while (held() > 1) call();
+    store.counts.change(key, 5_000, timeline.now, 10);
+    timeline.runTo(timeline.now + 2 * TRIP);
+    expect([held(), call()!.after]).toEqual([1, limit.requestsPerUnit]);
+  });
+
   it('is given back when it rests, and counts in the store what was used and no more', () => {
     const { timeline, held, stored, instance } = leasing();
     expect(held()).toBeGreaterThan(0);
