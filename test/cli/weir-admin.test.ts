@@ -162,6 +162,23 @@ descriptors:
   });
 });
 
+it('weir-admin shows which limits are leased, and what is held of their counters', async () => {
+  const limits = [true, false].map((lease) => `{ unit: year, requests_per_unit: 9, lease: ${lease} }`);
+  const rules = [`{ key: a, rate_limit: ${limits[0]} }`, `{ key: b, rate_limit: ${limits[1]} }`];
+  const ruleset = rulesetOf({ 'd.yaml': `domain: d\ndescriptors: [${rules.join(', ')}]\n` });
+  await using api = await ServedApi.start({ ruleset });
+  const served = { address: `127.0.0.1:${api.server.port}` };
+  const listed = await admin(served, 'rules');
+  expect(listed.stdout).toMatch(/ a, 9 per year, leased, 0 hits.*\n.* b, 9 per year, not leased, 0 hits/);
+  async function shown(...command: readonly string[]): Promise<string> {
+    const answer = (await admin(served, ...command, ...DESCRIPTOR, '-json')).stdout;
+    await using stub = await ApiStub.answering(JSON.parse(answer.replaceAll(/"leased": *null/g, '"leased":5')));
+    return (await admin(stub, ...command, ...DESCRIPTOR)).stdout;
+  }
+  expect(await shown('counter', 'get')).toContain('\n  5 hits held for later calls\n');
+  expect(await shown('explain')).toMatch(/, count 0, of which 5 are leased here\n/);
+});
+
 it.each([
   ['helth', 'unexpected argument "helth"; the commands are rules, explain, counter get, '],
   ['', 'a command is required; the commands are rules, '],

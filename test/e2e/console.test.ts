@@ -152,6 +152,21 @@ it('Counters offers the limits of a rule to choose from, and fills a bucket, who
   await page.getByText(/^39 of token bucket/).waitFor();
 });
 
+it('Counters and Explain show the hits of a counter that are held', async () => {
+  const page = await open('#/counters?domain=shop&descriptor=user%3Dheld');
+  await page.getByLabel('Operator token').waitFor();
+  // Counters in one process are not leased.
+  await page.route(/\/api\/(?:counters|explanations)/, async (route) => {
+    const response = await route.fetch();
+    const text = await response.text();
+    await route.fulfill({ response, body: text.replaceAll('"leased":null', '"leased":5') });
+  });
+  await enterToken(page, TOKEN);
+  await page.getByText('5 hits are held for later calls').waitFor();
+  await page.goto(page.url().replace(/#.*/, '#/explain?domain=shop&descriptor=user%3Dheld&hits=1'));
+  await page.getByText(/^Count 0, of which 5 are leased here, then 1, of/).waitFor();
+});
+
 it('Settings shows those that are set first, without secrets, each with its documentation', async () => {
   const page = await open('#/settings?q=KVSTORE_AUTH&setting=KVSTORE_AUTH');
   await page.getByText('The operator token is needed to see this.').waitFor();
