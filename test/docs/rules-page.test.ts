@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROBLEMS } from '../../src/rules/files/problems/problem';
 import { algorithmsPicture } from './algorithms-picture';
+import { leasesPicture } from './leases-picture';
 import { type CodeBlock, codeBlocksOf } from './code-blocks';
 import { ROOT, readMarkdown, relativeLinks } from './markdown-files';
 import { playDecisions, rulesetOf } from './play-decisions';
@@ -27,8 +28,11 @@ describe('the examples of docs/rules.md', () => {
   });
 });
 
-it('the picture of the algorithms is what `npm run pictures` writes', () => {
-  expect(readFileSync(join(ROOT, 'docs/images/algorithms.svg'), 'utf8')).toBe(algorithmsPicture());
+it.each([
+  ['algorithms', algorithmsPicture],
+  ['leases', leasesPicture],
+])('the picture of the %s is what `npm run pictures` writes', (name, picture) => {
+  expect(readFileSync(join(ROOT, `docs/images/${name}.svg`), 'utf8')).toBe(picture());
 });
 
 it.each(['README.md', 'docs/getting-started.md'])('the rule files in %s are valid', (page) => {

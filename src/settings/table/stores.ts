@@ -66,7 +66,8 @@ export const counterSettings = group({
       succeeds; 0: every call is sent.`,
     setting('LEASES', choice({ off: [], rules: [], auto: [] }), 'rules', LEASING, EXACT)`
       Whose hits a process may take from the store before they are used, so that most calls on busy keys are decided
-      without a trip to it: of limits with lease: true (rules), of all but those with lease: false (auto), or of none.`,
+      without a trip to it: of limits with lease: true (rules), of all but those with lease: false (auto), or of none.
+      docs/leases.md explains it.`,
     setting('LOCAL_CACHE_SIZE_IN_BYTES', count, 0)`
       Memory for a local cache of keys that are over their limit, answered without the store; 0: off.`,
     setting('LOCAL_CACHE_MAX_AGE', span, 60_000, isNot('LOCAL_CACHE_SIZE_IN_BYTES', '0'))`
