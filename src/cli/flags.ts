@@ -32,6 +32,15 @@ export function numberFlag(max: number, help: string, byDefault = 0): Flag<numbe
   return { placeholder: 'n', help, byDefault, read, expected: `a whole number from 0 to ${max}` };
 }
 
+/** One of several names; by default the first. */
+export function choiceFlag<Name extends string>(
+  names: readonly [Name, ...(readonly Name[])],
+  help: string,
+): Flag<Name> {
+  const read: Flag<Name>['read'] = (text) => names.find((name) => name === text);
+  return { placeholder: names.join('|'), help, byDefault: names[0], read, expected: `one of ${names.join(', ')}` };
+}
+
 const TRUE = ['1', 't', 'T', 'true', 'TRUE', 'True'];
 const FALSE = ['0', 'f', 'F', 'false', 'FALSE', 'False'];
 

@@ -34,6 +34,8 @@ export interface ProgramResult {
   readonly answer: unknown;
   /** What it prints otherwise, without the end of the last line. */
   readonly text: () => string | Promise<string>;
+  /** The text is for another program: it has no colours. */
+  readonly isPlain?: boolean;
 }
 
 /** The flag of JSON that all programs have. */
@@ -78,8 +80,8 @@ export async function runProgram<Spec extends ProgramFlags>(
     else if (information === 'version') stdout.write(`${name} ${VERSION}\n`);
     else if (values.completion !== '') stdout.write(completion(values.completion, { name, flags: spec, commands }));
     else {
-      const { exitCode, answer, text } = await run({ ...surroundings, values, rest });
-      const isPlain = values.json || !hasColours(stdout, environment);
+      const { exitCode, answer, text, isPlain: isForProgram = false } = await run({ ...surroundings, values, rest });
+      const isPlain = values.json || isForProgram || !hasColours(stdout, environment);
       const shown = visible(values.json ? JSON.stringify(answer, null, 2) : await text());
       stdout.write(`${isPlain ? shown : coloured(shown)}\n`);
       return exitCode;

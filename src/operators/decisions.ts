@@ -90,10 +90,10 @@ const TIMEOUT = 1_000;
 export async function explainRequest(
   request: RateLimitRequest,
   ruleset: Ruleset | undefined,
-  { limiter, apply, reservations, timeout = TIMEOUT }: ExplainOptions,
+  { limiter, apply, reservations, timeout = TIMEOUT, now = Date.now() }: ExplainOptions,
   limit?: number,
 ): Promise<Explanation> {
-  const explained = limiter.explain(request, ruleset, Date.now(), limit);
+  const explained = limiter.explain(request, ruleset, now, limit);
   const most = Math.min(timeout, TIMEOUT);
   const stored = await countsOf(explained, apply, most);
   const open = new Map<string, number>();
@@ -106,6 +106,8 @@ export async function explainRequest(
 interface ExplainOptions extends Pick<CountersOptions, 'limiter' | 'apply' | 'reservations'> {
   /** STORE_DECISION_TIMEOUT with its default; undefined: the store has an end of its own. */
   readonly timeout?: number | undefined;
+  /** The time of the request, in Unix milliseconds; by default, the present. */
+  readonly now?: number;
 }
 
 /** Reads the counts that a decision would need. */

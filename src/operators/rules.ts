@@ -27,7 +27,8 @@ export function* listRules(
   }
 }
 
-function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
+/** A rule as it is listed, with its totals. */
+export function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
   const { key, value, matcher, place, limit, limits } = rule;
   const { hasLimitList, enforcePercent, onStoreFailure, ...flags } = rule.options;
   const statisticsKey = listedStatisticsKey(rule);

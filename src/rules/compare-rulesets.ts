@@ -23,28 +23,44 @@ const RULES_PER_STEP = 500;
 export function* compareRulesets(before: Ruleset, after: Ruleset): Generator<void, RulesetChanges> {
   const changes = new Changes();
   if (before === after) return changes;
+  for (const domain of after.domains.keys()) if (!before.domains.has(domain)) changes.domainsAdded.add(() => domain);
+  for (const domain of before.domains.keys()) if (!after.domains.has(domain)) changes.domainsRemoved.add(() => domain);
+  for (const difference of differentRules(before, after)) {
+    if (difference === undefined) yield;
+    else changes.add(difference);
+  }
+  return changes;
+}
+
+/** A rule that is in one ruleset only, or is different there. */
+export interface RuleDifference {
+  readonly before: Rule | undefined;
+  readonly after: Rule | undefined;
+}
+
+/** The rules that are different, in no particular order; undefined after every few hundred rules. */
+export function* differentRules(before: Ruleset, after: Ruleset): Generator<RuleDifference | undefined, void> {
   const levels: LevelPair[] = [];
   for (const [domain, level] of after.domains) {
     const old = before.domain(domain);
-    if (old === undefined) changes.domainsAdded.add(() => domain);
     levels.push([old, level]);
-    if (old !== undefined) changes.add(before.unmatched.get(domain), after.unmatched.get(domain));
+    if (old !== undefined) yield* ifDifferent(before.unmatched.get(domain), after.unmatched.get(domain));
   }
-  for (const [domain, level] of before.domains) {
-    if (after.domain(domain) !== undefined) continue;
-    changes.domainsRemoved.add(() => domain);
-    levels.push([level, undefined]);
-  }
+  for (const [domain, level] of before.domains) if (!after.domains.has(domain)) levels.push([level, undefined]);
   let visited = 0;
   for (let pair = levels.pop(); pair !== undefined; pair = levels.pop()) {
     for (const [old, rule] of rulePairs(pair)) {
-      changes.add(old, rule);
+      yield* ifDifferent(old, rule);
       if (old?.nested !== undefined || rule?.nested !== undefined) levels.push([old?.nested, rule?.nested]);
       visited += 1;
-      if (visited % RULES_PER_STEP === 0) yield;
+      if (visited % RULES_PER_STEP === 0) yield undefined;
     }
   }
-  return changes;
+}
+
+function* ifDifferent(before: Rule | undefined, after: Rule | undefined): Generator<RuleDifference> {
+  if (before === undefined && after === undefined) return;
+  if (before === undefined || after === undefined || !isSame(before, after)) yield { before, after };
 }
 
 /** The same level of both trees; undefined where a tree does not have it. */
@@ -67,11 +83,10 @@ class Changes implements RulesetChanges {
   readonly rulesRemoved = new NameList();
   readonly rulesChanged = new NameList();
 
-  add(old: Rule | undefined, rule: Rule | undefined): void {
-    if (rule === undefined) {
-      if (old !== undefined) this.rulesRemoved.add(() => plainStatisticsKey(old));
-    } else if (old === undefined) this.rulesAdded.add(() => plainStatisticsKey(rule));
-    else if (!isSame(old, rule)) this.rulesChanged.add(() => plainStatisticsKey(rule));
+  add({ before, after }: RuleDifference): void {
+    if (after === undefined) this.rulesRemoved.add(() => plainStatisticsKey(before!));
+    else if (before === undefined) this.rulesAdded.add(() => plainStatisticsKey(after));
+    else this.rulesChanged.add(() => plainStatisticsKey(after));
   }
 }
 

@@ -24,7 +24,9 @@ describe('the examples of docs/rules.md', () => {
   });
 
   it.each(examples())('%s answers as it says', async (_place, rules, decisions) => {
-    expect(await playDecisions(rules.text, decisions!.text)).toBe(decisions!.text);
+    const { expectations, differences } = await playDecisions(rules.text, decisions!.text);
+    expect(differences).toEqual([]);
+    expect(expectations).toBeGreaterThan(0);
   });
 });
 

@@ -1,36 +1,41 @@
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../limiter/decision';
-import { Limiter } from '../../limiter/limiter';
+import { DEFAULT_OPTIONS } from '../../limiter/decision';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
-import { explainRequest } from '../../operators/decisions';
 import { folderProblem, formatProblem } from '../../rules/files/problems/problem';
 import type { RuleConfig } from '../../rules/rule-config';
 import { type Ruleset, buildRuleset, notLeasedWarning, notLocalWarning } from '../../rules/ruleset';
-import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
 import type { Explanation } from '../../operators/answers';
-import { type LoadedSettings, readSettings } from '../../settings/read-settings';
-import { Statistics } from '../../statistics/statistics';
 import { counted } from '../../text/counted';
-import { messageOf } from '../../text/thrown';
 import { formatExplanation } from '../explanation';
-import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
-import { type CommandLine, Exit, JSON_FLAG, type Program, type ProgramResult } from '../program';
+import { FlagError, type FlagValues, booleanFlag, choiceFlag, textFlag } from '../flags';
+import { type CommandLine, Exit, type Program, type ProgramResult } from '../program';
 import { parseEntries } from '../request';
+import { Player } from '../replay/player';
 import { replayPage } from '../replay/page';
 import { replay } from '../replay/replay';
-import { formatReport, reportOf } from '../replay/report';
+import { type ReplayReport, formatReport, reportOf } from '../replay/report';
+import { readTestFiles } from '../tests/read-tests';
+import { casesOf, formatTests, runTests } from '../tests/run-tests';
+import { decidingOptions, optionsOfTests, readSome } from './deciding-settings';
+import { formatChanges, formatChangesAsMarkdown, rulesetChanges } from './changes';
+import { type CheckedCase, FORMATS, type Format, findingOf, formatCases } from './formats';
 import { type CheckedRules, type ReadOptions, readRules } from './read-rules';
 
 /** The flags of weir-check. The first two have the names of the Go service's config check. */
 const CHECK_FLAGS = {
-  config_dir: textFlag('PATH', 'the folder or file, like the argument PATH'),
+  config_dir: textFlag('PATH', 'a folder or file, like an argument PATH'),
   merge_domain_configs: booleanFlag('allow several files for one domain, like MERGE_DOMAIN_CONFIG'),
   ignore_dot_files: booleanFlag('skip names that begin with a dot, like RUNTIME_IGNOREDOTFILES'),
   strict: booleanFlag('exit with code 1 for warnings too'),
-  json: JSON_FLAG,
+  format: choiceFlag(FORMATS, 'what is printed: for a reader, or for another program'),
+  json: booleanFlag('the same as -format json'),
+  explain: booleanFlag('show which rule limits a call: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …'),
+  test: booleanFlag('play tests of rules: -test FILE…, each *.test.yaml or *.decisions, or a folder with such files'),
+  coverage: booleanFlag('with -test: list the rules that no test has matched'),
+  update: booleanFlag('with -test: write what is into the lines that are not so'),
+  diff: booleanFlag('say what changes, rule by rule: -diff OLD NEW'),
   replay: textFlag('file', 'play the calls of a decision log (- is standard input) against the rules of PATH'),
   now: textFlag('PATH', 'with -replay: compare with these rules, instead of with what the log says was decided'),
   html: booleanFlag('with -replay: print a page of HTML with charts'),
-  explain: booleanFlag('show which rule limits a call: PATH -explain DOMAIN KEY=VALUE,KEY=VALUE …'),
 };
 
 /** The program weir-check: checks rule files as the service would load them. */
@@ -40,24 +45,29 @@ export const CHECK: Program<typeof CHECK_FLAGS> = {
   help: [
     `weir-check checks rule files without starting the service.
 
-Usage: weir-check PATH [flags]
+Usage: weir-check PATH… [flags]
 
-PATH is a folder with rule files, or one rule file. With -replay it has the candidate rules: see docs/replay.md.
+Each PATH is a folder with rule files, a rule file, or - for standard input. With -replay they have the candidate rules: see docs/replay.md.
+Tests of rules: see docs/testing-rules.md.
 `,
     'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover, with BACKEND_TYPE=plaincache or\n' +
       'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true those whose `lease` has no effect.\n\n' +
-      'Exit codes: 0 valid or replayed, 1 errors (or warnings with -strict), 2 wrong use.\n',
+      'Exit codes: 0 valid, as expected, or replayed; 1 errors (or warnings with -strict), or a test that fails; 2 wrong use.\n',
   ],
   async run(line) {
     const { values, rest, environment } = line;
-    const [path, ...others] = values.config_dir === '' ? rest : [values.config_dir, ...rest];
-    if (path === undefined) throw new FlagError('give the folder with the rule files, or one rule file');
     rejectCombinations(values);
-    const explained = values.explain ? explainedRequest(others) : rejectRest(others);
-    const candidate = withEnvironment(await readRules(path, readOptions(values)), path, environment);
+    const paths = values.config_dir === '' ? rest : [values.config_dir, ...rest];
+    if (values.test) return tested(rest, line);
+    if (values.diff) return diffed(paths, line);
+    const [path, ...others] = paths;
+    if (path === undefined) throw new FlagError('give the folder with the rule files, or rule files');
+    const explained = values.explain ? explainedRequest(others) : undefined;
+    const read = await readRules(values.explain ? path : paths, readOptions(values));
+    const candidate = withEnvironment(read, path, environment);
     if (explained !== undefined && candidate.errors.length === 0) {
       const explanation = await explain(explained, rulesetOf(candidate));
-      return { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) };
+      return printed(values, { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) });
     }
     const checked = resultOf(candidate, values);
     return values.replay === '' || checked.exitCode !== Exit.DONE ? checked : replayed(candidate, line);
@@ -83,11 +93,40 @@ function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.
 }
 
 type Values = FlagValues<typeof CHECK_FLAGS>;
+type Line = CommandLine<typeof CHECK_FLAGS>;
 
-function rejectCombinations({ replay: log, now, html, explain: explains, json }: Values): void {
+function rejectCombinations(values: Values): void {
+  const { replay: log, now, html, explain: explains, test, diff, coverage, update } = values;
   if (log === '' && (now !== '' || html)) throw new FlagError('flags -now and -html require -replay');
-  if (log !== '' && explains) throw new FlagError('flags -replay and -explain exclude each other');
-  if (html && json) throw new FlagError('flags -html and -json exclude each other');
+  if (!test && (coverage || update)) throw new FlagError('flags -coverage and -update require -test');
+  const works = Object.entries({ replay: log !== '', explain: explains, test }).filter(([, isGiven]) => isGiven);
+  const [[one] = [], [other] = []] = diff && log === '' ? [...works, ['diff']] : works;
+  if (other !== undefined) throw new FlagError(`flags -${one} and -${other} exclude each other`);
+  const format = formatOf(values);
+  if (html && format !== 'text') throw new FlagError(`flags -html and -format ${format} exclude each other`);
+  const allowed = diff ? DIFF_FORMATS : log !== '' || explains ? ANSWER_FORMATS : FINDING_FORMATS;
+  if (!allowed.includes(format))
+    throw new FlagError(`-format ${format} is not possible here: ${allowed.join(', ')} are`);
+}
+
+const ANSWER_FORMATS: readonly Format[] = ['text', 'json'];
+const DIFF_FORMATS: readonly Format[] = [...ANSWER_FORMATS, 'markdown'];
+const FINDING_FORMATS = FORMATS.filter((format) => format !== 'markdown');
+
+function formatOf({ format, json }: Values): Format {
+  return json ? 'json' : format;
+}
+
+/** A result in the format that is chosen. @param cases for the formats that list what is wrong */
+function printed(values: Values, result: ProgramResult, cases: readonly CheckedCase[] = []): ProgramResult {
+  const format = formatOf(values);
+  if (format === 'text') return result;
+  const { answer } = result;
+  return {
+    ...result,
+    isPlain: true,
+    text: () => (format === 'json' ? JSON.stringify(answer, null, 2) : formatCases(format, cases)),
+  };
 }
 
 function readOptions(values: Values): ReadOptions {
@@ -99,17 +138,44 @@ function rulesetOf({ configs }: CheckedRules): Ruleset {
 }
 
 /** All problems, then a line with the totals. With `strict`, warnings count as errors. */
-function resultOf({ files, configs, errors, warnings }: CheckedRules, { strict }: Values): ProgramResult {
-  const ok = errors.length === 0 && !(strict && warnings.length > 0);
-  const [domains, rules] = [new Set(configs.map(({ domain }) => domain)).size, countRules(configs)];
+function resultOf({ files: paths, configs, errors, warnings }: CheckedRules, values: Values): ProgramResult {
+  const ok = errors.length === 0 && !(values.strict && warnings.length > 0);
+  const [files, domains, rules] = [
+    paths.length,
+    new Set(configs.map(({ domain }) => domain)).size,
+    countRules(configs),
+  ];
+  const all = [...errors, ...warnings];
   function text(): string {
-    const problems = [...errors, ...warnings].map((problem) => `${formatProblem(problem)}\n\n`);
+    const problems = all.map((problem) => `${formatProblem(problem)}\n\n`);
     const found = `${counted(errors.length, 'error')}, ${counted(warnings.length, 'warning')}`;
     const read = `${counted(files, 'file')}, ${counted(domains, 'domain')}, ${counted(rules, 'rule')}`;
     return `${problems.join('')}${ok ? 'passed' : 'failed'}: ${read}; ${found}`;
   }
   const answer = { ok, files, domains, rules, errors, warnings };
-  return { exitCode: ok ? Exit.DONE : Exit.FAILED, answer, text };
+  const names = [...new Set([...paths, ...all.map(({ file }) => file)])];
+  const cases = names.map((file) => {
+    return { file, name: 'the rules load', findings: all.filter((each) => each.file === file).map(findingOf) };
+  });
+  return printed(values, { exitCode: ok ? Exit.DONE : Exit.FAILED, answer, text }, cases);
+}
+
+/** Plays tests of rules. */
+async function tested(paths: readonly string[], { values, environment }: Line): Promise<ProgramResult> {
+  if (paths.length === 0)
+    throw new FlagError('give the test files: *.test.yaml, *.decisions, or folders with such files');
+  const report = await runTests(await readTestFiles(paths), {
+    readRules: (rules) => {
+      const of = rules.length > 0 ? rules : [values.config_dir].filter((path) => path !== '');
+      if (of.length === 0)
+        throw new Error('a test file names no rules: write "rules: PATH", or give them with -config_dir');
+      return readRules(of, readOptions(values));
+    },
+    optionsOf: (settings) => optionsOfTests(settings, environment),
+    isUpdated: values.update,
+  });
+  const exitCode = report.ok ? Exit.DONE : Exit.FAILED;
+  return printed(values, { exitCode, answer: report, text: () => formatTests(report, values) }, casesOf(report));
 }
 
 /** The number of descriptors, of all levels. */
@@ -117,23 +183,50 @@ function countRules(parents: readonly Pick<RuleConfig, 'descriptors'>[]): number
   return parents.reduce((sum, { descriptors }) => sum + descriptors.length + countRules(descriptors), 0);
 }
 
-async function replayed(
-  candidate: CheckedRules,
-  { values, stderr: progress, environment }: CommandLine<typeof CHECK_FLAGS>,
-): Promise<ProgramResult> {
+/** Says what changes; with `-replay`, also for the calls of a log. */
+async function diffed([old, candidate, ...others]: readonly string[], line: Line): Promise<ProgramResult> {
+  const { values } = line;
+  if (old === undefined || candidate === undefined || others.length > 0) {
+    throw new FlagError('give two folders or files with rules: -diff OLD NEW');
+  }
+  const [before, after] = [await readRules(old, readOptions(values)), await readRules(candidate, readOptions(values))];
+  for (const each of [before, after]) if (each.errors.length > 0) return resultOf(each, values);
+  const changes = rulesetChanges(rulesetOf(before), rulesetOf(after));
+  const report = values.replay === '' ? undefined : await reportOfReplay(line, after, before);
+  const calls = report && formatReport(report);
+  const isMarkdown = values.format === 'markdown';
+  function text(): string {
+    if (isMarkdown) return formatChangesAsMarkdown(changes, calls);
+    return [formatChanges(changes), ...(calls === undefined ? [] : [calls])].join('\n\n');
+  }
+  const answer = { changes, replay: report ?? null };
+  return isMarkdown
+    ? { exitCode: Exit.DONE, answer, text, isPlain: true }
+    : printed(values, { exitCode: Exit.DONE, answer, text });
+}
+
+async function replayed(candidate: CheckedRules, line: Line): Promise<ProgramResult> {
+  const { values } = line;
   const present = values.now === '' ? undefined : await readRules(values.now, readOptions(values));
   const checked = present && resultOf(present, values);
   if (checked !== undefined && checked.exitCode !== Exit.DONE) return checked;
-  const now = present && rulesetOf(present);
-  const options = decidingOptions(environment);
-  const played = await replay({ log: values.replay, candidate: rulesetOf(candidate), now, options, progress });
-  const report = reportOf(played);
+  const report = await reportOfReplay(line, candidate, present);
   const isFailed = values.strict && report.log.malformed > 0;
-  return {
+  return printed(values, {
     exitCode: isFailed ? Exit.FAILED : Exit.DONE,
     answer: report,
     text: () => (values.html ? replayPage(report) : formatReport(report)),
-  };
+  });
+}
+
+async function reportOfReplay(
+  { values, stderr: progress, environment }: Line,
+  candidate: CheckedRules,
+  present: CheckedRules | undefined,
+): Promise<ReplayReport> {
+  const options = decidingOptions(environment);
+  const now = present && rulesetOf(present);
+  return reportOf(await replay({ log: values.replay, candidate: rulesetOf(candidate), now, options, progress }));
 }
 
 function explainedRequest([domain, ...descriptors]: readonly string[]): RateLimitRequest {
@@ -146,50 +239,12 @@ function explainedRequest([domain, ...descriptors]: readonly string[]): RateLimi
   return { domain, descriptors: descriptors.map((text) => ({ entries: parseEntries(text), ...plain })), hitsAddend: 0 };
 }
 
-function rejectRest([surplus]: readonly string[]): undefined {
-  if (surplus !== undefined) throw new FlagError(`unexpected argument "${surplus}"`);
-}
-
 /** What a service that has counted nothing yet would answer: an explanation as weir-admin prints it. */
 async function explain(request: RateLimitRequest, ruleset: Ruleset): Promise<Explanation> {
-  const counters = new MemoryCounters({ maxKeys: 1, now: Date.now });
+  const player = new Player(ruleset, DEFAULT_OPTIONS);
   try {
-    return await explainRequest(request, ruleset, {
-      limiter: new Limiter(DEFAULT_OPTIONS, new Statistics(0)),
-      reservations: counters,
-      apply: (operations, { settled }) => {
-        counters.countNow!(operations);
-        settled();
-      },
-    });
+    return await player.explain(request, Date.now());
   } finally {
-    await counters.close();
-  }
-}
-
-/** The settings with which rules and counts alone do not decide a call. */
-const DECIDING = ['SHADOW_MODE', 'QUOTA_MODE', 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'] as const;
-
-/**
- * The options of a service that decides as the environment says, without a local cache. Other settings are not read, as theirs may be
- * valid only where the service runs.
- *
- * @throws {FlagError} for values that the service would reject
- */
-function decidingOptions(environment: NodeJS.ProcessEnv): LimiterOptions {
-  const { settings } = readSome(environment, DECIDING);
-  return {
-    ...DEFAULT_OPTIONS,
-    shadowMode: settings.shadowMode,
-    quotaMode: settings.quotaMode,
-    stopIncrementWhenOverLimit: settings.stopCacheKeyIncrementWhenOverlimit,
-  };
-}
-
-function readSome(environment: NodeJS.ProcessEnv, names: readonly string[]): LoadedSettings {
-  try {
-    return readSettings(Object.fromEntries(names.map((name) => [name, environment[name]])));
-  } catch (error) {
-    throw new FlagError(messageOf(error));
+    await player.close();
   }
 }

@@ -1,5 +1,7 @@
-import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { type Problem, type ProblemDetails, folderProblem } from '../../rules/files/problems/problem';
 import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
 import { MAX_FILE_BYTES, MAX_TOTAL_BYTES, folderTooLarge } from '../../rules/files/size-limits';
@@ -12,50 +14,71 @@ export interface ReadOptions {
   readonly ignoreDotFiles: boolean;
 }
 
-/** Rules, and the number of files that they were read from. */
+/** Rules, and the paths of the files that they were read from. */
 export interface CheckedRules extends ReadResult {
-  readonly files: number;
+  readonly files: readonly string[];
 }
 
-/** Reads a rule folder like the service: the same files, in the same order, with the same reader. Or reads one file. */
-export async function readRules(path: string, options: ReadOptions): Promise<CheckedRules> {
-  let [dir, names, input]: [string, readonly string[], typeof readPipe] = ['', [path], readRegularFile];
-  let warnings: readonly Problem[] = [];
-  try {
-    const status = await stat(path);
-    if (status.isDirectory()) {
-      const listing = await listRuleFiles(path, options.ignoreDotFiles);
-      [dir, names] = [path, listing.files.map((file) => file.path)];
-      warnings = folderWarnings(path, listing);
-    } else if (!status.isFile()) input = readPipe;
-  } catch (error) {
-    const problem = error instanceof FolderTooLarge ? folderTooLarge(error.excess) : unreadable(error);
-    return { files: 0, configs: [], errors: [folderProblem(path, problem)], warnings: [] };
-  }
-  const files: RuleFile[] = [];
-  const errors: Problem[] = [];
-  let total = 0;
-  for (const name of names) {
-    try {
-      const { content = new Uint8Array(), tooLarge } = await input(join(dir, name));
-      total += content.length;
-      if (total > MAX_TOTAL_BYTES) {
-        errors.push(folderProblem(dir, folderTooLarge('bytes')));
-        break;
-      }
-      files.push({ path: name, content, tooLarge });
-    } catch (error) {
-      const message = `cannot read the file: ${reasonOf(error)}`;
-      errors.push(folderProblem(name, { code: 'unreadable-file', message }));
-    }
-  }
-  const read = readRuleFiles(files, options);
+/** What is read as standard input. */
+const STANDARD_INPUT = '-';
+
+/**
+ * Reads rule folders like the service: the same files, in the same order, with the same reader. Also reads single files, pipes and, as `-`,
+ * standard input. Problems have the paths as they were given, with the names in folders after them.
+ */
+export async function readRules(paths: string | readonly string[], options: ReadOptions): Promise<CheckedRules> {
+  const reading = new Reading();
+  for (const path of [paths].flat()) await reading.add(path, options);
+  const read = readRuleFiles(reading.files, options);
   return {
     ...read,
-    files: names.length,
-    errors: [...errors, ...read.errors],
-    warnings: [...warnings, ...read.warnings],
+    files: reading.names,
+    errors: [...reading.errors, ...read.errors],
+    warnings: [...reading.warnings, ...read.warnings],
   };
+}
+
+class Reading {
+  readonly files: RuleFile[] = [];
+  readonly names: string[] = [];
+  readonly errors: Problem[] = [];
+  readonly warnings: Problem[] = [];
+  #bytes = 0;
+
+  async add(path: string, { ignoreDotFiles }: ReadOptions): Promise<void> {
+    if (path === STANDARD_INPUT) return this.#read(path, () => readPipe(process.stdin));
+    try {
+      const status = await stat(path);
+      if (!status.isDirectory()) {
+        const isFile = status.isFile();
+        return await this.#read(path, () =>
+          isFile ? readBoundedFile(path, MAX_FILE_BYTES) : readPipe(createReadStream(path)),
+        );
+      }
+      const listing = await listRuleFiles(path, ignoreDotFiles);
+      this.warnings.push(...folderWarnings(path, listing));
+      for (const { path: name } of listing.files) {
+        const file = join(path, name);
+        if (this.#bytes <= MAX_TOTAL_BYTES) await this.#read(file, () => readBoundedFile(file, MAX_FILE_BYTES));
+      }
+    } catch (error) {
+      const problem = error instanceof FolderTooLarge ? folderTooLarge(error.excess) : unreadable(error);
+      this.errors.push(folderProblem(path, problem));
+    }
+  }
+
+  async #read(name: string, input: () => Promise<BoundedContents>): Promise<void> {
+    this.names.push(name);
+    try {
+      const { content = new Uint8Array(), tooLarge } = await input();
+      this.#bytes += content.length;
+      if (this.#bytes > MAX_TOTAL_BYTES) this.errors.push(folderProblem(dirname(name), folderTooLarge('bytes')));
+      else this.files.push({ path: name, content, tooLarge });
+    } catch (error) {
+      const message = `cannot read the file: ${reasonOf(error)}`;
+      this.errors.push(folderProblem(name, { code: 'unreadable-file', message }));
+    }
+  }
 }
 
 function unreadable(error: unknown): ProblemDetails {
@@ -63,12 +86,15 @@ function unreadable(error: unknown): ProblemDetails {
   return { code: 'unreadable-folder', message };
 }
 
-function readRegularFile(path: string): Promise<BoundedContents> {
-  return readBoundedFile(path, MAX_FILE_BYTES);
-}
-
-async function readPipe(path: string): Promise<BoundedContents> {
-  return { content: await readFile(path) };
+async function readPipe(stream: Readable): Promise<BoundedContents> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_FILE_BYTES) return { tooLarge: bytes };
+    chunks.push(chunk);
+  }
+  return { content: Buffer.concat(chunks) };
 }
 
 function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles): readonly Problem[] {

@@ -5,6 +5,8 @@ import type { RateLimitRequest } from '../../limiter/request';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { Code, type Verdict } from '../../limiter/verdict';
 import { StoredReservations } from '../../reservations/reservations';
+import type { Explanation } from '../../operators/answers';
+import { explainRequest } from '../../operators/decisions';
 import type { Ruleset } from '../../rules/ruleset';
 import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';
 import { Statistics } from '../../statistics/statistics';
@@ -38,8 +40,8 @@ export class Player {
   /** The second in which the counters were removed last whose windows had passed. */
   #swept = -Infinity;
 
-  constructor(ruleset: Ruleset, options: LimiterOptions) {
-    const statistics = new Statistics(0);
+  /** @param statistics those of rules, too, if they are kept; by default, none are */
+  constructor(ruleset: Ruleset, options: LimiterOptions, statistics = new Statistics(0)) {
     this.#ruleset = ruleset;
     this.#limiter = new Limiter(options, statistics);
     this.#counters = new MemoryCounters({ maxKeys: MOST_KEYS, maxBytes: MOST_BYTES, now: () => this.#now });
@@ -70,15 +72,35 @@ export class Player {
    * @returns undefined when the service would reject the request
    */
   play(request: RateLimitRequest, now: number): PlayedCall | undefined {
-    this.#advance(now);
     try {
-      const decision = this.#limiter.begin(request, this.#ruleset, now);
-      if (decision.operations.length > 0) this.#counters.countNow!(decision.operations);
+      const decision = this.decide(request, now);
       return playedCall(decision, decision.verdict());
     } catch (error) {
       if (error instanceof DecisionError) return undefined;
       throw error;
     }
+  }
+
+  /** As {@link play}. @throws DecisionError when the service would reject the request */
+  decide(request: RateLimitRequest, now: number): Decision {
+    this.#advance(now);
+    const decision = this.#limiter.begin(request, this.#ruleset, now);
+    if (decision.operations.length > 0) this.#counters.countNow!(decision.operations);
+    return decision;
+  }
+
+  /** What the service would say of the request, without counting it. */
+  explain(request: RateLimitRequest, now: number): Promise<Explanation> {
+    this.#advance(now);
+    return explainRequest(request, this.#ruleset, {
+      now,
+      limiter: this.#limiter,
+      reservations: this.#counters,
+      apply: (operations, { settled }) => {
+        this.#counters.countNow!(operations);
+        settled();
+      },
+    });
   }
 
   /** As {@link play}, for a reservation. */

@@ -35,7 +35,8 @@ export async function problemsOf({ name, path, isFolder }: Fixture): Promise<rea
   return [...errors, ...warnings];
 }
 
-/** A text without the absolute path of the fixtures. */
-export function withoutFolder(text: string): string {
-  return text.replaceAll(`${FOLDER}/`, '');
+/** A text without the absolute path of the fixtures, or of one that is a folder. */
+export function withoutFolder(text: string, fixture?: Fixture): string {
+  const inFolder = fixture?.isFolder === true ? text.replaceAll(`${fixture.path}/`, '') : text;
+  return inFolder.replaceAll(`${FOLDER}/`, '');
 }

@@ -31,7 +31,7 @@ describe('each fixture of a problem', () => {
     '%s is reported as in its expected text',
     async (_, fixture) => {
       const problems = await problemsOf(fixture);
-      const texts = problems.map((problem) => withoutFolder(formatProblem(problem)));
+      const texts = problems.map((problem) => withoutFolder(formatProblem(problem), fixture));
       expect(`${texts.join('\n\n')}\n`).toBe(fixture.expected);
       expect(new Set(problems.map(({ code }) => code))).toEqual(new Set([fixture.code]));
     },

@@ -1,0 +1,111 @@
+import type { RateLimitRequest } from '../../limiter/request';
+import { NO_HITS_ADDEND } from '../../limiter/request';
+import { unitByName } from '../../rules/unit';
+
+/** A line of a test cannot be read; the message is one sentence for the user. */
+export class NotationError extends Error {
+  override readonly name = 'NotationError';
+}
+
+/** Calls, and what is expected of them. */
+export interface CallsLine {
+  readonly kind: 'calls';
+  readonly times: number;
+  readonly descriptors: RateLimitRequest['descriptors'];
+  /** The line up to its answer. */
+  readonly before: string;
+  readonly expected: string;
+}
+
+/** The value of a statistic of a rule, without what the names of all of them begin with. */
+interface StatisticLine {
+  readonly kind: 'statistic';
+  readonly name: string;
+  readonly before: string;
+  readonly expected: string;
+}
+
+/** A line of a test: docs/testing-rules.md has the notation. */
+export type TestLine =
+  | CallsLine
+  | StatisticLine
+  /** Blank, or a comment. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'setting'; readonly name: string; readonly value: string }
+  | { readonly kind: 'domain' | 'rules' | 'test'; readonly value: string }
+  | { readonly kind: 'after'; readonly milliseconds: number }
+  /** In Unix milliseconds. */
+  | { readonly kind: 'at'; readonly time: number };
+
+const CALLS = /^(?:(\d+) (?:×|x) )?(.*?) +(?:→|->)(?: +(.*))?$/;
+/** Of `after`: more is no test of windows. */
+const MOST_TIMES = 1_000_000;
+
+/** @throws NotationError */
+export function readLine(text: string): TestLine {
+  if (text === '' || text.startsWith('#')) return { kind: 'none' };
+  const [, word = '', value = ''] = /^(test|domain|rules) +(.+)$/.exec(text) ?? [];
+  if (word !== '') return { kind: word as 'test' | 'domain' | 'rules', value: value.trim() };
+  const [, name, of] = /^with (\w+)=(.*)$/.exec(text) ?? [];
+  if (name !== undefined) return { kind: 'setting', name, value: of! };
+  if (text.startsWith('after ')) return { kind: 'after', milliseconds: durationOf(text.slice('after '.length)) };
+  if (text.startsWith('at ')) return { kind: 'at', time: timeOf(text.slice('at '.length)) };
+  const [, named = '', statistic, number = ''] = /^(statistic (\S+) += )(\d*)$/.exec(text) ?? [];
+  if (statistic !== undefined) return { kind: 'statistic', name: statistic, before: named, expected: number };
+  const [, times = '1', request, answer = ''] = CALLS.exec(text) ?? [];
+  if (request === undefined) throw new NotationError(NO_LINE);
+  if (Number(times) === 0 || Number(times) > MOST_TIMES)
+    throw new NotationError(`repeat a call 1 to ${MOST_TIMES} times`);
+  const descriptors = request.split(' | ').map((each) => descriptorOf(each.trim()));
+  const before = `${text.slice(0, text.length - answer.length).trimEnd()} `;
+  return { kind: 'calls', times: Number(times), descriptors, before, expected: answer };
+}
+
+const NO_LINE =
+  'this is no line of a test: expected KEY=VALUE,KEY=VALUE → ANSWER, or one that begins with after, at, with, domain, test, rules, statistic or #';
+
+function durationOf(text: string): number {
+  const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?) (\w+?)s?$/.exec(text) ?? [];
+  const seconds = unit === 'millisecond' ? 0.001 : unitByName(unit)?.seconds;
+  if (seconds === undefined)
+    throw new NotationError(`"${text}" is no duration: expected, for example, 1 minute or 90 seconds`);
+  return Math.round(Number(number) * seconds * 1_000);
+}
+
+function timeOf(text: string): number {
+  const time = /^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) throw new NotationError(`"${text}" is no time: expected, for example, 2026-03-01T09:30:00Z`);
+  return time;
+}
+
+/** An entry; its value is in quotes, as in JSON, if it has blanks, commas or quotes. */
+const ENTRY = /([^=,\s"]+)=("(?:[^"\\]|\\.)*"|[^,\s"]*)(,|\s+|$)/y;
+
+/** `key=value,key=value`, and after a blank `hits=2`, `subtract=2` or `limit=5/minute`. */
+function descriptorOf(text: string): RateLimitRequest['descriptors'][number] {
+  const entries: { key: string; value: string }[] = [];
+  let at = 0;
+  for (let end = ','; end === ',';) {
+    ENTRY.lastIndex = at;
+    const [all, key, value] = ENTRY.exec(text) ?? [];
+    if (all === undefined) throw new NotationError(`invalid descriptor "${text}": expected KEY=VALUE,KEY=VALUE`);
+    entries.push({ key: key!, value: value!.startsWith('"') ? (JSON.parse(value!) as string) : value! });
+    at += all.length;
+    end = all.at(-1) === ',' ? ',' : '';
+  }
+  const fields = text
+    .slice(at)
+    .split(/\s+/)
+    .filter((field) => field !== '');
+  const plain = { entries, limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
+  return Object.assign(plain, ...fields.map(fieldOf)) as RateLimitRequest['descriptors'][number];
+}
+
+function fieldOf(field: string): Partial<RateLimitRequest['descriptors'][number]> {
+  const [, name, number, unitName = ''] = /^(hits|subtract|limit)=(\d+)(?:\/(\w+))?$/.exec(field) ?? [];
+  const unit = unitByName(unitName);
+  if (name === 'hits' && unitName === '') return { hitsAddend: Number(number) };
+  if (name === 'subtract' && unitName === '') return { hitsAddend: Number(number), isNegativeHits: true };
+  if (name === 'limit' && unit !== undefined) return { limit: { requestsPerUnit: Number(number), unit } };
+  throw new NotationError(`"${field}" is no field of a descriptor: expected hits=N, subtract=N or limit=N/UNIT`);
+}

@@ -1,0 +1,181 @@
+import type { LimiterOptions } from '../../limiter/decision';
+import type { Explanation } from '../../operators/answers';
+import { type Problem, formatProblem } from '../../rules/files/problems/problem';
+import type { RulePlace } from '../../rules/rule-config';
+import type { Rule } from '../../rules/rule-tree';
+import { type Ruleset, buildRuleset } from '../../rules/ruleset';
+import { plainStatisticsKey } from '../../rules/statistics-key';
+import { counted } from '../../text/counted';
+import { type CheckedCase, type Finding, findingOf } from '../check/formats';
+import type { CheckedRules } from '../check/read-rules';
+import { formatExplanation, placeOf } from '../explanation';
+import { playTest } from './play';
+import { type Correction, correctTestFile } from './read-tests';
+import type { TestFile } from './test-document';
+
+export interface TestsOptions {
+  /** Reads the rules of paths; empty: those of the command line. */
+  readonly readRules: (paths: readonly string[]) => Promise<CheckedRules>;
+  /** @throws Error with one sentence for the user, for settings that do not matter here or are invalid */
+  readonly optionsOf: (settings: Readonly<Record<string, string>>) => LimiterOptions;
+  /** Whether what is right is written into the files. */
+  readonly isUpdated: boolean;
+}
+
+/** A line of a test that is not so, or that cannot be played. */
+export interface TestFailure {
+  readonly file: string;
+  readonly line: number;
+  readonly test: string;
+  /** Null: the line cannot be played. */
+  readonly expected: string | null;
+  /** What is; when the line cannot be played, why. */
+  readonly actual: string;
+  /** What the service says of the call; null where the line is none. */
+  readonly explanation: Explanation | null;
+  /** Whether what is right was written into the file. */
+  readonly isUpdated: boolean;
+}
+
+/** A rule that can be the result for a descriptor. */
+interface CoveredRule {
+  readonly rule: string;
+  readonly place: RulePlace | null;
+}
+
+export interface TestsReport {
+  readonly ok: boolean;
+  readonly files: number;
+  readonly tests: readonly { readonly file: string; readonly name: string; readonly ok: boolean }[];
+  readonly expectations: number;
+  readonly failures: readonly TestFailure[];
+  /** The errors of the rules, with which no test of theirs is played. */
+  readonly errors: readonly Problem[];
+  /** Of the rules of all tests: those that a descriptor of no test has matched. */
+  readonly coverage: { readonly rules: number; readonly missed: readonly CoveredRule[] };
+}
+
+/** Plays test files. @throws Error with one sentence for the user */
+export async function runTests(files: readonly TestFile[], options: TestsOptions): Promise<TestsReport> {
+  const run = new Run(options);
+  for (const file of files) await run.play(file);
+  return run.report(files.length);
+}
+
+class Run {
+  readonly #options: TestsOptions;
+  /** By their paths. */
+  readonly #rulesets = new Map<string, Ruleset | undefined>();
+  readonly #matched = new Set<Rule>();
+  readonly #tests: TestsReport['tests'][number][] = [];
+  readonly #failures: TestFailure[] = [];
+  readonly #errors: Problem[] = [];
+  #expectations = 0;
+
+  constructor(options: TestsOptions) {
+    this.#options = options;
+  }
+
+  async play({ path, rules, settings, tests }: TestFile): Promise<void> {
+    const ruleset = await this.#rulesetOf(rules);
+    if (ruleset === undefined) return;
+    const stage = { ruleset, options: this.#options.optionsOf(settings), matched: this.#matched };
+    const corrections: Correction[] = [];
+    for (const test of tests) {
+      const { expectations, differences } = await playTest(test, stage);
+      this.#expectations += expectations;
+      for (const { number: line, expected, actual, text, right, explanation = null } of differences) {
+        const isUpdated = this.#options.isUpdated && right !== undefined;
+        if (isUpdated) corrections.push({ line, text, right });
+        this.#failures.push({ file: path, line, test: test.name, expected, actual, explanation, isUpdated });
+      }
+      const ok = differences.every(({ right }) => this.#options.isUpdated && right !== undefined);
+      this.#tests.push({ file: path, name: test.name, ok });
+    }
+    if (corrections.length > 0) await correctTestFile(path, corrections);
+  }
+
+  report(files: number): TestsReport {
+    return {
+      ok: this.#errors.length === 0 && this.#failures.every(({ isUpdated }) => isUpdated),
+      files,
+      tests: this.#tests,
+      expectations: this.#expectations,
+      failures: this.#failures,
+      errors: this.#errors,
+      coverage: this.#coverage(),
+    };
+  }
+
+  async #rulesetOf(paths: readonly string[]): Promise<Ruleset | undefined> {
+    const key = paths.join('\0');
+    if (!this.#rulesets.has(key)) {
+      const { configs, errors } = await this.#options.readRules(paths);
+      this.#errors.push(...errors);
+      this.#rulesets.set(key, errors.length === 0 ? buildRuleset(configs) : undefined);
+    }
+    return this.#rulesets.get(key);
+  }
+
+  #coverage(): TestsReport['coverage'] {
+    const missed: CoveredRule[] = [];
+    let count = 0;
+    for (const ruleset of this.#rulesets.values()) {
+      for (const rule of ruleset === undefined ? [] : resultsOf(ruleset)) {
+        count += 1;
+        if (!this.#matched.has(rule)) missed.push({ rule: plainStatisticsKey(rule), place: rule.place ?? null });
+      }
+    }
+    return { rules: count, missed };
+  }
+}
+
+/** The rules that can be the result for a descriptor: those with a limit, and those that allow everything. */
+function* resultsOf({ domains, unmatched }: Ruleset): IterableIterator<Rule> {
+  for (const level of domains.values()) {
+    for (const { rule } of level.walk()) if (rule.limit !== undefined || rule.nested === undefined) yield rule;
+  }
+  yield* unmatched.values();
+}
+
+/** The tests as cases, for reports of other programs. */
+export function casesOf({ tests, failures, errors }: TestsReport): readonly CheckedCase[] {
+  const ofRules = [...new Set(errors.map(({ file }) => file))].map((file) => {
+    return { file, name: 'the rules load', findings: errors.filter((each) => each.file === file).map(findingOf) };
+  });
+  const ofTests = tests.map(({ file, name }) => {
+    const own = failures.filter((each) => each.file === file && each.test === name && !each.isUpdated);
+    return { file, name, findings: own.map(findingOfFailure) };
+  });
+  return [...ofRules, ...ofTests];
+}
+
+function findingOfFailure({ file, line, test, expected, actual }: TestFailure): Finding {
+  const message = `${test}: ${expected === null ? actual : `expected ${expected}, but it is ${actual}`}`;
+  return { file, line, column: 0, severity: 'error', code: 'failed-test', message };
+}
+
+/** The report as text: each failure with its explanation, what no test has matched, and the totals. */
+export function formatTests(report: TestsReport, { coverage: isListed }: { readonly coverage: boolean }): string {
+  const { ok, files, tests, expectations, failures, errors, coverage } = report;
+  const blocks = errors.map(formatProblem);
+  const left = failures.filter(({ isUpdated }) => !isUpdated);
+  blocks.push(...left.map(formatFailure));
+  if (isListed && coverage.missed.length > 0) {
+    const rules = coverage.missed.map(({ rule, place }) => `  ${rule} (${placeOf(place)})`);
+    blocks.push(`no test has matched:\n${rules.join('\n')}`);
+  }
+  const played = `${counted(files, 'file')}, ${counted(tests.length, 'test')}, ${counted(expectations, 'expectation')}`;
+  const updated = failures.length - left.length;
+  const changed = updated === 0 ? '' : `, ${counted(updated, 'line')} written into the files`;
+  const matched = `${coverage.rules - coverage.missed.length} of ${counted(coverage.rules, 'rule')} matched`;
+  blocks.push(`${ok ? 'passed' : 'failed'}: ${played}; ${left.length} not as expected${changed}; ${matched}`);
+  return blocks.join('\n\n');
+}
+
+function formatFailure({ file, line, test, expected, actual, explanation }: TestFailure): string {
+  if (expected === null) return `${file}:${line}: ${test}\n  ${actual}`;
+  const lines = [`${file}:${line}: ${test}`, `  expected ${expected}`, `  actual   ${actual}`];
+  const explained = explanation === null ? [] : formatExplanation(explanation).split('\n');
+  return [...lines, ...explained.map((each) => `  | ${each}`)].join('\n');
+}
