@@ -1,7 +1,15 @@
 import type { LimitState, Outcome } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
 import type { Limit } from './limit';
-import { type Counted, LEAST_GRANT, Operation, type Result, SHARE_OF_LEFT, type Stored } from './operation';
+import {
+  type Counted,
+  LEAST_GRANT,
+  type LeaseRequest,
+  Operation,
+  type Result,
+  SHARE_OF_LEFT,
+  type Stored,
+} from './operation';
 
 // A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are decided here. In the store
 // it is an addition that is larger than the hits of its calls: never more pass than the limit.
@@ -12,6 +20,8 @@ const LEAST_RATE = 20 / 1_000;
 const [SIZE_TIME, SIZE_TRIPS] = [100, 4];
 /** A lease ends so many milliseconds after it was asked for, or so many trips. */
 const [LONGEST, LONGEST_TRIPS] = [250, 8];
+/** The store reserves more time for it, of which this is that part: what is left has to arrive before the time is over. */
+const USED_PART = 0.8;
 /** After so many milliseconds, or trips, without a call it is given back. */
 const [REST, REST_TRIPS] = [50, 4];
 /** A key that is over its limit is not asked for again for so long, in milliseconds. */
@@ -60,7 +70,9 @@ interface Parcel {
   held: number;
   /** When they may not be used any more, as {@link LeasesOptions.now}. */
   readonly until: number;
-  /** The window of a sliding window in which they were granted, to which alone they are given back. */
+  /** When it is too late to give them back. */
+  readonly lostAt: number;
+  /** To which alone they are given back: see {@link Algorithm.windowAt}. */
   readonly window: number | undefined;
 }
 
@@ -147,7 +159,7 @@ class Lease {
   restAt(now: number): number {
     const { algorithm } = this.limit;
     if (algorithm === undefined || this.stored === undefined) return this.windowEnd - now;
-    return algorithm.windowAt(this.stateAt(now).now)?.rest ?? Infinity;
+    return algorithm.windowAt(this.stateAt(now).now, Infinity)?.rest ?? Infinity;
   }
 
   /** What is left of the limit, as far as it is known. */
@@ -253,7 +265,7 @@ export class Leases {
       this.#leases.set(key, (lease = this.#begin(operation, demand, now)));
     } else if (lease.limit !== limit) return;
     else if (hits > 0) this.#isUsed(lease, hits, now);
-    const milliseconds = Math.max(LONGEST, LONGEST_TRIPS * this.#trip);
+    const milliseconds = Math.max(LONGEST, LONGEST_TRIPS * this.#trip) / USED_PART;
     const wants = lease.state === 'asked' ? 0 : this.#wantedFor(lease, now);
     if (wants > 0) lease.state = 'asked';
     operation.lease = { wants, milliseconds, sentAt: now, granted: 0 };
@@ -265,7 +277,7 @@ export class Leases {
     if (request === undefined) return;
     const lease = this.#leases.get(key);
     // Given back since it was sent.
-    if (lease === undefined || lease.limit !== limit) return this.#returnUnknown(operation, request.granted);
+    if (lease === undefined || lease.limit !== limit) return this.#returnUnknown(operation, request);
     const now = this.#options.now();
     if (request.wants > 0) {
       lease.state = 'idle';
@@ -279,15 +291,15 @@ export class Leases {
     lease.stored =
       state === undefined ? (result as number) + granted : algorithm!.lend(state, granted, request.milliseconds);
     lease.storedAt = now;
-    const window = state && algorithm?.windowAt(state.now);
+    const window = state && algorithm?.windowAt(state.now, request.milliseconds);
     if (granted > 0) {
       this.#options.granted.add(granted);
       lease.held += granted;
       lease.granted = granted;
       // The store has granted it after it was asked for.
-      const ownEnd = request.sentAt + Math.min(request.milliseconds, window?.rest ?? Infinity);
-      const until = Math.min(lease.windowEnd, ownEnd);
-      lease.parcels.push({ held: granted, until, window: window?.number });
+      const lostAt = Math.min(lease.windowEnd, request.sentAt + (window?.rest ?? Infinity));
+      const until = Math.min(lostAt, request.sentAt + request.milliseconds * USED_PART);
+      lease.parcels.push({ held: granted, until, lostAt, window: window?.number });
     }
     if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, lease.restAt(now));
   }
@@ -413,14 +425,14 @@ export class Leases {
     const { limit } = lease;
     const kept: Parcel[] = [];
     for (const parcel of lease.parcels) {
-      const { held, until, window } = parcel;
+      const { held, until, lostAt, window } = parcel;
       if (held === 0) continue;
       if (until > now) {
         kept.push(parcel);
         continue;
       }
       lease.held -= held;
-      if (lease.windowEnd <= this.#options.now()) {
+      if (lostAt <= this.#options.now()) {
         this.#options.unused.add(held);
         continue;
       }
@@ -433,9 +445,10 @@ export class Leases {
   }
 
   /** Gives back what was granted to a lease that is over. */
-  #returnUnknown({ key, limit, outcome }: Operation, granted: number): void {
+  #returnUnknown({ key, limit, outcome }: Operation, { granted, milliseconds }: LeaseRequest): void {
     if (granted === 0) return;
-    this.#return({ key, limit }, granted, outcome && limit.algorithm?.windowAt(outcome.state.now)?.number);
+    const window = outcome && limit.algorithm?.windowAt(outcome.state.now, milliseconds);
+    this.#return({ key, limit }, granted, window?.number);
   }
 
   #return({ key, limit }: Counted, hits: number, window: number | undefined): void {

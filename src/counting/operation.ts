@@ -92,7 +92,7 @@ export class Operation implements Counted {
   calls: number[] | undefined = undefined;
   /** What it takes for later calls. */
   lease: LeaseRequest | undefined = undefined;
-  /** Of hits that are given back to a sliding window: the number of the window in which they were taken, and count. */
+  /** Of hits that are given back to an algorithm: where they were taken, and count. See {@link Algorithm.windowAt}. */
   onlyInWindow: number | undefined = undefined;
   /** The count after the operation, once it is known, and negative before; with an algorithm, the hits that count then. */
   after = -1;

@@ -94,7 +94,7 @@ function lend({ lease, limit }: Operation, state: LimitState): LimitState {
 
 /** Whether hits that are given back still count in their window. */
 function isReturnedTo({ limit, onlyInWindow }: Operation, { now }: LimitState): boolean {
-  return onlyInWindow === undefined || limit.algorithm!.windowAt(now)?.number === onlyInWindow;
+  return onlyInWindow === undefined || limit.algorithm!.isIn(onlyInWindow, now);
 }
 
 /** Applies the calls of operations that are decided together, or of one. Returns the states before them. */

@@ -77,6 +77,20 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
   });
 });
 
+it.each(['token_bucket', 'sliding_window'] as const)(
+  'a %s takes hits back for as long as it says, and at most a millisecond longer',
+  (name) => {
+    const algorithm = algorithmOf({ name, requestsPerUnit: 5, windowSeconds: 60, burst: undefined });
+    fc.assert(
+      fc.property(fc.integer({ min: 1_764_000_000_000_000, max: 1_764_000_060_000_000 }), (now) => {
+        const { number, rest } = algorithm.windowAt(now, 250)!;
+        const taken = [0, rest * 1000, rest * 1000 + 1001].map((passed) => algorithm.isIn(number, now + passed));
+        expect(taken).toEqual([true, true, false]);
+      }),
+    );
+  },
+);
+
 it('limits with all_or_nothing decide a call as one model for each, all of which it counts on, or none', () => {
   const limit = fc.record({
     name: fc.constantFrom('fixed_window', 'sliding_window', 'token_bucket'),

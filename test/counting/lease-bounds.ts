@@ -1,17 +1,26 @@
 import { Limit } from '../../src/counting/limit';
-import type { Operation } from '../../src/counting/operation';
-import { windowStart } from '../../src/counting/windows';
-import { type ALGORITHMS, DEFAULT_OPTIONS } from '../../src/rules/rule-config';
+import { LARGEST_COUNT, Operation } from '../../src/counting/operation';
+import { run } from '../../src/counting/simulate';
+import { type ALGORITHMS, type CalendarConfig, DEFAULT_OPTIONS } from '../../src/rules/rule-config';
 import { UNITS } from '../../src/rules/unit';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
+import { type CounterEvent, excessOf } from './lease-events';
+
+interface Counting {
+  readonly algorithm?: (typeof ALGORITHMS)[number];
+  readonly burst?: number;
+  /** Windows of a day of this calendar, instead of seconds. */
+  readonly calendar?: CalendarConfig | undefined;
+}
 
 /** A limit with leases, of one key. */
 export function leasedLimit(
   requestsPerUnit: number,
   unitMultiplier: number,
-  { algorithm, burst }: { readonly algorithm?: (typeof ALGORITHMS)[number]; readonly burst?: number } = {},
+  { algorithm, burst, calendar }: Counting = {},
 ): Limit {
-  const limit = { requestsPerUnit, unit: UNITS.SECOND, unitMultiplier, name: '' };
+  const unit = calendar === undefined ? UNITS.SECOND : UNITS.DAY;
+  const limit = { requestsPerUnit, unit, unitMultiplier, calendar, name: '' };
   const source = { path: 'd.k', options: DEFAULT_OPTIONS, algorithm, burst, lease: true };
   return new Limit(limit, source, { nearLimitRatio: 0.8 });
 }
@@ -27,196 +36,261 @@ export function randomOf(seed: number): () => number {
   };
 }
 
-/** What is disturbed in a run, each with its probability at every call. */
-export interface Disturbances {
-  readonly kill: number;
-  readonly stall: number;
-  readonly reload: number;
+/** What disturbs a run, with its probability at every call. */
+const DISTURBANCES = {
+  ...{ kill: 0.0005, reload: 0.001 },
+  /** Of the store, and of the network of an instance. */
+  ...{ stall: 0.001, lag: 0.001 },
+  /** A call has many hits. */
+  burst: 0.0005,
   /** A call gives hits back that have passed. */
-  readonly negative: number;
-  /** An operator clears the counter. */
-  readonly clear: number;
+  negative: 0.005,
+  /** An operator clears the counter, or sets it. */
+  change: 0.0005,
   /** A call has another limit on the key. */
-  readonly override: number;
+  override: 0.002,
   /** Another program adds to the counter. */
-  readonly outside: number;
-}
+  outside: 0.002,
+  /** Hits are reserved, of which some are used later. */
+  reserve: 0.001,
+};
+type Disturbance = keyof typeof DISTURBANCES;
+
+/** Windows, how long they are played, and how long before an end this begins, in seconds. */
+const WINDOWS = [
+  { length: 1, played: 6, before: 1 },
+  { length: 2, played: 8, before: 2 },
+  { length: 10, played: 24, before: 10 },
+  { length: 60, played: 20, before: 9 },
+] as const;
+/** 10:00 in Kathmandu. */
+const MIDDAY = 1_700_021_700;
+const DAYS = { length: 86_400, played: 20, before: 9 } as const;
+const CALENDAR: CalendarConfig = { timeZone: 'Asia/Kathmandu', startsOn: 1 };
 
 export interface RunOptions {
   readonly seed: number;
-  readonly calls: number;
   readonly algorithm?: 'sliding_window' | 'token_bucket' | undefined;
-  readonly disturbances: Disturbances;
-}
-
-/** Hits that have passed, and when, by the clock of the store. */
-interface Pass {
-  readonly at: number;
-  readonly hits: number;
-}
-
-/** The most that a window may let pass, and what has passed in it. */
-interface WindowTotals {
-  passed: number;
-  allowed: number;
+  /** Most calls. */
+  readonly calls?: number;
 }
 
 export interface RunResult {
+  readonly calls: number;
   /** Decided without the store. */
   readonly atOnce: number;
   readonly granted: number;
-  /** What was passed beyond what the bounds allow, in hits; none in a right implementation. */
+  /** What was passed beyond what the bounds allow; nothing in a right implementation. */
   readonly excess: readonly string[];
 }
 
-/**
- * Runs a fleet of instances on one key, of which some have no leases, with random loads, trips and clocks, and checks the bounds of
- * docs/leases.md.
- */
-export function runFleet({ seed, calls, algorithm, disturbances }: RunOptions): RunResult {
-  const random = randomOf(seed);
-  const START = 1_700_000_000_000;
-  const timeline = new Timeline(START);
-  const store = new SimulatedStore();
-  const windowSeconds = [1, 2, 10][Math.floor(random() * 3)]!;
-  const requestsPerUnit = Math.floor(50 * 200 ** random());
-  const burst = algorithm === 'token_bucket' ? Math.ceil(requestsPerUnit * (0.2 + random())) : undefined;
-  const counting = algorithm === undefined ? {} : { algorithm, ...(burst !== undefined && { burst }) };
-  const limit = leasedLimit(requestsPerUnit, windowSeconds, counting);
-  const other = leasedLimit(Math.ceil(requestsPerUnit / 2), windowSeconds, counting);
-  const fleet = 2 + Math.floor(random() * 19);
-  const demand = (requestsPerUnit / windowSeconds) * (0.5 + 2 * random());
-  const excess: string[] = [];
-  const windows = new Map<number, WindowTotals>();
-  const passes: Pass[] = [];
-  let [stalledUntil, atOnce, granted, made] = [0, 0, 0, 0];
+/** Instances on one key, of which some have no leases, with random loads, trips and clocks. */
+class Fleet {
+  readonly #options: RunOptions;
+  readonly #random: () => number;
+  readonly #isDisturbed: boolean;
+  readonly #timeline: Timeline;
+  readonly #store = new SimulatedStore();
+  readonly #end: number;
+  readonly #counting: Counting;
+  readonly #windowSeconds: number;
+  readonly #requestsPerUnit: number;
+  #limit: Limit;
+  readonly #other: Limit;
+  readonly #instances: SimulatedInstance[];
+  /** Killed ones, of which something may be on its way. */
+  #killed: SimulatedInstance[] = [];
+  readonly #events: CounterEvent[] = [];
+  /** Until when the store does not answer; and instances, which others do not wait for. */
+  #stalledUntil = 0;
+  readonly #laggingUntil = new WeakMap<SimulatedInstance, number>();
+  #made = 0;
+  #atOnce = 0;
+  #granted = 0;
 
-  function newInstance(): SimulatedInstance {
-    const usual = [0.3, 2, 80][Math.floor(random() ** 2 * 3)]!;
-    return new SimulatedInstance({
-      ...{ timeline, store, span: 0.3, isLeasing: random() < 0.85 },
-      skew: Math.floor((random() - 0.5) * 10_000),
-      trip: () => Math.max(usual, stalledUntil - timeline.now),
+  constructor(options: RunOptions) {
+    this.#options = options;
+    const random = (this.#random = randomOf(options.seed));
+    const { algorithm } = options;
+    this.#isDisturbed = random() < 0.8;
+    const isOfCalendar = algorithm === undefined && random() < 0.2;
+    const { length, played, before } = isOfCalendar ? DAYS : WINDOWS[Math.floor(random() * WINDOWS.length)]!;
+    const fleet = 2 + Math.floor(random() * 19);
+    const perSecond = fleet * 10 * 30 ** random();
+    this.#windowSeconds = isOfCalendar ? 1 : length;
+    this.#requestsPerUnit = Math.floor(perSecond * Math.min(length, played / 2));
+    const burst = Math.ceil(this.#requestsPerUnit * (0.2 + random()));
+    this.#counting = {
+      ...(algorithm && { algorithm }),
+      ...(algorithm === 'token_bucket' && { burst }),
+      ...(isOfCalendar && { calendar: CALENDAR }),
+    };
+    this.#limit = this.#newLimit();
+    this.#other = leasedLimit(Math.ceil(this.#requestsPerUnit / 2), this.#windowSeconds, this.#counting);
+    const start = (this.#limit.endOfWindow(MIDDAY) - before) * 1000;
+    this.#timeline = new Timeline(start);
+    this.#end = start + played * 1000;
+    this.#instances = Array.from({ length: fleet }, () => this.#newInstance());
+    const demand = perSecond * (0.5 + 2 * random());
+    for (let index = 0; index < fleet; index += 1) this.#callFrom(index, (demand / 1000) * (2 / fleet) * random());
+  }
+
+  run(): RunResult {
+    const { calls = Infinity } = this.#options;
+    const timeline = this.#timeline;
+    while (timeline.now < this.#end && this.#made < calls) {
+      timeline.runTo(timeline.now + 1000);
+      this.#store.counts.removeOutside(timeline.now - 20_000, Infinity);
+    }
+    timeline.runTo(timeline.now + 2000);
+    for (const { statistics } of this.#instances) this.#granted += statistics.granted.value;
+    const excess = excessOf(this.#events, this.#limit);
+    return { calls: this.#made, atOnce: this.#atOnce, granted: this.#granted, excess };
+  }
+
+  #newLimit(): Limit {
+    return leasedLimit(this.#requestsPerUnit, this.#windowSeconds, this.#counting);
+  }
+
+  #newInstance(): SimulatedInstance {
+    const usual = [0.3, 2, 80][Math.floor(this.#random() ** 2 * 3)]!;
+    const instance: SimulatedInstance = new SimulatedInstance({
+      ...{ timeline: this.#timeline, store: this.#store, span: 0.3, isLeasing: this.#random() < 0.85 },
+      skew: Math.floor((this.#random() - 0.5) * 10_000),
+      trip: () => {
+        const until = Math.max(this.#stalledUntil, this.#laggingUntil.get(instance) ?? 0);
+        return Math.max(usual, until - this.#timeline.now);
+      },
     });
+    return instance;
   }
-  const instances = Array.from({ length: fleet }, newInstance);
 
-  function keyAt(instance: SimulatedInstance): string {
-    return algorithm === undefined
-      ? `d_k_v_${windowStart(Math.floor(instance.wallClock / 1000), windowSeconds)}`
-      : `{_d_k_v_}${algorithm}_${windowSeconds}`;
+  /** Calls of one instance, at a rate of its own: little for a time, then much. @param rate calls per millisecond */
+  #callFrom(index: number, rate: number): void {
+    const period = Math.min(this.#windowSeconds, 10) * 1000 * (0.3 + 2 * this.#random());
+    const arrive = (): void => {
+      if (this.#timeline.now >= this.#end) return;
+      this.#made += 1;
+      this.#call(this.#instances[index]!);
+      this.#disturb(this.#instances[index]!, index);
+      const factor = this.#timeline.now % (2 * period) < period ? 0.2 : 2;
+      this.#timeline.after(-Math.log(1 - this.#random()) / Math.max(factor * rate, 1e-4), arrive);
+    };
+    this.#timeline.after(this.#random() * 100, arrive);
   }
-  function totalsOf(key: string): WindowTotals {
-    const window = Number(key.slice(key.lastIndexOf('_') + 1));
-    let totals = windows.get(window);
-    if (totals === undefined) windows.set(window, (totals = { passed: 0, allowed: requestsPerUnit }));
-    return totals;
+
+  #keyAt({ wallClock }: SimulatedInstance): string {
+    const { algorithm } = this.#options;
+    const seconds = Math.floor(wallClock / 1000);
+    return algorithm === undefined ? `d_k_v_${this.#limit.startOfWindow(seconds)}` : `{_d_k_v_}${algorithm}`;
   }
-  function isPassed({ isKnownOver, outcome, after, limit: { requestsPerUnit: most } }: Operation): boolean {
-    return !isKnownOver && (outcome === undefined ? after <= most : outcome.isAllowed);
-  }
-  function heldBy(key: string, except?: SimulatedInstance): number {
-    return instances.reduce((sum, each) => sum + (each === except ? 0 : each.leases.heldOf(key)), 0);
-  }
+
   /** Hits of a call whose count crosses the limit do not pass, though a smaller call would. */
-  function call(instance: SimulatedInstance): void {
-    const key = keyAt(instance);
-    const hits = random() < 0.9 ? 1 : 1 + Math.floor(random() * 8);
+  #call(instance: SimulatedInstance): void {
+    const key = this.#keyAt(instance);
+    const few = this.#random() < 0.9 ? 1 : 1 + Math.floor(this.#random() * 8);
+    const hits = this.#happens('burst') ? Math.ceil(this.#random() * this.#limit.capacity) : few;
     // Two rates on one bucket, or two limits on one sliding window, are no longer exact without leases either.
-    const used = algorithm === undefined && random() < disturbances.override ? other : limit;
+    const limit = this.#options.algorithm === undefined && this.#happens('override') ? this.#other : this.#limit;
     const before = instance.atOnce;
-    instance.call(used, key, hits, (operation) => {
+    instance.call(limit, key, hits, (operation) => {
       if (!isPassed(operation)) return;
-      passed(key, hits, operation.isSent ? store.appliedAt(operation) : timeline.now);
+      const at = operation.isSent ? this.#store.appliedAt(operation) : this.#timeline.now;
+      this.#events.push({ kind: 'passed', key, at, hits });
     });
-    atOnce += instance.atOnce - before;
+    this.#atOnce += instance.atOnce - before;
   }
-  function passed(key: string, hits: number, at: number): void {
-    if (algorithm === undefined) {
-      const totals = totalsOf(key);
-      totals.passed += hits;
-      if (totals.passed > totals.allowed) excess.push(`${totals.passed} of ${totals.allowed} in ${key}`);
-    } else passes.push({ at, hits });
+
+  #happens(disturbance: Disturbance): boolean {
+    return this.#isDisturbed && this.#random() < DISTURBANCES[disturbance];
   }
-  function disturb(instance: SimulatedInstance, index: number): void {
-    const key = keyAt(instance);
-    const { kill, stall, reload, negative, clear, outside } = disturbances;
-    if (random() < kill) {
+
+  #disturb(instance: SimulatedInstance, index: number): void {
+    const key = this.#keyAt(instance);
+    if (this.#happens('kill')) {
       instance.isKilled = true;
-      granted += instance.statistics.granted.value;
-      instances[index] = newInstance();
+      this.#granted += instance.statistics.granted.value;
+      this.#killed.push(instance);
+      this.#instances[index] = this.#newInstance();
     }
-    if (random() < stall) stalledUntil = timeline.now + 20 + random() * 500;
-    if (random() < reload) instance.giveBackAll();
-    if (algorithm !== undefined) return;
-    if (random() < negative) {
-      const hits = 1 + Math.floor(random() * 5);
-      totalsOf(key).allowed += hits;
-      instance.call(limit, key, -hits, () => undefined);
+    if (this.#happens('stall')) this.#stalledUntil = this.#timeline.now + 20 + this.#random() * 500;
+    if (this.#happens('lag')) this.#laggingUntil.set(instance, this.#timeline.now + 100 + this.#random() * 2_000);
+    if (this.#happens('reload')) {
+      // Other rules, with limits that are as before.
+      this.#limit = this.#newLimit();
+      for (const each of this.#instances) each.giveBackAll();
     }
-    if (random() < clear) {
-      // This instance has given back what it holds before; what others hold and what is on its way may pass in addition.
-      const totals = totalsOf(key);
-      instance.leases.giveBack(key);
-      instance.leases.takeToSend();
-      store.counts.remove(key);
-      totals.allowed = totals.passed + requestsPerUnit + heldBy(key) + store.onTheWay(key);
+    if (this.#happens('negative')) this.#giveBack(instance, key);
+    if (this.#happens('change')) this.#change(instance, key);
+    // Others know neither the algorithms of weir nor its reservations, which are of fixed windows.
+    if (this.#options.algorithm !== undefined) return;
+    if (this.#happens('outside')) {
+      this.#store.counts.change(key, 1, this.#timeline.now, this.#limit.windowSeconds);
     }
-    if (random() < outside) store.counts.change(key, 1, timeline.now, windowSeconds);
+    if (this.#happens('reserve')) this.#reserve(instance, key);
   }
 
-  // Each instance has a share of the demand of its own.
-  instances.forEach((_, index) => {
-    const rate = (demand / 1000) * (2 / fleet) * random();
-    // Little for a time, then much.
-    const period = windowSeconds * 1000 * (0.3 + 2 * random());
-    function arrive(): void {
-      made += 1;
-      if (made > calls) return;
-      call(instances[index]!);
-      disturb(instances[index]!, index);
-      const factor = timeline.now % (2 * period) < period ? 0.2 : 2;
-      timeline.after(-Math.log(1 - random()) / Math.max(factor * rate, 1e-4), arrive);
-    }
-    timeline.after(random() * 100, arrive);
-  });
-  while (made < calls) {
-    timeline.runTo(timeline.now + 1000);
-    store.counts.removeOutside(timeline.now - 20_000, Infinity);
+  #giveBack(instance: SimulatedInstance, key: string): void {
+    const hits = 1 + Math.floor(this.#random() * 5);
+    this.#events.push({ kind: 'given back', key, at: this.#timeline.now, hits });
+    instance.call(this.#limit, key, -hits, () => undefined);
   }
-  timeline.runTo(timeline.now + 2000);
-  for (const { statistics } of instances) granted += statistics.granted.value;
-  if (algorithm === 'token_bucket') excess.push(...beyondBucket(passes, limit));
-  if (algorithm === 'sliding_window') excess.push(...beyondWindows(passes, limit));
-  return { atOnce, granted, excess };
+
+  /** An operator clears the counter or sets it, through an instance, as `OperatedCounters` does. */
+  #change(instance: SimulatedInstance, key: string): void {
+    const limit = this.#limit;
+    const count = this.#random() < 0.5 ? 0 : Math.floor(this.#random() * limit.capacity);
+    instance.release(key, () => {
+      instance.onStore(
+        (now) => {
+          this.#events.push({ kind: 'set', key, at: now, count, held: this.#heldBy(key) });
+          const { table, counts } = this.#store;
+          table.now = now;
+          const change = new Operation(limit, key, 0);
+          change.calls = [-LARGEST_COUNT, count];
+          if (limit.algorithm !== undefined) run([change], table);
+          else if (count === 0) counts.remove(key);
+          else counts.set(key, count, now, limit.windowSeconds);
+        },
+        () => instance.release(key),
+      );
+    });
+  }
+
+  /** Hits that are held, granted and not yet known, or on their way back. */
+  #heldBy(key: string): number {
+    this.#killed = this.#killed.filter(({ isReturning }) => isReturning);
+    let held = this.#store.grantedOnTheWay(key);
+    for (const { leases } of this.#instances) held += leases.heldOf(key);
+    for (const each of [...this.#instances, ...this.#killed]) held += each.returning(key);
+    return held;
+  }
+
+  /** All hits are reserved, or none; what is not used of them is counted no more. */
+  #reserve(instance: SimulatedInstance, key: string): void {
+    const { requestsPerUnit, windowSeconds } = this.#limit;
+    const hits = 1 + Math.floor(this.#random() * 10);
+    const { counts } = this.#store;
+    instance.release(key, () => {
+      instance.onStore((now) => {
+        if (counts.get(key) + hits > requestsPerUnit) return;
+        counts.add(key, hits, now, windowSeconds);
+        this.#events.push({ kind: 'passed', key, at: now, hits });
+        const unused = Math.floor(this.#random() * (hits + 1));
+        this.#timeline.after(this.#random() * 2_000, () => {
+          this.#events.push({ kind: 'not used', key, at: this.#timeline.now, hits: unused });
+          counts.subtract(key, unused);
+        });
+      });
+    });
+  }
 }
 
-/** The passes that an exact bucket would have denied: in an interval of any length, at most its burst and what flows in. */
-function beyondBucket(passes: readonly Pass[], { capacity, requestsPerUnit, lengthSeconds }: Limit): string[] {
-  const perHit = (lengthSeconds * 1000) / requestsPerUnit;
-  const excess: string[] = [];
-  let full = 0;
-  for (const { at, hits } of passes.toSorted((one, other) => one.at - other.at)) {
-    full = Math.max(full, at) + hits * perHit;
-    // A thousandth of a hit for the rounding of these sums.
-    if (full > at + (capacity + 0.001) * perHit)
-      excess.push(`${((full - at) / perHit - capacity).toFixed(3)} at ${at}`);
-  }
-  return excess;
+function isPassed({ isKnownOver, outcome, after, limit: { requestsPerUnit: most } }: Operation): boolean {
+  return !isKnownOver && (outcome === undefined ? after <= most : outcome.isAllowed);
 }
 
-/** The passes that exact sliding windows would have denied. */
-function beyondWindows(passes: readonly Pass[], { requestsPerUnit, lengthSeconds }: Limit): string[] {
-  const length = lengthSeconds * 1000;
-  const excess: string[] = [];
-  let [number, previous, current] = [0, 0, 0];
-  for (const { at, hits } of passes.toSorted((one, other) => one.at - other.at)) {
-    const own = Math.floor(at / length);
-    if (own !== number) [previous, current] = [own === number + 1 ? current : 0, 0];
-    number = own;
-    current += hits;
-    const used = Math.ceil((previous * (length - (Math.floor(at) % length))) / length) + current;
-    if (used > requestsPerUnit) excess.push(`${used} of ${requestsPerUnit} at ${at}`);
-  }
-  return excess;
+/** Runs a fleet that a seed determines, and checks the bounds of leases. */
+export function runFleet(options: RunOptions): RunResult {
+  return new Fleet(options).run();
 }

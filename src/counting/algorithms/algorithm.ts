@@ -67,8 +67,13 @@ export interface Algorithm extends AlgorithmLimit {
   lendable(state: LimitState, milliseconds: number): number;
   /** Counts them, as if they were used when they pass last. */
   lend(state: LimitState, hits: number, milliseconds: number): LimitState;
-  /** The number of the window of a time in Unix microseconds, to which alone hits of it are given back, and the milliseconds left of it. */
-  windowAt(now: number): { readonly number: number; readonly rest: number } | undefined;
+  /**
+   * Where hits that are counted at a time in Unix microseconds, for so many milliseconds, may be given back: its number, and the milliseconds left
+   * of it. Undefined: it is part of the key.
+   */
+  windowAt(now: number, milliseconds: number): { readonly number: number; readonly rest: number } | undefined;
+  /** Whether a time is in such a window. */
+  isIn(window: number, now: number): boolean;
   /** Decides a call at the time of the state. @param hits negative: they are given back; 0: nothing changes */
   decide(state: LimitState, hits: number): Outcome;
 }

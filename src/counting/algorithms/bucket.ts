@@ -70,8 +70,13 @@ export class TokenBucket implements Algorithm {
     return { whole, part: 0, parts: this.parts, now: state.now };
   }
 
-  windowAt(): undefined {
-    return undefined;
+  /** The last microsecond of their time: from then on, the bucket may be full without them, and full once more with them. */
+  windowAt(now: number, milliseconds: number): { readonly number: number; readonly rest: number } {
+    return { number: now + Math.ceil(milliseconds * 1000), rest: milliseconds };
+  }
+
+  isIn(window: number, now: number): boolean {
+    return now <= window;
   }
 
   decide(state: BucketState, hits: number): Outcome {

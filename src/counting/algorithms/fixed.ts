@@ -39,6 +39,10 @@ export class FixedWindow implements Algorithm {
     return undefined;
   }
 
+  isIn(): boolean {
+    return true;
+  }
+
   /** The reset and the time in which it is closed are those of the window, which the caller knows: 0 here. */
   decide(state: WindowsState, hits: number): Outcome {
     const sum = Math.max(0, state.current + hits);

@@ -45,7 +45,12 @@ export class SlidingWindow implements Algorithm {
   }
 
   windowAt(now: number): { readonly number: number; readonly rest: number } {
-    return { number: this.#numberOf(now), rest: this.#window - this.#elapsed(now) };
+    // The present millisecond may be nearly over.
+    return { number: this.#numberOf(now), rest: this.#window - this.#elapsed(now) - 1 };
+  }
+
+  isIn(window: number, now: number): boolean {
+    return this.#numberOf(now) === window;
   }
 
   decide(state: WindowsState, hits: number): Outcome {

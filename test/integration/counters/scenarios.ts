@@ -236,7 +236,7 @@ function anyLent(name: AlgorithmLimit['name']) {
     }),
     wants: fc.constantFrom(0, 2, 3, 50, 10_000, 2 ** 40),
     milliseconds: fc.constantFrom(0, 0.4, 250, 640.1, 60_000),
-    onlyIn: name === 'sliding_window' ? fc.constantFrom(undefined, 0, -1, 1) : fc.constant(undefined),
+    onlyIn: name === 'fixed_window' ? fc.constant(undefined) : fc.constantFrom(undefined, 0, -1, 1),
   });
 }
 
@@ -250,7 +250,7 @@ function lentOf(key: string, limit: AlgorithmLimit, { calls, wants, milliseconds
   const made = operation(`${key}${name}`, hits, { limit: requestsPerUnit, windowSeconds: 86_400, algorithm });
   if (algorithm !== undefined) made.calls = [...calls];
   made.lease = { wants, milliseconds, sentAt: 0, granted: 0 };
-  if (onlyIn !== undefined) made.onlyInWindow = algorithm!.windowAt(clock.now * 1000)!.number + onlyIn;
+  if (onlyIn !== undefined) made.onlyInWindow = algorithm!.windowAt(clock.now * 1000, 0)!.number + onlyIn;
   return made;
 }
 

@@ -33,11 +33,11 @@ export class SimulatedStore {
     return this.#appliedAt.get(operation) as number;
   }
 
-  /** What was granted, or is counted and passes, of a key in answers on their way. */
-  onTheWay(key: string): number {
+  /** What was granted of a key in answers on their way. */
+  grantedOnTheWay(key: string): number {
     let hits = 0;
     for (const operations of this.#onTheWay) {
-      for (const each of operations) if (each.key === key) hits += Math.max(0, each.hits) + (each.lease?.granted ?? 0);
+      for (const each of operations) if (each.key === key) hits += each.lease?.granted ?? 0;
     }
     return hits;
   }
@@ -129,6 +129,8 @@ export class SimulatedInstance {
   isKilled = false;
   readonly #options: InstanceOptions;
   #gathered: BatchCall[] = [];
+  /** What the leases give back and the store does not have yet. */
+  readonly #returns = new Set<Operation>();
   #isTended = false;
 
   constructor(options: InstanceOptions) {
@@ -166,7 +168,42 @@ export class SimulatedInstance {
 
   /** Sends what the leases give back. */
   flush(): void {
-    for (const operation of this.leases.takeToSend()) this.send(operation);
+    for (const operation of this.leases.takeToSend()) this.#sendDue(operation);
+  }
+
+  /** Gives back what is held of a key, and calls back when the store has it. */
+  release(key: string, released: () => void = () => undefined): void {
+    this.leases.giveBack(key);
+    const due = this.leases.takeToSend();
+    let left = due.length;
+    function ended(): void {
+      left -= 1;
+      if (left === 0) released();
+    }
+    if (left === 0) released();
+    for (const operation of due) this.#sendDue(operation, ended);
+    for (const resume of this.leases.takeToResume()) resume();
+  }
+
+  /** Does something on the store that is no operation. @param known called when the answer has arrived */
+  onStore(change: (now: number) => void, known: () => void = () => undefined): void {
+    const { timeline, trip } = this.#options;
+    const time = trip();
+    timeline.after(time / 2, () => {
+      change(timeline.now);
+      timeline.after(time / 2, () => (this.isKilled ? undefined : known()));
+    });
+  }
+
+  /** The hits of a key that are on their way back. */
+  returning(key: string): number {
+    let hits = 0;
+    for (const each of this.#returns) if (each.key === key) hits -= each.hits;
+    return hits;
+  }
+
+  get isReturning(): boolean {
+    return this.#returns.size > 0;
   }
 
   /** Other rules apply, or the process ends. */
@@ -174,6 +211,11 @@ export class SimulatedInstance {
     this.leases.giveBackAll();
     this.flush();
     for (const resume of this.leases.takeToResume()) resume();
+  }
+
+  #sendDue(operation: Operation, settled?: () => void): void {
+    if (operation.hits < 0) this.#returns.add(operation);
+    this.send(operation, settled);
   }
 
   #isDecided(operation: Operation): boolean {
@@ -192,6 +234,7 @@ export class SimulatedInstance {
     const time = trip();
     timeline.after(time / 2, () => {
       const results = store.apply(batch, timeline.now);
+      for (const { operations } of batch.calls) for (const each of operations) this.#returns.delete(each);
       timeline.after(time / 2, () => {
         store.ended(batch);
         if (this.isKilled) return;

@@ -73,7 +73,7 @@ export const DECIDED_LENT = new Fields(
   /** For how long they may be used, in microseconds; and the microseconds that a hit takes from a token bucket. */
   'during',
   'perHit',
-  /** The number of the only window of a sliding window in which the calls count; -1: any. */
+  /** Where alone the calls count: the number of a sliding window, the last microsecond of a token bucket; -1: everywhere. */
   'onlyIn',
 );
 export const DECIDED_LIMIT = new Fields(
@@ -285,7 +285,11 @@ while list[at] do
         local isOver = false
         if kind == ${KIND.decideAndLend} then
           ${DECIDED_LENT.read('list', 'lent', 'onlyIn')}
-          isOver = onlyIn >= 0 and bases[1] ~= (onlyIn % NUMBERS + 1) * HITS
+          if onlyIn >= 0 and previousKeys[1] then
+            isOver = bases[1] ~= (onlyIn % NUMBERS + 1) * HITS
+          elseif onlyIn >= 0 then
+            isOver = time > onlyIn
+          end
         end
         for c = 1, (err or isDone or isOver) and 0 or #calls do
           for _ = 1, calls[c] do
