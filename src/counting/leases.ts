@@ -200,9 +200,11 @@ export class Leases {
 
   /** What is stored in a counter, without what is held of it here. */
   without(stored: Stored, { key, limit }: Counted): Stored {
-    const held = this.heldOf(key);
-    if (held === 0) return stored;
-    return typeof stored === 'number' ? Math.max(0, stored - held) : limit.algorithm!.decide(stored, -held).state;
+    const lease = this.#leases.get(key);
+    if (lease === undefined || lease.held === 0) return stored;
+    if (typeof stored !== 'number') return limit.algorithm!.decide(stored, -lease.held).state;
+    // What is held was taken from below the limit, whatever denied calls have counted since.
+    return Math.max(0, Math.min(stored, lease.limit.requestsPerUnit) - lease.held);
   }
 
   /** Takes the operations that are to be sent, before those of the call for which they were made. */

@@ -47,11 +47,12 @@ export class Leasing {
 
   /** Whether a call waits until one that was sent before it has been answered. @param resume called then */
   isWaiting(operations: readonly Operation[], resume: () => void): boolean {
-    return this.#leases.isWaiting(operations, resume);
+    return this.#isUsed && this.#leases.isWaiting(operations, resume);
   }
 
   /** A batch is about to be sent. */
   prepare({ operations }: Batch): void {
+    if (!this.#isUsed) return;
     for (const operation of operations) this.#leases.prepare(operation);
     this.#tendLater();
   }

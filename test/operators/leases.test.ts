@@ -1,3 +1,5 @@
+import { Operation } from '../../src/counting/operation';
+import { Code } from '../../src/limiter/verdict';
 import type { CounterState } from '../../src/operators/answers';
 import { descriptor, request } from '../support/data/requests';
 import { callOften, heldBy, leasedBy } from '../support/data/leased-calls';
@@ -40,6 +42,27 @@ it.each(Object.entries(COUNTING))(
     expect(leasedBy(service)).toEqual(before);
   },
 );
+
+it('an explanation says that what is held passes, although others have used up the limit, and not with another limit', async () => {
+  const { service, decisions, held } = leasing();
+  const { cacheKey: key } = (await decisions.readCounter(QUERY)) as CounterState;
+  const counted = { requestsPerUnit: 1_000, windowSeconds: 31_536_000 };
+  const none = { settled: () => undefined, failed: () => undefined };
+  service.apply([new Operation(counted, key, 5_000)], none);
+  async function explained(hits: number, limitTried?: number) {
+    const { descriptors } = await decisions.explain(request('shop', ['k=x'], hits), limitTried);
+    return [descriptors[0]!.counter!.count, descriptors[0]!.status!.code];
+  }
+  const count = 80 + held + 5_000;
+  expect([await explained(1), await explained(held + 1)]).toEqual([
+    [count, 'OK'],
+    [count, 'OVER_LIMIT'],
+  ]);
+  expect(await explained(1, 70)).toEqual([count, 'OVER_LIMIT']);
+  const read = service.decide(request('shop', [descriptor('k=x', { hitsAddend: 0 })])).statuses[0];
+  expect(read).toMatchObject({ limitRemaining: held });
+  expect(service.decide(request('shop', ['k=x'])).overallCode).toBe(Code.OK);
+});
 
 it('an explanation takes nothing, also of a key that is called often and has no lease', async () => {
   const { service, decisions } = leasing();
