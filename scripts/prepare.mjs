@@ -11,9 +11,11 @@ if (process.versions.node.localeCompare(oldestNode, 'en', { numeric: true }) < 0
   process.exit(1);
 }
 
-// npm does not update its own marker file if everything is installed already.
+// npm does not update its own marker file if everything is installed already; `npm ci` writes no other.
 const installStamp = join(ROOT, 'node_modules/.installed');
-if (isStale(installStamp, ['package.json', 'packages/versioning/package.json', 'package-lock.json'])) {
+const npmStamp = join(ROOT, 'node_modules/.package-lock.json');
+const declared = ['package.json', 'packages/versioning/package.json', 'package-lock.json'];
+if (isStale(installStamp, declared) && isStale(npmStamp, declared)) {
   printStatus('installing dependencies (npm install)');
   timed('installing', () => run('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error']));
   writeFileSync(installStamp, '');

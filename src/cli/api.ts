@@ -53,9 +53,12 @@ export async function callApi({ address, token, timeoutMs }: ApiTarget, request:
   const { detail, error } = Object(answer) as { readonly detail?: unknown; readonly error?: unknown };
   // The other errors of the listener are no problems.
   const message: unknown = detail ?? Object(error).message;
+  if (status === 401 && token === undefined) throw new Error(NO_TOKEN);
   if (typeof message === 'string') throw new Error(visibleLine(message));
   throw new Error(`${address} is not the debug listener of weir: it answered with status ${status}`);
 }
+
+const NO_TOKEN = 'this needs the operator token: give -token_file, OPERATOR_TOKEN or OPERATOR_TOKEN_FILE';
 
 /** Nothing but a host and a port: the rest of a URL would send the token to another port or path. */
 function serverAt(address: string): HostPort {

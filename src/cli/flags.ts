@@ -32,6 +32,13 @@ export function numberFlag(max: number, help: string, byDefault = 0): Flag<numbe
   return { placeholder: 'n', help, byDefault, read, expected: `a whole number from 0 to ${max}` };
 }
 
+/** A number from 0 to `max`, with up to three decimals. */
+export function decimalFlag(max: number, help: string, byDefault = 0): Flag<number> {
+  const read: Flag<number>['read'] = (text) =>
+    /^\d+(?:\.\d{1,3})?$/.test(text) && Number(text) <= max ? Number(text) : undefined;
+  return { placeholder: 'n', help, byDefault, read, expected: `a number from 0 to ${max}` };
+}
+
 /** One of several names; by default the first. */
 export function choiceFlag<Name extends string>(
   names: readonly [Name, ...(readonly Name[])],

@@ -16,7 +16,7 @@ interface Outputs {
  * @param argv the command line without interpreter and program
  * @returns the exit code; undefined when there are no arguments and the service is to be run
  */
-export function answerCommandLine(argv: readonly string[], outputs: Outputs): 0 | 1 | undefined {
+export function answerCommandLine(argv: readonly string[], outputs: Outputs): 0 | 2 | undefined {
   try {
     const { information, rest } = parseFlags(argv, {});
     if (information === 'help') outputs.stdout.write(helpText());
@@ -29,7 +29,7 @@ export function answerCommandLine(argv: readonly string[], outputs: Outputs): 0 
     outputs.stderr.write(
       `weir: ${visible(error.message)}\nweir is configured by environment variables; weir --help lists them.\n`,
     );
-    return 1;
+    return 2;
   }
 }
 

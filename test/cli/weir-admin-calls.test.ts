@@ -29,6 +29,11 @@ describe('weir-admin prints what is wrong with an answer', () => {
       'HTTP/1.1 421 X\r\nContent-Length: 47\r\n\r\n{"error":{"code":"x","message":"not\\u0007 so"}}',
       'not\\u0007 so',
     ],
+    [
+      'that a token is needed',
+      'HTTP/1.1 401 X\r\nContent-Length: 40\r\n\r\n{"detail":"Authorization: Bearer <...>"}',
+      'this needs the operator token: give -token_file, OPERATOR_TOKEN or OPERATOR_TOKEN_FILE',
+    ],
     ['an error of another server', 'HTTP/1.1 500 X\r\nContent-Length: 14\r\n\r\n{"error":null}', `${OTHER} 500`],
     ['a redirect', 'HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n', `${OTHER} 307`],
     ['an upgrade', 'HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n', `${OTHER} 101`],

@@ -113,7 +113,7 @@ describe('weir-client', () => {
 });
 
 describe('weir-client -n', () => {
-  it.each(['0', '500'])(
+  it.each(['0', '512.5'])(
     'counts the responses by code, and the calls without one by reason, at a rate of %s',
     async (rate) => {
       let calls = 0;

@@ -39,7 +39,7 @@ describe('the command line of weir', () => {
     ['--redis-auth=hunter2', 'unknown flag -redis-auth'],
     ['a\u202e\u009b', String.raw`unexpected argument "a\u202e\u009b"`],
   ])('rejects an argument that it does not know: %s', (argument, message) => {
-    expect(answer(argument)).toEqual([1, '', `weir: ${message}\n${HINT}`]);
+    expect(answer(argument)).toEqual([2, '', `weir: ${message}\n${HINT}`]);
   });
 });
 

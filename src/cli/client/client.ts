@@ -4,7 +4,7 @@ import {
   type RateLimitRequest,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
 import { withPort } from '../api';
-import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag } from '../flags';
+import { booleanFlag, decimalFlag, FlagError, type FlagValues, listFlag, numberFlag, textFlag } from '../flags';
 import { Exit, JSON_FLAG, type Output, type Program } from '../program';
 import { parseRequest } from '../request';
 import { formatRepetition, repeat } from './repeat';
@@ -19,7 +19,7 @@ const CLIENT_FLAGS = {
   descriptors: listFlag('name=value,…', 'one descriptor (required): its entries, separated by commas'),
   hits_addend: numberFlag(0xffff_ffff, 'hits to count for each descriptor; 0 means 1'),
   n: numberFlag(10_000_000, 'how often to send the request', 1),
-  rate: numberFlag(100_000, 'requests per second, with -n; 0: ten at a time, as fast as they are answered'),
+  rate: decimalFlag(100_000, 'requests per second, with -n; 0: ten at a time, as fast as they are answered'),
   json: JSON_FLAG,
   exit_code: booleanFlag('exit with code 3 if a response is OVER_LIMIT'),
   timeout: { ...numberFlag(3600, 'how long a call may take', 10), placeholder: 'seconds' },
