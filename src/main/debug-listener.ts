@@ -9,6 +9,7 @@ import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
 import type { Rejections } from './rejections';
 import type { StoreInUse } from '../operators/health';
+import { INTERVAL } from '../operators/history';
 import { Operator, type OperatorOptions } from '../operators/operator';
 import { currentSecret } from '../sources/secret-files';
 import type { WorkerReports } from './metrics-listener';
@@ -19,9 +20,6 @@ export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config
   readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
   readonly rejections: Rejections;
 }
-
-/** Milliseconds between two samples of what is shown over time. */
-const SAMPLE_INTERVAL = 10_000;
 
 /**
  * Opens the debug listener, which is there from the start of the process to its end.
@@ -42,9 +40,10 @@ export async function openDebugListener(
     workers: workers && (() => workers.list()),
     readiness,
     store: storeInUse(app),
+    version: VERSION,
     settings: listSettings(app),
   });
-  const samples = setInterval(() => operator.sample(), SAMPLE_INTERVAL).unref();
+  const samples = setInterval(() => operator.sample(), INTERVAL * 1000).unref();
   const authorization = new Authorization(currentSecret(app, 'operatorToken', { log }), log);
   const api = operatorsApi({ operator, authorization, log });
   const server = await serveDebug({

@@ -1,9 +1,10 @@
 import type { ListedSetting } from './answers';
 import { excerpt } from '../text/excerpt';
-import type { Configurations, RecentConfigurations } from './configurations';
+import type { Configurations } from './configurations';
 import type { DecisionOperator } from './decisions';
 import { isoTime } from './explanation';
 import { type HealthOptions, HealthView, worstOf } from './health';
+import { type HistoryOptions, HistoryRecorder, type RecordedHistory } from './history';
 import { LiveView } from './live';
 import type { HealthPart, ListedHealth, LiveEvent } from './live-answers';
 import { type RuleListing, listRules } from './rules';
@@ -12,12 +13,11 @@ import { type RuleListing, listRules } from './rules';
 const REASON = 1_000;
 const OFFENDERS = 10;
 
-export interface OperatorOptions extends HealthOptions {
+export interface OperatorOptions extends HealthOptions, HistoryOptions {
   /** Of this process, or of the workers that decide for it. */
   readonly decisions: DecisionOperator;
   /** Brings statistics that other processes count up to date. */
   readonly collect?: (() => Promise<void>) | undefined;
-  readonly configurations: RecentConfigurations;
   readonly settings: readonly ListedSetting[];
 }
 
@@ -30,12 +30,14 @@ export class Operator {
   readonly #options: OperatorOptions;
   readonly #live: LiveView;
   readonly #health: HealthView;
+  readonly #history: HistoryRecorder;
 
   constructor(options: OperatorOptions) {
     this.decisions = options.decisions;
     this.#options = options;
     this.#live = new LiveView(options.statistics);
     this.#health = new HealthView(options);
+    this.#history = new HistoryRecorder(options);
   }
 
   /** The active rules, or the domains of all of them when there is none of that name. @param domain undefined: all domains */
@@ -91,9 +93,15 @@ export class Operator {
     return { ...health, instances: ONLY_THIS, state: worstOf(parts.map(({ state }) => state)) };
   }
 
+  /** What has happened in the last hour. @param since Unix seconds: what is later; undefined: everything */
+  history(since: number | undefined): RecordedHistory {
+    return this.#history.read(since);
+  }
+
   /** To be called every ten seconds. */
   sample(): void {
     this.#health.sample();
+    this.#history.sample();
   }
 
   get configurations(): Configurations {

@@ -22,6 +22,7 @@ const UPPER = HALVES[0] === 0 ? 1 : 0;
 
 /** Counts samples in bins whose width grows with the value, so that every quantile is accurate to 1 %. */
 export class QuantileSketch implements SampleRecorder {
+  static readonly BYTES = 8 * BINS;
   readonly #bins = new Float64Array(BINS);
   count = 0;
   sum = 0;

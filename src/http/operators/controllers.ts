@@ -7,6 +7,7 @@ import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
 import type { Log } from '../../log/log';
 import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from '../../operators/answers';
 import type { Configurations } from '../../operators/configurations';
+import type { RecordedHistory } from '../../operators/history';
 import type { Operator } from '../../operators/operator';
 import type { RuleListing } from '../../operators/rules';
 import { excerpt } from '../../text/excerpt';
@@ -149,6 +150,15 @@ class HealthController extends OperatorsController {
   }
 }
 
+class HistoryController extends OperatorsController {
+  show(): void {
+    const { since } = parametersOf(this.ctx, ['since']);
+    if (since !== undefined && !/^\d{1,12}$/.test(since)) throw invalidRequest('since must be a time in Unix seconds');
+    const { rules, ...history } = this.operator.history(since === undefined ? undefined : Number(since));
+    this.stream(historyText(history, rules));
+  }
+}
+
 const DEFAULT_TOP = 20;
 const MAX_TOP = 1_000;
 
@@ -212,6 +222,7 @@ export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
   'api/v1/events': EventsController,
   'api/v1/explanations': ExplanationsController,
   'api/v1/health': HealthController,
+  'api/v1/history': HistoryController,
   'api/v1/offenders': OffendersController,
   'api/v1/openapi': OpenapiController,
   'api/v1/rules': RulesController,
@@ -310,6 +321,16 @@ function* configurationText(configuration: Configurations[keyof Configurations])
     separator = ',';
   }
   return yield files.length === 0 ? '[]}' : ']}';
+}
+
+function* historyText(history: object, rules: RecordedHistory['rules']): Generator<string, void, void> {
+  yield `${JSON.stringify(history).slice(0, -1)},"rules":[`;
+  let separator = '';
+  for (const rule of rules) {
+    yield separator + JSON.stringify(rule);
+    separator = ',';
+  }
+  yield ']}\n';
 }
 
 function* statisticsText(entries: Iterable<readonly [name: string, value: number]>): Generator<string, void, void> {

@@ -1,5 +1,6 @@
 import { type DeclaredRoute, api } from '#versioning';
-import { Readable } from 'node:stream';
+import { Readable, pipeline } from 'node:stream';
+import { createGzip } from 'node:zlib';
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../log/log';
@@ -45,6 +46,7 @@ export function operatorsApi({ operator, authorization, log }: OperatorsApiOptio
         it.resource('events', { only: 'show' });
         it.resources('explanations', { only: 'create' });
         it.resource('health', { only: 'show' });
+        it.resource('history', { only: 'show' });
         it.resources('offenders', { only: 'index' });
         it.resource('openapi', { only: 'show' });
         it.resources('rules', { only: ['index', 'show'] });
@@ -72,10 +74,23 @@ export function operatorsApi({ operator, authorization, log }: OperatorsApiOptio
       Object.assign(ctx.state, state);
       return boundary(ctx, async () => {
         await handle(ctx as never, () => Promise.resolve());
-        if (ctx.respond !== false) indentForBrowsers(ctx);
+        if (ctx.respond === false) return;
+        indentForBrowsers(ctx);
+        compress(ctx);
       });
     },
   };
+}
+
+/** Compresses a long answer, which is written in parts, for callers that accept it. */
+function compress(ctx: Context): void {
+  const { body } = ctx;
+  if (!(body instanceof Readable)) return;
+  ctx.vary('Accept-Encoding');
+  if (ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
+  // It ends the source, too, when the caller leaves.
+  ctx.body = pipeline(body, createGzip(), () => undefined);
+  ctx.set('Content-Encoding', 'gzip');
 }
 
 /** Indents the JSON of an answer for browsers, which show it as it is; programs need not read the blanks. */

@@ -42,6 +42,7 @@ type ServedOptions = Partial<OperatorOptions> & {
 export class ServedApi implements AsyncDisposable {
   private constructor(
     readonly server: TestHttpServer,
+    readonly operator: Operator,
     readonly api: OperatorsApi,
     readonly log: RecordedLog,
   ) {}
@@ -68,11 +69,12 @@ export class ServedApi implements AsyncDisposable {
       readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
       store: { kind: 'memory', policy: null, isChecked: false },
       settings: [],
+      version: '1.2.3',
       ...options,
     });
     const api = operatorsApi({ operator, authorization: new Authorization(currentToken, log), log });
     const server = await startDebugServer({ operatorsApi: api.middleware, log });
-    return new ServedApi(server, api, log);
+    return new ServedApi(server, operator, api, log);
   }
 
   send(path: string, init?: RequestInit): Promise<Response> {

@@ -1,0 +1,87 @@
+import { QuantileSketch } from '../statistics/quantile-sketch';
+import type { RuleStatistics } from '../statistics/rule-statistics';
+import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
+import type { LiveRates } from './live-answers';
+
+const CALLS = 'ratelimit_server.ShouldRateLimit.total_requests';
+const RESPONSE_TIME = 'ratelimit_server.ShouldRateLimit.response_time';
+const NO_MATCH = 'ratelimit.service.no_match';
+
+/** By how much the statistics have grown. */
+export interface Grown {
+  readonly totals: LiveRates;
+  /** The durations of gRPC calls. */
+  readonly durations: QuantileSketch;
+}
+
+/** What is counted between two looks at the statistics. */
+export class Growth {
+  readonly #statistics: Statistics;
+  readonly #most: number;
+  #totals: LiveRates | undefined;
+  #durations = new QuantileSketch();
+  /** By the index of a key: its hits, and those over the limit. */
+  #hits = new Float64Array(0);
+  #over = new Float64Array(0);
+
+  /** @param most the keys of rules that are looked at one by one, the oldest; the others are in the totals only */
+  constructor(statistics: Statistics, most = Infinity) {
+    this.#statistics = statistics;
+    this.#most = most;
+  }
+
+  /** The bytes that it keeps. */
+  get bytes(): number {
+    return this.#hits.byteLength + this.#over.byteLength + QuantileSketch.BYTES;
+  }
+
+  /**
+   * Since the last call. Looks at each rule, of which there may be many thousands.
+   *
+   * @param onRule called with each key of a rule that was hit: its index, its hits, and those over the limit
+   */
+  take(onRule: (index: number, hits: number, over: number) => void): Grown {
+    const { rules } = this.#statistics;
+    this.#makeRoom(Math.min(rules.length, this.#most));
+    let [within, near, over, shadow] = [0, 0, 0, 0];
+    for (let index = 0; index < rules.length; index += 1) {
+      const rule = rules[index] as RuleStatistics;
+      within += rule.withinLimit;
+      // Of calls that are within as a whole.
+      near += rule.nearLimit - rule.nearLimitPartial;
+      over += rule.overLimit;
+      shadow += rule.shadowMode;
+      const before = this.#hits[index];
+      if (before === undefined || rule.totalHits === before) continue;
+      const overBefore = this.#over[index] as number;
+      this.#hits[index] = rule.totalHits;
+      this.#over[index] = rule.overLimit;
+      onRule(index, rule.totalHits - before, rule.overLimit - overBefore);
+    }
+    const [calls, invalid, storeErrors, noMatch] = [CALLS, SERVICE_ERRORS, STORE_ERRORS, NO_MATCH].map(
+      (name) => this.#statistics.counter(name).value,
+    ) as [number, number, number, number];
+    const totals = { within, near, over, shadow, calls, invalid, storeErrors, noMatch };
+    const before = this.#totals;
+    this.#totals = totals;
+    const all = this.#statistics.durationsOf(RESPONSE_TIME);
+    const durations = all.without(this.#durations);
+    this.#durations = all.without(new QuantileSketch());
+    const ofTotals = before === undefined ? totals : mapRates(totals, (value, name) => value - before[name]);
+    return { totals: ofTotals, durations };
+  }
+
+  #makeRoom(keys: number): void {
+    if (keys <= this.#hits.length) return;
+    const length = Math.min(this.#most, Math.max(1_024, keys, 2 * this.#hits.length));
+    const [hits, over] = [new Float64Array(length), new Float64Array(length)];
+    hits.set(this.#hits);
+    over.set(this.#over);
+    [this.#hits, this.#over] = [hits, over];
+  }
+}
+
+export function mapRates(rates: LiveRates, change: (value: number, name: keyof LiveRates) => number): LiveRates {
+  const names = Object.keys(rates) as (keyof LiveRates)[];
+  return Object.fromEntries(names.map((name) => [name, change(rates[name], name)])) as unknown as LiveRates;
+}

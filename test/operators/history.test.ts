@@ -1,0 +1,200 @@
+import { type IncomingMessage, get } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
+import { RecentConfigurations } from '../../src/operators/configurations';
+import { HistoryRecorder } from '../../src/operators/history';
+import type { History } from '../../src/operators/live-answers';
+import { buildRuleset } from '../../src/rules/ruleset';
+import { Statistics } from '../../src/statistics/statistics';
+import { requestCounters } from '../../src/streams/store-faults';
+import { ServedApi } from '../http/operators/served-api';
+import { heapAfterCollection } from '../support/processes/collect-garbage';
+
+const START = Date.parse('2026-02-03T04:05:06.000Z');
+const RULESET = buildRuleset([]);
+
+/** A clock that only a test moves. */
+let seconds: number;
+beforeEach(() => {
+  seconds = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => seconds * 1000);
+  jest.spyOn(Date, 'now').mockImplementation(() => START + seconds * 1000);
+});
+afterEach(() => jest.restoreAllMocks());
+
+function recorded() {
+  const statistics = new Statistics(100_000);
+  const configurations = new RecentConfigurations();
+  const recorder = new HistoryRecorder({ statistics, configurations, version: '1.2.3' });
+  function sample(after = 10): void {
+    seconds += after;
+    recorder.sample();
+  }
+  function read(since?: number): History {
+    const { rules, ...history } = recorder.read(since);
+    return { ...history, rules: [...rules] };
+  }
+  return { statistics, configurations, recorder, sample, read };
+}
+
+function timeAfter(elapsed: number): number {
+  return START / 1000 + elapsed;
+}
+
+it('a sample has what was counted since the one before, per second', () => {
+  const { statistics, sample, read } = recorded();
+  const [user, plan] = [statistics.rule('shop.user'), statistics.rule('shop.plan')];
+  user.totalHits = 20;
+  user.withinLimit = 20;
+  user.nearLimit = 7;
+  user.nearLimitPartial = 2;
+  plan.totalHits = 12_345;
+  plan.overLimit = 12_345;
+  statistics.runtimeRule('shop.plan_free', 'shop.plan').totalHits = 5;
+  statistics.counter('ratelimit_server.ShouldRateLimit.total_requests').add(50);
+  statistics.timer('ratelimit_server.ShouldRateLimit.response_time').record(3);
+  const count = requestCounters(statistics)({ server: 'a', store: 'main' })!;
+  for (const outcome of ['ok', 'ok', 'bad', 'none'] as const) count(4, outcome);
+  requestCounters(statistics)({ server: 'b', store: 'main' })!(1, 'ok');
+  sample();
+  sample(20);
+  expect(read()).toEqual({
+    interval: 10,
+    times: [timeAfter(10), timeAfter(30)],
+    rates: {
+      ...{ within: [2, 0], near: [0.5, 0], over: [1230, 0], shadow: [0, 0] },
+      ...{ calls: [5, 0], invalid: [0, 0], storeErrors: [0, 0], noMatch: [0, 0] },
+    },
+    latency: { p50: [expect.closeTo(3, 1), null], p99: [expect.closeTo(3, 1), null] },
+    store: { requests: [0.4, 0], errors: [0.1, 0], latency: [3, null] },
+    rules: [
+      { statisticsKey: 'shop.plan', hits: [1240, 0], over: [1230, 0] },
+      { statisticsKey: 'shop.user', hits: [2, 0], over: [0, 0] },
+    ],
+    marks: [{ at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' }],
+  });
+});
+
+it('the last 360 samples are kept, of which those after a time can be read alone', () => {
+  const { statistics, sample, read } = recorded();
+  const user = statistics.rule('shop.user');
+  for (let number = 0; number < 400; number += 1) {
+    user.totalHits += number * 10;
+    sample();
+  }
+  const { times, rates, rules } = read();
+  const [rule] = rules;
+  expect([times.length, rates.calls.length, rule!.hits.length]).toEqual([360, 360, 360]);
+  expect([times[0], times.at(-1)]).toEqual([timeAfter(410), timeAfter(4_000)]);
+  expect([rule!.hits[0], rule!.hits.at(-1)]).toEqual([40, 399]);
+  const newest = read(timeAfter(3_980));
+  expect([newest.times, newest.rules[0]!.hits]).toEqual([
+    [timeAfter(3_990), timeAfter(4_000)],
+    [398, 399],
+  ]);
+  expect(read(timeAfter(4_000))).toMatchObject({ times: [], rates: { over: [] } });
+});
+
+describe('the rules with lines of their own', () => {
+  it('are the 50 with the most hits; one that becomes busy takes the place of one that was idle for long', () => {
+    const { statistics, sample, read } = recorded();
+    const rules = Array.from({ length: 120 }, (_, number) => statistics.rule(`shop.r${number}`));
+    function hitAll(): void {
+      for (const [number, rule] of rules.entries()) rule.totalHits += 10 * (number + 1);
+      sample();
+    }
+    for (let times = 0; times < 3; times += 1) hitAll();
+    const listed = read().rules.map(({ statisticsKey }) => statisticsKey);
+    expect(listed).toEqual(Array.from({ length: 50 }, (_, place) => `shop.r${119 - place}`));
+    // The 100 that are followed.
+    statistics.rule('shop.rare').totalHits += 10 * 20;
+    hitAll();
+    statistics.rule('shop.new').totalHits += 100_000;
+    hitAll();
+    const { rules: now } = read();
+    expect(now[0]).toMatchObject({ statisticsKey: 'shop.new', hits: [null, null, null, null, 10_000] });
+    expect(now.map(({ statisticsKey }) => statisticsKey)).not.toContain('shop.rare');
+    // One that has stopped stays listed while it was one of the busiest, as long as no other needs its place.
+    for (let times = 0; times < 60; times += 1) sample();
+    const [stopped] = read().rules.filter(({ statisticsKey }) => statisticsKey === 'shop.r119');
+    expect([stopped!.hits.slice(0, 3), stopped!.hits.at(-1)]).toEqual([[120, 120, 120], 0]);
+  });
+});
+
+it('starts, loads of rules, rejections and replaced workers are marked once each', () => {
+  const { statistics, configurations, sample, read } = recorded();
+  seconds = 3;
+  configurations.record({ kind: 'loaded', ruleset: RULESET, origin: { source: 's', version: 'v1' }, warnings: [] });
+  sample(7);
+  configurations.record({ kind: 'rejected', reason: 'x'.repeat(1_000) });
+  statistics.counter('ratelimit.workers.restarts').add(2);
+  sample();
+  seconds += 1;
+  configurations.record({ kind: 'loaded', ruleset: RULESET, origin: { source: 's', version: 'v2' }, warnings: [] });
+  const { marks } = read();
+  expect(marks).toEqual([
+    { at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' },
+    { at: timeAfter(3), kind: 'reload', text: '0 rules loaded, version v1' },
+    { at: timeAfter(10), kind: 'rejection', text: expect.stringMatching(/^rules rejected: x+…$/) },
+    { at: timeAfter(20), kind: 'worker', text: '2 workers replaced' },
+    { at: timeAfter(21), kind: 'reload', text: '0 rules loaded, version v2' },
+  ]);
+  for (let number = 0; number < 300; number += 1) {
+    statistics.counter('ratelimit.workers.restarts').add(1);
+    sample();
+  }
+  expect(read(timeAfter(0)).marks).toHaveLength(200);
+});
+
+it('the memory has at most 2 MB, however many rules and texts there are, computed and measured', () => {
+  const statistics = new Statistics(100_000);
+  const long = 'x'.repeat(900);
+  for (let number = 0; number < 55_000; number += 1) statistics.rule(`shop.${number}${number < 200 ? long : ''}`);
+  const configurations = new RecentConfigurations();
+  function memory(): number {
+    return heapAfterCollection() + process.memoryUsage().arrayBuffers;
+  }
+  const before = memory();
+  const recorder = new HistoryRecorder({ statistics, configurations, version: '1' });
+  for (let number = 0; number < 400; number += 1) {
+    for (const [index, rule] of statistics.rules.entries()) {
+      if (index < 200 || number < 2) rule.totalHits += 1 + ((index * 7 + number) % 200);
+    }
+    configurations.record({ kind: 'rejected', reason: `${number}${long}` });
+    seconds += 10;
+    recorder.sample();
+  }
+  const measured = memory() - before;
+  expect(recorder.bytes).toBeGreaterThan(1_000_000);
+  expect(recorder.bytes).toBeLessThan(2_000_000);
+  // What is measured has objects, too, and what the statistics have made meanwhile.
+  expect(measured).toBeLessThan(2_000_000);
+  expect([...recorder.read().rules]).toHaveLength(50);
+});
+
+describe('/api/history', () => {
+  it('answers with the samples since a time, compressed for callers that accept it', async () => {
+    const statistics = new Statistics(1_000);
+    await using api = await ServedApi.start({ statistics });
+    jest.restoreAllMocks();
+    for (let number = 0; number < 60; number += 1) {
+      statistics.rule(`shop.r${number}`).totalHits += 1;
+      api.operator.sample();
+    }
+    const all = (await api.json('/api/history')) as History;
+    expect([all.times.length, all.rules.length]).toEqual([60, 50]);
+    const none = (await api.json(`/api/history?since=${all.times.at(-1)!}`)) as History;
+    expect([none.times, none.rates.calls, none.rules[0]!.hits]).toEqual([[], [], []]);
+    const headers = { 'Accept-Encoding': 'gzip' };
+    const response = await new Promise<IncomingMessage>((resolve) => {
+      get(`${api.server.url}/api/history`, { headers }, resolve);
+    });
+    expect(response.headers).toMatchObject({ 'content-encoding': 'gzip', vary: expect.stringContaining('Encoding') });
+    expect(JSON.parse(gunzipSync(await buffer(response)).toString())).toEqual(all);
+    const refused = await api.send('/api/history?since=yesterday');
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { detail: 'since must be a time in Unix seconds' },
+    ]);
+  });
+});
