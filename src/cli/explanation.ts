@@ -54,12 +54,12 @@ function formatStep({ key, value, candidates, otherValues, keys, omitted }: Expl
 /** A limit as it is listed, or with its counter, and the modes of its rule. */
 type Limit = (Omit<ListedLimit, 'unlimited' | 'replaces' | 'lease'> | CounterLimit) &
   Partial<Pick<ListedLimit, 'lease'>> &
-  Pick<ListedRule, 'shadowMode' | 'enforcePercent' | 'quotaMode' | 'onStoreFailure'>;
+  Partial<Pick<ListedRule, 'shadowMode' | 'enforcePercent' | 'quotaMode' | 'onStoreFailure'>>;
 
 /** A limit with its name and its modes. */
 export function formatLimit(limit: Limit): string {
-  const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode, enforcePercent } = limit;
-  const { quotaMode, onStoreFailure, lease = null } = limit;
+  const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode = false, enforcePercent = null } = limit;
+  const { quotaMode = false, onStoreFailure = null, lease = null } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
   if (calendar !== null) parts.push(calendarText(unit ?? '', calendar));

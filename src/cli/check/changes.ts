@@ -67,14 +67,9 @@ function fieldsOf(rule: Omit<ListedRule, 'depth'>): ReadonlyMap<string, string> 
   return fields;
 }
 
-const NO_MODES = { shadowMode: false, enforcePercent: null, quotaMode: false, onStoreFailure: null };
-
 function limitText(limit: ListedLimit): string {
   const { replaces } = limit;
-  return [
-    formatLimit({ ...limit, ...NO_MODES }),
-    ...(replaces.length > 0 ? [`replaces ${replaces.join(', ')}`] : []),
-  ].join(', ');
+  return [formatLimit(limit), ...(replaces.length > 0 ? [`replaces ${replaces.join(', ')}`] : [])].join(', ');
 }
 
 /** The changes, one rule after the other, and their numbers. */
