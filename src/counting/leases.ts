@@ -32,9 +32,9 @@ const DENIED_SHORTLY = 20;
 const TRIPS_AHEAD = 1.5;
 /** And when it is used up in so many milliseconds, for which the store may stall, but not before this part of the last one is left. */
 const [STALL, PART_AHEAD] = [60, 0.6];
-/** For how long the demand of a key is remembered, in milliseconds. */
-const REMEMBERED = 10_000;
 const DEMANDS_AT_ONCE = 64;
+/** Most keys of a batch for which it is looked up whether they were in another one just before, and most that are remembered for that. */
+const [SIGHTED_AT_ONCE, MOST_SIGHTED] = [4, 1_024];
 /** Most keys with leases, and most whose demand is known. */
 const MOST_KEYS = 16_384;
 /** Longer keys have no lease, in characters: together with their number, this bounds the memory. */
@@ -80,18 +80,17 @@ interface Parcel {
 class Demand {
   /** Hits per millisecond. */
   rate = 0;
-  lastSeen: number;
+  readonly begun: number;
   #hits = 0;
   #since: number;
 
   constructor(now: number) {
-    this.lastSeen = now;
+    this.begun = now;
     this.#since = now;
   }
 
   add(hits: number, now: number): void {
     this.#hits += hits;
-    if (hits > 0) this.lastSeen = now;
     const passed = now - this.#since;
     if (passed < SIZE_TIME / 10) return;
     this.rate += (this.#hits / passed - this.rate) * Math.min(1, passed / SIZE_TIME);
@@ -179,6 +178,11 @@ export class Leases {
   readonly #leases = new Map<string, Lease>();
   /** By the key without its window, so that the next window begins with what is known of this one. */
   readonly #demands = new Map<string, Demand>();
+  /** Keys of single hits, without their windows, since a time. */
+  readonly #sighted = new Set<string>();
+  #sightedSince = 0;
+  /** How many keys of the batch may still be looked up there. */
+  #sightings = 0;
   /** How long a trip to the store takes, in milliseconds. */
   #trip = 1;
   #toSend: Operation[] = [];
@@ -191,6 +195,11 @@ export class Leases {
   /** How many keys have leases. */
   get size(): number {
     return this.#leases.size;
+  }
+
+  /** Whether there is nothing to {@link tend}. */
+  get isIdle(): boolean {
+    return this.#leases.size === 0 && this.#demands.size === 0;
   }
 
   /** The hits that are held of a key. */
@@ -216,20 +225,19 @@ export class Leases {
   }
 
   /**
-   * Whether a call waits for the answer to what was asked for one of its keys, which comes before that of an operation which is sent now.
+   * The calls that wait for the answer to what was asked for one of these keys, which comes before that of an operation which is sent now;
+   * undefined: nothing was asked for.
    *
    * @param operations those that {@link use} has left
-   * @param resume called through {@link takeToResume}
    */
-  isWaiting(operations: readonly Operation[], resume: () => void): boolean {
+  queueFor(operations: readonly Operation[]): (() => void)[] | undefined {
+    if (this.#leases.size === 0) return undefined;
     for (const { key, limit, hits } of operations) {
       if (limit.lease !== true || hits <= 0) continue;
       const lease = this.#leases.get(key);
-      if (lease?.state !== 'asked' || lease.limit !== limit) continue;
-      lease.waiting.push(resume);
-      return true;
+      if (lease?.state === 'asked' && lease.limit === limit) return lease.waiting;
     }
-    return false;
+    return undefined;
   }
 
   /** Takes the calls whose wait is over. */
@@ -242,35 +250,24 @@ export class Leases {
 
   /** Decides those operations of a call that leases are enough for. Returns the others, which need the store. */
   use(operations: readonly Operation[]): readonly Operation[] {
+    if (this.#leases.size === 0) return operations;
     let left: Operation[] | undefined;
     for (let index = 0; index < operations.length; index += 1) {
       const operation = operations[index] as Operation;
-      const isDecided = this.#leases.size > 0 && this.#decide(operation);
+      const isDecided = this.#decide(operation);
       if (isDecided) left ??= operations.slice(0, index);
       else left?.push(operation);
     }
     return left ?? operations;
   }
 
-  /** An operation of a batch is about to be sent: lets it take a lease with it, if its key is used enough. */
-  prepare(operation: Operation): void {
-    const { key, limit, hits } = operation;
-    if (limit.lease !== true || hits < 0) return;
-    let lease = this.#leases.get(key);
-    // A caller that only reads takes nothing.
-    if (hits === 0 && lease?.state !== 'due') return;
+  /** A batch is about to be sent: lets its operations take leases with them, if their keys are used enough. */
+  prepare(operations: readonly Operation[]): void {
     const now = this.#options.now();
-    if (lease === undefined) {
-      const demand = this.#demandOf(operation, now);
-      demand?.add(hits, now);
-      if (demand === undefined || this.#sizeFor(demand) < LEAST_GRANT || this.#leases.size >= MOST_KEYS) return;
-      this.#leases.set(key, (lease = this.#begin(operation, demand, now)));
-    } else if (lease.limit !== limit) return;
-    else if (hits > 0) this.#isUsed(lease, hits, now);
-    const milliseconds = Math.max(LONGEST, LONGEST_TRIPS * this.#trip) / USED_PART;
-    const wants = lease.state === 'asked' ? 0 : this.#wantedFor(lease, now);
-    if (wants > 0) lease.state = 'asked';
-    operation.lease = { wants, milliseconds, sentAt: now, granted: 0 };
+    this.#sightings = SIGHTED_AT_ONCE;
+    for (const operation of operations) {
+      if (operation.limit.lease === true && operation.hits >= 0) this.#prepare(operation, now);
+    }
   }
 
   /** The store has answered an operation that was {@link prepare}d. */
@@ -320,7 +317,8 @@ export class Leases {
     for (const [body, demand] of this.#demands) {
       if ((looked += 1) > DEMANDS_AT_ONCE) break;
       this.#demands.delete(body);
-      if (now - demand.lastSeen < REMEMBERED) this.#demands.set(body, demand);
+      demand.add(0, now);
+      if (demand.rate >= LEAST_RATE / 2 || now - demand.begun < SIZE_TIME) this.#demands.set(body, demand);
     }
   }
 
@@ -336,6 +334,24 @@ export class Leases {
   /** Gives back everything: the process ends, or other rules apply. */
   giveBackAll(): void {
     for (const key of this.#leases.keys()) this.giveBack(key);
+  }
+
+  #prepare(operation: Operation, now: number): void {
+    const { key, limit, hits } = operation;
+    let lease = this.#leases.get(key);
+    // A caller that only reads takes nothing.
+    if (hits === 0 && lease?.state !== 'due') return;
+    if (lease === undefined) {
+      const demand = this.#demandOf(operation, now);
+      demand?.add(hits, now);
+      if (demand === undefined || this.#sizeFor(demand) < LEAST_GRANT || this.#leases.size >= MOST_KEYS) return;
+      this.#leases.set(key, (lease = this.#begin(operation, demand, now)));
+    } else if (lease.limit !== limit) return;
+    else if (hits > 0) this.#isUsed(lease, hits, now);
+    const milliseconds = Math.max(LONGEST, LONGEST_TRIPS * this.#trip) / USED_PART;
+    const wants = lease.state === 'asked' ? 0 : this.#wantedFor(lease, now);
+    if (wants > 0) lease.state = 'asked';
+    operation.lease = { wants, milliseconds, sentAt: now, granted: 0 };
   }
 
   #resume(lease: Lease): void {
@@ -406,14 +422,29 @@ export class Leases {
     lease.newHits = 0;
   }
 
-  /** Undefined for a key that has had no two hits in a window of the pipeline: most keys are never looked at again. */
+  /** Undefined for a key that has not had two hits in a short time: most keys are never looked at again. */
   #demandOf({ key, hits, limit }: Operation, now: number): Demand | undefined {
+    const isSighted = hits < 2 && this.#sightings > 0;
+    // Most keys of a large batch, in which a key that is used much has several hits.
+    if (hits < 2 && !isSighted && this.#demands.size === 0) return undefined;
     const body = limit.algorithm === undefined ? key.slice(0, key.lastIndexOf('_')) : key;
     const known = this.#demands.get(body);
-    if (known !== undefined || hits < 2 || body.length > LONGEST_KEY || this.#demands.size >= MOST_KEYS) return known;
+    if (known !== undefined || body.length > LONGEST_KEY || this.#demands.size >= MOST_KEYS) return known;
+    if (hits < 2 && !(isSighted && this.#isSightedAgain(body, now))) return undefined;
     const demand = new Demand(now);
     this.#demands.set(body, demand);
     return demand;
+  }
+
+  #isSightedAgain(body: string, now: number): boolean {
+    this.#sightings -= 1;
+    if (now - this.#sightedSince >= SIZE_TIME || this.#sighted.size >= MOST_SIGHTED) {
+      this.#sighted.clear();
+      this.#sightedSince = now;
+    }
+    if (this.#sighted.delete(body)) return true;
+    this.#sighted.add(body);
+    return false;
   }
 
   #begin({ key, limit }: Operation, demand: Demand, now: number): Lease {

@@ -22,7 +22,7 @@ import { type CounterStore, countsInMemory } from './counter-store';
 import { decisionTimeout, limiterOptions } from './options';
 import { processCount } from './process';
 import { type ServiceTracing, startTracing } from './tracing';
-import { turnScheduler } from './turn-scheduler';
+import { turnClock, turnScheduler } from './turn-scheduler';
 
 /** What differs between the only process of an instance and one of several workers. */
 export interface DecisionInputs {
@@ -154,7 +154,7 @@ function releaseBy(release: Service['release']): (keys: readonly string[]) => Pr
 function leasesOf({ settings, statistics }: App, { canLease }: CounterStore): Leases | undefined {
   if (settings.leases === 'off' || !canLease || settings.stopCacheKeyIncrementWhenOverlimit) return undefined;
   const leases = new Leases({
-    now: () => performance.now(),
+    now: turnClock(),
     wallClock: Date.now,
     granted: statistics.counter('ratelimit.lease.granted'),
     used: statistics.counter('ratelimit.lease.used'),

@@ -91,7 +91,10 @@ export function decisions(options: DecisionsOptions): Decisions {
       if (expiries !== undefined && isAnsweredByPolicies(pending, observer.timeToAnswer, limit)) {
         expiries.add(pending, observer.timeToAnswer!);
       }
-      if (leasing?.isWaiting(operations, () => resume(pending, rules)) !== true) dispatch(pending, counters, lanes);
+      const queue = leasing?.queueFor(operations);
+      if (queue === undefined) dispatch(pending, counters, lanes);
+      // No arrow function: that would cost every call the memory for what it closes over.
+      else queue.push(resume.bind(undefined, pending, rules));
     }
     return pending;
   }

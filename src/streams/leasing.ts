@@ -45,15 +45,15 @@ export class Leasing {
     return left;
   }
 
-  /** Whether a call waits until one that was sent before it has been answered. @param resume called then */
-  isWaiting(operations: readonly Operation[], resume: () => void): boolean {
-    return this.#isUsed && this.#leases.isWaiting(operations, resume);
+  /** See {@link Leases.queueFor}. */
+  queueFor(operations: readonly Operation[]): (() => void)[] | undefined {
+    return this.#leases.queueFor(operations);
   }
 
   /** A batch is about to be sent. */
   prepare({ operations }: Batch): void {
     if (!this.#isUsed) return;
-    for (const operation of operations) this.#leases.prepare(operation);
+    this.#leases.prepare(operations);
     this.#tendLater();
   }
 
@@ -86,7 +86,7 @@ export class Leasing {
   }
 
   #tendLater(): void {
-    if (this.#isTended || this.#leases.size === 0) return;
+    if (this.#isTended || this.#leases.isIdle) return;
     this.#isTended = true;
     this.#scheduler.schedule(() => {
       this.#isTended = false;

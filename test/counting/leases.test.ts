@@ -180,6 +180,51 @@ it('hits that come back to a bucket after their time are not given back: it may 
   expect(passed).toBe(1_000 + 200);
 });
 
+describe('a key whose calls come one at a time, so that no window has two of them', () => {
+  function trips(callsASecond: number): { readonly perCall: number; readonly atOnce: number } {
+    const timeline = new Timeline(START);
+    const store = new SimulatedStore();
+    const instance = new SimulatedInstance({ timeline, store, trip: () => TRIP, span: 0.3 });
+    const limit = leasedLimit(100_000, 60);
+    const calls = 10 * callsASecond;
+    for (let call = 0; call < calls; call += 1) {
+      timeline.at(START + (call * 1_000) / callsASecond, () => {
+        instance.call(limit, `d_k_v_${START / 1000}`, 1, () => undefined);
+      });
+    }
+    timeline.runTo(START + 10_000);
+    return { perCall: store.trips / calls, atOnce: instance.atOnce };
+  }
+
+  it('takes at most 0.04 trips a call from 300 calls a second on', () => {
+    for (const callsASecond of [300, 1_000, 5_000]) expect(trips(callsASecond).perCall).toBeLessThanOrEqual(0.04);
+  });
+
+  it('has no lease below 20 calls a second', () => {
+    expect(trips(15)).toEqual({ perCall: 1, atOnce: 0 });
+  });
+});
+
+it('keys that were called twice at once, and no more, do not keep others from being leased', () => {
+  const timeline = new Timeline(START);
+  const store = new SimulatedStore();
+  const instance = new SimulatedInstance({ timeline, store, trip: () => TRIP, span: 0.3 });
+  const limit = leasedLimit(1_000, 10);
+  function call(value: string): void {
+    instance.call(limit, `d_k_${value}_${START / 1000}`, 1, () => undefined);
+  }
+  for (let value = 0; value < 20_000; value += 1) {
+    timeline.at(START + value / 100, () => {
+      call(String(value));
+      call(String(value));
+    });
+  }
+  timeline.runTo(START + 9_000);
+  for (let at = 0; at < 500; at += 5) timeline.at(START + 9_000 + at, () => call('busy'));
+  timeline.runTo(START + 9_500);
+  expect(instance.leases.heldOf(`d_k_busy_${START / 1000}`)).toBeGreaterThan(0);
+});
+
 describe('never more than the limit passes, over all instances', () => {
   it.each([
     ['fixed windows', undefined],

@@ -152,7 +152,9 @@ export class SimulatedInstance {
       return decided(operation);
     }
     const resume = (): void => (this.#isDecided(operation) ? decided(operation) : this.send(operation, decided));
-    if (!this.leases.isWaiting([operation], resume)) this.send(operation, decided);
+    const queue = this.leases.queueFor([operation]);
+    if (queue === undefined) this.send(operation, decided);
+    else queue.push(resume);
   }
 
   /** Sends an operation in the next window. */
@@ -229,7 +231,7 @@ export class SimulatedInstance {
     const batch = new Batch(this.#gathered);
     this.#gathered = [];
     if (this.isKilled) return;
-    if (isLeasing !== false) for (const operation of batch.operations) this.leases.prepare(operation);
+    if (isLeasing !== false) this.leases.prepare(batch.operations);
     this.#tendLater();
     const time = trip();
     timeline.after(time / 2, () => {
@@ -247,7 +249,7 @@ export class SimulatedInstance {
   }
 
   #tendLater(): void {
-    if (this.#isTended || this.leases.size === 0 || this.isKilled) return;
+    if (this.#isTended || this.leases.isIdle || this.isKilled) return;
     this.#isTended = true;
     this.#options.timeline.after(25, () => {
       this.#isTended = false;
