@@ -26,7 +26,7 @@ export interface CompareOptions {
 
 /**
  * Plays one load on all services in turn, each of which counts in the same store, unless it has its own: at saturation, then at shares of
- * the lowest of the saturations. With several rounds, CPU times are their medians, and everything else is of the last one.
+ * the lowest of the saturations. With several rounds, figures are their medians: see {@link medianOf}.
  */
 export async function compare(
   scenario: Scenario,
@@ -50,7 +50,7 @@ export async function compare(
     for (let round = 0; round < rounds; round += 1) {
       for (const [index, each] of measured.entries()) phases[index]!.push(await measure(each));
     }
-    return phases.map(withMedianCpu);
+    return phases.map(medianOf);
   }
   const saturations = await inTurn((each) => saturate(each, durations));
   const paces: (readonly [string, readonly Phase[]])[] = [['saturation', saturations]];
@@ -65,10 +65,27 @@ export async function compare(
   return { ...scenario, services };
 }
 
-function withMedianCpu(rounds: readonly Phase[]): Phase {
-  const services = rounds.flatMap(({ cpu }) => cpu.service ?? []);
-  const store = median(rounds.map(({ cpu }) => cpu.store));
-  return { ...rounds.at(-1)!, cpu: { service: services.length > 0 ? median(services) : undefined, store } };
+/** The medians of CPU times, commands and latencies; everything else is that of the last round. */
+function medianOf(rounds: readonly Phase[]): Phase {
+  function of(read: (phase: Phase) => number | undefined): number | undefined {
+    const known = rounds.flatMap((phase) => read(phase) ?? []);
+    return known.length > 0 ? median(known) : undefined;
+  }
+  const last = rounds.at(-1)!;
+  return {
+    ...last,
+    cpu: { service: of(({ cpu }) => cpu.service), store: of(({ cpu }) => cpu.store)! },
+    commands: last.commands && {
+      sent: of(({ commands }) => commands?.sent)!,
+      executed: of(({ commands }) => commands?.executed)!,
+    },
+    latency: {
+      p50: of(({ latency }) => latency.p50)!,
+      p99: of(({ latency }) => latency.p99)!,
+      p999: of(({ latency }) => latency.p999)!,
+      max: of(({ latency }) => latency.max)!,
+    },
+  };
 }
 
 /** The upper one of the two in the middle of an even number. */
@@ -79,32 +96,79 @@ export function median(values: readonly number[]): number {
 /** Calls after which a new process has compiled its code. */
 export const WARM_UP_CALLS = 24_000;
 
+export interface RateOptions {
+  readonly durations: Durations;
+  /** Calls per second. */
+  readonly rates: readonly number[];
+  readonly rounds?: number;
+  /** Whether each rate is measured a second time while the store stalls. */
+  readonly stalls?: boolean | undefined;
+}
+
 /**
- * Plays one load on services at fixed rates, calls per second, one process at a time: even one that waits empties the caches of the
- * processor for the others.
+ * Plays one load on services at fixed rates, one process at a time: even one that waits empties the caches of the processor for the others.
  */
 export async function compareAtRates(
   scenario: Scenario,
   starts: readonly StartContender[],
-  { durations, rates }: { readonly durations: Durations; readonly rates: readonly number[] },
+  { durations, rates, rounds = 1, stalls = false }: RateOptions,
 ): Promise<Comparison> {
   const load = LOADS[scenario.load];
-  const services: Compared[] = [];
-  for (const start of starts) {
-    await using store = await startStore(scenario.store);
-    await using contender = await start(load, store);
-    await using generator = await startLoad(load, [contender]);
-    await generator.fill(WARM_UP_CALLS, FILL_TIMEOUT);
-    const measured = { generator, expected: load.expected, servicePids: contender.pids, store: contender.store };
-    const phases: (readonly [string, Phase])[] = [];
-    for (const rate of rates) phases.push([`${integer(rate)}/s`, await pace(measured, rate, durations)]);
-    services.push({ title: contender.title, phases });
+  const paces = rates.flatMap((rate) => (stalls ? [{ rate }, { rate, stalls }] : [{ rate }]));
+  const measured = starts.map((start) => ({ start, title: '', phases: paces.map((): Phase[] => []) }));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const each of measured) {
+      await using store = await startStore(scenario.store);
+      await using contender = await each.start(load, store);
+      await using generator = await startLoad(load, [contender]);
+      await generator.fill(WARM_UP_CALLS, FILL_TIMEOUT);
+      each.title = contender.title;
+      const running = { generator, expected: load.expected, servicePids: contender.pids, store: contender.store };
+      for (const [index, { rate, stalls: isStalling = false }] of paces.entries()) {
+        using _ = isStalling ? new Stalls(store.pids) : undefined;
+        each.phases[index]!.push(await pace(running, rate, durations));
+      }
+    }
   }
+  const services = measured.map(({ title, phases }) => ({
+    title,
+    phases: paces.map(({ rate, stalls: isStalling = false }, index) => {
+      return [`${integer(rate)}/s${isStalling ? ', stalls' : ''}`, medianOf(phases[index]!)] as const;
+    }),
+  }));
   return { ...scenario, services };
 }
 
+/** How often processes are stopped, and for how long, in milliseconds. */
+const [STALL_EVERY, STALL] = [1_000, 50];
+
+/** Stops processes again and again. */
+class Stalls implements Disposable {
+  readonly #pids: readonly number[];
+  readonly #timer: NodeJS.Timeout;
+  #end: NodeJS.Timeout | undefined;
+
+  constructor(pids: readonly number[]) {
+    this.#pids = pids;
+    this.#timer = setInterval(() => {
+      this.#signal('SIGSTOP');
+      this.#end = setTimeout(() => this.#signal('SIGCONT'), STALL);
+    }, STALL_EVERY);
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    clearTimeout(this.#end);
+    this.#signal('SIGCONT');
+  }
+
+  #signal(name: NodeJS.Signals): void {
+    for (const pid of this.#pids) process.kill(pid, name);
+  }
+}
+
 const HEAD =
-  'Load|Pace|Service|per second|CPU µs|store µs|sent to the store|× CPU|× store|× both|p50 ms|p99 ms|p99.9 ms|failed'.split(
+  'Load|Pace|Service|per second|CPU µs|store µs|sent to the store|executed there|× CPU|× store|× both|p50 ms|p99 ms|p99.9 ms|failed'.split(
     '|',
   );
 
@@ -128,7 +192,7 @@ function cells({ perSecond, cpu, commands, latency, calls }: Phase, last: Phase)
   const both = cpu.service === undefined ? undefined : cpu.service + cpu.store;
   const lastBoth = last.cpu.service === undefined ? undefined : last.cpu.service + last.cpu.store;
   const ratios = [ratio(cpu.service, last.cpu.service), ratio(cpu.store, last.cpu.store), ratio(both, lastBoth)];
-  const numbers = [cpu.service, cpu.store, commands?.sent, ...ratios];
+  const numbers = [cpu.service, cpu.store, commands?.sent, commands?.executed, ...ratios];
   const failed = integer(calls.failed);
   return [
     integer(perSecond),

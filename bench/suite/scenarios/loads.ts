@@ -76,7 +76,10 @@ const blocked: Load = {
 /** The loads by the name that `--only` takes. */
 export const LOADS = {
   'hot-key': counted('one hot key', 1, 1),
+  '10-keys': counted('10 hot keys', 1, 10),
+  '100-keys': counted('100 hot keys', 1, 100),
   '10k-keys': counted('10,000 keys', 1, MANY),
+  '100k-keys': counted('100,000 keys', 1, 100_000),
   '1m-keys': counted('1,000,000 keys', 1, 1_000_000),
   '10k-keys-2-workers': { ...counted('10,000 keys, 2 workers', 1, MANY), settings: { WORKERS: '2' } },
   '3-descriptors': counted('3 descriptors', 3, MANY),
