@@ -47,7 +47,7 @@ export const CHECK: Program<typeof CHECK_FLAGS> = {
 
 Usage: weir-check PATH… [flags]
 
-Each PATH is a folder with rule files, a rule file, or - for standard input. With -replay they have the candidate rules: see docs/replay.md.
+Each PATH is a folder with rule files, a rule file, or - for standard input. With -replay they have the candidate rules: see docs/rolling-out.md.
 Tests of rules: see docs/testing-rules.md.
 `,
     'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover, with BACKEND_TYPE=plaincache or\n' +
