@@ -23,7 +23,7 @@ export function isPictured({ store, policy }: FaultResult): boolean {
   return store === 'single' && policy === 'local';
 }
 
-/** For docs/operations.md. */
+/** For README.md. */
 export function faultsSection({ date, machine, rate, seconds, results }: FaultsReport): string {
   const { cpu, cores, node, redis, memcached } = machine;
   const head = [

@@ -10,7 +10,7 @@ import { type FaultsReport, faultsSection, isPictured, picture, readFaults } fro
 import { FAULTS, STORES } from './stores';
 
 const ROOT = join(__dirname, '../..');
-const [RESULT, PAGE, PICTURE] = ['bench/results/faults.json', 'docs/operations.md', 'docs/images/store-faults.svg'];
+const [RESULT, PAGE, PICTURE] = ['bench/results/faults.json', 'bench/faults/README.md', 'docs/images/store-faults.svg'];
 /** Seconds before the fault, and after it. */
 const [BEFORE, AFTER] = [3, 5];
 

@@ -69,11 +69,9 @@ describe('the Markdown files', () => {
   });
 });
 
-const SECTION = /^## Log lines that need action\n(?<section>.*?)^## /ms;
-
-/** The lines in the table of docs/operations.md, each cut at its varying parts. */
+/** The lines in the table of docs/runbook.md, each cut at its varying parts. */
 function documentedLines(): readonly (readonly string[])[] {
-  const { section = '' } = SECTION.exec(readMarkdown('docs/operations.md'))?.groups ?? {};
+  const [, section = ''] = readMarkdown('docs/runbook.md').split('\n## Log lines that need action\n');
   const cells = Array.from(
     section.matchAll(/^\| (?:fatal|error|warning) \| (?<lines>.*?) \| /gm),
     ({ groups }) => groups!.lines!,
@@ -89,7 +87,7 @@ function sources(folder: string): readonly string[] {
     .map((path) => readFileSync(join(ROOT, folder, path), 'utf8'));
 }
 
-test('every log line in docs/operations.md is written by the code', () => {
+test('every log line in docs/runbook.md is written by the code', () => {
   const lines = documentedLines();
   const texts = sources('src');
   const unknown = lines.filter((parts) => !texts.some((text) => parts.every((part) => text.includes(part))));
@@ -179,7 +177,7 @@ describe('the published results', () => {
   it.each([
     ['docs/performance.md', { ...sectionsOf(results), soak: soakSection(soaks) }],
     ['docs/sizing.md', { sizing: sizing(results) }],
-    ['docs/operations.md', { faults: faultsSection(faults) }],
+    ['bench/faults/README.md', { faults: faultsSection(faults) }],
     ['README.md', { headline: headline(results) }],
   ])('are those of the tables in %s', (name, sections) => {
     const page = readMarkdown(name);
