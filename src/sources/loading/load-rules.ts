@@ -56,7 +56,7 @@ const SMALL_SET = { files: 32 * 1024, response: 16 * 1024 };
 const MIB = 1024 * 1024;
 /**
  * How many times their size rules may take of the heap of the thread: most take 6 to 9 times, and those that need the YAML library 80 to
- * 100 times. The copies of their bytes and the ruleset come on top: 12 to 17 times in all (`npm run bench:rules`).
+ * 100 times. The copies of their bytes and the ruleset come on top: 10 to 16 times in all (`npm run bench:rules`).
  */
 const HEAP_FACTOR = 9;
 /** Less than V8's 48 MiB: what rules are read into survives, so that more room for young objects saves no work. */
@@ -149,7 +149,7 @@ function loadInThread(
         return finish({ ruleset: builder.done(), warnings });
       } else {
         builder.addRows(message.rows);
-        collectYoung();
+        collectGarbage({ type: 'minor' });
       }
       worker.postMessage('next');
     });
@@ -166,21 +166,24 @@ function loadInThread(
 }
 
 /**
- * Collects the young objects of this process. All rules that are built stay alive, so that a collection that V8 begins by itself, when 16 MiB
- * are full, copies them for up to 40 ms, in which no call is decided; after each chunk of rules it is a millisecond (`npm run bench:reload`). To
- * keep V8's room for young objects small instead costs decisions a tenth of their CPU time.
+ * Collects garbage of this thread. After each chunk of rules, the young objects: all rules that are built stay alive, so that a collection that V8
+ * begins by itself, when 16 MiB are full, copies them for up to 40 ms, in which no call is decided; after a chunk it is a millisecond
+ * (`npm run bench:reload`). To keep V8's room for young objects small instead costs decisions a tenth of their CPU time.
  */
-function collectYoung(): void {
+export function collectGarbage(options?: CollectOptions): void {
   if (collect === undefined) {
     setFlagsFromString('--expose-gc');
-    collect = runInNewContext('gc') as Collect;
+    collect = runInNewContext('gc') as typeof collect & {};
   }
-  collect({ type: 'minor' });
+  collect(options);
 }
 
-type Collect = (options: { readonly type: 'minor' }) => void;
+/** Without one: all objects. */
+interface CollectOptions {
+  readonly type: 'minor';
+}
 /** Made at the first use. */
-let collect: Collect | undefined;
+let collect: ((options?: CollectOptions) => void) | undefined;
 
 function outOfMemory(bytes: number, memory: number): string {
   const advice = memory < checkMemory(bytes, Infinity) ? ', or give this process more memory' : '';
