@@ -2,10 +2,13 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { CASES } from '../../bench/leases/cases';
+import { earlyDenials, simulateAll } from '../../bench/leases/report';
 import { LIMITS } from '../../bench/soak/model';
 import { type SoakSetup, soakSection } from '../../bench/soak/report';
 import { soakService } from '../../bench/soak/soak-service';
 import type { Calls } from '../../bench/suite/measure/phase';
+import { replaceSections } from '../../bench/suite/report/pages';
 import type { Results } from '../../bench/suite/results';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 
@@ -102,4 +105,9 @@ describe('a short soak', () => {
     },
     TIMEOUT,
   );
+});
+
+it('npm run bench:leases has written the table of docs/leases.md', () => {
+  const page = readFileSync(join(ROOT, 'docs/leases.md'), 'utf8');
+  expect(page).toBe(replaceSections(page, { leases: earlyDenials(simulateAll(CASES)) }));
 });
