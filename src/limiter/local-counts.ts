@@ -67,8 +67,9 @@ export class LocalCounts {
       this.#sweep(Math.floor(now / 1000));
       const unsent = this.#unsentBytes === 0 ? 0 : (this.#unsentOf(operation)?.hits ?? 0);
       const known = tableKey(operation.key);
-      if (stored > operation.limit.requestsPerUnit * KEPT_ABOVE || this.#counts.get(known) > 0) {
-        const count = Math.max(0, stored + this.#options.share * unsent);
+      const withLeased = stored + (operation.lease?.granted ?? 0);
+      if (withLeased > operation.limit.requestsPerUnit * KEPT_ABOVE || this.#counts.get(known) > 0) {
+        const count = Math.max(0, withLeased + this.#options.share * unsent);
         this.#counts.set(known, count, now, operation.limit.windowSeconds);
       }
       if (unsent !== 0) (corrected ??= [...counts])[index] = Math.min(LARGEST_COUNT, Math.max(0, stored + unsent));

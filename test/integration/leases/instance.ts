@@ -1,0 +1,110 @@
+import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs';
+import { Leases } from '../../../src/counting/leases';
+import { DEFAULT_OPTIONS } from '../../../src/limiter/decision';
+import { Limiter } from '../../../src/limiter/limiter';
+import type { LocalCounts } from '../../../src/limiter/local-counts';
+import type { RateLimitRequest } from '../../../src/limiter/request';
+import { turnScheduler } from '../../../src/main/turn-scheduler';
+import type { Ruleset } from '../../../src/rules/ruleset';
+import { Statistics } from '../../../src/statistics/statistics';
+import { type Decisions, type DecisionsOptions, decisions } from '../../../src/streams/decisions';
+import type { Counters } from '../../../src/streams/ports/counters';
+import type { DecisionObserver } from '../../../src/streams/ports/decide';
+
+export interface InstanceParts {
+  readonly counters: Counters;
+  readonly ruleset: Ruleset;
+  /** By how many milliseconds its clock is ahead. */
+  readonly skew?: number;
+  readonly isLeasing?: boolean;
+  /** The clock of its leases. */
+  readonly now?: () => number;
+  readonly local?: LocalCounts;
+  readonly more?: Partial<DecisionsOptions>;
+}
+
+const LEASE_COUNTERS = ['granted', 'used', 'returned', 'unused', 'saved'] as const;
+
+/** An instance of weir, as far as it decides: its pipeline, its leases, its clock. */
+export class Instance {
+  readonly statistics = new Statistics(1_000);
+  readonly isLeasing: boolean;
+  readonly leases: Leases;
+  readonly #decisions: Decisions;
+  readonly #subscription: Subscription;
+  readonly #completed: Promise<void>;
+  readonly #skew: number;
+  /** While a call begins. */
+  #now: number | undefined;
+  #isOver = false;
+  readonly #scheduler: SchedulerLike = {
+    now: () => this.now,
+    // What is over does not look after its leases any more.
+    schedule: <T>(work: (this: SchedulerAction<T>, state?: T) => void, delay?: number, state?: T) => {
+      return this.#isOver ? Subscription.EMPTY : turnScheduler.schedule(work, delay, state);
+    },
+  };
+
+  constructor({ counters, ruleset, skew = 0, isLeasing = true, ...parts }: InstanceParts) {
+    const { statistics } = this;
+    this.isLeasing = isLeasing;
+    this.#skew = skew;
+    const [granted, used, returned, unused, saved] = LEASE_COUNTERS.map((name) => statistics.counter(name));
+    const { now = () => performance.now(), local, more } = parts;
+    const tallies = { granted: granted!, used: used!, returned: returned!, unused: unused!, saved: saved! };
+    this.leases = new Leases({ now, wallClock: () => this.now, ...tallies });
+    const leased = isLeasing ? ({ leases: 'rules', leaseTable: this.leases } as const) : {};
+    this.#decisions = decisions({
+      limiter: new Limiter({ ...DEFAULT_OPTIONS, ...leased, local }, statistics),
+      ruleset: () => ruleset,
+      counters,
+      statistics,
+      scheduler: this.#scheduler,
+      onInternalError: (error) => {
+        throw error;
+      },
+      ...more,
+    });
+    let completed: () => void;
+    this.#completed = new Promise((complete) => (completed = complete));
+    this.#subscription = this.#decisions.windows$.subscribe({ complete: () => completed() });
+  }
+
+  /** Unix milliseconds of its clock. */
+  get now(): number {
+    return this.#now ?? Date.now() + this.#skew;
+  }
+
+  count(name: (typeof LEASE_COUNTERS)[number]): number {
+    return this.statistics.counter(name).value;
+  }
+
+  /** The hits that it holds, of all keys. */
+  get held(): number {
+    return this.count('granted') - this.count('used') - this.count('returned') - this.count('unused');
+  }
+
+  /** Decides a request. Returns its time, of which the windows of its keys follow. */
+  decide(request: RateLimitRequest, observer: DecisionObserver): number {
+    const now = (this.#now = this.now);
+    try {
+      this.#decisions.decide(request, observer);
+    } finally {
+      this.#now = undefined;
+    }
+    return now;
+  }
+
+  /** Ends as by a crash: nothing more is sent, and nothing is given back. */
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    this.#subscription.unsubscribe();
+  }
+
+  /** Gives back what it holds, and ends. */
+  async end(): Promise<void> {
+    this.#decisions.complete();
+    await this.#completed;
+    this[Symbol.dispose]();
+  }
+}
