@@ -168,6 +168,33 @@ it('a token bucket lets its burst and what flows in pass in every interval, and 
   );
 });
 
+it.each(ALGORITHMS)('a %s lends what is left, and counts what it has lent', (name) => {
+  const milliseconds = fc.constantFrom(0, 0.4, 250, 3_000);
+  const part = fc.double({ min: 0, max: 1, noNaN: true });
+  fc.assert(
+    fc.property(anyLimit(name), fc.nat(20), milliseconds, part, (limit, calls, held, share) => {
+      const algorithm = algorithmOf(limit);
+      let state = algorithm.empty(1_764_000_000_000_000);
+      for (let call = 0; call < calls; call += 1) ({ state } = algorithm.decide(state, 1));
+      const { remaining, used } = algorithm.decide(state, 0);
+      const most = algorithm.lendable(state, held);
+      const hits = Math.floor(most * share);
+      fc.pre(hits > 0);
+      const after = algorithm.lend(state, hits, held);
+      const notLent = [remaining - algorithm.lendable(state, 0), most - hits - algorithm.lendable(after, 0)];
+      // A bucket lends in whole microseconds, of which each rounding costs at most two.
+      const perMicrosecond = limit.requestsPerUnit / limit.windowSeconds / 1_000_000;
+      const rounded = name === 'token_bucket' ? 1 + Math.ceil(4 * perMicrosecond) : 0;
+      expect([Math.min(...notLent) >= 0, Math.max(...notLent) <= rounded, most <= remaining]).toEqual([
+        true,
+        true,
+        true,
+      ]);
+      expect(algorithm.decide(after, 0).used).toBeGreaterThanOrEqual(used + hits);
+    }),
+  );
+});
+
 describe.each(ALGORITHMS)('the state of a %s', (name) => {
   const algorithm = algorithmOf({ name, requestsPerUnit: 1, windowSeconds: 60, burst: undefined });
   const START = 1_764_000_000_000_000;

@@ -130,6 +130,15 @@ describe('a table of counts', () => {
     ]);
   });
 
+  it('leaves a key in its window when a hit of the same length comes late', () => {
+    const { count, pass } = counts();
+    count('k', 1);
+    pass(60.5 * SECOND, SECOND);
+    expect(count('k', 1)).toBe(2);
+    pass(SECOND, SECOND);
+    expect(count('k', 0)).toBe(0);
+  });
+
   it('evicts keys in their order, but not those of a longer window for a flood of short-lived keys', () => {
     const { of, count, flood, pass } = counts({ maxKeys: 3000 });
     flood(10_000, 'k');
@@ -169,11 +178,11 @@ describe('a table of counts', () => {
 
   it('replaces a count, creates it when it is absent, and removes it', () => {
     const { table, of, count, pass } = counts();
-    for (const most of [7, LARGEST_COUNT, 3, 0]) {
+    for (const most of [7, LARGEST_COUNT, 3, 0, 1]) {
       of.set('k', most, table.now, 60);
       expect(count('k', 0)).toBe(most);
     }
-    expect([of.size, count('k', -1), count('k', 2)]).toEqual([1, 0, 2]);
+    expect([of.size, count('k', -2), count('k', 2)]).toEqual([1, 0, 2]);
     of.set('absent', 0, table.now, 60);
     of.remove('k');
     of.remove('k');

@@ -1,5 +1,7 @@
+import type { WindowsState } from '../../src/counting/algorithms/algorithm';
 import { Batch } from '../../src/counting/batch';
 import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
+import { algorithmOf } from '../../src/counting/limit';
 import { LARGEST_COUNT, type Operation } from '../../src/counting/operation';
 import { run, simulate } from '../../src/counting/simulate';
 import {
@@ -59,6 +61,25 @@ describe('a simulated group that stops when one of its limits is over', () => {
     simulate(call, emptyTable());
     expect(call.map(({ hits }) => hits)).toEqual([0, 3, -1]);
   });
+});
+
+it('hits that are given back count in the window in which they were taken, and in no other', () => {
+  const table = emptyTable();
+  const algorithm = algorithmOf({ name: 'sliding_window', requestsPerUnit: 9, windowSeconds: 60, burst: undefined });
+  const { number } = algorithm.windowAt(table.now * 1000, 0)!;
+  const used = [5, -2, -2].map((hits, at) => {
+    const change = operation('k', hits, { algorithm });
+    if (hits < 0) change.onlyInWindow = number;
+    if (at === 2) table.now += 60_000;
+    run([change], table);
+    const { previous, current } = table.stateOf(change) as WindowsState;
+    return [previous, current];
+  });
+  expect(used).toEqual([
+    [0, 5],
+    [0, 3],
+    [3, 0],
+  ]);
 });
 
 describe('calls that are merged into batches', () => {
