@@ -17,6 +17,7 @@ const ruleset = rulesetOf(
   { key: 's', rateLimit: limit(10, 'SECOND') },
   { key: 'none', rateLimit: limit(0, 'MINUTE') },
   { key: 'shadow', shadowMode: true, rateLimit: limit(10, 'MINUTE') },
+  { key: 'busy', rateLimit: { ...limit(1_000_000, 'HOUR'), lease: true } },
   { key: 'pair', rateLimits: [limit(10, 'MINUTE'), limit(3, 'HOUR')] },
 );
 

@@ -43,6 +43,9 @@ const LONGEST_KEY = 512;
 const NOTHING: readonly Operation[] = [];
 const NO_CALLS: readonly (() => void)[] = [];
 
+/** Continues a call that has waited for what was asked for; with the error, if the store has not answered. */
+export type WaitingCall = (error?: DecisionError) => void;
+
 /** A number that grows. */
 interface Tally {
   add(amount: number): void;
@@ -113,11 +116,13 @@ class Lease {
   storedAt = 0;
   /** `due`: the next operation on the key asks for more; `asked`: one does. */
   state: 'idle' | 'due' | 'asked' = 'idle';
+  /** When it was asked last. */
+  askedAt = 0;
   deniedUntil = 0;
   /** When its window ends, as {@link LeasesOptions.now}; Infinity for an algorithm, whose key has no window. */
   readonly windowEnd: number;
   /** Calls that wait for the answer to what was asked for. */
-  waiting: (() => void)[] = [];
+  waiting: WaitingCall[] = [];
   lastUse: number;
   /** Hits of calls since they were last added to the demand. */
   newHits = 0;
@@ -226,16 +231,17 @@ export class Leases {
 
   /**
    * The calls that wait for the answer to what was asked for one of these keys, which comes before that of an operation which is sent now;
-   * undefined: nothing was asked for.
+   * undefined: nothing was asked for, or it takes so long that calls are sent as without leases.
    *
    * @param operations those that {@link use} has left
    */
-  queueFor(operations: readonly Operation[]): (() => void)[] | undefined {
+  queueFor(operations: readonly Operation[]): WaitingCall[] | undefined {
     if (this.#leases.size === 0) return undefined;
     for (const { key, limit, hits } of operations) {
       if (limit.lease !== true || hits <= 0) continue;
       const lease = this.#leases.get(key);
-      if (lease?.state === 'asked' && lease.limit === limit) return lease.waiting;
+      if (lease?.state !== 'asked' || lease.limit !== limit) continue;
+      if (this.#options.now() - lease.askedAt < Math.max(STALL, SIZE_TRIPS * this.#trip)) return lease.waiting;
     }
     return undefined;
   }
@@ -271,7 +277,7 @@ export class Leases {
   }
 
   /** The store has answered an operation that was {@link prepare}d. */
-  answered(operation: Operation, result: Result | undefined): void {
+  answered(operation: Operation, result: Result): void {
     const { lease: request, key, limit } = operation;
     if (request === undefined) return;
     const lease = this.#leases.get(key);
@@ -280,9 +286,9 @@ export class Leases {
     const now = this.#options.now();
     if (request.wants > 0) {
       lease.state = 'idle';
-      this.#resume(lease);
+      this.#resume(lease, result instanceof DecisionError ? result : undefined);
     }
-    if (result === undefined || result instanceof DecisionError) return;
+    if (result instanceof DecisionError) return;
     this.#trip += (now - request.sentAt - this.#trip) / 8;
     const { granted } = request;
     const { algorithm } = limit;
@@ -350,12 +356,12 @@ export class Leases {
     else if (hits > 0) this.#isUsed(lease, hits, now);
     const milliseconds = Math.max(LONGEST, LONGEST_TRIPS * this.#trip) / USED_PART;
     const wants = lease.state === 'asked' ? 0 : this.#wantedFor(lease, now);
-    if (wants > 0) lease.state = 'asked';
+    if (wants > 0) [lease.state, lease.askedAt] = ['asked', now];
     operation.lease = { wants, milliseconds, sentAt: now, granted: 0 };
   }
 
-  #resume(lease: Lease): void {
-    this.#toResume.push(...lease.waiting);
+  #resume(lease: Lease, error?: DecisionError): void {
+    for (const call of lease.waiting) this.#toResume.push(error === undefined ? call : () => call(error));
     lease.waiting = [];
   }
 

@@ -1,5 +1,5 @@
 import { Observable, type SchedulerLike, of } from 'rxjs';
-import { Batch } from '../counting/batch';
+import { Batch, failCall } from '../counting/batch';
 import type { Operation, Result } from '../counting/operation';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../counting/decision-error';
@@ -88,22 +88,22 @@ export function decisions(options: DecisionsOptions): Decisions {
     if (operations.length === 0) pending.settle();
     else if (countNow !== undefined) pending.settleBy(countNow);
     else {
-      if (expiries !== undefined && isAnsweredByPolicies(pending, observer.timeToAnswer, limit)) {
-        expiries.add(pending, observer.timeToAnswer!);
-      }
+      if (isAnsweredByPolicies(pending, observer.timeToAnswer, limit)) expiries?.add(pending, observer.timeToAnswer!);
       const queue = leasing?.queueFor(operations);
       if (queue === undefined) dispatch(pending, counters, lanes);
       // No arrow function: that would cost every call the memory for what it closes over.
-      else queue.push(resume.bind(undefined, pending, rules));
+      else queue.push(resume.bind(undefined, pending));
     }
     return pending;
   }
 
-  /** The lease that a call has waited for is there, or there is none. */
-  function resume(pending: Pending, rules: Ruleset | undefined): void {
+  /** The lease that a call has waited for is there, or there is none. @param error the store has not answered that it was asked for */
+  function resume(pending: Pending, error?: DecisionError): void {
     if (pending.isOver) return;
-    pending.operations = leasing!.use(pending.operations, rules);
+    pending.operations = leasing!.use(pending.operations, ruleset());
     if (pending.operations.length === 0) pending.settle();
+    // As if it had been sent with that, so that no call waits for the store twice.
+    else if (error !== undefined) failCall(pending, error);
     else dispatch(pending, counters, lanes);
   }
 
@@ -183,9 +183,10 @@ function sendToStore(
           subscriber.complete();
         }
         function fail(error: unknown): void {
-          batch.fail(outcomes.errorOf(error));
+          const failure = outcomes.errorOf(error);
+          batch.fail(failure);
           countRequest?.(0, batch.outcome);
-          leasing?.answered(batch);
+          leasing?.answered(batch, failure);
           end();
         }
         function settle(results: readonly Result[]): void {

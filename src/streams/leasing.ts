@@ -1,6 +1,7 @@
 import type { SchedulerLike } from 'rxjs';
 import type { Batch } from '../counting/batch';
-import type { Leases } from '../counting/leases';
+import type { Leases, WaitingCall } from '../counting/leases';
+import { DecisionError } from '../counting/decision-error';
 import type { Operation, Result } from '../counting/operation';
 import type { Limiter } from '../limiter/limiter';
 import type { Ruleset } from '../rules/ruleset';
@@ -46,7 +47,7 @@ export class Leasing {
   }
 
   /** See {@link Leases.queueFor}. */
-  queueFor(operations: readonly Operation[]): (() => void)[] | undefined {
+  queueFor(operations: readonly Operation[]): WaitingCall[] | undefined {
     return this.#leases.queueFor(operations);
   }
 
@@ -57,10 +58,11 @@ export class Leasing {
     this.#tendLater();
   }
 
-  /** @param results undefined: the batch has failed */
-  answered({ operations }: Batch, results?: readonly Result[]): void {
+  /** @param results the error with which the batch has failed, instead */
+  answered({ operations }: Batch, results: readonly Result[] | DecisionError): void {
     for (let index = 0; index < operations.length; index += 1) {
-      this.#leases.answered(operations[index] as Operation, results?.[index]);
+      const result = results instanceof DecisionError ? results : (results[index] as Result);
+      this.#leases.answered(operations[index] as Operation, result);
     }
     this.#sendDue();
   }

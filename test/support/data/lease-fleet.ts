@@ -266,7 +266,7 @@ export class SimulatedInstance {
         store.ended(batch);
         if (this.isKilled) return;
         batch.settle(results);
-        batch.operations.forEach((operation, index) => this.leases.answered(operation, results[index]));
+        batch.operations.forEach((operation, index) => this.leases.answered(operation, results[index]!));
         this.flush();
         for (const resume of this.leases.takeToResume()) resume();
       });
