@@ -33,12 +33,11 @@ export const listenerSettings = group({
       Address of the debug listener, which serves /rlconfig, /stats, /api and profiles.`,
     setting('DEBUG_PORT', port, 6070)`Port of the debug listener.`,
     setting('DEBUG_ALLOWED_HOSTS', hostNames, [])`
-      Further names by which the debug listener may be called. IP addresses, localhost, names without a dot and the name of the
-      machine always may; others could belong to a web page that attacks through the browser of an operator.`,
+      Further names by which the debug listener may be called, in addition to IP addresses, localhost, names without a dot and the
+      name of the machine.`,
     setting('CONSOLE', boolean, true)`Serves the console, pages for browsers, at /console/ of the debug listener.`,
     setting('OPERATOR_TOKEN', operatorToken, undefined)`
-      Bearer token of the operators' API: changes, and reads that show callers' values, need it, as do CPU profiles and heap snapshots.
-      Without it, changes are off.`,
+      Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without it, changes are off.`,
   ],
 });
 
@@ -66,12 +65,11 @@ export const processSettings = group({
   note: 'Logs are written to standard error.',
   settings: [
     setting('LOG_LEVEL', logLevel, 'warning')`
-      Minimum level of the log lines that are written; \`warning\` includes those of the level info about start, reloads,
-      changes by operators, the end of what was warned about, and stop.`,
+      Minimum level of the log lines that are written; \`warning\` includes those about start, reloads, changes by operators, the
+      end of what was warned about, and stop.`,
     setting('LOG_FORMAT', logFormat, 'text')`key="value" fields, or one JSON object per line.`,
     setting('WORKERS', workers, 1)`Number of processes that decide behind the same ports; auto: one per CPU core.`,
     setting('SHUTDOWN_DELAY', duration('0 to 1h'), 5_000)`
-      Time from SIGTERM, SIGHUP or SIGPWR, when health turns unhealthy, to the drain; calls are served until then. It ends early when
-      no connection is left.`,
+      Time from SIGTERM, SIGHUP or SIGPWR, when health turns unhealthy, to the drain; calls are served until then.`,
   ],
 });

@@ -10,9 +10,8 @@ export const statisticsSettings = group({
   title: 'Statistics',
   settings: [
     setting('STATS_MAX_RUNTIME_KEYS', count, 10_000)`
-      Maximum number of statistics keys with values from requests; further ones are counted under their rule. With two
-      statistics, a key takes about 0.5 KB, 0.5 KB more once Prometheus scrapes or OTLP exports, and per scrape 160 bytes of the page and 1 µs of CPU time (15
-      µs the first time).`,
+      Maximum number of statistics keys with values from requests; further ones are counted under their rule. A key takes about
+      0.5 KB, and 0.5 KB more with Prometheus or OTLP.`,
     setting('DISABLE_STATS', boolean, false)`Sends no statistics, regardless of the outputs below.`,
   ],
 });
@@ -106,9 +105,7 @@ const OTLP_PROTOCOL = choice({ 'http/protobuf': [], 'http/json': [], grpc: [] })
 
 export const otlpExporterSettings = group({
   title: 'OTLP exporters (OpenTelemetry)',
-  note:
-    'Standard variables of OpenTelemetry that hold secrets, or that apply to metrics in a way of their own. They have an effect with ' +
-    'TRACING_ENABLED=true or USE_OTLP_METRICS=true.',
+  note: 'Standard variables of OpenTelemetry, with TRACING_ENABLED=true or USE_OTLP_METRICS=true.',
   settings: [
     setting('OTEL_EXPORTER_OTLP_HEADERS', otlpHeaders, undefined)`Headers to send to the collector.`,
     setting('OTEL_EXPORTER_OTLP_TRACES_HEADERS', otlpHeaders, undefined)`
@@ -124,7 +121,6 @@ export const otlpExporterSettings = group({
       choice({ cumulative: [], delta: [], lowmemory: [] }),
       'cumulative',
     )`
-      Whether counters and histograms are exported as their values since the start or since the last export; with lowmemory only
-      histograms since the last export.`,
+      Whether values are exported since the start or since the last export; with lowmemory only histograms since the last export.`,
   ],
 });

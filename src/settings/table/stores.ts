@@ -62,12 +62,11 @@ export const counterSettings = group({
     setting('STORE_DECISION_TIMEOUT', interval(1), noDefault(IN_TIME), SHARED)`
       How long a call waits for the store before it is answered by STORE_FAILURE_POLICY.`,
     setting('STORE_BREAKER_FAILURES', count, 5, is('BACKEND_TYPE', 'kvstore'))`
-      So many batches in a row that fail or time out make calls to their server fail immediately, until a probe
-      succeeds; 0: every call is sent.`,
+      Failed batches in a row after which calls to their server fail immediately, until a probe succeeds; 0: every call
+      is sent.`,
     setting('LEASES', choice({ off: [], rules: [], auto: [] }), 'rules', LEASING, EXACT)`
-      Whose hits a process may take from the store before they are used, so that most calls on busy keys are decided
-      without a trip to it: of limits with lease: true (rules), of all but those with lease: false (auto), or of none.
-      docs/leases.md explains it.`,
+      Limits whose hits a process may take from the store before they are used: those with lease: true (rules), all but
+      those with lease: false (auto), or none. See docs/leases.md.`,
     setting('LOCAL_CACHE_SIZE_IN_BYTES', count, 0)`
       Memory for a local cache of keys that are over their limit, answered without the store; 0: off.`,
     setting('LOCAL_CACHE_MAX_AGE', span, 60_000, isNot('LOCAL_CACHE_SIZE_IN_BYTES', '0'))`
@@ -189,8 +188,7 @@ export const plaincacheSettings = group({
     setting('PLAINCACHE_SRV_REFRESH', atLeast(delay, 100), 0, isSet('PLAINCACHE_SRV'))`
       Interval between lookups of that record; 0: only at startup.`,
     setting('PLAINCACHE_MAX_IDLE_CONNS', positive, 2)`
-      Maximum number of idle connections to a server. weir keeps within any: it has one to each server, with pipelined requests.
-      With 2 or 10, a call takes as much CPU time, and hits of the process itself could be missed.`,
+      Maximum number of idle connections to a server. weir has one to each server.`,
     setting('PLAINCACHE_TLS', boolean, false)`Connects to the servers with TLS.`,
     setting('PLAINCACHE_TLS_CACERT', filePath, undefined, PLAINCACHE_TLS)`
       PEM file with the CA of the servers, trusted in addition to the CAs of the system.`,
