@@ -20,7 +20,8 @@ export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'ut
   .split('\n')
   .flatMap((line) => {
     const [, written, kind, metric, labels] =
-      /^\| `([\w.<>]+)` \| (counter|gauge|timer) \|.*\|(?: `(\w+)(?:\{([\w,]+)\})?[^|]*)? ?\|$/.exec(line) ?? [];
+      /^\| `([\w.<>]+)` \| (counter|gauge|timer) \|[^|]*\|(?:(?: `(\w+)(?:\{([\w,]+)\})?[^|]*)? ?\|)?$/.exec(line) ??
+      [];
     if (written === undefined) return [];
     return [
       {
