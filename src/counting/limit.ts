@@ -3,7 +3,7 @@ import {
   type ALGORITHMS,
   type AlgorithmName,
   type CalendarConfig,
-  DEFAULT_OPTIONS,
+  DEFAULT_RULE_OPTIONS,
   type FailurePolicy,
   type RuleLimit,
   type RuleOptions,
@@ -199,7 +199,7 @@ export function limitOfOverride(
 ): Limit {
   return new Limit(
     { requestsPerUnit: settings.limitTried ?? requestsPerUnit, unit, unitMultiplier: 1, name: '' },
-    { path: '', options: DEFAULT_OPTIONS, algorithm: rule?.algorithm, burst: rule?.burst, lease: false },
+    { path: '', options: DEFAULT_RULE_OPTIONS, algorithm: rule?.algorithm, burst: rule?.burst, lease: false },
     settings,
   );
 }

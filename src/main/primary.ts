@@ -4,16 +4,17 @@ import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
 import { unavailableHttp } from '../http/serve-http';
 import { WorkerDecisions } from '../operators/worker-decisions';
+import type { RawRules } from '../rules/files/read-rule-files';
 import type { Ruleset } from '../rules/ruleset';
 import { GrpcTls } from '../sources/certificates';
 import { ruleSource } from '../sources/rule-source';
 import type { Readiness } from '../streams/readiness';
 import { type ConnectionBound, ConnectionDispatch } from '../workers/dispatch';
 import { Exchange } from '../workers/exchange';
-import { instance } from '../workers/instance';
+import { instanceOfWorkers } from '../workers/instance';
 import { WorkerPool } from '../workers/pool';
 import { type ForkOptions, type TlsTexts, WorkerProcess } from '../workers/process';
-import { type RawRules, distributeRules } from '../workers/rules';
+import { distributeRules } from '../workers/rules';
 import type { App } from './app';
 import { countsInMemory, memoryStore } from './counter-store';
 import { serviceOptions } from './decision-path';
@@ -70,7 +71,7 @@ async function workersCore(app: App, { pool, front, rejections }: WorkersInputs)
     distributeRules({ ...options, pool, rawOf: (ruleset) => raw.get(ruleset) ?? [] }),
     front.recordLoads,
   );
-  const { config$, readiness, flow$ } = instance(
+  const { config$, readiness, flow$ } = instanceOfWorkers(
     { rules$, workers$: pool.workers$, complete$: pool.complete$, termination$: front.signal$ },
     { ...options, scheduler: turnScheduler },
   );

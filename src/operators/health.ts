@@ -283,7 +283,7 @@ function secondsSince(milliseconds: number): number {
 }
 
 /** A time in its largest unit: `12 s`, `5 min`, `3 h`, `40 d`. */
-export function durationText(seconds: number): string {
+function durationText(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;

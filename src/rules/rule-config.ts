@@ -63,7 +63,7 @@ export interface RuleOptions {
 }
 
 /** The options of most rules. */
-export const DEFAULT_OPTIONS: RuleOptions = {
+export const DEFAULT_RULE_OPTIONS: RuleOptions = {
   hasLimitList: false,
   allOrNothing: false,
   shadowMode: false,

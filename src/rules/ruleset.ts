@@ -135,7 +135,7 @@ export function matchRule(
  * the number, `enforce_percent`, `all_or_nothing` and a policy of the rule's own for failures of the store come last. A rule with `rate_limits` has a line for
  * each of them.
  */
-export function* listRules(ruleset: Ruleset): IterableIterator<string> {
+export function* ruleLines(ruleset: Ruleset): IterableIterator<string> {
   for (const [domain, level] of ruleset.domains) {
     const unmatched = ruleset.unmatched.get(domain);
     if (unmatched !== undefined) yield* linesOf(unmatched);

@@ -30,7 +30,7 @@ export interface Instance {
 }
 
 /** Combines what the primary knows and what the workers report. Subscribes to nothing by itself. */
-export function instance(
+export function instanceOfWorkers(
   { rules$, workers$, complete$, termination$ }: InstanceSources,
   { startsWithoutRules, needsDomain, storeNote, scheduler }: InstanceOptions,
 ): Instance {

@@ -18,16 +18,13 @@ import {
   take,
   tap,
 } from 'rxjs';
-import type { RuleFile } from '../rules/files/read-rule-files';
+import type { RawRules } from '../rules/files/read-rule-files';
 import type { Ruleset } from '../rules/ruleset';
 import { exhaustMapWithTrailing } from '../streams/exhaust-map-with-trailing';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import type { Channel } from './channel';
 import { SILENT_AFTER, type WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
-
-/** What rules were loaded from: files, or an encoded `DiscoveryResponse` as the only one. A worker loads the same rules from it. */
-export type RawRules = readonly RuleFile[];
 
 /** The outcome of loading rules. */
 type Loaded = { readonly ruleset: Ruleset } | { readonly ruleset: undefined; readonly errors: readonly string[] };

@@ -1,7 +1,7 @@
 import { Limit } from '../../src/counting/limit';
 import { LARGEST_COUNT, Operation } from '../../src/counting/operation';
 import { run } from '../../src/counting/simulate';
-import { type ALGORITHMS, type CalendarConfig, DEFAULT_OPTIONS } from '../../src/rules/rule-config';
+import { type ALGORITHMS, type CalendarConfig, DEFAULT_RULE_OPTIONS } from '../../src/rules/rule-config';
 import { UNITS } from '../../src/rules/unit';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
 import { type CounterEvent, excessOf } from './lease-events';
@@ -21,7 +21,7 @@ export function leasedLimit(
 ): Limit {
   const unit = calendar === undefined ? UNITS.SECOND : UNITS.DAY;
   const limit = { requestsPerUnit, unit, unitMultiplier, calendar, name: '' };
-  const source = { path: 'd.k', options: DEFAULT_OPTIONS, algorithm, burst, lease: true };
+  const source = { path: 'd.k', options: DEFAULT_RULE_OPTIONS, algorithm, burst, lease: true };
   return new Limit(limit, source, { nearLimitRatio: 0.8 });
 }
 

@@ -6,7 +6,7 @@ import { TestScheduler } from 'rxjs/testing';
 import { Channel } from '../../src/workers/channel';
 import { WorkerConnections } from '../../src/workers/connections';
 import { ConnectionDispatch, leastLoaded } from '../../src/workers/dispatch';
-import { instance } from '../../src/workers/instance';
+import { instanceOfWorkers } from '../../src/workers/instance';
 import type { Awaited } from '../../src/streams/readiness';
 import { WorkerPool } from '../../src/workers/pool';
 import { PrimaryLink } from '../../src/workers/primary-link';
@@ -378,7 +378,7 @@ describe('an instance', () => {
     const [termination$, complete$] = [new Subject<unknown>(), new Subject<unknown>()];
     const sources = { rules$: startsWithoutRules ? EMPTY : NEVER, workers$, complete$, termination$ };
     const scheduler = new TestScheduler(() => undefined);
-    const { readiness } = instance(sources, { startsWithoutRules, needsDomain: false, scheduler });
+    const { readiness } = instanceOfWorkers(sources, { startsWithoutRules, needsDomain: false, scheduler });
     const { health$, awaited$ } = readiness;
     let awaited: readonly Awaited[] | undefined;
     health$.subscribe().add(awaited$.subscribe((items) => (awaited = items)));

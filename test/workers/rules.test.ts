@@ -1,9 +1,10 @@
 import { BehaviorSubject, ReplaySubject, Subject, of } from 'rxjs';
+import type { RawRules } from '../../src/rules/files/read-rule-files';
 import { buildRuleset, type Ruleset } from '../../src/rules/ruleset';
 import { checkFiles } from '../../src/sources/loading/check-files';
 import type { RuleEvent } from '../../src/streams/ports/rule-source';
 import type { Channel } from '../../src/workers/channel';
-import { type DistributionOptions, type RawRules, distributeRules, receiveRules } from '../../src/workers/rules';
+import { type DistributionOptions, distributeRules, receiveRules } from '../../src/workers/rules';
 import { until } from '../support/waiting/until';
 import { channelPair } from '../support/workers/channel-pair';
 

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Context } from 'koa';
 import { inPieces } from '../../net/turns';
-import { listRules } from '../../rules/ruleset';
+import { ruleLines } from '../../rules/ruleset';
 import type { StatisticGroup } from '../../statistics/statistics';
 import type { CurrentConfig } from '../../streams/config';
 import { plainNumber } from '../../text/plain-number';
@@ -93,7 +93,7 @@ export function rlconfig(config: () => CurrentConfig): Route {
   const path = '/rlconfig';
   const text = shared(async () => {
     const { loaded, rejected } = config();
-    const rules = loaded === undefined ? [] : listRules(loaded.ruleset);
+    const rules = loaded === undefined ? [] : ruleLines(loaded.ruleset);
     const runs = await sortedRuns(rules, (line) => line);
     const pieces: string[] = [];
     for await (const piece of inPieces(rulesText({ loaded, rejected }, merged(runs)))) pieces.push(piece);

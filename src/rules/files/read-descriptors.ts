@@ -1,4 +1,4 @@
-import { DEFAULT_OPTIONS, type RuleConfig, type RuleOptions } from '../rule-config';
+import { DEFAULT_RULE_OPTIONS, type RuleConfig, type RuleOptions } from '../rule-config';
 import { valueText } from '../values';
 import { checkEffect } from './checks/check-rule';
 import { placeFrom, rangeOnly } from './problems/source-text';
@@ -64,7 +64,7 @@ const OPTION_FIELDS = [
 ];
 
 function readOptions(fields: Fields<'descriptor'>): RuleOptions {
-  if (OPTION_FIELDS.every((name) => fields.get(name) === undefined)) return DEFAULT_OPTIONS;
+  if (OPTION_FIELDS.every((name) => fields.get(name) === undefined)) return DEFAULT_RULE_OPTIONS;
   return fields.context.shared({
     hasLimitList: fields.maps('rate_limits').length > 0,
     allOrNothing: fields.flag('all_or_nothing'),

@@ -17,6 +17,9 @@ export interface RuleFile {
   readonly tooLarge?: number | undefined;
 }
 
+/** What rules are loaded from: files, or an encoded `DiscoveryResponse` of a management server as the only one. */
+export type RawRules = readonly RuleFile[];
+
 /** The result of reading rule files. */
 export interface ReadResult {
   /** One for each file, in their order, to be used only when there are no errors. */

@@ -1,4 +1,4 @@
-import { DEFAULT_OPTIONS, type RuleConfig } from '../rule-config';
+import { DEFAULT_RULE_OPTIONS, type RuleConfig } from '../rule-config';
 import { placeFrom, type SourceRange } from './problems/source-text';
 import type { Fields, ReadContext } from './read-fields';
 import { NO_LIMIT, readRateLimit } from './read-limits';
@@ -16,7 +16,7 @@ const DENIED: RuleConfig = {
   key: 'on_unmatched',
   value: 'deny',
   limits: [NO_LIMIT],
-  options: DEFAULT_OPTIONS,
+  options: DEFAULT_RULE_OPTIONS,
   metadata: undefined,
   descriptors: [],
 };

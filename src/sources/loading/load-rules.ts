@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { Observable, defer, map, of, tap } from 'rxjs';
-import type { RuleFile } from '../../rules/files/read-rule-files';
+import type { RawRules } from '../../rules/files/read-rule-files';
 import { MAX_FILE_BYTES } from '../../rules/files/size-limits';
 import type { Settings } from '../../settings/settings';
 import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
@@ -11,9 +11,6 @@ import type * as CheckResources from '../xds/check-resources';
 import { codeOf } from '../../text/thrown';
 import { usableMemory } from '../usable-memory';
 import { type CheckedRules, checkFiles } from './check-files';
-
-/** What rules are loaded from: files, or an encoded response of a management server as the only one. */
-export type RawRules = readonly RuleFile[];
 
 export interface LoadOptions {
   readonly form: 'files' | 'response';

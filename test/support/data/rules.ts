@@ -1,11 +1,11 @@
 import {
-  DEFAULT_OPTIONS,
+  DEFAULT_RULE_OPTIONS,
   type DomainConfig,
   type RuleConfig,
   type RuleLimit,
   type RuleOptions,
 } from '../../../src/rules/rule-config';
-import { type Ruleset, buildRuleset, listRules } from '../../../src/rules/ruleset';
+import { type Ruleset, buildRuleset, ruleLines } from '../../../src/rules/ruleset';
 import type { UnitName } from '../../../src/rules/unit';
 
 /** A rule as a test writes it: fields that are left out have the defaults of a rule file. */
@@ -26,7 +26,7 @@ export function ruleConfig({ rateLimit, rateLimits, descriptors = [], ...sketch 
     ...(valueRegex !== undefined && { valueRegex }),
     ...(line !== undefined && { line, column }),
     limits: rateLimits ?? (rateLimit === undefined ? [] : [rateLimit]),
-    options: { ...DEFAULT_OPTIONS, ...options, hasLimitList: rateLimits !== undefined },
+    options: { ...DEFAULT_RULE_OPTIONS, ...options, hasLimitList: rateLimits !== undefined },
     descriptors: descriptors.map(ruleConfig),
   };
 }
@@ -66,5 +66,5 @@ export function unlimited(more: Partial<RuleLimit> = {}): RuleLimit {
 
 /** The lines of all rules as `/rlconfig` shows them. */
 export function linesOf(ruleset: Ruleset): readonly string[] {
-  return [...listRules(ruleset)].sort();
+  return [...ruleLines(ruleset)].sort();
 }
