@@ -4,7 +4,7 @@ import { hideAddressCredentials } from '../text/hide-credentials';
 import { type HostPort, parseServerAddress } from '../text/host-port';
 import { messageOf } from '../text/thrown';
 import { visibleLine } from '../text/visible';
-import { callHttp } from './call-http';
+import { callHttp, readAnswer } from '../net/call-http';
 import { FlagError } from './flags';
 
 /** Where the API is, and with what it is called. */
@@ -34,7 +34,7 @@ export interface ApiRequest {
 export async function callApi({ address, token, timeoutMs }: ApiTarget, request: ApiRequest): Promise<unknown> {
   const { method = 'GET', path, query = {}, body } = request;
   const search = new URLSearchParams(query).toString();
-  const { status, text } = await callHttp({
+  const answer = await callHttp({
     ...serverAt(address),
     method,
     path: `/api/${path}${search === '' ? '' : `?${search}`}`,
@@ -48,14 +48,8 @@ export async function callApi({ address, token, timeoutMs }: ApiTarget, request:
   }).catch((error: unknown) => {
     throw new Error(`cannot call the API at ${address}: ${messageOf(error)}`, { cause: error });
   });
-  const answer = parse(text);
-  if (status >= 200 && status < 300 && answer !== undefined) return answer;
-  const { detail, error } = Object(answer) as { readonly detail?: unknown; readonly error?: unknown };
-  // The other errors of the listener are no problems.
-  const message: unknown = detail ?? Object(error).message;
-  if (status === 401 && token === undefined) throw new Error(NO_TOKEN);
-  if (typeof message === 'string') throw new Error(visibleLine(message));
-  throw new Error(`${address} is not the debug listener of weir: it answered with status ${status}`);
+  if (answer.status === 401 && token === undefined) throw new Error(NO_TOKEN);
+  return readAnswer(answer, address);
 }
 
 const NO_TOKEN = 'this needs the operator token: give -token_file, OPERATOR_TOKEN or OPERATOR_TOKEN_FILE';
@@ -65,15 +59,6 @@ function serverAt(address: string): HostPort {
   const server = parseServerAddress(address);
   if (server !== undefined) return server;
   throw new FlagError(`invalid address "${visibleLine(hideAddressCredentials(address))}": expected host:port`);
-}
-
-/** Undefined for a text that is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { readSecretFile } from '../sources/secret-files';
 import { messageOf } from '../text/thrown';
 import { visible } from '../text/visible';
-import { callHttp } from './call-http';
+import { callHttp } from '../net/call-http';
 
 const TIMEOUT_MS = 5_000;
 

@@ -26,6 +26,9 @@ export interface OffenderSummary {
   readonly offenders: readonly ListedOffender[];
 }
 
+/** Where they are not counted. */
+export const NO_OFFENDERS: OffenderSummary = { since: 0, floor: 0, offenders: [] };
+
 export interface ListedOffender extends Offender {
   /** Identifies the descriptor and its rule. */
   readonly key: string;

@@ -7,6 +7,7 @@ import type { HttpListener } from '../http/listener';
 import { listSettings } from '../settings/list-settings';
 import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
+import { instanceOf, peersOf } from './fleet';
 import type { Rejections } from './rejections';
 import type { StoreInUse } from '../operators/health';
 import { INTERVAL } from '../operators/history';
@@ -31,6 +32,8 @@ export async function openDebugListener(
   { config$, configurations, readiness, workers, rejections, decisions }: DebugInputs,
 ): Promise<Pick<HttpListener, 'address' | 'close'>> {
   const { settings, statistics, log } = app;
+  const lines = listSettings(app);
+  const currentToken = currentSecret(app, 'operatorToken', { log });
   const operator = new Operator({
     decisions,
     config$,
@@ -40,11 +43,12 @@ export async function openDebugListener(
     workers: workers && (() => workers.list()),
     readiness,
     store: storeInUse(app),
-    version: VERSION,
-    settings: listSettings(app),
+    settings: lines,
+    instance: instanceOf(app, lines),
+    findPeers: peersOf(app, currentToken),
   });
   const samples = setInterval(() => operator.sample(), INTERVAL * 1000).unref();
-  const authorization = new Authorization(currentSecret(app, 'operatorToken', { log }), log);
+  const authorization = new Authorization(currentToken, log);
   const api = operatorsApi({ operator, authorization, log });
   const server = await serveDebug({
     host: settings.debugHost,

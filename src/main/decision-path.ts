@@ -1,6 +1,7 @@
 import { type Observable, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
 import { Leases } from '../counting/leases';
 import { Limiter } from '../limiter/limiter';
+import { NO_OFFENDERS } from '../limiter/offender';
 import { LocalCounts } from '../limiter/local-counts';
 import { Offenders } from '../limiter/offenders';
 import { LocalDecisions } from '../operators/decisions';
@@ -98,7 +99,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
   );
   const reservations = reservationsOf(app, inputs, { ...streams, limiter, offenders, decisionLog });
   const offenderSource: OffenderSource = {
-    top: async (query) => offenders?.top(query, Math.floor(Date.now() / 1000)) ?? [],
+    summary: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? NO_OFFENDERS,
   };
   const decisions = new LocalDecisions({
     timeout: decisionTimeout(settings),

@@ -1,3 +1,4 @@
+import { topOf } from '../limiter/offender';
 import { serveMetrics } from '../http/serve-metrics';
 import type { HttpListener } from '../http/listener';
 import { exposition } from '../sinks/statistics/exposition';
@@ -50,7 +51,7 @@ export async function openMetricsListener(
       await workers?.collect();
       yield* page();
       if (settings.offendersMetrics > 0)
-        yield offenderSeries(await offenders.top({ limit: settings.offendersMetrics }), labels);
+        yield offenderSeries(topOf(await offenders.summary(), { limit: settings.offendersMetrics }), labels);
       const own = await ofProcess.write();
       yield workers === undefined ? own : mergeMetrics([own, ...(await workers.processMetrics())]);
     },

@@ -2,7 +2,7 @@ import { failCall } from '../counting/batch';
 import { DecisionError, timedOut } from '../counting/decision-error';
 import { readOf } from '../counting/operation';
 import type { ExplainedRequest } from '../limiter/explained-request';
-import type { Offender, OffenderQuery } from '../limiter/offender';
+import type { OffenderSummary } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
 import { limitsOfResolution } from '../limiter/resolution';
 import type { Ruleset } from '../rules/ruleset';
@@ -33,8 +33,8 @@ export interface DecisionOperator {
    * @param count from 0 to 2^53 − 1, of a token bucket the tokens left; null clears it
    */
   changeCounter(query: CounterQuery, count: number | null): Promise<CounterChange | NoCounter>;
-  /** The callers that are limited most, those with the most limited calls first. */
-  offenders(query: OffenderQuery): Promise<readonly Offender[]>;
+  /** The callers that are limited most. */
+  offenders(): Promise<OffenderSummary>;
 }
 
 /** What decides in this process. */
@@ -68,8 +68,8 @@ export class LocalDecisions implements DecisionOperator {
     return new OperatedCounters(this.#options).change(query, count, this.#ruleset);
   }
 
-  offenders(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.#options.offenders.top(query);
+  offenders(): Promise<OffenderSummary> {
+    return this.#options.offenders.summary();
   }
 
   get #ruleset(): Ruleset | undefined {

@@ -5,7 +5,7 @@ import { counted } from '../text/counted';
 import { excerpt } from '../text/excerpt';
 import type { RecentConfigurations } from './configurations';
 import { Growth } from './growth';
-import type { History, HistoryMark, LiveRates } from './live-answers';
+import type { History, HistoryMark, InstanceReport, LiveRates, LiveRule } from './live-answers';
 import { shortened } from './look-ups';
 
 /** Seconds between two samples. */
@@ -35,6 +35,10 @@ class Line {
 
   set(sample: number, value: number): void {
     this.#values[sample % SAMPLES] = value;
+  }
+
+  at(sample: number): number {
+    return this.#values[sample % SAMPLES] as number;
   }
 
   /** Those of some samples, to three digits. */
@@ -79,8 +83,7 @@ interface Counts {
 export interface HistoryOptions {
   readonly statistics: Statistics;
   readonly configurations: RecentConfigurations;
-  /** The version of weir. */
-  readonly version: string;
+  readonly instance: Pick<InstanceReport, 'version'>;
 }
 
 /** What was sampled since some time; rules are read one by one. */
@@ -109,7 +112,7 @@ export class HistoryRecorder {
     this.#growth = new Growth(options.statistics, MOST_KEYS);
     this.#growth.take(() => undefined);
     this.#counts = countsOf(options.statistics);
-    this.#mark('start', `weir ${options.version} was started`);
+    this.#mark('start', `weir ${options.instance.version} was started`);
   }
 
   /** The bytes of its numbers, and of its texts if all are as long as they may be. */
@@ -178,6 +181,27 @@ export class HistoryRecorder {
       store: readAll(this.#store, samples),
       marks: this.#marks.toSorted((one, other) => one.at - other.at),
       rules: rules(),
+    };
+  }
+
+  /** The last sample, with the rules that have the most hits in it. @param most how many */
+  latest(most: number): Pick<InstanceReport, 'rates' | 'latency' | 'rules'> {
+    const at = this.#size - 1;
+    if (at < 0) return { rates: null, latency: null, rules: { hits: [], denials: [] } };
+    const names = Object.keys(this.#rates) as (keyof LiveRates)[];
+    const rates = Object.fromEntries(names.map((name) => [name, this.#rates[name].at(at)])) as unknown as LiveRates;
+    const [p50, p99] = [this.#latency.p50.at(at), this.#latency.p99.at(at)];
+    const rules = Array.from(this.#rules.values(), ({ statisticsKey, hitsLine, overLine }) => {
+      return { statisticsKey, hits: hitsLine.at(at), over: overLine.at(at) };
+    });
+    function top(by: 'hits' | 'over'): readonly LiveRule[] {
+      const busy = rules.filter((rule) => rule[by] > 0);
+      return busy.sort((one, other) => other[by] - one[by]).slice(0, most);
+    }
+    return {
+      rates,
+      latency: Number.isNaN(p50) ? null : { p50, p99 },
+      rules: { hits: top('hits'), denials: top('over') },
     };
   }
 

@@ -188,26 +188,32 @@ export interface Fleet {
   readonly at: string;
   /** This one first. */
   readonly instances: readonly FleetInstance[];
-  /** How many have not been asked yet: the next answer has more of them. */
+  /** How many of them have not been asked yet: the next answer has more. */
   readonly pending: number;
-  /** The sums of the instances that have answered; null before the first sample. */
+  /** How many more addresses there are than the 100 that are asked. */
+  readonly omitted: number;
+  /** The sums of those that answer, of the last ten seconds of each; null before the first sample. */
   readonly rates: LiveRates | null;
   /** Of the slowest instance. */
   readonly latency: InstanceReport['latency'];
+  /** The 20 with the most hits, and with the most hits over their limits. */
   readonly rules: LiveEvent['rules'];
   readonly differences: readonly FleetDifference[];
-  /** Null for a viewer that may not see what callers have sent. */
+  /** The 50 that are limited most. Null for a viewer that may not see what callers have sent. */
   readonly offenders: readonly Offender[] | null;
 }
 
-export interface FleetInstance extends Pick<InstanceReport, 'rates' | 'latency' | 'loaded'> {
+export interface FleetInstance {
   /** Where it was asked, as OPERATOR_PEERS has it, or DNS; null for this one. */
   readonly address: string | null;
-  /** Null until it has answered, as are the members from here on. */
+  /** This and all that follow down to `answeredAt` are null until it has answered, and then those of its last answer. */
   readonly name: string | null;
   readonly version: string | null;
   readonly startedAt: string | null;
   readonly health: InstanceReport['health'] | null;
+  readonly loaded: InstanceReport['loaded'];
+  readonly rates: LiveRates | null;
+  readonly latency: InstanceReport['latency'];
   /** When it has answered last. */
   readonly answeredAt: string | null;
   /** Why it does not answer now; null: it does, or has not been asked yet. */
@@ -220,6 +226,6 @@ export interface FleetDifference {
   readonly aspect: FleetAspect;
   /** The setting; empty for rules and version. */
   readonly name: string;
-  /** Each value, the one of the most instances first; null for a viewer that may not see settings, and for one that is not set. */
+  /** Each value, that of the most instances first. Of a setting, null where it is not set, and for a viewer that may not see settings. */
   readonly values: readonly { readonly value: string | null; readonly instances: readonly string[] }[];
 }

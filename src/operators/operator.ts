@@ -1,12 +1,15 @@
+import { mergeOffenders, topOf } from '../limiter/offender';
 import type { ListedSetting } from './answers';
 import { excerpt } from '../text/excerpt';
 import type { Configurations } from './configurations';
 import type { DecisionOperator } from './decisions';
 import { isoTime } from './explanation';
+import { type FindPeers, FleetView } from './fleet';
 import { type HealthOptions, HealthView, worstOf } from './health';
 import { type HistoryOptions, HistoryRecorder, type RecordedHistory } from './history';
 import { LiveView } from './live';
-import type { HealthPart, ListedHealth, LiveEvent } from './live-answers';
+import type { Fleet, InstanceReport, ListedHealth, LiveEvent } from './live-answers';
+import { LISTED_OFFENDERS, LISTED_RULES } from './merge-reports';
 import { type RuleListing, listRules } from './rules';
 
 /** How much of a rejection is in an event, in characters, and how many callers. */
@@ -19,6 +22,9 @@ export interface OperatorOptions extends HealthOptions, HistoryOptions {
   /** Brings statistics that other processes count up to date. */
   readonly collect?: (() => Promise<void>) | undefined;
   readonly settings: readonly ListedSetting[];
+  readonly instance: Pick<InstanceReport, 'id' | 'name' | 'version' | 'startedAt' | 'settings'>;
+  /** The other instances; undefined: they are not known. */
+  readonly findPeers?: FindPeers | undefined;
 }
 
 /**
@@ -31,6 +37,7 @@ export class Operator {
   readonly #live: LiveView;
   readonly #health: HealthView;
   readonly #history: HistoryRecorder;
+  readonly #fleet: FleetView;
 
   constructor(options: OperatorOptions) {
     this.decisions = options.decisions;
@@ -38,6 +45,7 @@ export class Operator {
     this.#live = new LiveView(options.statistics);
     this.#health = new HealthView(options);
     this.#history = new HistoryRecorder(options);
+    this.#fleet = new FleetView(options.findPeers ?? (async () => []), options.instance.id);
   }
 
   /** The active rules, or the domains of all of them when there is none of that name. @param domain undefined: all domains */
@@ -73,24 +81,52 @@ export class Operator {
   async live(): Promise<LiveEvent> {
     const { collect, readiness, workers, decisions } = this.#options;
     await collect?.();
-    const offenders = await decisions.offenders({ limit: OFFENDERS });
-    const { active, rejected } = this.configurations;
+    const offenders = topOf(await decisions.offenders(), { limit: OFFENDERS });
+    const { rejected } = this.configurations;
     return {
       at: new Date().toISOString(),
       health: this.health,
       checks: readiness.checks.map(({ name, failure = null, note = null }) => ({ name, failure, note })),
       ...this.#live.measure(),
       workers: workers?.() ?? [],
-      loaded: active && withoutFiles(active),
+      loaded: this.#loaded,
       rejected: rejected && { ...withoutFiles(rejected), reason: excerpt(rejected.reason, REASON) },
       offenders,
     };
   }
 
   get health(): ListedHealth {
+    const { findPeers, instance } = this.#options;
+    const health = this.#ownHealth;
+    const instances = findPeers === undefined ? ONLY_THIS : this.#fleet.part({ ...instance, loaded: this.#loaded });
+    return { ...health, instances, state: worstOf([health.state, instances.state]) };
+  }
+
+  get #ownHealth(): InstanceReport['health'] {
     const { health } = this.#health;
-    const parts: readonly HealthPart[] = [health.store, health.rules, health.process, ONLY_THIS];
-    return { ...health, instances: ONLY_THIS, state: worstOf(parts.map(({ state }) => state)) };
+    return { ...health, state: worstOf([health.store, health.rules, health.process].map(({ state }) => state)) };
+  }
+
+  get #loaded(): LiveEvent['loaded'] {
+    const { active } = this.configurations;
+    return active && withoutFiles(active);
+  }
+
+  /** What other instances see of this one. */
+  async report(): Promise<InstanceReport> {
+    const { instance, decisions } = this.#options;
+    return {
+      ...instance,
+      health: this.#ownHealth,
+      loaded: this.#loaded,
+      ...this.#history.latest(LISTED_RULES),
+      offenders: mergeOffenders([await decisions.offenders()], LISTED_OFFENDERS),
+    };
+  }
+
+  /** All instances as one. */
+  async fleet(): Promise<Fleet> {
+    return this.#fleet.read(await this.report());
   }
 
   /** What has happened in the last hour. @param since Unix seconds: what is later; undefined: everything */

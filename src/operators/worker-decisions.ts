@@ -1,6 +1,6 @@
 import { DecisionError } from '../counting/decision-error';
 import type { Limiter } from '../limiter/limiter';
-import { type Offender, type OffenderQuery, type OffenderSummary, mergeOffenders, topOf } from '../limiter/offender';
+import { NO_OFFENDERS, type OffenderSummary, mergeOffenders } from '../limiter/offender';
 import type { Offenders } from '../limiter/offenders';
 import type { RateLimitRequest } from '../limiter/request';
 import type { OffenderSource } from '../streams/ports/offender-source';
@@ -88,20 +88,19 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     return change;
   }
 
-  offenders(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.#mergedTop(query, API_TIMEOUT);
+  offenders(): Promise<OffenderSummary> {
+    return this.#merged(API_TIMEOUT);
   }
 
   /** For the page of metrics. */
-  top(query: OffenderQuery): Promise<readonly Offender[]> {
-    return this.#mergedTop(query, METRICS_TIMEOUT);
+  summary(): Promise<OffenderSummary> {
+    return this.#merged(METRICS_TIMEOUT);
   }
 
-  async #mergedTop(query: OffenderQuery, timeoutMs: number): Promise<readonly Offender[]> {
+  async #merged(timeoutMs: number): Promise<OffenderSummary> {
     const { offendersSize } = this.#options;
-    if (offendersSize === 0) return [];
-    const summaries = await this.#askAll('offenders', {}, timeoutMs);
-    return topOf(mergeOffenders(summaries, offendersSize), query);
+    if (offendersSize === 0) return NO_OFFENDERS;
+    return mergeOffenders(await this.#askAll('offenders', {}, timeoutMs), offendersSize);
   }
 
   get #ready(): readonly AskedWorker[] {
@@ -151,6 +150,6 @@ export function operatorMethods({ decisions, limiter, offenders }: OperatorAnswe
       limiter.forget(cacheKey);
       return null;
     },
-    offenders: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? { since: 0, floor: 0, offenders: [] },
+    offenders: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? NO_OFFENDERS,
   };
 }

@@ -3,6 +3,7 @@ import { NEVER, asyncScheduler, throwError } from 'rxjs';
 import { DecisionError } from '../../src/counting/decision-error';
 import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
 import { Limiter } from '../../src/limiter/limiter';
+import { NO_OFFENDERS } from '../../src/limiter/offender';
 import { LocalCounts } from '../../src/limiter/local-counts';
 import type { Descriptor, RateLimitRequest } from '../../src/limiter/request';
 import { CODE_NAMES, type Verdict } from '../../src/limiter/verdict';
@@ -159,7 +160,7 @@ function serviceThatFails() {
   windows$.subscribe();
   const decisions = new LocalDecisions({
     ...{ limiter, apply, timeout, config$: always(configOf(ruleset)) },
-    ...{ administration: store, reservations: store, offenders: { top: () => Promise.resolve([]) } },
+    ...{ administration: store, reservations: store, offenders: { summary: () => Promise.resolve(NO_OFFENDERS) } },
   });
   function call(called: RateLimitRequest): Promise<Verdict | DecisionError> {
     return new Promise((resolve) => decide(called, { verdict: resolve, error: resolve }));

@@ -25,7 +25,7 @@ afterEach(() => jest.restoreAllMocks());
 function recorded() {
   const statistics = new Statistics(100_000);
   const configurations = new RecentConfigurations();
-  const recorder = new HistoryRecorder({ statistics, configurations, version: '1.2.3' });
+  const recorder = new HistoryRecorder({ statistics, configurations, instance: { version: '1.2.3' } });
   function sample(after = 10): void {
     seconds += after;
     recorder.sample();
@@ -155,7 +155,7 @@ it('the memory has at most 2 MB, however many rules and texts there are, compute
     return heapAfterCollection() + process.memoryUsage().arrayBuffers;
   }
   const before = memory();
-  const recorder = new HistoryRecorder({ statistics, configurations, version: '1' });
+  const recorder = new HistoryRecorder({ statistics, configurations, instance: { version: '1' } });
   for (let number = 0; number < 400; number += 1) {
     for (const [index, rule] of statistics.rules.entries()) {
       if (index < 200 || number < 2) rule.totalHits += 1 + ((index * 7 + number) % 200);

@@ -1,4 +1,5 @@
 import type { LimiterOptions } from '../../src/limiter/decision';
+import { NO_OFFENDERS } from '../../src/limiter/offender';
 import { LocalDecisions } from '../../src/operators/decisions';
 import type { DomainConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
@@ -15,7 +16,7 @@ export function operatedWith(options: Partial<LimiterOptions>, domain: DomainCon
   const ruleset = buildRuleset([domain]);
   const service = new TestService(ruleset, options);
   const { limiter, counters: administration, apply } = service;
-  const offenders = { top: () => Promise.resolve([]) };
+  const offenders = { summary: () => Promise.resolve(NO_OFFENDERS) };
   const config$ = always(configOf(ruleset));
   function release(keys: readonly string[]): Promise<void> {
     return new Promise((resolve) => service.release(keys, resolve));

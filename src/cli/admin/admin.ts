@@ -1,11 +1,13 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Offender } from '../../limiter/offender';
 import type { CounterState, Explanation, ListedSetting } from '../../operators/answers';
-import type { ListedHealth } from '../../operators/live-answers';
+import type { Fleet, ListedHealth } from '../../operators/live-answers';
 import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
 import { parseRequest } from '../request';
-import { FlagError, type FlagValues, listFlag, numberFlag, textFlag } from '../flags';
+import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag } from '../flags';
 import { formatExplanation } from '../explanation';
 import { Exit, JSON_FLAG, type Program } from '../program';
+import { formatFleetHealth, formatFleetRules, formatFleetTop } from './format-fleet';
 import { formatCounter, formatHealth, formatOffenders, formatRules } from './format-answers';
 
 const TIMEOUT_MS = 10_000;
@@ -26,7 +28,8 @@ const ADMIN_FLAGS = {
   hits_addend: numberFlag(0xffff_ffff, 'hits to explain; 0 means 1'),
   count: textFlag('n', 'count to set'),
   window: textFlag('name', 'the limit of a rule with several, by its window: second, 5minute'),
-  top: numberFlag(1000, 'how many callers to list', 20),
+  top: numberFlag(1000, 'how many callers to list; with -fleet at most 50', 20),
+  fleet: booleanFlag('of all instances, those of OPERATOR_PEERS; with rules, top and health'),
   json: JSON_FLAG,
 };
 
@@ -105,7 +108,8 @@ Usage: weir-admin COMMAND [flags]
   counter set -domain name -descriptors name=value,… -count n
   counter clear -domain name -descriptors name=value,…
   top [-domain name] [-top n]                              the callers limited most
-  health                                                   whether the service is healthy
+  health                                                   how the service is, and what to do
+  rules, top or health -fleet                              the same of all instances, of rules only their versions
 `,
     `Exit codes: 0 done, 1 no answer or an error, also one that the explained call would get, or the service is unhealthy, 2 wrong use.
 
@@ -122,6 +126,7 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
     const address = withPort(values.address, ['DEBUG_PORT', environment['DEBUG_PORT']], 6070);
     const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
     const call: Call = (request) => callApi(target, request);
+    if (values.fleet) return ofFleet(name, values, call);
     const first = await call(command.request(values));
     const answers = [first];
     for (const further of command.further?.(first as never, values) ?? []) {
@@ -136,6 +141,30 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
     return { exitCode, answer: answers.length === 1 ? first : answers, text };
   },
 };
+
+const OF_FLEET: Readonly<Record<string, (fleet: Fleet, values: Values) => string>> = {
+  rules: formatFleetRules,
+  top: formatFleetTop,
+  health: formatFleetHealth,
+};
+/** Milliseconds for which instances are waited for, and between two answers. */
+const FLEET_TIMEOUT = 10_000;
+const FLEET_INTERVAL = 250;
+
+/** What all instances answer, which are asked one after the other. */
+async function ofFleet(name: string, values: Values, call: Call) {
+  const format = Object.hasOwn(OF_FLEET, name) ? OF_FLEET[name] : undefined;
+  if (format === undefined) throw new FlagError(`flag -fleet is for ${Object.keys(OF_FLEET).join(', ')}`);
+  const deadline = performance.now() + FLEET_TIMEOUT;
+  let fleet = (await call({ path: 'fleet' })) as Fleet;
+  while (fleet.pending > 0 && performance.now() < deadline) {
+    await wait(FLEET_INTERVAL);
+    fleet = (await call({ path: 'fleet' })) as Fleet;
+  }
+  const isWell = fleet.instances.every(({ health, problem }) => problem === null && health?.healthy === true);
+  const exitCode = name !== 'health' || isWell ? Exit.DONE : Exit.FAILED;
+  return { exitCode, answer: fleet, text: async () => format(fleet, values) };
+}
 
 /** Without any callers, the settings tell whether they are counted at all. */
 async function formatTop(answer: { readonly offenders: readonly Offender[] }, call: Call): Promise<string> {

@@ -1,7 +1,7 @@
 import type { Offender } from '../../limiter/offender';
 import { windowText } from '../../rules/unit';
 import type { CounterChange, CounterState, NestedRule, RulesAnswer } from '../../operators/answers';
-import type { ListedHealth } from '../../operators/live-answers';
+import type { HealthPart, ListedHealth } from '../../operators/live-answers';
 import { counted } from '../../text/counted';
 import { visibleLine, visibleLines } from '../../text/visible';
 import { algorithmParts, formatLimit, placeOf } from '../explanation';
@@ -71,9 +71,11 @@ export function formatOffenders(offenders: readonly Offender[]): string {
 export function formatHealth({ healthy, unhealthy, degraded, ...parts }: ListedHealth): string {
   const health = healthy ? 'healthy' : `unhealthy: ${unhealthy.join(', ')}`;
   const lines = [degraded.length === 0 ? health : `${health}; ${degraded.join(', ')}`];
-  for (const name of ['store', 'rules', 'process', 'instances'] as const) {
-    const { state, text, todo } = parts[name];
-    lines.push(`  ${name}: ${state}, ${text}${todo === null ? '' : ` (${todo.text}: ${todo.link})`}`);
-  }
+  for (const name of ['store', 'rules', 'process', 'instances'] as const)
+    lines.push(`  ${partText(name, parts[name])}`);
   return visibleLines(lines);
+}
+
+export function partText(name: string, { state, text, todo }: HealthPart): string {
+  return `${name}: ${state}, ${text}${todo === null ? '' : ` (${todo.text}: ${todo.link})`}`;
 }

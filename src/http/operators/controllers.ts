@@ -3,11 +3,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
+import { topOf } from '../../limiter/offender';
 import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
 import type { Log } from '../../log/log';
 import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from '../../operators/answers';
 import type { Configurations } from '../../operators/configurations';
 import type { RecordedHistory } from '../../operators/history';
+import type { Fleet, InstanceReport } from '../../operators/live-answers';
 import type { Operator } from '../../operators/operator';
 import type { RuleListing } from '../../operators/rules';
 import { excerpt } from '../../text/excerpt';
@@ -144,6 +146,20 @@ class ExplanationsController extends OperatorsController {
   }
 }
 
+class FleetController extends OperatorsController {
+  async show(): Promise<Fleet> {
+    parametersOf(this.ctx, []);
+    const seesAll = this.state.authorization.seesCallers(this.ctx);
+    const fleet = await this.operator.fleet();
+    if (seesAll) return fleet;
+    const differences = fleet.differences.map((difference) => {
+      if (difference.aspect !== 'settings') return difference;
+      return { ...difference, values: difference.values.map(({ instances }) => ({ value: null, instances })) };
+    });
+    return { ...fleet, differences, offenders: null };
+  }
+}
+
 class HealthController extends OperatorsController {
   show(): object {
     return this.operator.health;
@@ -159,6 +175,13 @@ class HistoryController extends OperatorsController {
   }
 }
 
+class InstanceController extends OperatorsController {
+  show(): Promise<InstanceReport> {
+    this.authorize('private');
+    return this.operator.report();
+  }
+}
+
 const DEFAULT_TOP = 20;
 const MAX_TOP = 1_000;
 
@@ -168,7 +191,7 @@ class OffendersController extends OperatorsController {
     const { domain, top = String(DEFAULT_TOP) } = parametersOf(this.ctx, ['domain', 'top']);
     const limit = /^[1-9]\d{0,3}$/.test(top) ? Number(top) : Infinity;
     if (limit > MAX_TOP) throw invalidRequest(`top must be a whole number from 1 to ${MAX_TOP}`);
-    return { offenders: await this.operator.decisions.offenders({ domain, limit }) };
+    return { offenders: topOf(await this.operator.decisions.offenders(), { domain, limit }) };
   }
 }
 
@@ -221,8 +244,10 @@ export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
   'api/v1/counters': CountersController,
   'api/v1/events': EventsController,
   'api/v1/explanations': ExplanationsController,
+  'api/v1/fleet': FleetController,
   'api/v1/health': HealthController,
   'api/v1/history': HistoryController,
+  'api/v1/instance': InstanceController,
   'api/v1/offenders': OffendersController,
   'api/v1/openapi': OpenapiController,
   'api/v1/rules': RulesController,

@@ -45,8 +45,10 @@ export function operatorsApi({ operator, authorization, log }: OperatorsApiOptio
         it.resource('counters', { only: ['show', 'update', 'destroy'] });
         it.resource('events', { only: 'show' });
         it.resources('explanations', { only: 'create' });
+        it.resource('fleet', { only: 'show' });
         it.resource('health', { only: 'show' });
         it.resource('history', { only: 'show' });
+        it.resource('instance', { only: 'show' });
         it.resources('offenders', { only: 'index' });
         it.resource('openapi', { only: 'show' });
         it.resources('rules', { only: ['index', 'show'] });

@@ -1,4 +1,4 @@
-import { certificateName, hostName, hostNames, listenPath } from '../values/addresses';
+import { certificateName, hostName, hostNames, listenPath, peerAddresses } from '../values/addresses';
 import { atLeast, duration, span } from '../values/duration';
 import { port, positive, workers } from '../values/numbers';
 import { boolean, choice, filePath, logFormat, operatorToken } from '../values/value-type';
@@ -38,6 +38,8 @@ export const listenerSettings = group({
     setting('CONSOLE', boolean, true)`Serves the console, pages for browsers, at /console/ of the debug listener.`,
     setting('OPERATOR_TOKEN', operatorToken, undefined)`
       Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without it, changes are off.`,
+    setting('OPERATOR_PEERS', peerAddresses, [])`
+      Debug listeners of all instances, shown together: each by its address, or all by a name in DNS, with dns:. At most 100 are asked.`,
   ],
 });
 

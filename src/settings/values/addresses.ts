@@ -16,6 +16,21 @@ export const certificateName = textLike(
 /** Names in requests; `*.` stands for any labels. */
 export const hostNames = list('host names, or *.domain', (name) => /^(?:\*\.)?[\w-]+(?:\.[\w-]+)*$/.test(name));
 
+/** An instance, or a name in DNS that has the addresses of all, and whether it is called over TLS. */
+const PEER = /^(?<dns>dns:)?(?:http(?<tls>s)?:\/\/)?(?<server>.+)$/;
+
+/** An address in OPERATOR_PEERS; undefined for any other text. */
+export function parsePeer(text: string) {
+  const { dns, tls, server = '' } = PEER.exec(text)?.groups ?? {};
+  const address = parseServerAddress(server);
+  return address && { text, ...address, isDns: dns !== undefined, isTls: tls !== undefined };
+}
+
+export const peerAddresses = list(
+  'host:port, https://host:port or dns:name:port',
+  (item) => parsePeer(item) !== undefined,
+);
+
 /** The address of a listener in Go's form: `:9090` means every address. */
 export const listenAddress: ValueType<HostPort> = {
   allowed: '[host]:port',

@@ -1,7 +1,7 @@
-import type { Offender, OffenderQuery } from '../../limiter/offender';
+import type { OffenderSummary } from '../../limiter/offender';
 
 /** Where the operators' API finds the callers that are limited most. */
 export interface OffenderSource {
-  /** Of the current and the previous period of OFFENDERS_WINDOW, those with the most limited calls first; empty when they are not counted. */
-  top(query: OffenderQuery): Promise<readonly Offender[]>;
+  /** Of the current and the previous period of OFFENDERS_WINDOW; without any when they are not counted. */
+  summary(): Promise<OffenderSummary>;
 }

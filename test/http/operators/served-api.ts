@@ -1,7 +1,7 @@
 import { EMPTY } from 'rxjs';
 import { Authorization, type CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
-import type { Offender } from '../../../src/limiter/offender';
+import type { Offender, OffenderSummary } from '../../../src/limiter/offender';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LocalDecisions } from '../../../src/operators/decisions';
 import { Operator, type OperatorOptions } from '../../../src/operators/operator';
@@ -33,6 +33,12 @@ export function always<T>(value: T): Latest<T> {
   return latest(EMPTY, value);
 }
 
+/** What was counted of some callers. */
+export function summaryOf(offenders: readonly Offender[]): OffenderSummary {
+  const listed = offenders.map((offender) => ({ ...offender, key: `${offender.rule}\n${offender.descriptor}` }));
+  return { since: 0, floor: 0, offenders: listed };
+}
+
 type ServedOptions = Partial<OperatorOptions> & {
   readonly ruleset?: Ruleset;
   readonly offenders?: readonly Offender[];
@@ -61,7 +67,7 @@ export class ServedApi implements AsyncDisposable {
         administration: service.counters,
         reservations: service.counters,
         apply: service.apply,
-        offenders: { top: () => Promise.resolve(offenders) },
+        offenders: { summary: () => Promise.resolve(summaryOf(offenders)) },
       }),
       config$,
       configurations: new RecentConfigurations(),
@@ -69,7 +75,7 @@ export class ServedApi implements AsyncDisposable {
       readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
       store: { kind: 'memory', policy: null, isChecked: false },
       settings: [],
-      version: '1.2.3',
+      instance: { id: 'this', name: 'this', version: '1.2.3', startedAt: '2026-02-03T04:05:06.000Z', settings: {} },
       ...options,
     });
     const api = operatorsApi({ operator, authorization: new Authorization(currentToken, log), log });

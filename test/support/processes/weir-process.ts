@@ -103,7 +103,7 @@ export class WeirProcess implements AsyncDisposable {
         ...env,
       },
     });
-    return new WeirProcess(child, { http, grpc, debug }, folder);
+    return new WeirProcess(child, { http, grpc, debug: Number(env?.['DEBUG_PORT'] ?? debug) }, folder);
   }
 
   /** What it has written so far to standard error and standard output. */

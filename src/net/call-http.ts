@@ -1,0 +1,135 @@
+import { type IncomingMessage, request as requestPlain } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { isIP } from 'node:net';
+import { type ConnectionOptions, type SecureContext, checkServerIdentity } from 'node:tls';
+import { formatHostPort } from '../text/host-port';
+import { messageOf } from '../text/thrown';
+import { visibleLine } from '../text/visible';
+
+export interface HttpCall {
+  /** IPv6 addresses without brackets. */
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  /** From the connection to the end of the answer. */
+  readonly timeoutMs: number;
+  /** Of the answer; undefined: any number. */
+  readonly maxBytes?: number;
+  /** With TLS: the name or address that the certificate must have, and who must have issued it. */
+  readonly tls?: { readonly name: string; readonly context: SecureContext } | undefined;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/**
+ * Calls an HTTP server on a connection of its own. Unlike `fetch`, it accepts every port, and follows no redirects: the server that was
+ * named is the only one that receives a token.
+ *
+ * @throws Error whose message says, in a few words about the server, why there is no complete answer
+ */
+export function callHttp({
+  host,
+  port,
+  headers = {},
+  body,
+  timeoutMs,
+  maxBytes = Infinity,
+  tls,
+  ...rest
+}: HttpCall): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    function fail(cause: unknown): void {
+      const late = `it did not answer in time (timeout ${timeoutMs / 1000} s)`;
+      reject(new Error(signal.aborted ? late : reasonOf(cause), { cause }));
+    }
+    const options = {
+      ...rest,
+      host,
+      port,
+      headers: { ...headers, Host: hostHeader(host, port) },
+      agent: false,
+      signal,
+    };
+    const request = tls === undefined ? requestPlain(options) : requestTls({ ...options, ...tlsOptions(tls) });
+    request
+      .on('response', (response) => {
+        const { statusCode: status = 0 } = response;
+        textOf(response, maxBytes).then((text) => resolve({ status, text }), fail);
+      })
+      // Node would close the connection without another event.
+      .on('upgrade', ({ statusCode: status = 0 }, socket) => {
+        socket.destroy();
+        resolve({ status, text: '' });
+      })
+      .on('error', fail)
+      .end(body);
+  });
+}
+
+function tlsOptions({ name, context }: NonNullable<HttpCall['tls']>): ConnectionOptions {
+  return {
+    secureContext: context,
+    // An address is no name of a server in a handshake.
+    servername: isIP(name) === 0 ? name : '',
+    checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate),
+  };
+}
+
+async function textOf(response: IncomingMessage, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new Error(`its answer has more than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/**
+ * The JSON of an answer of the operators' API.
+ *
+ * @param who whose answer it is, for the error
+ * @throws Error with what the answer says if it is an error, or else that it is none of weir
+ */
+export function readAnswer({ status, text }: HttpAnswer, who: string): unknown {
+  const answer = parse(text);
+  if (status >= 200 && status < 300 && answer !== undefined) return answer;
+  const { detail, error } = Object(answer) as { readonly detail?: unknown; readonly error?: unknown };
+  // The other errors of the listener are no problems.
+  const message: unknown = detail ?? Object(error).message;
+  throw new Error(
+    typeof message === 'string'
+      ? visibleLine(message)
+      : `${who} is not the debug listener of weir: it answered with status ${status}`,
+  );
+}
+
+/** Undefined for a text that is not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Without the zone of an IPv6 address, which has a meaning on this machine only. */
+function hostHeader(host: string, port: number): string {
+  return formatHostPort(host.replace(/%.*$/, ''), port);
+}
+
+function reasonOf(error: unknown): string {
+  const { code, errors } = Object(error) as { readonly code?: unknown; readonly errors?: unknown };
+  if (code === 'ECONNRESET') return 'other side closed';
+  if (String(code).startsWith('HPE_')) return `its answer is not HTTP/1.1 (${messageOf(error)})`;
+  // One for each address of the host; the message of all is empty.
+  return Array.isArray(errors) ? errors.map(messageOf).join('; ') : messageOf(error);
+}

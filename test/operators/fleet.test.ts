@@ -1,0 +1,187 @@
+import { FleetView, type Peer } from '../../src/operators/fleet';
+import type { InstanceReport } from '../../src/operators/live-answers';
+import { until } from '../support/waiting/until';
+import { LOADED_AT } from '../http/operators/served-api';
+
+type Changes = Partial<InstanceReport> & { readonly state?: InstanceReport['health']['state'] };
+
+const RATES = { within: 1, near: 0, over: 1, shadow: 0, calls: 2, invalid: 0, storeErrors: 0, noMatch: 0 };
+
+/** What an instance of this name reports. */
+function report(name: string, { state = 'green', ...changes }: Changes = {}): InstanceReport {
+  return {
+    ...{ id: `id of ${name}`, name, version: '1.0.0', startedAt: new Date(LOADED_AT).toISOString() },
+    settings: { LOG_LEVEL: 'info' },
+    health: { state } as InstanceReport['health'],
+    loaded: { source: 'files', version: '/a/config@0123456789ab', at: '', rules: 1 },
+    rates: RATES,
+    latency: { p50: 1, p99: 5 },
+    rules: { hits: [{ statisticsKey: 'shop.user', hits: 2, over: 1 }], denials: [] },
+    offenders: { since: 0, floor: 0, offenders: [] },
+    ...changes,
+  };
+}
+
+/** Peers by their addresses: what each answers, or the error. A promise that does not end is one that hangs. */
+function peers(answers: Readonly<Record<string, unknown>>): readonly Peer[] {
+  return Object.entries(answers).map(([address, answer]) => ({
+    address,
+    ask: async () => {
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  }));
+}
+
+const OWN = report('own');
+function viewOf(answers: Readonly<Record<string, unknown>>): FleetView {
+  return new FleetView(async () => peers(answers), OWN.id);
+}
+
+let now = 0;
+beforeEach(() => {
+  now = 0;
+  jest.spyOn(performance, 'now').mockImplementation(() => now);
+});
+afterEach(() => jest.restoreAllMocks());
+
+describe('the instances that are shown', () => {
+  it('are this one and each peer that is another one, once, with what they report and the sums of all', async () => {
+    const offender = { domain: 'shop', rule: 'shop.user', descriptor: 'user=ann', isShadow: false, error: 0 };
+    function limited(count: number): Changes {
+      return { offenders: { since: 0, floor: 0, offenders: [{ ...offender, key: 'ann', limited: count }] } };
+    }
+    const view = viewOf({
+      'self:1': OWN,
+      'a:1': report('a', { ...limited(3), latency: { p50: 0.5, p99: 9 } }),
+      '[::1]:1': report('a', limited(3)),
+      'b:1': report('b', { ...limited(4), rates: null, latency: null }),
+    });
+    const fleet = await view.read(report('own', limited(5)));
+    expect(fleet.instances.map(({ address, name, problem }) => [address, name, problem])).toEqual([
+      [null, 'own', null],
+      ['a:1', 'a', null],
+      ['b:1', 'b', null],
+    ]);
+    expect(fleet).toMatchObject({
+      ...{ pending: 0, omitted: 0, differences: [], latency: { p50: 0.5, p99: 9 } },
+      rates: { within: 2, over: 2, calls: 4 },
+      rules: { hits: [{ statisticsKey: 'shop.user', hits: 6, over: 3 }], denials: [] },
+      offenders: [{ descriptor: 'user=ann', limited: 12 }],
+    });
+    expect(view.part(OWN)).toEqual({
+      ...{ state: 'green', text: '3 instances, which are alike', todo: null },
+      ...{ known: 3, seen: 3 },
+    });
+  });
+
+  it('stand out when they differ from most in rules, version or settings; the folder of the rules does not matter', async () => {
+    function rules(version: string): Changes {
+      return { loaded: { source: 'files', version, at: '', rules: 1 } };
+    }
+    const view = viewOf({
+      'a:1': report('a', { ...rules('/b/config@0123456789ab'), version: '1.0.1' }),
+      'b:1': report('own', {
+        id: 'another',
+        ...rules('/a/config@ffffffffffff'),
+        settings: { LOG_LEVEL: 'info', SHADOW_MODE: 'true' },
+      }),
+    });
+    const fleet = await view.read(OWN);
+    expect(fleet.instances.map(({ differs }) => differs)).toEqual([[], ['version'], ['rules', 'settings']]);
+    expect(fleet.differences).toEqual([
+      {
+        ...{ aspect: 'rules', name: '' },
+        values: [
+          { value: '0123456789ab', instances: ['own', 'a'] },
+          { value: 'ffffffffffff', instances: ['own (b:1)'] },
+        ],
+      },
+      {
+        ...{ aspect: 'version', name: '' },
+        values: [
+          { value: '1.0.0', instances: ['own', 'own (b:1)'] },
+          { value: '1.0.1', instances: ['a'] },
+        ],
+      },
+      {
+        ...{ aspect: 'settings', name: 'SHADOW_MODE' },
+        values: [
+          { value: null, instances: ['own', 'a'] },
+          { value: 'true', instances: ['own (b:1)'] },
+        ],
+      },
+    ]);
+    expect(view.part(OWN)).toMatchObject({ state: 'amber', text: 'instances differ in rules, version, settings' });
+  });
+
+  it('include one that does not answer, with the reason and its last report, which is in no sum', async () => {
+    const answers: Record<string, unknown> = { 'a:1': report('a', { version: '2.0.0' }), 'b:1': {} };
+    const view = viewOf(answers);
+    await view.read(OWN);
+    answers['a:1'] = new Error('connection refused');
+    now += 10_000;
+    const { instances, rates, differences } = await view.read(OWN);
+    expect(instances.slice(1)).toMatchObject([
+      { address: 'a:1', name: 'a', version: '2.0.0', problem: 'connection refused', answeredAt: expect.any(String) },
+      {
+        ...{ address: 'b:1', name: null, answeredAt: null, differs: [] },
+        problem: 'its answer is not that of an instance of this version',
+      },
+    ]);
+    expect([rates, differences]).toEqual([RATES, []]);
+    expect(view.part(OWN)).toMatchObject({
+      ...{ state: 'amber', known: 3, seen: 1 },
+      text: '2 instances of 3 without an answer: a:1: connection refused',
+      todo: { link: 'docs/runbook.md#weirdown' },
+    });
+    answers['a:1'] = report('a', { state: 'red' });
+    answers['b:1'] = report('b');
+    now += 10_000;
+    await view.read(OWN);
+    await until('those that failed are asked again', () => view.part(OWN).seen === 3);
+    expect(view.part(OWN)).toMatchObject({ state: 'amber', text: 'a is red' });
+  });
+});
+
+it('one that hangs delays neither the others nor the answer, which says who was not asked yet', async () => {
+  const waiting = Array.from({ length: 4 }, (_, index) => [`hang-${index}:1`, new Promise(() => undefined)]);
+  const view = viewOf({ 'a:1': report('a'), ...Object.fromEntries(waiting), 'b:1': report('b') });
+  const before = view.part(OWN);
+  expect(before).toMatchObject({ state: 'unknown', text: 'looking for other instances', known: 1 });
+  const fleet = await view.read(OWN);
+  expect(fleet.pending).toBe(5);
+  expect(fleet.instances.map(({ name }) => name)).toEqual(['own', 'a', null, null, null, null, null]);
+  expect(view.part(OWN)).toMatchObject({ state: 'unknown', text: 'asking 6 other instances', known: 7, seen: 2 });
+});
+
+it('an instance that finds no other one says so', async () => {
+  const view = viewOf({ 'self:1': OWN });
+  await view.read(OWN);
+  expect(view.part(OWN)).toMatchObject({ state: 'green', text: 'this is the only instance', known: 1, seen: 1 });
+});
+
+it('100 peers are asked at most, three at a time, and not again before a pause', async () => {
+  let [open, most] = [0, 0];
+  const asked: string[] = [];
+  async function find() {
+    return Array.from({ length: 120 }, (_, index) => ({
+      address: `peer-${index}:1`,
+      ask: async () => {
+        asked.push(`peer-${index}:1`);
+        most = Math.max(most, (open += 1));
+        await new Promise(setImmediate);
+        open -= 1;
+        return report(`peer-${index}`);
+      },
+    }));
+  }
+  const view = new FleetView(find, OWN.id);
+  expect(await view.read(OWN)).toMatchObject({ omitted: 20, pending: 0 });
+  expect([asked.length, most]).toEqual([100, 3]);
+  await view.read(OWN);
+  expect(asked).toHaveLength(100);
+  now += 3_001;
+  await view.read(OWN);
+  expect(asked).toHaveLength(200);
+});
