@@ -164,7 +164,7 @@ function orderOf({ setup: { store, workers } }: SoakReport): number {
 
 const MEBIBYTE = 2 ** 20;
 
-/** The results of soaks, for docs/performance.md: a column for each. */
+/** The results of soaks, for README.md: a column for each. */
 export function soakSection(reports: readonly SoakReport[]): string {
   const columns = reports.map((report) => [...factsOf(report), ...resultsOf(report)]);
   const rows = columns[0]!.map(([name], row) => [name, ...columns.map((column) => column[row]![1])] as const);

@@ -73,7 +73,7 @@ async function main(): Promise<void> {
   say(`${soakSection([report])}\nwritten to ${file}`);
   if (report.firstWrong !== undefined) say(`first contradiction: ${report.firstWrong}`);
   // As written: the numbers in the file are rounded.
-  if (values.publish) renderSections(join(ROOT, 'docs/performance.md'), { soak: soakSection(all) });
+  if (values.publish) renderSections(join(__dirname, 'README.md'), { soak: soakSection(all) });
   process.exitCode = verdictsOf(report).every(([, holds]) => holds) ? 0 : 1;
 }
 

@@ -8,7 +8,7 @@ import { SCENARIOS, type Scenario, type StoreName } from './scenarios/scenarios'
 
 export const HELP = `npm run bench -- [options]
 
-Without options, runs everything and writes bench/results/ and docs/performance.md.
+Without options, runs everything and writes bench/results/ and bench/suite/README.md.
 
   --list             prints the names of all measurements
   --only NAMES       runs some of them: names or beginnings of names, separated by commas
@@ -21,7 +21,7 @@ Without options, runs everything and writes bench/results/ and docs/performance.
                      one, in turn, and prints both side by side; --set is for this one only
   --against-pid PID  the process of the service at host:port, for its CPU time, if it runs on this machine
   --rules            prints the rule file that the other service needs
-  --render           writes docs/performance.md from bench/results/ without measuring
+  --render           writes the tables from bench/results/ without measuring
 `;
 
 const MEMORY_STORES = ['memory', 'redis', 'memcached'] as const satisfies readonly StoreName[];

@@ -23,7 +23,7 @@ async function main(): Promise<void> {
     writeResults(PUBLISHED, results);
     // As written: the numbers in the file are rounded.
     renderPages(ROOT, readResults(PUBLISHED));
-    return say('written: bench/results/bench.json, docs/performance.md, docs/sizing.md and README.md');
+    return say('written: bench/results/bench.json, bench/suite/README.md, docs/sizing.md and README.md');
   }
   const folder = options.out ?? join(ROOT, '.bench');
   writeResults(folder, results);

@@ -29,7 +29,7 @@ const CHAPTERS = {
     'docs/sizing.md',
     'docs/security.md',
   ],
-  'Look up': ['docs/settings.md', 'docs/statistics.md', 'docs/performance.md', 'CHANGELOG.md'],
+  'Look up': ['docs/settings.md', 'docs/statistics.md', 'CHANGELOG.md'],
   'Deploy and try': ['deploy', 'examples', 'packages/versioning/README.md'],
   Develop: [
     'docs/architecture.md',

@@ -6,10 +6,11 @@ import type { LoadName } from '../scenarios/loads';
 import { STORES, type StoreName } from '../scenarios/scenarios';
 import { costTable, integer, latencyTable, machineLines, markdownTable, memoryTable, significant } from './tables';
 
-/** Writes the figures of the results into docs/performance.md, docs/sizing.md and README.md. */
+/** Writes the figures of the results into bench/suite/README.md, docs/sizing.md and README.md. */
 export function renderPages(root: string, results: Results): void {
-  renderSections(join(root, 'docs/performance.md'), sectionsOf(results));
-  renderSections(join(root, 'docs/sizing.md'), { sizing: sizing(results) });
+  const { memory, ...others } = sectionsOf(results);
+  renderSections(join(root, 'bench/suite/README.md'), others);
+  renderSections(join(root, 'docs/sizing.md'), { sizing: sizing(results), memory });
   renderSections(join(root, 'README.md'), { headline: headline(results) });
 }
 
@@ -25,7 +26,7 @@ export function writeReport(folder: string, results: Results): string {
   return tables;
 }
 
-/** The generated sections of docs/performance.md. */
+/** The generated sections of bench/suite/README.md, and the memory per key of docs/sizing.md. */
 export function sectionsOf(results: Results) {
   return {
     machine: machineLines(results),
