@@ -13,7 +13,7 @@ type Configuration = Pick<ListedConfiguration, 'at' | 'files'>;
 
 /** The answer, again after each load. */
 function useConfigurations() {
-  const event = useStore(live).events.at(-1);
+  const event = useStore(live).event;
   return useAnswer<ListedConfigurations>('configurations', `${event?.loaded?.at} ${event?.rejected?.at}`);
 }
 

@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
 import type { CounterChange, CounterState } from '../src/operators/answers';
 import { type ApiError, call, useAnswer } from './api';
+import { CallPicker, RecentCalls } from './call-picker';
 import { Answered, Confirmation, Failure } from './parts';
+import { RuleChart } from './rule-chart';
 import { addressOf, route } from './route';
 import { useStore } from './store';
 import { Text, Time, count, limitText } from './text';
@@ -9,25 +11,26 @@ import { Text, Time, count, limitText } from './text';
 interface Query {
   readonly domain: string;
   readonly descriptor: string;
-  /** Of a rule with several limits, which one. */
+  /** Of a rule with several limits, which one; undefined: the first. */
   readonly window?: string;
 }
 
 export function CountersPage() {
   const { parameters } = useStore(route);
-  const window = parameters.get('window') ?? '';
-  const query = {
-    domain: parameters.get('domain') ?? '',
-    descriptor: parameters.get('descriptor') ?? '',
-    ...(window !== '' && { window }),
-  };
+  const query = { domain: parameters.get('domain') ?? '', descriptor: parameters.get('descriptor') ?? '' };
+  const isChosen = query.domain !== '' && query.descriptor !== '';
   return (
     <>
       <QueryForm key={String(parameters)} query={query} />
-      {query.descriptor === '' ? (
-        <p class="hint">Name a caller by the descriptor of its calls, to see its count and to unblock it.</p>
+      {isChosen ? (
+        <div class="columns">
+          <Counter key={addressOf('', query)} query={query} asksToClear={parameters.get('clear') === 'ask'} />
+        </div>
       ) : (
-        <Counter key={addressOf('', { ...query })} query={query} />
+        <>
+          <p class="hint">Choose a caller by the descriptor of its calls, to see its count and to unblock it.</p>
+          <RecentCalls page="counters" />
+        </>
       )}
     </>
   );
@@ -38,14 +41,20 @@ function QueryForm({ query }: { readonly query: Query }) {
   const [descriptor, setDescriptor] = useState(query.descriptor);
   return (
     <form
+      class="fields"
       onSubmit={(event) => {
         event.preventDefault();
         location.hash = addressOf('counters', { domain, descriptor });
       }}
     >
-      <label>
-        Domain <input required value={domain} onInput={(event) => setDomain(event.currentTarget.value)} />
-      </label>
+      <CallPicker
+        domain={domain}
+        descriptor={descriptor}
+        onPick={(pickedDomain, picked) => {
+          setDomain(pickedDomain);
+          setDescriptor(picked);
+        }}
+      />
       <label>
         Descriptor: key=value,key2=value2, or JSON{' '}
         <input required size={40} value={descriptor} onInput={(event) => setDescriptor(event.currentTarget.value)} />
@@ -59,12 +68,18 @@ function pathOf(query: Query): string {
   return `counters?${String(new URLSearchParams({ ...query }))}`;
 }
 
-function Counter({ query }: { readonly query: Query }) {
+interface CounterProps {
+  readonly query: Query;
+  readonly asksToClear?: boolean;
+}
+
+/** A counter, and below it those of the other limits of its rule. */
+function Counter({ query, asksToClear = false }: CounterProps) {
   const [changes, setChanges] = useState(0);
   const [change, setChange] = useState<CounterChange & { readonly isCleared: boolean }>();
   const [error, setError] = useState<ApiError>();
   /** Null: to be cleared. */
-  const [asked, setAsked] = useState<number | null>();
+  const [asked, setAsked] = useState<number | null | undefined>(asksToClear ? null : undefined);
   /** What was written; undefined: nothing yet. */
   const [text, setText] = useState<string>();
   const answer = useAnswer<CounterState>(pathOf(query), changes);
@@ -89,38 +104,44 @@ function Counter({ query }: { readonly query: Query }) {
       answer={answer}
       show={(state) => (
         <>
-          <Windows query={query} state={state} />
-          <Facts state={state} />
-          <form
-            onSubmit={(event) => {
-              event.preventDefault();
-              setAsked(Number(text ?? cleared(state)));
-            }}
-          >
-            <label>
-              {isBucket(state) ? 'Tokens left' : 'Count'}{' '}
-              <input
-                type="number"
-                required
-                min={0}
-                max={isBucket(state) ? cleared(state) : Number.MAX_SAFE_INTEGER}
-                value={text ?? cleared(state)}
-                onInput={(event) => setText(event.currentTarget.value)}
-              />
-            </label>
-            <button>Set…</button>{' '}
-            <button type="button" onClick={() => setAsked(null)}>
-              Clear…
-            </button>
-          </form>
-          {error !== undefined && <Failure error={error} />}
-          {change !== undefined && (
-            <div class="notice good" role="status">
-              Changed from {count(change.countBefore)} to {countText(change, change.count)}. The log of the service has
-              a line like
-              <pre tabIndex={0}>{logLine(query, change, [change.countBefore, change.count], change.isCleared)}</pre>
-            </div>
-          )}
+          <section aria-label={limitText(state)}>
+            <h2>{limitText(state)}</h2>
+            <Facts query={query} state={state} />
+            <form
+              onSubmit={(event) => {
+                event.preventDefault();
+                setAsked(Number(text ?? cleared(state)));
+              }}
+            >
+              <label>
+                {isBucket(state) ? 'Tokens left' : 'Count'}{' '}
+                <input
+                  type="number"
+                  required
+                  min={0}
+                  max={isBucket(state) ? cleared(state) : Number.MAX_SAFE_INTEGER}
+                  value={text ?? cleared(state)}
+                  onInput={(event) => setText(event.currentTarget.value)}
+                />
+              </label>
+              <button>Set…</button>{' '}
+              <button type="button" onClick={() => setAsked(null)}>
+                Clear…
+              </button>
+            </form>
+            {error !== undefined && <Failure error={error} />}
+            {change !== undefined && (
+              <div class="notice good" role="status">
+                Changed from {count(change.countBefore)} to {countText(change, change.count)}. The log of the service
+                has a line like
+                <pre tabIndex={0}>{logLine(query, change, [change.countBefore, change.count], change.isCleared)}</pre>
+              </div>
+            )}
+          </section>
+          {query.window === undefined &&
+            state.windows
+              .filter((window) => window !== state.window)
+              .map((window) => <Counter key={window} query={{ ...query, window }} />)}
           {asked !== undefined && (
             <Confirmation
               title={asked === null ? 'Clear this counter?' : `Set this counter to ${countText(state, asked)}?`}
@@ -176,82 +197,71 @@ function countText(state: CounterState, value: number): string {
   return `${count(value)}${isBucket(state) ? ' tokens left' : ''}`;
 }
 
-/** The windows of a rule with several limits, to choose from. */
-function Windows({ query, state: { window, windows } }: { readonly query: Query; readonly state: CounterState }) {
-  if (windows.length < 2) return <></>;
-  return (
-    <p>
-      Limits of the rule, by window:{' '}
-      {windows.map((each) => (
-        <>
-          <a
-            href={addressOf('counters', { ...query, window: each })}
-            aria-current={each === window ? 'true' : undefined}
-          >
-            {each}
-          </a>{' '}
-        </>
-      ))}
-    </p>
-  );
-}
-
 /** As in the log: in quotes where it is not a word. */
 function logged(text: string): string {
   return /^[\w.:/-]+$/.test(text) ? text : JSON.stringify(text);
 }
 
-function Facts({ state }: { readonly state: CounterState }) {
+function Facts({ query, state }: { readonly query: Query; readonly state: CounterState }) {
   const { cacheKey, rule, requestsPerUnit, name, timeToLive, windowStart, windowEnd } = state;
+  const { domain, descriptor } = query;
   return (
-    <dl class="facts">
-      <dt>{isBucket(state) ? 'Tokens left' : 'Count'}</dt>
-      <dd>
-        <b>{count(state.count)}</b> of {limitText(state)}
-        {name !== '' && (
+    <>
+      <dl class="facts">
+        <dt>{isBucket(state) ? 'Tokens left' : 'Count'}</dt>
+        <dd>
+          <b>{count(state.count)}</b> of {isBucket(state) ? `${count(cleared(state))} tokens` : limitText(state)}
+          {name !== '' && (
+            <>
+              {' '}
+              (<Text text={name} />)
+            </>
+          )}
+        </dd>
+        {!isBucket(state) && (
           <>
-            {' '}
-            (<Text text={name} />)
+            <dt>Left</dt>
+            <dd>{count(Math.max(0, requestsPerUnit - state.count))}</dd>
           </>
         )}
-      </dd>
-      {!isBucket(state) && (
-        <>
-          <dt>Left</dt>
-          <dd>{count(Math.max(0, requestsPerUnit - state.count))}</dd>
-        </>
-      )}
-      {state.leased !== null && (
-        <>
-          <dt>Leased</dt>
-          <dd>{count(state.leased)} hits are held for later calls</dd>
-        </>
-      )}
-      <dt>Window</dt>
-      <dd>
-        <Time iso={windowStart} /> to <Time iso={windowEnd} />
-      </dd>
-      <dt>Key</dt>
-      <dd>
-        <code>
-          <Text text={cacheKey} />
-        </code>
-        {timeToLive !== null && <span class="hint"> removed by the store in {count(timeToLive)} s</span>}
-      </dd>
-      <dt>Rule</dt>
-      <dd>
-        {rule === null ? (
-          'a limit of the request'
-        ) : (
-          <a href={addressOf('rules', { rule: rule.statisticsKey })}>
-            <Text text={rule.statisticsKey} />
-          </a>
+        {state.leased !== null && (
+          <>
+            <dt>Leased</dt>
+            <dd>{count(state.leased)} hits are held for later calls</dd>
+          </>
         )}
-      </dd>
-      <dt>Local cache</dt>
-      <dd>{state.isInLocalCache ? 'has it as over its limit' : 'does not have it'}</dd>
-      <OpenReservations open={state.openReservations} />
-    </dl>
+        <dt>Window</dt>
+        <dd>
+          <Time iso={windowStart} /> to <Time iso={windowEnd} />
+        </dd>
+        <dt>Key</dt>
+        <dd>
+          <code>
+            <Text text={cacheKey} />
+          </code>
+          {timeToLive !== null && <span class="hint"> removed by the store in {count(timeToLive)} s</span>}
+        </dd>
+        <dt>Rule</dt>
+        <dd>
+          {rule === null ? (
+            'a limit of the request'
+          ) : (
+            <a href={addressOf('rules', { rule: rule.statisticsKey })}>
+              <Text text={rule.statisticsKey} />
+            </a>
+          )}{' '}
+          <a href={addressOf('explain', { domain, descriptor })}>Explain a call</a>
+        </dd>
+        <dt>Local cache</dt>
+        <dd>{state.isInLocalCache ? 'has it as over its limit' : 'does not have it'}</dd>
+        <OpenReservations open={state.openReservations} />
+      </dl>
+      {rule !== null && (
+        <RuleChart
+          statisticsKey={state.windows.length > 1 ? `${rule.statisticsKey}.${state.window}` : rule.statisticsKey}
+        />
+      )}
+    </>
   );
 }
 

@@ -1,9 +1,17 @@
 import { useState } from 'preact/hooks';
-import type { ExplainedDescriptor, ExplainedStep, Explanation, RuleReference } from '../src/operators/answers';
+import type {
+  ExplainedCounter,
+  ExplainedDescriptor,
+  ExplainedStep,
+  Explanation,
+  RuleReference,
+} from '../src/operators/answers';
 import { counted } from '../src/text/counted';
 import { useAnswer } from './api';
+import { CallPicker, RecentCalls } from './call-picker';
 import { Answered, CopyButton } from './parts';
 import { type Written, bodyOf, commandOf, readPasted } from './request';
+import { RuleChart } from './rule-chart';
 import { addressOf, route } from './route';
 import { useStore } from './store';
 import { Text, Time, count, limitText, placeText } from './text';
@@ -58,42 +66,53 @@ function RequestForm({ written }: { readonly written: Written }) {
     setPasted(text);
     setProblem(text === '' ? undefined : problemOf(() => ask(readPasted(text))));
   }
+  const [first = '', ...others] = lines.split('\n');
   return (
     <form onSubmit={submit}>
       <div class="columns">
         <div>
-          <label>
-            Domain <input required value={domain} onInput={(event) => setDomain(event.currentTarget.value)} />
-          </label>
+          <CallPicker
+            domain={domain}
+            descriptor={first}
+            onPick={(picked, descriptor) => {
+              setDomain(picked);
+              setLines([descriptor, ...others].join('\n'));
+            }}
+          />
           <label>
             Descriptors, one per line: key=value,key2=value2, or JSON
-            <textarea rows={3} required value={lines} onInput={(event) => setLines(event.currentTarget.value)} />
+            <textarea rows={2} required value={lines} onInput={(event) => setLines(event.currentTarget.value)} />
           </label>
-          <label>
-            Hits{' '}
-            <input
-              inputMode="numeric"
-              size={6}
-              placeholder="1"
-              value={hits}
-              onInput={(event) => setHits(event.currentTarget.value)}
-            />
-          </label>
-          <label>
-            What would pass with limit{' '}
-            <input
-              inputMode="numeric"
-              size={8}
-              value={limit}
-              onInput={(event) => setLimit(event.currentTarget.value)}
-            />
-          </label>
+          <div class="fields">
+            <label>
+              Hits{' '}
+              <input
+                inputMode="numeric"
+                size={6}
+                placeholder="1"
+                value={hits}
+                onInput={(event) => setHits(event.currentTarget.value)}
+              />
+            </label>
+            <label>
+              What would pass with limit{' '}
+              <input
+                inputMode="numeric"
+                size={8}
+                value={limit}
+                onInput={(event) => setLimit(event.currentTarget.value)}
+              />
+            </label>
+          </div>
           <button>Explain</button>
         </div>
-        <label>
-          Or paste a request in JSON, a command of grpcurl, or a line of the decision log
-          <textarea rows={6} value={pasted} onInput={(event) => paste(event.currentTarget.value)} />
-        </label>
+        <div>
+          <label>
+            Or paste a request in JSON, a command of grpcurl, or a line of the decision log
+            <textarea rows={3} value={pasted} onInput={(event) => paste(event.currentTarget.value)} />
+          </label>
+          <RecentCalls page="explain" />
+        </div>
       </div>
       {problem !== undefined && (
         <p class="notice bad" role="alert">
@@ -116,7 +135,12 @@ function Result({ written }: { readonly written: Written }) {
         <>
           <Verdict explanation={explanation} limit={written.limit} />
           {explanation.descriptors.map((descriptor, index) => (
-            <Descriptor key={index} descriptor={descriptor} domain={explanation.domain} number={index + 1} />
+            <Descriptor
+              key={index}
+              descriptor={descriptor}
+              query={{ domain: explanation.domain, descriptor: written.descriptors[index] ?? '' }}
+              number={index + 1}
+            />
           ))}
           <h2>As a command</h2>
           <pre tabIndex={0}>{commandOf(written)}</pre>
@@ -151,11 +175,12 @@ function Verdict({
 
 interface DescriptorProps {
   readonly descriptor: ExplainedDescriptor;
-  readonly domain: string;
+  /** As it was written. */
+  readonly query: { readonly domain: string; readonly descriptor: string };
   readonly number: number;
 }
 
-function Descriptor({ descriptor, domain, number }: DescriptorProps) {
+function Descriptor({ descriptor, query, number }: DescriptorProps) {
   const { entries, steps, outcome, rule, replacedBy, nearest, counter, otherCounters, status, reason } = descriptor;
   return (
     <section>
@@ -164,7 +189,7 @@ function Descriptor({ descriptor, domain, number }: DescriptorProps) {
       </h2>
       <ol class="steps">
         <li>
-          Domain <Text text={domain} />:{' '}
+          Domain <Text text={query.domain} />:{' '}
           {outcome === 'unknown domain' ? 'the rules do not have it' : 'the rules have it'}
         </li>
         {steps.map((step, index) => (
@@ -203,9 +228,7 @@ function Descriptor({ descriptor, domain, number }: DescriptorProps) {
               </code>
             </li>
             <li>
-              Count {each.count === null ? 'not read' : count(each.count)}
-              {each.leased !== null && each.leased > 0 && `, of which ${count(each.leased)} are leased here`}
-              {each.countAfter !== null && `, then ${count(each.countAfter)}`}, of {limitText(each)};{' '}
+              <CountOf counter={each} />;{' '}
               {each.openReservations !== null &&
                 each.openReservations > 0 &&
                 `${counted(each.openReservations, 'open reservation')}; `}
@@ -220,7 +243,38 @@ function Descriptor({ descriptor, domain, number }: DescriptorProps) {
           {status !== null && counter !== null && `; ${count(status.limitRemaining)} left`}
         </li>
       </ol>
+      {counter !== null && (
+        <p class="fields">
+          <a href={addressOf('counters', query)}>Counter</a>
+          <a href={addressOf('counters', { ...query, clear: 'ask' })}>Clear…</a>
+        </p>
+      )}
+      {rule !== null && counter !== null && (
+        <RuleChart statisticsKey={rule.statisticsKey} limits={[counter, ...otherCounters]} />
+      )}
     </section>
+  );
+}
+
+/** What is counted before the call and after it; of a bucket, its tokens. */
+function CountOf({ counter }: { readonly counter: ExplainedCounter }) {
+  const { count: before, countAfter: after, leased, algorithm, burst } = counter;
+  const leasedHere = leased !== null && leased > 0 && `, of which ${count(leased)} are leased here`;
+  if (algorithm === 'token_bucket' && burst !== null && before !== null) {
+    return (
+      <>
+        Tokens left {count(burst - before)}
+        {leasedHere}
+        {after !== null && `, then ${count(Math.max(0, burst - after))}`}, of {limitText(counter)}
+      </>
+    );
+  }
+  return (
+    <>
+      Count {before === null ? 'not read' : count(before)}
+      {leasedHere}
+      {after !== null && `, then ${count(after)}`}, of {limitText(counter)}
+    </>
   );
 }
 

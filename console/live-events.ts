@@ -7,19 +7,17 @@ export interface Live {
   readonly state: 'connecting' | 'live' | 'lost' | 'refused' | 'stopping';
   /** Why it is not live. */
   readonly reason?: string;
-  /** The last events, the newest at the end. */
-  readonly events: readonly LiveEvent[];
+  /** The last event; undefined before the first one. */
+  readonly event?: LiveEvent;
 }
 
-/** Two minutes. */
-const KEPT_EVENTS = 120;
 /** Milliseconds without a byte: a proxy may not report that the service is gone. */
 const SILENCE = 4_000;
 /** Milliseconds between two attempts to connect: the first and the longest. */
 const [FIRST_WAIT, LONGEST_WAIT] = [500, 15_000];
 
 /** The stream of events. It is open while the page is visible: a browser opens six connections to a host at most. */
-export const live = new Store<Live>({ state: 'connecting', events: [] });
+export const live = new Store<Live>({ state: 'connecting' });
 
 let current = new AbortController();
 
@@ -82,6 +80,5 @@ function receive(block: string, onEvent: () => void): void {
   // A comment.
   if (data === undefined) return;
   onEvent();
-  const event = JSON.parse(data) as LiveEvent;
-  live.set({ state: 'live', events: [...live.value.events, event].slice(-KEPT_EVENTS) });
+  live.set({ state: 'live', event: JSON.parse(data) as LiveEvent });
 }

@@ -1,93 +1,189 @@
-import type { Offender } from '../src/limiter/offender';
-import type { LiveEvent, LiveRule } from '../src/operators/live-answers';
+import { useMemo } from 'preact/hooks';
+import type { History, HistoryMark, LiveEvent, LiveRule } from '../src/operators/live-answers';
+import { Chart, type ChartLine, MARKS, MOST_LINES } from './chart';
+import { CallerTable } from './callers';
+import { useHistory } from './history';
 import { live } from './live-events';
-import { Sparkline, Table, TokenForm } from './parts';
+import { Failure, Sparkline, Table, TokenForm } from './parts';
 import { addressOf } from './route';
 import { useStore } from './store';
-import { Text, Time, count, measure } from './text';
-
-type Read = (event: LiveEvent) => number | undefined;
-
-const TILES: readonly (readonly [title: string, unit: string, read: Read])[] = [
-  ['Within limits', 'hits/s', ({ rates }) => rates?.within],
-  ['Near limits', 'hits/s', ({ rates }) => rates?.near],
-  ['Over limits', 'hits/s', ({ rates }) => rates?.over],
-  ['Over, allowed by shadow mode', 'hits/s', ({ rates }) => rates?.shadow],
-  ['gRPC calls', 'per second', ({ rates }) => rates?.calls],
-  ['Calls no rule matches', 'per second', ({ rates }) => rates?.noMatch],
-  ['Invalid calls', 'per second', ({ rates }) => rates?.invalid],
-  ['Store errors', 'per second', ({ rates }) => rates?.storeErrors],
-  ['Latency, half of the calls', 'ms', ({ latency }) => latency?.p50],
-  ['Latency, 99 % of the calls', 'ms', ({ latency }) => latency?.p99],
-  ['Latency, 99.9 % of the calls', 'ms', ({ latency }) => latency?.p999],
-];
+import { Short, Text, Time, clock, count, measure } from './text';
 
 export function LivePage() {
-  const { events } = useStore(live);
-  const event = events.at(-1);
+  const { event } = useStore(live);
+  const { value: history, error } = useHistory();
   if (event === undefined) return <p class="hint">Waiting for the first event…</p>;
   return (
     <>
-      <Loads event={event} />
-      <div class="tiles">
-        {TILES.map(([title, unit, read]) => (
-          <section class="tile" key={title}>
-            <h2>{title}</h2>
-            <p>
-              <b>{measure(read(event))}</b> {unit}
-            </p>
-            <Sparkline values={events.map(read)} />
-          </section>
-        ))}
-      </div>
+      <Loaded event={event} />
+      <Numbers rates={event.rates} latency={event.latency} />
+      <section>
+        <h2>The last hour</h2>
+        {error !== undefined && <Failure error={error} />}
+        {history !== undefined && <Charts history={history} />}
+      </section>
       <div class="columns">
-        <Rules title="Rules with the most hits" rules={event.rules.hits} value="hits" events={events} />
-        <Rules title="Rules with the most denials" rules={event.rules.denials} value="over" events={events} />
-        <Offenders offenders={event.offenders} />
-        <Store event={event} />
+        <Rules title="Rules with the most hits" rules={event.rules.hits} value="hits" history={history} />
+        <Rules title="Rules with the most denials" rules={event.rules.denials} value="over" history={history} />
+        {event.offenders === null ? (
+          <section>
+            <h2>Callers that are limited most</h2>
+            <TokenForm why="The operator token is needed to see what callers have sent." />
+          </section>
+        ) : (
+          <CallerTable title="Callers that are limited most" offenders={event.offenders} />
+        )}
+        <Checks checks={event.checks} />
         {event.workers.length > 0 && <Workers workers={event.workers} />}
       </div>
     </>
   );
 }
 
-function Loads({ event: { loaded, rejected, health } }: { readonly event: LiveEvent }) {
+function Loaded({ event: { loaded, rejected } }: { readonly event: LiveEvent }) {
+  return (
+    <p class="hint">
+      {loaded === null ? (
+        'No rules are loaded yet.'
+      ) : (
+        <>
+          {count(loaded.rules)} rules from <Text text={loaded.source} />, loaded <Time iso={loaded.at} />.{' '}
+          <a href={addressOf('rules', { view: 'changes' })}>What has changed</a>
+        </>
+      )}
+      {rejected !== null && (
+        <>
+          {' '}
+          Last rejection: <Time iso={rejected.at} />.
+        </>
+      )}
+    </p>
+  );
+}
+
+type NumbersProps = Pick<LiveEvent, 'rates'> & { readonly latency: Partial<NonNullable<LiveEvent['latency']>> | null };
+
+/** What is counted at present. */
+export function Numbers({ rates, latency }: NumbersProps) {
+  const tiles: readonly (readonly [title: string, unit: string, value: number | undefined])[] = [
+    ['Hits within their limits', 'per second', rates?.within],
+    ['of these near the limit', 'per second', rates?.near],
+    ['Hits over their limits', 'per second', rates?.over],
+    ['Over, allowed by shadow mode', 'hits per second', rates?.shadow],
+    ['gRPC calls', 'per second', rates?.calls],
+    ['Calls no rule matches', 'per second', rates?.noMatch],
+    ['Invalid calls', 'per second', rates?.invalid],
+    ['Calls the store failed', 'per second', rates?.storeErrors],
+    ['Half of the calls within', 'ms', latency?.p50],
+    ['99 % of the calls within', 'ms', latency?.p99],
+  ];
+  return (
+    <dl class="tiles">
+      {tiles.map(([title, unit, value]) => (
+        <div class="tile" key={title}>
+          <dt>{title}</dt>
+          <dd>
+            {value === undefined ? (
+              // The first rates need two looks at the counters.
+              <span class="hint">{unit === 'ms' && rates !== null ? 'no calls' : 'measuring…'}</span>
+            ) : (
+              <>
+                <b>{measure(value)}</b> {unit}
+              </>
+            )}
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Charts({ history }: { readonly history: History }) {
+  const charts = useMemo(() => chartsOf(history), [history]);
+  if (history.times.length === 0) {
+    return <p class="hint">The first numbers are there {history.interval} seconds after the start.</p>;
+  }
   return (
     <>
-      {rejected?.isNewest === true && (
-        <div class="notice bad" role="alert">
-          The newest rules were rejected (<Time iso={rejected.at} />
-          ); {loaded === null ? 'no rules are active' : 'the rules before them stay active'}.{' '}
-          <a href={addressOf('rules', { view: 'rejected' })}>What is wrong</a>
-        </div>
-      )}
-      {!health.healthy && (
-        <div class="notice bad" role="alert">
-          Unhealthy: {health.unhealthy.join(', ') || 'starting'}.
-        </div>
-      )}
-      {health.degraded.length > 0 && (
-        <div class="notice bad" role="alert">
-          {health.degraded.join(', ')}.
-        </div>
-      )}
-      <p class="hint">
-        {loaded === null ? (
-          'No rules are loaded yet.'
-        ) : (
-          <>
-            {count(loaded.rules)} rules from <Text text={loaded.source} />, loaded <Time iso={loaded.at} />.{' '}
-            <a href={addressOf('rules', { view: 'changes' })}>What has changed</a>
-          </>
-        )}
-        {rejected?.isNewest === false && (
-          <>
-            {' '}
-            Last rejection: <Time iso={rejected.at} />.
-          </>
-        )}
-      </p>
+      <div class="charts">
+        {charts.map(([title, unit, lines]) => (
+          <Chart key={title} title={title} unit={unit} history={history} lines={lines} />
+        ))}
+        <Marks marks={history.marks} />
+      </div>
+      {history.rules.length > 0 && <BusiestRules rules={history.rules} />}
     </>
+  );
+}
+
+type ChartOfLines = readonly [title: string, unit: string, lines: readonly ChartLine[]];
+
+function chartsOf({ rates, latency, store, rules }: History): readonly ChartOfLines[] {
+  return [
+    [
+      'Hits',
+      'per second',
+      [
+        { name: 'within', values: rates.within },
+        { name: 'over', values: rates.over },
+        { name: 'near', values: rates.near },
+        { name: 'over, in shadow mode', values: rates.shadow },
+      ],
+    ],
+    [
+      'gRPC calls',
+      'per second',
+      [
+        { name: 'all', values: rates.calls },
+        { name: 'the store failed', values: rates.storeErrors },
+        { name: 'no rule matches', values: rates.noMatch },
+        { name: 'invalid', values: rates.invalid },
+      ],
+    ],
+    [
+      'Latency',
+      'ms',
+      [
+        { name: 'half of the calls', values: latency.p50 },
+        { name: '99 % of the calls', values: latency.p99 },
+        { name: 'store, mean', values: store.latency },
+      ],
+    ],
+    [
+      'Requests to the store',
+      'per second',
+      [
+        { name: 'all', values: store.requests },
+        { name: 'failed', values: store.errors },
+      ],
+    ],
+    [
+      'Busiest rules',
+      'hits per second',
+      rules.slice(0, MOST_LINES).map(({ statisticsKey, hits }) => ({ name: statisticsKey, values: hits })),
+    ],
+  ];
+}
+
+function BusiestRules({ rules }: Pick<History, 'rules'>) {
+  return (
+    <details>
+      <summary>The {count(rules.length)} busiest rules of the last hour</summary>
+      <Table title="Busiest rules" columns={['Rule', 'Hits/s at last:', 'Over/s at last:', 'Hits in the last hour!']}>
+        {rules.map(({ statisticsKey: key, hits, over }) => (
+          <tr key={key}>
+            <td class="text">
+              <Short text={key} href={addressOf('rules', { rule: key })} />
+            </td>
+            <td class="number">{measure(hits.at(-1))}</td>
+            <td class="number">{measure(over.at(-1))}</td>
+            <td class="wide">
+              <Sparkline values={hits} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </details>
   );
 }
 
@@ -95,10 +191,10 @@ interface RulesProps {
   readonly title: string;
   readonly rules: readonly LiveRule[];
   readonly value: 'hits' | 'over';
-  readonly events: readonly LiveEvent[];
+  readonly history: History | undefined;
 }
 
-function Rules({ title, rules, value, events }: RulesProps) {
+function Rules({ title, rules, value, history }: RulesProps) {
   if (rules.length === 0) {
     return (
       <section>
@@ -107,22 +203,17 @@ function Rules({ title, rules, value, events }: RulesProps) {
       </section>
     );
   }
-  const list = value === 'hits' ? 'hits' : 'denials';
   return (
-    <Table title={title} columns={['Rule', 'Hits/s:', 'Over/s:', 'Two minutes']}>
+    <Table title={title} columns={['Rule', 'Hits/s:', 'Over/s:', 'Last hour!']}>
       {rules.map(({ statisticsKey: key, hits, over }) => (
         <tr key={key}>
-          <td>
-            <a href={addressOf('rules', { rule: key })}>
-              <Text text={key} />
-            </a>
+          <td class="text">
+            <Short text={key} href={addressOf('rules', { rule: key })} />
           </td>
           <td class="number">{measure(hits)}</td>
           <td class="number">{measure(over)}</td>
-          <td>
-            <Sparkline
-              values={events.map(({ rules: of }) => of[list].find((rule) => rule.statisticsKey === key)?.[value])}
-            />
+          <td class="wide">
+            <Sparkline values={history?.rules.find(({ statisticsKey }) => statisticsKey === key)?.[value] ?? []} />
           </td>
         </tr>
       ))}
@@ -130,73 +221,42 @@ function Rules({ title, rules, value, events }: RulesProps) {
   );
 }
 
-function Offenders({ offenders }: { readonly offenders: readonly Offender[] | null }) {
-  if (offenders === null || offenders.length === 0) {
-    return (
-      <section>
-        <h2>Callers that are limited most</h2>
-        {offenders === null ? (
-          <TokenForm why="The operator token is needed to see what callers have sent." />
-        ) : (
-          <p class="hint">None, or OFFENDERS_SIZE is 0.</p>
-        )}
-      </section>
-    );
-  }
+function Marks({ marks }: { readonly marks: readonly HistoryMark[] }) {
   return (
-    <Table title="Callers that are limited most" columns={['Caller', 'Rule', 'Limited calls:', 'Look into']}>
-      {offenders.map(({ domain, rule, descriptor, isShadow, limited }) => (
-        <tr key={`${domain} ${rule} ${descriptor}`}>
-          <td>
-            <Text text={descriptor} />
-          </td>
-          <td>
-            <Text text={rule === '' ? `${domain}: a limit of the request` : rule} />
-            {isShadow && ' (shadow mode)'}
-          </td>
-          <td class="number">{count(limited)}</td>
-          <td>
-            <a href={addressOf('explain', { domain, descriptor })}>Explain</a>{' '}
-            <a href={addressOf('counters', { domain, descriptor })}>Counter</a>
-          </td>
-        </tr>
-      ))}
-    </Table>
-  );
-}
-
-function Store({ event: { checks, health } }: { readonly event: LiveEvent }) {
-  const { servers } = health.store;
-  return (
-    <>
-      <Table title="Checks" columns={['Check', 'State']}>
-        {checks.map(({ name, failure, note }) => (
-          <tr key={name}>
-            <td>{name}</td>
-            <td class={failure === null ? 'good' : 'bad'}>{failure ?? note ?? 'passes'}</td>
+    <Table title="What has happened" columns={['When', 'What']}>
+      {marks
+        .toReversed()
+        .slice(0, 20)
+        .map(({ at, kind, text }) => (
+          <tr key={`${at} ${kind}`}>
+            <td class="number">
+              {MARKS[kind]} <time dateTime={new Date(at * 1000).toISOString()}>{clock(at)}</time>
+            </td>
+            <td class="text">
+              <Short text={text} />
+            </td>
           </tr>
         ))}
-      </Table>
-      {servers.length > 0 && (
-        <Table title="Servers of the counter store" columns={['Server', 'Store', 'Circuit breaker']}>
-          {servers.map(({ server, store, isOpen }) => (
-            <tr key={`${store} ${server}`}>
-              <td>
-                <Text text={server} />
-              </td>
-              <td>{store}</td>
-              <td class={isOpen ? 'bad' : 'good'}>{isOpen ? 'open: calls are not sent' : 'closed: calls are sent'}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
-    </>
+    </Table>
+  );
+}
+
+function Checks({ checks }: Pick<LiveEvent, 'checks'>) {
+  return (
+    <Table title="Checks" columns={['Check', 'State']}>
+      {checks.map(({ name, failure, note }) => (
+        <tr key={name}>
+          <td>{name}</td>
+          <td class={failure !== null ? 'bad' : note !== null ? 'impaired' : 'good'}>{failure ?? note ?? 'passes'}</td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
 function Workers({ workers }: Pick<LiveEvent, 'workers'>) {
   return (
-    <Table title="Workers" columns={['Worker:', 'State', 'Connections:', 'Process:', 'Up, s:', 'Restarts:']}>
+    <Table title="Workers" columns={['Worker:', 'State', 'Connections:', 'Process:!', 'Up, s:', 'Restarts:']}>
       {workers.map(({ worker, pid, isServing, isResponsive, connections, uptimeSeconds, restarts }) => (
         <tr key={worker}>
           <td class="number">{worker}</td>
@@ -204,7 +264,7 @@ function Workers({ workers }: Pick<LiveEvent, 'workers'>) {
             {!isServing ? 'starting' : isResponsive ? 'serving' : 'not answering'}
           </td>
           <td class="number">{count(connections)}</td>
-          <td class="number">{pid}</td>
+          <td class="number wide">{pid}</td>
           <td class="number">{count(uptimeSeconds)}</td>
           <td class="number">{count(restarts)}</td>
         </tr>

@@ -1,8 +1,11 @@
 import { type FunctionComponent, render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { token } from './api';
+import { CallersPage } from './callers';
 import { CountersPage } from './counters';
 import { ExplainPage } from './explain';
+import { HealthBar } from './health-bar';
+import { HelpPage } from './help';
 import { type Live, live, watch } from './live-events';
 import { LivePage } from './live';
 import { TokenForm } from './parts';
@@ -13,11 +16,15 @@ import { useStore } from './store';
 
 const PAGES: Readonly<Record<string, readonly [title: string, page: FunctionComponent]>> = {
   live: ['Live', LivePage],
+  callers: ['Callers', CallersPage],
   rules: ['Rules', RulesPage],
   explain: ['Explain', ExplainPage],
   counters: ['Counters', CountersPage],
   settings: ['Settings', SettingsPage],
 };
+
+/** Not in the navigation: links lead to it. */
+const HELP = ['What to do', HelpPage] as const;
 
 const STATES: Readonly<Record<Live['state'], string>> = {
   connecting: 'Connecting',
@@ -32,7 +39,7 @@ function Console() {
   const { state, reason } = useStore(live);
   const hasToken = useStore(token) !== '';
   const [isAsking, setAsking] = useState(false);
-  const [title, Page] = PAGES[page] ?? ['Not found', NotFound];
+  const [title, Page] = PAGES[page] ?? (page === 'help' ? HELP : ['Not found', NotFound]);
   useEffect(() => {
     document.title = `${title} · weir`;
   }, [title]);
@@ -50,13 +57,14 @@ function Console() {
             </a>
           ))}
         </nav>
-        <span class={`state ${state}`} role="status" title={reason}>
+        <small class="connection" role="status" title={reason}>
           {STATES[state]}
-        </span>
+        </small>
         <button type="button" onClick={() => (hasToken ? token.set('') : setAsking(!isAsking))}>
           {hasToken ? 'Forget the token' : 'Enter a token'}
         </button>
       </header>
+      <HealthBar />
       <main>
         <h1>{title}</h1>
         {isAsking && <TokenForm why="The token permits changes, and to see what callers have sent." />}

@@ -1,20 +1,20 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { excerpt } from '../src/text/excerpt';
 import { type Answer, type ApiError, token } from './api';
 
 /** A line of the last values, of which some may be missing. The numbers next to it say the same. */
-export function Sparkline({ values }: { readonly values: readonly (number | null | undefined)[] }) {
-  const [width, height] = [120, 24];
+export function Sparkline({ values }: { readonly values: readonly (number | null)[] }) {
+  const [width, height] = [360, 24];
   const most = Math.max(1e-9, ...values.map((value) => value ?? 0));
   let path = '';
   let isDrawing = false;
   values.forEach((value, index) => {
-    const isKnown = value !== null && value !== undefined;
-    if (isKnown) {
+    if (value !== null) {
       const x = width - (values.length - 1 - index);
       path += `${isDrawing ? 'L' : 'M'}${x} ${(height - 1 - (value / most) * (height - 2)).toFixed(1)}`;
     }
-    isDrawing = isKnown;
+    isDrawing = value !== null;
   });
   return (
     <svg class="sparkline" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
@@ -25,23 +25,29 @@ export function Sparkline({ values }: { readonly values: readonly (number | null
 
 interface TableProps {
   readonly title: string;
-  /** Those of numbers end with a colon. */
+  /** What is above the table instead of its title. */
+  readonly heading?: VNode;
+  /** Those of numbers end with a colon; those that narrow windows do not have, with an exclamation mark. */
   readonly columns: readonly string[];
   readonly children: ComponentChildren;
 }
 
 /** A table that scrolls by itself when the page is narrow. */
-export function Table({ title, columns, children }: TableProps) {
+export function Table({ title, heading = <h2>{title}</h2>, columns, children }: TableProps) {
   return (
     <section>
-      <h2>{title}</h2>
+      {heading}
       <div class="scroll" tabIndex={0} role="region" aria-label={title}>
         <table>
           <thead>
             <tr>
               {columns.map((column) => (
-                <th key={column} scope="col" class={column.endsWith(':') ? 'number' : ''}>
-                  {column.replace(':', '')}
+                <th
+                  key={column}
+                  scope="col"
+                  class={`${column.includes(':') ? 'number' : ''} ${column.endsWith('!') ? 'wide' : ''}`}
+                >
+                  {column.replaceAll(/[:!]/g, '')}
                 </th>
               ))}
             </tr>
@@ -50,6 +56,32 @@ export function Table({ title, columns, children }: TableProps) {
         </table>
       </div>
     </section>
+  );
+}
+
+/** Drawn in 16 pixels. */
+const ICONS = {
+  explain: 'M8 1.5a6.5 6.5 0 1 0 0 13a6.5 6.5 0 0 0 0-13M6 6.2a2 2 0 1 1 2.9 1.8c-.6.3-.9.7-.9 1.3M8 11.3v.4',
+  counter: 'M2 14V9h3v5zM6.5 14V5h3v9zM11 14V2h3v12z',
+  clear: 'M3 4h10M6.5 4V2h3v2M4.5 4l.6 10h5.8l.6-10M6.8 6.5v5M9.2 6.5v5',
+} as const;
+
+interface IconProps {
+  readonly icon: keyof typeof ICONS;
+  /** What the link leads to: its name, also when it is pointed at. */
+  readonly label: string;
+  readonly href: string;
+}
+
+/** A link as an icon. */
+export function Icon({ icon, label, href }: IconProps) {
+  const name = excerpt(label, 80);
+  return (
+    <a class="icon" href={href} title={name} aria-label={name}>
+      <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+        <path d={ICONS[icon]} />
+      </svg>
+    </a>
   );
 }
 

@@ -70,8 +70,8 @@ function numberText(value: unknown): string {
 
 const FIELDS = ['limit', 'hitsAddend', 'hits_addend', 'isNegativeHits', 'is_negative_hits'];
 
-/** Members that only the decision log has are left out. In it, an entry is `key=value`. */
-function writtenDescriptor(descriptor: Readonly<Record<string, unknown>>): string {
+/** A descriptor as it is written. Members that only the decision log has are left out; in it, an entry is `key=value`. */
+export function writtenDescriptor(descriptor: Readonly<Record<string, unknown>>): string {
   const listed = Array.isArray(descriptor['entries']) ? (descriptor['entries'] as readonly unknown[]) : [];
   const entries = listed.map((entry) => {
     if (typeof entry !== 'string') return Object(entry) as { readonly key?: string; readonly value?: string };

@@ -1,9 +1,11 @@
+import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { NestedRule, RulesAnswer } from '../src/operators/answers';
+import type { CounterLimit, NestedRule, RulesAnswer } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { ConfigurationChanges, RejectedConfiguration } from './configurations';
 import { live } from './live-events';
 import { Answered, LongList } from './parts';
+import { RuleChart } from './rule-chart';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
 import { Text, Time, count, effectText, measure, placeText } from './text';
@@ -52,7 +54,7 @@ export function RulesPage() {
 
 function ActiveRules() {
   const { parameters } = useStore(route);
-  const loadedAt = useStore(live).events.at(-1)?.loaded?.at;
+  const loadedAt = useStore(live).event?.loaded?.at;
   const [looks, setLooks] = useState(0);
   const answer = useAnswer<RulesAnswer>('rules', `${loadedAt} ${looks}`);
   const rules = answer.value?.loaded?.rules;
@@ -195,8 +197,8 @@ function RuleRow({ row: { domain, rule, depth }, rate }: { readonly row: Row; re
       {totals !== null && (
         <div class="number">
           <div>{count(totals.hits)} hits</div>
-          <div class="hint">
-            {count(totals.over)} over · {measure(rate)}/s
+          <div class="hint wide">
+            {count(totals.over)} over · {rate === undefined ? 'no rate yet' : `${measure(rate)} hits/s`}
           </div>
         </div>
       )}
@@ -241,22 +243,26 @@ function Details({ row: { domain, rule, parent } }: { readonly row: Row }) {
   ];
   return (
     <aside aria-label="The chosen rule">
-      <dl>
+      <RuleChart statisticsKey={rule.statisticsKey} limits={(rule.limits ?? []) as readonly CounterLimit[]} />
+      <dl class="facts">
         {facts.map(
           ([name, value]) =>
             value !== undefined &&
             value !== '' && (
-              <div key={name}>
+              <Fragment key={name}>
                 <dt>{name}</dt>
                 <dd>
                   <Text text={value} />
                 </dd>
-              </div>
+              </Fragment>
             ),
         )}
       </dl>
-      <a href={addressOf('explain', { domain, descriptor })}>Explain a request</a>{' '}
-      <a href={addressOf('counters', { domain, descriptor })}>Look up a counter</a>
+      <p class="fields">
+        <a href={addressOf('explain', { domain, descriptor })}>Explain a request</a>
+        <a href={addressOf('counters', { domain, descriptor })}>Look up a counter</a>
+        <a href={addressOf('callers', { q: rule.statisticsKey })}>Callers that it limits</a>
+      </p>
     </aside>
   );
 }

@@ -1,5 +1,6 @@
 import type { ListedSetting } from '../src/operators/answers';
 import { useAnswer } from './api';
+import { hasWords } from './callers';
 import { Answered } from './parts';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
@@ -13,8 +14,8 @@ export function SettingsPage() {
     <Answered
       answer={useAnswer<{ readonly settings: readonly ListedSetting[] }>('settings')}
       show={({ settings }) => {
-        const found = settings.filter(({ name, value }) =>
-          `${name} ${value}`.toLowerCase().includes(search.toLowerCase()),
+        const found = settings.filter(({ name, value, documentation }) =>
+          hasWords(`${name} ${value} ${documentation?.help} ${documentation?.allowed}`, search),
         );
         const [changed, others] = [
           found.filter((each) => each.source !== 'default'),
@@ -23,7 +24,7 @@ export function SettingsPage() {
         return (
           <>
             <label>
-              Search by name or value{' '}
+              Search by words of the name, the value or the text{' '}
               <input
                 type="search"
                 value={search}

@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import type { ListedRule, RuleReference } from '../src/operators/answers';
 import { calendarText, windowText } from '../src/rules/unit';
 import { excerpt } from '../src/text/excerpt';
@@ -14,6 +15,45 @@ export function Text({ text }: { readonly text: string }) {
   return <bdi>{visibleLine(excerpt(text, LONGEST))}</bdi>;
 }
 
+/** Characters of a text that has room everywhere, and of the end of a longer one, which stays visible. */
+const [FITS, END] = [12, 8];
+
+/** A text in one line, shortened in its middle where there is no room. It is whole when it is pointed at, and tapped. */
+export function Short({ text, href }: { readonly text: string; readonly href?: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const whole = visibleLine(excerpt(text, LONGEST));
+  const characters = Array.from(whole);
+  const end = characters.length > 2 * END ? characters.slice(-END).join('') : '';
+  const content = isOpen ? (
+    <bdi>{whole}</bdi>
+  ) : (
+    <>
+      <bdi class="start">{whole.slice(0, whole.length - end.length)}</bdi>
+      <bdi>{end}</bdi>
+    </>
+  );
+  if (href !== undefined) {
+    return (
+      <a class="short" href={href} title={whole} aria-label={whole}>
+        {content}
+      </a>
+    );
+  }
+  if (characters.length <= FITS) return <Text text={text} />;
+  return (
+    <button
+      type="button"
+      class="short"
+      title={whole}
+      aria-label={whole}
+      aria-expanded={isOpen}
+      onClick={() => setOpen(!isOpen)}
+    >
+      {content}
+    </button>
+  );
+}
+
 const UNITS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const HUNDREDTHS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2, minimumFractionDigits: 2 });
 const TENTHS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
@@ -26,6 +66,18 @@ export function count(value: number): string {
 export function measure(value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   return (value >= 100 || value === 0 ? UNITS : value >= 1 ? TENTHS : HUNDREDTHS).format(value);
+}
+
+const CLOCK = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+
+/** A time of the present day, in Unix seconds; without seconds where there are none. */
+export function clock(seconds: number): string {
+  return CLOCK.format(seconds * 1000).replace(/:00$/, '');
 }
 
 /** A time of the API in the zone of the reader, and in UTC when it is pointed at. */

@@ -1,9 +1,9 @@
 // Builds dist/ from proto/, src/ and console/, and that of packages/versioning: generates the protobuf code, compiles, bundles the console, and
 // makes the programs executable.
-import { chmodSync, copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { build, transform } from 'esbuild';
-import { BUILD_STAMP, ROOT, run, printStatus } from './workspace.mjs';
+import { BUILD_STAMP, CONSOLE_PAGES, ROOT, run, printStatus } from './workspace.mjs';
 
 const started = new Date().toISOString();
 printStatus('generating TypeScript from proto/');
@@ -83,13 +83,19 @@ await build({
   jsx: 'automatic',
   jsxImportSource: 'preact',
   logLevel: 'warning',
-  // A part of the bundle: its licence asks for this.
-  banner: { js: `/*! preact\n${readFileSync(`${ROOT}/node_modules/preact/LICENSE`, 'utf8')}*/` },
+  // Parts of the bundle: their licences ask for this.
+  banner: { js: ['preact', 'uplot'].map((name) => licenceOf(name)).join('\n') },
 });
 for (const name of ['index.html', 'icon.svg']) copyFileSync(`${ROOT}/console/${name}`, `${ROOT}/dist/console/${name}`);
+mkdirSync(`${ROOT}/dist/console/docs`);
+for (const path of CONSOLE_PAGES) copyFileSync(`${ROOT}/${path}`, `${ROOT}/dist/console/${path}`);
 
 // tsc does not set the executable bit, and npm sets it only for an installed package.
 const { bin } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8'));
 for (const program of Object.values(bin)) chmodSync(`${ROOT}/${program}`, 0o755);
 
 writeFileSync(BUILD_STAMP, `${started}\n`);
+
+function licenceOf(name) {
+  return `/*! ${name}\n${readFileSync(new URL('LICENSE', import.meta.resolve(`${name}/package.json`)), 'utf8')}*/`;
+}

@@ -2,7 +2,7 @@
 // use. Skips what is up to date, and prints what it does. Needs only Node.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BUILD_STAMP, ROOT, isStale, run, printStatus, timed } from './workspace.mjs';
+import { BUILD_STAMP, CONSOLE_PAGES, ROOT, isStale, run, printStatus, timed } from './workspace.mjs';
 
 const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const oldestNode = engines.node.replace('>=', '');
@@ -30,6 +30,7 @@ const buildSources = [
   'buf.gen.yaml',
   'tsconfig.json',
   'package.json',
+  ...CONSOLE_PAGES,
 ];
 // What is generated, built or installed is no change of the sources.
 const generated = ['src/gen', 'packages/versioning/dist', 'packages/versioning/node_modules'];

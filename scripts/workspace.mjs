@@ -8,6 +8,11 @@ export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 /** Written at the end of a build, so it does not exist after an interrupted one. */
 export const BUILD_STAMP = join(ROOT, 'dist', '.built');
 
+/** The pages with what to do, which the console shows. */
+export const CONSOLE_PAGES = ['operations-reference', 'operations', 'operators-api', 'runbook'].map(
+  (name) => `docs/${name}.md`,
+);
+
 export function printStatus(text) {
   process.stderr.write(`weir: ${text}\n`);
 }

@@ -21,7 +21,9 @@ const compress = promisify(gzip);
 
 /** `/console/`: pages for browsers that show what the operators' API answers. All their links are relative. */
 export function consoleRoutes(): readonly Route[] {
-  const files = ['index.html', 'main.js', 'app.css', 'icon.svg'];
+  // What the health of the service links to.
+  const pages = ['operations-reference', 'operations', 'operators-api', 'runbook'].map((name) => `docs/${name}.md`);
+  const files = ['index.html', 'main.js', 'app.css', 'icon.svg', ...pages];
   return [
     {
       ...fileRoute('/console/', 'index.html'),
