@@ -278,7 +278,7 @@ describe('weir-admin prints no control characters of a server', () => {
   const OPEN = { id: HOSTILE, hits: 2, expiresAt: '2026-01-01T00:00:00.000Z', onExpiry: 'cancel' };
 
   it.each([
-    ['top', { offenders: [{ domain: 'd', rule: 'r', descriptor: HOSTILE, limited: 3, isShadow: false }] }, [], 1],
+    ['top', { offenders: [{ domain: 'd', rule: 'r', descriptor: HOSTILE, limited: 3, isShadow: false }] }, [], 3],
     ['rules', RULES, [], 3],
     ['explain', EXPLANATION, DESCRIPTOR, 7],
     ['counter get', COUNTER, DESCRIPTOR, 4],

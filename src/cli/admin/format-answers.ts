@@ -57,14 +57,18 @@ export function formatCounter(counter: CounterState | CounterChange): string {
   ]);
 }
 
+/** What a list of callers that are limited counts, and its columns. */
+const OFFENDERS_HEAD = [
+  'calls over their limits in the present period and the one before (OFFENDERS_WINDOW)',
+  `${'CALLS'.padStart(10)}  CALLER  RULE`,
+];
+
 export function formatOffenders(offenders: readonly Offender[]): string {
-  return offenders
-    .map(({ domain, rule, descriptor, limited, isShadow }) => {
-      return visibleLine(
-        `${String(limited).padStart(10)}  ${descriptor}  ${rule === '' ? `${domain}: limit of the request` : rule}${isShadow ? ' (shadow mode)' : ''}`,
-      );
-    })
-    .join('\n');
+  const lines = offenders.map(({ domain, rule, descriptor, limited, isShadow }) => {
+    const name = rule === '' ? `${domain}: limit of the request` : rule;
+    return visibleLine(`${String(limited).padStart(10)}  ${descriptor}  ${name}${isShadow ? ' (shadow mode)' : ''}`);
+  });
+  return [...OFFENDERS_HEAD, ...lines].join('\n');
 }
 
 /** The health, and each part of the service in a line, with what to do about it. */
