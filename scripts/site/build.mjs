@@ -23,7 +23,6 @@ const CHAPTERS = {
   Operate: [
     'docs/operations.md',
     'docs/runbook.md',
-    'docs/console.md',
     'docs/operators-api.md',
     'docs/operations-reference.md',
     'docs/sizing.md',
