@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import type { HealthPart, HealthState, ListedHealth } from '../src/operators/live-answers';
 import { live } from './live-events';
 import { Table } from './parts';
@@ -60,11 +61,12 @@ export function HealthBar() {
       <dl>
         <Part name="Store" part={health.store} />
         <Part name="Rules" part={health.rules}>
-          {health.rules.isRejected && ' · '}
           {health.rules.isRejected && <a href={addressOf('rules', { view: 'rejected' })}>What is wrong</a>}
         </Part>
         <Part name="Process" part={health.process} />
-        <Part name="Instances" part={health.instances} />
+        <Part name="Instances" part={health.instances}>
+          {health.instances.known > 1 && <a href={addressOf('fleet')}>All instances</a>}
+        </Part>
       </dl>
       {health.store.servers.length > 1 && <Servers store={health.store} />}
     </section>
@@ -74,7 +76,7 @@ export function HealthBar() {
 interface PartProps {
   readonly name: string;
   readonly part: HealthPart;
-  readonly children?: unknown;
+  readonly children?: ComponentChildren;
 }
 
 function Part({ name, part: { state, text, todo }, children }: PartProps) {
@@ -84,7 +86,9 @@ function Part({ name, part: { state, text, todo }, children }: PartProps) {
         {name} <State state={state} />
       </dt>
       <dd>
-        <Text text={text} />. <Todo todo={todo} /> {children as never}
+        <Text text={text} />. <Todo todo={todo} />
+        {todo !== null && Boolean(children) && ' · '}
+        {children}
       </dd>
     </div>
   );

@@ -4,6 +4,7 @@ import { token } from './api';
 import { CallersPage } from './callers';
 import { CountersPage } from './counters';
 import { ExplainPage } from './explain';
+import { FleetPage } from './fleet';
 import { HealthBar } from './health-bar';
 import { HelpPage } from './help';
 import { type Live, live, watch } from './live-events';
@@ -20,6 +21,7 @@ const PAGES: Readonly<Record<string, readonly [title: string, page: FunctionComp
   rules: ['Rules', RulesPage],
   explain: ['Explain', ExplainPage],
   counters: ['Counters', CountersPage],
+  fleet: ['Fleet', FleetPage],
   settings: ['Settings', SettingsPage],
 };
 

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright-core';
 import { TestBrowser } from '../support/clients/browser';
+import { freePorts } from '../support/processes/free-ports';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { Shop } from './shop';
 
@@ -175,6 +176,37 @@ it(
       '#/live': 'Failing',
       '#/explain?domain=shop&descriptor=user%3Dann': 'the call would fail',
     });
+  },
+  LONG,
+);
+
+it(
+  'Fleet shows all instances on one page, what differs between them, and one that is gone',
+  async () => {
+    const ports = await freePorts(3);
+    const peers = ports.map((port) => `127.0.0.1:${port}`);
+    function instance(port: number, rules: string, env: Readonly<Record<string, string>> = {}): Promise<Shop> {
+      const common = { BACKEND_TYPE: 'memory', DEBUG_PORT: String(port), OPERATOR_PEERS: peers.join() };
+      return Shop.start({ env: { ...common, ...env } }, rules);
+    }
+    await using one = await instance(ports[0], SHOWN_RULES);
+    await using other = await instance(ports[1], MANY_RULES, { NEAR_LIMIT_RATIO: '0.5' });
+    await using gone = await instance(ports[2], SHOWN_RULES);
+    await gone.hit(LONG_NAME, 5);
+    const page = await browser.open(`${consoleOf(one)}#/fleet`);
+    await page.getByText('3 instances.').waitFor();
+    const differences = page.getByRole('alert').filter({ hasText: 'Instances differ' });
+    await differences.getByText('Setting NEAR_LIMIT_RATIO').waitFor();
+    const row = page.getByRole('row').filter({ hasText: peers[1]! });
+    expect(await row.locator('.differs').allInnerTexts()).toEqual([expect.stringMatching(/^≠ /), 'other settings']);
+    await page.getByRole('link', { name: `Explain user=${LONG_NAME}` }).waitFor();
+    gone.weir.signal('SIGKILL');
+    await page.getByText('3 instances, of which 1 does not answer').waitFor();
+    await page.getByRole('row').filter({ hasText: peers[2]! }).getByText('does not answer').waitFor();
+    await page.getByRole('region', { name: 'Health' }).getByRole('status').getByText('Impaired').waitFor();
+    await page.context().close();
+    await other.hit();
+    await expectReadable(one, { '#/fleet': 'does not answer' });
   },
   LONG,
 );
