@@ -21,7 +21,7 @@ export function simulateAll(cases: Cases): readonly SimulatedCase[] {
   });
 }
 
-/** The table of docs/leases.md. */
+/** The table of README.md. */
 export function earlyDenials(simulated: readonly SimulatedCase[]): string {
   const rows = simulated.map(({ title, demands, results }) => {
     return [

@@ -5,5 +5,5 @@ import { CASES } from './cases';
 import { earlyDenials, simulateAll } from './report';
 
 const table = earlyDenials(simulateAll(CASES));
-renderSections(join(__dirname, '../../docs/leases.md'), { leases: table });
+renderSections(join(__dirname, 'README.md'), { leases: table });
 console.log(table);

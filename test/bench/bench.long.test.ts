@@ -107,7 +107,7 @@ describe('a short soak', () => {
   );
 });
 
-it('npm run bench:leases has written the table of docs/leases.md', () => {
-  const page = readFileSync(join(ROOT, 'docs/leases.md'), 'utf8');
+it('npm run bench:leases has written the table of bench/leases/README.md', () => {
+  const page = readFileSync(join(ROOT, 'bench/leases/README.md'), 'utf8');
   expect(page).toBe(replaceSections(page, { leases: earlyDenials(simulateAll(CASES)) }));
 });
