@@ -1,0 +1,241 @@
+import { DecisionError } from '../../src/counting/decision-error';
+import { Leases } from '../../src/counting/leases';
+import type { Limit } from '../../src/counting/limit';
+import { Operation } from '../../src/counting/operation';
+import { Counter } from '../../src/statistics/counter';
+import { leasedLimit } from './lease-bounds';
+
+// How much is leased, when, and for how long: the numbers of the policy. That it keeps limits is in leases.test.ts.
+
+/** The start of a window of 10 seconds. */
+const START = 1_700_000_000_000;
+const LIMIT = leasedLimit(1_000_000, 10);
+
+/** The leases of one key at a time that a test sets, and a store whose answers it gives. */
+class Leasing {
+  /** Milliseconds of the window of 10 seconds that have passed. */
+  now = 0;
+  readonly leases: Leases;
+  readonly #key: string;
+  #usual = 1;
+
+  constructor(readonly limit: Limit = LIMIT) {
+    const { algorithm } = limit;
+    this.#key = algorithm === undefined ? `d_k_v_${START / 1000}` : `{_d_k_v_}${algorithm.name}_10`;
+    const tallies = ['granted', 'used', 'returned', 'unused', 'saved'].map((name) => [name, new Counter(name)]);
+    this.leases = new Leases({
+      now: () => this.now,
+      wallClock: () => START + this.now,
+      ...(Object.fromEntries(tallies) as Record<'granted' | 'used' | 'returned' | 'unused' | 'saved', Counter>),
+    });
+  }
+
+  get held(): number {
+    return this.leases.heldOf(this.#key);
+  }
+
+  operation(hits: number, limit = this.limit): Operation {
+    return new Operation(limit, this.#key, hits);
+  }
+
+  /** A call, which is sent unless it is decided here. */
+  call(hits: number): Operation {
+    const operation = this.operation(hits);
+    if (this.leases.use([operation]).length > 0) this.leases.prepare([operation]);
+    return operation;
+  }
+
+  /** Whether a call is decided here. */
+  decides(hits: number): boolean {
+    const { isKnownOver, after, outcome } = this.call(hits);
+    return isKnownOver || after >= 0 || outcome !== undefined;
+  }
+
+  /** The store has counted so much, and grants so much. */
+  answer(operation: Operation, stored: number, granted = 0): void {
+    const { algorithm } = this.limit;
+    if (algorithm !== undefined) {
+      const empty = algorithm.empty((START + this.now) * 1000);
+      operation.outcome = algorithm.decide(algorithm.decide(empty, stored).state, 0);
+    }
+    if (operation.lease !== undefined) operation.lease.granted = granted;
+    this.leases.answered(operation, operation.outcome?.state ?? stored);
+  }
+
+  /** Calls of 5 hits a millisecond up to a time, of which each is answered after a trip, without a grant. */
+  busy(until: number, trip = 0): this {
+    const every = Math.max(10, trip);
+    this.#usual = 5 * every;
+    while (this.now < until) {
+      const sent = this.usual();
+      this.now += trip;
+      this.answer(sent, 0);
+      this.now += every - trip;
+    }
+    return this;
+  }
+
+  /** One more of these calls. */
+  usual(): Operation {
+    return this.call(this.#usual);
+  }
+
+  /** The hits that are sent by themselves: 0 asks for more, negative ones are given back. */
+  sent(): readonly number[] {
+    return this.leases.takeToSend().map(({ hits }) => hits);
+  }
+
+  tend(at: number): this {
+    this.now = at;
+    this.leases.tend();
+    return this;
+  }
+}
+
+/** Compares a number that is nearly reached, and rounded down. */
+function nearly(most: number): unknown {
+  return { asymmetricMatch: (value: number) => value <= most && value >= most - 1, toString: () => `nearly ${most}` };
+}
+
+describe('a key of 5 hits a millisecond', () => {
+  it.each<[what: string, played: Leasing, wants: number]>([
+    ['what is used in 100 ms', new Leasing().busy(2_000), 500],
+    ['what is used in four trips, if these take longer', new Leasing().busy(5_000, 50), 1_000],
+    ['what is used in the rest of its window', new Leasing().busy(9_950), 250],
+    ['the same less a trip', new Leasing().busy(9_900, 50), 250],
+    ['what is used in the rest of a sliding window', new Leasing(sliding()).busy(9_950), 245],
+    ['the same of a bucket in any window', new Leasing(bucket()).busy(9_950), 500],
+  ])('asks for %s', (_, played, wants) => {
+    expect(played.usual().lease!.wants).toEqual(nearly(wants));
+  });
+
+  it('averages trips over eight of them', () => {
+    const played = new Leasing().busy(2_000);
+    const sent = played.call(4_000);
+    played.now += 800;
+    played.answer(sent, 0);
+    expect(played.call(4_000).lease!.wants).toEqual(nearly(5 * 4 * 100));
+  });
+
+  it('asks while two hits would be granted, and no longer', () => {
+    for (const played of [new Leasing(), new Leasing(sliding()), new Leasing(bucket())]) {
+      played.busy(2_000);
+      const wants = [32, 31].map((left) => {
+        played.answer(played.usual(), 1_000_000 - left);
+        return played.usual().lease!.wants > 0;
+      });
+      expect(wants).toEqual([true, false]);
+    }
+  });
+
+  it.each([
+    ['60 % of what was granted', 0, 400, 240],
+    ['60 ms, if that is less', 0, 600, 300],
+    ['a trip and a half, and one hit', 50, 600, 376],
+  ])('asks for more when less is left than %s', (_, trip, granted, least) => {
+    const played = new Leasing().busy(5_000, trip);
+    played.answer(played.usual(), 0, granted);
+    played.leases.takeToSend();
+    // The grant has come without a trip, which is an eighth of the average.
+    const expected = trip === 0 ? least : Math.ceil(5 * 1.5 * trip * (7 / 8)) + 1;
+    expect(played.decides(granted - expected)).toBe(true);
+    expect([played.held, played.sent()]).toEqual([expected, []]);
+    expect([played.decides(1), played.sent()]).toEqual([true, [0]]);
+  });
+
+  it.each([
+    ['250 ms', 0, 250],
+    ['eight trips, if these take longer', 50, 400],
+  ])('uses what was granted for %s, of which the store reserves a quarter more', (_, trip, longest) => {
+    const played = new Leasing().busy(5_000, trip);
+    const sent = played.usual();
+    expect(sent.lease!.milliseconds).toBeCloseTo(longest * 1.25);
+    const asked = played.now;
+    played.answer(sent, 1, 600);
+    const decided = [longest - 1, longest + 1].map((passed) => {
+      played.now = asked + passed;
+      return played.decides(1);
+    });
+    expect([decided, played.held, played.sent().filter((hits) => hits < 0)]).toEqual([[true, false], 0, [-599]]);
+  });
+
+  it.each([
+    ['50 ms', 0, 50],
+    ['four trips, if these take longer', 50, 200],
+  ])(
+    'is given back after %s without a call, and forgotten after a quarter of a second or four times as long',
+    (_, trip, rest) => {
+      const played = new Leasing().busy(5_000, trip);
+      const sent = played.call(1);
+      const used = played.now;
+      played.now += trip;
+      played.answer(sent, 1, 600);
+      expect(played.tend(used + rest - 1).sent()).toEqual([]);
+      expect(played.tend(used + rest).sent()).toEqual([-600]);
+      const forgotten = used + Math.max(250, 4 * rest);
+      expect([played.tend(forgotten - 1).leases.size, played.tend(forgotten).leases.size]).toEqual([1, 0]);
+    },
+  );
+
+  it('lets calls wait for what was asked for, for 60 ms or four trips', () => {
+    for (const [trip, wait] of [
+      [0, 60],
+      [50, 200],
+    ] as const) {
+      const played = new Leasing().busy(5_000, trip);
+      const asked = played.call(1);
+      played.now += wait - 1;
+      const { leases } = played;
+      expect(leases.queueFor([played.operation(1)])).toBeDefined();
+      expect(leases.queueFor([played.operation(0), played.operation(1, leasedLimit(7, 10))])).toBeUndefined();
+      played.now += 1;
+      expect(leases.queueFor([played.operation(1)])).toBeUndefined();
+      expect(asked.lease!.wants).toBeGreaterThan(0);
+    }
+  });
+});
+
+it.each([
+  ['250 ms', 2_000, undefined, 250],
+  ['the rest of its window', 9_900, undefined, 100],
+  ['20 ms in a sliding window', 2_000, sliding(), 20],
+  ['20 ms in a bucket', 2_000, bucket(), 20],
+])('a key that is over its limit denies calls for %s', (_, until, limit, milliseconds) => {
+  const played = new Leasing(limit).busy(until);
+  const { now } = played;
+  played.answer(played.call(1), 1_000_000);
+  const denied = [milliseconds - 1, milliseconds].map((passed) => {
+    played.now = now + passed;
+    return played.call(900_000).isKnownOver;
+  });
+  expect(denied).toEqual([true, false]);
+});
+
+it('a key has a lease from 20 hits a second on', () => {
+  const wants = [20, 19].map((hits) => {
+    const played = new Leasing(bucket());
+    for (let second = 0; second < 4; second += 1) {
+      played.answer(played.call(hits), 0);
+      played.now += 1_000;
+    }
+    return played.call(hits).lease?.wants;
+  });
+  expect(wants).toEqual([2, 0]);
+});
+
+it('a call that was to bring hits, and fails, leaves its key to the next one', () => {
+  const played = new Leasing().busy(2_000);
+  const sent = played.usual();
+  expect(played.usual().lease!.wants).toBe(0);
+  played.leases.answered(sent, new DecisionError('store_failed', 'down'));
+  expect(played.call(1).lease!.wants).toBeGreaterThan(400);
+});
+
+function sliding(): Limit {
+  return leasedLimit(1_000_000, 10, { algorithm: 'sliding_window' });
+}
+
+/** Into which few tokens flow during a test. */
+function bucket(): Limit {
+  return leasedLimit(1_000, 10, { algorithm: 'token_bucket', burst: 1_000_000 });
+}
