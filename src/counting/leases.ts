@@ -32,6 +32,8 @@ const DENIED_SHORTLY = 20;
 const TRIPS_AHEAD = 1.5;
 /** And when it is used up in so many milliseconds, for which the store may stall, but not before this part of the last one is left. */
 const [STALL, PART_AHEAD] = [60, 0.6];
+/** How often leases are tended while there are any, in milliseconds. */
+export const TENDED_EVERY = 25;
 const DEMANDS_AT_ONCE = 64;
 /** Most keys of a batch for which it is looked up whether they were in another one just before, and most that are remembered for that. */
 const [SIGHTED_AT_ONCE, MOST_SIGHTED] = [4, 1_024];
@@ -309,12 +311,18 @@ export class Leases {
     if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, lease.restAt(now));
   }
 
-  /** What is to be done at present: gives back what is not used, and forgets what is over. To be called every few milliseconds. */
+  /**
+   * What is to be done at present: asks for more, for all keys at once that would ask before the next time, gives back what is not used, and
+   * forgets what is over. To be called every {@link TENDED_EVERY}.
+   */
   tend(): void {
     const now = this.#options.now();
     const rest = Math.max(REST, REST_TRIPS * this.#trip);
     for (const [key, lease] of this.#leases) {
+      const isUsed = lease.newHits > 0;
       this.#measure(lease, now);
+      // Not when less than half is left: others may use it sooner.
+      if (isUsed && lease.leftAt(now) >= lease.limit.capacity / 2) this.#askWhenDue(key, lease, TENDED_EVERY);
       if (lease.held > 0) this.#giveBack(key, lease, now - lease.lastUse >= rest ? Infinity : now);
       else if (lease.state !== 'asked' && now - lease.lastUse >= Math.max(DENIED, 4 * rest)) this.#leases.delete(key);
     }
@@ -390,14 +398,23 @@ export class Leases {
     }
     this.#options.saved.add(1);
     this.#isUsed(lease, hits, now);
-    // Before what is held is used up.
-    const { rate } = lease.demand;
-    const least = Math.max(rate * this.#trip * TRIPS_AHEAD + 1, Math.min(rate * STALL, lease.granted * PART_AHEAD));
-    if (lease.held < least && lease.state === 'idle' && now >= lease.deniedUntil && this.#wantedFor(lease, now) > 0) {
-      lease.state = 'due';
-      this.#toSend.push(new Operation(lease.limit, key, 0));
-    }
+    this.#askWhenDue(key, lease, 0);
     return true;
+  }
+
+  /** Before what is held is used up. @param ahead milliseconds until it is looked at again */
+  #askWhenDue(key: string, lease: Lease, ahead: number): void {
+    if (lease.state !== 'idle') return;
+    const {
+      granted,
+      demand: { rate },
+    } = lease;
+    const before = Math.min(rate * (STALL + ahead), granted * (PART_AHEAD + ahead / SIZE_TIME));
+    if (lease.held >= Math.max(rate * (this.#trip * TRIPS_AHEAD + ahead) + 1, before)) return;
+    const now = this.#options.now();
+    if (now < lease.deniedUntil || this.#wantedFor(lease, now) === 0) return;
+    lease.state = 'due';
+    this.#toSend.push(new Operation(lease.limit, key, 0));
   }
 
   #decideBy(operation: Operation, lease: Lease, now: number): void {

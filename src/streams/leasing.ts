@@ -1,13 +1,10 @@
 import type { SchedulerLike } from 'rxjs';
 import type { Batch } from '../counting/batch';
-import type { Leases, WaitingCall } from '../counting/leases';
+import { type Leases, TENDED_EVERY, type WaitingCall } from '../counting/leases';
 import { DecisionError } from '../counting/decision-error';
 import type { Operation, Result } from '../counting/operation';
 import type { Limiter } from '../limiter/limiter';
 import type { Ruleset } from '../rules/ruleset';
-
-/** How often leases are tended while there are any, in milliseconds. */
-const INTERVAL = 25;
 
 /** The leases of a decision path: what they decide, what batches take for them and give back, and when. */
 export class Leasing {
@@ -95,6 +92,6 @@ export class Leasing {
       this.#leases.tend();
       this.#sendDue();
       this.#tendLater();
-    }, INTERVAL);
+    }, TENDED_EVERY);
   }
 }

@@ -180,27 +180,32 @@ it('hits that come back to a bucket after their time are not given back: it may 
   expect(passed).toBe(1_000 + 200);
 });
 
-describe('a key whose calls come one at a time, so that no window has two of them', () => {
-  function trips(callsASecond: number): { readonly perCall: number; readonly atOnce: number } {
+describe('keys whose calls come one at a time, so that no window has two on one key', () => {
+  /** @param callsASecond on each key */
+  function trips(callsASecond: number, keys = 1): { readonly perCall: number; readonly atOnce: number } {
     const timeline = new Timeline(START);
     const store = new SimulatedStore();
     const instance = new SimulatedInstance({ timeline, store, trip: () => TRIP, span: 0.3 });
     const limit = leasedLimit(100_000, 60);
-    const calls = 10 * callsASecond;
+    const calls = 10 * callsASecond * keys;
     for (let call = 0; call < calls; call += 1) {
-      timeline.at(START + (call * 1_000) / callsASecond, () => {
-        instance.call(limit, `d_k_v_${START / 1000}`, 1, () => undefined);
+      timeline.at(START + (call * 10_000) / calls, () => {
+        instance.call(limit, `d_k_v${call % keys}_${START / 1000}`, 1, () => undefined);
       });
     }
     timeline.runTo(START + 10_000);
     return { perCall: store.trips / calls, atOnce: instance.atOnce };
   }
 
-  it('takes at most 0.04 trips a call from 300 calls a second on', () => {
+  it('take at most 0.04 trips a call from 300 calls a second on', () => {
     for (const callsASecond of [300, 1_000, 5_000]) expect(trips(callsASecond).perCall).toBeLessThanOrEqual(0.04);
   });
 
-  it('has no lease below 20 calls a second', () => {
+  it('ask for more together, so that 20 of them take a fifth of the trips', () => {
+    expect(trips(300, 20).perCall).toBeLessThan(0.04 / 5);
+  });
+
+  it('have no lease below 20 calls a second', () => {
     expect(trips(15)).toEqual({ perCall: 1, atOnce: 0 });
   });
 });
