@@ -43,7 +43,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
 type Example = readonly [place: string, scene: Scene | undefined, hits: readonly number[], numbers: readonly number[]];
 
 const EXAMPLES = Array.from(
-  readMarkdown('docs/statistics.md').matchAll(/^\| ([^|]+) \| ([^|]*?) ?\| `([-\d, ]+)` \|((?: \d+ \|){5})$/gm),
+  readMarkdown('docs/architecture.md').matchAll(/^\| ([^|]+) \| ([^|]*?) ?\| `([-\d, ]+)` \|((?: \d+ \|){5})$/gm),
   ([, what = '', given = '', hits = '', numbers = '']): Example => [
     `${what} (${given})`,
     SCENES[given],
@@ -88,7 +88,7 @@ function fail(limiter: Limiter, call: RateLimitRequest, ...given: [Parameters<Li
   decision.verdict();
 }
 
-describe('the examples of total_hits in docs/statistics.md', () => {
+describe('the examples of total_hits in docs/architecture.md', () => {
   it('have each setting once', () => {
     expect(EXAMPLES.length).toBeGreaterThan(15);
     expect(new Set(EXAMPLES.map(([, scene]) => scene))).toEqual(new Set(Object.values(SCENES)));
