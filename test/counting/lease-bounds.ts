@@ -36,25 +36,37 @@ export function randomOf(seed: number): () => number {
   };
 }
 
-/** What disturbs a run, with its probability at every call. */
+/** What disturbs a run, each with its probability at a call. */
 const DISTURBANCES = {
   ...{ kill: 0.0005, reload: 0.001 },
   /** Of the store, and of the network of an instance. */
   ...{ stall: 0.001, lag: 0.001 },
-  /** A call has many hits. */
+  /** The call has many hits. */
   burst: 0.0005,
-  /** A call gives hits back that have passed. */
+  /** It has another limit on the key. */
+  override: 0.002,
+  /** Another one gives hits back that have passed. */
   negative: 0.005,
   /** An operator clears the counter, or sets it. */
   change: 0.0005,
-  /** A call has another limit on the key. */
-  override: 0.002,
   /** Another program adds to the counter. */
   outside: 0.002,
   /** Hits are reserved, of which some are used later. */
   reserve: 0.001,
 };
 type Disturbance = keyof typeof DISTURBANCES;
+
+/** What disturbs at a call, if anything does. @param random from 0 to 1 */
+function disturbanceOf(random: number): Disturbance | undefined {
+  let left = random;
+  for (const [disturbance, probability] of Object.entries(DISTURBANCES)) {
+    left -= probability;
+    if (left < 0) return disturbance as Disturbance;
+  }
+  return undefined;
+}
+/** That something does. */
+const DISTURBED = Object.values(DISTURBANCES).reduce((sum, each) => sum + each, 0);
 
 /** Windows, how long they are played, and how long before an end this begins, in seconds. */
 const WINDOWS = [
@@ -101,6 +113,8 @@ class Fleet {
   /** Killed ones, of which something may be on its way. */
   #killed: SimulatedInstance[] = [];
   readonly #events: CounterEvent[] = [];
+  /** By the second of a clock. */
+  readonly #keys = new Map<number, string>();
   /** Until when the store does not answer; and instances, which others do not wait for. */
   #stalledUntil = 0;
   readonly #laggingUntil = new WeakMap<SimulatedInstance, number>();
@@ -171,8 +185,10 @@ class Fleet {
     const arrive = (): void => {
       if (this.#timeline.now >= this.#end) return;
       this.#made += 1;
-      this.#call(this.#instances[index]!);
-      this.#disturb(this.#instances[index]!, index);
+      const chosen = this.#random();
+      const disturbance = this.#isDisturbed && chosen < DISTURBED ? disturbanceOf(chosen) : undefined;
+      this.#call(this.#instances[index]!, disturbance);
+      if (disturbance !== undefined) this.#disturb(index, disturbance);
       const factor = this.#timeline.now % (2 * period) < period ? 0.2 : 2;
       this.#timeline.after(-Math.log(1 - this.#random()) / Math.max(factor * rate, 1e-4), arrive);
     };
@@ -180,18 +196,22 @@ class Fleet {
   }
 
   #keyAt({ wallClock }: SimulatedInstance): string {
-    const { algorithm } = this.#options;
+    if (this.#options.algorithm !== undefined) return 'd_k_v';
     const seconds = Math.floor(wallClock / 1000);
-    return algorithm === undefined ? `d_k_v_${this.#limit.startOfWindow(seconds)}` : `{_d_k_v_}${algorithm}`;
+    const known = this.#keys.get(seconds);
+    if (known !== undefined) return known;
+    const key = `d_k_v_${this.#limit.startOfWindow(seconds)}`;
+    this.#keys.set(seconds, key);
+    return key;
   }
 
   /** Hits of a call whose count crosses the limit do not pass, though a smaller call would. */
-  #call(instance: SimulatedInstance): void {
+  #call(instance: SimulatedInstance, disturbance: Disturbance | undefined): void {
     const key = this.#keyAt(instance);
     const few = this.#random() < 0.9 ? 1 : 1 + Math.floor(this.#random() * 8);
-    const hits = this.#happens('burst') ? Math.ceil(this.#random() * this.#limit.capacity) : few;
+    const hits = disturbance === 'burst' ? Math.ceil(this.#random() * this.#limit.capacity) : few;
     // Two rates on one bucket, or two limits on one sliding window, are no longer exact without leases either.
-    const limit = this.#options.algorithm === undefined && this.#happens('override') ? this.#other : this.#limit;
+    const limit = this.#options.algorithm === undefined && disturbance === 'override' ? this.#other : this.#limit;
     const before = instance.atOnce;
     instance.call(limit, key, hits, (operation) => {
       if (!isPassed(operation)) return;
@@ -201,33 +221,27 @@ class Fleet {
     this.#atOnce += instance.atOnce - before;
   }
 
-  #happens(disturbance: Disturbance): boolean {
-    return this.#isDisturbed && this.#random() < DISTURBANCES[disturbance];
-  }
-
-  #disturb(instance: SimulatedInstance, index: number): void {
+  #disturb(index: number, disturbance: Disturbance): void {
+    const instance = this.#instances[index]!;
     const key = this.#keyAt(instance);
-    if (this.#happens('kill')) {
+    const { now } = this.#timeline;
+    if (disturbance === 'kill') {
       instance.isKilled = true;
       this.#granted += instance.statistics.granted.value;
       this.#killed.push(instance);
       this.#instances[index] = this.#newInstance();
-    }
-    if (this.#happens('stall')) this.#stalledUntil = this.#timeline.now + 20 + this.#random() * 500;
-    if (this.#happens('lag')) this.#laggingUntil.set(instance, this.#timeline.now + 100 + this.#random() * 2_000);
-    if (this.#happens('reload')) {
+    } else if (disturbance === 'stall') this.#stalledUntil = now + 20 + this.#random() * 500;
+    else if (disturbance === 'lag') this.#laggingUntil.set(instance, now + 100 + this.#random() * 2_000);
+    else if (disturbance === 'reload') {
       // Other rules, with limits that are as before.
       this.#limit = this.#newLimit();
       for (const each of this.#instances) each.giveBackAll();
-    }
-    if (this.#happens('negative')) this.#giveBack(instance, key);
-    if (this.#happens('change')) this.#change(instance, key);
+    } else if (disturbance === 'negative') this.#giveBack(instance, key);
+    else if (disturbance === 'change') this.#change(instance, key);
     // Others know neither the algorithms of weir nor its reservations, which are of fixed windows.
-    if (this.#options.algorithm !== undefined) return;
-    if (this.#happens('outside')) {
-      this.#store.counts.change(key, 1, this.#timeline.now, this.#limit.windowSeconds);
-    }
-    if (this.#happens('reserve')) this.#reserve(instance, key);
+    else if (this.#options.algorithm !== undefined) return;
+    else if (disturbance === 'outside') this.#store.counts.change(key, 1, now, this.#limit.windowSeconds);
+    else if (disturbance === 'reserve') this.#reserve(instance, key);
   }
 
   #giveBack(instance: SimulatedInstance, key: string): void {

@@ -81,31 +81,43 @@ describe('a leased key', () => {
     expect(instance.leases.size).toBe(0);
   });
 
-  it('is used no longer than 250 ms after it was asked for, however much is left of it', () => {
-    const { timeline, held, call, stored } = leasing();
+  it('is used no longer than 250 ms after it was asked for, and given back then, however much is left of it', () => {
+    const { timeline, held, call, lag, instance } = leasing();
+    // No more is granted from now on.
+    lag(1_000);
+    const [left, returned] = [held(), instance.statistics.returned.value];
+    expect(left).toBeGreaterThan(6);
     // One call in 40 ms keeps it from resting.
-    for (let at = 1_000; at < 1_400; at += 40) timeline.at(START + at, () => call());
-    timeline.runTo(START + 1_400);
-    expect(stored() - held()).toBe(198 + 10);
+    for (let at = 1_010; at < 1_250; at += 40) {
+      timeline.runTo(START + at);
+      expect(call()).toBeDefined();
+    }
+    timeline.runTo(START + 1_251);
+    expect(call()).toBeUndefined();
+    expect([held(), instance.statistics.returned.value - returned]).toEqual([0, left - 6]);
   });
 
-  it('ends with its window, and the next window begins with what is known of its demand', () => {
-    const { timeline, instance, limit, held } = leasing();
+  it('ends with its window: what is left is of no use, and not given back', () => {
+    const { timeline, instance, call, held, store } = leasing(leasedLimit(10_000, 10));
+    for (let at = 1_000; at < 9_950; at += 5) timeline.at(START + at, call);
+    timeline.runTo(START + 9_990);
+    const { returned, unused } = instance.statistics;
+    const [left, before, trips] = [held(), returned.value, store.trips];
+    expect([left > 0, unused.value]).toEqual([true, 0]);
+    timeline.runTo(START + 10_300);
+    expect([held(), returned.value - before, unused.value, store.trips - trips]).toEqual([0, 0, left, 0]);
+  });
+
+  it('begins in the next window with what is known of its demand', () => {
+    const { timeline, instance, limit, key } = leasing();
     const next = `d_k_v_${START / 1000 + 10}`;
     for (let at = 1_000; at < 9_999; at += 10) {
-      timeline.at(START + at, () => instance.call(limit, `d_k_v_${START / 1000}`, 1, () => undefined));
+      timeline.at(START + at, () => instance.call(limit, key, 1, () => undefined));
     }
-    timeline.runTo(START + 9_999);
     timeline.runTo(START + 10_010);
-    const before = instance.statistics.returned.value;
     instance.call(limit, next, 1, () => undefined);
     timeline.runTo(START + 10_020);
     expect(instance.leases.heldOf(next)).toBeGreaterThan(0);
-    timeline.runTo(START + 11_000);
-    expect([held(), instance.statistics.returned.value - before]).toEqual([
-      0,
-      instance.statistics.granted.value - instance.statistics.used.value - before - instance.statistics.unused.value,
-    ]);
   });
 
   it('is given back for a call with more hits than it holds, for one with another limit, and for all by a reload', () => {

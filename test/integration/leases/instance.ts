@@ -84,15 +84,11 @@ export class Instance {
     return this.count('granted') - this.count('used') - this.count('returned') - this.count('unused');
   }
 
-  /** Decides a request. Returns its time, of which the windows of its keys follow. */
-  decide(request: RateLimitRequest, observer: DecisionObserver): number {
-    const now = (this.#now = this.now);
-    try {
-      this.#decisions.decide(request, observer);
-    } finally {
-      this.#now = undefined;
-    }
-    return now;
+  /** Decides a request of a time of its clock, of which the windows of its keys follow. */
+  decide(request: RateLimitRequest, observer: DecisionObserver, now = this.now): void {
+    this.#now = now;
+    this.#decisions.decide(request, observer);
+    this.#now = undefined;
   }
 
   /** Ends as by a crash: nothing more is sent, and nothing is given back. */

@@ -6,9 +6,10 @@ import { Channel } from '../../../src/workers/channel';
  * topics have subscribers.
  *
  * @param chunkBytes the length of the chunks in which what is written arrives; by default each write arrives as one
+ * @param held what is written arrives when this has resolved
  */
-export function channelPair(chunkBytes?: number) {
-  const [one, other] = duplexPair(chunkBytes);
+export function channelPair(chunkBytes?: number, held?: () => Promise<unknown>) {
+  const [one, other] = duplexPair(chunkBytes, held);
   const pair = { primary: new Channel(one), worker: new Channel(other) };
   setImmediate(() => {
     pair.primary.start();
@@ -18,8 +19,11 @@ export function channelPair(chunkBytes?: number) {
 }
 
 /** Two streams, each of which reads what is written to the other. */
-export function duplexPair(chunkBytes = Number.MAX_SAFE_INTEGER): readonly [Duplex, Duplex] {
-  const [one, other] = [new PairedStream(chunkBytes), new PairedStream(chunkBytes)];
+export function duplexPair(
+  chunkBytes = Number.MAX_SAFE_INTEGER,
+  held?: () => Promise<unknown>,
+): readonly [Duplex, Duplex] {
+  const [one, other] = [new PairedStream(chunkBytes, held), new PairedStream(chunkBytes, held)];
   one.connect(other);
   other.connect(one);
   return [one, other];
@@ -30,7 +34,10 @@ class PairedStream extends Duplex {
   #other: PairedStream | undefined;
   #resume: () => void = () => undefined;
 
-  constructor(readonly chunkBytes: number) {
+  constructor(
+    readonly chunkBytes: number,
+    readonly held: (() => Promise<unknown>) | undefined,
+  ) {
     super({ allowHalfOpen: false });
   }
 
@@ -49,7 +56,10 @@ class PairedStream extends Duplex {
     const chunks = Array.from({ length: Math.ceil(copy.length / this.chunkBytes) }, (_, at) =>
       copy.subarray(at * this.chunkBytes, (at + 1) * this.chunkBytes),
     );
-    setImmediate(() => this.#other?.receive(chunks, done));
+    setImmediate(async () => {
+      if (this.held !== undefined) await this.held();
+      this.#other?.receive(chunks, done);
+    });
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {

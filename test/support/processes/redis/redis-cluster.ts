@@ -91,7 +91,7 @@ export class RedisCluster implements AsyncDisposable {
    *
    * @param halfWay called when the move of the slots is announced and no key has been moved
    */
-  async move(slots: readonly number[], halfWay: () => Promise<void>): Promise<void> {
+  async move(slots: readonly number[], halfWay: () => Promise<unknown>): Promise<void> {
     const masters = await this.#currentMasters();
     const owners = await Promise.all([...new Set(slots)].map((slot) => this.ownerOf(slot)));
     const to = masters.find((master) => master !== owners[0]) as RedisProcess;
