@@ -16,7 +16,7 @@ function expectWarnings(used: string, validities: readonly Validity[], expected:
       map((index) => validities[Number(index)] ?? [0, 0]),
       map(([from, until]) => ({ from: from * DAY, until: until * DAY })),
     );
-    const warnings$ = validityWarnings(validity$, scheduler).pipe(
+    const warnings$ = validityWarnings('gRPC', validity$, scheduler).pipe(
       map(([message]) => message.replace('the certificate of the gRPC listener ', '')),
     );
     const named = Object.fromEntries(texts.map((text, index) => ['abcd'.charAt(index), text]));

@@ -1,16 +1,23 @@
+import { type SecureContext, createSecureContext } from 'node:tls';
 import { operatorToken } from '../settings/values/value-type';
 import { readSecretFile } from '../sources/secret-files';
 import { hideAddressCredentials } from '../text/hide-credentials';
 import { type HostPort, parseServerAddress } from '../text/host-port';
 import { messageOf } from '../text/thrown';
 import { visibleLine } from '../text/visible';
-import { callHttp, readAnswer } from '../net/call-http';
+import { type CallTls, type HttpCall, callHttp, readAnswer } from '../net/call-http';
+import { MAX_TLS_FILE_BYTES, checkedContext, readSmallFile } from '../net/reloaded-files';
+import { trustedRoots } from '../net/trusted-roots';
 import { FlagError } from './flags';
 
 /** Where the API is, and with what it is called. */
 export interface ApiTarget {
-  /** `host:port` of the debug listener. */
+  /** `host:port` of the debug listener, after `https://` if it has TLS. */
   readonly address: string;
+  /** PEM file with an authority that is trusted in addition to those of the system; empty: none. */
+  readonly caFile?: string | undefined;
+  /** Of the service with the same environment, the file of its certificate, which is accepted whatever its name is. */
+  readonly ownCertificate?: string | undefined;
   /** Undefined: without a token. */
   readonly token: string | undefined;
   readonly timeoutMs: number;
@@ -31,11 +38,12 @@ export interface ApiRequest {
  * @throws {FlagError} for an invalid address, before anything is sent
  * @throws Error with a message of one sentence when there is none, or it is an error
  */
-export async function callApi({ address, token, timeoutMs }: ApiTarget, request: ApiRequest): Promise<unknown> {
+export async function callApi(target: ApiTarget, request: ApiRequest): Promise<unknown> {
+  const { address, token, timeoutMs } = target;
   const { method = 'GET', path, query = {}, body } = request;
   const search = new URLSearchParams(query).toString();
   const answer = await callHttp({
-    ...serverAt(address),
+    ...serverAt(target),
     method,
     path: `/api/${path}${search === '' ? '' : `?${search}`}`,
     headers: {
@@ -55,10 +63,35 @@ export async function callApi({ address, token, timeoutMs }: ApiTarget, request:
 const NO_TOKEN = 'this needs the operator token: give -token_file, OPERATOR_TOKEN or OPERATOR_TOKEN_FILE';
 
 /** Nothing but a host and a port: the rest of a URL would send the token to another port or path. */
-function serverAt(address: string): HostPort {
-  const server = parseServerAddress(address);
-  if (server !== undefined) return server;
-  throw new FlagError(`invalid address "${visibleLine(hideAddressCredentials(address))}": expected host:port`);
+function serverAt({ address, caFile = '', ownCertificate }: ApiTarget): HostPort & Pick<HttpCall, 'tls'> {
+  const plain = address.replace(/^https:\/\//, '');
+  const server = parseServerAddress(plain);
+  if (server !== undefined) {
+    if (ownCertificate !== undefined) return { ...server, tls: ownTls(server.host, ownCertificate) };
+    return plain === address ? server : { ...server, tls: { name: server.host, context: contextOf(caFile) } };
+  }
+  throw new FlagError(
+    `invalid address "${visibleLine(hideAddressCredentials(address))}": expected host:port or https://host:port`,
+  );
+}
+
+/** What the listener of the service with the same settings presents. @param certificate its file */
+export function ownTls(name: string, certificate: string): CallTls {
+  return { name, context: createSecureContext(), known: readPem(certificate) };
+}
+
+function contextOf(caFile: string): SecureContext {
+  const ca = caFile === '' ? undefined : { name: caFile, text: readPem(caFile) };
+  return checkedContext({ ca, cert: undefined, key: undefined }, trustedRoots());
+}
+
+/** @throws {FlagError} when it cannot be read */
+function readPem(path: string): string {
+  try {
+    return new TextDecoder().decode(readSmallFile(path, MAX_TLS_FILE_BYTES));
+  } catch (cause) {
+    throw new FlagError(`cannot use the file ${path}: ${messageOf(cause)}`, { cause });
+  }
 }
 
 /**

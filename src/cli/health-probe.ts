@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 // Exits with 0 if the service with the same environment is healthy: the health check of containers, which have no shell.
+import { callHttp } from '../net/call-http';
 import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { readSecretFile } from '../sources/secret-files';
 import { messageOf } from '../text/thrown';
 import { visible } from '../text/visible';
-import { callHttp } from '../net/call-http';
+import { ownTls } from './api';
 
 const TIMEOUT_MS = 5_000;
 
@@ -27,11 +28,12 @@ async function unhealthyReason(environment: NodeJS.ProcessEnv): Promise<string |
   } catch (error) {
     return messageOf(error);
   }
-  const { debugHost, debugPort: port } = settings;
+  const { debugHost, debugPort: port, debugTlsCert } = settings;
   if (port === 0) return 'DEBUG_PORT is 0: set it to a port, so that the probe can find the debug listener';
   const host = LOOPBACK.get(debugHost) ?? debugHost;
   try {
-    const { status, text } = await callHttp({ host, port, path: '/healthcheck', timeoutMs: TIMEOUT_MS });
+    const tls = debugTlsCert === undefined ? undefined : ownTls(host, debugTlsCert);
+    const { status, text } = await callHttp({ host, port, path: '/healthcheck', timeoutMs: TIMEOUT_MS, tls });
     return status === 200 ? undefined : `${status} ${text}`;
   } catch (error) {
     return `no answer of the debug listener on ${host} port ${port}: ${messageOf(error)}`;

@@ -71,6 +71,8 @@ export const HTTP_REJECTIONS = [
   'pipelining',
   /** Headers with too many bytes or fields. */
   'header_list',
+  /** A connection whose TLS handshake has failed, or has not ended in time. */
+  'tls_handshake',
   /** A request that is not valid HTTP, or whose host is missing or ambiguous. */
   'malformed',
   /** A request that did not end in time. */

@@ -7,6 +7,7 @@ import { asError } from '../text/thrown';
 import { Connections, type ConnectionsOptions } from './connections';
 import { type ErrorResponse, HttpError, errorBoundary, methodNotAllowed, respondEarly } from './errors';
 import type { HttpLimits, HttpTimeouts } from './limits';
+import { type HttpTls, TlsAcceptor } from './tls-acceptor';
 import { type ParseError, answerAndClose, answerTo, validateRequest, validateTarget } from './validate-request';
 
 /** The methods of a page. */
@@ -77,12 +78,16 @@ function reportFailure(log: Log, error: unknown): void {
   log.debug('an HTTP connection failed while a response was being sent', { error: asError(error) });
 }
 
-export type HttpListenerOptions = ApplicationOptions & ConnectionsOptions;
+export interface HttpListenerOptions extends ApplicationOptions, ConnectionsOptions {
+  /** Undefined: without TLS. */
+  readonly tls?: HttpTls | undefined;
+}
 
 /** An HTTP server. It accepts connections itself, or is given those that are accepted elsewhere. */
 export class HttpListener {
   readonly #options: HttpListenerOptions;
   readonly #connections: Connections;
+  readonly #tls: TlsAcceptor | undefined;
   readonly #acceptor: net.Server;
   /** Serves connections, but accepts none. */
   readonly #server: Server;
@@ -98,7 +103,9 @@ export class HttpListener {
     this.#connections = new Connections(options);
     this.#app = application(options);
     this.#handle = this.#app.callback();
-    this.#acceptor = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.adopt(socket));
+    const accept = this.adopt.bind(this);
+    this.#tls = options.tls && new TlsAcceptor({ ...options, tls: options.tls, accept });
+    this.#acceptor = this.#tls?.server ?? net.createServer({ allowHalfOpen: true, noDelay: true }, accept);
     this.#server = newServer(options);
     // 100 Continue is sent by the reader of the body, and only if it accepts the body.
     for (const event of ['request', 'checkContinue', 'checkExpectation']) {
@@ -114,6 +121,11 @@ export class HttpListener {
 
   get connectionCount(): number {
     return this.#connections.count;
+  }
+
+  /** Replaces the certificate of new connections. */
+  replaceTls(next: HttpTls): void {
+    this.#tls?.replace(next);
   }
 
   /**
@@ -160,6 +172,7 @@ export class HttpListener {
       for (const socket of this.#connections.sockets) socket.destroy();
     }, this.#options.timeouts.grace);
     const stopped = new Promise((resolve) => void this.#acceptor.close(resolve));
+    this.#tls?.endHandshakes();
     this.#server.close();
     for (const socket of this.#connections.sockets) {
       const response = this.#connections.unsent(socket).at(-1);

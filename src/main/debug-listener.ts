@@ -4,6 +4,7 @@ import { operatorsApi } from '../http/operators/operators-api';
 import type { DebugWorkers } from '../http/debug/profile-access';
 import { serveDebug } from '../http/debug/serve-debug';
 import type { HttpListener } from '../http/listener';
+import type { HttpTls } from '../http/tls-acceptor';
 import { listSettings } from '../settings/list-settings';
 import type { Readiness } from '../streams/readiness';
 import type { App } from './app';
@@ -12,6 +13,7 @@ import type { Rejections } from './rejections';
 import type { StoreInUse } from '../operators/health';
 import { INTERVAL } from '../operators/history';
 import { Operator, type OperatorOptions } from '../operators/operator';
+import { ListenerCertificates } from '../sources/certificates';
 import { currentSecret } from '../sources/secret-files';
 import type { WorkerReports } from './metrics-listener';
 
@@ -32,6 +34,8 @@ export async function openDebugListener(
   { config$, configurations, readiness, workers, rejections, decisions }: DebugInputs,
 ): Promise<Pick<HttpListener, 'address' | 'close'>> {
   const { settings, statistics, log } = app;
+  const certificates = settings.debugTlsCert === undefined ? undefined : new ListenerCertificates(app, 'debug');
+  let presented: HttpTls | undefined = await certificates?.first();
   const lines = listSettings(app);
   const currentToken = currentSecret(app, 'operatorToken', { log });
   const operator = new Operator({
@@ -45,7 +49,7 @@ export async function openDebugListener(
     store: storeInUse(app),
     settings: lines,
     instance: instanceOf(app, lines),
-    findPeers: peersOf(app, currentToken),
+    findPeers: peersOf(app, currentToken, () => presented?.cert),
   });
   const samples = setInterval(() => operator.sample(), INTERVAL * 1000).unref();
   const authorization = new Authorization(currentToken, log);
@@ -66,13 +70,21 @@ export async function openDebugListener(
     hasConsole: settings.console,
     authorization,
     operatorsApi: api.middleware,
+    tls: presented,
     onRejected: rejections.http('debug'),
     log,
+  });
+  certificates?.follow({
+    replaceTls: (next) => {
+      server.replaceTls(next);
+      presented = next;
+    },
   });
   app.listeners.add(() => server.abort());
   if (!isLoopback(server.address.address)) warnOfExposure(app);
   function close(): Promise<void> {
     clearInterval(samples);
+    certificates?.close();
     api.close();
     return server.close();
   }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { type SecureContext, createSecureContext } from 'node:tls';
 import { VERSION } from '../cli/version';
 import type { CurrentToken } from '../http/operators/authorization';
 import { peersAt } from '../http/operators/peers';
-import { ConditionLog } from '../log/condition-log';
-import { clientTls } from '../net/reloaded-files';
+import { trustedRoots } from '../net/trusted-roots';
 import type { FindPeers } from '../operators/fleet';
 import type { OperatorOptions } from '../operators/operator';
 import type { SettingLine } from '../settings/list-settings';
@@ -28,15 +28,24 @@ export function instanceOf({ nameOf }: App, lines: readonly SettingLine[]): Oper
   };
 }
 
-/** The other instances; undefined when they are not set. */
-export function peersOf({ settings, log }: App, currentToken: CurrentToken): FindPeers | undefined {
+/**
+ * The other instances; undefined when they are not set.
+ *
+ * @param ownCertificate what the debug listener presents now, PEM; all instances may have the same, which no authority needs to have issued
+ */
+export function peersOf(
+  { settings }: App,
+  currentToken: CurrentToken,
+  ownCertificate: () => string | undefined,
+): FindPeers | undefined {
   if (settings.operatorPeers.length === 0) return undefined;
-  const rejections = new ConditionLog(log, {
-    begins: 'the certificates of other instances are checked by the last ones',
-  });
+  let context: SecureContext | undefined;
   return peersAt({
     addresses: settings.operatorPeers.flatMap((text) => parsePeer(text) ?? []),
     currentToken,
-    context: clientTls({ ca: undefined, cert: undefined, key: undefined }, rejections),
+    trust: () => {
+      context ??= createSecureContext({ ca: [...trustedRoots()] });
+      return { context, known: ownCertificate() };
+    },
   });
 }

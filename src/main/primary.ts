@@ -6,7 +6,7 @@ import { unavailableHttp } from '../http/serve-http';
 import { WorkerDecisions } from '../operators/worker-decisions';
 import type { RawRules } from '../rules/files/read-rule-files';
 import type { Ruleset } from '../rules/ruleset';
-import { GrpcTls } from '../sources/certificates';
+import { ListenerCertificates } from '../sources/certificates';
 import { ruleSource } from '../sources/rule-source';
 import type { Readiness } from '../streams/readiness';
 import { type ConnectionBound, ConnectionDispatch } from '../workers/dispatch';
@@ -124,8 +124,8 @@ const TICKET_KEY_BYTES = 48;
  *
  * @throws when they cannot be used
  */
-async function shareCertificates(app: App, pool: WorkerPool): Promise<GrpcTls | undefined> {
-  const tls = app.settings.grpcServerUseTls ? new GrpcTls(app) : undefined;
+async function shareCertificates(app: App, pool: WorkerPool): Promise<ListenerCertificates | undefined> {
+  const tls = app.settings.grpcServerUseTls ? new ListenerCertificates(app, 'gRPC') : undefined;
   let current: TlsTexts | undefined;
   function replaceTls({ cert, key, clientCa, clientName }: ServerTls): void {
     const ca = clientCa?.toString();

@@ -12,7 +12,7 @@ import type { HttpListener } from '../http/listener';
 import { type HttpServerOptions, adoptingHttp, serveHttp } from '../http/serve-http';
 import type { ListenAddress, TcpAddress } from '../net/listen';
 import { PARENT_FIELDS } from '../sinks/traces/parent';
-import type { GrpcTls } from '../sources/certificates';
+import type { ListenerCertificates } from '../sources/certificates';
 import { SERVICE_ERRORS, type Statistics } from '../statistics/statistics';
 import type { Connections } from '../streams/drain';
 import type { Readiness } from '../streams/readiness';
@@ -138,12 +138,12 @@ export class Servers {
   readonly #app: App;
   readonly #inputs: ServerInputs;
   readonly #grpcOptions: Omit<GrpcServerOptions, 'tls'>;
-  readonly #tls: GrpcTls | undefined;
+  readonly #tls: ListenerCertificates | undefined;
   #grpc: GrpcServer | undefined;
   #http: HttpListener | undefined;
 
   /** @param tls the certificates of the gRPC server, if it listens itself; undefined: it speaks cleartext */
-  constructor(app: App, inputs: ServerInputs, tls?: GrpcTls) {
+  constructor(app: App, inputs: ServerInputs, tls?: ListenerCertificates) {
     this.#app = app;
     this.#inputs = inputs;
     this.#grpcOptions = grpcServerOptions(app, inputs, () => this.#grpc);

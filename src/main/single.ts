@@ -1,6 +1,6 @@
 import { defer } from 'rxjs';
 import { ruleSource } from '../sources/rule-source';
-import { GrpcTls } from '../sources/certificates';
+import { ListenerCertificates } from '../sources/certificates';
 import type { App } from './app';
 import { counterStore } from './counter-store';
 import { type DecisionPath, decisionPath, endOfDecisions, endOfRecords } from './decision-path';
@@ -21,7 +21,7 @@ export function single(app: App, options: RunOptions): Role<ServingCore> {
         store: await counterStore(app),
         termination$: front.signal$,
       });
-      const tls = app.settings.grpcServerUseTls ? new GrpcTls(app) : undefined;
+      const tls = app.settings.grpcServerUseTls ? new ListenerCertificates(app, 'gRPC') : undefined;
       const servers = new Servers(app, { ...path, rejections }, tls);
       async function open() {
         await warmUp(app, path.store);

@@ -31,11 +31,16 @@ export function startChecks(machine: Machine = { files: openFilesLimit(), memory
   ];
 }
 
-type File = 'ca' | 'cert' | 'key';
-
 /** The TLS files that are used together. */
-const TLS_FILES: readonly Readonly<Record<File, FileField>>[] = [
+interface TlsFields {
+  readonly ca?: FileField;
+  readonly cert: FileField;
+  readonly key: FileField;
+}
+
+const TLS_FILES: readonly TlsFields[] = [
   { ca: 'grpcClientTlsCacert', cert: 'grpcServerTlsCert', key: 'grpcServerTlsKey' },
+  { cert: 'debugTlsCert', key: 'debugTlsKey' },
   { ca: 'configGrpcXdsServerTlsCacert', cert: 'configGrpcXdsClientTlsCert', key: 'configGrpcXdsClientTlsKey' },
   { ca: 'kvstoreTlsCacert', cert: 'kvstoreTlsClientCert', key: 'kvstoreTlsClientKey' },
   { ca: 'plaincacheTlsCacert', cert: 'plaincacheTlsClientCert', key: 'plaincacheTlsClientKey' },
@@ -43,7 +48,7 @@ const TLS_FILES: readonly Readonly<Record<File, FileField>>[] = [
 
 type FileField = Extract<Field, `${string}Cacert` | `${string}Cert` | `${string}Key`>;
 
-function tlsProblems(view: InspectedSettings, fields: Readonly<Record<File, FileField>>): readonly Finding[] {
+function tlsProblems(view: InspectedSettings, fields: TlsFields): readonly Finding[] {
   const problems: Finding[] = [];
   function read(field: FileField) {
     const path = view.settings[field];
@@ -56,7 +61,7 @@ function tlsProblems(view: InspectedSettings, fields: Readonly<Record<File, File
       return undefined;
     }
   }
-  const contents = { ca: read(fields.ca), cert: read(fields.cert), key: read(fields.key) };
+  const contents = { ca: fields.ca && read(fields.ca), cert: read(fields.cert), key: read(fields.key) };
   if (problems.length > 0) return problems;
   try {
     checkedContext(contents);

@@ -1,7 +1,7 @@
-import { type IncomingMessage, request as requestPlain } from 'node:http';
-import { request as requestTls } from 'node:https';
+import { X509Certificate } from 'node:crypto';
+import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { isIP } from 'node:net';
-import { type ConnectionOptions, type SecureContext, checkServerIdentity } from 'node:tls';
+import { type SecureContext, type TLSSocket, checkServerIdentity, connect } from 'node:tls';
 import { formatHostPort } from '../text/host-port';
 import { messageOf } from '../text/thrown';
 import { visibleLine } from '../text/visible';
@@ -18,8 +18,18 @@ export interface HttpCall {
   readonly timeoutMs: number;
   /** Of the answer; undefined: any number. */
   readonly maxBytes?: number;
-  /** With TLS: the name or address that the certificate must have, and who must have issued it. */
-  readonly tls?: { readonly name: string; readonly context: SecureContext } | undefined;
+  /** Undefined: without TLS. */
+  readonly tls?: CallTls | undefined;
+}
+
+/** What the certificate of a server must be. */
+export interface CallTls {
+  /** The name or the address that it must have. */
+  readonly name: string;
+  /** Who must have issued it. */
+  readonly context: SecureContext;
+  /** One that is accepted whatever its name and its issuer are, PEM: the first certificate of the text. */
+  readonly known?: string | undefined;
 }
 
 export interface HttpAnswer {
@@ -49,16 +59,9 @@ export function callHttp({
       const late = `it did not answer in time (timeout ${timeoutMs / 1000} s)`;
       reject(new Error(signal.aborted ? late : reasonOf(cause), { cause }));
     }
-    const options = {
-      ...rest,
-      host,
-      port,
-      headers: { ...headers, Host: hostHeader(host, port) },
-      agent: false,
-      signal,
-    };
-    const request = tls === undefined ? requestPlain(options) : requestTls({ ...options, ...tlsOptions(tls) });
-    request
+    const options = { ...rest, host, port, headers: { ...headers, Host: hostHeader(host, port) }, signal };
+    const how = tls === undefined ? { agent: false } : { createConnection: connectionOf(tls, { host, port, signal }) };
+    request({ ...options, ...how })
       .on('response', (response) => {
         const { statusCode: status = 0 } = response;
         textOf(response, maxBytes).then((text) => resolve({ status, text }), fail);
@@ -73,13 +76,33 @@ export function callHttp({
   });
 }
 
-function tlsOptions({ name, context }: NonNullable<HttpCall['tls']>): ConnectionOptions {
-  return {
-    secureContext: context,
-    // An address is no name of a server in a handshake.
-    servername: isIP(name) === 0 ? name : '',
-    checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate),
+/** Makes a connection with TLS. Nothing is sent before the certificate has been found to be right. */
+function connectionOf(
+  { name, context: secureContext, known }: CallTls,
+  { host, port, signal }: Pick<HttpCall, 'host' | 'port'> & { readonly signal: AbortSignal },
+): NonNullable<RequestOptions['createConnection']> {
+  return (_, created) => {
+    let nameError: Error | undefined;
+    const socket = connect({
+      ...{ host, port, secureContext, rejectUnauthorized: false },
+      // An address is no name of a server in a handshake.
+      servername: isIP(name) === 0 ? name : '',
+      checkServerIdentity: (_host, certificate) => (nameError = checkServerIdentity(name, certificate)),
+    });
+    socket.once('error', (error) => created(error, socket));
+    socket.once('secureConnect', () => {
+      if (socket.authorized || isKnown(socket, known)) return created(null, socket);
+      const reason = nameError?.message ?? String(socket.authorizationError);
+      return socket.destroy(new Error(`its certificate is not accepted: ${reason}`));
+    });
+    signal.addEventListener('abort', () => socket.destroy(), { once: true });
+    return undefined;
   };
+}
+
+function isKnown(socket: TLSSocket, known: string | undefined): boolean {
+  const presented = socket.getPeerX509Certificate()?.fingerprint256;
+  return known !== undefined && presented === new X509Certificate(known).fingerprint256;
 }
 
 async function textOf(response: IncomingMessage, maxBytes: number): Promise<string> {

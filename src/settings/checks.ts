@@ -55,6 +55,7 @@ const tlsChecks: readonly Check[] = [
     'configGrpcXdsClientTlsKey',
     (settings) => settings.configType === 'GRPC_XDS_SOTW' && settings.configGrpcXdsServerUseTls,
   ),
+  requirePair('debugTlsCert', 'debugTlsKey', () => true),
   requirePair('kvstoreTlsClientCert', 'kvstoreTlsClientKey', usesStoreTls),
   requirePair(
     'plaincacheTlsClientCert',

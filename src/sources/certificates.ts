@@ -27,6 +27,7 @@ import {
 } from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
 import type { Statistics } from '../statistics/statistics';
+import { NO_TAGS, type Tags, joinTags } from '../statistics/tags';
 import { ConditionLog } from '../log/condition-log';
 import type { Log, LogFields } from '../log/log';
 import { counted } from '../text/counted';
@@ -146,8 +147,12 @@ function expiryWarnings({ from, until }: Validity, scheduler: SchedulerLike): Ob
 
 type Warning = readonly [message: string, fields: LogFields];
 
+/** The listeners that can have TLS, as messages name them. */
+export type TlsListenerName = 'gRPC' | 'debug';
+
 /** Emits what is to be known of the validity of each certificate in use. Unsubscribes from the warnings of the one before. */
 export function validityWarnings(
+  listener: TlsListenerName,
   validity$: Observable<Validity>,
   scheduler: SchedulerLike = asyncScheduler,
 ): Observable<Warning> {
@@ -158,19 +163,19 @@ export function validityWarnings(
       const expires = { expires: timeOf(until) };
       const warnings: Warning[] = [];
       // The end of a warning; a replacement that expires soon, too, causes another one.
-      if (hasWarned) warnings.push(['the certificate of the gRPC listener was replaced', expires]);
+      if (hasWarned) warnings.push([`the certificate of the ${listener} listener was replaced`, expires]);
       hasWarned = false;
       // Only the certificate at start can be one that is not valid yet.
       if (from > scheduler.now()) {
-        warnings.push(['the certificate of the gRPC listener is not valid yet', { valid_from: timeOf(from) }]);
+        warnings.push([`the certificate of the ${listener} listener is not valid yet`, { valid_from: timeOf(from) }]);
       }
       const expiry$ = expiryWarnings(validity, scheduler).pipe(
         map((left): Warning => {
           hasWarned = true;
           const message =
             left <= 0
-              ? 'the certificate of the gRPC listener has expired'
-              : `the certificate of the gRPC listener expires in ${counted(Math.floor(left / DAY), 'day')}`;
+              ? `the certificate of the ${listener} listener has expired`
+              : `the certificate of the ${listener} listener expires in ${counted(Math.floor(left / DAY), 'day')}`;
           return [message, expires];
         }),
       );
@@ -190,8 +195,9 @@ export interface ListenerTls extends Certificates {
   readonly clientName: string | undefined;
 }
 
-/** The certificates of the gRPC listener, which can be replaced while it is open. */
-export class GrpcTls {
+/** The certificates of a listener, which can be replaced while it is open. */
+export class ListenerCertificates {
+  readonly #listener: TlsListenerName;
   readonly #clientName: string | undefined;
   /** Those in use; before there are any, why not. */
   readonly #current$ = new ReplaySubject<CertificateEvent>(1);
@@ -201,14 +207,21 @@ export class GrpcTls {
   #first: Certificates | undefined;
 
   /** @param events$ default: those of the files in the settings */
-  constructor(parts: CertificateParts, events$: Observable<CertificateEvent> = certificateEvents(parts)) {
+  constructor(
+    parts: CertificateParts,
+    listener: TlsListenerName,
+    events$: Observable<CertificateEvent> = certificateEvents(parts, listener),
+  ) {
     const { settings, statistics, log } = parts;
-    this.#clientName = settings.grpcClientTlsSan;
-    const attempts = statistics.counter('certs.load_attempts');
-    const failures = statistics.counter('certs.load_failures');
+    this.#listener = listener;
+    this.#clientName = listener === 'gRPC' ? settings.grpcClientTlsSan : undefined;
+    // The first ones are those of the Go service.
+    const tags: Tags = listener === 'gRPC' ? NO_TAGS : { listener };
+    const attempts = statistics.counter(joinTags('certs.load_attempts', tags));
+    const failures = statistics.counter(joinTags('certs.load_failures', tags));
     const rejected = new ConditionLog(log, {
-      begins: 'new certificates of the gRPC listener rejected; keeping the current ones',
-      ends: 'the certificates of the gRPC listener are valid again',
+      begins: `new certificates of the ${listener} listener rejected; keeping the current ones`,
+      ends: `the certificates of the ${listener} listener are valid again`,
       level: 'error',
     });
     function currentAfter(current: CertificateEvent, event: CertificateEvent): CertificateEvent {
@@ -221,13 +234,13 @@ export class GrpcTls {
         return current;
       }
       rejected.ended();
-      if (event !== current) log.info('new certificates of the gRPC listener loaded');
+      if (event !== current) log.info(`new certificates of the ${listener} listener loaded`);
       return event;
     }
     let validity: Validity | undefined;
-    statistics.gauge('certs.expires_at', () => Math.floor((validity?.until ?? 0) / 1000));
+    statistics.gauge('certs.expires_at', () => Math.floor((validity?.until ?? 0) / 1000), tags);
     const validity$ = this.#loaded$.pipe(map(({ cert }) => (validity = validityOf(cert))));
-    this.#subscriptions.add(validityWarnings(validity$).subscribe((warning) => log.warn(...warning)));
+    this.#subscriptions.add(validityWarnings(listener, validity$).subscribe((warning) => log.warn(...warning)));
     // From now on, because the files can change long before the listener opens.
     const current$ = events$.pipe(scan(currentAfter, { rejected: 'no certificate' }), distinctUntilChanged());
     this.#subscriptions.add(current$.subscribe(this.#current$));
@@ -240,7 +253,7 @@ export class GrpcTls {
    */
   async first(): Promise<ListenerTls> {
     const current = await firstValueFrom(this.#current$);
-    if ('rejected' in current) throw new Error(`TLS of the gRPC listener: ${current.rejected}`);
+    if ('rejected' in current) throw new Error(`TLS of the ${this.#listener} listener: ${current.rejected}`);
     this.#first = current;
     return { ...current, clientName: this.#clientName };
   }
@@ -258,8 +271,12 @@ export class GrpcTls {
   }
 }
 
-function certificateEvents(parts: CertificateParts): Observable<CertificateEvent> {
+function certificateEvents(parts: CertificateParts, listener: TlsListenerName): Observable<CertificateEvent> {
   // The check of the settings has required both of them with TLS.
+  if (listener === 'debug') {
+    const [cert, key] = [fileOf(parts, 'debugTlsCert'), fileOf(parts, 'debugTlsKey')];
+    return certificateSource({ cert, key, clientCa: undefined });
+  }
   return certificateSource({
     cert: fileOf(parts, 'grpcServerTlsCert'),
     key: fileOf(parts, 'grpcServerTlsKey'),

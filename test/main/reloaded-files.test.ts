@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { Subject } from 'rxjs';
 import type { ServerTls } from '../../src/grpc/http2/tls';
-import { type CertificateEvent, type Certificates, GrpcTls } from '../../src/sources/certificates';
+import { type CertificateEvent, type Certificates, ListenerCertificates } from '../../src/sources/certificates';
 import { currentSecret, maskingReader } from '../../src/sources/secret-files';
 import { readSettings } from '../../src/settings/read-settings';
 import { Statistics } from '../../src/statistics/statistics';
@@ -34,7 +34,7 @@ describe('the certificates of the gRPC listener', () => {
     const events$ = new Subject<CertificateEvent>();
     const statistics = new Statistics(1000);
     const log = new RecordedLog();
-    const tls = new GrpcTls({ ...readSettings({}), statistics, log }, events$);
+    const tls = new ListenerCertificates({ ...readSettings({}), statistics, log }, 'gRPC', events$);
     const applied: ServerTls[] = [];
     return {
       tls,

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Offender } from '../../limiter/offender';
 import type { CounterState, Explanation, ListedSetting } from '../../operators/answers';
 import type { Fleet, ListedHealth } from '../../operators/live-answers';
-import { type ApiRequest, callApi, tokenFrom, withPort } from '../api';
+import { type ApiRequest, type ApiTarget, callApi, tokenFrom, withPort } from '../api';
 import { parseRequest } from '../request';
 import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag } from '../flags';
 import { formatExplanation } from '../explanation';
@@ -12,13 +12,17 @@ import { formatCounter, formatHealth, formatOffenders, formatRules } from './for
 
 const TIMEOUT_MS = 10_000;
 
+/** Of the service with the same environment. */
+const OWN_ADDRESS = 'localhost:$DEBUG_PORT';
+
 /** The flags of weir-admin, those of requests as in weir-client. */
 const ADMIN_FLAGS = {
   address: textFlag(
     'host:port',
-    'address of the debug listener; without DEBUG_PORT, its port is 6070',
-    'localhost:$DEBUG_PORT',
+    'address of the debug listener, with TLS after https://; without DEBUG_PORT, its port is 6070',
+    OWN_ADDRESS,
   ),
+  ca_file: textFlag('file', 'PEM file with an authority that has issued the certificate of https://'),
   token_file: textFlag(
     'file',
     'file with the operator token; otherwise OPERATOR_TOKEN or the file of OPERATOR_TOKEN_FILE',
@@ -124,7 +128,10 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
       throw new FlagError(`${problem}; the commands are ${Object.keys(COMMANDS).join(', ')}`);
     }
     const address = withPort(values.address, ['DEBUG_PORT', environment['DEBUG_PORT']], 6070);
-    const target = { address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS };
+    const target: ApiTarget = {
+      ...{ address, token: tokenFrom(values.token_file, environment), timeoutMs: TIMEOUT_MS, caFile: values.ca_file },
+      ownCertificate: (values.address === OWN_ADDRESS && environment['DEBUG_TLS_CERT']?.trim()) || undefined,
+    };
     const call: Call = (request) => callApi(target, request);
     if (values.fleet) return ofFleet(name, values, call);
     const first = await call(command.request(values));

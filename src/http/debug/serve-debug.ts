@@ -7,6 +7,7 @@ import { OPERATOR_LIMITS, OPERATOR_TIMEOUTS, type OnHttpRejected } from '../limi
 import { GET, HttpListener, type Route, textPage } from '../listener';
 import type { Authorization } from '../operators/authorization';
 import { type ProbedReadiness, probes } from '../probes';
+import type { HttpTls } from '../tls-acceptor';
 import { browserGuard } from './browser-guard';
 import { consoleRoutes } from './console';
 import { type IndexLine, type ReadStatistics, indexPage, rlconfig, stats } from './pages';
@@ -30,6 +31,8 @@ export interface DebugServerOptions extends TcpAddress {
   readonly operatorsApi: Middleware;
   /** The bytes that the process can still allocate; by default as Node reports them. */
   readonly availableMemory?: () => number;
+  /** Undefined: without TLS. */
+  readonly tls?: HttpTls | undefined;
   readonly onRejected: OnHttpRejected;
   readonly log: Log;
 }
@@ -74,6 +77,7 @@ export function serveDebug(options: DebugServerOptions): Promise<HttpListener> {
     available: ['/', ...listed.map(({ path }) => path)],
     timeouts: TIMEOUTS,
     limits: OPERATOR_LIMITS,
+    tls: options.tls,
     onRejected,
     log,
   }).listen(options);

@@ -1,6 +1,5 @@
 import { lookup } from 'node:dns/promises';
-import type { SecureContext } from 'node:tls';
-import { callHttp, readAnswer } from '../../net/call-http';
+import { type CallTls, callHttp, readAnswer } from '../../net/call-http';
 import { isPrivateAddress } from '../../net/private-addresses';
 import type { FindPeers, Peer } from '../../operators/fleet';
 import { type HostPort, formatHostPort } from '../../text/host-port';
@@ -25,8 +24,8 @@ export interface PeersOptions {
   /** OPERATOR_PEERS */
   readonly addresses: readonly PeerAddress[];
   readonly currentToken: CurrentToken;
-  /** Whom a connection with TLS trusts. */
-  readonly context: () => SecureContext;
+  /** What a connection with TLS trusts. */
+  readonly trust: () => Pick<CallTls, 'context' | 'known'>;
 }
 
 /** Finds the instances of these addresses, and asks them by the operators' API. */
@@ -81,7 +80,7 @@ async function report(ip: string, { host, port, isTls }: PeerAddress, options: P
     },
     timeoutMs: TIMEOUT,
     maxBytes: MAX_BYTES,
-    tls: isTls ? { name: host, context: options.context() } : undefined,
+    tls: isTls ? { name: host, ...options.trust() } : undefined,
   });
   return readAnswer(answer, 'it');
 }

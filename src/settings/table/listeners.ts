@@ -35,6 +35,10 @@ export const listenerSettings = group({
     setting('DEBUG_ALLOWED_HOSTS', hostNames, [])`
       Further names by which the debug listener may be called, in addition to IP addresses, localhost, names without a dot and the
       name of the machine.`,
+    setting('DEBUG_TLS_CERT', filePath, undefined)`
+      PEM file with the certificate chain of the debug listener, which then has TLS; reloaded when it changes.`,
+    setting('DEBUG_TLS_KEY', filePath, undefined)`
+      PEM file with the private key of that certificate; reloaded when it changes.`,
     setting('CONSOLE', boolean, true)`Serves the console, pages for browsers, at /console/ of the debug listener.`,
     setting('OPERATOR_TOKEN', operatorToken, undefined)`
       Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without it, changes are off.`,

@@ -1,9 +1,11 @@
 import dns from 'node:dns/promises';
 import { createServer } from 'node:http';
+import { isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { peersAt } from '../../../src/http/operators/peers';
 import { isPrivateAddress } from '../../../src/net/private-addresses';
 import { parsePeer } from '../../../src/settings/values/addresses';
+import { newAuthority } from '../../support/data/certificates';
 import { LocalServer } from '../../support/servers/local-server';
 import { ServedApi } from './served-api';
 
@@ -12,11 +14,11 @@ afterEach(() => jest.restoreAllMocks());
 const TOKEN = 'token-of-these-tests';
 
 /** What each peer of these addresses answers, or why it does not. */
-async function answersOf(texts: readonly string[], token: string | undefined = TOKEN) {
+async function answersOf(texts: readonly string[], token: string | undefined = TOKEN, ca: string[] = []) {
   const find = peersAt({
     addresses: texts.map((text) => parsePeer(text)!),
     currentToken: () => token,
-    context: () => createSecureContext(),
+    trust: () => ({ context: createSecureContext({ ca }) }),
   });
   const answers = (await find()).map(async ({ address, ask }) => {
     const answer = await ask().catch(({ message }: Error) => message);
@@ -28,6 +30,7 @@ async function answersOf(texts: readonly string[], token: string | undefined = T
 /** A resolver that knows one name. */
 function resolving(name: string, ...addresses: readonly string[]): jest.SpyInstance {
   return jest.spyOn(dns, 'lookup').mockImplementation((async (host: string) => {
+    if (isIP(host) !== 0) return [{ address: host, family: isIP(host) }];
     if (host !== name) throw Object.assign(new Error('unknown'), { code: 'ENOTFOUND' });
     return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
   }) as never);
@@ -96,6 +99,27 @@ it.each([
   ['::ffff:8.8.8.8', false],
 ])('%s is a private address: %s', (address, expected) => {
   expect(isPrivateAddress(address)).toBe(expected);
+});
+
+it('over TLS, the certificate must have the name or the address of the setting, with `dns:` the name in DNS', async () => {
+  const authority = newAuthority();
+  const tls = authority.issue('weir-peers', '127.0.0.1');
+  await using api = await ServedApi.start({ tls }, () => TOKEN);
+  authority.dispose();
+  resolving('weir-peers', '127.0.0.1');
+  const { port } = api.server;
+  const right = [`https://127.0.0.1:${port}`, `https://weir-peers:${port}`, `dns:https://weir-peers:${port}`];
+  expect((await answersOf(right, TOKEN, [authority.ca])).map(([, answer]) => answer)).toMatchObject(
+    Array(3).fill({ id: 'this' }),
+  );
+  resolving('other-name', '127.0.0.1');
+  expect(await answersOf([`dns:https://other-name:${port}`], TOKEN, [authority.ca])).toEqual([
+    [`127.0.0.1:${port}`, expect.stringContaining("does not match certificate's altnames")],
+  ]);
+  expect(await answersOf([right[0]!])).toEqual([
+    [right[0], 'its certificate is not accepted: UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+  ]);
+  expect(await answersOf([`127.0.0.1:${port}`])).toEqual([[`127.0.0.1:${port}`, 'other side closed']]);
 });
 
 it('an answer that is too long or is none of weir is the reason why there is no report', async () => {

@@ -1,6 +1,7 @@
 import { EMPTY } from 'rxjs';
 import { Authorization, type CurrentToken } from '../../../src/http/operators/authorization';
 import { type OperatorsApi, operatorsApi } from '../../../src/http/operators/operators-api';
+import type { HttpTls } from '../../../src/http/tls-acceptor';
 import type { Offender, OffenderSummary } from '../../../src/limiter/offender';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LocalDecisions } from '../../../src/operators/decisions';
@@ -42,6 +43,7 @@ export function summaryOf(offenders: readonly Offender[]): OffenderSummary {
 type ServedOptions = Partial<OperatorOptions> & {
   readonly ruleset?: Ruleset;
   readonly offenders?: readonly Offender[];
+  readonly tls?: HttpTls;
 };
 
 /** The API on a debug listener, with the operator of this process. */
@@ -54,7 +56,7 @@ export class ServedApi implements AsyncDisposable {
   ) {}
 
   static async start(
-    { ruleset, offenders = [], ...options }: ServedOptions = {},
+    { ruleset, offenders = [], tls, ...options }: ServedOptions = {},
     currentToken: CurrentToken = () => undefined,
   ): Promise<ServedApi> {
     const log = new RecordedLog();
@@ -79,7 +81,7 @@ export class ServedApi implements AsyncDisposable {
       ...options,
     });
     const api = operatorsApi({ operator, authorization: new Authorization(currentToken, log), log });
-    const server = await startDebugServer({ operatorsApi: api.middleware, log });
+    const server = await startDebugServer({ operatorsApi: api.middleware, tls, log });
     return new ServedApi(server, operator, api, log);
   }
 
