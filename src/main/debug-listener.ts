@@ -11,6 +11,7 @@ import type { App } from './app';
 import { instanceOf, peersOf } from './fleet';
 import type { Rejections } from './rejections';
 import type { StoreInUse } from '../operators/health';
+import type { FindPeers } from '../operators/fleet';
 import { INTERVAL } from '../operators/history';
 import { Operator, type OperatorOptions } from '../operators/operator';
 import { ListenerCertificates } from '../sources/certificates';
@@ -31,26 +32,16 @@ export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config
  */
 export async function openDebugListener(
   app: App,
-  { config$, configurations, readiness, workers, rejections, decisions }: DebugInputs,
+  inputs: DebugInputs,
 ): Promise<Pick<HttpListener, 'address' | 'close'>> {
+  const { config$, readiness, workers, rejections } = inputs;
   const { settings, statistics, log } = app;
   const certificates = settings.debugTlsCert === undefined ? undefined : new ListenerCertificates(app, 'debug');
+  app.listeners.add(() => certificates?.close());
   let presented: HttpTls | undefined = await certificates?.first();
-  const lines = listSettings(app);
   const currentToken = currentSecret(app, 'operatorToken', { log });
-  const operator = new Operator({
-    decisions,
-    config$,
-    configurations,
-    statistics,
-    collect: workers && (() => workers.collect()),
-    workers: workers && (() => workers.list()),
-    readiness,
-    store: storeInUse(app),
-    settings: lines,
-    instance: instanceOf(app, lines),
-    findPeers: peersOf(app, currentToken, () => presented?.cert),
-  });
+  const findPeers = peersOf(app, currentToken, () => presented?.cert);
+  const operator = operatorOf(app, inputs, findPeers);
   const samples = setInterval(() => operator.sample(), INTERVAL * 1000).unref();
   const authorization = new Authorization(currentToken, log);
   const api = operatorsApi({ operator, authorization, log });
@@ -84,11 +75,25 @@ export async function openDebugListener(
   if (!isLoopback(server.address.address)) warnOfExposure(app);
   function close(): Promise<void> {
     clearInterval(samples);
-    certificates?.close();
     api.close();
     return server.close();
   }
   return { address: server.address, close };
+}
+
+function operatorOf(
+  app: App,
+  { decisions, config$, configurations, readiness, workers }: DebugInputs,
+  findPeers: FindPeers | undefined,
+): Operator {
+  const settings = listSettings(app);
+  return new Operator({
+    ...{ decisions, config$, configurations, readiness, settings, findPeers, statistics: app.statistics },
+    collect: workers && (() => workers.collect()),
+    workers: workers && (() => workers.list()),
+    store: storeInUse(app),
+    instance: instanceOf(app, settings),
+  });
 }
 
 function storeInUse({ settings, given }: App): StoreInUse {

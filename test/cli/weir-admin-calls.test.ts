@@ -98,7 +98,9 @@ describe('weir-admin -address', () => {
       '': '',
     };
     for (const [address, text] of Object.entries(shown)) {
-      expect(await run(address, {})).toContain(`: invalid address "${text}": expected host:port or https://host:port\nRun weir-`);
+      expect(await run(address, {})).toContain(
+        `: invalid address "${text}": expected host:port or https://host:port\nRun weir-`,
+      );
     }
     expect(api.requests).toEqual([]);
   });

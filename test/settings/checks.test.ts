@@ -13,6 +13,8 @@ const PROBLEMS: Readonly<Record<string, string>> = {
     'GRPC_CLIENT_TLS_SAN=edge.example',
   'REDIS_TLS_CLIENT_CERT is set, but KVSTORE_TLS_CLIENT_KEY is not; a certificate and its key must be set together.':
     'REDIS_URL=a:1 REDIS_TLS=true REDIS_TLS_CLIENT_CERT=/cert.pem',
+  'DEBUG_TLS_KEY is set, but DEBUG_TLS_CERT is not; a certificate and its key must be set together.':
+    'DEBUG_TLS_KEY=/k',
   'KVSTORE_TLS_CLIENT_CERT is set, but KVSTORE_TLS_CLIENT_KEY is not; a certificate and its key must be set together.':
     'KVSTORE_URL=a:1 KVSTORE_PERSECOND=1 KVSTORE_PERSECOND_URL=b:1 KVSTORE_PERSECOND_TLS=1 KVSTORE_TLS_CLIENT_CERT=/c',
   'KVSTORE_TLS_CLIENT_KEY is set, but KVSTORE_TLS_CLIENT_CERT is not; a certificate and its key must be set together.':

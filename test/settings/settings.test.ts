@@ -7,10 +7,16 @@ import { settingRows } from '../support/data/secret-settings';
 import { env, problemsOf, twoTexts, valueOf } from './environments';
 
 const CLIENT_TLS = 'GRPC_SERVER_USE_TLS=true GRPC_SERVER_TLS_CERT=/c GRPC_SERVER_TLS_KEY=/k GRPC_CLIENT_TLS_CACERT=/a';
+/** What settings of a prefix need. */
+const NEEDED = [
+  ['GRPC_CLIENT_TLS_', CLIENT_TLS],
+  ['DEBUG_TLS_', 'DEBUG_TLS_CERT=/c DEBUG_TLS_KEY=/k'],
+] as const;
 
 /** Reads a setting, together with those without which any text of it would be rejected. */
 function read(name: string, variables: Readonly<Record<string, string>>) {
-  const base = env(name.startsWith('GRPC_CLIENT_TLS_') ? CLIENT_TLS : 'BACKEND_TYPE=memory');
+  const needed = NEEDED.find(([prefix]) => name.startsWith(prefix))?.[1];
+  const base = env(needed ?? 'BACKEND_TYPE=memory');
   const loaded = readSettings({ ...base, ...variables });
   return { value: valueOf(loaded, name), variables: [...loaded.given.values()] };
 }

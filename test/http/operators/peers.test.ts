@@ -9,7 +9,11 @@ import { newAuthority } from '../../support/data/certificates';
 import { LocalServer } from '../../support/servers/local-server';
 import { ServedApi } from './served-api';
 
-afterEach(() => jest.restoreAllMocks());
+const servers: LocalServer[] = [];
+afterEach(async () => {
+  jest.restoreAllMocks();
+  for (const server of servers.splice(0)) await server[Symbol.asyncDispose]();
+});
 
 const TOKEN = 'token-of-these-tests';
 
@@ -43,7 +47,9 @@ async function recording(text = '{}') {
     headers.push([req.url, req.headers.host, req.headers.authorization]);
     res.end(text);
   });
-  return { headers, server: await new LocalServer(server).listen() };
+  const local = await new LocalServer(server).listen();
+  servers.push(local);
+  return { headers, server: local };
 }
 
 it('a peer is asked for its report with the token, at the address that its name has', async () => {
@@ -61,7 +67,6 @@ it('a peer is asked for its report with the token, at the address that its name 
 
 it('each address of a name with `dns:` is a peer; a name that has none is one that does not answer', async () => {
   const { server, headers } = await recording();
-  await using _ = server;
   resolving('weir-peers', '127.0.0.1', '127.0.0.2');
   const { port } = server;
   expect(await answersOf([`dns:weir-peers:${port}`, 'dns:nothing:1', 'nothing:1'])).toEqual([
@@ -123,12 +128,10 @@ it('over TLS, the certificate must have the name or the address of the setting, 
 });
 
 it('an answer that is too long or is none of weir is the reason why there is no report', async () => {
-  const { server } = await recording('x'.repeat(300_000));
-  await using _ = server;
+  const long = await recording('x'.repeat(300_000));
   const other = await recording('<html>');
-  await using __ = other.server;
-  expect(await answersOf([server.address, other.server.address])).toEqual([
-    [server.address, 'its answer has more than 262144 bytes'],
+  expect(await answersOf([long.server.address, other.server.address])).toEqual([
+    [long.server.address, 'its answer has more than 262144 bytes'],
     [other.server.address, 'it is not the debug listener of weir: it answered with status 200'],
   ]);
 });
