@@ -1,39 +1,6 @@
-import type { Operation } from '../../src/counting/operation';
-import { leasedLimit, runFleet } from './lease-bounds';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
-
-/** The start of a window of 10 seconds. */
-const START = 1_700_000_000_000;
-const TRIP = 2;
-
-/** An instance whose key has been called 200 times a second for a second: it holds what is left of its last lease. */
-function leasing(limit = leasedLimit(1_000, 10), key = `d_k_v_${START / 1000}`) {
-  const timeline = new Timeline(START);
-  const store = new SimulatedStore();
-  let trip = TRIP;
-  function lag(milliseconds: number): void {
-    trip = milliseconds;
-  }
-  const instance = new SimulatedInstance({ timeline, store, trip: () => trip, span: 0.3 });
-  const decided: Operation[] = [];
-  function call(hits = 1): Operation | undefined {
-    const before = decided.length;
-    instance.call(limit, key, hits, (operation) => decided.push(operation));
-    return decided[before];
-  }
-  // Two at a time, so that its windows show that it is called often.
-  for (let at = 10; at < 1_000; at += 10) {
-    timeline.at(START + at, () => {
-      call();
-      call();
-    });
-  }
-  timeline.runTo(START + 1_000);
-  function stored(): number {
-    return store.counts.get(key);
-  }
-  return { timeline, instance, limit, key, call, stored, store, lag, held: () => instance.leases.heldOf(key) };
-}
+import { leasedLimit, runFleet } from './lease-bounds';
+import { START, TRIP, leasing } from './leasing-instance';
 
 describe('a leased key', () => {
   it('is decided at once, with the counts that it has when no other instance uses the limit', () => {
