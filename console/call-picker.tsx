@@ -28,7 +28,7 @@ interface PickerProps {
 /** Chooses a domain and the keys of its rules, so that only values are left to be written. */
 export function CallPicker({ domain, descriptor, onPick }: PickerProps) {
   const loadedAt = useStore(live).event?.loaded?.at;
-  const { value } = useAnswer<RulesAnswer>('rules', loadedAt);
+  const { value, error } = useAnswer<RulesAnswer>('rules', loadedAt);
   const domains = useMemo(() => new Map(value?.domains.map((each) => [each.domain, each.descriptors])), [value]);
   const paths = useMemo(() => pathsOf(domains.get(domain) ?? []), [domains, domain]);
   const entries = entriesOf(descriptor);
@@ -38,7 +38,7 @@ export function CallPicker({ domain, descriptor, onPick }: PickerProps) {
     <>
       <label>
         Domain{' '}
-        {domains.size === 0 ? (
+        {error !== undefined && value === undefined ? (
           <input required value={domain} onInput={(event) => onPick(event.currentTarget.value, descriptor)} />
         ) : (
           <select required value={domain} onInput={(event) => onPick(event.currentTarget.value, descriptor)}>

@@ -66,14 +66,14 @@ type NumbersProps = Pick<LiveEvent, 'rates'> & { readonly latency: Partial<NonNu
 /** What is counted at present. */
 export function Numbers({ rates, latency }: NumbersProps) {
   const tiles: readonly (readonly [title: string, unit: string, value: number | undefined])[] = [
-    ['Hits within their limits', 'per second', rates?.within],
-    ['of these near the limit', 'per second', rates?.near],
-    ['Hits over their limits', 'per second', rates?.over],
-    ['Over, allowed by shadow mode', 'hits per second', rates?.shadow],
-    ['gRPC calls', 'per second', rates?.calls],
-    ['Calls no rule matches', 'per second', rates?.noMatch],
-    ['Invalid calls', 'per second', rates?.invalid],
-    ['Calls the store failed', 'per second', rates?.storeErrors],
+    ['Hits within their limits', '/s', rates?.within],
+    ['Of these near the limit', '/s', rates?.near],
+    ['Hits over their limits', '/s', rates?.over],
+    ['Hits over, allowed by shadow mode', '/s', rates?.shadow],
+    ['gRPC calls', '/s', rates?.calls],
+    ['Calls no rule matches', '/s', rates?.noMatch],
+    ['Invalid calls', '/s', rates?.invalid],
+    ['Calls the store failed', '/s', rates?.storeErrors],
     ['Half of the calls within', 'ms', latency?.p50],
     ['99 % of the calls within', 'ms', latency?.p99],
   ];
@@ -106,9 +106,10 @@ function Charts({ history }: { readonly history: History }) {
   return (
     <>
       <div class="charts">
-        {charts.map(([title, unit, lines]) => (
-          <Chart key={title} title={title} unit={unit} history={history} lines={lines} />
-        ))}
+        {charts.map(
+          ([title, unit, lines]) =>
+            lines.length > 0 && <Chart key={title} title={title} unit={unit} history={history} lines={lines} />,
+        )}
         <Marks marks={history.marks} />
       </div>
       {history.rules.length > 0 && <BusiestRules rules={history.rules} />}

@@ -32,8 +32,8 @@ const CALLERS = [
   ['plan=free', 26],
   ['network=10.0.0.7', 14],
 ];
-/** Milliseconds of calls before the first picture, for lines of some length. */
-const CALLS = 60_000;
+/** Milliseconds of calls before a reload of the rules, and after it before the first picture, for lines of some length. */
+const [BEFORE, AFTER] = [180_000, 120_000];
 const PAGES = {
   live: '#/live',
   rules: '#/rules?rule=shop.user',
@@ -51,6 +51,7 @@ const env = {
   ...local,
   ...ports,
   RUNTIME_ROOT: folder,
+  RUNTIME_WATCH_ROOT: 'false',
   BACKEND_TYPE: 'memory',
   USE_STATSD: 'false',
 };
@@ -81,11 +82,13 @@ try {
     ];
     start('cli/weir-client.js', flags, { stdio: 'ignore' });
   }
-  const size = { width: 1100, height: 720 };
+  const size = { width: 1440, height: 900 };
   const page = await browser.newPage({ viewport: size, timezoneId: 'Etc/UTC', locale: 'en-GB' });
   await page.goto(`http://${debug}/console/`);
-  printStatus(`calling for ${CALLS / 1000} s`);
-  await page.waitForTimeout(CALLS);
+  printStatus(`calling for ${(BEFORE + AFTER) / 1000} s`);
+  await page.waitForTimeout(BEFORE);
+  writeFileSync(join(folder, 'config/shop.yaml'), RULES.replace('burst: 40', 'burst: 30'));
+  await page.waitForTimeout(AFTER);
   mkdirSync(join(ROOT, 'docs/images'), { recursive: true });
   for (const [name, address] of Object.entries(PAGES)) {
     await page.goto(`http://${debug}/console/${address}`);

@@ -133,6 +133,19 @@ test('every section about an alert in the runbook, and every row of its table, i
   expect(rows).toEqual(sections);
 });
 
+test('every page that the health of the service links to is served with the console, and has the section', () => {
+  const [, list = ''] =
+    /const pages = \[(.*)\]/.exec(readFileSync(join(ROOT, 'src/http/debug/console.ts'), 'utf8')) ?? [];
+  const served = Array.from(list.matchAll(/'([\w-]+)'/g), ([, name]) => `docs/${name}.md`);
+  const links = sources('src/operators').flatMap((text) => [...text.matchAll(/'(?:docs\/)?([\w-]+\.md)#([\w-]+)'/g)]);
+
+  expect([served.length, links.length > 9]).toEqual([4, true]);
+  for (const [link, page, anchor] of links) {
+    const path = `docs/${page}`;
+    expect([link, served.includes(path), anchorsOf(path).has(anchor!)]).toEqual([link, true, true]);
+  }
+});
+
 /** Names in capitals that are no settings of weir: variables that Node, libraries and systemd use, codes, and values. */
 const OTHERS =
   /^(?:NODE_|SSL_CERT_|OTEL_|NOTIFY_SOCKET$|NO_COLOR$|GRPC_SSL_CIPHER_SUITES$|GRPC_SERVER_TLS_CA_CERT$|LISTEN_|WATCHDOG_USEC$|OVER_LIMIT$|GRPC_XDS_SOTW$|RESOURCE_EXHAUSTED$|INVALID_ARGUMENT$|HTTP_FILTER$|HTTP_ROUTE$)/;
