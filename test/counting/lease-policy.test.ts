@@ -15,6 +15,13 @@ const LIMIT = leasedLimit(1_000_000, 10);
 class Leasing {
   /** Milliseconds of the window of 10 seconds that have passed. */
   now = 0;
+  readonly tallies = {
+    granted: new Counter('granted'),
+    used: new Counter('used'),
+    returned: new Counter('returned'),
+    unused: new Counter('unused'),
+    saved: new Counter('saved'),
+  };
   readonly leases: Leases;
   readonly #key: string;
   #usual = 1;
@@ -22,12 +29,7 @@ class Leasing {
   constructor(readonly limit: Limit = LIMIT) {
     const { algorithm } = limit;
     this.#key = algorithm === undefined ? `d_k_v_${START / 1000}` : `{_d_k_v_}${algorithm.name}_10`;
-    const tallies = ['granted', 'used', 'returned', 'unused', 'saved'].map((name) => [name, new Counter(name)]);
-    this.leases = new Leases({
-      now: () => this.now,
-      wallClock: () => START + this.now,
-      ...(Object.fromEntries(tallies) as Record<'granted' | 'used' | 'returned' | 'unused' | 'saved', Counter>),
-    });
+    this.leases = new Leases({ now: () => this.now, wallClock: () => START + this.now, ...this.tallies });
   }
 
   get held(): number {
@@ -118,9 +120,9 @@ describe('a key of 5 hits a millisecond', () => {
   });
 
   it('asks while two hits would be granted, and no longer', () => {
-    for (const played of [new Leasing(), new Leasing(sliding()), new Leasing(bucket())]) {
-      played.busy(2_000);
+    for (const limit of [LIMIT, sliding(), bucket()]) {
       const wants = [32, 31].map((left) => {
+        const played = new Leasing(limit).busy(2_000);
         played.answer(played.usual(), 1_000_000 - left);
         return played.usual().lease!.wants > 0;
       });
@@ -144,15 +146,15 @@ describe('a key of 5 hits a millisecond', () => {
   });
 
   it.each([
-    ['250 ms', 0, 250],
-    ['eight trips, if these take longer', 50, 400],
-  ])('uses what was granted for %s, of which the store reserves a quarter more', (_, trip, longest) => {
+    ['250 ms', 0, 250, 250],
+    ['eight trips, if these take longer', 50, 400, 401],
+  ])('uses what was granted for %s, of which the store reserves a quarter more', (_, trip, longest, after) => {
     const played = new Leasing().busy(5_000, trip);
     const sent = played.usual();
     expect(sent.lease!.milliseconds).toBeCloseTo(longest * 1.25);
     const asked = played.now;
     played.answer(sent, 1, 600);
-    const decided = [longest - 1, longest + 1].map((passed) => {
+    const decided = [longest - 1, after].map((passed) => {
       played.now = asked + passed;
       return played.decides(1);
     });
@@ -177,22 +179,76 @@ describe('a key of 5 hits a millisecond', () => {
     },
   );
 
-  it('lets calls wait for what was asked for, for 60 ms or four trips', () => {
-    for (const [trip, wait] of [
-      [0, 60],
-      [50, 200],
-    ] as const) {
-      const played = new Leasing().busy(5_000, trip);
-      const asked = played.call(1);
-      played.now += wait - 1;
-      const { leases } = played;
-      expect(leases.queueFor([played.operation(1)])).toBeDefined();
-      expect(leases.queueFor([played.operation(0), played.operation(1, leasedLimit(7, 10))])).toBeUndefined();
-      played.now += 1;
-      expect(leases.queueFor([played.operation(1)])).toBeUndefined();
-      expect(asked.lease!.wants).toBeGreaterThan(0);
-    }
+  it('takes all that it holds, first what ends first, and nothing of what has ended', () => {
+    const played = new Leasing().busy(2_000);
+    played.answer(played.usual(), 0, 300);
+    expect([played.decides(150), played.held]).toEqual([true, 150]);
+    played.now += 10;
+    const [more] = played.leases.takeToSend() as [Operation];
+    played.leases.prepare([more]);
+    played.answer(more, 300, 400);
+    // The first ones end at that time.
+    played.now += 240;
+    expect([played.decides(400), played.held]).toEqual([true, 150]);
+    expect([played.tend(played.now).held, played.sent().filter((hits) => hits < 0)]).toEqual([0, [-150]]);
+    const { granted, used, returned, saved } = played.tallies;
+    expect([granted, used, returned, saved].map(({ value }) => value)).toEqual([700, 550, 150, 2]);
   });
+
+  it('does not give back what is left when its window has ended', () => {
+    const played = new Leasing().busy(9_990);
+    played.answer(played.usual(), 0, 50);
+    expect([played.tend(9_999).held, played.tend(10_000).held, played.sent()]).toEqual([50, 0, []]);
+    expect(played.tallies.unused.value).toBe(50);
+  });
+
+  it('shows operators a counter without what is held of it', () => {
+    const played = new Leasing().busy(2_000);
+    const { leases } = played;
+    expect(leases.without(700, played.operation(0))).toBe(700);
+    played.answer(played.usual(), 0, 600);
+    expect([5, 700, 9_000_000].map((stored) => leases.without(stored, played.operation(0)))).toEqual([0, 100, 999_400]);
+    const [limit, now] = [bucket(), START * 1000];
+    const { algorithm } = limit;
+    const filled = new Leasing(limit).busy(2_000);
+    filled.answer(filled.usual(), 0, 600);
+    const stored = algorithm!.decide(algorithm!.empty(now), 700).state;
+    expect(filled.leases.without(stored, filled.operation(0))).toEqual(
+      algorithm!.decide(algorithm!.empty(now), 100).state,
+    );
+  });
+
+  it.each([
+    ['60 ms', 0, 60],
+    ['four trips, if these take longer', 50, 200],
+  ])('lets calls wait for what was asked for, for %s', (_, trip, wait) => {
+    const played = new Leasing().busy(5_000, trip);
+    const { leases } = played;
+    const asked = played.usual();
+    const waited: unknown[] = [];
+    played.now += wait - 1;
+    leases.queueFor([played.operation(0), played.operation(1)])!.push((error) => waited.push(error));
+    expect(leases.queueFor([played.operation(0), played.operation(1, leasedLimit(7, 10))])).toBeUndefined();
+    played.now += 1;
+    expect(leases.queueFor([played.operation(1)])).toBeUndefined();
+    expect(leases.takeToResume()).toEqual([]);
+    const failure = new DecisionError('store_failed', 'down');
+    leases.answered(asked, failure);
+    for (const call of leases.takeToResume()) call();
+    expect([waited, leases.takeToResume()]).toEqual([[failure], []]);
+    leases.answered(played.usual(), 0);
+    expect(leases.queueFor([played.operation(1)])).toBeUndefined();
+  });
+});
+
+it.each([
+  ['less than 10 hits a second are left of its demand', [100, 150, 160]],
+  ['that is so, and it has been known for 100 ms', [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]],
+])('a key that is not called any more is forgotten when %s', (_, times) => {
+  const played = new Leasing();
+  expect(played.leases.isIdle).toBe(true);
+  played.call(2);
+  expect(times.map((at) => played.tend(at).leases.isIdle)).toEqual(times.map((at) => at === times.at(-1)));
 });
 
 it.each([
