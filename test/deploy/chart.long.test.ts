@@ -118,7 +118,7 @@ describe.each(renderings().map((rendering) => [rendering.name, rendering] as con
     const inServices = services.flatMap((service) => service.ports);
     expect(inServices.map((port) => port.port)).toEqual(inServices.map(({ targetPort }) => ports.get(targetPort)));
     const debugged = services.filter((service) => service.ports.some(({ targetPort }) => targetPort === 'debug'));
-    expect(debugged.map((service) => service.ports.length)).toEqual(name === 'everything' ? [1] : []);
+    expect(debugged.map((service) => service.ports.length)).toEqual(name === 'everything' ? [1, 1] : []);
   });
 
   it('probes /livez and /readyz on a listener that the kubelet reaches', () => {
@@ -283,12 +283,27 @@ describe('the variant everything', () => {
       ['grpc', 'Local'],
       ['debug', 'Cluster'],
       ['grpc', undefined],
+      ['debug', undefined],
     ]);
     const { ingress } = everything.one('NetworkPolicy').spec as { ingress: readonly object[] };
     expect(ingress.at(-1)).toEqual({
       ports: [{ port: 'debug', protocol: 'TCP' }],
-      from: [{ podSelector: { matchLabels: { operates: 'true' } } }],
+      from: [
+        { podSelector: { matchLabels: { operates: 'true' } } },
+        { podSelector: { matchLabels: everything.services[0]!.selector } },
+      ],
     });
+  });
+
+  it('lets its Pods find each other, also those that are not ready, and serves and probes the debug listener over TLS', () => {
+    const { environment, container, services } = everything;
+    expect(environment['OPERATOR_PEERS']).toBe('dns:https://weir-limits-peers:9070');
+    const { ports, ...peers } = services.at(-1)!;
+    expect(peers).toMatchObject({ clusterIP: 'None', publishNotReadyAddresses: true, selector: services[0]!.selector });
+    expect(ports).toMatchObject([{ name: 'debug', port: 9070, appProtocol: 'https' }]);
+    const probes = [container.startupProbe, container.livenessProbe, container.readinessProbe];
+    expect(probes.map(({ httpGet }) => httpGet)).toMatchObject(Array(3).fill({ port: 'debug', scheme: 'HTTPS' }));
+    expect(renderingOf('redis').container.readinessProbe.httpGet).not.toHaveProperty('scheme');
   });
 });
 
@@ -348,7 +363,7 @@ describe.each(['redis', 'everything'])('the monitoring of the variant %s', (name
   });
 
   it('has a Service without an address for clients that balance their calls', () => {
-    const headless = services.filter(({ spec }) => spec.clusterIP === 'None');
+    const headless = services.filter(({ spec }) => spec.clusterIP === 'None' && spec.publishNotReadyAddresses !== true);
     expect(headless.map(({ spec }) => spec.ports.map((port) => port.name))).toEqual([['grpc']]);
   });
 });

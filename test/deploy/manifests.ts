@@ -23,7 +23,7 @@ export interface Metadata {
 
 export type Labels = Readonly<Record<string, string>>;
 export type Selector = { readonly matchLabels: Labels };
-type Probe = { readonly httpGet: { readonly path: string; readonly port: string } };
+type Probe = { readonly httpGet: { readonly path: string; readonly port: string; readonly scheme?: string } };
 type SecretSource = {
   readonly name: string;
   readonly items: readonly { readonly key: string; readonly path: string }[];
@@ -70,6 +70,7 @@ export interface DeploymentSpec {
 export interface ServiceSpec {
   readonly type: string;
   readonly clusterIP?: string;
+  readonly publishNotReadyAddresses?: boolean;
   readonly loadBalancerSourceRanges?: readonly string[];
   readonly internalTrafficPolicy?: string;
   readonly selector: Labels;

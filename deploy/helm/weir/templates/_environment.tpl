@@ -9,6 +9,13 @@ PORT: {{ $v.ports.http | int | quote }}
 GRPC_PORT: {{ $v.ports.grpc | int | quote }}
 DEBUG_HOST: {{ $v.debug.host | quote }}
 DEBUG_PORT: {{ $v.ports.debug | int | quote }}
+{{- if $v.debug.tlsSecret }}
+DEBUG_TLS_CERT: /etc/weir/debug-tls/tls.crt
+DEBUG_TLS_KEY: /etc/weir/debug-tls/tls.key
+{{- end }}
+{{- if $v.debug.peers }}
+OPERATOR_PEERS: {{ printf "dns:%s%s-peers:%d" (ternary "https://" "" (not (empty $v.debug.tlsSecret))) (include "weir.fullname" .) (int $v.ports.debug) | quote }}
+{{- end }}
 GRPC_MAX_CONNECTION_AGE: {{ $v.maxConnectionAge | quote }}
 SHUTDOWN_DELAY: {{ printf "%ds" (int $v.shutdownDelaySeconds) | quote }}
 WORKERS: {{ include "weir.settingText" $v.workers | quote }}

@@ -108,6 +108,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{/* Of a probe of the debug listener with TLS. */}}
+{{- define "weir.probeScheme" -}}
+{{- if and (eq .Values.probes.port "debug") .Values.debug.tlsSecret }}, scheme: HTTPS{{ end }}
+{{- end }}
+
 {{/* Contradictions between values that the schema cannot express. */}}
 {{- define "weir.check" -}}
 {{- with .Values.store.redis }}
@@ -139,6 +144,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- if and (eq .Values.probes.port "debug") (has .Values.debug.host (list "127.0.0.1" "::1" "localhost")) }}
 {{- fail "probes.port=debug needs a debug.host that the kubelet reaches, such as 0.0.0.0: protect the port by networkPolicy.enabled" }}
+{{- end }}
+{{- if and .Values.debug.peers (has .Values.debug.host (list "127.0.0.1" "::1" "localhost")) }}
+{{- fail "debug.peers needs a debug.host that Pods reach, such as 0.0.0.0: protect the port by networkPolicy.enabled" }}
 {{- end }}
 {{- if hasKey .Values.service.separate "debug" }}
 {{- if has .Values.debug.host (list "127.0.0.1" "::1" "localhost") }}

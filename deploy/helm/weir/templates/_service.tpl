@@ -3,8 +3,9 @@
 {{- $values := (index . 0).Values }}
 {{- $name := index . 1 }}
 {{- $port := eq $name "metrics" | ternary $values.metrics.port (get $values.ports $name) }}
+{{- $http := ternary "https" "http" (and (eq $name "debug") (not (empty $values.debug.tlsSecret))) }}
 {{- $grpc := $values.service.grpcAppProtocol | default (ternary "tls" "grpc" $values.tls.enabled) -}}
-- { name: {{ $name }}, port: {{ $port }}, targetPort: {{ $name }}, protocol: TCP, appProtocol: {{ eq $name "grpc" | ternary $grpc "http" }} }
+- { name: {{ $name }}, port: {{ $port }}, targetPort: {{ $name }}, protocol: TCP, appProtocol: {{ eq $name "grpc" | ternary $grpc $http }} }
 {{- end }}
 
 {{/*
@@ -25,8 +26,12 @@ metadata:
   {{- end }}
 spec:
   type: {{ .of.type | default "ClusterIP" }}
-  {{- if eq .component "headless" }}
+  {{- if has .component (list "headless" "peers") }}
   clusterIP: None
+  {{- end }}
+  {{- if eq .component "peers" }}
+  # A Pod that waits for its store or its rules is shown, too.
+  publishNotReadyAddresses: true
   {{- end }}
   {{- with .of.loadBalancerSourceRanges }}
   loadBalancerSourceRanges:

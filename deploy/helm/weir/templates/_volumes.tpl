@@ -36,6 +36,15 @@
       {{- end }}
 {{- end }}
 {{- end }}
+{{- with .Values.debug.tlsSecret }}
+- name: debug-tls
+  projected:
+    defaultMode: 288 # 0440, readable by fsGroup
+    sources:
+      - secret:
+          name: {{ . }}
+          items: [{ key: tls.crt, path: tls.crt }, { key: tls.key, path: tls.key }]
+{{- end }}
 {{- if include "weir.hasStoreTls" . }}
 {{- with .Values.store.tls }}
 - name: store-tls
@@ -69,6 +78,9 @@
 {{- end }}
 {{- if .Values.tls.enabled }}
 - { name: tls, mountPath: /etc/weir/tls, readOnly: true }
+{{- end }}
+{{- if .Values.debug.tlsSecret }}
+- { name: debug-tls, mountPath: /etc/weir/debug-tls, readOnly: true }
 {{- end }}
 {{- if include "weir.hasStoreTls" . }}
 - { name: store-tls, mountPath: /etc/weir/store-tls, readOnly: true }
