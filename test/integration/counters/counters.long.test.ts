@@ -40,7 +40,7 @@ storeTests('on a database of a single server', async (use) => {
 storeTests(
   'on a server that rejects scripts',
   async (use) => {
-    const directives = ['--user', 'default', 'on', 'nopass', '~*', '&*', '+@all', '-@scripting'];
+    const directives = ['--user', 'default', 'on', 'nopass', '~*', '+@all', '-@scripting'];
     return redisStore((await use(RedisProcess.start({ directives }))).address);
   },
   { hasAlgorithms: false },
