@@ -8,6 +8,8 @@ const recorded = new Store<Answer<History>>({});
 
 /** Seconds that are shown, and between two requests while nothing has been answered. */
 const [SHOWN, RETRY] = [3_600, 10];
+/** As many as the service keeps. */
+const MOST_MARKS = 200;
 
 let users = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -45,7 +47,10 @@ type Series = History['latency']['p50'];
 /** What was read before, and what is later; of the last hour. */
 export function joined(old: History, next: History): History {
   const all = [...old.times, ...next.times];
-  const first = all.findIndex((time) => time > all.at(-1)! - SHOWN);
+  const first = Math.max(
+    0,
+    all.findIndex((time) => time > all.at(-1)! - SHOWN),
+  );
   function line(before: Series | undefined, after: Series | undefined): Series {
     const [missing, unknown] = [old, next].map(({ times }) => times.map(() => null));
     return [...(before ?? missing!), ...(after ?? unknown!)].slice(first);
@@ -63,10 +68,12 @@ export function joined(old: History, next: History): History {
     rates: lines(old.rates, next.rates),
     latency: lines(old.latency, next.latency),
     store: lines(old.store, next.store),
-    rules: [...new Set([...rules.keys(), ...known.keys()])].map((statisticsKey) => {
-      const [before, after] = [known.get(statisticsKey), rules.get(statisticsKey)];
-      return { statisticsKey, hits: line(before?.hits, after?.hits), over: line(before?.over, after?.over) };
-    }),
-    marks: [...marks.values()].sort((one, other) => one.at - other.at),
+    rules: [...new Set([...rules.keys(), ...known.keys()])]
+      .map((statisticsKey) => {
+        const [before, after] = [known.get(statisticsKey), rules.get(statisticsKey)];
+        return { statisticsKey, hits: line(before?.hits, after?.hits), over: line(before?.over, after?.over) };
+      })
+      .filter(({ hits }) => hits.some((value) => value !== null)),
+    marks: [...marks.values()].sort((one, other) => one.at - other.at).slice(-MOST_MARKS),
   };
 }

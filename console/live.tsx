@@ -161,7 +161,11 @@ function chartsOf({ rates, latency, store, rules }: History): readonly ChartOfLi
     [
       'Busiest rules',
       'hits per second',
-      rules.slice(0, MOST_LINES).map(({ statisticsKey, hits }) => ({ name: statisticsKey, values: hits })),
+      // In the order of their names, so that each keeps its colour while others become busier.
+      rules
+        .slice(0, MOST_LINES)
+        .map(({ statisticsKey, hits }) => ({ name: statisticsKey, values: hits }))
+        .sort((one, other) => (one.name < other.name ? -1 : 1)),
     ],
   ];
 }
