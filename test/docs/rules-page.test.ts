@@ -34,7 +34,8 @@ it.each([
   ['algorithms', algorithmsPicture],
   ['leases', leasesPicture],
 ])('the picture of the %s is what `npm run pictures` writes', (name, picture) => {
-  expect(readFileSync(join(ROOT, `docs/images/${name}.svg`), 'utf8')).toBe(picture());
+  // Their difference is nothing to read.
+  expect(readFileSync(join(ROOT, `docs/images/${name}.svg`), 'utf8') === picture()).toBe(true);
 });
 
 it.each(['README.md', 'docs/getting-started.md'])('the rule files in %s are valid', (page) => {
