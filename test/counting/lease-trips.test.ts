@@ -13,24 +13,6 @@ function scarce() {
 }
 
 describe('a leased key', () => {
-  it('gives back nothing while it is used evenly: what ends first is used first', () => {
-    const { timeline, call, instance } = leasing(leasedLimit(100_000, 10));
-    for (let at = 1_000; at < 4_000; at += 5) timeline.at(START + at, () => call());
-    timeline.runTo(START + 4_000);
-    const { returned, unused, granted } = instance.statistics;
-    expect([returned.value, unused.value, granted.value > 700]).toEqual([0, 0, true]);
-  });
-
-  it('is asked for in time when the store is far away, so that no call waits', () => {
-    const { timeline, call, instance, lag } = leasing(leasedLimit(100_000, 10));
-    lag(100);
-    for (let at = 1_000; at < 6_000; at += 5) timeline.at(START + at, () => call());
-    timeline.runTo(START + 3_999);
-    const before = instance.atOnce;
-    timeline.runTo(START + 6_000);
-    expect(instance.atOnce - before).toBe(400);
-  });
-
   it('is asked for once at a time, however long the answer takes', () => {
     const { timeline, call, held, instance, lag } = leasing();
     const { granted } = instance.statistics;
@@ -72,18 +54,6 @@ describe('a leased key', () => {
     timeline.runTo(timeline.now + 10 * TRIP);
     expect([held(), stored(), instance.leases.size]).toEqual([0, calls, 0]);
   });
-
-  it('is shown without what is held of it here', () => {
-    const { instance, key, limit, held, stored } = leasing();
-    expect(instance.leases.without(stored(), { key, limit })).toBe(stored() - held());
-    const bucket = leasing(leasedLimit(1_000, 10, { algorithm: 'token_bucket', burst: 500 }), 'bucket');
-    const counted = { key: bucket.key, limit: bucket.limit };
-    const state = bucket.store.table.stateOf(counted);
-    const { algorithm } = bucket.limit;
-    const used = algorithm!.decide(state, 0).used;
-    const shown = bucket.instance.leases.without(state, counted);
-    expect(typeof shown === 'number' || used - algorithm!.decide(shown, 0).used).toBe(bucket.held());
-  });
 });
 
 describe('a key of which little is left', () => {
@@ -100,18 +70,6 @@ describe('a key of which little is left', () => {
     instance.giveBackAll();
     timeline.runTo(timeline.now + 5 * TRIP);
     expect(trips()).toBe(3);
-  });
-
-  it('asks for a few more only when most of its few hits are used', () => {
-    const { call, held, timeline, store } = leasing(leasedLimit(300, 10));
-    const before = store.trips;
-    for (let made = 0; made < 20; made += 1) {
-      call();
-      timeline.runTo(timeline.now + 5);
-      // A sixteenth of the 102 that are left, and 0.6 of what was granted before.
-      expect(held()).toBeLessThanOrEqual(9);
-    }
-    expect(store.trips - before).toBeLessThanOrEqual(4);
   });
 
   it('gives back the last hit when it rests', () => {
