@@ -113,6 +113,8 @@ class Fleet {
   /** Killed ones, of which something may be on its way. */
   #killed: SimulatedInstance[] = [];
   readonly #events: CounterEvent[] = [];
+  /** By calls, whether or not they live to see it. */
+  readonly #givenBack: Operation[] = [];
   /** By the second of a clock. */
   readonly #keys = new Map<number, string>();
   /** Until when the store does not answer; and instances, which others do not wait for. */
@@ -158,6 +160,10 @@ class Fleet {
     }
     timeline.runTo(timeline.now + 2000);
     for (const { statistics } of this.#instances) this.#granted += statistics.granted.value;
+    for (const operation of this.#givenBack) {
+      const at = this.#store.appliedAt(operation);
+      if (at !== undefined) this.#events.push({ kind: 'given back', key: operation.key, at, hits: -operation.hits });
+    }
     const excess = excessOf(this.#events, this.#limit);
     return { calls: this.#made, atOnce: this.#atOnce, granted: this.#granted, excess };
   }
@@ -215,7 +221,7 @@ class Fleet {
     const before = instance.atOnce;
     instance.call(limit, key, hits, (operation) => {
       if (!isPassed(operation)) return;
-      const at = operation.isSent ? this.#store.appliedAt(operation) : this.#timeline.now;
+      const at = this.#store.appliedAt(operation) ?? this.#timeline.now;
       this.#events.push({ kind: 'passed', key, at, hits });
     });
     this.#atOnce += instance.atOnce - before;
@@ -246,8 +252,7 @@ class Fleet {
 
   #giveBack(instance: SimulatedInstance, key: string): void {
     const hits = 1 + Math.floor(this.#random() * 5);
-    this.#events.push({ kind: 'given back', key, at: this.#timeline.now, hits });
-    instance.call(this.#limit, key, -hits, () => undefined);
+    this.#givenBack.push(instance.call(this.#limit, key, -hits, () => undefined));
   }
 
   /** An operator clears the counter or sets it, through an instance, as `OperatedCounters` does. */

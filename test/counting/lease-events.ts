@@ -66,7 +66,8 @@ abstract class RecoveringModel implements Model {
       const covered = Math.min(beyond, this.#more);
       this.#more -= covered;
       this.takeBack(covered);
-      return beyond - covered;
+      // A thousandth of a hit for the rounding of sums.
+      return beyond - covered > 0.001 ? beyond - covered : 0;
     } else this.#more += event.hits;
     return 0;
   }
@@ -92,9 +93,7 @@ class BucketModel extends RecoveringModel {
 
   beyond(at: number, hits: number): number {
     this.#fullAt = Math.max(this.#fullAt, at) + hits * this.#perHit;
-    const beyond = (this.#fullAt - at) / this.#perHit - this.#capacity;
-    // A thousandth of a hit for the rounding of these sums.
-    return beyond > 0.001 ? beyond : 0;
+    return Math.max(0, (this.#fullAt - at) / this.#perHit - this.#capacity);
   }
 
   takeBack(hits: number): void {

@@ -34,9 +34,9 @@ export class SimulatedStore implements BatchStore {
     this.#onTheWay.delete(operations);
   }
 
-  /** When an operation was applied. */
-  appliedAt(operation: Operation): number {
-    return this.#appliedAt.get(operation) as number;
+  /** When an operation was applied, if it was. */
+  appliedAt(operation: Operation): number | undefined {
+    return this.#appliedAt.get(operation);
   }
 
   /** What was granted of a key in answers on their way. */
@@ -171,8 +171,13 @@ export class SimulatedInstance {
     return this.#options.timeline.now + (this.#options.skew ?? 0);
   }
 
-  call(limit: Limit, key: string, hits: number, decided: (operation: Operation) => void): void {
-    const call = new Call(new Operation(limit, key, hits), decided);
+  call(limit: Limit, key: string, hits: number, decided: (operation: Operation) => void): Operation {
+    const operation = new Operation(limit, key, hits);
+    this.#begin(new Call(operation, decided));
+    return operation;
+  }
+
+  #begin(call: Call): void {
     if (this.#options.isLeasing === false) return this.#gather(call);
     if (this.#isDecided(call)) {
       this.atOnce += 1;

@@ -65,6 +65,12 @@ export class TestService {
     this.#decisions.windows$.subscribe();
   }
 
+  /** Accepts no more requests. */
+  complete(): void {
+    this.#decisions.complete();
+    this.#flush();
+  }
+
   #leases(): Leases {
     const [granted, used, returned, unused, saved] = ['granted', 'used', 'returned', 'unused', 'calls_saved'].map(
       (name) => this.statistics.counter(`ratelimit.lease.${name}`),
