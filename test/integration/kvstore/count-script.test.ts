@@ -55,9 +55,21 @@ function grouped(group: Group, ...operations: readonly Operation[]): readonly Op
 
 /** The same operations for another store. */
 function copyOf(batch: readonly Operation[], prefix = ''): readonly Operation[] {
-  return batch.map(({ limit, key, hits, group, calls }) =>
-    operation(prefix + key, hits, { ...limit, limit: limit.requestsPerUnit, group, calls: calls && [...calls] }),
-  );
+  return batch.map(({ limit, key, hits, group, calls, lease }) => {
+    const parts = { ...limit, limit: limit.requestsPerUnit, group, calls: calls && [...calls] };
+    const copy = operation(prefix + key, hits, parts);
+    copy.lease = lease && { ...lease };
+    return copy;
+  });
+}
+
+function leased(made: Operation, wants: number, milliseconds = 250): Operation {
+  made.lease = { wants, milliseconds, sentAt: 0, granted: 0 };
+  return made;
+}
+
+function grantsOf(batch: readonly Operation[]): readonly (number | undefined)[] {
+  return batch.map(({ lease }) => lease?.granted);
 }
 
 const NOT_AN_INTEGER = { code: 'store_failed', message: expect.stringContaining('not an integer') };
@@ -94,6 +106,13 @@ const LIMITS = {
   fast: { ...BUCKET, requestsPerUnit: 3_000_000, windowSeconds: 1, burst: 4 },
   sliding: SLIDING,
 };
+/** Limits of which hits are taken for later calls: with room for some, with parts of a microsecond, and with many hits in one. */
+const LENDING = [
+  { ...SLIDING, requestsPerUnit: 100 },
+  { ...BUCKET, requestsPerUnit: 60, burst: 90 },
+  { ...PARTS, requestsPerUnit: 700, burst: 130 },
+  { ...BUCKET, requestsPerUnit: 3_000_000, windowSeconds: 1, burst: 3_000 },
+];
 const KEYS: Readonly<Record<string, string>> = { burst: 'bucket', fewer: 'parts', seven: 'parts' };
 
 const anyCalls = fc.array(fc.constantFrom(1, 1, 1, 2, 3, 0, -1, -3, 9), { minLength: 1, maxLength: 5 });
@@ -119,7 +138,23 @@ const anyGroup = fc
       ...names.map((name) => decided(name, name === 'fixed' ? FIXED : LIMITS[name], ...calls)),
     ),
   );
+/** Of limits of which enough is left, in keys of their own. */
+const anyLent = fc
+  .record({
+    made: fc.oneof(
+      fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 200 })).map(([hits, limit]) => {
+        return operation(`counted_${limit}`, hits, { limit, windowSeconds: YEAR });
+      }),
+      fc
+        .tuple(fc.constantFrom(...LENDING), fc.array(fc.constantFrom(1, 4, 0, 9), { minLength: 1, maxLength: 3 }))
+        .map(([limit, calls]) => decided(`lent_${LENDING.indexOf(limit)}`, limit, ...calls)),
+    ),
+    wants: fc.constantFrom(0, 1, 2, 7, 1000),
+    milliseconds: fc.constantFrom(0, 0.5, 0.99, 250),
+  })
+  .map(({ made, wants, milliseconds }) => [leased(made, wants, milliseconds)]);
 const anyStep = fc.oneof(
+  anyLent,
   anyCount.map(({ key, hits }) => [operation(key, hits, { windowSeconds: YEAR })]),
   anyStop,
   anyDecided,
@@ -127,6 +162,20 @@ const anyStep = fc.oneof(
 );
 /** In microseconds. */
 const anyPause = fc.constantFrom(0, 0, 1, 999, 1_000_000, 15_000_000, 29_999_999, 60_000_000, 130_000_000);
+
+it('gives the keys of a call different expiries, below EXPIRATION_JITTER_MAX_SECONDS later than they need', async () => {
+  const counters = await connected(instance(server.address), { expirationJitterMaxSeconds: 10 });
+  const random = jest.spyOn(Math, 'random').mockReturnValue(0.7);
+  const keys = Array.from({ length: 10 }, (_, index) => `k${index}`);
+  const lent = leased(operation('lent', 1, { windowSeconds: YEAR }), 1);
+  await applied(counters, [...keys.map((key) => operation(key, 1, { windowSeconds: YEAR })), lent]);
+  random.mockRestore();
+  const left = await Promise.all([...keys, 'lent'].map((key) => server.control.pttl(key)));
+  const least = Math.min(...left);
+  expect(least / 1000).toEqual(expect.closeTo(YEAR, -2));
+  const later = left.map((milliseconds) => Math.round((milliseconds - least) / 1000));
+  expect([later.slice(0, 10).toSorted((one, other) => one - other), later[10]]).toEqual([[...keys.keys()], 7]);
+});
 
 it('applies a batch of any operations as the counters in memory do', async () => {
   const counters = await open();
@@ -139,12 +188,14 @@ it('applies a batch of any operations as the counters in memory do', async () =>
         for (const [pause, steps] of turns) {
           now += pause;
           const batch = copyOf(steps.flat(), `${played}_`);
-          const expected = memory.applyNow(copyOf(batch));
+          const inMemory = copyOf(batch);
+          const expected = memory.applyNow(inMemory);
           expect(await applied(counters, batch)).toEqual(expected);
+          expect(grantsOf(batch)).toEqual(grantsOf(inMemory));
         }
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 150 },
   );
 });
 
@@ -475,14 +526,6 @@ describe('limits of one call', () => {
 });
 
 describe('a step that takes hits for later calls', () => {
-  function leased(made: Operation, wants: number): Operation {
-    made.lease = { wants, milliseconds: 250, sentAt: 0, granted: 0 };
-    return made;
-  }
-  function grantsOf(batch: readonly Operation[]): readonly (number | undefined)[] {
-    return batch.map(({ lease }) => lease?.granted);
-  }
-
   it('gives a new key its expiry, and leaves each result of its batch to its operation', async () => {
     const counters = await open();
     const batch = [
@@ -502,8 +545,11 @@ describe('a step that takes hits for later calls', () => {
     expect(await server.control.ttl('c')).toEqual(near(81));
   });
 
-  it('takes nothing from a key that is no counter, may not be changed, or has no memory', async () => {
+  it('takes nothing from a key with too little left, that is no counter, may not be changed, or has no memory', async () => {
     const counters = await open();
+    const one = leased(operation('none', 1, { limit: 31 }), 5);
+    expect(await commandsOf(() => applied(counters, [one]))).toEqual(['expire 1', 'incrby 1', 'ttl 1']);
+    await server.control.del('none');
     await server.control.set('text', 'x');
     const texts = ['counted', 'decided'].map((kind) => {
       return leased(kind === 'counted' ? operation('text', 1, { limit: 100 }) : decided('text', BUCKET, 1), 5);
@@ -516,10 +562,7 @@ describe('a step that takes hits for later calls', () => {
     ];
     expect(await applied(counters, reads)).toMatchObject([0, { message: 'the counter store is out of memory' }]);
     await server.control.config('SET', 'maxmemory', '0');
-    expect([grantsOf(texts), grantsOf(reads)]).toEqual([
-      [0, 0],
-      [0, 0],
-    ]);
+    expect([grantsOf([one]), grantsOf(texts), grantsOf(reads)]).toEqual([[0], [0, 0], [0, 0]]);
     expect(await server.control.keys('*')).toEqual(['text']);
   });
 });

@@ -112,7 +112,8 @@ export class CountCall implements ScriptArguments {
   #countAndLend({ hits, limit, lease }: Operation): void {
     this.#endRun();
     const { windowSeconds, requestsPerUnit } = limit;
-    const counted = { hits: `"${hits}"`, expiry: lifetimeOf(windowSeconds), left: secondsLeft(windowSeconds) };
+    const expiry = lifetimeOf(windowSeconds) + this.#random;
+    const counted = { hits: `"${hits}"`, expiry, left: secondsLeft(windowSeconds) };
     const lent = { limit: requestsPerUnit, wants: lease!.wants };
     this.#add(`${KIND.countAndLend},${COUNTED.write(counted)},${LENT.write(lent)}`);
     this.#endRun();

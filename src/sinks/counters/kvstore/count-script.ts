@@ -47,7 +47,7 @@ export const KIND = {
 export const COUNTED = new Fields(
   /** A text, for INCRBY. */
   'hits',
-  /** In seconds, without the random part. */
+  /** In seconds; of `count` and `countKnown`, without the random part. */
   'expiry',
   /** The seconds that are left of the window. */
   'left',
@@ -165,7 +165,7 @@ while list[at] do
     for i = used + 1, used + times do
       ${STOPPED.read('list', 'at', 'hits', 'expiry', 'left')}
       at = at + ${STOPPED.size}
-      if isAnyOver and hits > 0 and not over[i] then hits = 0 end
+      if isAnyOver and not over[i] then hits = math.min(0, hits) end
       count = count + 1
       results[count] = step(KEYS[i], hits, hits, expiry, left)
     end
@@ -176,10 +176,10 @@ while list[at] do
     ${LENT.read('list', 'at')}
     at = at + ${LENT.size}
     used = used + 1
-    local stored, granted = step(KEYS[used], tonumber(hits), hits, expiry + random, left), 0
+    local stored, granted = step(KEYS[used], tonumber(hits), hits, expiry, left), 0
     if type(stored) == 'number' then
       granted = grantOf(wants, limit - stored)
-      if granted > 0 and type(step(KEYS[used], granted, granted, expiry + random, left)) == 'table' then granted = 0 end
+      if granted ~= 0 and type(step(KEYS[used], granted, granted, expiry, left)) == 'table' then granted = 0 end
     end
     results[count + 1], results[count + 2] = stored, granted
     count = count + 2
@@ -245,9 +245,9 @@ while list[at] do
           end
         end
         local state = value - base
-        isCut[l] = false
         if algorithm == 'token_bucket' then
           ${LIMIT.read('limit', 1, 'mostPart')}
+          isCut[l] = state > most or (state == most and other > mostPart)
           if state < 0 then
             if value == 0 then
               isKept = false
@@ -256,8 +256,8 @@ while list[at] do
               value = base
             end
             state, other = 0, 0
-          elseif state > most or (state == most and other > mostPart) then
-            state, other, isCut[l] = most, mostPart, true
+          elseif isCut[l] then
+            state, other = most, mostPart
           end
         elseif algorithm == 'sliding_window' and (state < 0 or state >= HITS) then
           state, isKept = 0, false
@@ -307,7 +307,7 @@ while list[at] do
                 other = other + hitParts[c]
                 if other >= parts then state, other = state + 1, other - parts end
                 if state < 0 then state, other = 0, 0 end
-                if hits >= 0 and (state > most or (state == most and other > mostPart)) then isAllowed = false end
+                if state > most or (state == most and other > mostPart) then isAllowed = false end
               else
                 ${LIMIT.read('limit', 1, 'window')}
                 other, state = math.max(0, other + math.min(0, state)), math.max(0, state)
@@ -330,7 +330,7 @@ while list[at] do
             local full = math.max(state, during)
             wants = math.min(wants, math.floor((most - 2 - full) / perHit))
             granted = grantOf(wants, math.floor((most - 2 - state) / perHit))
-            if granted > 0 then states[1], others[1] = full + math.ceil(granted * perHit) + 1, 0 end
+            if granted ~= 0 then states[1], others[1] = full + math.ceil(granted * perHit) + 1, 0 end
           elseif not err then
             granted = grantOf(wants, most - state - math.ceil(other * (window - clock % window) / window))
             states[1] = state + granted
