@@ -255,5 +255,5 @@ function checkedReport(value: unknown): InstanceReport {
     Object.values(Object(report.settings) as object).every((text) => typeof text === 'string') &&
     (report.loaded === null || typeof Object(report.loaded).version === 'string');
   if (!isRight) throw new Error('its answer is not that of an instance of this version');
-  return report;
+  return { ...report, name: excerpt(report.name, LONGEST), version: excerpt(report.version, LONGEST) };
 }

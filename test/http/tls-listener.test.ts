@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { connect as connectPlain } from 'node:net';
-import { type SecureContext, createSecureContext } from 'node:tls';
+import { text as textOf } from 'node:stream/consumers';
+import { type SecureContext, connect as connectTls, createSecureContext } from 'node:tls';
 import { type CallTls, callHttp } from '../../src/net/call-http';
 import type { OnHttpRejected } from '../../src/http/limits';
 import { OPERATOR_LIMITS } from '../../src/http/limits';
@@ -57,6 +59,9 @@ it('a replaced certificate is that of new connections, also for an address', asy
 });
 
 it('handshakes that do not end close each other, the oldest first, and do not delay the end of the listener', async () => {
+  // Older than all of them, but its handshake has ended.
+  const used = connectTls({ host: '127.0.0.1', port: server.port, servername: 'weir-one', ca: authority.ca });
+  await once(used, 'secureConnect');
   const sockets = Array.from({ length: OPERATOR_LIMITS.maxConnections + 3 }, () => {
     return connectPlain(server.port, '127.0.0.1').on('error', () => undefined);
   });
@@ -64,6 +69,8 @@ it('handshakes that do not end close each other, the oldest first, and do not de
   expect((await call({ name: 'weir-one', context: trusted })).status).toBe(200);
   await until('one more is closed', () => sockets.filter(({ destroyed }) => destroyed).length >= 4);
   expect(sockets.at(-1)!.destroyed).toBe(false);
+  used.write('GET /livez HTTP/1.1\r\nHost: weir-one\r\nConnection: close\r\n\r\n');
+  expect(await textOf(used)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   await server.close();
   await until('all are closed', () => sockets.every(({ destroyed }) => destroyed));
 });

@@ -155,6 +155,35 @@ it('one that hangs delays neither the others nor the answer, which says who was 
   expect(view.part(OWN)).toMatchObject({ state: 'unknown', text: 'asking 6 other instances', known: 7, seen: 2 });
 });
 
+it('those that did not answer are asked one at a time, apart from the others and once in a round', async () => {
+  const asked: string[] = [];
+  let endFirst: () => void = () => undefined;
+  const first = new Promise<void>((resolve) => (endFirst = resolve));
+  let isFirstRound = true;
+  async function find(): Promise<readonly Peer[]> {
+    return ['x:1', 'y:1', 'a:1'].map((address) => ({
+      address,
+      ask: async () => {
+        asked.push(address);
+        if (address === 'a:1') return report('a');
+        if (!isFirstRound) await first;
+        throw new Error('away');
+      },
+    }));
+  }
+  const view = new FleetView(find, OWN.id);
+  await view.read(OWN);
+  isFirstRound = false;
+  asked.splice(0);
+  now += 10_000;
+  const { instances } = await view.read(OWN);
+  expect(instances.map(({ problem }) => problem)).toEqual([null, 'away', 'away', null]);
+  expect(asked).toEqual(['x:1', 'a:1']);
+  endFirst();
+  await until('the other is asked', () => asked.length === 3);
+  expect(asked).toEqual(['x:1', 'a:1', 'y:1']);
+});
+
 it('an instance that finds no other one says so', async () => {
   const view = viewOf({ 'self:1': OWN });
   await view.read(OWN);
