@@ -19,7 +19,9 @@ interface Model {
 export function excessOf(events: readonly CounterEvent[], limit: Limit): readonly string[] {
   const models = new Map<string, Model>();
   const excess: string[] = [];
-  for (const event of events.toSorted((one, other) => one.at - other.at)) {
+  // Of one batch, which has one time, what is given back comes first: the order in it is not known here.
+  const first = ({ kind }: CounterEvent): number => (kind === 'given back' ? 0 : 1);
+  for (const event of events.toSorted((one, other) => one.at - other.at || first(one) - first(other))) {
     let model = models.get(event.key);
     if (model === undefined) models.set(event.key, (model = modelOf(limit)));
     const beyond = model.apply(event);
