@@ -112,6 +112,8 @@ class Lease {
   held = 0;
   /** What was granted last. */
   granted = 0;
+  /** More is asked for when less is held. */
+  least = 0;
   /** The count, or the state of the algorithm, at the last answer of the store, with all that is held; undefined before the first. */
   stored: number | LimitState | undefined = undefined;
   /** When that was, as {@link LeasesOptions.now}. */
@@ -141,6 +143,12 @@ class Lease {
   /** Takes hits, or nothing when there are not as many. */
   take(hits: number, now: number): boolean {
     const { parcels } = this;
+    const first = parcels[0];
+    if (first !== undefined && first.held >= hits && first.until > now) {
+      first.held -= hits;
+      this.held -= hits;
+      return true;
+    }
     let usable = 0;
     for (const { held, until } of parcels) if (until > now) usable += held;
     if (usable < hits) return false;
@@ -151,6 +159,7 @@ class Lease {
       parcel.held -= taken;
       left -= taken;
     }
+    while (parcels[0]?.held === 0) parcels.shift();
     this.held -= hits;
     return true;
   }
@@ -197,6 +206,11 @@ export class Leases {
 
   constructor(options: LeasesOptions) {
     this.#options = options;
+  }
+
+  /** Whether there is something to take. */
+  get hasDue(): boolean {
+    return this.#toSend.length > 0 || this.#toResume.length > 0;
   }
 
   /** How many keys have leases. */
@@ -303,6 +317,7 @@ export class Leases {
       this.#options.granted.add(granted);
       lease.held += granted;
       lease.granted = granted;
+      lease.least = this.#leastOf(lease);
       // The store has granted it after it was asked for.
       const lostAt = Math.min(lease.windowEnd, request.sentAt + (window?.rest ?? Infinity));
       const until = Math.min(lostAt, request.sentAt + request.milliseconds * USED_PART);
@@ -322,7 +337,8 @@ export class Leases {
       const isUsed = lease.newHits > 0;
       this.#measure(lease, now);
       // Not when less than half is left: others may use it sooner.
-      if (isUsed && lease.leftAt(now) >= lease.limit.capacity / 2) this.#askWhenDue(key, lease, TENDED_EVERY);
+      const isDue = isUsed && lease.held < this.#leastOf(lease, TENDED_EVERY);
+      if (isDue && lease.leftAt(now) >= lease.limit.capacity / 2) this.#ask(key, lease, now);
       if (lease.held > 0) this.#giveBack(key, lease, now - lease.lastUse >= rest ? Infinity : now);
       else if (lease.state !== 'asked' && now - lease.lastUse >= Math.max(DENIED, 4 * rest)) this.#leases.delete(key);
     }
@@ -398,23 +414,21 @@ export class Leases {
     }
     this.#options.saved.add(1);
     this.#isUsed(lease, hits, now);
-    this.#askWhenDue(key, lease, 0);
+    if (lease.held < lease.least) this.#ask(key, lease, now);
     return true;
   }
 
-  /** Before what is held is used up. @param ahead milliseconds until it is looked at again */
-  #askWhenDue(key: string, lease: Lease, ahead: number): void {
-    if (lease.state !== 'idle') return;
-    const {
-      granted,
-      demand: { rate },
-    } = lease;
-    const before = Math.min(rate * (STALL + ahead), granted * (PART_AHEAD + ahead / SIZE_TIME));
-    if (lease.held >= Math.max(rate * (this.#trip * TRIPS_AHEAD + ahead) + 1, before)) return;
-    const now = this.#options.now();
-    if (now < lease.deniedUntil || this.#wantedFor(lease, now) === 0) return;
+  /** Asks for more, unless that is done, the key is not used enough, or too little is left. */
+  #ask(key: string, lease: Lease, now: number): void {
+    if (lease.state !== 'idle' || now < lease.deniedUntil || this.#wantedFor(lease, now) === 0) return;
     lease.state = 'due';
     this.#toSend.push(new Operation(lease.limit, key, 0));
+  }
+
+  /** More is asked for when less than this is held, before it is used up. @param ahead milliseconds until it is looked at again */
+  #leastOf({ granted, demand: { rate } }: Lease, ahead = 0): number {
+    const inStall = Math.min(rate * (STALL + ahead), granted * (PART_AHEAD + ahead / SIZE_TIME));
+    return Math.max(rate * (this.#trip * TRIPS_AHEAD + ahead) + 1, inStall);
   }
 
   #decideBy(operation: Operation, lease: Lease, now: number): void {
@@ -443,6 +457,7 @@ export class Leases {
   #measure(lease: Lease, now: number): void {
     lease.demand.add(lease.newHits, now);
     lease.newHits = 0;
+    lease.least = this.#leastOf(lease);
   }
 
   /** Undefined for a key that has not had two hits in a short time: most keys are never looked at again. */

@@ -39,7 +39,7 @@ export class Leasing {
     }
     if (!this.#isUsed) return operations;
     const left = this.#leases.use(operations);
-    this.#sendDue();
+    if (this.#leases.hasDue) this.#sendDue();
     return left;
   }
 
