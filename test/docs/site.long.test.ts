@@ -16,5 +16,7 @@ it('npm run site makes a page of each page of the documentation, with pictures, 
   expect(readFileSync(join(site, 'docs/rules.html'), 'utf8')).toContain('A limit per user, with exceptions');
   expect(readFileSync(join(site, 'files/examples/config/shop.yaml'), 'utf8')).toContain('domain: shop');
   const assets = readdirSync(join(site, 'assets'), { recursive: true }).map(String);
-  expect(assets.filter((name) => /^console-live\..*\.png$|localSearchIndex/.test(name)).length).toBeGreaterThanOrEqual(2);
+  expect(assets.filter((name) => /^console-live\..*\.png$|localSearchIndex/.test(name)).length).toBeGreaterThanOrEqual(
+    2,
+  );
 });
