@@ -19,15 +19,18 @@ interface Model {
 export function excessOf(events: readonly CounterEvent[], limit: Limit): readonly string[] {
   const models = new Map<string, Model>();
   const excess: string[] = [];
-  // Of one batch, which has one time, what is given back comes first: the order in it is not known here.
-  const first = ({ kind }: CounterEvent): number => (kind === 'given back' ? 0 : 1);
-  for (const event of events.toSorted((one, other) => one.at - other.at || first(one) - first(other))) {
+  for (const event of events.toSorted((one, other) => one.at - other.at || rankOf(one) - rankOf(other))) {
     let model = models.get(event.key);
     if (model === undefined) models.set(event.key, (model = modelOf(limit)));
     const beyond = model.apply(event);
     if (beyond > 0) excess.push(`${beyond.toFixed(3)} in ${event.key} at ${event.at}`);
   }
   return excess;
+}
+
+/** Of one batch, which has one time, what is given back comes first: the order in it is not known here. */
+function rankOf({ kind }: CounterEvent): number {
+  return kind === 'given back' ? 0 : 1;
 }
 
 function modelOf(limit: Limit): Model {

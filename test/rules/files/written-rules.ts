@@ -32,13 +32,13 @@ function writtenLimit({
   lease,
   ...rest
 }: RuleLimit): object {
-  const written = withoutDefaults({
+  const fields = withoutDefaults({
     ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
     calendar: calendar && withoutDefaults({ time_zone: calendar.timeZone, starts_on: startsOn({ unit, calendar }) }),
     unit_multiplier: unitMultiplier === 1 ? undefined : unitMultiplier,
     requests_per_unit: rest.unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
   });
-  return { ...written, ...(lease !== undefined && { lease }) };
+  return { ...fields, ...(lease !== undefined && { lease }) };
 }
 
 function snakeCase(name: string): string {
