@@ -78,7 +78,7 @@ describe('a test of rules', () => {
     ]);
   });
 
-  it('passes time, also to a moment, and begins anew with fresh counters', async () => {
+  it('passes time, also up to a moment, and each begins with fresh counters', async () => {
     expect(
       await failuresOf(
         'test one',

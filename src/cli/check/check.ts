@@ -17,7 +17,7 @@ import { readTestFiles } from '../tests/read-tests';
 import { casesOf, formatTests, runTests } from '../tests/run-tests';
 import { decidingOptions, optionsOfTests, readSome } from './deciding-settings';
 import { formatChanges, formatChangesAsMarkdown, rulesetChanges } from './changes';
-import { type CheckedCase, FORMATS, type Format, findingOf, formatCases } from './formats';
+import { type CheckedCase, FORMATS, type Format, casesOfRules, formatCases } from './formats';
 import { type CheckedRules, type ReadOptions, readRules } from './read-rules';
 
 /** The flags of weir-check. The first two have the names of the Go service's config check. */
@@ -77,18 +77,20 @@ Tests of rules: see docs/testing-rules.md.
 /** Adds what the environment keeps from having an effect to the warnings. */
 function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.ProcessEnv): CheckedRules {
   const { settings } = readSome(environment, ['STORE_FAILURE_POLICY', 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT']);
-  if (rules.errors.length > 0) return rules;
-  const ruleset = rulesetOf(rules);
-  const notLocal = settings.storeFailurePolicy === 'local' ? notLocalWarning(ruleset) : undefined;
+  const isLocal = settings.storeFailurePolicy === 'local';
   // With its address, BACKEND_TYPE would be invalid here.
   const isMemcached = /^(?:plaincache|memcache)$/i.test(environment['BACKEND_TYPE'] ?? '');
-  const notLeased = notLeasedWarning(ruleset, { ...settings, backendType: isMemcached ? 'plaincache' : 'memory' });
-  const warnings = [
-    ...(notLocal === undefined
-      ? []
-      : [folderProblem(path, { code: 'local-policy-with-algorithm', message: notLocal })]),
-    ...(notLeased === undefined ? [] : [folderProblem(path, { code: 'lease-without-effect', message: notLeased })]),
-  ];
+  const isUsual = !isLocal && !isMemcached && !settings.stopCacheKeyIncrementWhenOverlimit;
+  if (rules.errors.length > 0 || isUsual) return rules;
+  const ruleset = rulesetOf(rules);
+  const backendType = isMemcached ? 'plaincache' : 'memory';
+  const found = [
+    ['local-policy-with-algorithm', isLocal ? notLocalWarning(ruleset) : undefined],
+    ['lease-without-effect', notLeasedWarning(ruleset, { ...settings, backendType })],
+  ] as const;
+  const warnings = found.flatMap(([code, message]) => {
+    return message === undefined ? [] : [folderProblem(path, { code, message })];
+  });
   return { ...rules, warnings: [...rules.warnings, ...warnings] };
 }
 
@@ -121,6 +123,8 @@ function formatOf({ format, json }: Values): Format {
 function printed(values: Values, result: ProgramResult, cases: readonly CheckedCase[] = []): ProgramResult {
   const format = formatOf(values);
   if (format === 'text') return result;
+  // It has this format already.
+  if (format === 'markdown') return { ...result, isPlain: true };
   const { answer } = result;
   return {
     ...result,
@@ -153,11 +157,7 @@ function resultOf({ files: paths, configs, errors, warnings }: CheckedRules, val
     return `${problems.join('')}${ok ? 'passed' : 'failed'}: ${read}; ${found}`;
   }
   const answer = { ok, files, domains, rules, errors, warnings };
-  const names = [...new Set([...paths, ...all.map(({ file }) => file)])];
-  const cases = names.map((file) => {
-    return { file, name: 'the rules load', findings: all.filter((each) => each.file === file).map(findingOf) };
-  });
-  return printed(values, { exitCode: ok ? Exit.DONE : Exit.FAILED, answer, text }, cases);
+  return printed(values, { exitCode: ok ? Exit.DONE : Exit.FAILED, answer, text }, casesOfRules(all, paths));
 }
 
 /** Plays tests of rules. */
@@ -194,15 +194,11 @@ async function diffed([old, candidate, ...others]: readonly string[], line: Line
   const changes = rulesetChanges(rulesetOf(before), rulesetOf(after));
   const report = values.replay === '' ? undefined : await reportOfReplay(line, after, before);
   const calls = report && formatReport(report);
-  const isMarkdown = values.format === 'markdown';
   function text(): string {
-    if (isMarkdown) return formatChangesAsMarkdown(changes, calls);
+    if (formatOf(values) === 'markdown') return formatChangesAsMarkdown(changes, calls);
     return [formatChanges(changes), ...(calls === undefined ? [] : [calls])].join('\n\n');
   }
-  const answer = { changes, replay: report ?? null };
-  return isMarkdown
-    ? { exitCode: Exit.DONE, answer, text, isPlain: true }
-    : printed(values, { exitCode: Exit.DONE, answer, text });
+  return printed(values, { exitCode: Exit.DONE, answer: { changes, replay: report ?? null }, text });
 }
 
 async function replayed(candidate: CheckedRules, line: Line): Promise<ProgramResult> {

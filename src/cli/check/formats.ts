@@ -24,8 +24,15 @@ export interface CheckedCase {
   readonly findings: readonly Finding[];
 }
 
-export function findingOf({ file, line, column, severity, code, message, advice }: Problem): Finding {
+function findingOf({ file, line, column, severity, code, message, advice }: Problem): Finding {
   return { file, line, column, severity, code, message: `${message}. ${advice}` };
+}
+
+/** Rule files as cases. @param paths those without a finding, too */
+export function casesOfRules(problems: readonly Problem[], paths: readonly string[] = []): readonly CheckedCase[] {
+  return [...new Set([...paths, ...problems.map(({ file }) => file)])].map((file) => {
+    return { file, name: 'the rules load', findings: problems.filter((each) => each.file === file).map(findingOf) };
+  });
 }
 
 /** Prints what was found for another program. */

@@ -6,7 +6,7 @@ import type { Rule } from '../../rules/rule-tree';
 import { type Ruleset, buildRuleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
 import { counted } from '../../text/counted';
-import { type CheckedCase, type Finding, findingOf } from '../check/formats';
+import { type CheckedCase, type Finding, casesOfRules } from '../check/formats';
 import type { CheckedRules } from '../check/read-rules';
 import { formatExplanation, placeOf } from '../explanation';
 import { playTest } from './play';
@@ -140,14 +140,11 @@ function* resultsOf({ domains, unmatched }: Ruleset): IterableIterator<Rule> {
 
 /** The tests as cases, for reports of other programs. */
 export function casesOf({ tests, failures, errors }: TestsReport): readonly CheckedCase[] {
-  const ofRules = [...new Set(errors.map(({ file }) => file))].map((file) => {
-    return { file, name: 'the rules load', findings: errors.filter((each) => each.file === file).map(findingOf) };
-  });
   const ofTests = tests.map(({ file, name }) => {
     const own = failures.filter((each) => each.file === file && each.test === name && !each.isUpdated);
     return { file, name, findings: own.map(findingOfFailure) };
   });
-  return [...ofRules, ...ofTests];
+  return [...casesOfRules(errors), ...ofTests];
 }
 
 function findingOfFailure({ file, line, test, expected, actual }: TestFailure): Finding {
