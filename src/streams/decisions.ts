@@ -172,8 +172,8 @@ function sendToStore(
       lastBatch = operations.length;
       mergedHits.add(batch.mergedHits);
       if (operations.length === 0) return of(batch);
-      const leasing = leasingOf();
-      leasing?.prepare(batch);
+      const present = leasingOf();
+      const leasing = present?.prepare(batch) === true ? present : undefined;
       const results$ = applyWithin(limit, { lane, batch: operations, scheduler });
       const sentAt = scheduler.now();
       // By hand, because a chain of operators costs as much as the rest of a small window.

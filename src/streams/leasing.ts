@@ -48,11 +48,12 @@ export class Leasing {
     return this.#leases.queueFor(operations);
   }
 
-  /** A batch is about to be sent. */
-  prepare({ operations }: Batch): void {
-    if (!this.#isUsed) return;
+  /** A batch is about to be sent. Returns whether {@link answered} has to be called. */
+  prepare({ operations }: Batch): boolean {
+    if (!this.#isUsed) return false;
     this.#leases.prepare(operations);
     this.#tendLater();
+    return true;
   }
 
   /** @param results the error with which the batch has failed, instead */
