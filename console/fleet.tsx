@@ -5,7 +5,7 @@ import { counted } from '../src/text/counted';
 import { useAnswer } from './api';
 import { CallerTable } from './callers';
 import { State, Todo } from './health-bar';
-import { Numbers } from './live';
+import { Numbers, RuleRates } from './live';
 import { Answered, Table, TokenForm } from './parts';
 import { addressOf } from './route';
 import { Short, Text, Time, measure } from './text';
@@ -52,13 +52,9 @@ function All({ fleet }: { readonly fleet: Fleet }) {
       </Table>
       <div class="columns">
         <Table title="Rules with the most hits" columns={['Rule', 'Hits/s:', 'Over/s:']}>
-          {rules.hits.map(({ statisticsKey: key, hits, over }) => (
-            <tr key={key}>
-              <td class="text">
-                <Short text={key} href={addressOf('rules', { rule: key })} />
-              </td>
-              <td class="number">{measure(hits)}</td>
-              <td class="number">{measure(over)}</td>
+          {rules.hits.map((rule) => (
+            <tr key={rule.statisticsKey}>
+              <RuleRates rule={rule} />
             </tr>
           ))}
         </Table>

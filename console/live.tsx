@@ -192,6 +192,19 @@ function BusiestRules({ rules }: Pick<History, 'rules'>) {
   );
 }
 
+/** The cells of a rule: its name, and its rates. */
+export function RuleRates({ rule: { statisticsKey, hits, over } }: { readonly rule: LiveRule }) {
+  return (
+    <>
+      <td class="text">
+        <Short text={statisticsKey} href={addressOf('rules', { rule: statisticsKey })} />
+      </td>
+      <td class="number">{measure(hits)}</td>
+      <td class="number">{measure(over)}</td>
+    </>
+  );
+}
+
 interface RulesProps {
   readonly title: string;
   readonly rules: readonly LiveRule[];
@@ -210,15 +223,13 @@ function Rules({ title, rules, value, history }: RulesProps) {
   }
   return (
     <Table title={title} columns={['Rule', 'Hits/s:', 'Over/s:', 'Last hour!']}>
-      {rules.map(({ statisticsKey: key, hits, over }) => (
-        <tr key={key}>
-          <td class="text">
-            <Short text={key} href={addressOf('rules', { rule: key })} />
-          </td>
-          <td class="number">{measure(hits)}</td>
-          <td class="number">{measure(over)}</td>
+      {rules.map((rule) => (
+        <tr key={rule.statisticsKey}>
+          <RuleRates rule={rule} />
           <td class="wide">
-            <Sparkline values={history?.rules.find(({ statisticsKey }) => statisticsKey === key)?.[value] ?? []} />
+            <Sparkline
+              values={history?.rules.find(({ statisticsKey }) => statisticsKey === rule.statisticsKey)?.[value] ?? []}
+            />
           </td>
         </tr>
       ))}

@@ -138,8 +138,8 @@ function isComplete(stored: StoredCounts): boolean {
   return stored instanceof Map && ![...stored.values()].some((each) => each instanceof DecisionError);
 }
 
-/** Whether something has ended in this time. */
-async function inTime(milliseconds: number, ended: Promise<void>): Promise<boolean> {
+/** Whether something has ended in so many milliseconds. */
+export async function inTime(milliseconds: number, ended: Promise<void>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, milliseconds, false)));
   try {

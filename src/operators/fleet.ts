@@ -1,6 +1,7 @@
 import { counted } from '../text/counted';
 import { excerpt } from '../text/excerpt';
 import { messageOf } from '../text/thrown';
+import { inTime } from './decisions';
 import type { Fleet, FleetDifference, FleetInstance, HealthPart, InstanceReport, ListedHealth } from './live-answers';
 import { type Compared, differencesOf, mergeReports } from './merge-reports';
 
@@ -73,7 +74,7 @@ export class FleetView {
   /** All instances, as far as they are known by now. @param own the report of this one */
   async read(own: InstanceReport): Promise<Fleet> {
     this.#look();
-    await this.#roundInTime();
+    await inTime(PATIENCE, this.#round);
     const others = this.#others;
     const answering = others.filter(({ isAnswering }) => isAnswering);
     const { differences, labels } = compare(own, answering);
@@ -145,13 +146,6 @@ export class FleetView {
       peers.filter((known) => !failing.includes(known)),
       AT_ONCE,
     );
-  }
-
-  async #roundInTime(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, PATIENCE)));
-    await Promise.race([this.#round, late]);
-    clearTimeout(timer);
   }
 }
 

@@ -81,7 +81,11 @@ export class Growth {
   }
 }
 
-export function mapRates(rates: LiveRates, change: (value: number, name: keyof LiveRates) => number): LiveRates {
+/** Rates, made of something that there is for each of them. */
+export function mapRates<Value>(
+  rates: Readonly<Record<keyof LiveRates, Value>>,
+  change: (value: Value, name: keyof LiveRates) => number,
+): LiveRates {
   const names = Object.keys(rates) as (keyof LiveRates)[];
   return Object.fromEntries(names.map((name) => [name, change(rates[name], name)])) as unknown as LiveRates;
 }

@@ -4,7 +4,7 @@ import { countedServers } from '../streams/store-faults';
 import { counted } from '../text/counted';
 import { excerpt } from '../text/excerpt';
 import type { RecentConfigurations } from './configurations';
-import { Growth } from './growth';
+import { Growth, mapRates } from './growth';
 import type { History, HistoryMark, InstanceReport, LiveRates, LiveRule } from './live-answers';
 import { shortened } from './look-ups';
 
@@ -188,8 +188,7 @@ export class HistoryRecorder {
   latest(most: number): Pick<InstanceReport, 'rates' | 'latency' | 'rules'> {
     const at = this.#size - 1;
     if (at < 0) return { rates: null, latency: null, rules: { hits: [], denials: [] } };
-    const names = Object.keys(this.#rates) as (keyof LiveRates)[];
-    const rates = Object.fromEntries(names.map((name) => [name, this.#rates[name].at(at)])) as unknown as LiveRates;
+    const rates = mapRates(this.#rates, (line) => line.at(at));
     const [p50, p99] = [this.#latency.p50.at(at), this.#latency.p99.at(at)];
     const rules = Array.from(this.#rules.values(), ({ statisticsKey, hitsLine, overLine }) => {
       return { statisticsKey, hits: hitsLine.at(at), over: overLine.at(at) };

@@ -93,7 +93,7 @@ export interface LiveEvent {
     readonly failure: string | null;
     readonly note: string | null;
   }[];
-  /** Null in the first event, and when nobody has looked for some seconds. */
+  /** Null in the first event, and when no event was read for some seconds. */
   readonly rates: LiveRates | null;
   /** Of gRPC calls, in milliseconds; null without calls. */
   readonly latency: { readonly p50: number; readonly p90: number; readonly p99: number; readonly p999: number } | null;

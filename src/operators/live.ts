@@ -5,7 +5,7 @@ import { type Grown, Growth, mapRates } from './growth';
 import type { LiveEvent, LiveRule } from './live-answers';
 import { shortened } from './look-ups';
 
-/** Milliseconds after which a measurement has no part in the next event: nobody has looked meanwhile. */
+/** Milliseconds after which a measurement has no part in the next event: no event was read meanwhile. */
 const OLD = 5_000;
 /** What is left of the hits of a rule after a second, where the rules with the most hits are chosen: else they would change too often. */
 const KEPT = 0.9;
