@@ -1,31 +1,12 @@
 import { RuleFolder } from '../support/data/rule-folder';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
-import { Load } from './shop';
-import { Clients, OK } from './workers/instance';
+import { Callers } from './workers/callers';
 
 const RULES = `domain: shop
 descriptors:
   - { key: busy, rate_limit: { unit: year, requests_per_unit: 1000000, lease: true } }
 `;
-
-/** Calls the busy key of an instance without a pause. */
-async function callersOf(weir: WeirProcess) {
-  const clients = await Clients.open(weir, 2);
-  let next = 0;
-  const load = new Load(async () => {
-    const client = clients.all[(next += 1) % clients.all.length]!;
-    const { overallCode } = await client.shouldRateLimit('shop', ['busy=a']);
-    if (overallCode !== OK) throw new Error('a call was denied');
-  }, 16);
-  return {
-    load,
-    [Symbol.asyncDispose]: async () => {
-      await load[Symbol.asyncDispose]();
-      clients[Symbol.dispose]();
-    },
-  };
-}
 
 it('an instance with leases is replaced under load by one with LEASES=off, and Redis has each call that has passed', async () => {
   await using redis = await RedisProcess.start();
@@ -33,8 +14,8 @@ it('an instance with leases is replaced under load by one with LEASES=off, and R
   const env = { ...rules.env, BACKEND_TYPE: 'redis', REDIS_URL: redis.address };
   await using leasing = await WeirProcess.start({ env });
   await using exact = await WeirProcess.start({ env: { ...env, LEASES: 'off' } });
-  await using one = await callersOf(leasing);
-  await using other = await callersOf(exact);
+  await using one = await Callers.call(leasing, 'busy=a', 2);
+  await using other = await Callers.call(exact, 'busy=a', 2);
   await one.load.more(3_000, leasing);
   expect((await leasing.statistics()).get('ratelimit.lease.calls_saved')).toBeGreaterThan(500);
   leasing.signal('SIGTERM');

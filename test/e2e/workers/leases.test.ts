@@ -6,7 +6,7 @@ import { TemporaryFolder } from '../../support/data/temporary-folder';
 import { WeirProcess } from '../../support/processes/weir-process';
 import { TcpReceiver } from '../../support/servers/statsd-receivers';
 import { DOCUMENTED } from '../../integration/statistics/documented-statistics';
-import { Load } from '../shop';
+import { Callers } from './callers';
 import * as instance from './instance';
 
 function ruleFile(lease: boolean): string {
@@ -15,37 +15,6 @@ descriptors:
   - { key: busy, rate_limit: { unit: year, requests_per_unit: 1000000, lease: ${lease} } }
   - { key: brief, rate_limit: { unit: second, requests_per_unit: 100000, lease: true } }
 `;
-}
-
-/** Callers of both workers that call a descriptor without a pause. */
-class BothWorkers implements AsyncDisposable {
-  private constructor(
-    readonly load: Load,
-    readonly clients: instance.Clients,
-  ) {}
-
-  static async call(weir: WeirProcess, descriptor: string): Promise<BothWorkers> {
-    const clients = await instance.Clients.open(weir, 4);
-    let next = 0;
-    const load = new Load(async () => {
-      const client = clients.all[(next += 1) % clients.all.length]!;
-      const { overallCode } = await client.shouldRateLimit('shop', [descriptor]);
-      if (overallCode !== instance.OK) throw new Error('a call was denied');
-    }, 16);
-    return new BothWorkers(load, clients);
-  }
-
-  /** Ends the load, and returns how many calls have passed. */
-  async end(): Promise<number> {
-    await this.load[Symbol.asyncDispose]();
-    expect(this.load.failures).toEqual([]);
-    return this.load.answered;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.load[Symbol.asyncDispose]();
-    this.clients[Symbol.dispose]();
-  }
 }
 
 const COUNTER = '/api/counters?domain=shop&descriptor=';
@@ -104,7 +73,7 @@ describe('an instance whose two workers lease hits of counters in memory', () =>
   });
 
   it('decides most calls of a busy key where they arrive, counts each of them, and shows what is held and used', async () => {
-    await using both = await BothWorkers.call(weir, 'busy=a');
+    await using both = await Callers.call(weir, 'busy=a');
     const held = await weir.until('a counter of which hits are held', async () => {
       const state = await counterOf(weir, 'busy=a');
       return (state.leased ?? 0) > 0 && state;
@@ -133,7 +102,7 @@ describe('an instance whose two workers lease hits of counters in memory', () =>
   it('has moved all statistics of leases, also that of hits that are left when their window ends', async () => {
     const names = DOCUMENTED.filter(({ written }) => written.startsWith('ratelimit.lease.'));
     expect(names).toHaveLength(6);
-    await using both = await BothWorkers.call(weir, 'brief=a');
+    await using both = await Callers.call(weir, 'brief=a');
     const leases = await weir.until('hits that are left', async () => {
       const present = await leasesOf(weir);
       return present.unused > 0 && present.keys > 0 && present;
@@ -143,7 +112,7 @@ describe('an instance whose two workers lease hits of counters in memory', () =>
   });
 
   it('gives back what all workers hold before an operator changes a counter', async () => {
-    await using both = await BothWorkers.call(weir, 'busy=changed');
+    await using both = await Callers.call(weir, 'busy=changed');
     await both.load.more(1_000, weir);
     const passed = await both.end();
     const body = { domain: 'shop', descriptor: 'busy=changed', count: 7 };
@@ -154,7 +123,7 @@ describe('an instance whose two workers lease hits of counters in memory', () =>
   });
 
   it('loses nothing when the rules say under load that hits are not leased, and leases none from then on', async () => {
-    await using both = await BothWorkers.call(weir, 'busy=drill');
+    await using both = await Callers.call(weir, 'busy=drill');
     await both.load.more(1_000, weir);
     await rules.write('shop.yaml', ruleFile(false));
     await weir.line(/rules loaded.*1 rule changed \(shop\.busy\)/);
@@ -169,11 +138,11 @@ describe('an instance whose two workers lease hits of counters in memory', () =>
   it('has given everything back when it has drained under load', async () => {
     await rules.write('shop.yaml', ruleFile(true));
     await weir.until('hits to be leased again', async () => {
-      await using both = await BothWorkers.call(weir, 'busy=again');
+      await using both = await Callers.call(weir, 'busy=again');
       await both.load.more(500, weir);
       return (await counterOf(weir, 'busy=again')).leased !== null;
     });
-    await using both = await BothWorkers.call(weir, 'busy=drained');
+    await using both = await Callers.call(weir, 'busy=drained');
     await both.load.more(1_000, weir);
     weir.signal('SIGTERM');
     expect(await weir.exited).toBe(0);
@@ -192,7 +161,7 @@ it('an instance with LEASES=off leases nothing, and decides by the same rules', 
   await using rules = await RuleFolder.with({ 'shop.yaml': ruleFile(true) });
   const env = { WORKERS: '2', BACKEND_TYPE: 'memory', OPERATOR_TOKEN: instance.TOKEN, LEASES: 'off' };
   await using weir = await WeirProcess.start({ env: { ...rules.env, ...env } });
-  await using both = await BothWorkers.call(weir, 'busy=a');
+  await using both = await Callers.call(weir, 'busy=a');
   await both.load.more(1_000, weir);
   const passed = await both.end();
   expect(await counterOf(weir, 'busy=a')).toMatchObject({ count: passed, leased: null });
