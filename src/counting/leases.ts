@@ -35,7 +35,7 @@ const [STALL, PART_AHEAD] = [60, 0.6];
 /** How often leases are tended while there are any, in milliseconds. */
 export const TENDED_EVERY = 25;
 const DEMANDS_AT_ONCE = 64;
-/** Most keys of a batch for which it is looked up whether they were in another one just before, and most that are remembered for that. */
+/** Most keys in a millisecond for which it is looked up whether they were there just before, and most that are remembered for that. */
 const [SIGHTED_AT_ONCE, MOST_SIGHTED] = [4, 1_024];
 /** Most keys with leases, and most whose demand is known. */
 const MOST_KEYS = 16_384;
@@ -192,13 +192,14 @@ class Lease {
 export class Leases {
   readonly #options: LeasesOptions;
   readonly #leases = new Map<string, Lease>();
-  /** By the key without its window, so that the next window begins with what is known of this one. */
+  /** By key. */
   readonly #demands = new Map<string, Demand>();
-  /** Keys of single hits, without their windows, since a time. */
+  /** Keys of single hits since a time. */
   readonly #sighted = new Set<string>();
   #sightedSince = 0;
-  /** How many keys of the batch may still be looked up there. */
+  /** How many keys may still be looked up there in the millisecond since a time. */
   #sightings = 0;
+  #sightingsSince = -Infinity;
   /** How long a trip to the store takes, in milliseconds. */
   #trip = 1;
   #toSend: Operation[] = [];
@@ -286,7 +287,7 @@ export class Leases {
   /** A batch is about to be sent: lets its operations take leases with them, if their keys are used enough. */
   prepare(operations: readonly Operation[]): void {
     const now = this.#options.now();
-    this.#sightings = SIGHTED_AT_ONCE;
+    if (now - this.#sightingsSince >= 1) [this.#sightings, this.#sightingsSince] = [SIGHTED_AT_ONCE, now];
     for (const operation of operations) {
       if (operation.limit.lease === true && operation.hits >= 0) this.#prepare(operation, now);
     }
@@ -336,6 +337,7 @@ export class Leases {
     for (const [key, lease] of this.#leases) {
       const isUsed = lease.newHits > 0;
       this.#measure(lease, now);
+      if (lease.windowEnd - now < 2 * TENDED_EVERY) this.#expectNextWindow(key, lease);
       // Not when less than half is left: others may use it sooner.
       const isDue = isUsed && lease.held < this.#leastOf(lease, TENDED_EVERY);
       if (isDue && lease.leftAt(now) >= lease.limit.capacity / 2) this.#ask(key, lease, now);
@@ -344,11 +346,11 @@ export class Leases {
     }
     // Some at a time, in turn.
     let looked = 0;
-    for (const [body, demand] of this.#demands) {
+    for (const [key, demand] of this.#demands) {
       if ((looked += 1) > DEMANDS_AT_ONCE) break;
-      this.#demands.delete(body);
+      this.#demands.delete(key);
       demand.add(0, now);
-      if (demand.rate >= LEAST_RATE / 2 || now - demand.begun < SIZE_TIME) this.#demands.set(body, demand);
+      if (demand.rate >= LEAST_RATE / 2 || now - demand.begun < SIZE_TIME) this.#demands.set(key, demand);
     }
   }
 
@@ -461,28 +463,31 @@ export class Leases {
   }
 
   /** Undefined for a key that has not had two hits in a short time: most keys are never looked at again. */
-  #demandOf({ key, hits, limit }: Operation, now: number): Demand | undefined {
-    const isSighted = hits < 2 && this.#sightings > 0;
-    // Most keys of a large batch, in which a key that is used much has several hits.
-    if (hits < 2 && !isSighted && this.#demands.size === 0) return undefined;
-    const body = limit.algorithm === undefined ? key.slice(0, key.lastIndexOf('_')) : key;
-    const known = this.#demands.get(body);
-    if (known !== undefined || body.length > LONGEST_KEY || this.#demands.size >= MOST_KEYS) return known;
-    if (hits < 2 && !(isSighted && this.#isSightedAgain(body, now))) return undefined;
+  #demandOf({ key, hits }: Operation, now: number): Demand | undefined {
+    const known = this.#demands.get(key);
+    if (known !== undefined) return known;
+    if (hits < 2 && !(this.#sightings > 0 && this.#isSightedAgain(key, now))) return undefined;
+    if (key.length > LONGEST_KEY || this.#demands.size >= MOST_KEYS) return undefined;
     const demand = new Demand(now);
-    this.#demands.set(body, demand);
+    this.#demands.set(key, demand);
     return demand;
   }
 
-  #isSightedAgain(body: string, now: number): boolean {
+  #isSightedAgain(key: string, now: number): boolean {
     this.#sightings -= 1;
     if (now - this.#sightedSince >= SIZE_TIME || this.#sighted.size >= MOST_SIGHTED) {
       this.#sighted.clear();
       this.#sightedSince = now;
     }
-    if (this.#sighted.delete(body)) return true;
-    this.#sighted.add(body);
+    if (this.#sighted.delete(key)) return true;
+    if (key.length <= LONGEST_KEY) this.#sighted.add(key);
     return false;
+  }
+
+  /** The next window begins with what is known of this one. */
+  #expectNextWindow(key: string, { limit, demand }: Lease): void {
+    this.#demands.delete(key);
+    this.#demands.set(`${key.slice(0, key.lastIndexOf('_') + 1)}${endOfKey(key, limit)}`, demand);
   }
 
   #begin({ key, limit }: Operation, demand: Demand, now: number): Lease {
