@@ -18,7 +18,7 @@ import type { Pool } from './pool';
 import { isReply, replyCode, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
-import { type GroupResult, type SendCommand, commandsOn } from './commands';
+import { type GroupResult, type SendCommand, type StepResult, commandsOn, joined } from './commands';
 import { type ApplyBatch, type Instance, type Store, QUIET } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
@@ -150,12 +150,14 @@ export class ClusterStore implements Store {
       send: async (indices, connection, isAsking) => {
         const sent = indices.map((index) => groups[index] as readonly Operation[]);
         const counted = await count(connection, sent, { ...this.#instance.countOptions, isAsking });
-        this.#instance.counted(counted.flat(), connection);
+        this.#instance.counted(joined(counted.map(resultsOf)), connection);
         return counted.map(countsOrError);
       },
     });
-    return results.flatMap((result, index): readonly Result[] =>
-      result instanceof Error ? groups[index]!.map(() => result) : result,
+    return joined(
+      results.map((result, index): readonly Result[] =>
+        result instanceof Error ? groups[index]!.map(() => result) : result,
+      ),
     );
   }
 
@@ -301,6 +303,10 @@ function groupsOfOneSlot(batch: readonly Operation[]): readonly (readonly Operat
 function countsOrError(result: GroupResult): readonly Stored[] | Error {
   if (result instanceof Error) return result;
   return result.find((each) => each instanceof Error) ?? (result as readonly Stored[]);
+}
+
+function resultsOf(result: GroupResult): readonly StepResult[] {
+  return result instanceof Error ? [result] : result;
 }
 
 /** The indices of what is still to be sent, by where it goes. */

@@ -68,12 +68,20 @@ export async function countByCommands(
   groups: readonly (readonly Operation[])[],
   options: CommandOptions,
 ): Promise<readonly GroupResult[]> {
-  const batch = groups.flat();
+  const batch = joined(groups);
   const steps = batch.some(stopsWhenOver)
     ? decidedOnRead(batch, await applySteps(connection, batch.map(readOf), options))
     : batch;
   const results = await applySteps(connection, steps, options);
   return splitAs(groups, results);
+}
+
+/** All elements in their order. With a loop, because `flat` and `flatMap` take 0.15 µs for each of them. */
+export function joined<T>(groups: readonly (readonly T[])[]): readonly T[] {
+  if (groups.length === 1) return groups[0]!;
+  const all: T[] = [];
+  for (const group of groups) for (const each of group) all.push(each);
+  return all;
 }
 
 /** The results of each group, of those of all in their order. */

@@ -3,7 +3,7 @@ import { TokenBucket } from '../../../counting/algorithms/bucket';
 import { SlidingWindow } from '../../../counting/algorithms/sliding';
 import { type CountedLimit, type Operation, groupLength } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
-import { type CommandOptions, type StepResult, areCounts, stepResult } from './commands';
+import { type CommandOptions, type StepResult, areCounts, joined, stepResult } from './commands';
 import {
   CALL,
   COUNT,
@@ -69,7 +69,7 @@ export class CountCall implements ScriptArguments {
       index = end;
     }
     this.#endRun();
-    this.steps = this.#limits.length > 0 ? operations.flatMap(keysOf) : operations;
+    this.steps = this.#limits.length > 0 ? joined(operations.map(keysOf)) : operations;
     const call = CALL.write({ jitter: Math.max(1, options.jitter), random: this.#random });
     this.args = [`[${call}${this.#runs}]`];
     if (this.#limits.length === 0) return;

@@ -8,6 +8,7 @@ import {
   commandsOn,
   countByCommands,
   expiryOf,
+  joined,
   splitAs,
 } from './commands';
 import type { Connection } from './connection';
@@ -84,7 +85,7 @@ function knownAdditions(groups: Groups, { known }: CountOptions): readonly Opera
       if (!known.has(operation)) return undefined;
     }
   }
-  return groups.length === 1 ? groups[0] : groups.flat();
+  return joined(groups);
 }
 
 /**

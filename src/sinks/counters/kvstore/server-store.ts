@@ -3,7 +3,7 @@ import type { Operation, Result } from '../../../counting/operation';
 import type { CounterLane } from '../../../streams/ports/counters';
 import { nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
-import { type SendCommand, commandsOn } from './commands';
+import { type SendCommand, commandsOn, joined } from './commands';
 import type { Connection } from './connection';
 import { callsOf, count } from './count';
 import type { Deadline } from '../../../streams/deadline';
@@ -76,6 +76,6 @@ export class ServerStore implements Store {
       if (instance.counted(result, connection)) return result;
       return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
     });
-    return counts.length === 1 ? counts[0]! : counts.flat();
+    return joined(counts);
   }
 }
