@@ -19,9 +19,10 @@ export interface DocumentedStatistic {
 export const DOCUMENTED: readonly DocumentedStatistic[] = readFileSync(FILE, 'utf8')
   .split('\n')
   .flatMap((line) => {
-    const [, written, kind, metric, labels] =
-      /^\| `([\w.<>]+)` \| (counter|gauge|timer) \|[^|]*\|(?:(?: `(\w+)(?:\{([\w,]+)\})?[^|]*)? ?\|)?$/.exec(line) ??
-      [];
+    const [, written, kind = 'counter', metric, labels] =
+      /^\| `([\w<>]+\.[\w.<>]+)` \| (?:(gauge|timer): )?[^|]*?(?:Prometheus: `(\w+)(?:\{([\w,]+)\})?`[^|`]*)? \|$/.exec(
+        line,
+      ) ?? [];
     if (written === undefined) return [];
     return [
       {
