@@ -73,7 +73,7 @@ describe('the Markdown files', () => {
 function documentedLines(): readonly (readonly string[])[] {
   const [, section = ''] = readMarkdown('docs/runbook.md').split('\n## Log lines that need action\n');
   const cells = Array.from(
-    section.matchAll(/^\| (?:fatal|error|warning) \| (?<lines>.*?) \| /gm),
+    section.matchAll(/^\| (?:fatal: |error: )?(?<lines>`.*?) \| /gm),
     ({ groups }) => groups!.lines!,
   );
   return cells.flatMap((cell) =>
@@ -105,10 +105,14 @@ test('every line about the life of the service and at level debug in docs/operat
   expect(lines.filter((line) => !texts.some((text) => text.includes(line)))).toEqual([]);
 });
 
+interface Alert {
+  readonly alert: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
 interface Alerts {
-  readonly groups: readonly {
-    readonly rules: readonly { readonly alert: string; readonly annotations: Readonly<Record<string, string>> }[];
-  }[];
+  readonly groups: readonly { readonly rules: readonly Alert[] }[];
 }
 
 const ALERTS = join(ROOT, 'examples/observability/weir-alerts.yaml');
@@ -124,13 +128,16 @@ test('every alert names its section of the runbook', () => {
   }
 });
 
-test('every section about an alert in the runbook, and every row of its table, is about an alert that exists, in the same order', () => {
+test('every section about an alert in the runbook is about an alert that exists, in the same order, and is listed under its severity', () => {
   const page = readMarkdown('docs/runbook.md');
   const sections = Array.from(page.matchAll(/^## (Weir\w+)$/gm), ([, name]) => name);
-  const rows = Array.from(page.matchAll(/^\| \[(Weir\w+)\]/gm), ([, name]) => name);
+  const items = Array.from(page.matchAll(/^- \*\*(critical|warning|info)\*\*: (.*(?:\n  .*)*)/gm));
+  const listed = items.flatMap(([, severity, text = '']) =>
+    Array.from(text.matchAll(/\[(Weir\w+)\]/g), ([, name]) => `${severity}: ${name}`),
+  );
 
   expect(sections).toEqual(alerts.map(({ alert }) => alert));
-  expect(rows).toEqual(sections);
+  expect(listed.toSorted()).toEqual(alerts.map(({ alert, labels }) => `${labels.severity}: ${alert}`).toSorted());
 });
 
 test('every page that the health of the service links to is served with the console, and has the section', () => {
