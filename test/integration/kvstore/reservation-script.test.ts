@@ -192,7 +192,7 @@ describe('the script for reservations', () => {
 
   it('is denied when its counter has as many open ones as it may have, of which those that have expired do not count', async () => {
     const members = Array.from({ length: MAX_OPEN - 1 }, (_, index) => [now + 60_000, `s1:0:${index}`]).flat();
-    await server.control.zadd('k:reservations', ...members, now, 'c1:0:expired', now - 1, 's1:0:expired');
+    await server.control.zadd('k:reservations', ...members, now, 'c1:0:expired', -1, 's1:0:expired');
     await server.control.set('k', 5);
     expect(await change(opening('one', uses))).toMatchObject({ outcome: 'done', counts: [7] });
     expect(await server.control.zcard('k:reservations')).toBe(MAX_OPEN);
@@ -211,6 +211,47 @@ describe('the script for reservations', () => {
     await change(opening('two', [{ key: 'k', hits: 1, limit: 2000 }]));
     expect(await server.control.get('k')).toBe('852');
     expect(await server.control.zcard('k:reservations')).toBe(2);
+    // The rest do not count, also those that expire just now.
+    const many = Array.from({ length: MAX_OPEN + 100 }, (_, index) => [now, `s1:0:${index}`]).flat();
+    await server.control.zadd('many:reservations', ...many);
+    expect(await change(opening('three', [{ key: 'many', hits: 1 }]))).toMatchObject({ outcome: 'done' });
+    expect(await server.control.zcard('many:reservations')).toBe(MAX_OPEN + 1);
+  });
+
+  it('ends one that has expired once, in each of its counters', async () => {
+    const both = ['k', 'other'].map((key) => ({ key, hits: 3 }));
+    await change(opening('one', both, { ttl: 1 }));
+    now += 1000;
+    for (const id of ['two', 'three']) await change(opening(id, both));
+    expect(await server.control.mget('k', 'other')).toEqual(['6', '6']);
+  });
+
+  it('does not end one whose members are gone, which has expired', async () => {
+    const opened = opening('one', uses);
+    await change(opened);
+    await server.control.zrem('k:reservations', 'c3:0:one');
+    const before = 'open one\n3:3';
+    expect(await change(ending(opened, [3], { before, hits: [0] }))).toEqual({ outcome: 'expired' });
+    expect(await server.control.mget('one', 'k')).toEqual([before, '3']);
+  });
+
+  it('counts from what another program has written, and gives back no more than that', async () => {
+    const twice = opening('one', [...uses, ...uses]);
+    await change(twice);
+    await server.control.set('k', 1);
+    const before = 'open one\n3:3,6:3';
+    const ended = await change(ending(twice, [3, 3], { before, hits: [0, 5] }));
+    expect(ended).toEqual({ outcome: 'done', counts: [0, 2], added: [-1, 2] });
+    expect(await server.control.get('k')).toBe('2');
+    await server.control.set('k', -3);
+    const raised = await change(
+      opening('two', [
+        { key: 'k', hits: 0 },
+        { key: 'k', hits: 2 },
+      ]),
+    );
+    expect(raised).toEqual({ outcome: 'done', counts: [0, 0], added: [0, 2] });
+    expect(await server.control.get('k')).toBe('-1');
   });
 
   it('fails with the error of any key that holds something else, and changes nothing', async () => {
@@ -227,6 +268,7 @@ describe('the script for reservations', () => {
     await server.control.zadd('text:reservations', now - 1, 'c1:0:expired');
     await expect(change(opening('one', [{ key: 'text', hits: 1 }]))).rejects.toMatchObject(notAnInteger);
     expect(await server.control.mget('one', 'k', 'text')).toEqual([null, null, 'x']);
+    expect(await server.control.zcard('text:reservations')).toBe(1);
     expect(await counters.readCounter(counterOf('k'))).toMatchObject({ count: 0 });
   });
 

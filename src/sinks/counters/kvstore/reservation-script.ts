@@ -59,13 +59,13 @@ for i = 1, #steps do
   if opens then
     local ended = pcall('ZRANGEBYSCORE', list, '-inf', now, 'LIMIT', 0, ending)
     if ended.err then return ended end
-    local hits = 0
-    for _, each in ipairs(ended) do hits = hits + (tonumber(string.match(each, '^c(%d+)')) or 0) end
-    if hits > 0 then
+    if #ended > 0 then
+      local hits = 0
+      for _, each in ipairs(ended) do hits = hits + (tonumber(string.match(each, '^c(%d+)')) or 0) end
       local rest = step(counter, -math.min(hits, LARGEST))
       if type(rest) == 'table' then return rest end
+      pcall('ZREMRANGEBYRANK', list, 0, #ended - 1)
     end
-    if #ended > 0 then pcall('ZREMRANGEBYRANK', list, 0, #ended - 1) end
     if member ~= '' and pcall('ZCOUNT', list, '(' .. now, '+inf') >= most then return { 'full' } end
   elseif member ~= '' then
     local score = pcall('ZSCORE', list, member)
@@ -115,11 +115,11 @@ for i = 1, #steps do
   ${STEP.read('steps[i]', 1)}
   local counter, list = KEYS[2 * i], KEYS[2 * i + 1]
   if hits ~= 0 then step(counter, hits, hits, expiry, left) end
-  if member ~= '' and opens then
-    pcall('ZADD', list, expires, string.format('%s%.0f%s', string.sub(member, 1, 1), reply[2 * i + 1], string.sub(member, 2)))
-    expire(list, listLifetime, listLifetime)
-  elseif member ~= '' then
-    pcall('ZREM', list, member)
+  if member ~= '' then
+    if opens then
+      pcall('ZADD', list, expires, string.format('%s%.0f%s', string.sub(member, 1, 1), reply[2 * i + 1], string.sub(member, 2)))
+      expire(list, listLifetime, listLifetime)
+    else pcall('ZREM', list, member) end
   end
 end
 return reply

@@ -94,7 +94,7 @@ local function step(key, hits, text, expiry, left, created)
   local taken = math.min(-hits, count)
   if taken == 0 then return 0 end
   local rest = pcall('DECRBY', key, taken)
-  if type(rest) == 'number' and rest > LARGEST then return LARGEST end
+  if type(rest) == 'number' then return math.min(rest, LARGEST) end
   return rest
 end
 `;
