@@ -96,18 +96,26 @@ export function CallPicker({ domain, descriptor, onPick }: PickerProps) {
 
 /** Those that were limited most lately, to be looked at on a page. */
 export function RecentCalls({ page }: { readonly page: 'explain' | 'counters' }) {
-  const offenders = useStore(live).event?.offenders ?? [];
-  if (offenders.length === 0) return <></>;
+  const { event } = useStore(live);
+  if (event === undefined) return <></>;
+  const { offenders } = event;
   return (
     <section>
-      <h2>Limited lately</h2>
-      <ul class="recent">
-        {offenders.map(({ domain, rule, descriptor }) => (
-          <li key={`${domain} ${rule} ${descriptor}`}>
-            <Short text={`${domain}: ${descriptor}`} href={addressOf(page, { domain, descriptor })} />
-          </li>
-        ))}
-      </ul>
+      <h2>Callers limited lately</h2>
+      {offenders === null || offenders.length === 0 ? (
+        <p class="hint">
+          {offenders === null ? 'They are shown with the operator token.' : 'None.'} Calls within their limits are not
+          recorded.
+        </p>
+      ) : (
+        <ul class="recent">
+          {offenders.map(({ domain, rule, descriptor }) => (
+            <li key={`${domain} ${rule} ${descriptor}`}>
+              <Short text={`${domain}: ${descriptor}`} href={addressOf(page, { domain, descriptor })} />
+            </li>
+          ))}
+        </ul>
+      )}
     </section>
   );
 }

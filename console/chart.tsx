@@ -187,6 +187,7 @@ function drawMarks(plot: uPlot, marks: readonly HistoryMark[], colour: string): 
   ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
   ctx.font = `bold ${11 * devicePixelRatio}px system-ui, sans-serif`;
   ctx.textBaseline = 'top';
+  ctx.textAlign = 'left';
   let end = -Infinity;
   for (const { at, kind } of marks) {
     if (at < min || at > max) continue;

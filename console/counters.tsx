@@ -71,33 +71,49 @@ function pathOf(query: Query): string {
 interface CounterProps {
   readonly query: Query;
   readonly asksToClear?: boolean;
+  /** The changes of all limits of the rule. */
+  readonly changesOfAll?: number;
+}
+
+/** A change that was made. */
+type Made = CounterChange & { readonly isCleared: boolean };
+
+/** What is to be confirmed. */
+interface Asked {
+  /** Null: it is cleared. */
+  readonly value: number | null;
+  /** Whether all limits of the rule are changed. */
+  readonly isAll: boolean;
 }
 
 /** A counter, and below it those of the other limits of its rule. */
-function Counter({ query, asksToClear = false }: CounterProps) {
+function Counter({ query, asksToClear = false, changesOfAll = 0 }: CounterProps) {
   const [changes, setChanges] = useState(0);
-  const [change, setChange] = useState<CounterChange & { readonly isCleared: boolean }>();
+  const [made, setMade] = useState<readonly Made[]>([]);
   const [error, setError] = useState<ApiError>();
-  /** Null: to be cleared. */
-  const [asked, setAsked] = useState<number | null | undefined>(asksToClear ? null : undefined);
+  const [asked, setAsked] = useState<Asked | undefined>(asksToClear ? { value: null, isAll: true } : undefined);
   /** What was written; undefined: nothing yet. */
   const [text, setText] = useState<string>();
-  const answer = useAnswer<CounterState>(pathOf(query), changes);
-  async function carryOut({ window, windows }: CounterState, value: number | null): Promise<void> {
-    const changed = windows.length > 1 ? { ...query, window } : query;
+  const answer = useAnswer<CounterState>(pathOf(query), changes + changesOfAll);
+  async function carryOut({ window: own, windows }: CounterState, { value, isAll }: Asked): Promise<void> {
     setAsked(undefined);
     setError(undefined);
+    const done: Made[] = [];
     try {
-      const init =
-        value === null
-          ? { method: 'DELETE' }
-          : { method: 'PUT', body: JSON.stringify({ ...changed, descriptor: descriptorIn(query), count: value }) };
-      const made = await call<CounterChange>(value === null ? pathOf(changed) : 'counters', init);
-      setChange({ ...made, isCleared: value === null });
-      setChanges(changes + 1);
+      for (const window of isAll ? windows : [own]) {
+        const changed = windows.length > 1 ? { ...query, window } : query;
+        const init =
+          value === null
+            ? { method: 'DELETE' }
+            : { method: 'PUT', body: JSON.stringify({ ...changed, descriptor: descriptorIn(query), count: value }) };
+        const change = await call<CounterChange>(value === null ? pathOf(changed) : 'counters', init);
+        done.push({ ...change, isCleared: value === null });
+      }
     } catch (failure) {
       setError(failure as ApiError);
     }
+    setMade(done);
+    setChanges(changes + 1);
   }
   return (
     <Answered
@@ -106,11 +122,19 @@ function Counter({ query, asksToClear = false }: CounterProps) {
         <>
           <section aria-label={limitText(state)}>
             <h2>{limitText(state)}</h2>
+            {error !== undefined && <Failure error={error} />}
+            {made.map((change) => (
+              <div key={change.window} class="notice good" role="status">
+                {made.length > 1 && `${limitText(change)}: `}Changed from {count(change.countBefore)} to{' '}
+                {countText(change, change.count)}. The log of the service has a line like
+                <pre tabIndex={0}>{logLine(query, change, [change.countBefore, change.count], change.isCleared)}</pre>
+              </div>
+            ))}
             <Facts query={query} state={state} />
             <form
               onSubmit={(event) => {
                 event.preventDefault();
-                setAsked(Number(text ?? cleared(state)));
+                setAsked({ value: Number(text ?? cleared(state)), isAll: false });
               }}
             >
               <label>
@@ -125,45 +149,72 @@ function Counter({ query, asksToClear = false }: CounterProps) {
                 />
               </label>
               <button>Set…</button>{' '}
-              <button type="button" onClick={() => setAsked(null)}>
+              <button type="button" onClick={() => setAsked({ value: null, isAll: false })}>
                 Clear…
-              </button>
+              </button>{' '}
+              {query.window === undefined && state.windows.length > 1 && (
+                <button type="button" onClick={() => setAsked({ value: null, isAll: true })}>
+                  Clear all {count(state.windows.length)} limits…
+                </button>
+              )}
             </form>
-            {error !== undefined && <Failure error={error} />}
-            {change !== undefined && (
-              <div class="notice good" role="status">
-                Changed from {count(change.countBefore)} to {countText(change, change.count)}. The log of the service
-                has a line like
-                <pre tabIndex={0}>{logLine(query, change, [change.countBefore, change.count], change.isCleared)}</pre>
-              </div>
-            )}
           </section>
           {query.window === undefined &&
             state.windows
               .filter((window) => window !== state.window)
-              .map((window) => <Counter key={window} query={{ ...query, window }} />)}
+              .map((window) => <Counter key={window} query={{ ...query, window }} changesOfAll={changes} />)}
           {asked !== undefined && (
-            <Confirmation
-              title={asked === null ? 'Clear this counter?' : `Set this counter to ${countText(state, asked)}?`}
-              action={asked === null ? 'Clear' : 'Set'}
+            <ChangeConfirmation
+              query={query}
+              state={state}
+              asked={asked}
               onConfirm={() => void carryOut(state, asked)}
               onCancel={() => setAsked(undefined)}
-            >
-              <p>
-                Key{' '}
-                <code>
-                  <Text text={state.cacheKey} />
-                </code>
-                : now {countText(state, state.count)}
-                {asked === null && `, then ${countText(state, cleared(state))}`}
-              </p>
-              <p>It goes to the log as</p>
-              <pre tabIndex={0}>{logLine(query, state, [state.count, asked ?? cleared(state)], asked === null)}</pre>
-            </Confirmation>
+            />
           )}
         </>
       )}
     />
+  );
+}
+
+interface ChangeConfirmationProps {
+  readonly query: Query;
+  readonly state: CounterState;
+  readonly asked: Asked;
+  readonly onConfirm: () => void;
+  readonly onCancel: () => void;
+}
+
+function ChangeConfirmation({ query, state, asked, onConfirm, onCancel }: ChangeConfirmationProps) {
+  const { value, isAll } = asked;
+  const { windows } = state;
+  const common = { action: value === null ? 'Clear' : 'Set', onConfirm, onCancel };
+  if (isAll && windows.length > 1) {
+    return (
+      <Confirmation {...common} title={`Clear the counters of all ${count(windows.length)} limits?`}>
+        <p>
+          Those of <Text text={query.descriptor} /> in the present {windows.join(', ')}. Each goes to the log.
+        </p>
+      </Confirmation>
+    );
+  }
+  return (
+    <Confirmation
+      {...common}
+      title={value === null ? 'Clear this counter?' : `Set this counter to ${countText(state, value)}?`}
+    >
+      <p>
+        Key{' '}
+        <code>
+          <Text text={state.cacheKey} />
+        </code>
+        : now {countText(state, state.count)}
+        {value === null && `, then ${countText(state, cleared(state))}`}
+      </p>
+      <p>It goes to the log as</p>
+      <pre tabIndex={0}>{logLine(query, state, [state.count, value ?? cleared(state)], value === null)}</pre>
+    </Confirmation>
   );
 }
 

@@ -24,11 +24,20 @@ export function ExplainPage() {
     hits: parameters.get('hits') ?? '',
     limit: parameters.get('limit') ?? '',
   };
-  // Filled in again when another request is in the address.
+  const isWritten = written.domain !== '';
+  const problem = isWritten ? problemOf(() => bodyOf(written)) : undefined;
+  const isSent = isWritten && problem === undefined;
+  const init = { method: 'POST', body: isSent ? bodyOf(written) : '' };
+  const answer = useAnswer<Explanation>(isSent ? 'explanations' : undefined, undefined, init);
   return (
     <>
+      {problem !== undefined && <p class="notice bad">{problem}.</p>}
+      {isSent && (
+        <Answered answer={answer} show={(explanation) => <Verdict explanation={explanation} limit={written.limit} />} />
+      )}
+      {/* Filled in again when another request is in the address. */}
       <RequestForm key={String(parameters)} written={written} />
-      {written.domain !== '' && <Result written={written} />}
+      {answer.value !== undefined && <Steps explanation={answer.value} written={written} />}
     </>
   );
 }
@@ -123,41 +132,13 @@ function RequestForm({ written }: { readonly written: Written }) {
   );
 }
 
-function Result({ written }: { readonly written: Written }) {
-  const problem = problemOf(() => bodyOf(written));
-  const init = { method: 'POST', body: problem === undefined ? bodyOf(written) : '' };
-  const answer = useAnswer<Explanation>(problem === undefined ? 'explanations' : undefined, undefined, init);
-  if (problem !== undefined) return <p class="notice bad">{problem}.</p>;
-  return (
-    <Answered
-      answer={answer}
-      show={(explanation) => (
-        <>
-          <Verdict explanation={explanation} limit={written.limit} />
-          {explanation.descriptors.map((descriptor, index) => (
-            <Descriptor
-              key={index}
-              descriptor={descriptor}
-              query={{ domain: explanation.domain, descriptor: written.descriptors[index] ?? '' }}
-              number={index + 1}
-            />
-          ))}
-          <h2>As a command</h2>
-          <pre tabIndex={0}>{commandOf(written)}</pre>
-          <CopyButton text={commandOf(written)} label="Copy the command" />
-        </>
-      )}
-    />
-  );
-}
-
-function Verdict({
-  explanation: { answer, error, at },
-  limit,
-}: {
+interface VerdictProps {
   readonly explanation: Explanation;
   readonly limit: string;
-}) {
+}
+
+/** What would be answered, and which limits are the reason. */
+function Verdict({ explanation: { answer, error, at, descriptors }, limit }: VerdictProps) {
   const isGood = answer?.overallCode === 'OK';
   return (
     <section class={`notice ${isGood ? 'good' : 'bad'}`} role="status">
@@ -165,11 +146,52 @@ function Verdict({
       <p>
         {answer === null ? `The call would fail: ${error?.message}` : answer.reason}. <Time iso={at} />
       </p>
+      {descriptors.map(
+        ({ entries, status, reason, counter }, index) =>
+          status?.code === 'OVER_LIMIT' && (
+            <p key={index}>
+              <Text text={textOf(entries)} />: <Text text={reason} />
+              {counter !== null && (
+                <>
+                  {' '}
+                  ({limitText(counter)}), until <Time iso={counter.resetAt} />
+                </>
+              )}
+            </p>
+          ),
+      )}
       {limit !== '' && (
         <p>With a limit of {count(Number(limit))} instead of each limit, for the counts of the present windows.</p>
       )}
       <p class="hint">Nothing was counted.</p>
     </section>
+  );
+}
+
+function textOf(entries: ExplainedDescriptor['entries']): string {
+  return entries.map(({ key, value }) => `${key}=${value}`).join(', ');
+}
+
+interface StepsProps {
+  readonly explanation: Explanation;
+  readonly written: Written;
+}
+
+function Steps({ explanation: { domain, descriptors }, written }: StepsProps) {
+  return (
+    <>
+      {descriptors.map((descriptor, index) => (
+        <Descriptor
+          key={index}
+          descriptor={descriptor}
+          query={{ domain, descriptor: written.descriptors[index] ?? '' }}
+          number={index + 1}
+        />
+      ))}
+      <h2>As a command</h2>
+      <pre tabIndex={0}>{commandOf(written)}</pre>
+      <CopyButton text={commandOf(written)} label="Copy the command" />
+    </>
   );
 }
 
@@ -185,7 +207,7 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
   return (
     <section>
       <h2>
-        Descriptor {number}: <Text text={entries.map(({ key, value }) => `${key}=${value}`).join(', ')} />
+        Descriptor {number}: <Text text={textOf(entries)} />
       </h2>
       <ol class="steps">
         <li>

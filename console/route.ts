@@ -9,7 +9,13 @@ export interface Route {
 export const route = new Store(read());
 
 export function followRoute(): void {
-  addEventListener('hashchange', () => route.set(read()));
+  addEventListener('hashchange', () => {
+    route.set(read());
+    // A new page begins at its top; one that is gone back to is where it was left.
+    if (history.state === null) scrollTo(0, 0);
+    history.replaceState('shown', '');
+  });
+  history.replaceState('shown', '');
 }
 
 function read(): Route {
@@ -31,5 +37,6 @@ export function addressOf(page: string, parameters: Parameters = {}): string {
 /** Changes parameters of the present page without a step in the history, for what is being typed. */
 export function replaceParameters(changed: Parameters): void {
   const { page, parameters } = route.value;
-  location.replace(addressOf(page, { ...Object.fromEntries(parameters), ...changed }));
+  history.replaceState('shown', '', addressOf(page, { ...Object.fromEntries(parameters), ...changed }));
+  route.set(read());
 }

@@ -158,6 +158,25 @@ it('Counters shows all limits of a rule at once, and fills a bucket, whose token
   await page.getByText(/^Tokens left 39, then 38, of token bucket, 40 an hour, burst 39/).waitFor();
 });
 
+it('a caller that exceeds one of several limits is cleared at once for all of them, from its explanation', async () => {
+  for (const hits of [21, 60]) await shop.client.shouldRateLimit('shop', ['several=zoe'], hits);
+  const page = await open('#/explain?domain=shop&descriptor=several%3Dzoe');
+  await enterToken(page, TOKEN);
+  await page
+    .getByRole('status')
+    .getByText(/over the limit of 50 \(50 a year\), until /)
+    .waitFor();
+  await page.getByRole('link', { name: 'Clear…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Clear the counters of all 2 limits?' });
+  await dialog.getByText('Those of several=zoe in the present year, hour.').waitFor();
+  await dialog.getByRole('button', { name: 'Clear' }).click();
+  await page.getByText('50 a year: Changed from 81 to 0.').waitFor();
+  await page.getByText('token bucket, 40 an hour, burst 39: Changed from 18 to 39 tokens left.').waitFor();
+  await page.getByText(/^0 of 50 a year/).waitFor();
+  await page.getByText('39 of 39 tokens').waitFor();
+  expect(await shop.weir.line(/descriptor="several=zoe" window=hour before=18 after=39/)).toContain('peer=127.0.0.1');
+});
+
 it('Counters and Explain show the hits of a counter that are held', async () => {
   const page = await open('#/counters?domain=shop&descriptor=user%3Dheld');
   await page.getByLabel('Operator token').waitFor();
