@@ -228,7 +228,7 @@ function testsOf(copy, file) {
  */
 async function outcomeOf(copy, { file, from, to, replacement }, limitOf) {
   const groups = testsOf(copy, file);
-  const text = readFileSync(join(ROOT, file));
+  const text = readFileSync(join(copy, file));
   writeFileSync(join(copy, file), Buffer.concat([text.subarray(0, from), Buffer.from(replacement), text.subarray(to)]));
   try {
     for (const group of groups) {

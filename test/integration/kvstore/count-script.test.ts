@@ -242,14 +242,15 @@ describe('a key of a counter', () => {
   });
 
   it('is counted on by users who may not read or set its expiry, nor lower it', async () => {
-    for (const [user, command] of [
-      ['blind', 'ttl'],
-      ['raising', 'decrby'],
-    ]) {
-      await server.control.call('ACL', 'SETUSER', user!, 'on', '>x', '~*', '+@all', `-${command}`);
+    for (const [user, command, lowered] of [
+      ['blind', 'ttl', LARGEST_COUNT - 1],
+      ['raising', 'decrby', { code: 'store_failed' }],
+    ] as const) {
+      await server.control.call('ACL', 'SETUSER', user, 'on', '>x', '~*', '+@all', `-${command}`);
       const counters = await connected(instance(server.address, { auth: `${user}:x` }));
       expect(await applied(counters, [operation('k', 1), operation('k', LARGEST_COUNT)])).toEqual([1, LARGEST_COUNT]);
-      await server.control.del('k');
+      expect(await applied(counters, [operation('k', -1), operation('new', 1)])).toMatchObject([lowered, 1]);
+      await server.control.del('k', 'new');
     }
   });
 
