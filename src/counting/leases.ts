@@ -1,5 +1,7 @@
-import type { LimitState, Outcome } from './algorithms/algorithm';
+import type { Outcome } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
+import { DEMAND_TIME, type Demand, Demands, LEAST_RATE, MOST_KEYS } from './demands';
+import { Lease, type Parcel, type WaitingCall } from './lease';
 import type { Limit } from './limit';
 import {
   type Counted,
@@ -14,10 +16,8 @@ import {
 // A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are decided here. In the store
 // it is an addition that is larger than the hits of its calls: never more pass than the limit.
 
-/** Hits per millisecond of a key below which it has no lease: giving one back would cost more than it saves. */
-const LEAST_RATE = 20 / 1_000;
-/** A lease is what is used in this time, in milliseconds, or in so many trips to the store. */
-const [SIZE_TIME, SIZE_TRIPS] = [100, 4];
+/** A lease is what is used in {@link DEMAND_TIME}, or in so many trips to the store. */
+const SIZE_TRIPS = 4;
 /** A lease ends so many milliseconds after it was asked for, or so many trips. */
 const [LONGEST, LONGEST_TRIPS] = [250, 8];
 /** The store reserves more time for it, of which this is that part: what is left has to arrive before the time is over. */
@@ -34,19 +34,8 @@ const TRIPS_AHEAD = 1.5;
 const [STALL, PART_AHEAD] = [60, 0.6];
 /** How often leases are tended while there are any, in milliseconds. */
 export const TENDED_EVERY = 25;
-const DEMANDS_AT_ONCE = 64;
-/** Most keys in a millisecond for which it is looked up whether they were there just before, and most that are remembered for that. */
-const [SIGHTED_AT_ONCE, MOST_SIGHTED] = [4, 1_024];
-/** Most keys with leases, and most whose demand is known. */
-const MOST_KEYS = 16_384;
-/** Longer keys have no lease, in characters: together with their number, this bounds the memory. */
-const LONGEST_KEY = 512;
-
 const NOTHING: readonly Operation[] = [];
 const NO_CALLS: readonly (() => void)[] = [];
-
-/** Continues a call that has waited for what was asked for; with the error, if the store has not answered. */
-export type WaitingCall = (error?: DecisionError) => void;
 
 /** A number that grows. */
 interface Tally {
@@ -70,121 +59,6 @@ export interface LeasesOptions {
   readonly saved: Tally;
 }
 
-/** Hits of one grant. */
-interface Parcel {
-  held: number;
-  /** When they may not be used any more, as {@link LeasesOptions.now}. */
-  readonly until: number;
-  /** When it is too late to give them back. */
-  readonly lostAt: number;
-  /** To which alone they are given back: see {@link Algorithm.windowAt}. */
-  readonly window: number | undefined;
-}
-
-/** How many hits of this process a key has, in all of its windows. */
-class Demand {
-  /** Hits per millisecond. */
-  rate = 0;
-  readonly begun: number;
-  #hits = 0;
-  #since: number;
-
-  constructor(now: number) {
-    this.begun = now;
-    this.#since = now;
-  }
-
-  add(hits: number, now: number): void {
-    this.#hits += hits;
-    const passed = now - this.#since;
-    if (passed < SIZE_TIME / 10) return;
-    this.rate += (this.#hits / passed - this.rate) * Math.min(1, passed / SIZE_TIME);
-    this.#hits = 0;
-    this.#since = now;
-  }
-}
-
-/** The leases on one key. */
-class Lease {
-  /** In the order of their ends. */
-  parcels: Parcel[] = [];
-  /** What they hold together. */
-  held = 0;
-  /** What was granted last. */
-  granted = 0;
-  /** More is asked for when less is held. */
-  least = 0;
-  /** The count, or the state of the algorithm, at the last answer of the store, with all that is held; undefined before the first. */
-  stored: number | LimitState | undefined = undefined;
-  /** When that was, as {@link LeasesOptions.now}. */
-  storedAt = 0;
-  /** `due`: the next operation on the key asks for more; `asked`: one does. */
-  state: 'idle' | 'due' | 'asked' = 'idle';
-  /** When it was asked last. */
-  askedAt = 0;
-  deniedUntil = 0;
-  /** When its window ends, as {@link LeasesOptions.now}; Infinity for an algorithm, whose key has no window. */
-  readonly windowEnd: number;
-  /** Calls that wait for the answer to what was asked for. */
-  waiting: WaitingCall[] = [];
-  lastUse: number;
-  /** Hits of calls since they were last added to the demand. */
-  newHits = 0;
-
-  constructor(
-    readonly limit: Limit,
-    readonly demand: Demand,
-    { now, windowEnd }: { readonly now: number; readonly windowEnd: number },
-  ) {
-    this.lastUse = now;
-    this.windowEnd = windowEnd;
-  }
-
-  /** Takes hits, or nothing when there are not as many. */
-  take(hits: number, now: number): boolean {
-    const { parcels } = this;
-    const first = parcels[0];
-    if (first !== undefined && first.held >= hits && first.until > now) {
-      first.held -= hits;
-      this.held -= hits;
-      return true;
-    }
-    let usable = 0;
-    for (const { held, until } of parcels) if (until > now) usable += held;
-    if (usable < hits) return false;
-    let left = hits;
-    for (const parcel of parcels) {
-      if (parcel.until <= now) continue;
-      const taken = Math.min(parcel.held, left);
-      parcel.held -= taken;
-      left -= taken;
-    }
-    while (parcels[0]?.held === 0) parcels.shift();
-    this.held -= hits;
-    return true;
-  }
-
-  /** The state of the algorithm at a time, with all that is held. */
-  stateAt(now: number): LimitState {
-    const stored = this.stored as LimitState;
-    return this.limit.algorithm!.at(stored, stored.now + Math.floor((now - this.storedAt) * 1000));
-  }
-
-  /** How long its window lasts, in milliseconds. */
-  restAt(now: number): number {
-    const { algorithm } = this.limit;
-    if (algorithm === undefined || this.stored === undefined) return this.windowEnd - now;
-    return algorithm.windowAt(this.stateAt(now).now, Infinity)?.rest ?? Infinity;
-  }
-
-  /** What is left of the limit, as far as it is known. */
-  leftAt(now: number): number {
-    if (this.stored === undefined) return Infinity;
-    if (typeof this.stored === 'number') return this.limit.requestsPerUnit - this.stored;
-    return this.limit.algorithm!.decide(this.stateAt(now), 0).remaining;
-  }
-}
-
 /**
  * The leases of this process, by key. A lease belongs to a key and its limit, is used only for a short time, and is given back when it is
  * not: so never more than the limit passes, and little is denied while others hold hits that they do not use.
@@ -192,14 +66,7 @@ class Lease {
 export class Leases {
   readonly #options: LeasesOptions;
   readonly #leases = new Map<string, Lease>();
-  /** By key. */
-  readonly #demands = new Map<string, Demand>();
-  /** Keys of single hits since a time. */
-  readonly #sighted = new Set<string>();
-  #sightedSince = 0;
-  /** How many keys may still be looked up there in the millisecond since a time. */
-  #sightings = 0;
-  #sightingsSince = -Infinity;
+  readonly #demands = new Demands();
   /** How long a trip to the store takes, in milliseconds. */
   #trip = 1;
   #toSend: Operation[] = [];
@@ -221,7 +88,7 @@ export class Leases {
 
   /** Whether there is nothing to {@link tend}. */
   get isIdle(): boolean {
-    return this.#leases.size === 0 && this.#demands.size === 0;
+    return this.#leases.size === 0 && this.#demands.isEmpty;
   }
 
   /** The hits that are held of a key. */
@@ -287,7 +154,6 @@ export class Leases {
   /** A batch is about to be sent: lets its operations take leases with them, if their keys are used enough. */
   prepare(operations: readonly Operation[]): void {
     const now = this.#options.now();
-    if (now - this.#sightingsSince >= 1) [this.#sightings, this.#sightingsSince] = [SIGHTED_AT_ONCE, now];
     for (const operation of operations) {
       if (operation.limit.lease === true && operation.hits >= 0) this.#prepare(operation, now);
     }
@@ -337,21 +203,14 @@ export class Leases {
     for (const [key, lease] of this.#leases) {
       const isUsed = lease.newHits > 0;
       this.#measure(lease, now);
-      if (lease.windowEnd - now < 2 * TENDED_EVERY) this.#expectNextWindow(key, lease);
+      if (lease.windowEnd - now < 2 * TENDED_EVERY) this.#demands.move(lease.demand, key, nextKey(key, lease.limit));
       // Not when less than half is left: others may use it sooner.
       const isDue = isUsed && lease.held < this.#leastOf(lease, TENDED_EVERY);
       if (isDue && lease.leftAt(now) >= lease.limit.capacity / 2) this.#ask(key, lease, now);
       if (lease.held > 0) this.#giveBack(key, lease, now - lease.lastUse >= rest ? Infinity : now);
       else if (lease.state !== 'asked' && now - lease.lastUse >= Math.max(DENIED, 4 * rest)) this.#leases.delete(key);
     }
-    // Some at a time, in turn.
-    let looked = 0;
-    for (const [key, demand] of this.#demands) {
-      if ((looked += 1) > DEMANDS_AT_ONCE) break;
-      this.#demands.delete(key);
-      demand.add(0, now);
-      if (demand.rate >= LEAST_RATE / 2 || now - demand.begun < SIZE_TIME) this.#demands.set(key, demand);
-    }
+    this.#demands.forgetUnused(now);
   }
 
   /** Gives back what is held of a key, before its counter is changed in another way. */
@@ -374,7 +233,7 @@ export class Leases {
     // A caller that only reads takes nothing.
     if (hits === 0 && lease?.state !== 'due') return;
     if (lease === undefined) {
-      const demand = this.#demandOf(operation, now);
+      const demand = this.#demands.of(operation, now);
       demand?.add(hits, now);
       if (demand === undefined || this.#sizeFor(demand) < LEAST_GRANT || this.#leases.size >= MOST_KEYS) return;
       this.#leases.set(key, (lease = this.#begin(operation, demand, now)));
@@ -429,7 +288,7 @@ export class Leases {
 
   /** More is asked for when less than this is held, before it is used up. @param ahead milliseconds until it is looked at again */
   #leastOf({ granted, demand: { rate } }: Lease, ahead = 0): number {
-    const inStall = Math.min(rate * (STALL + ahead), granted * (PART_AHEAD + ahead / SIZE_TIME));
+    const inStall = Math.min(rate * (STALL + ahead), granted * (PART_AHEAD + ahead / DEMAND_TIME));
     return Math.max(rate * (this.#trip * TRIPS_AHEAD + ahead) + 1, inStall);
   }
 
@@ -453,41 +312,13 @@ export class Leases {
 
   /** @param rest milliseconds in which it can be used */
   #sizeFor({ rate }: Demand, rest = Infinity): number {
-    return rate < LEAST_RATE ? 0 : Math.floor(rate * Math.min(rest, Math.max(SIZE_TIME, SIZE_TRIPS * this.#trip)));
+    return rate < LEAST_RATE ? 0 : Math.floor(rate * Math.min(rest, Math.max(DEMAND_TIME, SIZE_TRIPS * this.#trip)));
   }
 
   #measure(lease: Lease, now: number): void {
     lease.demand.add(lease.newHits, now);
     lease.newHits = 0;
     lease.least = this.#leastOf(lease);
-  }
-
-  /** Undefined for a key that has not had two hits in a short time: most keys are never looked at again. */
-  #demandOf({ key, hits }: Operation, now: number): Demand | undefined {
-    const known = this.#demands.get(key);
-    if (known !== undefined) return known;
-    if (hits < 2 && !(this.#sightings > 0 && this.#isSightedAgain(key, now))) return undefined;
-    if (key.length > LONGEST_KEY || this.#demands.size >= MOST_KEYS) return undefined;
-    const demand = new Demand(now);
-    this.#demands.set(key, demand);
-    return demand;
-  }
-
-  #isSightedAgain(key: string, now: number): boolean {
-    this.#sightings -= 1;
-    if (now - this.#sightedSince >= SIZE_TIME || this.#sighted.size >= MOST_SIGHTED) {
-      this.#sighted.clear();
-      this.#sightedSince = now;
-    }
-    if (this.#sighted.delete(key)) return true;
-    if (key.length <= LONGEST_KEY) this.#sighted.add(key);
-    return false;
-  }
-
-  /** The next window begins with what is known of this one. */
-  #expectNextWindow(key: string, { limit, demand }: Lease): void {
-    this.#demands.delete(key);
-    this.#demands.set(`${key.slice(0, key.lastIndexOf('_') + 1)}${endOfKey(key, limit)}`, demand);
   }
 
   #begin({ key, limit }: Operation, demand: Demand, now: number): Lease {
@@ -540,6 +371,11 @@ function isStillOver(operation: Operation, lease: Lease, now: number): boolean {
   if (outcome?.isAllowed === true) return false;
   operation.outcome = outcome;
   return true;
+}
+
+/** That of the next window. */
+function nextKey(key: string, limit: Limit): string {
+  return `${key.slice(0, key.lastIndexOf('_') + 1)}${endOfKey(key, limit)}`;
 }
 
 /** When the window ends that is part of a key, in Unix seconds. */

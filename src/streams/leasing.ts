@@ -1,6 +1,7 @@
 import type { SchedulerLike } from 'rxjs';
 import type { Batch } from '../counting/batch';
-import { type Leases, TENDED_EVERY, type WaitingCall } from '../counting/leases';
+import type { WaitingCall } from '../counting/lease';
+import { type Leases, TENDED_EVERY } from '../counting/leases';
 import { DecisionError } from '../counting/decision-error';
 import type { Operation, Result } from '../counting/operation';
 import type { Limiter } from '../limiter/limiter';
