@@ -29,6 +29,7 @@ export const MARKS: Readonly<Record<HistoryMark['kind'], string>> = {
   reload: 'R',
   rejection: 'X',
   worker: 'W',
+  store: 'F',
 };
 
 /** Seconds that a chart shows at least. */

@@ -21,6 +21,8 @@ const LISTED = 50;
 const KEPT = 0.94;
 /** A rule takes the place of another one with so many times its mean rate, so that those that change little keep theirs. */
 const BUSIER = 1.5;
+/** Samples without failed requests to the store, after which the next one is marked. */
+const QUIET = 6;
 const MARKS = 200;
 /** In characters. */
 const MARK_TEXT = 200;
@@ -103,6 +105,8 @@ export class HistoryRecorder {
   /** When the rules that were marked last were loaded, and were rejected. */
   #marked: { readonly loaded?: string | undefined; readonly rejected?: string | undefined } = {};
   #counts: Counts;
+  /** The last sample in which requests to the store failed. */
+  #failedAt = -Infinity;
   #at = performance.now();
   /** How many samples there have been. */
   #size = 0;
@@ -229,7 +233,7 @@ export class HistoryRecorder {
     return [name, BUSIER * mean];
   }
 
-  /** The requests to the store, and the workers that were replaced. */
+  /** The requests to the store, their failures, and the workers that were replaced. */
   #count(seconds: number, at: number): void {
     const before = this.#counts;
     const counts = (this.#counts = countsOf(this.#options.statistics));
@@ -237,6 +241,10 @@ export class HistoryRecorder {
     this.#store.requests.set(at, requests / seconds);
     this.#store.errors.set(at, errors / seconds);
     this.#store.latency.set(at, requests > errors ? (counts.time - before.time) / (requests - errors) : Number.NaN);
+    if (errors > 0) {
+      if (at - this.#failedAt > QUIET) this.#mark('store', `${counted(errors, 'request')} to the store failed`);
+      this.#failedAt = at;
+    }
     const restarts = counts.restarts - before.restarts;
     if (restarts > 0) this.#mark('worker', `${counted(restarts, 'worker')} replaced`);
   }

@@ -154,8 +154,8 @@ type Series = readonly (number | null)[];
 export interface HistoryMark {
   /** In Unix seconds. */
   readonly at: number;
-  /** `worker`: one has been replaced. */
-  readonly kind: 'start' | 'reload' | 'rejection' | 'worker';
+  /** `worker`: one has been replaced. `store`: its requests began to fail. */
+  readonly kind: 'start' | 'reload' | 'rejection' | 'worker' | 'store';
   /** For example the version of the rules. */
   readonly text: string;
 }

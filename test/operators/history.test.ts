@@ -71,7 +71,10 @@ it('a sample has what was counted since the one before, per second', () => {
       { statisticsKey: 'shop.plan', hits: [1240, 0], over: [1230, 0] },
       { statisticsKey: 'shop.user', hits: [2, 0], over: [0, 0] },
     ],
-    marks: [{ at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' }],
+    marks: [
+      { at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' },
+      { at: timeAfter(10), kind: 'store', text: '1 request to the store failed' },
+    ],
   });
 });
 
@@ -122,7 +125,7 @@ describe('the rules with lines of their own', () => {
   });
 });
 
-it('starts, loads of rules, rejections and replaced workers are marked once each', () => {
+it('starts, loads of rules, rejections, replaced workers and a store that fails are marked once each', () => {
   const { statistics, configurations, sample, read } = recorded();
   seconds = 3;
   configurations.record({ kind: 'loaded', ruleset: RULESET, origin: { source: 's', version: 'v1' }, warnings: [] });
@@ -132,6 +135,14 @@ it('starts, loads of rules, rejections and replaced workers are marked once each
   sample();
   seconds += 1;
   configurations.record({ kind: 'loaded', ruleset: RULESET, origin: { source: 's', version: 'v2' }, warnings: [] });
+  const countRequest = requestCounters(statistics)({ server: 'a', store: 'main' })!;
+  for (const outcome of ['bad', 'bad', 'ok', 'bad'] as const) {
+    countRequest(1, outcome);
+    sample(1);
+  }
+  for (let number = 0; number < 6; number += 1) sample(1);
+  countRequest(1, 'bad');
+  sample(1);
   const { marks } = read();
   expect(marks).toEqual([
     { at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' },
@@ -139,6 +150,8 @@ it('starts, loads of rules, rejections and replaced workers are marked once each
     { at: timeAfter(10), kind: 'rejection', text: expect.stringMatching(/^rules rejected: x+…$/) },
     { at: timeAfter(20), kind: 'worker', text: '2 workers replaced' },
     { at: timeAfter(21), kind: 'reload', text: '0 rules loaded, version v2' },
+    { at: timeAfter(22), kind: 'store', text: '1 request to the store failed' },
+    { at: timeAfter(32), kind: 'store', text: '1 request to the store failed' },
   ]);
   for (let number = 0; number < 300; number += 1) {
     statistics.counter('ratelimit.workers.restarts').add(1);
