@@ -7,16 +7,16 @@ import { derived, group, noDefault, setting } from './setting';
 export const decisionSettings = group({
   title: 'Decisions',
   settings: [
-    setting('NEAR_LIMIT_RATIO', fraction, 0.8)`Fraction of a limit above which hits are counted as near the limit.`,
+    setting('NEAR_LIMIT_RATIO', fraction, 0.8)`Fraction of a limit above which hits are near the limit.`,
     setting('SHADOW_MODE', boolean, false)`Allows every request, but still counts those that are over their limits.`,
     setting('QUOTA_MODE', boolean, false)`
-      Treats every rule as a quota: a request is allowed as long as one of its quotas allows it.`,
+      Every rule is a quota: a request is allowed while one of its quotas allows it.`,
     setting('RESPONSE_DYNAMIC_METADATA', boolean, false)`
-      Adds the request, the metadata of its rules and how it was decided to each response, as dynamic metadata.`,
+      Responses have dynamic metadata: the request, the metadata of its rules, and how it was decided.`,
     setting('RESPONSE_DYNAMIC_METADATA_DECISIONS', boolean, true, is('RESPONSE_DYNAMIC_METADATA', 'true'))`
-      Includes how each descriptor was decided; false: the dynamic metadata is exactly that of the Go service.`,
+      Includes how each descriptor was decided; false: exactly as the Go service.`,
     setting('LIMIT_NAME_FROM_RULE', boolean, false)`
-      Names the limits in responses after the path of their rule where the rule has no name.`,
+      In responses, a limit without a name has the path of its rule.`,
   ],
 });
 
@@ -32,22 +32,22 @@ export const responseHeaderSettings = group({
   title: 'Response headers',
   settings: [
     setting('LIMIT_RESPONSE_HEADERS_ENABLED', boolean, ENABLED_BY_FORMAT)`
-      Adds headers to each response to which a limit applies, of a rule that is not in shadow mode.`,
+      Adds headers to responses to which a limit applies that is not in shadow mode.`,
     setting(
       'LIMIT_RESPONSE_HEADERS',
       choice({ off: [], draft03: [], structured: [], both: [] }),
       noDefault('draft03 if LIMIT_RESPONSE_HEADERS_ENABLED is true, else off'),
-    )`Which headers: the three below, those of the IETF draft 11 (RateLimit and RateLimit-Policy), or both.`,
+    )`The three headers below, those of the IETF draft 11 (RateLimit, RateLimit-Policy), or both.`,
     setting('LIMIT_LIMIT_HEADER', headerName, 'RateLimit-Limit', ...DRAFT_03)`
-      Name of the header with the number of requests that the limit allows.`,
+      Header with the requests that the limit allows.`,
     setting('LIMIT_REMAINING_HEADER', headerName, 'RateLimit-Remaining', ...DRAFT_03)`
-      Name of the header with the number of requests that remain in the window.`,
+      Header with the requests that remain in the window.`,
     setting('LIMIT_RESET_HEADER', headerName, 'RateLimit-Reset', ...DRAFT_03)`
-      Name of the header with the end of the window.`,
+      Header with the end of the window.`,
     setting('LIMIT_RESET_HEADER_FORMAT', choice({ seconds: [], timestamp: [] }), 'seconds', ...DRAFT_03)`
-      Whether that is the number of seconds until then, or the Unix time in seconds.`,
+      The seconds until then, or the Unix time in seconds.`,
     setting('LIMIT_RETRY_AFTER_ENABLED', boolean, false)`
-      Adds Retry-After to responses that deny a call: the seconds until it may pass, rounded up.`,
+      Adds Retry-After to denials: the seconds until the call may pass, rounded up.`,
   ],
 });
 
@@ -58,17 +58,17 @@ export const explanationSettings = group({
   title: 'Explanations of decisions',
   settings: [
     setting('DECISION_LOG', choice({ off: [], denied: [], all: [] }), 'off')`
-      Decisions that are written as JSON lines: those over a limit, also in shadow mode, or all and errors.`,
-    setting('DECISION_LOG_SAMPLE', fraction, 1, LOGGED)`Share of these decisions that is written.`,
+      Decisions to write as JSON lines: those over a limit, also in shadow mode, or all and errors.`,
+    setting('DECISION_LOG_SAMPLE', fraction, 1, LOGGED)`Share of them that is written.`,
     setting('DECISION_LOG_OUTPUT', anyText('stdout, stderr, or a file path'), 'stdout', LOGGED)`
-      Where they are written: standard output, standard error between the lines of the log, or a file to append to.`,
+      Where: standard output, standard error between the lines of the log, or a file to append to.`,
     setting('UNMATCHED_WARNINGS', boolean, true)`
       Warns about calls to which no rule applies, with the nearest rule; at most five lines per minute.`,
     setting('OFFENDERS_SIZE', wholeNumber({ min: 0, max: 100_000 }), 1000)`
-      Number of descriptors over their limits that are counted at a time, to find those that are limited most; 0: none.`,
+      Descriptors over their limits that are counted at a time, to find those limited most; 0: none.`,
     setting('OFFENDERS_WINDOW', interval(1000), 600_000, COUNTED)`
-      Period of these counts: they cover the current period and the previous one.`,
+      Period of these counts, which cover this one and the one before.`,
     setting('OFFENDERS_METRICS', wholeNumber({ min: 0, max: 1000 }), 0, COUNTED, is('USE_PULLMETRICS', 'true'))`
-      Number of the descriptors limited most that are exported to Prometheus, with their texts as labels.`,
+      Descriptors limited most that Prometheus gets, with their texts as labels.`,
   ],
 });

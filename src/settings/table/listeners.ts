@@ -10,40 +10,40 @@ const NO_SOCKET = isNotSet('GRPC_UDS');
 
 export const listenerSettings = group({
   title: 'Listeners',
-  note: '0.0.0.0 also listens on IPv6 where available. With port 0 the system chooses a free port.',
+  note: '0.0.0.0 includes IPv6 where available; port 0 is a free port.',
   settings: [
     setting('HOST', hostName, '0.0.0.0')`
-      Address of the HTTP listener, which serves /json and the paths for health checks.`,
+      Address of the HTTP listener: /json and health checks.`,
     setting('PORT', port, 8080)`Port of the HTTP listener.`,
     setting('GRPC_HOST', hostName, '0.0.0.0', NO_SOCKET)`Address of the gRPC listener.`,
     setting('GRPC_PORT', port, 8081, NO_SOCKET)`Port of the gRPC listener.`,
     setting('GRPC_UDS', listenPath, undefined)`
-      Path of a Unix socket for gRPC, used instead of GRPC_HOST and GRPC_PORT.`,
+      Unix socket for gRPC, in place of GRPC_HOST and GRPC_PORT.`,
     setting('GRPC_MAX_CONNECTION_AGE', atLeast(span, 1000), 24 * HOUR)`
-      Age, plus or minus 10 %, at which the server asks a client to reconnect (GOAWAY); 0: never.`,
+      Age, ±10 %, at which a client has to reconnect (GOAWAY); 0: never.`,
     setting('GRPC_MAX_CONNECTION_AGE_GRACE', span, HOUR, isNot('GRPC_MAX_CONNECTION_AGE', '0'))`
-      Time after that GOAWAY at which the connection is closed; calls in flight and a Watch end with UNAVAILABLE. 0: never.`,
+      Time from then until the connection is closed; calls in flight and a Watch end with UNAVAILABLE. 0: never.`,
     setting('GRPC_MAX_CONNECTIONS', positive, 16_384)`
-      Open gRPC connections; further ones are closed when they are accepted. Each needs a file descriptor.`,
+      Open gRPC connections; further ones are closed. Each needs a file descriptor.`,
     setting('GRPC_MAX_STREAMING_CALLS_PER_CONNECTION', positive, 100)`
       Open streaming calls (health Watch, reflection) of a connection; further ones fail with RESOURCE_EXHAUSTED.`,
     setting('GRPC_MAX_STREAMING_CALLS', positive, 10_000)`
-      Open streaming calls of all connections of a process; further ones fail with RESOURCE_EXHAUSTED.`,
+      Open streaming calls of all connections of a process.`,
     setting('DEBUG_HOST', hostName, '0.0.0.0')`
-      Address of the debug listener, which serves /rlconfig, /stats, /api and profiles.`,
+      Address of the debug listener: /rlconfig, /stats, /api and profiles.`,
     setting('DEBUG_PORT', port, 6070)`Port of the debug listener.`,
     setting('DEBUG_ALLOWED_HOSTS', hostNames, [])`
-      Further names by which the debug listener may be called, in addition to IP addresses, localhost, names without a dot and the
-      name of the machine.`,
+      Names by which the debug listener may be called, in addition to IP addresses, localhost, names without a dot and the name
+      of the machine.`,
     setting('DEBUG_TLS_CERT', filePath, undefined)`
-      PEM file with the certificate chain of the debug listener, which then has TLS; reloaded when it changes.`,
+      Certificate chain of the debug listener, which then has TLS.`,
     setting('DEBUG_TLS_KEY', filePath, undefined)`
-      PEM file with the private key of that certificate; reloaded when it changes.`,
-    setting('CONSOLE', boolean, true)`Serves the console, pages for browsers, at /console/ of the debug listener.`,
+      Private key of that certificate.`,
+    setting('CONSOLE', boolean, true)`Serves the console at /console/ of the debug listener.`,
     setting('OPERATOR_TOKEN', operatorToken, undefined)`
       Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without it, changes are off.`,
     setting('OPERATOR_PEERS', peerAddresses, [])`
-      Debug listeners of all instances, shown together: each by its address, or all by a name in DNS, with dns:. At most 100 are asked.`,
+      Debug listeners of the instances to show together: each by its address, or all by a name in DNS; at most 100.`,
   ],
 });
 
@@ -53,11 +53,11 @@ export const grpcTlsSettings = group({
   settings: [
     setting('GRPC_SERVER_USE_TLS', boolean, false)`Serves gRPC over TLS.`,
     setting('GRPC_SERVER_TLS_CERT', filePath, undefined)`
-      PEM file with the certificate chain of the server; reloaded when it changes.`,
+      Certificate chain of the server.`,
     setting('GRPC_SERVER_TLS_KEY', filePath, undefined)`
-      PEM file with the private key of that certificate; reloaded when it changes.`,
+      Private key of that certificate.`,
     setting('GRPC_CLIENT_TLS_CACERT', filePath, undefined)`
-      PEM file with the CA of client certificates; if set, every client must present one. Reloaded when it changes.`,
+      CA of client certificates; if set, every client must present one.`,
     setting('GRPC_CLIENT_TLS_SAN', certificateName, undefined, isSet('GRPC_CLIENT_TLS_CACERT'))`
       DNS name that the client certificate must contain.`,
   ],
@@ -71,10 +71,10 @@ export const processSettings = group({
   note: 'Logs are written to standard error.',
   settings: [
     setting('LOG_LEVEL', logLevel, 'warning')`
-      Minimum level of the log lines that are written; \`warning\` includes those about start, reloads, changes by operators, the
-      end of what was warned about, and stop.`,
+      Minimum level of the log; \`warning\` includes lines about start, reloads, changes by operators, the end of what was
+      warned about, and stop.`,
     setting('LOG_FORMAT', logFormat, 'text')`key="value" fields, or one JSON object per line.`,
-    setting('WORKERS', workers, 1)`Number of processes that decide behind the same ports; auto: one per CPU core.`,
+    setting('WORKERS', workers, 1)`Processes that decide behind the same ports; auto: one per CPU core.`,
     setting('SHUTDOWN_DELAY', duration('0 to 1h'), 5_000)`
       Time from SIGTERM, SIGHUP or SIGPWR, when health turns unhealthy, to the drain; calls are served until then.`,
   ],

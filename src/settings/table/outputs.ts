@@ -10,8 +10,8 @@ export const statisticsSettings = group({
   title: 'Statistics',
   settings: [
     setting('STATS_MAX_RUNTIME_KEYS', count, 10_000)`
-      Maximum number of statistics keys with values from requests; further ones are counted under their rule. A key takes about
-      0.5 KB, and 0.5 KB more with Prometheus or OTLP.`,
+      Most statistics keys with values from requests; further ones count under their rule. A key takes about 0.5 KB, with
+      Prometheus or OTLP 1 KB.`,
     setting('DISABLE_STATS', boolean, false)`Sends no statistics, regardless of the outputs below.`,
   ],
 });
@@ -36,7 +36,7 @@ const UNLESS_OTHERS = derived('true unless USE_TAGGEDSTATS, USE_PULLMETRICS or U
 
 export const statisticsOutputSettings = group({
   title: 'Statistics outputs (statsd, DogStatsD, Prometheus, OpenTelemetry)',
-  note: 'Several outputs can be enabled. With none, statistics are written to standard output, one JSON object per line.',
+  note: 'Several can be enabled. With none, statistics are on standard output, one JSON object per line.',
   requires: [isNot('DISABLE_STATS', 'true')],
   settings: [
     setting('STATS_FLUSH_INTERVAL', interval(100), 10_000, FLUSHED)`Interval at which statistics are sent.`,
@@ -44,22 +44,22 @@ export const statisticsOutputSettings = group({
       Tags added to every statistic; those with an empty value are omitted.`,
     setting('USE_PUSHSTATS', boolean, UNLESS_OTHERS)`Sends statistics to statsd.`,
     setting('PUSHSTATS_HOST', statisticsHost, { host: 'localhost' }, PUSHED_OR_TAGGED)`
-      Host or socket of statsd or DogStatsD; unix:// is a datagram socket, unixstream:// a stream socket
-      (length-prefixed for DogStatsD).`,
+      Host or socket of statsd or DogStatsD; unix:// is a datagram socket, unixstream:// a stream socket (DogStatsD:
+      length-prefixed).`,
     setting('PUSHSTATS_PORT', remotePort, 8125, PUSHED_OR_TAGGED, TO_HOST)`Port of statsd or DogStatsD.`,
     setting('PUSHSTATS_PROTOCOL', choice({ tcp: [], udp: [] }), 'tcp', PUSHED, TO_HOST)`
       Protocol for statsd; DogStatsD always uses udp.`,
     setting('USE_TAGGEDSTATS', boolean, false)`Sends statistics with tags to DogStatsD.`,
     setting('TAGGEDSTATS_MOGRIFIERS', list('names'), [], TAGGED_OUTPUT)`
-      Mogrifiers, which turn parts of names into tags; the first whose pattern matches a name is applied.`,
+      Mogrifiers, which turn parts of names into tags; of each name, the first that matches.`,
     setting('USE_PULLMETRICS', boolean, false)`Serves metrics for Prometheus to scrape.`,
     setting('PULLMETRICS_ADDR', listenAddress, { host: '0.0.0.0', port: 9090 }, PULLED)`
       Address of the metrics listener.`,
     setting('PULLMETRICS_PATH', httpPath, '/metrics', PULLED)`HTTP path of the metrics.`,
     setting('PULLMETRICS_MAPPER_YAML', filePath, undefined, MAPPED)`
-      YAML file that maps statistics to the metrics of Prometheus and OTLP, instead of the built-in mapping.`,
+      YAML file that maps statistics to metrics, instead of the built-in mapping.`,
     setting('PULLMETRICS_RESPONSE_TIME_AS_MILLISECONDS', boolean, false, MAPPED, BUILT_IN_MAPPING)`
-      Reports response times in milliseconds instead of seconds in the built-in mapping.`,
+      Response times in milliseconds instead of seconds.`,
     setting('USE_OTLP_METRICS', boolean, false)`
       Exports statistics by OTLP, with the names and labels of Prometheus.`,
   ],
@@ -70,9 +70,9 @@ export const statisticsOutputSettings = group({
       noDefault('required'),
       TAGGED_OUTPUT,
     )`
-      Pattern of the statistic names to which this mogrifier applies; <NAME> is its name in upper case.`,
+      Pattern of the names to which it applies; <NAME> is that of the mogrifier in upper case.`,
     setting('TAGGEDSTATS_MOGRIFIER_<NAME>_NAME', anyText(), noDefault('required'), TAGGED_OUTPUT)`
-      Name to send instead; $1, $2 are the capture groups of the pattern.`,
+      Name to send instead; $1, $2 are capture groups of the pattern.`,
     setting('TAGGEDSTATS_MOGRIFIER_<NAME>_TAGS', mogrifierTags, noDefault('none'), TAGGED_OUTPUT)`
       Tags to send with that name; values may contain $1, $2.`,
   ],
@@ -83,7 +83,7 @@ const EXPORTED = anyOf('with TRACING_ENABLED=true or USE_OTLP_METRICS=true', [TR
 
 export const traceSettings = group({
   title: 'Traces (OpenTelemetry)',
-  note: 'Spans are exported by OTLP; the standard OTEL_EXPORTER_OTLP_* variables apply as well.',
+  note: 'Spans are exported by OTLP; the standard OTEL_EXPORTER_OTLP_* variables apply, too.',
   settings: [
     setting('TRACING_ENABLED', boolean, false)`Exports spans.`,
     setting(
@@ -97,7 +97,7 @@ export const traceSettings = group({
     setting('TRACING_SERVICE_INSTANCE_ID', anyText(), noDefault('random UUID (version 4)'), EXPORTED)`
       Service instance id in spans and OTLP metrics.`,
     setting('TRACING_SAMPLING_RATE', fraction, 1, TRACED)`
-      Fraction of the traces to sample when the caller has made no sampling decision.`,
+      Fraction of traces to sample where the caller has not decided.`,
   ],
 });
 
@@ -109,18 +109,18 @@ export const otlpExporterSettings = group({
   settings: [
     setting('OTEL_EXPORTER_OTLP_HEADERS', otlpHeaders, undefined)`Headers to send to the collector.`,
     setting('OTEL_EXPORTER_OTLP_TRACES_HEADERS', otlpHeaders, undefined)`
-      Headers to send with traces; override those of the same name in OTEL_EXPORTER_OTLP_HEADERS.`,
+      Headers to send with traces; override those of the same name above.`,
     setting('OTEL_EXPORTER_OTLP_METRICS_HEADERS', otlpHeaders, undefined)`
-      Headers to send with metrics; override those of the same name in OTEL_EXPORTER_OTLP_HEADERS.`,
+      Headers to send with metrics; override those of the same name above.`,
     setting('OTEL_EXPORTER_OTLP_PROTOCOL', OTLP_PROTOCOL, 'http/protobuf')`
-      Protocol of the exporter of metrics; that of traces is TRACING_EXPORTER_PROTOCOL.`,
+      Protocol for metrics; that for traces is TRACING_EXPORTER_PROTOCOL.`,
     setting('OTEL_EXPORTER_OTLP_METRICS_PROTOCOL', OTLP_PROTOCOL, noDefault('OTEL_EXPORTER_OTLP_PROTOCOL'))`
-      Protocol of the exporter of metrics.`,
+      Protocol for metrics.`,
     setting(
       'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE',
       choice({ cumulative: [], delta: [], lowmemory: [] }),
       'cumulative',
     )`
-      Whether values are exported since the start or since the last export; with lowmemory only histograms since the last export.`,
+      Values since the start or since the last export; lowmemory: only histograms since the last export.`,
   ],
 });

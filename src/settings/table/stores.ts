@@ -39,40 +39,39 @@ export const counterSettings = group({
   title: 'Counters',
   settings: [
     setting('BACKEND_TYPE', backend, backendDefault)`
-      Where counters are stored: in this process, in Redis or Valkey (kvstore), or in memcached (plaincache).`,
+      Where counters are: in this process, in Redis or Valkey (kvstore), or in memcached (plaincache).`,
     setting('MEMORY_MAX_KEYS', wholeNumber({ min: 1, max: MOST_KEYS }), 1_000_000, IN_MEMORY)`
-      Maximum number of counters in the memory store.`,
+      Most counters in memory.`,
     setting('MEMORY_MAX_BYTES', wholeNumber({ min: SMALLEST_MEMORY }), noDefault(A_QUARTER), IN_MEMORY)`
-      Maximum memory of the counters in the memory store, in bytes.`,
-    setting('CACHE_KEY_PREFIX', anyText(), '')`Prefix of the key of every counter, in every store.`,
+      Most memory for them, in bytes.`,
+    setting('CACHE_KEY_PREFIX', anyText(), '')`Prefix of the keys of counters, in every store.`,
     setting('KVSTORE_PIPELINE_WINDOW', delay, 0)`
-      How long to collect the hits of concurrent requests into one batch, in every store; below 1ms: one event-loop
-      turn; 0 in the memory store: not at all.`,
+      How long hits of concurrent requests are collected into one batch, in every store; below 1ms: one turn of the event
+      loop; 0 in memory: not at all.`,
     setting('EXPIRATION_JITTER_MAX_SECONDS', wholeNumber({ min: 0, max: LONGEST_JITTER }), 300, SHARED)`
-      Counters in a shared store expire after their window plus a random delay below this many seconds.`,
+      Counters expire after their window and a random delay below this.`,
     setting('KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION', boolean, false, SHARED)`
-      Reports the service as unhealthy while it has no connection to a store that it shares.`,
+      Unhealthy while there is no connection to the store.`,
     setting('STORE_FAILURE_POLICY', choice({ error: [], allow: [], deny: [], local: [] }), 'error', SHARED)`
-      What calls are answered that the store cannot count: an error, as within or over their limits, or by counts of
-      this instance. Of memcached, counters count as 0 unless it is set.`,
+      The answer to calls that the store cannot count: an error, OK, OVER_LIMIT, or by counts of this instance. If it is not
+      set, counters of memcached count as 0.`,
     setting('STORE_FAILURE_LOCAL_SHARE', wholeNumber({ min: 1, max: MOST_INSTANCES }), 1, SHARED)`
-      By how many instances what is left of a limit is divided where calls are answered by their own counts (local).`,
+      With local: by how many instances what is left of a limit is divided.`,
     setting('STORE_FAILURE_RECONCILE', boolean, true, SHARED)`
-      Adds the hits that were counted by the instance and not sent to the store when it answers again.`,
+      Adds the hits that the instance counted meanwhile to the store when it answers again.`,
     setting('STORE_DECISION_TIMEOUT', interval(1), noDefault(IN_TIME), SHARED)`
-      How long a call waits for the store before it is answered by STORE_FAILURE_POLICY.`,
+      How long a call waits for the store before STORE_FAILURE_POLICY answers it.`,
     setting('STORE_BREAKER_FAILURES', count, 5, is('BACKEND_TYPE', 'kvstore'))`
-      Failed batches in a row after which calls to their server fail immediately, until a probe succeeds; 0: every call
-      is sent.`,
+      Failed batches in a row after which calls to their server fail immediately, until a probe succeeds; 0: never.`,
     setting('LEASES', choice({ off: [], rules: [], auto: [] }), 'rules', LEASING, EXACT)`
-      Limits whose hits a process may take from the store before they are used: those with lease: true (rules), all but
-      those with lease: false (auto), or none. See docs/leases.md.`,
+      Limits whose hits a process may take before they are used: those with lease: true (rules), all but those with lease:
+      false (auto), or none. See docs/leases.md.`,
     setting('LOCAL_CACHE_SIZE_IN_BYTES', count, 0)`
-      Memory for a local cache of keys that are over their limit, answered without the store; 0: off.`,
+      Memory for keys over their limit, which are answered without the store; 0: none.`,
     setting('LOCAL_CACHE_MAX_AGE', span, 60_000, isNot('LOCAL_CACHE_SIZE_IN_BYTES', '0'))`
-      Time after which the store is asked again for a key of the local cache, in whole seconds; 0: when its window ends.`,
+      Time after which such a key is read from the store again, in whole seconds; 0: when its window ends.`,
     setting('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', boolean, false)`
-      Once one key of a request is over its limit, does not count the other keys.`,
+      While one key of a request is over its limit, the other keys are not counted.`,
   ],
 });
 
@@ -87,11 +86,11 @@ function instanceSettings<const Prefix extends 'KVSTORE' | 'KVSTORE_PERSECOND'>(
   const notWaiting = isNot(`${prefix}_POOL_ON_EMPTY_BEHAVIOR`, 'WAIT');
   const connections = [
     setting(`${prefix}_TYPE`, deployment, 'single')`
-      Deployment of Redis or Valkey: one server, servers monitored by Sentinel, or a cluster.`,
+      One server, servers monitored by Sentinel, or a cluster.`,
     setting(`${prefix}_URL`, storeAddress, undefined)`
-      Address of the server; for sentinel and cluster, a comma-separated list.`,
+      Address of the server; of sentinels and clusters, a list.`,
     setting(`${prefix}_SOCKET_TYPE`, socketType, byAddress, is(`${prefix}_TYPE`, 'single'))`
-      Socket type of the connections to a single server.`,
+      Socket type of connections.`,
     setting(`${prefix}_AUTH`, credentials, undefined)`Credentials for the servers; override those in ${prefix}_URL.`,
     setting(`${prefix}_SENTINEL_AUTH`, credentials, undefined, is(`${prefix}_TYPE`, 'sentinel'))`
       Credentials for the sentinels.`,
@@ -99,17 +98,17 @@ function instanceSettings<const Prefix extends 'KVSTORE' | 'KVSTORE_PERSECOND'>(
       `${prefix}_POOL_SIZE`,
       wholeNumber({ min: 1, max: MOST_CONNECTIONS }),
       10,
-    )`Number of connections to keep open to each server.`,
+    )`Connections to keep open to each server.`,
     setting(`${prefix}_TIMEOUT`, timeout, 10_000)`Timeout of connecting and of each command batch; 0: none.`,
     setting(`${prefix}_POOL_ON_EMPTY_BEHAVIOR`, choice({ CREATE: [], ERROR: [], WAIT: [] }), 'CREATE')`
-      What to do while all connections are busy: open another one, fail the request, or wait.`,
+      While all connections are busy: open another one, fail the request, or wait.`,
     setting(`${prefix}_POOL_ON_EMPTY_WAIT_DURATION`, delay, 1000, notWaiting)`
-      How long to wait for a free connection before CREATE or ERROR applies.`,
+      Wait for a free connection before CREATE or ERROR applies.`,
   ] as const;
   const batches = [
     deprecated(setting(`${prefix}_PIPELINE_LIMIT`, count, 0)`Deprecated, has no effect.`),
     setting(`${prefix}_CLUSTER_PIPELINE_PARALLELISM`, count, 1, is(`${prefix}_TYPE`, 'cluster'))`
-      Cluster nodes to send to concurrently, at most the pool size; 0: as many as the pool size.`,
+      Nodes to send to concurrently, at most the pool size; 0: the pool size.`,
     // The files are common to both instances.
     setting(`${prefix}_TLS`, boolean, false)`Connects to the servers with TLS.`,
   ] as const;
@@ -141,15 +140,14 @@ export const kvstoreSettings = group({
     ...main.connections,
     ...main.batches,
     setting('KVSTORE_TLS_CACERT', filePath, undefined, STORE_TLS)`
-      PEM file with the CA of the servers of both stores, trusted in addition to the CAs of the system.`,
+      CA of the servers, in addition to those of the system; for both stores.`,
     setting('KVSTORE_TLS_CLIENT_CERT', filePath, undefined, STORE_TLS)`
-      PEM file with the client certificate for the servers of both stores.`,
-    setting('KVSTORE_TLS_CLIENT_KEY', filePath, undefined, STORE_TLS)`
-      PEM file with the private key of that certificate.`,
+      Client certificate, for both stores.`,
+    setting('KVSTORE_TLS_CLIENT_KEY', filePath, undefined, STORE_TLS)`Private key of that certificate.`,
     setting('KVSTORE_TLS_SKIP_HOSTNAME_VERIFICATION', boolean, false, STORE_TLS)`
       Verifies the certificate of a server, but not the host name in it.`,
     setting('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', boolean, false)`
-      Closes a connection whose server replies that it is a read-only replica; for both stores.`,
+      Closes a connection to a read-only replica; for both stores.`,
     setting(
       'KVSTORE_STARTUP_INITIAL_INTERVAL',
       interval(10),
@@ -158,13 +156,13 @@ export const kvstoreSettings = group({
     setting('KVSTORE_STARTUP_MAX_INTERVAL', interval(10), 30_000)`
       Longest delay between two attempts to connect at startup.`,
     setting('KVSTORE_STARTUP_MAX_ELAPSED_TIME', timeout, 0)`
-      Time after which the service stops trying to connect at startup and exits; 0: no limit.`,
+      Time after which weir exits if it cannot connect at startup; 0: never.`,
   ],
 });
 
 export const kvstorePersecondSettings = group({
   title: 'Second key-value store (Redis or Valkey), for per-second limits',
-  note: 'Each setting has the meaning of its KVSTORE_* counterpart. The settings of TLS files, health and startup apply to both stores.',
+  note: 'The KVSTORE_* settings of TLS files, health and startup apply to both stores.',
   requires: [is('BACKEND_TYPE', 'kvstore'), is('KVSTORE_PERSECOND', 'true')],
   settings: [
     setting('KVSTORE_PERSECOND', boolean, false)`Stores the counters of per-second limits in a second Redis or Valkey.`,
@@ -182,19 +180,18 @@ export const plaincacheSettings = group({
   note: 'Every instance of weir needs the same servers in the same order.',
   requires: [is('BACKEND_TYPE', 'plaincache')],
   settings: [
-    setting('PLAINCACHE_HOST_PORT', servers, [])`memcached servers; the keys are distributed over them.`,
+    setting('PLAINCACHE_HOST_PORT', servers, [])`Servers, over which the keys are distributed.`,
     setting('PLAINCACHE_SRV', textLike(/^_[^.\s]+\._[^.\s]+\.\S+$/, '_service._protocol.name'), undefined)`
-      DNS SRV record that lists the servers, instead of PLAINCACHE_HOST_PORT.`,
+      DNS SRV record of the servers, in place of PLAINCACHE_HOST_PORT.`,
     setting('PLAINCACHE_SRV_REFRESH', atLeast(delay, 100), 0, isSet('PLAINCACHE_SRV'))`
       Interval between lookups of that record; 0: only at startup.`,
     setting('PLAINCACHE_MAX_IDLE_CONNS', positive, 2)`
-      Maximum number of idle connections to a server. weir has one to each server.`,
+      For compatibility: weir has one connection to each server.`,
     setting('PLAINCACHE_TLS', boolean, false)`Connects to the servers with TLS.`,
     setting('PLAINCACHE_TLS_CACERT', filePath, undefined, PLAINCACHE_TLS)`
-      PEM file with the CA of the servers, trusted in addition to the CAs of the system.`,
-    setting('PLAINCACHE_TLS_CLIENT_CERT', filePath, undefined, PLAINCACHE_TLS)`PEM file with the client certificate.`,
-    setting('PLAINCACHE_TLS_CLIENT_KEY', filePath, undefined, PLAINCACHE_TLS)`
-      PEM file with the private key of that certificate.`,
+      CA of the servers, in addition to those of the system.`,
+    setting('PLAINCACHE_TLS_CLIENT_CERT', filePath, undefined, PLAINCACHE_TLS)`Client certificate.`,
+    setting('PLAINCACHE_TLS_CLIENT_KEY', filePath, undefined, PLAINCACHE_TLS)`Private key of that certificate.`,
     setting('PLAINCACHE_TLS_SKIP_HOSTNAME_VERIFICATION', boolean, false, PLAINCACHE_TLS)`
       Verifies the certificate of a server, but not the host name in it.`,
   ],
