@@ -267,6 +267,43 @@ it.each([
   expect(denied).toEqual([true, false]);
 });
 
+it.each([undefined, sliding(), bucket()])('a key with one hit left is not over its limit', (limit) => {
+  const played = new Leasing(limit).busy(2_000);
+  played.answer(played.call(1), 999_999);
+  expect(played.decides(2)).toBe(false);
+});
+
+it('at most 16,384 keys have a lease, and of as many is the demand known', () => {
+  const played = new Leasing();
+  function isCalled(...keys: readonly string[]): void {
+    played.leases.prepare(keys.map((key) => new Operation(LIMIT, `d_k_${key}_${START / 1000}`, 500)));
+  }
+  const keys = Array.from({ length: 16_384 }, (_, index) => String(index));
+  isCalled(...keys, 'more');
+  played.now = 10;
+  isCalled('more', ...keys);
+  expect(played.leases.size).toBe(16_384);
+  // The demand of some is forgotten sooner than their leases.
+  played.tend(130);
+  isCalled('more');
+  played.now = 140;
+  isCalled('more');
+  expect(played.leases.size).toBe(16_384);
+  played.leases.giveBackAll();
+  isCalled('more');
+  expect(played.leases.size).toBe(1);
+});
+
+it('keys of up to 512 characters have a lease', () => {
+  const sizes = [512, 513].map((length) => {
+    const played = new Leasing();
+    const key = `${START / 1000}`.padStart(length, '_');
+    for (let call = 0; call < 20; call += 1, played.now += 10) played.leases.prepare([new Operation(LIMIT, key, 1)]);
+    return played.leases.size;
+  });
+  expect(sizes).toEqual([1, 0]);
+});
+
 it('a key has a lease from 20 hits a second on', () => {
   const wants = [20, 19].map((hits) => {
     const played = new Leasing(bucket());
