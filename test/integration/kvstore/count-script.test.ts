@@ -55,10 +55,11 @@ function grouped(group: Group, ...operations: readonly Operation[]): readonly Op
 
 /** The same operations for another store. */
 function copyOf(batch: readonly Operation[], prefix = ''): readonly Operation[] {
-  return batch.map(({ limit, key, hits, group, calls, lease }) => {
+  return batch.map(({ limit, key, hits, group, calls, lease, onlyInWindow }) => {
     const parts = { ...limit, limit: limit.requestsPerUnit, group, calls: calls && [...calls] };
     const copy = operation(prefix + key, hits, parts);
     copy.lease = lease && { ...lease };
+    copy.onlyInWindow = onlyInWindow;
     return copy;
   });
 }
@@ -153,8 +154,17 @@ const anyLent = fc
     milliseconds: fc.constantFrom(0, 0.5, 0.99, 250),
   })
   .map(({ made, wants, milliseconds }) => [leased(made, wants, milliseconds)]);
+/** Hits that are given back, if the time is the one that they were taken in, just before it, or just after it. */
+const anyReturned = fc
+  .tuple(fc.constantFrom(...LENDING), fc.constantFrom(-1, -2, -9), fc.constantFrom(-1, 0, 0, 1))
+  .map(([limit, hits, offset]) => {
+    const made = decided(`lent_${LENDING.indexOf(limit)}`, limit, hits);
+    made.onlyInWindow = offset;
+    return [made];
+  });
 const anyStep = fc.oneof(
   anyLent,
+  anyReturned,
   anyCount.map(({ key, hits }) => [operation(key, hits, { windowSeconds: YEAR })]),
   anyStop,
   anyDecided,
@@ -188,6 +198,10 @@ it('applies a batch of any operations as the counters in memory do', async () =>
         for (const [pause, steps] of turns) {
           now += pause;
           const batch = copyOf(steps.flat(), `${played}_`);
+          for (const made of batch) {
+            const present = made.limit.algorithm?.windowAt(now, 0)?.number;
+            if (made.onlyInWindow !== undefined) made.onlyInWindow += present!;
+          }
           const inMemory = copyOf(batch);
           const expected = memory.applyNow(inMemory);
           expect(await applied(counters, batch)).toEqual(expected);
@@ -295,6 +309,8 @@ describe('a token bucket', () => {
     expect(ttls).toEqual([near(61 + 20), near(26 + 20)]);
     await applied(counters, [decided('parts', PARTS, -1, -1, 1)]);
     expect(await server.control.get('parts')).toBe(`${now + 8_571_428}:4/7`);
+    await applied(counters, [decided('all', { ...PARTS, burst: 7 }, 1, 1, 1, 1, 1, 1, 1)]);
+    expect(await server.control.get('all')).toBe(`${now + 60_000_000}`);
   });
 
   it('in use takes one command, and few others', async () => {
@@ -503,6 +519,8 @@ describe('limits of one call', () => {
     // The expiry of a fixed window is examined when it may be new.
     await server.control.set('f', 0);
     expect(await commandsOf(() => hit(counters, 1, ...limits))).toEqual(['expire 1', 'incrby 2', 'ttl 1']);
+    await server.control.set('f', 0);
+    expect(await commandsOf(() => hit(counters, 1, limits[0]))).toEqual(['expire 1', 'incrby 1', 'ttl 1']);
     await server.control.set('f', 'text');
     expect(await hit(counters, 1, ...limits)).toMatchObject([NOT_AN_INTEGER, NOT_AN_INTEGER]);
     expect(await hit(counters, 1, limits[1], limits[0])).toMatchObject([NOT_AN_INTEGER, NOT_AN_INTEGER]);
@@ -544,6 +562,25 @@ describe('a step that takes hits for later calls', () => {
     expect(await server.control.mget('f', 'r', 'c')).toEqual(['8', '3', String(now + 250_000 + 2_000_000 + 1)]);
     for (const key of ['f', 'r']) expect(await server.control.ttl(key)).toEqual(near(60));
     expect(await server.control.ttl('c')).toEqual(near(81));
+  });
+
+  it('takes a sixteenth of what is left, to the microsecond, or weighted with what is left of the window before', async () => {
+    const counters = await open();
+    const filled = { ...BUCKET, requestsPerUnit: 60, burst: 90 };
+    await server.control.mset('just', now + 58_000_000 - 2, 'less', now + 58_000_000 - 1);
+    const ofBuckets = ['just', 'less'].map((key) => leased(decided(key, filled, 0), 50));
+    await applied(counters, ofBuckets);
+    const weighted = { ...SLIDING, requestsPerUnit: 100 };
+    now += 60_000_000 - (now % 60_000_000);
+    await applied(counters, [decided('just', weighted, 64), decided('less', weighted, 64)]);
+    // Three quarters of it are left.
+    now += 75_000_000;
+    const ofWindows = [leased(decided('just', weighted, 20), 50), leased(decided('less', weighted, 21), 50)];
+    await applied(counters, ofWindows);
+    expect([grantsOf(ofBuckets), grantsOf(ofWindows)]).toEqual([
+      [2, 0],
+      [2, 0],
+    ]);
   });
 
   it('takes nothing from a key with too little left, that is no counter, may not be changed, or has no memory', async () => {

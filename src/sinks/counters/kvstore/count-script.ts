@@ -285,9 +285,9 @@ while list[at] do
         local isOver = false
         if kind == ${KIND.decideAndLend} then
           ${DECIDED_LENT.read('list', 'lent', 'onlyIn')}
-          if onlyIn >= 0 and previousKeys[1] then
+          if onlyIn ~= -1 and previousKeys[1] then
             isOver = bases[1] ~= (onlyIn % NUMBERS + 1) * HITS
-          elseif onlyIn >= 0 then
+          elseif onlyIn ~= -1 then
             isOver = time > onlyIn
           end
         end
@@ -324,19 +324,21 @@ while list[at] do
           ${DECIDED_LENT.read('list', 'lent', 'wants', 'during', 'perHit')}
           ${DECIDED_LIMIT.read('list', 'at', 'number')}
           ${LIMIT.read('limits[number]', 1, 'algorithm', 'most', 'window')}
-          local state, other, granted = states[1], others[1], 0
-          if algorithm == 'token_bucket' and not err then
-            if other > 0 then state = state + 1 end
-            local full = math.max(state, during)
-            wants = math.min(wants, math.floor((most - 2 - full) / perHit))
-            granted = grantOf(wants, math.floor((most - 2 - state) / perHit))
-            if granted ~= 0 then states[1], others[1] = full + math.ceil(granted * perHit) + 1, 0 end
-          elseif not err then
-            granted = grantOf(wants, most - state - math.ceil(other * (window - clock % window) / window))
-            states[1] = state + granted
-          end
           count = count + 1
-          results[count] = granted
+          if not err then
+            local state, other, granted = states[1], others[1]
+            if algorithm == 'token_bucket' then
+              if other > 0 then state = state + 1 end
+              local full = math.max(state, during)
+              wants = math.min(wants, math.floor((most - 2 - full) / perHit))
+              granted = grantOf(wants, math.floor((most - 2 - state) / perHit))
+              if granted ~= 0 then states[1], others[1] = full + math.ceil(granted * perHit) + 1, 0 end
+            else
+              granted = grantOf(wants, most - state - math.ceil(other * (window - clock % window) / window))
+              states[1] = state + granted
+            end
+            results[count] = granted
+          end
         end
         from = at
         for l = 1, err and 0 or size do
