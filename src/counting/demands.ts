@@ -54,8 +54,8 @@ export class Demands {
   of({ key, hits }: Operation, now: number): Demand | undefined {
     const known = this.#byKey.get(key);
     if (known !== undefined) return known;
-    if (hits < 2 && !this.#isSightedAgain(key, now)) return undefined;
     if (key.length > LONGEST_KEY || this.#byKey.size >= MOST_KEYS) return undefined;
+    if (hits < 2 && !this.#isSightedAgain(key, now)) return undefined;
     const demand = new Demand(now);
     this.#byKey.set(key, demand);
     return demand;
@@ -87,7 +87,7 @@ export class Demands {
       this.#sightedSince = now;
     }
     if (this.#sighted.delete(key)) return true;
-    if (key.length <= LONGEST_KEY) this.#sighted.add(key);
+    this.#sighted.add(key);
     return false;
   }
 }

@@ -55,12 +55,12 @@ export class SlidingWindow implements Algorithm {
 
   decide(state: WindowsState, hits: number): Outcome {
     const { now } = state;
-    let { previous, current } = state;
-    if (hits < 0) {
-      current = Math.max(0, state.current + hits);
-      previous = Math.max(0, previous + Math.min(0, state.current + hits));
-    } else if (this.#used(state) + hits <= this.requestsPerUnit) current += hits;
-    else if (hits > 0) return this.#outcome(state, false, Math.max(1, Math.ceil(this.#wait(state, hits) / 1000)));
+    if (hits > 0 && this.#used(state) + hits > this.requestsPerUnit) {
+      return this.#outcome(state, false, Math.max(1, Math.ceil(this.#wait(state, hits) / 1000)));
+    }
+    const sum = state.current + hits;
+    const current = Math.max(0, sum);
+    const previous = Math.max(0, state.previous + Math.min(0, sum));
     const isSame = previous === state.previous && current === state.current;
     const after = isSame ? state : { previous, current, now };
     return this.#outcome(after, true, Math.ceil(this.#untilNone(after) / 1000));
