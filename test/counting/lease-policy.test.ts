@@ -153,6 +153,7 @@ describe('a key of 5 hits a millisecond', () => {
     const sent = played.usual();
     expect(sent.lease!.milliseconds).toBeCloseTo(longest * 1.25);
     const asked = played.now;
+    played.now += trip;
     played.answer(sent, 1, 600);
     const decided = [longest - 1, after].map((passed) => {
       played.now = asked + passed;
@@ -195,11 +196,63 @@ describe('a key of 5 hits a millisecond', () => {
     expect([granted, used, returned, saved].map(({ value }) => value)).toEqual([700, 550, 150, 2]);
   });
 
-  it('does not give back what is left when its window has ended', () => {
-    const played = new Leasing().busy(9_990);
-    played.answer(played.usual(), 0, 50);
-    expect([played.tend(9_999).held, played.tend(10_000).held, played.sent()]).toEqual([50, 0, []]);
-    expect(played.tallies.unused.value).toBe(50);
+  it.each([
+    ['its window', LIMIT, 10_000],
+    // The store may have counted at once, and answered late; and its millisecond may be nearly over.
+    ['the sliding window of the store', sliding(), 9_995],
+  ])('neither uses nor gives back what is left when %s has ended', (_, limit, end) => {
+    const played = new Leasing(limit).busy(9_980);
+    const sent = played.usual();
+    played.now += 4;
+    played.answer(sent, 0, 50);
+    const decided = [end - 1, end].map((at) => {
+      played.now = at;
+      return played.decides(1);
+    });
+    expect([decided, played.held, played.sent().filter((hits) => hits < 0)]).toEqual([[true, false], 0, []]);
+    expect(played.tallies.unused.value).toBe(49);
+  });
+
+  it.each([
+    ['anywhere in its fixed window', LIMIT, undefined],
+    ['only to the sliding window in which it was taken', sliding(), START / 10_000],
+    ['only to a bucket in the time for which it was taken', bucket(), (START + 2_000) * 1_000 + 312_500],
+  ])('is given back %s, also when the answer comes later', (_, limit, window) => {
+    const played = new Leasing(limit).busy(2_000);
+    const { leases } = played;
+    const { key } = played.operation(0);
+    played.answer(played.usual(), 0, 300);
+    const late = played.operation(1);
+    leases.prepare([late]);
+    leases.giveBack(key);
+    played.answer(late, 300, 200);
+    const returns = leases.takeToSend().map(({ hits, onlyInWindow }) => [hits, onlyInWindow]);
+    expect(returns).toEqual([
+      [-300, window],
+      [-200, window],
+    ]);
+  });
+
+  it('counts a call with more hits than it holds in the store, as a whole', () => {
+    const played = new Leasing().busy(2_000);
+    played.answer(played.usual(), 0, 300);
+    const call = played.call(301);
+    expect([call.hits, call.after, played.held, played.sent()]).toEqual([301, -1, 0, [-300]]);
+    expect(played.tallies.used.value).toBe(0);
+  });
+
+  it('takes nothing for a call with another limit, which begins its own lease, and gives back what the answer brings', () => {
+    const played = new Leasing().busy(2_000);
+    const other = leasedLimit(500_000, 10);
+    const { leases } = played;
+    const sent = played.usual();
+    const late = played.operation(50, other);
+    leases.prepare([late]);
+    expect([late.lease, leases.use([late]).length]).toEqual([undefined, 1]);
+    leases.prepare([late]);
+    expect(late.lease?.wants).toBeGreaterThan(0);
+    played.answer(sent, 0, 300);
+    expect([played.held, played.sent()]).toEqual([0, [-300]]);
   });
 
   it('shows operators a counter without what is held of it', () => {

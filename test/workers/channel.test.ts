@@ -190,14 +190,22 @@ describe('counters in the memory of the primary', () => {
       { calls: [1, 1] },
       {},
       { calls: undefined },
+      { onlyInWindow: 7 },
+      {},
+      { onlyInWindow: undefined, lease: { wants: 9, milliseconds: 250, sentAt: 0, granted: 0 } },
+      {},
+      { lease: undefined },
       {},
       { group: allOrNothingGroup() },
       { algorithm: new FixedWindow({ name: 'fixed_window', requestsPerUnit: 4, windowSeconds: 60, burst: undefined }) },
       { algorithm: undefined, group: undefined },
     ];
     const sent = changes.map((_, last) => {
-      const { hits, ...parts } = Object.assign({ hits: 1, limit: 3 }, ...changes.slice(0, last + 1));
-      return operation('k', hits, parts);
+      const { hits, lease, onlyInWindow, ...parts } = Object.assign(
+        { hits: 1, limit: 3 },
+        ...changes.slice(0, last + 1),
+      );
+      return Object.assign(operation('k', hits, parts), { lease, onlyInWindow });
     });
     const received: Operation[] = [];
     const { primary, worker } = channelPair();
