@@ -41,7 +41,7 @@ describe('docs/settings.md', () => {
     expect(readFileSync(join(__dirname, '../../docs/settings.md'), 'utf8')).toBe(page);
   });
 
-  test('has a row for every setting, file of a secret and family of settings', () => {
+  test('names every setting, file of a secret and family of settings', () => {
     const named = rows.flatMap((row) => Array.from(row.split(' | ')[0]!.matchAll(/`(\S+)`/g), ([, name]) => name));
     expect(named).toEqual(expect.arrayContaining([...names, ...families]));
   });
