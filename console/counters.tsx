@@ -123,13 +123,22 @@ function Counter({ query, asksToClear = false, changesOfAll = 0 }: CounterProps)
           <section aria-label={limitText(state)}>
             <h2>{limitText(state)}</h2>
             {error !== undefined && <Failure error={error} />}
-            {made.map((change) => (
-              <div key={change.window} class="notice good" role="status">
-                {made.length > 1 && `${limitText(change)}: `}Changed from {count(change.countBefore)} to{' '}
-                {countText(change, change.count)}. The log of the service has a line like
-                <pre tabIndex={0}>{logLine(query, change, [change.countBefore, change.count], change.isCleared)}</pre>
+            {made.length > 0 && (
+              <div class="notice good" role="status">
+                {made.map((change) => (
+                  <p key={change.window}>
+                    {made.length > 1 && `${limitText(change)}: `}Changed from {count(change.countBefore)} to{' '}
+                    {countText(change, change.count)}.
+                  </p>
+                ))}
+                <p>The log of the service has {made.length > 1 ? 'lines' : 'a line'} like</p>
+                <pre tabIndex={0}>
+                  {made
+                    .map((change) => logLine(query, change, [change.countBefore, change.count], change.isCleared))
+                    .join('\n')}
+                </pre>
               </div>
-            ))}
+            )}
             <Facts query={query} state={state} />
             <form
               onSubmit={(event) => {

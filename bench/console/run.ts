@@ -26,11 +26,13 @@ async function main(): Promise<void> {
   const over = new AbortController();
   const calling = callAll(weir, over.signal);
 
-  const [texts, events]: [number[], number[]] = [[], []];
+  const [paints, texts, events]: [number[], number[], number[]] = [[], [], []];
   for (let round = 0; round < ROUNDS; round += 1) {
+    paints.push(await firstPaint(browser, `${debug}/console/#/live`));
     texts.push(await timeUntil(browser, `${debug}/`, '/console/'));
     events.push(await timeUntil(browser, `${debug}/console/#/live`, 'Hits within their limits'));
   }
+  print('first paint of Live', `${Math.round(median(paints))} ms`);
   print('CPU at a quarter: first event on Live', `${Math.round(median(events))} ms`);
   print('the same for a page of text', `${Math.round(median(texts))} ms`);
 
@@ -56,6 +58,19 @@ async function callAll(weir: WeirProcess, over: AbortSignal): Promise<void> {
     await weir.http('/json', { method: 'POST', body }).then((response) => response.text());
     await sleep(1_000 / CALLS);
   }
+}
+
+/** Runs in the page. */
+const PAINT = `new Promise((resolve) => {
+  new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime)).observe({ type: 'paint', buffered: true });
+})`;
+
+/** Milliseconds from the request for a page until the browser paints something of it. */
+async function firstPaint(browser: TestBrowser, address: string): Promise<number> {
+  const page = await browser.open(address);
+  const elapsed = await page.evaluate<number>(PAINT);
+  await browser.closePages();
+  return elapsed;
 }
 
 /** Milliseconds from the request for a page until it shows a text. */
