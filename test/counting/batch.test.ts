@@ -140,6 +140,19 @@ describe('operations with algorithms', () => {
     expect(allowed).toEqual([true, true, false, true, false, false, false, true, true]);
   });
 
+  it('that give hits back to one window are steps of their own', () => {
+    const alone = calling([B], true);
+    const all = [alone(1), alone(-1), alone(-2), alone(1)];
+    all.slice(1, 3).forEach(({ operations: [returned] }, number) => (returned!.onlyInWindow = number));
+    const { operations } = settle(all);
+    expect(operations.map(({ hits, onlyInWindow }) => [hits, onlyInWindow])).toEqual([
+      [1, undefined],
+      [-1, 0],
+      [-2, 1],
+      [1, undefined],
+    ]);
+  });
+
   it('join none after which another step has changed one of their counters', () => {
     const all = [both(1), calling([F], true)(1), both(1), both(1)];
     expect(settle(all).operations.map(({ key, calls: merged }) => [key, merged])).toEqual([

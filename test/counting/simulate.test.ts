@@ -82,6 +82,19 @@ it('hits that are given back count in the window in which they were taken, and i
   ]);
 });
 
+it.each([
+  ['a sixteenth of what is left', 50, 200, 18],
+  ['what will be left at the end of the time', 50, 290, 9],
+  ['what it was asked for', 7, 290, 7],
+  ['nothing when it will be full then', 50, 299, 0],
+])('a bucket lends at most %s', (_, wants, milliseconds, granted) => {
+  const algorithm = algorithmOf({ name: 'token_bucket', requestsPerUnit: 1_000, windowSeconds: 1, burst: 300 });
+  const lent = operation('k', 0, { algorithm });
+  lent.lease = { wants, milliseconds, sentAt: 0, granted: 0 };
+  run([lent], emptyTable());
+  expect(lent.lease.granted).toBe(granted);
+});
+
 describe('calls that are merged into batches', () => {
   /** Limits of two rates share a key. */
   function madeOf(call: CallSketch): readonly Operation[] {
