@@ -214,5 +214,8 @@ describe('a table of counts', () => {
     }
     pass(3 * lifetime * SECOND);
     expect([of.size, of.bytes]).toEqual([0, 0]);
+    taken(3);
+    of.remove('k');
+    expect([of.size, of.bytes]).toEqual([0, 0]);
   });
 });

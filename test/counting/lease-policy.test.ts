@@ -1,4 +1,5 @@
 import { DecisionError } from '../../src/counting/decision-error';
+import { Demands } from '../../src/counting/demands';
 import { Leases } from '../../src/counting/leases';
 import type { Limit } from '../../src/counting/limit';
 import { Operation } from '../../src/counting/operation';
@@ -345,6 +346,14 @@ it('at most 16,384 keys have a lease, and of as many is the demand known', () =>
   played.leases.giveBackAll();
   isCalled('more');
   expect(played.leases.size).toBe(1);
+});
+
+it('a demand that has moved to the key of the next window is not that of the old one', () => {
+  const demands = new Demands();
+  const demand = demands.of(new Operation(LIMIT, 'old', 2), 0)!;
+  demands.move(demand, 'old', 'next');
+  const found = ['old', 'next'].map((key) => demands.of(new Operation(LIMIT, key, 1), 0));
+  expect(found).toEqual([undefined, demand]);
 });
 
 it('keys of up to 512 characters have a lease', () => {
