@@ -19,8 +19,8 @@ const LIMITS: Readonly<Record<string, RuleLimit>> = {
   bucket: limit(800, 'SECOND', { algorithm: 'token_bucket', burst: 600, lease: true }),
 };
 const KEYS = Object.keys(LIMITS);
-const VALUES = ['v', 'w'];
-/** Milliseconds in which calls come seldom, and then often; and how many in a turn of the event loop at most. */
+const COUNTERS = KEYS.flatMap((key) => [[key, 'v'] as const, [key, 'w'] as const]);
+/** Milliseconds in which calls come seldom, and then often, half of them on one counter; and how many in a turn of the event loop at most. */
 const PERIOD = 700;
 const [SELDOM, OFTEN] = [4, 80];
 
@@ -61,10 +61,13 @@ export class Play {
   saved = 0;
   /** Hits of calls that leases have decided. */
   used = 0;
+  /** Calls that were over a limit. */
+  denied = 0;
   readonly #options: PlayOptions;
   readonly #counters = new Map<string, Counter>();
   readonly #below = integersOf('leases');
   readonly #running: Running[] = [];
+  #turnedAt = performance.now();
 
   constructor(options: PlayOptions) {
     this.#options = options;
@@ -126,19 +129,26 @@ export class Play {
 
   /** The calls of a turn of the event loop, in which all of a key go to the store together. */
   #call(): void {
-    const most = performance.now() % (2 * PERIOD) < PERIOD ? SELDOM : OFTEN;
-    for (let left = this.#below(most + 1); left > 0; left -= 1) {
+    const now = performance.now();
+    const isOften = now % (2 * PERIOD) >= PERIOD;
+    const busy = COUNTERS[Math.floor(now / (2 * PERIOD)) % COUNTERS.length]!;
+    const { requestsPerUnit, unitMultiplier } = LIMITS[busy[0]]!;
+    // Four times what its limit allows, since the last turn: the fewer calls a machine makes, the more hits they have.
+    const demand = ((4 * requestsPerUnit) / (unitMultiplier * 1000)) * (now - this.#turnedAt);
+    this.#turnedAt = now;
+    for (let left = this.#below((isOften ? OFTEN : SELDOM) + 1); left > 0; left -= 1) {
       // The first ones have most.
       const index = Math.min(this.#below(this.#running.length), this.#below(this.#running.length));
-      const key = KEYS[this.#below(KEYS.length)]!;
-      this.#callOne(this.#running[index]!.instance, key, VALUES[this.#below(VALUES.length)]!);
+      const { instance } = this.#running[index]!;
+      if (isOften && this.#below(2) === 0) this.#callOne(instance, busy, Math.ceil(demand / (OFTEN / 4)));
+      else this.#callOne(instance, COUNTERS[this.#below(COUNTERS.length)]!, 1);
     }
   }
 
-  #callOne(instance: Instance, key: string, value: string): void {
+  #callOne(instance: Instance, [key, value]: readonly [string, string], usualHits: number): void {
     const rateLimit = LIMITS[key]!;
     const kind = this.#below(200);
-    const hits = kind < 10 ? 1 + this.#below(8) : 1;
+    const hits = kind < 10 ? 1 + this.#below(8) : usualHits;
     const isNegative = kind === 199 && rateLimit.algorithm === undefined;
     const from = Date.now();
     this.made += 1;
@@ -153,6 +163,7 @@ export class Play {
     if (isNegative) counter.givenBack += hits;
     const observer: DecisionObserver = {
       verdict: ({ overallCode }) => {
+        if (overallCode !== Code.OK) this.denied += 1;
         if (isNegative || overallCode !== Code.OK) return;
         counter.passed += hits;
         if (rateLimit.algorithm !== undefined) counter.passes.push({ from, to: Date.now() + 1, hits });
