@@ -368,7 +368,7 @@ describe('a per-second instance that hangs', () => {
   function add(name: string, ...operations: readonly Operation[]): void {
     const outcome = lanes.call(operations).then(
       () => 'OK',
-      ({ code }: DecisionError) => code,
+      ({ code, isUncounted }: DecisionError) => (isUncounted ? `${code}, uncounted` : code),
     );
     calls.push(outcome.then((each) => ended.push(`${name}: ${each}`)));
   }
@@ -397,7 +397,7 @@ describe('a per-second instance that hangs', () => {
     add('main', operation('m', 1));
     add('both', operation('b', 1), operation('s', 1, PER_SECOND));
     await Promise.all(calls);
-    const before = ['both: store_pool_empty', 'main: OK', 'second: store_pool_empty'];
+    const before = ['both: store_pool_empty, uncounted', 'main: OK', 'second: store_pool_empty, uncounted'];
     expect([ended.slice(0, 3).toSorted(), ended[3]]).toEqual([before, 'first: store_timeout']);
   });
 });
