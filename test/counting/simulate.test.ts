@@ -2,7 +2,7 @@ import type { WindowsState } from '../../src/counting/algorithms/algorithm';
 import { Batch } from '../../src/counting/batch';
 import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
 import { algorithmOf } from '../../src/counting/limit';
-import { LARGEST_COUNT, type Operation } from '../../src/counting/operation';
+import { LARGEST_COUNT, type Operation, grantOf } from '../../src/counting/operation';
 import { run, simulate } from '../../src/counting/simulate';
 import {
   type CallSketch,
@@ -133,4 +133,9 @@ describe('calls that are merged into batches', () => {
     const { size, bytes } = table.counts;
     return [size, bytes, ...counters.map((each) => (each.limit.algorithm ? table.stateOf(each) : table.countOf(each)))];
   }
+});
+
+it('a lease is granted a sixteenth of what is left of a limit, and none below two hits', () => {
+  const grants = [160, 47, 32, 31, -5].map((left) => grantOf(5, left));
+  expect([...grants, grantOf(1, 160)]).toEqual([5, 2, 2, 0, 0, 0]);
 });

@@ -275,7 +275,7 @@ describe('a sentinel that rejects the subscription', () => {
 
   it.each([
     ['to the command', '~* &* +@all -subscribe', '+subscribe', "'subscribe' command"],
-    ['to the channel', '~* resetchannels +@all', '&+switch-master', 'channels'],
+    ['to the channel', '~* resetchannels +@all', '&+switch-master', 'channel'],
   ])('is logged once, until the user gets the permission %s', async (_, permissions, missing, reason) => {
     const { sentinel, log, counters } = await start(permissions);
     await firstValueFrom(counters.ready$);
