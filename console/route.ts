@@ -11,7 +11,7 @@ export const route = new Store(read());
 export function followRoute(): void {
   addEventListener('hashchange', () => {
     route.set(read());
-    // A new page begins at its top; one that is gone back to is where it was left.
+    // A new page begins at its top; where one that is gone back to begins is left to the browser.
     if (history.state === null) scrollTo(0, 0);
     history.replaceState('shown', '');
   });
