@@ -172,7 +172,7 @@ function code(text: string) {
 
 /** Names of variables (with a value or an asterisk), file patterns, paths and forms of an address. */
 const LITERAL =
-  /[A-Z][A-Z\d]*(?:(?:_[A-Z\d]+)+(?:_\*|=\w+)?|_\*)|<NAME>|\*\.\w+|(?<!\S)\/\w*|\[host\]:port|_service\S+|\w+:\/\/(?:\/\w*(?::port)?)?…?|key="value"/g;
+  /[A-Z][A-Z\d]*(?:(?:_[A-Z\d]+)+(?:_\*|=\w+)?|_\*)|<NAME>|\*\.\w+|(?<!\S)\/(?:\w+\/?)?|\[host\]:port|_service\S+|\w+:\/\/(?:\/\w*(?::port)?)?…?|key="value"/g;
 
 /** Marks the literals in a sentence as code. */
 function markCode(text: string) {

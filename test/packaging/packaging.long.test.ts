@@ -31,7 +31,8 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   '': ['.json', '.md', 'LICENSE'],
   bench: ['.json', '.md'],
   deploy: ['.conf', '.md', '.service', '.socket'],
-  dist: ['.css', '.html', '.js', '.svg'],
+  // The pages that the console links to.
+  dist: ['.css', '.html', '.js', '.md', '.svg'],
   docs: ['.md'],
   examples: ['.env', '.json', '.md', '.mjs', '.yaml'],
   packages: ['.d.ts', '.js', '.json', '.md'],
@@ -125,8 +126,8 @@ describe('the tarball of npm pack', () => {
     expect(missing.map(({ from, target }) => `${from}: ${target}`)).toEqual([]);
   });
 
-  it('takes less than 1.6 MB, and less than 7 MB unpacked', () => {
-    expect(tarball.size).toBeLessThan(1.6e6);
+  it('takes less than 1.7 MB, and less than 7 MB unpacked', () => {
+    expect(tarball.size).toBeLessThan(1.7e6);
     expect(tarball.unpackedSize).toBeLessThan(7e6);
   });
 
@@ -146,8 +147,8 @@ describe('the installed package', () => {
       'DeclarationError,api',
     );
     const program =
-      "import { run } from 'weir-ratelimit'; import { api } from 'weir-ratelimit/versioning'; console.log(run.name, api.name)";
-    expect(await node('--input-type=module', '-e', program)).toBe('run api');
+      "import { run } from 'weir-ratelimit'; import { api } from 'weir-ratelimit/versioning'; console.log(typeof run, typeof api)";
+    expect(await node('--input-type=module', '-e', program)).toBe('function function');
     expect(existsSync(join(installed, packageFile.exports['./versioning'].types))).toBe(true);
     await expect(node('-e', "require('weir-ratelimit/dist/cli/flags.js')")).rejects.toThrow(
       'ERR_PACKAGE_PATH_NOT_EXPORTED',
