@@ -107,7 +107,7 @@ Every setting of weir. All are environment variables; \`weir --help\` prints the
 - **Words** may be written in any case. Synonyms are in parentheses: \`redis\` means \`kvstore\`.
 - **Booleans** are \`true\`, \`t\`, \`1\` or \`false\`, \`f\`, \`0\`.
 - **Durations** are like \`150us\`, \`10s\` or \`1h30m\`, with \`ns\`, \`us\`, \`ms\`, \`s\`, \`m\` and \`h\`. Only \`0\` needs no unit.
-- **Whole numbers**, such as those of ranges without a word, may also be like \`0x1f90\` or \`8_080\`. A leading 0 makes a number octal.
+- **Whole numbers**, the values of ranges such as 0 to 65535, may also be like \`0x1f90\` or \`8_080\`. A leading 0 makes a number octal.
 - **Lists** are separated by commas. Blanks around a value and around items are ignored.
 - **Secrets** may be in a file, which the variable with \`_FILE\` names: [Secrets from files](operations-reference.md#secrets-from-files).
 - **Certificates and keys** are PEM files, [renewed without a restart](operations-reference.md#tls-and-secrets).

@@ -41,9 +41,9 @@ export const counterSettings = group({
     setting('BACKEND_TYPE', backend, backendDefault)`
       Where counters are: in this process, in Redis or Valkey (kvstore), or in memcached (plaincache).`,
     setting('MEMORY_MAX_KEYS', wholeNumber({ min: 1, max: MOST_KEYS }), 1_000_000, IN_MEMORY)`
-      Most counters in memory.`,
+      Maximum number of counters in memory.`,
     setting('MEMORY_MAX_BYTES', wholeNumber({ min: SMALLEST_MEMORY }), noDefault(A_QUARTER), IN_MEMORY)`
-      Most memory for them, in bytes.`,
+      Maximum memory for them, in bytes.`,
     setting('CACHE_KEY_PREFIX', anyText(), '')`Prefix of the keys of counters, in every store.`,
     setting('KVSTORE_PIPELINE_WINDOW', delay, 0)`
       How long hits of concurrent requests are collected into one batch, in every store; below 1ms: one turn of the event
