@@ -100,7 +100,8 @@ async function expectNoEffect(attack: Attack, row: Omit<AttackRow, 'attack'>): P
     const old = before.get(name) ?? 0;
     await weir.until(`${name} to be counted`, async () => ((await weir.statistics()).get(name) ?? 0) > old);
   }
-  expect((await weir.statistics()).size).toBeLessThan(before.size + 1_000);
+  // Most are of 256 servers of a store, each with four.
+  expect((await weir.statistics()).size).toBeLessThan(before.size + 1_100);
   expect(peakMemory(weir.pid!)).toBeLessThan(row.memory);
   // It cannot know the counts.
   using next = await WellBehavedClient.connect(target);
