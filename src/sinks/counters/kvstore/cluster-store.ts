@@ -18,7 +18,7 @@ import type { Pool } from './pool';
 import { isReply, replyCode, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
-import { type GroupResult, type SendCommand, type StepResult, commandsOn, joined } from './commands';
+import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
 import { type ApplyBatch, type Instance, type Store, QUIET } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
@@ -150,8 +150,10 @@ export class ClusterStore implements Store {
       send: async (indices, connection, isAsking) => {
         const sent = indices.map((index) => groups[index] as readonly Operation[]);
         const counted = await count(connection, sent, { ...this.#instance.countOptions, isAsking });
-        this.#instance.counted(joined(counted.map(resultsOf)), connection);
-        return counted.map(countsOrError);
+        const outcomes = counted.map(countsOrError);
+        const errors = outcomes.filter((outcome) => outcome instanceof Error);
+        this.#instance.counted(errors, connection);
+        return outcomes;
       },
     });
     return joined(
@@ -303,10 +305,6 @@ function groupsOfOneSlot(batch: readonly Operation[]): readonly (readonly Operat
 function countsOrError(result: GroupResult): readonly Stored[] | Error {
   if (result instanceof Error) return result;
   return result.find((each) => each instanceof Error) ?? (result as readonly Stored[]);
-}
-
-function resultsOf(result: GroupResult): readonly StepResult[] {
-  return result instanceof Error ? [result] : result;
 }
 
 /** The indices of what is still to be sent, by where it goes. */
