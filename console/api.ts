@@ -47,7 +47,8 @@ export interface Answer<T> {
 }
 
 /**
- * The answer to a request that only reads; undefined: none is sent. It is sent again with another token, and when `version` changes.
+ * The answer to a request that only reads; undefined: none is sent. It is sent again with another token, and when
+ * `version` changes.
  *
  * @param version what the answer depends on
  */

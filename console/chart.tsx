@@ -38,7 +38,8 @@ const LEAST = 600;
 /**
  * Numbers over the last hour. The arrow keys move the time for which the legend shows them.
  *
- * uPlot draws them: it has axes, gaps and a cursor that all charts share in 23 KB, and needs no HTML from texts, which the policy of the page forbids.
+ * uPlot draws them: it has axes, gaps and a cursor that all charts share in 23 KB, and needs no HTML from texts, which
+ * the policy of the page forbids.
  */
 export function Chart({ title, unit, history, lines }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);

@@ -3,7 +3,9 @@ import type { History } from '../src/operators/live-answers';
 import { type Answer, type ApiError, call } from './api';
 import { Store, useStore } from './store';
 
-/** What the service has recorded of the last hour. What a page has read stays, also when the service is started again. */
+/**
+ * What the service has recorded of the last hour. What a page has read stays, also when the service is started again.
+ */
 const recorded = new Store<Answer<History>>({});
 
 /** Seconds that are shown, and between two requests while nothing has been answered. */

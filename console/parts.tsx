@@ -226,7 +226,10 @@ export function Answered<T>({ answer, show }: { readonly answer: Answer<T>; read
   );
 }
 
-/** Copies a text. Without a secure context, as with http and another host than localhost, there is no clipboard to write to. */
+/**
+ * Copies a text. Without a secure context, as with http and another host than localhost, there is no clipboard to write
+ * to.
+ */
 export function CopyButton({ text, label }: { readonly text: string; readonly label: string }) {
   const [isCopied, setCopied] = useState(false);
   async function copy(): Promise<void> {

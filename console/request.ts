@@ -44,7 +44,8 @@ function parsed(text: string): Record<string, unknown> {
 }
 
 /**
- * Reads what was pasted: a request in JSON, a command with one, such as that of grpcurl or curl, or a line of the decision log.
+ * Reads what was pasted: a request in JSON, a command with one, such as that of grpcurl or curl, or a line of the
+ * decision log.
  *
  * @throws Error that says what is wrong, in one sentence
  */
@@ -70,7 +71,9 @@ function numberText(value: unknown): string {
 
 const FIELDS = ['limit', 'hitsAddend', 'hits_addend', 'isNegativeHits', 'is_negative_hits'];
 
-/** A descriptor as it is written. Members that only the decision log has are left out; in it, an entry is `key=value`. */
+/**
+ * A descriptor as it is written. Members that only the decision log has are left out; in it, an entry is `key=value`.
+ */
 export function writtenDescriptor(descriptor: Readonly<Record<string, unknown>>): string {
   const listed = Array.isArray(descriptor['entries']) ? (descriptor['entries'] as readonly unknown[]) : [];
   const entries = listed.map((entry) => {
@@ -86,7 +89,10 @@ export function writtenDescriptor(descriptor: Readonly<Record<string, unknown>>)
   return JSON.stringify({ entries, ...Object.fromEntries(further) });
 }
 
-/** The command that explains the same request in a shell: that of weir-admin, or of curl for what weir-admin does not know. */
+/**
+ * The command that explains the same request in a shell: that of weir-admin, or of curl for what weir-admin does not
+ * know.
+ */
 export function commandOf(written: Written): string {
   const { domain, descriptors, hits, limit } = written;
   if (limit !== '' || descriptors.some((descriptor) => descriptor.startsWith('{'))) {

@@ -20,7 +20,10 @@ interface Row {
   readonly parent: Row | undefined;
 }
 
-/** Milliseconds between two looks at the totals, and for each rule more: a thousand rules take the service some milliseconds. */
+/**
+ * Milliseconds between two looks at the totals, and for each rule more: a thousand rules take the service some
+ * milliseconds.
+ */
 const [LOOK_INTERVAL, LOOK_INTERVAL_OF_RULE] = [5_000, 5];
 
 const VIEWS = [

@@ -8,8 +8,8 @@ import { visibleLine } from '../src/text/visible';
 const LONGEST = 256;
 
 /**
- * A text of a caller or of a file: never more than text, and in its own direction. What cannot be seen, or would turn what follows, is
- * shown by its code.
+ * A text of a caller or of a file: never more than text, and in its own direction. What cannot be seen, or would turn
+ * what follows, is shown by its code.
  */
 export function Text({ text }: { readonly text: string }) {
   return <bdi>{visibleLine(excerpt(text, LONGEST))}</bdi>;
@@ -18,7 +18,9 @@ export function Text({ text }: { readonly text: string }) {
 /** Characters of a text that has room everywhere, and of the end of a longer one, which stays visible. */
 const [FITS, END] = [12, 8];
 
-/** A text in one line, shortened in its middle where there is no room. It is whole when it is pointed at, and tapped. */
+/**
+ * A text in one line, shortened in its middle where there is no room. It is whole when it is pointed at, and tapped.
+ */
 export function Short({ text, href }: { readonly text: string; readonly href?: string }) {
   const [isOpen, setOpen] = useState(false);
   const whole = visibleLine(excerpt(text, LONGEST));

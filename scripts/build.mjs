@@ -1,5 +1,5 @@
-// Builds dist/ from proto/, src/ and console/, and that of packages/versioning: generates the protobuf code, compiles, bundles the console, and
-// makes the programs executable.
+// Builds dist/ from proto/, src/ and console/, and that of packages/versioning: generates the protobuf code, compiles,
+// bundles the console, and makes the programs executable.
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { build, transform } from 'esbuild';

@@ -1,6 +1,7 @@
-// npm run chart: completes the Helm chart of deploy/helm/weir with what follows from other files, packs it, and renders plain
-// manifests from each ci/*-values.yaml. Writes to release/, or to the folder of --out. With --values, prints what these files are
-// rendered to instead, as JSON: see helm.py. Needs a build, and the Helm of `node scripts/prepare.mjs --servers`.
+// npm run chart: completes the Helm chart of deploy/helm/weir with what follows from other files, packs it, and renders
+// plain manifests from each ci/*-values.yaml. Writes to release/, or to the folder of --out. With --values, prints what
+// these files are rendered to instead, as JSON: see helm.py. Needs a build, and the Helm of
+// `node scripts/prepare.mjs --servers`.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -28,7 +29,9 @@ function complete(chart) {
   writeFileSync(file, `${JSON.stringify(schema, undefined, 2)}\n`);
 }
 
-/** A schema that accepts these keys and no others. Helm's message for it names the key, and not all that are permitted. */
+/**
+ * A schema that accepts these keys and no others. Helm's message for it names the key, and not all that are permitted.
+ */
 function onlyKeys(schemas, patterns = []) {
   const properties = Object.entries(schemas).toSorted(([one], [other]) => (one < other ? -1 : 1));
   return {
@@ -45,7 +48,10 @@ const SETTING_VALUE = { $ref: '#/definitions/settingValue' };
 const SECRET = { $ref: '#/definitions/secret' };
 const TOKEN = { allOf: [SECRET, { properties: { value: { minLength: 16, maxLength: 1024, pattern: '^[!-~]+$' } } }] };
 
-/** The definitions that list names of settings: which ones `settings`, `secrets` and `extraEnv` accept, and their values. */
+/**
+ * The definitions that list names of settings: which ones `settings`, `secrets` and `extraEnv` accept, and their
+ * values.
+ */
 function nameDefinitions() {
   const dist = join(ROOT, 'dist/settings');
   const { settingRows, settingsTable } = require(join(dist, 'table/settings-table.js'));
@@ -69,7 +75,10 @@ function nameDefinitions() {
   };
 }
 
-/** What the chart is rendered to with each of these texts, or what Helm complains about; also packs it into the folder, if that is given. */
+/**
+ * What the chart is rendered to with each of these texts, or what Helm complains about; also packs it into the folder,
+ * if that is given.
+ */
 function render(chart, texts, ...packed) {
   const args = [join(ROOT, 'scripts/helm.py'), join(ROOT, '.servers/helm'), chart, ...packed];
   const { stdout, stderr, status } = spawnSync('python3', args, {

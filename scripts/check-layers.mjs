@@ -1,4 +1,5 @@
-// Checks the imports of src/ and packages/ against .dependency-cruiser.cjs and prints why each forbidden import is forbidden.
+// Checks the imports of src/ and packages/ against .dependency-cruiser.cjs and prints why each forbidden import is
+// forbidden.
 import { createRequire } from 'node:module';
 import { cruise } from 'dependency-cruiser';
 import { ROOT, printStatus } from './workspace.mjs';

@@ -1,5 +1,5 @@
-// Writes the code that V8 compiles for dist/main.bundle.js until the service serves, for the version of Node that runs this: src/launch.ts
-// loads the bundle with it.
+// Writes the code that V8 compiles for dist/main.bundle.js until the service serves, for the version of Node that runs
+// this: src/launch.ts loads the bundle with it.
 const { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const path = require('node:path');

@@ -1,6 +1,7 @@
-// Adds to package-lock.json the optional packages of other platforms that the registry in use does not carry. npm leaves these out
-// of the lock, and `npm ci` then rejects the lock on every machine. Run it after an install that changed the lock; the tests
-// fail when it was not. The entries have no integrity: npm adds it where the package can be reached.
+// Adds to package-lock.json the optional packages of other platforms that the registry in use does not carry. npm
+// leaves these out of the lock, and `npm ci` then rejects the lock on every machine. Run it after an install that
+// changed the lock; the tests fail when it was not. The entries have no integrity: npm adds it where the package can be
+// reached.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT, printStatus } from './workspace.mjs';
@@ -40,7 +41,10 @@ function missingPackages(packages) {
   );
 }
 
-/** The fields of a lock entry that printStatus for which platform the package is, from its name: `@swc/core-linux-arm64-gnu`. */
+/**
+ * The fields of a lock entry that printStatus for which platform the package is, from its name:
+ * `@swc/core-linux-arm64-gnu`.
+ */
 function platformOf(name) {
   const words = name.split(/[/-]/);
   const cpu = ARCHITECTURES.get(words.find((word) => ARCHITECTURES.has(word)));

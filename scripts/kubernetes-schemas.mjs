@@ -1,8 +1,10 @@
-// Writes test/deploy/schemas.json, the schemas of the objects that the chart renders: node scripts/kubernetes-schemas.mjs FOLDER CRDS
+// Writes test/deploy/schemas.json, the schemas of the objects that the chart renders: node
+// scripts/kubernetes-schemas.mjs FOLDER CRDS
 //
-// FOLDER has the schemas of one version of Kubernetes, for example kubernetes-json-schema/v1.37.0-local-strict of the Python package
-// kubernetes-validate; CRDS has the custom resource definitions of the Prometheus operator (example/prometheus-operator-crd in its
-// repository) and of the Gateway API (config/crd/standard). Descriptions are left out, and what several kinds share is there once.
+// FOLDER has the schemas of one version of Kubernetes, for example kubernetes-json-schema/v1.37.0-local-strict of the
+// Python package kubernetes-validate; CRDS has the custom resource definitions of the Prometheus operator
+// (example/prometheus-operator-crd in its repository) and of the Gateway API (config/crd/standard). Descriptions are
+// left out, and what several kinds share is there once.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parse } from 'yaml';

@@ -1,5 +1,5 @@
-// Writes THIRD-PARTY-LICENCES.md: the packages that an installation of weir contains, from package-lock.json, with their licences.
-// Fails when one of them has a licence that is not allowed.
+// Writes THIRD-PARTY-LICENCES.md: the packages that an installation of weir contains, from package-lock.json, with
+// their licences. Fails when one of them has a licence that is not allowed.
 //
 //   node scripts/licences.mjs [--check] [--lock FILE]
 //
@@ -29,7 +29,9 @@ if (isStale) printStatus('THIRD-PARTY-LICENCES.md is not up to date: run node sc
 if (!values.check) writeFileSync(PAGE, page);
 if (forbidden.length > 0 || isStale) process.exitCode = 1;
 
-/** Whether an SPDX expression without nested parentheses is satisfied by allowed licences: all of an AND, one of an OR. */
+/**
+ * Whether an SPDX expression without nested parentheses is satisfied by allowed licences: all of an AND, one of an OR.
+ */
 function isAllowed(expression = '') {
   return expression
     .replaceAll(/[()]/g, '')

@@ -1,5 +1,6 @@
-// Makes deliberate faults in the sources, one at a time and each in a copy of this checkout, runs the tests of the fast suite
-// that import the changed file, and prints which faults no test caught. Exits with 1 if fewer than 90 % were caught.
+// Makes deliberate faults in the sources, one at a time and each in a copy of this checkout, runs the tests of the fast
+// suite that import the changed file, and prints which faults no test caught. Exits with 1 if fewer than 90 % were
+// caught.
 //
 //   node scripts/mutate.mjs                                   120 faults, spread over FOLDERS
 //   node scripts/mutate.mjs --count 20 src/limiter            20 faults in src/limiter
@@ -32,7 +33,10 @@ const FOLDERS = [
 const ENOUGH = 0.9;
 /** Tests of these folders start the built service, in which the fault is not. */
 const OF_THE_BUILD = /^test\/(?:attacks|e2e|integration\/(?:statistics|traces))\//u;
-/** Tests that take so many times as long with a fault, and at least so many milliseconds, are ended; the fault counts as caught. */
+/**
+ * Tests that take so many times as long with a fault, and at least so many milliseconds, are ended; the fault counts as
+ * caught.
+ */
 const TIMEOUT_FACTOR = 4;
 const LEAST_TIMEOUT_MS = 120_000;
 
@@ -178,7 +182,10 @@ function makeCopy() {
 /** Process groups of Jest, which a fault may keep busy for ever. */
 const running = new Set();
 
-/** Runs Jest in a copy for so many milliseconds at most; resolves with its exit code, null if it did not end in time, and its output. */
+/**
+ * Runs Jest in a copy for so many milliseconds at most; resolves with its exit code, null if it did not end in time,
+ * and its output.
+ */
 async function jest(copy, args, timeout) {
   const child = spawn(process.execPath, ['node_modules/jest/bin/jest.js', '--ci', '--silent', '-w', '1', ...args], {
     cwd: copy,

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// What the hooks of .pre-commit-hooks.yaml run: weir-check of the clone that pre-commit keeps, which is installed and built the first time.
+// What the hooks of .pre-commit-hooks.yaml run: weir-check of the clone that pre-commit keeps, which is installed and
+// built the first time.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { ROOT, run } from './workspace.mjs';

@@ -1,5 +1,5 @@
-// Prepares a checkout: installs the dependencies and builds dist/; with --servers also installs the servers that the tests
-// use. Skips what is up to date, and prints what it does. Needs only Node.
+// Prepares a checkout: installs the dependencies and builds dist/; with --servers also installs the servers that the
+// tests use. Skips what is up to date, and prints what it does. Needs only Node.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BUILD_STAMP, CONSOLE_PAGES, ROOT, isStale, run, printStatus, timed } from './workspace.mjs';

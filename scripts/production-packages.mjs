@@ -7,13 +7,15 @@ import { ROOT } from './workspace.mjs';
 const BUNDLED = new Set(['preact', 'uplot']);
 
 /**
- * The packages that are installed with --omit=dev, on whichever platform, and those that are bundled; each name and version once, by name.
+ * The packages that are installed with --omit=dev, on whichever platform, and those that are bundled; each name and
+ * version once, by name.
  *
- * npm marks with `dev` what only development needs. (`npm sbom --omit dev` is no source: it leaves out what development needs, too.)
+ * npm marks with `dev` what only development needs. (`npm sbom --omit dev` is no source: it leaves out what development
+ * needs, too.)
  *
  * @param lockFile the path of a lock file; default: that of the project
- * @returns name, version, licence (an SPDX expression, undefined if the lock has none), integrity (undefined if the lock has none),
- *   isOptional, and `requires`: `name@version` of the packages it depends on
+ * @returns name, version, licence (an SPDX expression, undefined if the lock has none), integrity (undefined if the
+ *   lock has none), isOptional, and `requires`: `name@version` of the packages it depends on
  */
 export function productionPackages(lockFile = join(ROOT, 'package-lock.json')) {
   const { packages } = JSON.parse(readFileSync(lockFile, 'utf8'));
@@ -37,7 +39,10 @@ export function productionPackages(lockFile = join(ROOT, 'package-lock.json')) {
   );
 }
 
-/** `name@version` of what the package at `path` of the lock depends on; '' is the project itself, without its development packages. */
+/**
+ * `name@version` of what the package at `path` of the lock depends on; '' is the project itself, without its
+ * development packages.
+ */
 export function requirements(path, packages) {
   const { dependencies, optionalDependencies, peerDependencies } = packages[path];
   const names = new Set(Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }));
@@ -46,7 +51,9 @@ export function requirements(path, packages) {
   return found.map((at) => `${nameAt(at)}@${packages[at].version}`).toSorted(compare);
 }
 
-/** The path in the lock at which Node finds a package that the one at `from` loads; undefined if it is not installed. */
+/**
+ * The path in the lock at which Node finds a package that the one at `from` loads; undefined if it is not installed.
+ */
 function locate(name, from, packages) {
   const path = from === '' ? `node_modules/${name}` : `${from}/node_modules/${name}`;
   if (packages[path] !== undefined) return packages[path].dev === true ? undefined : path;

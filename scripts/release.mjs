@@ -1,11 +1,11 @@
-// Makes everything of a release from the tag v<version> of package.json, in release/v<version>: the npm tarballs of both packages, the chart,
-// the image for amd64 and arm64 (OCI), the bill of materials, the notes and the checksums.
+// Makes everything of a release from the tag v<version> of package.json, in release/v<version>: the npm tarballs of
+// both packages, the chart, the image for amd64 and arm64 (OCI), the bill of materials, the notes and the checksums.
 //
 //   node scripts/release.mjs v1.2.3 [--out FOLDER] [--complete] [--draft] [--untagged]
 //
-//   --complete   it is an error if there is no builder of images: docker with buildx, or buildah
-//   --draft      also creates a draft of the release at GitHub with all files, by its program gh
-//   --untagged   for a trial: without the tag in git, from the build that is there, with the notes of what is not released
+//   --complete it is an error if there is no builder of images: docker with buildx, or buildah --draft also creates a
+//   draft of the release at GitHub with all files, by its program gh --untagged for a trial: without the tag in git,
+//   from the build that is there, with the notes of what is not released
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

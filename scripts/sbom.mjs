@@ -1,5 +1,6 @@
-// Prints the bill of materials of an installation in CycloneDX 1.6 (JSON), from package.json and package-lock.json: every production
-// package with version, licence, the hash of its tarball, and what it depends on. The same lock gives the same text.
+// Prints the bill of materials of an installation in CycloneDX 1.6 (JSON), from package.json and package-lock.json:
+// every production package with version, licence, the hash of its tarball, and what it depends on. The same lock gives
+// the same text.
 //
 //   node scripts/sbom.mjs > weir.cdx.json
 import { readFileSync } from 'node:fs';

@@ -32,7 +32,9 @@ const CALLERS = [
   ['plan=free', 26],
   ['network=10.0.0.7', 14],
 ];
-/** Milliseconds of calls before a reload of the rules, and after it before the first picture, for lines of some length. */
+/**
+ * Milliseconds of calls before a reload of the rules, and after it before the first picture, for lines of some length.
+ */
 const [BEFORE, AFTER] = [180_000, 120_000];
 const PAGES = {
   live: '#/live',

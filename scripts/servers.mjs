@@ -1,5 +1,5 @@
-// Installs the servers that the tests use. No test is skipped because a server is missing: it is installed here, or the run
-// ends with a message about what to install.
+// Installs the servers that the tests use. No test is skipped because a server is missing: it is installed here, or the
+// run ends with a message about what to install.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

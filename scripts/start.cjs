@@ -39,8 +39,8 @@ function exampleFor({ key, value }) {
 }
 
 /**
- * Calls that match the active rules: one with a single entry and one with several, if there are such rules. Those with the smallest
- * limits above 0 are chosen, which are over the soonest.
+ * Calls that match the active rules: one with a single entry and one with several, if there are such rules. Those with
+ * the smallest limits above 0 are chosen, which are over the soonest.
  */
 function exampleCalls(domains) {
   const smallest = [];

@@ -36,7 +36,10 @@ function modified(path) {
   return statSync(path).mtimeMs;
 }
 
-/** The time of the newest modification below `path`, in milliseconds; includes folders, so that removed files are noticed. */
+/**
+ * The time of the newest modification below `path`, in milliseconds; includes folders, so that removed files are
+ * noticed.
+ */
 function newest(path, ignored) {
   if (ignored.has(path)) return 0;
   const own = modified(path);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// The program as it is installed, in the place of main.js: the build bundles main.ts and all that it imports into one file, which is loaded
-// with the code that V8 compiled for it at the build, if Node has the same version and flags of V8. Loading the modules one by one and
-// compiling them takes twice the CPU time (bench/start).
+// The program as it is installed, in the place of main.js: the build bundles main.ts and all that it imports into one
+// file, which is loaded with the code that V8 compiled for it at the build, if Node has the same version and flags of
+// V8. Loading the modules one by one and compiling them takes twice the CPU time (bench/start).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Script } from 'node:vm';

@@ -16,7 +16,8 @@ import { visible } from './text/visible';
 import { workerNumber } from './workers/role';
 
 /**
- * Runs the service until a signal ends it. After an aborted drain, the process ends within a second, if the caller does not end it before.
+ * Runs the service until a signal ends it. After an aborted drain, the process ends within a second, if the caller does
+ * not end it before.
  *
  * @param onServing called when the listeners are open
  * @returns the exit code: 0 after a complete drain, 1 when the service cannot run or its drain was not complete
@@ -28,7 +29,8 @@ export async function run(
   let isAborted = false;
   const callbacks = { onServing, onAborted: () => (isAborted = true) };
   const code = await withApp(environment, { run: (app) => runApp(app, environment, callbacks), failed: reportFailure });
-  // A signal has asked for the end, and what the drain has waited for keeps the process: a request to the store, a file, a look-up of a name.
+  // A signal has asked for the end, and what the drain has waited for keeps the process: a request to the store, a
+  // file, a look-up of a name.
   if (isAborted) setTimeout(() => process.exit(1), LAST_SECOND).unref();
   return code;
 }

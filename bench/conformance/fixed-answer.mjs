@@ -1,7 +1,10 @@
 // The response that h2spec expects to any request: a few bytes.
 const TEXT = Buffer.from('weir\n');
 
-/** A `RequestInterpreter` for the HTTP/2 server of src/grpc/http2 that sends the same response to every request. `dist`: the build to load. */
+/**
+ * A `RequestInterpreter` for the HTTP/2 server of src/grpc/http2 that sends the same response to every request. `dist`:
+ * the build to load.
+ */
 export async function fixedAnswer(dist) {
   const { encodeBlock } = (await import(`${dist}/grpc/http2/hpack/static-table.js`)).default;
   const head = encodeBlock([

@@ -1,4 +1,5 @@
-// How quick the console is, and what it costs the service: 10,000 rules in the built service, in Chromium. See README.md.
+// How quick the console is, and what it costs the service: 10,000 rules in the built service, in Chromium. See
+// README.md.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TestBrowser } from '../../test/support/clients/browser';
 import { RuleFolder } from '../../test/support/data/rule-folder';

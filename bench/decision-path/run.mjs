@@ -1,5 +1,5 @@
-// The cost of one decision without a transport: from the bytes of a request to the bytes of its response, counted in memory, over
-// 10,000 keys and on one hot key. The baseline is the generated codec alone, for the same messages.
+// The cost of one decision without a transport: from the bytes of a request to the bytes of its response, counted in
+// memory, over 10,000 keys and on one hot key. The baseline is the generated codec alone, for the same messages.
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);

@@ -62,7 +62,9 @@ const LONGEST = 60;
 const COLOURS = { counted: '#2e7d32', byPolicy: '#1565c0', failed: '#c62828' } as const;
 const TITLES = { killed: 'The store is killed', stopped: 'The store hangs', slow: 'Replies are 200 ms late' } as const;
 
-/** The faults of a single server with the policy `local`: what calls are answered, and how long that takes, each 100 ms. */
+/**
+ * The faults of a single server with the policy `local`: what calls are answered, and how long that takes, each 100 ms.
+ */
 export function picture({ rate, seconds, results }: FaultsReport): string {
   const panels = results.filter(isPictured).map((result, index) => {
     const duration = seconds[0] + seconds[1] + seconds[2];

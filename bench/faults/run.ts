@@ -14,7 +14,10 @@ const [RESULT, PAGE, PICTURE] = ['bench/results/faults.json', 'bench/faults/READ
 /** Seconds before the fault, and after it. */
 const [BEFORE, AFTER] = [3, 5];
 
-/** The share of the calls before the fault that may be late: with more, the machine is measured. Then the case is played again, so often. */
+/**
+ * The share of the calls before the fault that may be late: with more, the machine is measured. Then the case is played
+ * again, so often.
+ */
 const [MOST_LATE, ATTEMPTS] = [0.002, 5];
 
 const { values: options } = parseArgs({

@@ -28,7 +28,10 @@ export interface FleetResult {
   readonly trips: number;
   /** The share of the calls that were decided without a trip. */
   readonly atOnce: number;
-  /** The calls that have passed by the ends of their windows, as a share of those that pass where one counter decides each at once. */
+  /**
+   * The calls that have passed by the ends of their windows, as a share of those that pass where one counter decides
+   * each at once.
+   */
   readonly passed: number;
   /** The same of the window with the least. */
   readonly leastPassed: number;

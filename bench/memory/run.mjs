@@ -1,4 +1,5 @@
-// The pauses and the cost of tables with a million keys: a Map, the table of this project, and the whole memory store. See README.md.
+// The pauses and the cost of tables with a million keys: a Map, the table of this project, and the whole memory store.
+// See README.md.
 import { fork } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -54,7 +55,10 @@ const TABLES = {
   },
 };
 
-/** Adds keys in small steps. Returns the longest step, and the one that one of a thousand exceeds, in milliseconds; and the sum. */
+/**
+ * Adds keys in small steps. Returns the longest step, and the one that one of a thousand exceeds, in milliseconds; and
+ * the sum.
+ */
 async function addKeys(table, first) {
   const steps = [];
   for (let number = first; number < first + KEYS;) {

@@ -1,5 +1,6 @@
-// Replays a decision log of a million calls of 100,000 callers, and prints the time and the largest resident memory of weir-check.
-// Usage: npm run bench:replay [-- --lines 1000000 --callers 100000 --now]. It runs the compiled code: `npm run build` first.
+// Replays a decision log of a million calls of 100,000 callers, and prints the time and the largest resident memory of
+// weir-check. Usage: npm run bench:replay [-- --lines 1000000 --callers 100000 --now]. It runs the compiled code:
+// `npm run build` first.
 import { spawn } from 'node:child_process';
 import { createWriteStream, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

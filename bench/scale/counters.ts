@@ -14,7 +14,10 @@ interface KeyWindow {
   readonly nodes: Uint8Array;
 }
 
-/** The counters of a store with fixed windows, by the number of the key: the part of a store that decides, of the nodes of a cluster. */
+/**
+ * The counters of a store with fixed windows, by the number of the key: the part of a store that decides, of the nodes
+ * of a cluster.
+ */
 export class ScaleStore implements BatchStore, CounterTable {
   readonly #keys: number;
   readonly #nodes: number;

@@ -4,7 +4,10 @@ import { KeyCalls } from './calls';
 import { ScaleStore } from './counters';
 import { Zipf } from './zipf';
 
-/** How calls are counted; `cached`: exactly, by instances that remember which keys are over their limits until the window ends. */
+/**
+ * How calls are counted; `cached`: exactly, by instances that remember which keys are over their limits until the
+ * window ends.
+ */
 export type Mode = 'exact' | 'cached' | 'leases';
 
 export interface Setting {
@@ -28,7 +31,10 @@ export interface Setting {
   readonly nodes: number;
   /** Each region has a cluster of its own, and an equal part of the limit. */
   readonly isPerRegion: boolean;
-  /** The share of the calls on a key that are made in one region, which differs from key to key; the others make as many. */
+  /**
+   * The share of the calls on a key that are made in one region, which differs from key to key; the others make as
+   * many.
+   */
   readonly home: number;
 }
 
@@ -43,7 +49,9 @@ export interface Report {
   readonly hottestNode: number;
   /** The share of the calls that were decided without a trip. */
   readonly atOnce: number;
-  /** Of the keys that were called at least as often as their limits allow: the passed calls, as a share of the limits. */
+  /**
+   * Of the keys that were called at least as often as their limits allow: the passed calls, as a share of the limits.
+   */
   readonly passed: number;
   /** The share of all calls that were denied, and would have passed in the window. */
   readonly deniedEarly: number;
@@ -74,8 +82,8 @@ interface Member {
 }
 
 /**
- * A fleet, with the code that decides its calls in the service, in virtual time. The calls of a millisecond on an instance are made at its end,
- * as one window of the pipeline.
+ * A fleet, with the code that decides its calls in the service, in virtual time. The calls of a millisecond on an
+ * instance are made at its end, as one window of the pipeline.
  */
 class Fleet {
   readonly #setting: Setting;

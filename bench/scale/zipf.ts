@@ -1,6 +1,6 @@
 /**
- * Draws numbers from 0 on with a Zipf distribution, number k with a probability in proportion to 1/(k + 1)^exponent, by Walker's alias
- * method: one table, and one draw in constant time.
+ * Draws numbers from 0 on with a Zipf distribution, number k with a probability in proportion to 1/(k + 1)^exponent, by
+ * Walker's alias method: one table, and one draw in constant time.
  */
 export class Zipf {
   readonly #size: number;
@@ -14,7 +14,8 @@ export class Zipf {
     this.#size = size;
     this.#stays = weights.map((weight) => (weight / sum) * size);
     this.#aliases = new Uint32Array(size);
-    // The probabilities fall: each of the last numbers is filled up by one of the first that still has more than its part.
+    // The probabilities fall: each of the last numbers is filled up by one of the first that still has more than its
+    // part.
     const first = this.#stays.findIndex((stays) => stays < 1);
     const takers = Array.from({ length: size - first }, (_, index) => first + index);
     for (let giver = 0; giver < first && takers.length > 0;) {

@@ -98,7 +98,10 @@ async function servingWorkers(weir: WeirProcess): Promise<readonly ServingWorker
   return [...lines].map(([, pid, uptime]) => ({ pid: Number(pid), uptime: Number(uptime) }));
 }
 
-/** The times at which the store was away or a worker was missing, and the calls that failed meanwhile and otherwise. Times in ms. */
+/**
+ * The times at which the store was away or a worker was missing, and the calls that failed meanwhile and otherwise.
+ * Times in ms.
+ */
 export class Outages {
   readonly #outages: { readonly from: number; to: number }[] = [];
   readonly #failures: (readonly [due: number, failed: number])[] = [];

@@ -23,8 +23,8 @@ descriptors:
 const IN_FLIGHT = 2 ** 20;
 
 /**
- * What the answers to all calls of the soak prove. Each call counts a value under two rules: one whose limit is never reached, and one
- * that lets {@link PASSING} calls per value pass.
+ * What the answers to all calls of the soak prove. Each call counts a value under two rules: one whose limit is never
+ * reached, and one that lets {@link PASSING} calls per value pass.
  */
 export class Model {
   readonly #perGeneration: number;

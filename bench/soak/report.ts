@@ -16,7 +16,10 @@ export function nameOf({ store, workers }: SoakSetup): string {
   return workers === 1 ? name : `${name}, ${workers} workers`;
 }
 
-/** How far heap and buffers after a collection, and resident memory, may grow after the first third, as a share of the median. */
+/**
+ * How far heap and buffers after a collection, and resident memory, may grow after the first third, as a share of the
+ * median.
+ */
 export const FLAT = { heap: 0.05, resident: 0.1 } as const;
 
 export interface SoakOptions {
@@ -44,8 +47,8 @@ export interface SoakOptions {
 }
 
 /**
- * The memory of all processes of the service at a time in seconds, in bytes, while no call is in flight: heap and buffers after a
- * forced collection, and resident memory.
+ * The memory of all processes of the service at a time in seconds, in bytes, while no call is in flight: heap and
+ * buffers after a forced collection, and resident memory.
  */
 export interface SoakSample {
   readonly at: number;
@@ -78,7 +81,8 @@ export interface SoakReport {
   readonly storeRestarts: number;
   readonly workersKilled: number;
   /**
-   * When the store was away, until the service had reached it again, and when a worker was missing; seconds from the beginning.
+   * When the store was away, until the service had reached it again, and when a worker was missing; seconds from the
+   * beginning.
    */
   readonly outages: readonly (readonly [from: number, to: number])[];
   readonly reloads: number;
@@ -98,7 +102,10 @@ export interface SoakReport {
 /** A measurement at a time, in seconds. */
 export type Point = readonly [seconds: number, value: number];
 
-/** The slope of the straight line with the least squared distance to the points, per second; 0 for fewer than two points. */
+/**
+ * The slope of the straight line with the least squared distance to the points, per second; 0 for fewer than two
+ * points.
+ */
 export function slopeOf(points: readonly Point[]): number {
   const count = points.length;
   const meanTime = points.reduce((sum, [time]) => sum + time, 0) / count;
@@ -114,7 +121,10 @@ export interface Trend {
   readonly growth: number;
 }
 
-/** The trend of all points but those of the first third, in which a service still compiles its code and fills its caches. */
+/**
+ * The trend of all points but those of the first third, in which a service still compiles its code and fills its
+ * caches.
+ */
 export function trendOf(points: readonly Point[]): Trend {
   const settled = points.slice(Math.floor(points.length / 3));
   const values = settled.map(([, value]) => value).toSorted((one, other) => one - other);

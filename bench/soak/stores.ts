@@ -18,7 +18,10 @@ export interface SoakStore extends AsyncDisposable {
    * @param away milliseconds between its end and its start
    */
   readonly restart: ((weir: WeirProcess, away: number) => Promise<void>) | undefined;
-  /** Is called while no call is in flight, at least once in two generations. The values below this one are not called any more. */
+  /**
+   * Is called while no call is in flight, at least once in two generations. The values below this one are not called
+   * any more.
+   */
   retire(weir: WeirProcess, below: number): Promise<void>;
   /** The counts of all values below this one, also of those that have been retired, by value. */
   counts(weir: WeirProcess, below: number): Promise<ReadonlyMap<number, number>>;
@@ -35,7 +38,10 @@ const KEYS_PER_VALUE = 2;
 /** Requests to the operators' API in flight. */
 const CONCURRENT = 20;
 
-/** The memory of the service, which is always full. Counters are read through the operators' API, before they are evicted. */
+/**
+ * The memory of the service, which is always full. Counters are read through the operators' API, before they are
+ * evicted.
+ */
 class MemoryStore implements SoakStore {
   readonly env: Settings;
   readonly restart = undefined;

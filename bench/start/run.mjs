@@ -1,5 +1,5 @@
-// The time that a process needs until it is healthy, its first calls, and its memory and CPU at rest, next to a Node process with nothing of
-// weir and, with --go, to the Go service. See README.md.
+// The time that a process needs until it is healthy, its first calls, and its memory and CPU at rest, next to a Node
+// process with nothing of weir and, with --go, to the Go service. See README.md.
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { once } from 'node:events';

@@ -25,8 +25,9 @@ export interface CompareOptions {
 }
 
 /**
- * Plays one load on all services in turn, each of which counts in the same store, unless it has its own: at saturation, then at shares of
- * the lowest of the saturations. With several rounds, figures are their medians: see {@link medianOf}.
+ * Plays one load on all services in turn, each of which counts in the same store, unless it has its own: at saturation,
+ * then at shares of the lowest of the saturations. With several rounds, figures are their medians: see
+ * {@link medianOf}.
  */
 export async function compare(
   scenario: Scenario,
@@ -106,7 +107,8 @@ export interface RateOptions {
 }
 
 /**
- * Plays one load on services at fixed rates, one process at a time: even one that waits empties the caches of the processor for the others.
+ * Plays one load on services at fixed rates, one process at a time: even one that waits empties the caches of the
+ * processor for the others.
  */
 export async function compareAtRates(
   scenario: Scenario,

@@ -1,5 +1,6 @@
-// The cost of a request to an API of 10, 100 and 1,000 routes: the CPU time in the router and in koa-route-versions, without Koa and
-// without a connection. Usage: npm run bench:versioning [-- --dist <folder of another build of the package>], after `npm run build`.
+// The cost of a request to an API of 10, 100 and 1,000 routes: the CPU time in the router and in koa-route-versions,
+// without Koa and without a connection. Usage: npm run bench:versioning [-- --dist <folder of another build of the
+// package>], after `npm run build`.
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';

@@ -1,4 +1,5 @@
-// A gateway to a language model that keeps every customer within a budget of tokens. It reserves an estimate, and settles what the answer has used.
+// A gateway to a language model that keeps every customer within a budget of tokens. It reserves an estimate, and
+// settles what the answer has used.
 import { createServer } from 'node:http';
 
 const { WEIR = 'http://127.0.0.1:8080', MODEL = 'http://127.0.0.1:9000', PORT = '10000' } = process.env;

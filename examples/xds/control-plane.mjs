@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// A small xDS management server for trying out weir: serves the rule files of a folder to every client, and again when one changes.
+// A small xDS management server for trying out weir: serves the rule files of a folder to every client, and again when
+// one changes.
 //
 //   node examples/xds/control-plane.mjs [folder] [port]
 //

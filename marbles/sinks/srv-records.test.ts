@@ -14,7 +14,10 @@ interface Course {
   readonly values?: Readonly<Record<string, readonly SrvRecord[]>>;
 }
 
-/** Looks up servers by answers, each of which takes as long as its text. Returns the lists with their times, and the log. */
+/**
+ * Looks up servers by answers, each of which takes as long as its text. Returns the lists with their times, and the
+ * log.
+ */
 function course(answers: readonly string[], { refresh, values = { f: FIRST, b: BOTH } }: Course) {
   return marbles(({ cold, flush }, scheduler) => {
     const log = new RecordedLog();

@@ -54,7 +54,10 @@ const SETTINGS = {
   backendType: 'memory',
 } as const;
 
-/** A source whose first stream is `streams[0]` and so on. Emits the version of loaded rules, `x` for a rejection, `r` for a repeated one. */
+/**
+ * A source whose first stream is `streams[0]` and so on. Emits the version of loaded rules, `x` for a rejection, `r`
+ * for a repeated one.
+ */
 function source(
   streams: readonly Observable<AdsEvent>[],
   { scheduler, log = new RecordedLog(), random = 0, settle = () => 0, loading = 0, ...more }: Scenario,

@@ -31,8 +31,9 @@ function settled(batch: Batch, outcome: ServerOutcome): Batch {
 }
 
 /**
- * Sends windows of 1 ms to a lane with a breaker in virtual time. Returns what happens at which millisecond: `sent`, `refused`, `opens`,
- * `closes`, `fault began` and `fault ended`, with its length, the calls that it affected, and whether the server is up.
+ * Sends windows of 1 ms to a lane with a breaker in virtual time. Returns what happens at which millisecond: `sent`,
+ * `refused`, `opens`, `closes`, `fault began` and `fault ended`, with its length, the calls that it affected, and
+ * whether the server is up.
  */
 function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe }: Course = {}) {
   const events: string[] = [];

@@ -26,8 +26,8 @@ interface PathOptions {
 }
 
 /**
- * The decision path over one lane, or over lanes named by a letter, where the first letter of a value says which lane counts it, or why
- * none does. Its windows are subscribed to.
+ * The decision path over one lane, or over lanes named by a letter, where the first letter of a value says which lane
+ * counts it, or why none does. Its windows are subscribed to.
  */
 function path(
   lanes: ScriptedLane | Readonly<Record<string, ScriptedLane | DecisionError>>,
@@ -69,7 +69,10 @@ function scenario(
   });
 }
 
-/** The outcome of each request, written as its values (`a1+b1`): what is left of each limit, `over`, or the code of its error. */
+/**
+ * The outcome of each request, written as its values (`a1+b1`): what is left of each limit, `over`, or the code of its
+ * error.
+ */
 function outcomes({ decide }: Decisions, requests$: Observable<string>): Observable<string> {
   return requests$.pipe(
     mergeMap(

@@ -10,7 +10,10 @@ import { ScriptedLane } from '../support/scripted-lanes';
 /** Milliseconds: when the store stops answering, when the calls end, and how long each may wait for the store. */
 const [AWAY, END, TIMEOUT] = [300, 1_000, 100];
 
-/** Calls a leased key every 5 ms, of which the policy denies those that are not counted. Calls are answered in their order. */
+/**
+ * Calls a leased key every 5 ms, of which the policy denies those that are not counted. Calls are answered in their
+ * order.
+ */
 const { ended, sent } = marbles(({ flush }, scheduler) => {
   function now(): number {
     return scheduler.now();

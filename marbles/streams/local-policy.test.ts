@@ -14,7 +14,10 @@ const AWAY = new DecisionError('store_failed', 'there is no connection', { isUnc
 const CUT = new DecisionError('store_failed', 'the connection was lost');
 const OF_KEY = new DecisionError('store_failed', 'not an integer', { isUncounted: true, isKeyError: true });
 
-/** A server that counts, does not get what is sent, loses its connections after counting, hangs, has no free connection, or rejects keys. */
+/**
+ * A server that counts, does not get what is sent, loses its connections after counting, hangs, has no free connection,
+ * or rejects keys.
+ */
 class Server extends ScriptedLane {
   state: 'up' | 'away' | 'cut' | 'hangs' | 'busy' | 'rejects' = 'up';
   readonly server = { server: 'of the test' };

@@ -21,8 +21,8 @@ function loaded(version: string, ruleset = rulesetOf('shop')) {
 
 const [A, B] = [10, 20].map((requests) => rulesetOf('shop', { key: 'k', rateLimit: limit(requests, 'MINUTE') }));
 /**
- * `1` rules of a domain, `0` rules of none, `x` rejected rules, `r` and `y` the same again; `a` and `b` limit the key `k` to 10 and
- * to 20 per minute.
+ * `1` rules of a domain, `0` rules of none, `x` rejected rules, `r` and `y` the same again; `a` and `b` limit the key
+ * `k` to 10 and to 20 per minute.
  */
 const RULES: Record<string, RuleEvent> = {
   0: loaded('0', buildRuleset([])),

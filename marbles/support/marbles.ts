@@ -1,8 +1,8 @@
 import { TestScheduler, type RunHelpers } from 'rxjs/testing';
 
 /**
- * Runs a scenario in virtual time, one millisecond per character; `scheduler` is for code that takes one. Comparison is strict:
- * classes and undefined members count, and errors differ when their class, code or message does.
+ * Runs a scenario in virtual time, one millisecond per character; `scheduler` is for code that takes one. Comparison is
+ * strict: classes and undefined members count, and errors differ when their class, code or message does.
  */
 export function marbles<T>(scenario: (helpers: RunHelpers, scheduler: TestScheduler) => T): T {
   const scheduler = new TestScheduler((actual, expected) => expect(distinct(actual)).toStrictEqual(distinct(expected)));

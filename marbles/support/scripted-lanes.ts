@@ -9,7 +9,10 @@ export interface LaneOptions extends Partial<LanePipeline> {
   readonly retired$?: Observable<unknown>;
 }
 
-/** A server that replies as the scenario says, and records each batch as `value+hits`, its operations separated by blanks. */
+/**
+ * A server that replies as the scenario says, and records each batch as `value+hits`, its operations separated by
+ * blanks.
+ */
 export class ScriptedLane implements CounterLane {
   readonly sent: string[] = [];
   readonly pipeline: LanePipeline;

@@ -1,5 +1,5 @@
-// Makes the documentation as static pages: node scripts/site/build.mjs [folder], by default release/site. VitePress has a package of its own here,
-// so that it is installed only for this. A link that leads nowhere is an error.
+// Makes the documentation as static pages: node scripts/site/build.mjs [folder], by default release/site. VitePress has
+// a package of its own here, so that it is installed only for this. A link that leads nowhere is an error.
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -63,7 +63,10 @@ function stagedPath(page) {
   return page.replace(/(^|\/)README\.md$/, '$1index.md');
 }
 
-/** A link in the site. Other files of the project that pages link to are part of it, in `files/`; folders without a page are not. */
+/**
+ * A link in the site. Other files of the project that pages link to are part of it, in `files/`; folders without a page
+ * are not.
+ */
 function linkIn(from, text, target) {
   if (/^[a-z]+:/.test(target) || target.startsWith('#')) return `[${text}](${target})`;
   const [path, anchor] = target.split('#');

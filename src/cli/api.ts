@@ -95,8 +95,8 @@ function readPem(path: string): string {
 }
 
 /**
- * The operator token: that of a file, or the variable OPERATOR_TOKEN, or the file of OPERATOR_TOKEN_FILE. It is no flag, because other
- * users of the machine can see command lines.
+ * The operator token: that of a file, or the variable OPERATOR_TOKEN, or the file of OPERATOR_TOKEN_FILE. It is no
+ * flag, because other users of the machine can see command lines.
  *
  * @throws {FlagError} when there is no token in it, or the file cannot be read; the message quotes neither
  */

@@ -11,7 +11,8 @@ export interface Completed {
 }
 
 /**
- * The script with which a shell completes the command line of a program. Where neither a flag nor a command fits, files are proposed.
+ * The script with which a shell completes the command line of a program. Where neither a flag nor a command fits, files
+ * are proposed.
  *
  * @throws {FlagError} for another shell
  */

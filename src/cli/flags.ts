@@ -86,9 +86,10 @@ const INFORMATION: ReadonlyMap<string, Information> = new Map([
 ]);
 
 /**
- * Parses a command line (without program name) like Go's `flag` package, so that the command lines of the Go programs work
- * unchanged: `-name value` or `-name=value`, with one or two dashes. A boolean flag is set by its name alone or as `-name=false`.
- * Unlike there, flags may follow other arguments; after `--` there are none. If a flag is repeated, its last value is used.
+ * Parses a command line (without program name) like Go's `flag` package, so that the command lines of the Go programs
+ * work unchanged: `-name value` or `-name=value`, with one or two dashes. A boolean flag is set by its name alone or as
+ * `-name=false`. Unlike there, flags may follow other arguments; after `--` there are none. If a flag is repeated, its
+ * last value is used.
  *
  * @throws {FlagError} for an unknown flag, a missing value, or an invalid value
  */

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Exits with 0 if the service with the same environment is healthy: the health check of containers, which have no shell.
+// Exits with 0 if the service with the same environment is healthy: the health check of containers, which have no
+// shell.
 import { callHttp } from '../net/call-http';
 import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { readSecretFile } from '../sources/secret-files';
@@ -16,8 +17,8 @@ const LOOPBACK = new Map([
 ]);
 
 /**
- * Queries the health of the service with the same settings, on the debug listener: it is open from the start, and its answer says what
- * an unhealthy service waits for.
+ * Queries the health of the service with the same settings, on the debug listener: it is open from the start, and its
+ * answer says what an unhealthy service waits for.
  *
  * @returns undefined when the service is healthy, else the reason in one line; also when the settings are invalid
  */

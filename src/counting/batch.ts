@@ -5,8 +5,8 @@ import { LARGEST_COUNT, Operation, type Result, groupLength } from './operation'
 import { isCalendarEnd } from './windows';
 
 /**
- * Operations on longer keys are not merged, in characters. V8 hashes texts above 16,383 characters by their length alone: a map of
- * 2,000 keys of 64 KiB took 20 s to fill.
+ * Operations on longer keys are not merged, in characters. V8 hashes texts above 16,383 characters by their length
+ * alone: a map of 2,000 keys of 64 KiB took 20 s to fill.
  */
 const LONGEST_MERGED_KEY = 4096;
 
@@ -21,14 +21,14 @@ export interface BatchCall {
 }
 
 /**
- * What a batch shows about its server. `bad`: it cannot be reached, does not answer in time, or cannot count at present. `none`: nothing,
- * because the batch failed for another reason, or was not sent.
+ * What a batch shows about its server. `bad`: it cannot be reached, does not answer in time, or cannot count at
+ * present. `none`: nothing, because the batch failed for another reason, or was not sent.
  */
 export type ServerOutcome = 'ok' | 'bad' | 'none';
 
 /**
- * The most hits that are merged. A saturated counter does not show how many of them fitted, but before these it was at 2^32 or
- * more, which is over any limit.
+ * The most hits that are merged. A saturated counter does not show how many of them fitted, but before these it was at
+ * 2^32 or more, which is over any limit.
  */
 const MOST_MERGED = LARGEST_COUNT - 2 ** 32;
 
@@ -42,15 +42,19 @@ class Merged extends Operation {
 }
 
 /**
- * The calls of one pipeline window as one batch for the store. Additions to the same key become one operation, and so do calls with the same
- * algorithm. Each call then gets its own count, derived from its position in arrival order, exactly as if its operations had been sent one by
- * one; only when the counter saturates in between, all of them get the saturated count.
+ * The calls of one pipeline window as one batch for the store. Additions to the same key become one operation, and so
+ * do calls with the same algorithm. Each call then gets its own count, derived from its position in arrival order,
+ * exactly as if its operations had been sent one by one; only when the counter saturates in between, all of them get
+ * the saturated count.
  */
 export class Batch<Call extends BatchCall = BatchCall> {
   /** The operations for the store, in order. */
   readonly operations: Operation[] = [];
   readonly calls: readonly Call[];
-  /** Where the count of each operation comes from: an index of the batch, and the sum of the merged additions up to and including it. */
+  /**
+   * Where the count of each operation comes from: an index of the batch, and the sum of the merged additions up to and
+   * including it.
+   */
   readonly #indexes: number[] = [];
   readonly #sums: number[] = [];
   #mergedHits = 0;
@@ -214,8 +218,8 @@ function serverOutcome(results: readonly Result[]): ServerOutcome {
 }
 
 /**
- * Whether the operation only adds or reads, so that its count can be derived from that of a merged operation; with an algorithm, each is
- * decided again.
+ * Whether the operation only adds or reads, so that its count can be derived from that of a merged operation; with an
+ * algorithm, each is decided again.
  */
 function isMergeable({ key, hits, limit, onlyInWindow }: Operation): boolean {
   return (

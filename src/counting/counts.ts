@@ -5,7 +5,10 @@ import { type Counted, LARGEST_COUNT, type Stored } from './operation';
 import type { CounterTable } from './simulate';
 import { windowStart } from './windows';
 
-/** The memory of a key in addition to its characters, at most. With 10,000 to 1,200,000 keys, 52 to 65 bytes were measured. */
+/**
+ * The memory of a key in addition to its characters, at most. With 10,000 to 1,200,000 keys, 52 to 65 bytes were
+ * measured.
+ */
 export const KEY_OVERHEAD_BYTES = 128;
 
 export interface ExpiringCountsOptions {
@@ -30,9 +33,10 @@ interface ClockWindow {
 }
 
 /**
- * Counts by key, in a table for each window of the clock, which is removed as a whole when the window is over. A key belongs to the
- * window in which it is created. Limits of different units can have one key: it then belongs to the window that ends last. While the clock
- * runs evenly, there are a few windows for each unit, so they are searched one after the other. Times may go in both directions.
+ * Counts by key, in a table for each window of the clock, which is removed as a whole when the window is over. A key
+ * belongs to the window in which it is created. Limits of different units can have one key: it then belongs to the
+ * window that ends last. While the clock runs evenly, there are a few windows for each unit, so they are searched one
+ * after the other. Times may go in both directions.
  */
 export class ExpiringCounts {
   readonly #maxKeys: number;
@@ -123,7 +127,10 @@ export class ExpiringCounts {
     return count;
   }
 
-  /** Adds hits as {@link add}, subtracts negative ones as {@link subtract}, and reads with 0. Returns the count after it. */
+  /**
+   * Adds hits as {@link add}, subtracts negative ones as {@link subtract}, and reads with 0. Returns the count after
+   * it.
+   */
   change(key: string, hits: number, now: number, windowSeconds: number): number {
     if (hits < 0) return this.subtract(key, -hits);
     return hits === 0 ? this.get(key) : this.add(key, hits, now, windowSeconds);
@@ -185,8 +192,8 @@ export class ExpiringCounts {
   }
 
   /**
-   * Removes a key of the window that ends first, so that a flood of short-lived keys displaces only keys of the same kind. A window
-   * that has not begun has no calls: it goes before the windows that last.
+   * Removes a key of the window that ends first, so that a flood of short-lived keys displaces only keys of the same
+   * kind. A window that has not begun has no calls: it goes before the windows that last.
    */
   #evict(now: number): void {
     let window = this.#windows[0] as ClockWindow;
@@ -228,7 +235,8 @@ export class TimedCounts implements CounterTable {
 
   keep({ key: cacheKey, limit }: Counted, state: LimitState, before: LimitState): void {
     const key = tableKey(cacheKey);
-    // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have gone back.
+    // What is given back to a key that is absent leaves it absent. A known one is set in any case: the clock may have
+    // gone back.
     if (state === before && this.counts.state(key) === undefined) return;
     this.counts.setState(key, state, this.now, (limit.algorithm as Algorithm).lifetime);
   }

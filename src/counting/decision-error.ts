@@ -16,8 +16,8 @@ export type DecisionErrorCode =
   | 'shutting_down';
 
 /**
- * The error of a call without a verdict. The message is a short text for the caller and contains no credentials; `cause` is
- * only for the log.
+ * The error of a call without a verdict. The message is a short text for the caller and contains no credentials;
+ * `cause` is only for the log.
  */
 export class DecisionError extends Error {
   override readonly name = 'DecisionError';

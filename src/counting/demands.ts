@@ -8,7 +8,10 @@ export const LEAST_RATE = 20 / 1_000;
 export const MOST_KEYS = 16_384;
 /** Longer keys have no lease, in characters: together with their number, this bounds the memory. */
 const LONGEST_KEY = 512;
-/** Most keys in a millisecond for which it is looked up whether they were there just before, and most that are remembered for that. */
+/**
+ * Most keys in a millisecond for which it is looked up whether they were there just before, and most that are
+ * remembered for that.
+ */
 const [SIGHTED_AT_ONCE, MOST_SIGHTED] = [4, 1_024];
 /** How many demands are looked at each time that unused ones are forgotten. */
 const FORGOTTEN_AT_ONCE = 64;

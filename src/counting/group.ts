@@ -2,9 +2,9 @@ import type { LimitState, Outcome } from './algorithms/algorithm';
 import { LARGEST_COUNT, type Operation } from './operation';
 
 /**
- * The hits that each operation of a group with `stop_when_over` adds: all of them when nothing goes over its limit; otherwise only those
- * of the operations that are over or would go over. Each addition is judged alone, on the stored count; negative hits always count, and
- * lower the count on which later operations of the same key are judged.
+ * The hits that each operation of a group with `stop_when_over` adds: all of them when nothing goes over its limit;
+ * otherwise only those of the operations that are over or would go over. Each addition is judged alone, on the stored
+ * count; negative hits always count, and lower the count on which later operations of the same key are judged.
  *
  * @param stored the count of each key before the step
  */
@@ -50,7 +50,8 @@ export function decideAlone(operation: Operation, state: LimitState): LimitState
 }
 
 /**
- * Decides the operations of a group with `all_or_nothing`, as {@link decideAlone} does one. Their `hits` become 0 when they do not count.
+ * Decides the operations of a group with `all_or_nothing`, as {@link decideAlone} does one. Their `hits` become 0 when
+ * they do not count.
  *
  * @param states before them; becomes those after them
  */
@@ -70,7 +71,10 @@ function decidedAs(operation: Operation, outcome: Outcome): LimitState {
   return outcome.state;
 }
 
-/** `alone`: one such step over its limit denies the reservation; `together`: all of them do; `never`: it is counted in any case. */
+/**
+ * `alone`: one such step over its limit denies the reservation; `together`: all of them do; `never`: it is counted in
+ * any case.
+ */
 export type Denies = 'alone' | 'together' | 'never';
 
 /** A step of a reservation, as far as it can be denied. */
@@ -79,8 +83,8 @@ export interface JudgedStep extends Pick<Operation, 'key' | 'hits' | 'limit'> {
 }
 
 /**
- * Whether the steps that open a reservation are denied. If they are: the counts of those over their limit as if they were counted, of the
- * others the present counts. And by how much each step changes its counter, which saturates.
+ * Whether the steps that open a reservation are denied. If they are: the counts of those over their limit as if they
+ * were counted, of the others the present counts. And by how much each step changes its counter, which saturates.
  *
  * @param stored the count of a key
  */

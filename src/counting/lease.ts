@@ -27,7 +27,10 @@ export class Lease {
   granted = 0;
   /** More is asked for when less is held. */
   least = 0;
-  /** The count, or the state of the algorithm, at the last answer of the store, with all that is held; undefined before the first. */
+  /**
+   * The count, or the state of the algorithm, at the last answer of the store, with all that is held; undefined before
+   * the first.
+   */
   stored: number | LimitState | undefined = undefined;
   /** When that was, by the clock of the leases. */
   storedAt = 0;

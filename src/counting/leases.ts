@@ -13,14 +13,17 @@ import {
   type Stored,
 } from './operation';
 
-// A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are decided here. In the store
-// it is an addition that is larger than the hits of its calls: never more pass than the limit.
+// A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are
+// decided here. In the store it is an addition that is larger than the hits of its calls: never more pass than the
+// limit.
 
 /** A lease is what is used in {@link DEMAND_TIME}, or in so many trips to the store. */
 const SIZE_TRIPS = 4;
 /** A lease ends so many milliseconds after it was asked for, or so many trips. */
 const [LONGEST, LONGEST_TRIPS] = [250, 8];
-/** The store reserves more time for it, of which this is that part: what is left has to arrive before the time is over. */
+/**
+ * The store reserves more time for it, of which this is that part: what is left has to arrive before the time is over.
+ */
 const USED_PART = 0.8;
 /** After so many milliseconds, or trips, without a call it is given back. */
 const [REST, REST_TRIPS] = [50, 4];
@@ -30,7 +33,10 @@ const DENIED = 250;
 const DENIED_SHORTLY = 20;
 /** The next lease is asked for when what is left is used up in so many trips. */
 const TRIPS_AHEAD = 1.5;
-/** And when it is used up in so many milliseconds, for which the store may stall, but not before this part of the last one is left. */
+/**
+ * And when it is used up in so many milliseconds, for which the store may stall, but not before this part of the last
+ * one is left.
+ */
 const [STALL, PART_AHEAD] = [60, 0.6];
 /** How often leases are tended while there are any, in milliseconds. */
 export const TENDED_EVERY = 25;
@@ -60,8 +66,9 @@ export interface LeasesOptions {
 }
 
 /**
- * The leases of this process, by key. A lease belongs to a key and its limit, is used only for a short time, and is given back when it is
- * not: so never more than the limit passes, and little is denied while others hold hits that they do not use.
+ * The leases of this process, by key. A lease belongs to a key and its limit, is used only for a short time, and is
+ * given back when it is not: so never more than the limit passes, and little is denied while others hold hits that they
+ * do not use.
  */
 export class Leases {
   readonly #options: LeasesOptions;
@@ -114,8 +121,8 @@ export class Leases {
   }
 
   /**
-   * The calls that wait for the answer to what was asked for one of these keys, which comes before that of an operation which is sent now;
-   * undefined: nothing was asked for, or it takes so long that calls are sent as without leases.
+   * The calls that wait for the answer to what was asked for one of these keys, which comes before that of an operation
+   * which is sent now; undefined: nothing was asked for, or it takes so long that calls are sent as without leases.
    *
    * @param operations those that {@link use} has left
    */
@@ -194,8 +201,8 @@ export class Leases {
   }
 
   /**
-   * What is to be done at present: asks for more, for all keys at once that would ask before the next time, gives back what is not used, and
-   * forgets what is over. To be called every {@link TENDED_EVERY}.
+   * What is to be done at present: asks for more, for all keys at once that would ask before the next time, gives back
+   * what is not used, and forgets what is over. To be called every {@link TENDED_EVERY}.
    */
   tend(): void {
     const now = this.#options.now();
@@ -286,7 +293,10 @@ export class Leases {
     this.#toSend.push(new Operation(lease.limit, key, 0));
   }
 
-  /** More is asked for when less than this is held, before it is used up. @param ahead milliseconds until it is looked at again */
+  /**
+   * More is asked for when less than this is held, before it is used up. @param ahead milliseconds until it is looked
+   * at again
+   */
   #leastOf({ granted, demand: { rate } }: Lease, ahead = 0): number {
     const inStall = Math.min(rate * (STALL + ahead), granted * (PART_AHEAD + ahead / DEMAND_TIME));
     return Math.max(rate * (this.#trip * TRIPS_AHEAD + ahead) + 1, inStall);
@@ -365,7 +375,9 @@ export class Leases {
   }
 }
 
-/** Whether a key that was over its limit denies an operation; with an algorithm, by its state, which says for how long. */
+/**
+ * Whether a key that was over its limit denies an operation; with an algorithm, by its state, which says for how long.
+ */
 function isStillOver(operation: Operation, lease: Lease, now: number): boolean {
   const outcome = lease.limit.algorithm?.decide(lease.stateAt(now), operation.hits);
   if (outcome?.isAllowed === true) return false;

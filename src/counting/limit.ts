@@ -60,7 +60,10 @@ interface LimitSource {
   readonly lease: boolean;
 }
 
-/** The limit of a rule or of a request, from its match to its answer: computed once per rule, or per request for a limit override. */
+/**
+ * The limit of a rule or of a request, from its match to its answer: computed once per rule, or per request for a limit
+ * override.
+ */
 export class Limit implements CountedLimit {
   readonly path: string;
   /** Those of its rule. */
@@ -110,7 +113,10 @@ export class Limit implements CountedLimit {
         : { ...limit, algorithm: name, ...(this.capacity !== requestsPerUnit && { burst: this.capacity }) };
   }
 
-  /** See {@link CountedLimit.windowSeconds}. The window of the calendar may have ended since; the next one's end removes the counter later. */
+  /**
+   * See {@link CountedLimit.windowSeconds}. The window of the calendar may have ended since; the next one's end removes
+   * the counter later.
+   */
   get windowSeconds(): number {
     return this.calendar === undefined ? this.lengthSeconds : this.calendar.end;
   }
@@ -141,8 +147,8 @@ export class Limit implements CountedLimit {
 }
 
 /**
- * The count above which hits are near the limit; at most the limit. Computed in single precision, as in the Go service: in double
- * precision, 0.7 of 90 would be 62 instead of 63.
+ * The count above which hits are near the limit; at most the limit. Computed in single precision, as in the Go service:
+ * in double precision, 0.7 of 90 would be 62 instead of 63.
  */
 function nearThreshold(requestsPerUnit: number, nearLimitRatio: number): number {
   const threshold = Math.floor(Math.fround(Math.fround(requestsPerUnit) * Math.fround(nearLimitRatio)));

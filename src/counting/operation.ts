@@ -3,8 +3,8 @@ import type { Algorithm, LimitState, Outcome } from './algorithms/algorithm';
 import type { DecisionError, DecisionErrorCode } from './decision-error';
 
 /**
- * Where every counter saturates: further hits leave it at this count, which is over any limit. Larger integers are not exact in
- * JavaScript, nor in the scripts of Redis.
+ * Where every counter saturates: further hits leave it at this count, which is over any limit. Larger integers are not
+ * exact in JavaScript, nor in the scripts of Redis.
  */
 export const LARGEST_COUNT = Number.MAX_SAFE_INTEGER;
 
@@ -13,19 +13,26 @@ export interface CountedLimit {
   /** The most hits of a window, or the tokens that flow into a bucket in one. */
   readonly requestsPerUnit: number;
   /**
-   * The length of a window in seconds; the end of a window of the calendar, in Unix seconds: see {@link windowStart}. A key without expiry
-   * gets this expiry, or the time until then, plus the store's jitter.
+   * The length of a window in seconds; the end of a window of the calendar, in Unix seconds: see {@link windowStart}. A
+   * key without expiry gets this expiry, or the time until then, plus the store's jitter.
    */
   readonly windowSeconds: number;
-  /** Decides by the state of the counter. Undefined: hits are counted in a window that is part of the key, and compared with the limit. */
+  /**
+   * Decides by the state of the counter. Undefined: hits are counted in a window that is part of the key, and compared
+   * with the limit.
+   */
   readonly algorithm?: Algorithm | undefined;
-  /** One of the `rate_limits` of its rule: all of them are counted in the main store, also with a window of a second. */
+  /**
+   * One of the `rate_limits` of its rule: all of them are counted in the main store, also with a window of a second.
+   */
   readonly isOneOfSeveral?: boolean | undefined;
   /** The path of the rule, empty for a limit of the request; undefined: not known here. */
   readonly path?: string | undefined;
   /** Whether hits may be taken from the counter before they are asked for: see `Leases`. */
   readonly lease?: boolean | undefined;
-  /** What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails. */
+  /**
+   * What answers for a count that the store does not provide; undefined and `error`: nothing, so that the call fails.
+   */
   readonly onStoreFailure?: FailurePolicy | undefined;
 }
 
@@ -39,26 +46,33 @@ export interface Counted {
 /**
  * Consecutive operations that are applied as one step; compared by identity.
  *
- * - `stop_when_over` (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT): if any of them, each compared with the stored count alone, would exceed its
- *   limit, then only those that exceed it or would exceed it are added, and the others are only read.
+ * - `stop_when_over` (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT): if any of them, each compared with the stored count
+ *   alone, would exceed its limit, then only those that exceed it or would exceed it are added, and the others are only
+ *   read.
  * - `all_or_nothing`, of limits with algorithms and the same hits: a call that one of them denies counts on none.
  */
 export interface Group {
   readonly mode: 'stop_when_over' | 'all_or_nothing';
-  /** Of `stop_when_over`: whether the request is over in any case, so that only those are added that exceed their limits or would. */
+  /**
+   * Of `stop_when_over`: whether the request is over in any case, so that only those are added that exceed their limits
+   * or would.
+   */
   readonly isOver?: boolean;
 }
 
 /**
- * What is in a counter: the count after an operation, at most {@link LARGEST_COUNT}; with an algorithm, the state before it, at the time of
- * the operation.
+ * What is in a counter: the count after an operation, at most {@link LARGEST_COUNT}; with an algorithm, the state
+ * before it, at the time of the operation.
  */
 export type Stored = number | LimitState;
 
 /** What a store answers to an operation: what is in its counter, or the error of that operation alone. */
 export type Result = Stored | DecisionError;
 
-/** The part of what is left of a limit that a lease takes at most: others share the rest, which gets smaller as it is used. */
+/**
+ * The part of what is left of a limit that a lease takes at most: others share the rest, which gets smaller as it is
+ * used.
+ */
 export const SHARE_OF_LEFT = 16;
 /** Fewer hits are not worth a lease. */
 export const LEAST_GRANT = 2;
@@ -88,13 +102,18 @@ export function grantOf(wants: number, left: number): number {
 /** One operation on one counter, and what becomes of it. */
 export class Operation implements Counted {
   group: Group | undefined = undefined;
-  /** With an algorithm, the hits of each call that was merged into the operation, in order of arrival. Undefined: there is one. */
+  /**
+   * With an algorithm, the hits of each call that was merged into the operation, in order of arrival. Undefined: there
+   * is one.
+   */
   calls: number[] | undefined = undefined;
   /** What it takes for later calls. */
   lease: LeaseRequest | undefined = undefined;
   /** Of hits that are given back to an algorithm: where they were taken, and count. See {@link Algorithm.windowAt}. */
   onlyInWindow: number | undefined = undefined;
-  /** The count after the operation, once it is known, and negative before; with an algorithm, the hits that count then. */
+  /**
+   * The count after the operation, once it is known, and negative before; with an algorithm, the hits that count then.
+   */
   after = -1;
   /** What the algorithm has decided. */
   outcome: Outcome | undefined = undefined;
@@ -109,8 +128,9 @@ export class Operation implements Counted {
     public limit: CountedLimit,
     readonly key: string,
     /**
-     * Positive: hits to add, up to {@link LARGEST_COUNT}. 0: read only; an absent key counts as 0 and is not created. Negative: hits to
-     * subtract, where the count does not fall below 0 and the key's expiry is kept; an absent key stays absent and counts as 0.
+     * Positive: hits to add, up to {@link LARGEST_COUNT}. 0: read only; an absent key counts as 0 and is not created.
+     * Negative: hits to subtract, where the count does not fall below 0 and the key's expiry is kept; an absent key
+     * stays absent and counts as 0.
      */
     public hits: number,
   ) {}

@@ -3,8 +3,9 @@ import type { LimitState } from './algorithms/algorithm';
 import { type Counted, LARGEST_COUNT, Operation, type Stored } from './operation';
 import { type CounterTable, simulate } from './simulate';
 
-// Where a store cannot apply the operations of a group as one step: over several lanes, over the slots of a cluster, without scripts, and in
-// memcached. The counters are read first, and counted then; hits of other processes in between are missed.
+// Where a store cannot apply the operations of a group as one step: over several lanes, over the slots of a cluster,
+// without scripts, and in memcached. The counters are read first, and counted then; hits of other processes in between
+// are missed.
 
 /** Whether the hits of an operation depend on the counts of all operations of its group. */
 export function stopsWhenOver({ group }: Operation): boolean {
@@ -41,8 +42,8 @@ export class ReadTable implements CounterTable {
 }
 
 /**
- * The hits that each operation adds, by counts that were read before. Within the batch none are missed: each group is judged on the counts
- * that the operations before it will have left. Limits with algorithms are left to the store.
+ * The hits that each operation adds, by counts that were read before. Within the batch none are missed: each group is
+ * judged on the counts that the operations before it will have left. Limits with algorithms are left to the store.
  *
  * @param stored what was read of each operation's counter
  */

@@ -6,15 +6,23 @@ import { type Counted, type Operation, type Stored, grantOf, groupLength } from 
 export interface CounterTable {
   /** The count of a key; 0 for an absent one. */
   countOf(counter: Counted): number;
-  /** Adds hits, subtracts negative ones down to 0, and reads with 0; returns the count after it. An absent key is only created by hits. */
+  /**
+   * Adds hits, subtracts negative ones down to 0, and reads with 0; returns the count after it. An absent key is only
+   * created by hits.
+   */
   add(counter: Counted, hits: number): number;
-  /** What the algorithm of a limit has in a key, at the present time; the state in which nothing counts for an absent one. */
+  /**
+   * What the algorithm of a limit has in a key, at the present time; the state in which nothing counts for an absent
+   * one.
+   */
   stateOf(counter: Counted): LimitState;
   /** Sets it, if it is not what {@link stateOf} returned. */
   keep(counter: Counted, state: LimitState, before: LimitState): void;
 }
 
-/** Applies the operations of one call, in order: each gets the hits that are added, its count after it, and its outcome. */
+/**
+ * Applies the operations of one call, in order: each gets the hits that are added, its count after it, and its outcome.
+ */
 export function simulate(operations: readonly Operation[], table: CounterTable): void {
   for (let index = 0; index < operations.length; index += 1) {
     const operation = operations[index] as Operation;
@@ -33,8 +41,8 @@ export function simulate(operations: readonly Operation[], table: CounterTable):
 }
 
 /**
- * Applies a batch of operations, each of which may be several calls, as a store does: in order, and without a decision. Returns for each the
- * count after it; with an algorithm, the state before it.
+ * Applies a batch of operations, each of which may be several calls, as a store does: in order, and without a decision.
+ * Returns for each the count after it; with an algorithm, the state before it.
  */
 export function run(batch: readonly Operation[], table: CounterTable): readonly Stored[] {
   // Of its final length, so that it does not have to grow.

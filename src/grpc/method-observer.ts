@@ -25,8 +25,8 @@ const SERVER_ERRORS: ReadonlySet<GrpcStatus> = new Set([
  * Measures and traces the calls of a unary method.
  *
  * - `ratelimit_server.<method>.total_requests` counts the calls as they are handled, or end before that.
- * - `ratelimit_server.<method>.response_time` gets one duration per call, from the complete request to the end of the call,
- *   including failed and cancelled calls, those whose handler throws, and those that end before they are handled.
+ * - `ratelimit_server.<method>.response_time` gets one duration per call, from the complete request to the end of the
+ *   call, including failed and cancelled calls, those whose handler throws, and those that end before they are handled.
  * - The calls that the tracer chooses get one span each, named after the method.
  */
 export class MethodObserver {

@@ -24,8 +24,8 @@ export interface Cancellable {
 }
 
 /**
- * A unary call as a handler receives it, independent of the transport. Exactly one of `reply` and `fail` is called, once,
- * synchronously or later; after a cancellation neither has any effect.
+ * A unary call as a handler receives it, independent of the transport. Exactly one of `reply` and `fail` is called,
+ * once, synchronously or later; after a cancellation neither has any effect.
  */
 export interface UnaryCall {
   /** Sends the message and status OK. The bytes are copied before this returns: the handler may reuse their buffer. */
@@ -34,8 +34,9 @@ export interface UnaryCall {
   /** Registers the work to cancel when the call is cancelled before it is answered. */
   onCancel(work: Cancellable): void;
   /**
-   * A field of the request's metadata by its lower-case name; undefined when it was not sent, or is not among the fields that
-   * the server keeps. Several values of one name are joined by commas. Absent on transports without metadata.
+   * A field of the request's metadata by its lower-case name; undefined when it was not sent, or is not among the
+   * fields that the server keeps. Several values of one name are joined by commas. Absent on transports without
+   * metadata.
    */
   metadata?(name: string): string | undefined;
   /** The other end of the connection. Absent on transports without connections. */
@@ -44,13 +45,16 @@ export interface UnaryCall {
   readonly receivedAt: number;
   /** The trace of the call, when it is traced. */
   readonly trace?: CallTrace | undefined;
-  /** Milliseconds until four fifths of the time have passed that the caller waits; absent on transports without deadlines. */
+  /**
+   * Milliseconds until four fifths of the time have passed that the caller waits; absent on transports without
+   * deadlines.
+   */
   readonly timeToAnswer?: number;
 }
 
 /**
- * Handles the calls of a unary method. The message is the transport's buffer, valid only until the handler returns: copy what
- * is needed longer.
+ * Handles the calls of a unary method. The message is the transport's buffer, valid only until the handler returns:
+ * copy what is needed longer.
  */
 export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
 
@@ -58,8 +62,8 @@ export type UnaryHandler = (message: Uint8Array, call: UnaryCall) => void;
 export type UnaryMethods = ReadonlyMap<string, UnaryHandler>;
 
 /**
- * A call whose response is a stream of messages. It ends with one `end` or `fail`; after that, and after a cancellation, no
- * method has any effect.
+ * A call whose response is a stream of messages. It ends with one `end` or `fail`; after that, and after a
+ * cancellation, no method has any effect.
  */
 export interface StreamingCall {
   /** Sends one message. The bytes are copied before this returns. */

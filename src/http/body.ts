@@ -5,8 +5,9 @@ import { CallerDisconnected, type Exchange, MalformedBody, type Rejection } from
 export interface BodyLimits {
   readonly maxBytes: number;
   /**
-   * A shorter piece of a body falls short of this… Each piece is an event, however small it is. Chunks of one byte cost 0.23 µs of CPU
-   * time for each byte that is sent, with their framing; requests for /healthcheck 1.1 µs, for /json 0.30 µs.
+   * A shorter piece of a body falls short of this… Each piece is an event, however small it is. Chunks of one byte cost
+   * 0.23 µs of CPU time for each byte that is sent, with their framing; requests for /healthcheck 1.1 µs, for /json
+   * 0.30 µs.
    */
   readonly smallPieceBytes: number;
   /** …and all pieces of a body may fall short by this much. */
@@ -63,8 +64,8 @@ export function textOf(body: Buffer): string {
 }
 
 /**
- * Receives the body of a request. A rejected body is not read further: not at all if its announced length is too large. The reader is
- * called back, because a Promise per request would take longer than the request.
+ * Receives the body of a request. A rejected body is not read further: not at all if its announced length is too large.
+ * The reader is called back, because a Promise per request would take longer than the request.
  */
 export function receiveBody({ req, res }: Exchange, memory: BodyMemory, reader: BodyReader): void {
   if (Number(req.headers['content-length']) > memory.limits.maxBytes) {
@@ -101,7 +102,8 @@ export function receiveBody({ req, res }: Exchange, memory: BodyMemory, reader: 
 }
 
 /**
- * The body of a request as text. Rejects with {@link MalformedBody}, and when there is no body to answer with {@link CallerDisconnected}.
+ * The body of a request as text. Rejects with {@link MalformedBody}, and when there is no body to answer with
+ * {@link CallerDisconnected}.
  *
  * @param respond answers a rejected body
  */
@@ -122,13 +124,15 @@ export function receiveText(
   }).then(textOf);
 }
 
-/** The part of the memory that is released at once when there is no more: it makes the search for bodies to end rare. */
+/**
+ * The part of the memory that is released at once when there is no more: it makes the search for bodies to end rare.
+ */
 const RELEASED_PART = 1 / 8;
 
 /**
- * The memory for unfinished bodies of all connections. When it is used up, the bodies that use the most of it for the longest time
- * (bytes × milliseconds) are ended. So a body that is small or arrives quickly is received, however many others are left unfinished.
- * Addresses are not considered: all callers behind a proxy have the same one.
+ * The memory for unfinished bodies of all connections. When it is used up, the bodies that use the most of it for the
+ * longest time (bytes × milliseconds) are ended. So a body that is small or arrives quickly is received, however many
+ * others are left unfinished. Addresses are not considered: all callers behind a proxy have the same one.
  */
 export class BodyMemory {
   readonly limits: BodyLimits;
@@ -185,7 +189,10 @@ const PIECE_OVERHEAD = 256;
 
 /** The part of a body that has arrived. A body in one piece, the usual case, is not copied. */
 class GrowingBody {
-  /** When its first bytes were reserved, in milliseconds of `performance.now()`; set, as `reserved`, only by {@link BodyMemory}. */
+  /**
+   * When its first bytes were reserved, in milliseconds of `performance.now()`; set, as `reserved`, only by
+   * {@link BodyMemory}.
+   */
   since = 0;
   /** Bytes that are reserved for it. */
   reserved = 0;
@@ -204,7 +211,8 @@ class GrowingBody {
   /**
    * Returns why the body is rejected, if it is.
    *
-   * @param isComplete whether the whole body has arrived, though perhaps not yet here; then no memory needs to be reserved
+   * @param isComplete whether the whole body has arrived, though perhaps not yet here; then no memory needs to be
+   * reserved
    */
   add(piece: Buffer, isComplete: boolean): Rejection | undefined {
     const { maxBytes, smallPieceBytes, maxShortfallBytes } = this.#memory.limits;

@@ -112,7 +112,10 @@ export class Connections {
     return this.#bySocket.get(socket)?.responses.filter((response) => !response.writableFinished) ?? [];
   }
 
-  /** Something arrived that is not HTTP, or not in time. Returns whether it is the first such thing on an open connection. */
+  /**
+   * Something arrived that is not HTTP, or not in time. Returns whether it is the first such thing on an open
+   * connection.
+   */
   failed(socket: Socket): boolean {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.hasFailed) return false;
@@ -142,8 +145,8 @@ export class Connections {
   }
 
   /**
-   * The connection to be closed for a new one: the one without a request for the longest time, of those that are idle, whose request
-   * is incomplete, or that are being sent a response other than an event stream.
+   * The connection to be closed for a new one: the one without a request for the longest time, of those that are idle,
+   * whose request is incomplete, or that are being sent a response other than an event stream.
    */
   #dispensable(): Socket | undefined {
     let candidates = 0;

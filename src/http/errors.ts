@@ -40,7 +40,9 @@ export class CallerDisconnected extends Error {
   override readonly name = 'CallerDisconnected';
 }
 
-/** A body that is not a RateLimitRequest in proto3 JSON. The message, for the caller, states where and what is expected. */
+/**
+ * A body that is not a RateLimitRequest in proto3 JSON. The message, for the caller, states where and what is expected.
+ */
 export class MalformedBody extends Error {
   override readonly name = 'MalformedBody';
 }
@@ -142,8 +144,9 @@ export interface Rejection extends ErrorResponse {
 }
 
 /**
- * Responds to a request whose body has not been read, and closes its connection. The rest of the body is discarded first, for a
- * limited time: closing a socket with unread data resets the connection, and the response may be lost (RFC 9112, section 9.6).
+ * Responds to a request whose body has not been read, and closes its connection. The rest of the body is discarded
+ * first, for a limited time: closing a socket with unread data resets the connection, and the response may be lost (RFC
+ * 9112, section 9.6).
  */
 export function respondEarly({ req, res }: Exchange, rejection: Rejection, { type, bodyOf } = PLAIN): void {
   const { status, headers, lingerMs = LINGER_MS } = rejection;

@@ -18,7 +18,9 @@ export interface HttpTimeouts {
 
 /** What the callers of one listener may use of the process. */
 export interface HttpLimits {
-  /** Open connections. At the limit, a connection that awaits no decision is closed for a new one, or else the new one. */
+  /**
+   * Open connections. At the limit, a connection that awaits no decision is closed for a new one, or else the new one.
+   */
   readonly maxConnections: number;
   /** Connections with an event stream, in addition to these. Whoever opens streams keeps to it. */
   readonly maxStreams: number;
@@ -28,7 +30,10 @@ export interface HttpLimits {
   readonly maxHeaderBytes: number;
   /** Headers of a request. */
   readonly maxHeaders: number;
-  /** Bytes of responses that callers have not read yet, of all connections. Over it, the connections with the most are ended. */
+  /**
+   * Bytes of responses that callers have not read yet, of all connections. Over it, the connections with the most are
+   * ended.
+   */
   readonly maxUnreadBytes: number;
 }
 
@@ -87,7 +92,7 @@ export const HTTP_REJECTIONS = [
 export type HttpRejection = (typeof HTTP_REJECTIONS)[number];
 
 /**
- * Called once for each connection or request that is rejected. `reason` is what is wrong in particular, for logs; empty if the kind
- * says everything.
+ * Called once for each connection or request that is rejected. `reason` is what is wrong in particular, for logs; empty
+ * if the kind says everything.
  */
 export type OnHttpRejected = (kind: HttpRejection, caller: Socket, reason: string) => void;

@@ -153,8 +153,8 @@ export class HttpListener {
   }
 
   /**
-   * Stops listening, closes idle connections, finishes the requests in flight, and aborts those that take longer than the grace
-   * period. Resolves when all connections are closed. Can be called again.
+   * Stops listening, closes idle connections, finishes the requests in flight, and aborts those that take longer than
+   * the grace period. Resolves when all connections are closed. Can be called again.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
@@ -202,8 +202,8 @@ export class HttpListener {
   }
 
   /**
-   * Ends a connection on which something arrived that is not HTTP, or not in time: after the responses to the requests before it, and with
-   * one to it, which must not be taken for one of theirs.
+   * Ends a connection on which something arrived that is not HTTP, or not in time: after the responses to the requests
+   * before it, and with one to it, which must not be taken for one of theirs.
    */
   #onParseError(error: ParseError, socket: Socket): void {
     const { limits, onRejected } = this.#options;
@@ -240,7 +240,8 @@ function newServer({ timeouts, limits }: { readonly timeouts: HttpTimeouts; read
     requireHostHeader: false,
   });
   server.timeout = timeouts.inactive;
-  // Node ignores further headers, among them perhaps a second Host. One more, so that validateRequest sees that there are too many.
+  // Node ignores further headers, among them perhaps a second Host. One more, so that validateRequest sees that there
+  // are too many.
   server.maxHeadersCount = limits.maxHeaders + 1;
   return server;
 }

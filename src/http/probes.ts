@@ -5,10 +5,10 @@ import { type Route, textPage } from './listener';
 export type ProbedReadiness = Pick<Readiness, 'health' | 'checks'>;
 
 /**
- * `/healthcheck`: 200 `OK`, or another status, usually 500, with the unhealthy components.
- * `/readyz`: 200 `ok`, or 503 and one line for each check: `[+]store ok` (or `not checked`, or `degraded`), or `[-]store failed: reason`. With `?verbose` the lines are
- * there in both cases.
- * `/livez`: 200 as long as the process can respond, whatever it waits for.
+ * `/healthcheck`: 200 `OK`, or another status, usually 500, with the unhealthy components. `/readyz`: 200 `ok`, or 503
+ * and one line for each check: `[+]store ok` (or `not checked`, or `degraded`), or `[-]store failed: reason`. With
+ * `?verbose` the lines are there in both cases. `/livez`: 200 as long as the process can respond, whatever it waits
+ * for.
  *
  * @param canDecide false in place of a process that could: then it is unhealthy, with status 503
  */

@@ -64,8 +64,9 @@ const UNAVAILABLE_TIMEOUTS: HttpTimeouts = {
 };
 
 /**
- * Answers every request with status 503 in place of a process that could decide it, `/healthcheck` with what is unhealthy, and
- * `/livez` with 200. Each connection ends after its first response, so that the next one can reach that process.
+ * Answers every request with status 503 in place of a process that could decide it, `/healthcheck` with what is
+ * unhealthy, and `/livez` with 200. Each connection ends after its first response, so that the next one can reach that
+ * process.
  */
 export function unavailableHttp(options: Pick<HttpServerOptions, 'readiness' | 'onRejected' | 'log'>): HttpListener {
   const message = 'no worker of this instance is ready; try again later';

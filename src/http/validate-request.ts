@@ -12,8 +12,8 @@ const ABSOLUTE_FORM = /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<authority>[^/?#]*)/i;
 const DEFAULT_PORTS: Readonly<Record<string, RegExp>> = { http: /:(?:80)?$/, https: /:(?:443)?$/ };
 
 /**
- * Checks what Node's parser accepts although another server on the way may read it differently: the version, the host, the transfer
- * coding, the number of headers. Returns undefined for a valid request.
+ * Checks what Node's parser accepts although another server on the way may read it differently: the version, the host,
+ * the transfer coding, the number of headers. Returns undefined for a valid request.
  */
 export function validateRequest(request: IncomingMessage, limits: HttpLimits): InvalidRequest | undefined {
   const { rawHeaders, headers, httpVersion } = request;
@@ -37,8 +37,8 @@ export function validateRequest(request: IncomingMessage, limits: HttpLimits): I
 const PLAIN_TARGET = /^\/[^#\s]*$/;
 
 /**
- * Checks that a target can be parsed and has a path. Node's HTTP parser accepts some for which URL parsers throw, and some without a
- * path, such as `foo://host`. Koa parses within the application, where that would be an internal error.
+ * Checks that a target can be parsed and has a path. Node's HTTP parser accepts some for which URL parsers throw, and
+ * some without a path, such as `foo://host`. Koa parses within the application, where that would be an internal error.
  *
  * @param parsePath the path of the target as Koa parses it; null if there is none
  */
@@ -55,9 +55,9 @@ export function validateTarget({ url = '' }: IncomingMessage, parsePath: () => u
 }
 
 /**
- * What is wrong with the request line (RFC 9112, section 3). Node's parser skips further spaces in it and accepts the protocols RTSP and ICE, but
- * reports neither. The bytes that it is parsing show both, unless the line has arrived in two pieces, or the same one without a mistake is among
- * them.
+ * What is wrong with the request line (RFC 9112, section 3). Node's parser skips further spaces in it and accepts the
+ * protocols RTSP and ICE, but reports neither. The bytes that it is parsing show both, unless the line has arrived in
+ * two pieces, or the same one without a mistake is among them.
  */
 function problemOfLine({ socket, method = '', url, httpVersion }: IncomingMessage): string | undefined {
   // A field of Node that is not documented.
@@ -104,7 +104,8 @@ function malformed(message: string, status = 400, code = 'malformed_request'): I
 }
 
 /**
- * The response to headers over a limit. Newer versions of Node report both limits in the same way, so the message names both.
+ * The response to headers over a limit. Newer versions of Node report both limits in the same way, so the message names
+ * both.
  */
 function headersTooLarge({ maxHeaders, maxHeaderBytes }: HttpLimits): InvalidRequest {
   const message = `a request may have at most ${maxHeaders} headers, of ${maxHeaderBytes / 1024} KiB in all`;

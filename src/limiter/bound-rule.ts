@@ -71,8 +71,8 @@ export class BoundRule implements RuleBinding {
   /** By the request values in the statistics key; limited by the maximum number of runtime keys. */
   readonly #shared: ByValues<Shared>;
   /**
-   * The statistics of the values in {@link #shared}. Undefined if fewer than two values are part of the statistics key, which then
-   * differs whenever a value does.
+   * The statistics of the values in {@link #shared}. Undefined if fewer than two values are part of the statistics key,
+   * which then differs whenever a value does.
    */
   readonly #kept: Set<RuleStatistics> | undefined;
   /** Whether calls that share statistics also share a cache key, so that it is built only once per window. */
@@ -144,9 +144,9 @@ export class BoundRule implements RuleBinding {
   }
 
   /**
-   * Creates the state of new values. Above the maximum number of runtime keys, it is not kept. Different values can have the same
-   * key: its text can be divided between two levels in as many ways as the name of the lower one occurs in it. Only the first
-   * values of a key are kept, so that the number of keys limits the number of values, too.
+   * Creates the state of new values. Above the maximum number of runtime keys, it is not kept. Different values can
+   * have the same key: its text can be divided between two levels in as many ways as the name of the lower one occurs
+   * in it. Only the first values of a key are kept, so that the number of keys limits the number of values, too.
    */
   #addShared(entries: readonly Entry[]): Shared {
     const key = statisticsKey(this.rule, entries) + this.#suffix;

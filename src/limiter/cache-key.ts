@@ -3,11 +3,12 @@ import type { Rule } from '../rules/rule-tree';
 import type { Entry } from './request';
 
 /**
- * A counter's key without its window: `<prefix><domain>_`, then `<key>_<value>_` for each entry. The caller appends the start of
- * the window in Unix seconds. Identical to the keys of the Go service, so that both can share a store during a migration.
+ * A counter's key without its window: `<prefix><domain>_`, then `<key>_<value>_` for each entry. The caller appends the
+ * start of the window in Unix seconds. Identical to the keys of the Go service, so that both can share a store during a
+ * migration.
  *
- * @param rule the matched rule; undefined for a limit override. At a level with `share_threshold`, the key contains the rule's
- *   pattern instead of the request's value.
+ * @param rule the matched rule; undefined for a limit override. At a level with `share_threshold`, the key contains
+ *   the rule's pattern instead of the request's value.
  */
 export function cacheKeyBody(
   prefix: string,
@@ -36,8 +37,9 @@ export function runtimeKeyLevels(rule: Rule): readonly number[] {
 /**
  * The key of a counter with an algorithm, which has no time but the length of the window in seconds:
  * `<prefix>{_<domain>_<key>_<value>_}token_bucket_60`. That of a fixed window of a rule with `rate_limits` is
- * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, or with `all_or_nothing` of that name, and the caller appends the start of the
- * window. The part in braces, which is never empty, keeps what a store makes of it, and all limits of a rule, in one slot of a cluster.
+ * `<prefix>{_<domain>_<key>_<value>_}fixed_window_60`, or with `all_or_nothing` of that name, and the caller appends
+ * the start of the window. The part in braces, which is never empty, keeps what a store makes of it, and all limits of
+ * a rule, in one slot of a cluster.
  */
 export function taggedKey(prefix: string, body: string, { name, windowSeconds }: Counting): string {
   return `${prefix}{_${body}}${name}_${windowSeconds}`;

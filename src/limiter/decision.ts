@@ -56,7 +56,10 @@ export interface LimiterOptions extends LimitOptions {
   readonly leaseTable?: Leases | undefined;
   /** Counts for the policy `local`; undefined: the store is in this instance, and does not fail */
   readonly local?: LocalCounts | undefined;
-  /** Called with the key of each counter whose hits the store has subtracted: other processes may have it in their local caches */
+  /**
+   * Called with the key of each counter whose hits the store has subtracted: other processes may have it in their local
+   * caches
+   */
   readonly onForgotten?: ((cacheKey: string) => void) | undefined;
 }
 
@@ -103,8 +106,8 @@ export interface DecisionContext {
 }
 
 /**
- * One request while it is being decided: the resolutions of its descriptors, and the operations for the store. The caller writes
- * the counts into the operations' `after`, then calls {@link verdict} once.
+ * One request while it is being decided: the resolutions of its descriptors, and the operations for the store. The
+ * caller writes the counts into the operations' `after`, then calls {@link verdict} once.
  */
 export class Decision {
   /** The request that is decided. */
@@ -148,7 +151,10 @@ export class Decision {
     return this.#isOverInShadow;
   }
 
-  /** The policies that have decided descriptors which the store has not counted, in the order of the descriptors, each once. */
+  /**
+   * The policies that have decided descriptors which the store has not counted, in the order of the descriptors, each
+   * once.
+   */
   get policies(): readonly AnsweringPolicy[] {
     return this.#policies;
   }
@@ -181,8 +187,9 @@ export class Decision {
   }
 
   /**
-   * The store has failed, or the caller did not wait for it. The hits are counted nevertheless. The store may have subtracted negative hits
-   * although its answer came too late or was lost. If the caller did not wait, a verdict can still follow.
+   * The store has failed, or the caller did not wait for it. The hits are counted nevertheless. The store may have
+   * subtracted negative hits although its answer came too late or was lost. If the caller did not wait, a verdict can
+   * still follow.
    */
   failed(): void {
     for (const limited of this.operations) if (limited.isNegative) this.#forget(limited);
@@ -250,7 +257,10 @@ export class Decision {
     return this.#statusOf(limited, isOver);
   }
 
-  /** That of the most restrictive limit. Each limit has its statistics; the call is one that was over its limit, or none. */
+  /**
+   * That of the most restrictive limit. Each limit has its statistics; the call is one that was over its limit, or
+   * none.
+   */
   #statusOfSeveral(resolution: SeveralLimits, index: number): DescriptorStatus {
     const { limits } = resolution;
     const statuses: DescriptorStatus[] = [];
@@ -313,8 +323,8 @@ export class Decision {
   }
 
   /**
-   * Whether the policy answers OVER_LIMIT. Except with `local`, that is no decision on a count: it moves no statistics but those of all
-   * hits. In any case, the local cache does not learn of it.
+   * Whether the policy answers OVER_LIMIT. Except with `local`, that is no decision on a count: it moves no statistics
+   * but those of all hits. In any case, the local cache does not learn of it.
    */
   #byPolicy(limited: LimitedDescriptor): boolean {
     const { limit, isNegative } = limited;
@@ -419,9 +429,9 @@ function metadataOfAllowed(resolutions: readonly Resolution[], statuses: readonl
  * Compares a count with a limit and updates the statistics, which are all in hits, not in calls.
  *
  * @param hits the call's hits, whether they were added or not
- * @param after the count after the call's own hits, or the stored count if they were not added. If it is less than `hits`,
- *   which is possible only when they were not added, the count before is above every threshold, as in the Go service's unsigned
- *   arithmetic.
+ * @param after the count after the call's own hits, or the stored count if they were not added. If it is less than
+ *   `hits`, which is possible only when they were not added, the count before is above every threshold, as in the Go
+ *   service's unsigned arithmetic.
  * @returns whether the count is over the limit, regardless of shadow mode
  */
 function judge(limit: Limit, hits: number, after: number, statistics: RuleStatistics): boolean {

@@ -6,8 +6,9 @@ const FNV_PRIME = 0x01000193;
 const END = 0x10000;
 
 /**
- * Whether a limit with `enforce_percent` is enforced for the callers with a descriptor. That depends on the domain and the descriptor
- * alone, so that it is the same in all instances and versions, and who is in stays in while the number grows.
+ * Whether a limit with `enforce_percent` is enforced for the callers with a descriptor. That depends on the domain and
+ * the descriptor alone, so that it is the same in all instances and versions, and who is in stays in while the number
+ * grows.
  *
  * @param percent from 0 to 100
  */

@@ -16,7 +16,10 @@ export interface ExplainedDescriptor {
   readonly replacedBy: Rule | undefined;
 }
 
-/** A request up to the store, with nothing counted: the counts that a decision needs, and what it would answer with them. */
+/**
+ * A request up to the store, with nothing counted: the counts that a decision needs, and what it would answer with
+ * them.
+ */
 export class ExplainedRequest {
   /** In the order of the request. */
   readonly descriptors: readonly ExplainedDescriptor[];

@@ -30,8 +30,8 @@ const OVERRIDE_ROLL_UP = 'override';
 const UNKNOWN_DOMAINS = 'other';
 
 /**
- * Turns requests into decisions: finds the limit of each descriptor and determines the operations for the store. Pure except for
- * the statistics and the local cache; the time is a parameter.
+ * Turns requests into decisions: finds the limit of each descriptor and determines the operations for the store. Pure
+ * except for the statistics and the local cache; the time is a parameter.
  */
 export class Limiter {
   readonly #options: LimiterOptions;
@@ -65,7 +65,8 @@ export class Limiter {
    *
    * @param ruleset the active rules, undefined before the first ones are loaded; the decision uses only these
    * @param now Unix time in milliseconds
-   * @throws DecisionError `invalid_request`, `no_configuration` or `too_much_work`; only the error is counted in this case
+   * @throws DecisionError `invalid_request`, `no_configuration` or `too_much_work`; only the error is counted in this
+   * case
    */
   begin(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number): Decision {
     const matches = this.#match(request, ruleset);
@@ -80,8 +81,8 @@ export class Limiter {
   }
 
   /**
-   * What {@link begin} would do with a request: a decision with statistics of its own and a local cache that is only read, so that
-   * nothing is counted.
+   * What {@link begin} would do with a request: a decision with statistics of its own and a local cache that is only
+   * read, so that nothing is counted.
    *
    * @param limitTried the requests per unit of every limit, instead of those of its rule or of the request
    * @throws DecisionError as {@link begin}
@@ -182,7 +183,8 @@ export class Limiter {
     const limit = bound.limitOf(descriptor.entries);
     if (limit === undefined) {
       const isUnlimited = rule.limit?.unlimited === true;
-      // It needs no store, but its hits are counted. Negative hits have no count to be subtracted from, and are never denied.
+      // It needs no store, but its hits are counted. Negative hits have no count to be subtracted from, and are never
+      // denied.
       if (!descriptor.isNegativeHits) {
         const { statistics } = bound.sharedBy(descriptor.entries);
         statistics.totalHits += hits;
@@ -322,8 +324,9 @@ interface Overriding {
 }
 
 /**
- * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: if the local cache reports a key as over, no hits are added; otherwise the store
- * decides in one step. Negative hits are not affected. Limits with an algorithm, which come last, neither are nor cause it.
+ * STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: if the local cache reports a key as over, no hits are added; otherwise the
+ * store decides in one step. Negative hits are not affected. Limits with an algorithm, which come last, neither are nor
+ * cause it.
  *
  * @param quotaMode a descriptor that is denied is a quota, which does not keep the call from passing: the others count
  */
@@ -338,7 +341,8 @@ function stopIncrements(
   if (resolutions.some(isInLocalCache)) {
     for (const addition of additions) addition.hits = 0;
   } else if (isDenied || additions.length > 1) {
-    // Negative hits are part of the step, because they lower the count on which later additions are judged; 0 hits lower nothing.
+    // Negative hits are part of the step, because they lower the count on which later additions are judged; 0 hits
+    // lower nothing.
     const members = operations.filter(({ isNegative, callHits }) => !isNegative || callHits > 0);
     const group: Group = { mode: 'stop_when_over', isOver: isDenied };
     for (const operation of members) operation.group = group;

@@ -12,7 +12,10 @@ const MAX_BYTES = 8 * 2 ** 20;
 const KEPT_ABOVE = 1 / 8;
 /** Most keys that are added to the store at a time. */
 const KEYS_PER_BATCH = 256;
-/** Seconds that ended windows are kept, for requests that have waited for the store; and by which the clock may go back unnoticed. */
+/**
+ * Seconds that ended windows are kept, for requests that have waited for the store; and by which the clock may go back
+ * unnoticed.
+ */
 const [GRACE, TOLERANCE] = [2, 60];
 
 export interface LocalCountsOptions {
@@ -22,7 +25,10 @@ export interface LocalCountsOptions {
   readonly reconciles: boolean;
   /** The server of the store that counts an operation at present. */
   readonly serverOf: (counter: Counted) => object;
-  /** Counts the most hits that can be missing: there is no room for their key, or it is not known whether they were added. */
+  /**
+   * Counts the most hits that can be missing: there is no room for their key, or it is not known whether they were
+   * added.
+   */
   readonly dropped: Counter;
 }
 
@@ -38,9 +44,10 @@ class UnsentHits extends Operation {
 }
 
 /**
- * Counts for the policy `local`, which stands in for a store that does not count: the last counts of the store, and the hits since. Each hit
- * of this instance counts `share` times, for those that the other instances let pass, so that all together let pass what is left of the
- * limit: the share of it, rounded up. Hits that were not sent to the store are kept until they can be added to it.
+ * Counts for the policy `local`, which stands in for a store that does not count: the last counts of the store, and the
+ * hits since. Each hit of this instance counts `share` times, for those that the other instances let pass, so that all
+ * together let pass what is left of the limit: the share of it, rounded up. Hits that were not sent to the store are
+ * kept until they can be added to it.
  */
 export class LocalCounts {
   readonly #options: LocalCountsOptions;
@@ -98,7 +105,10 @@ export class LocalCounts {
     return this.#counts.get(tableKey(cacheKey));
   }
 
-  /** The counts of some operations, of which none is to be added to the store, so that {@link count} can be tried on them. */
+  /**
+   * The counts of some operations, of which none is to be added to the store, so that {@link count} can be tried on
+   * them.
+   */
   copyOf(counters: readonly Counted[], nowSeconds: number): LocalCounts {
     const copy = new LocalCounts({ ...this.#options, reconciles: false });
     for (const { key, limit } of counters) {
@@ -130,8 +140,8 @@ export class LocalCounts {
   }
 
   /**
-   * Those that were taken have been sent. The ones that were certainly not counted are kept; those of which it is not known are not, because
-   * no hit may be counted twice.
+   * Those that were taken have been sent. The ones that were certainly not counted are kept; those of which it is not
+   * known are not, because no hit may be counted twice.
    *
    * @param results the counts of the store, or its errors
    * @returns whether none of them has to be sent again
@@ -209,8 +219,8 @@ export class LocalCounts {
 }
 
 /**
- * The counts to compare with the limits. The hits of the others are those that they let pass before this one, so that the first hit after
- * the last count of the store is just one more.
+ * The counts to compare with the limits. The hits of the others are those that they let pass before this one, so that
+ * the first hit after the last count of the store is just one more.
  */
 class SharedCounts extends TimedCounts {
   readonly #share: number;

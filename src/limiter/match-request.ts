@@ -7,9 +7,15 @@ import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest, checkReques
 
 /** The rules that a request matches. */
 export interface Matches {
-  /** For each descriptor, the default of its domain if it matches none; undefined without one, or when it has a limit of its own. */
+  /**
+   * For each descriptor, the default of its domain if it matches none; undefined without one, or when it has a limit of
+   * its own.
+   */
   readonly rules: readonly (Rule | undefined)[];
-  /** For each descriptor that has a limit of its own, the rule that it would match; undefined when no rule has an algorithm. */
+  /**
+   * For each descriptor that has a limit of its own, the rule that it would match; undefined when no rule has an
+   * algorithm.
+   */
   readonly overridden: readonly (Rule | undefined)[] | undefined;
   /** The names of the rules that they replace. */
   readonly replaced: ReadonlySet<string> | undefined;
@@ -53,8 +59,8 @@ export function matchRequest(
 }
 
 /**
- * Whether a rule, the default or the request itself decides a descriptor: with a limit, or by exempting it. A rule that only contains
- * nested rules decides nothing.
+ * Whether a rule, the default or the request itself decides a descriptor: with a limit, or by exempting it. A rule that
+ * only contains nested rules decides nothing.
  */
 export function isAnyDecided({ descriptors }: RateLimitRequest, { rules }: Matches): boolean {
   for (let index = 0; index < rules.length; index += 1) {
@@ -72,8 +78,8 @@ function tooManySteps(cause: TooMuchWork): DecisionError {
 }
 
 /**
- * The names that the matched rules replace. Unlimited rules, and rules that are replaced themselves, also replace others.
- * Undefined if there are none, which is the common case.
+ * The names that the matched rules replace. Unlimited rules, and rules that are replaced themselves, also replace
+ * others. Undefined if there are none, which is the common case.
  *
  * @throws TooMuchWork when the rules list more names than the budget has steps
  */

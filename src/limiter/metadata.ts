@@ -6,8 +6,8 @@ import type { CurrentLimit } from '../counting/limit';
 import { CODE_NAMES, type DescriptorStatus } from './verdict';
 
 /**
- * The `dynamic_metadata` of a response (RESPONSE_DYNAMIC_METADATA): the decoded request, and the metadata of the rules that
- * allowed it.
+ * The `dynamic_metadata` of a response (RESPONSE_DYNAMIC_METADATA): the decoded request, and the metadata of the rules
+ * that allowed it.
  *
  * @param allowed metadata of the matched limited rules whose status is not OVER_LIMIT, in request order
  */
@@ -64,8 +64,8 @@ function isObject(value: Json): value is JsonObject {
 }
 
 /**
- * The member `decisions` of the dynamic metadata: for each descriptor how its code came about. Fields that the protocol also has are
- * written as in its JSON.
+ * The member `decisions` of the dynamic metadata: for each descriptor how its code came about. Fields that the protocol
+ * also has are written as in its JSON.
  */
 export function decisionsMetadata(
   resolutions: readonly Resolution[],

@@ -4,8 +4,8 @@ export interface Offender {
   /** The path of the rule, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for limits sent with the request. */
   readonly rule: string;
   /**
-   * `key=value,key2=value2`. At a level with `share_threshold` the value is the rule's pattern, because its callers share a counter.
-   * A long text is cut off and ends with `…`.
+   * `key=value,key2=value2`. At a level with `share_threshold` the value is the rule's pattern, because its callers
+   * share a counter. A long text is cut off and ends with `…`.
    */
   readonly descriptor: string;
   /** Whether the rule was in shadow mode at the last call: the calls passed. */
@@ -48,8 +48,8 @@ export function topOf({ offenders }: OffenderSummary, { domain, limit }: Offende
 }
 
 /**
- * Merges what several sketches have counted of parts of the calls: of periods, or of processes. The result has the guarantees of one
- * sketch that counted all of them: `limited` is never too low, and too high by at most `error`.
+ * Merges what several sketches have counted of parts of the calls: of periods, or of processes. The result has the
+ * guarantees of one sketch that counted all of them: `limited` is never too low, and too high by at most `error`.
  *
  * @param capacity how many offenders the result lists at most
  */

@@ -25,8 +25,8 @@ export interface OffendersOptions {
 }
 
 /**
- * The callers that were limited most in the current and the previous period, so that a caller that has stopped disappears. Memory is
- * constant: a number of descriptors in each period, and bounded texts of each.
+ * The callers that were limited most in the current and the previous period, so that a caller that has stopped
+ * disappears. Memory is constant: a number of descriptors in each period, and bounded texts of each.
  */
 export class Offenders {
   readonly #options: OffendersOptions;
@@ -93,7 +93,10 @@ export class Offenders {
     return mergeOffenders([this.#previous.summary(this.#previousBegun), current], this.#options.capacity);
   }
 
-  /** Begins a new period when the current one has ended, or when the clock has gone back by more than a store takes to answer. */
+  /**
+   * Begins a new period when the current one has ended, or when the clock has gone back by more than a store takes to
+   * answer.
+   */
   #follow(nowSeconds: number): void {
     const { windowSeconds, capacity } = this.#options;
     const elapsed = nowSeconds - this.#begun;
@@ -132,9 +135,10 @@ class Slot {
 }
 
 /**
- * The keys that occur most often in a stream of any length, in constant memory: the Space-Saving algorithm (Metwally, Agrawal,
- * El Abbadi, 2005). A key without a slot takes that of the rarest one and inherits its count as an error. After `n` occurrences,
- * every key with more than `n / capacity` of them has a slot, and no count is too high by more than that.
+ * The keys that occur most often in a stream of any length, in constant memory: the Space-Saving algorithm (Metwally,
+ * Agrawal, El Abbadi, 2005). A key without a slot takes that of the rarest one and inherits its count as an error.
+ * After `n` occurrences, every key with more than `n / capacity` of them has a slot, and no count is too high by more
+ * than that.
  */
 class SpaceSaving {
   readonly #capacity: number;
@@ -175,7 +179,9 @@ class SpaceSaving {
     return { since, floor: this.#floor, offenders: offenders.sort(byLimited) };
   }
 
-  /** A slot of the least count: the next one in their order, and after the last one the least count is determined again. */
+  /**
+   * A slot of the least count: the next one in their order, and after the last one the least count is determined again.
+   */
   #rarest(): Slot {
     for (; this.#next < this.#slots.length; this.#next += 1) {
       const slot = this.#slots[this.#next] as Slot;
@@ -195,8 +201,9 @@ const STRIDE = 16;
 const LATE = 60;
 
 /**
- * Chooses the calls that are counted, so that counting costs little however many there are: under load every call that is counted
- * stands for several. The gaps are random: callers that take turns would otherwise be counted for each other.
+ * Chooses the calls that are counted, so that counting costs little however many there are: under load every call that
+ * is counted stands for several. The gaps are random: callers that take turns would otherwise be counted for each
+ * other.
  */
 class CallSampler {
   #second = Number.NaN;
@@ -220,7 +227,10 @@ class CallSampler {
     return STRIDE;
   }
 
-  /** From 1 to 2 × STRIDE − 1, all equally likely: the upper bits of a linear congruential generator (Numerical Recipes). */
+  /**
+   * From 1 to 2 × STRIDE − 1, all equally likely: the upper bits of a linear congruential generator (Numerical
+   * Recipes).
+   */
   #nextGap(): number {
     this.#random = (Math.imul(this.#random, 1_664_525) + 1_013_904_223) >>> 0;
     return 1 + Math.floor((this.#random / 2 ** 32) * (2 * STRIDE - 1));

@@ -20,8 +20,8 @@ interface OverLimit {
 }
 
 /**
- * Keys that are over their limit until their window ends, so that the store is not called for them again. Limited by their
- * estimated size in bytes; the oldest keys are evicted first.
+ * Keys that are over their limit until their window ends, so that the store is not called for them again. Limited by
+ * their estimated size in bytes; the oldest keys are evicted first.
  */
 export class OverLimitCache {
   readonly #maxBytes: number;
@@ -43,7 +43,8 @@ export class OverLimitCache {
 
   /**
    * @param maxBytes 0 disables the cache (LocalCacheSizeInBytes)
-   * @param maxAge whole seconds after which the store is asked again, so that a counter which another process has cleared is noticed
+   * @param maxAge whole seconds after which the store is asked again, so that a counter which another process has
+   * cleared is noticed
    */
   constructor(maxBytes: number, maxAge = Infinity) {
     this.#maxBytes = maxBytes;
@@ -59,7 +60,9 @@ export class OverLimitCache {
     return this.size === 0 ? 0 : Math.floor(this.#accessTimes / this.size);
   }
 
-  /** Whether the key is over this limit; false if the limit has been raised since, so that the store is called again. */
+  /**
+   * Whether the key is over this limit; false if the limit has been raised since, so that the store is called again.
+   */
   isOver(cacheKey: string, limit: number, nowSeconds: number): boolean {
     if (this.#maxBytes === 0) return false;
     this.#follow(nowSeconds);
@@ -95,8 +98,8 @@ export class OverLimitCache {
   /**
    * Adds a key that is over its limit until its window ends.
    *
-   * @param nowSeconds the time of its look-up. The store may have taken seconds since; if the clock has gone back in the meantime, the
-   *   key is not added.
+   * @param nowSeconds the time of its look-up. The store may have taken seconds since; if the clock has gone back in
+   *   the meantime, the key is not added.
    */
   add(cacheKey: string, limit: number, expiresAt: number, nowSeconds: number): void {
     if (this.#maxBytes === 0 || nowSeconds > this.#now) return;
@@ -126,14 +129,17 @@ export class OverLimitCache {
     return this.#removals.count;
   }
 
-  /** Whether a key was removed after the mark was taken: a count that the store has returned meanwhile may be out of date. */
+  /**
+   * Whether a key was removed after the mark was taken: a count that the store has returned meanwhile may be out of
+   * date.
+   */
   wasRemovedSince(mark: number, cacheKey: string): boolean {
     return this.#removals.count > mark && this.#removals.hasSince(tableKey(cacheKey), mark);
   }
 
   /**
-   * When the clock has gone back, windows may come again that were over their limit before, and whose counters the store has removed
-   * since. So the cache starts again, and the store decides.
+   * When the clock has gone back, windows may come again that were over their limit before, and whose counters the
+   * store has removed since. So the cache starts again, and the store decides.
    */
   #follow(nowSeconds: number): void {
     if (nowSeconds < this.#now) {
@@ -215,8 +221,8 @@ function costOf(key: string): number {
 const GROUP_BITS = 10;
 
 /**
- * When keys were removed, in a bounded amount of memory: the last removal of each of 1,024 groups of keys. Of a key that was not
- * removed it may say so because of another one of its group.
+ * When keys were removed, in a bounded amount of memory: the last removal of each of 1,024 groups of keys. Of a key
+ * that was not removed it may say so because of another one of its group.
  */
 class KeyRemovals {
   /** The number of the last removal of each group; 0 if there was none. */

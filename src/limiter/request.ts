@@ -25,8 +25,8 @@ export interface Descriptor {
   /** A limit in the request; it overrides the rules. */
   readonly limit: LimitOverride | undefined;
   /**
-   * The descriptor's own hits, 0 to check without counting, or {@link NO_HITS_ADDEND}. A 64-bit number in the protocol: a server
-   * passes on a value above 2^53 - 1 rounded, and {@link checkRequest} rejects it.
+   * The descriptor's own hits, 0 to check without counting, or {@link NO_HITS_ADDEND}. A 64-bit number in the protocol:
+   * a server passes on a value above 2^53 - 1 rounded, and {@link checkRequest} rejects it.
    */
   readonly hitsAddend: number;
   /** The hits are subtracted, and the descriptor is never over its limit. */
@@ -53,13 +53,13 @@ export const MAX_ENTRIES_PER_DESCRIPTOR = 100;
 /** Entries of all descriptors of a request. */
 const MAX_ENTRIES = 10_000;
 /**
- * UTF-16 code units of the domain and of all keys and values. They are searched for wildcards, and copied into keys of counters and of
- * statistics.
+ * UTF-16 code units of the domain and of all keys and values. They are searched for wildcards, and copied into keys of
+ * counters and of statistics.
  */
 export const MAX_TEXT = 256 * 1024;
 /**
- * Steps of matching whose number depends on the rules and not only on the length of the texts: the wildcards that are tried, and the
- * names in the `replaces` of the matched rules.
+ * Steps of matching whose number depends on the rules and not only on the length of the texts: the wildcards that are
+ * tried, and the names in the `replaces` of the matched rules.
  */
 export const MAX_MATCHING_STEPS = 256 * 1024;
 /** Of what exceeds a maximum, servers count this many, so that the error states the number, and then stop reading. */
@@ -84,8 +84,8 @@ export function countDescriptor(descriptors: Descriptor[]): void {
 }
 
 /**
- * Counts an entry that a server does not keep, because it is not among the first {@link MAX_ENTRIES_PER_DESCRIPTOR} of its
- * descriptor.
+ * Counts an entry that a server does not keep, because it is not among the first {@link MAX_ENTRIES_PER_DESCRIPTOR} of
+ * its descriptor.
  *
  * @param number the number of the descriptor, from 1
  * @throws DecisionError `too_much_work` when there are so many that counting must stop
@@ -96,8 +96,8 @@ export function countEntry(entries: Entry[], number: number): void {
 }
 
 /**
- * Rejects invalid requests before anything is counted. The first three messages, and their order, are those of the Go service,
- * because alerts match on them.
+ * Rejects invalid requests before anything is counted. The first three messages, and their order, are those of the Go
+ * service, because alerts match on them.
  *
  * @returns the rules of the request's domain; undefined when there are none
  * @throws DecisionError `invalid_request`, `no_configuration` or `too_much_work`

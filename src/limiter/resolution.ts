@@ -54,11 +54,16 @@ export type ResolutionKind =
 /** The result of the look-up of a descriptor. */
 export interface Resolution {
   readonly kind: ResolutionKind;
-  /** Undefined unless a limit applies. Of several, the most restrictive one once the decision has its verdict; the first before. */
+  /**
+   * Undefined unless a limit applies. Of several, the most restrictive one once the decision has its verdict; the first
+   * before.
+   */
   readonly limited: LimitedDescriptor | undefined;
   /** The limits of a rule with `rate_limits` that apply; undefined for any other rule. */
   readonly limits?: readonly LimitedDescriptor[] | undefined;
-  /** The rule that matches, whether it applies or not, or the default; undefined without one, and for a limit override. */
+  /**
+   * The rule that matches, whether it applies or not, or the default; undefined without one, and for a limit override.
+   */
   readonly rule: Rule | undefined;
 }
 
@@ -104,8 +109,8 @@ export type OutcomeReason =
 export interface DescriptorOutcome {
   readonly reason: OutcomeReason;
   /**
-   * The path of the rule that matches, as `/rlconfig` shows it: `domain.key_value.key2`. Undefined without one, and for a limit
-   * that was sent with the request.
+   * The path of the rule that matches, as `/rlconfig` shows it: `domain.key_value.key2`. Undefined without one, and for
+   * a limit that was sent with the request.
    */
   readonly rule: string | undefined;
   /** The count after the call, with the policy `local` that of this instance; undefined when nothing was counted. */

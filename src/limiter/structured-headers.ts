@@ -18,8 +18,8 @@ export interface ShownLimit {
 export const MOST_LIMITS = 10;
 
 /**
- * `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11: lists of structured fields (RFC 9651) with an item for
- * each limit. Empty without limits.
+ * `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11: lists of structured fields (RFC 9651)
+ * with an item for each limit. Empty without limits.
  */
 export function structuredHeaders(all: readonly ShownLimit[]): readonly HeaderValue[] {
   if (all.length === 0) return [];

@@ -8,7 +8,9 @@ const LONGEST_REMEMBERED = 1024;
 /** Receives a call to which no rule applies, and the rules in which it was looked up. */
 export type OnUnmatched = (request: RateLimitRequest, ruleset: Ruleset) => void;
 
-/** Reports {@link Samples} of the calls to which no rule applies, by their domain and keys; all again with other rules. */
+/**
+ * Reports {@link Samples} of the calls to which no rule applies, by their domain and keys; all again with other rules.
+ */
 export class UnmatchedCalls {
   readonly #onUnmatched: OnUnmatched;
   readonly #samples = new Samples();

@@ -30,7 +30,9 @@ export interface DescriptorStatus {
   readonly limits?: readonly CurrentLimit[] | undefined;
   /** The remaining requests in the window, or the tokens left; 4294967295 for an unlimited rule. */
   readonly limitRemaining: number;
-  /** Whole seconds until the window ends, or as the algorithm says; undefined without a limit and for an unlimited rule. */
+  /**
+   * Whole seconds until the window ends, or as the algorithm says; undefined without a limit and for an unlimited rule.
+   */
   readonly secondsUntilReset: number | undefined;
 }
 
@@ -40,8 +42,8 @@ export interface HeaderValue {
 }
 
 /**
- * Combines the statuses into the overall code: OVER_LIMIT if any descriptor that is not a quota is over its limit, or if there are
- * quota descriptors and all of them are over their limits.
+ * Combines the statuses into the overall code: OVER_LIMIT if any descriptor that is not a quota is over its limit, or
+ * if there are quota descriptors and all of them are over their limits.
  */
 export class OverallCode {
   #isOver = false;
@@ -73,8 +75,8 @@ export interface ResponseHeaderNames {
 
 /**
  * The limit, remaining and reset headers of one selected status: the last one that is over its limit and not of a quota
- * descriptor, otherwise the first of those with the fewest remaining requests, of which one that is over has none. Empty if no status
- * has a limit.
+ * descriptor, otherwise the first of those with the fewest remaining requests, of which one that is over has none.
+ * Empty if no status has a limit.
  *
  * @param quotas for each status, whether it is that of a quota descriptor
  */
@@ -97,8 +99,8 @@ export function responseHeaders(
 }
 
 /**
- * The whole seconds, rounded up, after which a call that was denied may pass: when all limits that deny it have begun a new window, and one
- * of the quotas if these deny it. Undefined if it is denied for lack of a limit.
+ * The whole seconds, rounded up, after which a call that was denied may pass: when all limits that deny it have begun a
+ * new window, and one of the quotas if these deny it. Undefined if it is denied for lack of a limit.
  *
  * @param quotas for each status, whether it is that of a quota descriptor
  */
@@ -117,8 +119,9 @@ export function secondsToRetry(statuses: readonly DescriptorStatus[], quotas: re
 }
 
 /**
- * With the window's length in seconds where the unit alone does not say it: `10, 10;w=300`. Of a token bucket, the burst comes first, as
- * so much can be left: `50, 10;w=1;burst=50`. Of several limits, each one comes after that number: `10, 10;w=1, 250;w=86400`.
+ * With the window's length in seconds where the unit alone does not say it: `10, 10;w=300`. Of a token bucket, the
+ * burst comes first, as so much can be left: `50, 10;w=1;burst=50`. Of several limits, each one comes after that
+ * number: `10, 10;w=1, 250;w=86400`.
  */
 function limitHeader(limit: CurrentLimit, limits: readonly CurrentLimit[] | undefined): string {
   const { requestsPerUnit, unitMultiplier, burst } = limit;
@@ -132,9 +135,9 @@ function policyOf({ requestsPerUnit, unit, unitMultiplier, burst }: CurrentLimit
 }
 
 /**
- * Whether the status of one limit is more restrictive than that of another limit of its rule before it. One that is over comes before those
- * that are not, also in shadow mode; of those over, the one with the longest reset; of the others, the one with the fewest left; of equal
- * ones, the first.
+ * Whether the status of one limit is more restrictive than that of another limit of its rule before it. One that is
+ * over comes before those that are not, also in shadow mode; of those over, the one with the longest reset; of the
+ * others, the one with the fewest left; of equal ones, the first.
  *
  * @param areOver whether both are over, or neither is
  */

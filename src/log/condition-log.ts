@@ -22,7 +22,9 @@ export interface ConditionLines {
   readonly ends?: string | undefined;
   /** Fields of both lines. */
   readonly fields?: LogFields;
-  /** That of the beginning. The end is a notice, so that an alert on warnings or errors stays silent when a fault ends. */
+  /**
+   * That of the beginning. The end is a notice, so that an alert on warnings or errors stays silent when a fault ends.
+   */
   readonly level?: 'warn' | 'error';
   /** Without an event for so many milliseconds of a clock the condition can end; undefined: at any time. */
   readonly quiet?: { readonly milliseconds: number; readonly now: () => number };
@@ -85,8 +87,8 @@ export interface ConditionEvent {
 }
 
 /**
- * Logs conditions of which only the events are known: one line when one begins, and one when it has ended, five seconds after
- * its last event, so that a listener at its bound, which refuses some and accepts others, is logged once.
+ * Logs conditions of which only the events are known: one line when one begins, and one when it has ended, five seconds
+ * after its last event, so that a listener at its bound, which refuses some and accepts others, is logged once.
  */
 export class PassingConditions {
   readonly #events = new Subject<ConditionEvent>();

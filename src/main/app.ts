@@ -20,7 +20,10 @@ export interface App extends LoadedSettings {
   readonly statistics: Statistics;
   /** Is called with each call that is rejected without a decision. */
   readonly onRejectedCall: ReturnType<typeof rejectionWarnings>;
-  /** Closes every listener that is still open when the service ends, because its drain was aborted or it could not start. */
+  /**
+   * Closes every listener that is still open when the service ends, because its drain was aborted or it could not
+   * start.
+   */
   readonly listeners: Subscription;
 }
 
@@ -95,8 +98,9 @@ export function appOf(reading: LoadedSettings, log: Logger, lines: BoundedLines)
 }
 
 /**
- * Logs an exception that was not caught anywhere, also one of a promise, and ends the process with 1. Node would write it in a
- * format of its own and with the secrets in it, and end the process before the last lines of the log are written.
+ * Logs an exception that was not caught anywhere, also one of a promise, and ends the process with 1. Node would write
+ * it in a format of its own and with the secrets in it, and end the process before the last lines of the log are
+ * written.
  */
 function exitOnUncaught(log: Logger, lines: BoundedLines): void {
   // Once: an exception that is thrown while the lines are written ends the process immediately.
@@ -108,9 +112,9 @@ function exitOnUncaught(log: Logger, lines: BoundedLines): void {
 }
 
 /**
- * Forwards what grpc-js logs under GRPC_VERBOSITY and GRPC_TRACE to the log, at debug level, if the settings make this process use the
- * library. By default grpc-js writes to standard error, which bypasses the level and format of the log and the masking of secrets
- * that servers quote.
+ * Forwards what grpc-js logs under GRPC_VERBOSITY and GRPC_TRACE to the log, at debug level, if the settings make this
+ * process use the library. By default grpc-js writes to standard error, which bypasses the level and format of the log
+ * and the masking of secrets that servers quote.
  */
 async function forwardGrpcLibraryLogs({ settings, log }: App): Promise<void> {
   const exports = settings.tracingEnabled && settings.tracingExporterProtocol === 'grpc';

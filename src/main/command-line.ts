@@ -4,14 +4,17 @@ import { hideAddressCredentials } from '../text/hide-credentials';
 import { visible } from '../text/visible';
 import { VERSION } from '../cli/version';
 
-/** Read only to be written to: the mere access to `process.stdout` makes a pipe non-blocking for all of its processes. */
+/**
+ * Read only to be written to: the mere access to `process.stdout` makes a pipe non-blocking for all of its processes.
+ */
 interface Outputs {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
 }
 
 /**
- * Does what the command line of weir requests. All settings are environment variables, so that an argument is a mistake.
+ * Does what the command line of weir requests. All settings are environment variables, so that an argument is a
+ * mistake.
  *
  * @param argv the command line without interpreter and program
  * @returns the exit code; undefined when there are no arguments and the service is to be run

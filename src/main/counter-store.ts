@@ -12,8 +12,9 @@ import { kvstoreOptions, plaincacheOptions } from './options';
 import { turnScheduler } from './turn-scheduler';
 
 /**
- * The part of the usable memory that counters in memory take by default. The rest is for requests in flight, of which the gRPC
- * listener holds up to 256 MiB, for statistics, and for the garbage collector, which slows down in a heap that is nearly full.
+ * The part of the usable memory that counters in memory take by default. The rest is for requests in flight, of which
+ * the gRPC listener holds up to 256 MiB, for statistics, and for the garbage collector, which slows down in a heap that
+ * is nearly full.
  */
 const COUNTERS_SHARE = 1 / 4;
 
@@ -31,7 +32,8 @@ export interface CounterStore {
 }
 
 /**
- * Creates the counter store that the settings select. Each is loaded only when it is used: the client library of Redis takes 6 MB of memory.
+ * Creates the counter store that the settings select. Each is loaded only when it is used: the client library of Redis
+ * takes 6 MB of memory.
  *
  * @throws Error that names the setting or the TLS file that cannot be used
  */

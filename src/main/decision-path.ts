@@ -151,7 +151,10 @@ function releaseBy(release: Service['release']): (keys: readonly string[]) => Pr
   return (keys) => new Promise((resolve) => release(keys, resolve));
 }
 
-/** The leases of this process. Where counts stop at their limits, which no lease may pass, every call is counted exactly. */
+/**
+ * The leases of this process. Where counts stop at their limits, which no lease may pass, every call is counted
+ * exactly.
+ */
 function leasesOf({ settings, statistics }: App, { canLease }: CounterStore): Leases | undefined {
   if (settings.leases === 'off' || !canLease || settings.stopCacheKeyIncrementWhenOverlimit) return undefined;
   const leases = new Leases({
@@ -167,7 +170,10 @@ function leasesOf({ settings, statistics }: App, { canLease }: CounterStore): Le
   return leases;
 }
 
-/** What counts for the policy `local`. Each worker counts by itself, and is one of those that share what is left of a limit. */
+/**
+ * What counts for the policy `local`. Each worker counts by itself, and is one of those that share what is left of a
+ * limit.
+ */
 function localCounts({ settings, statistics }: App, { counters }: CounterStore): LocalCounts | undefined {
   if (countsInMemory(settings)) return undefined;
   return new LocalCounts({
@@ -182,8 +188,8 @@ function localCounts({ settings, statistics }: App, { counters }: CounterStore):
 const START_WITHOUT_STORE = 1_000;
 
 /**
- * Emits when calls can be answered: when the store has been reached or, where calls are answered by policy without it, after a second. An
- * instance that is to end without its store waits for it.
+ * Emits when calls can be answered: when the store has been reached or, where calls are answered by policy without it,
+ * after a second. An instance that is to end without its store waits for it.
  */
 function storeReady({ settings, log }: App, store: CounterStore): Observable<unknown> {
   const { storeFailurePolicy: policy, kvstoreStartupMaxElapsedTime: maxElapsed } = settings;
@@ -203,7 +209,9 @@ export function serviceOptions(app: App): ServiceOptions {
   };
 }
 
-/** What probes add to the check of the store: nothing when it is in this instance, or checked and not known to be away. */
+/**
+ * What probes add to the check of the store: nothing when it is in this instance, or checked and not known to be away.
+ */
 export function storeNote({ settings, statistics }: App): NonNullable<ServiceOptions['storeNote']> {
   const { kvstoreHealthCheckActiveConnection: isChecked, storeFailurePolicy: policy } = settings;
   if (countsInMemory(settings)) return () => ({});

@@ -1,13 +1,15 @@
-// Must be imported before everything else: until then, SIGUSR1 opens Node's inspector, which runs any code for anyone who connects, and a
-// termination signal ends the process without a drain, or is lost; and libraries read DEBUG when they are loaded.
+// Must be imported before everything else: until then, SIGUSR1 opens Node's inspector, which runs any code for anyone
+// who connects, and a termination signal ends the process without a drain, or is lost; and libraries read DEBUG when
+// they are loaded.
 import { close, url } from 'node:inspector';
 import { join } from 'node:path';
 import { TERMINATION_SIGNALS, recordTerminationSignals } from '../sources/recorded-signals';
 import { workerNumber } from '../workers/role';
 
 /**
- * Signals that would end the process without a drain, or open the inspector, and mean nothing to weir. They are ignored from here
- * on until the process ends. Not among them are those that the system sends because of a fault or an exceeded limit.
+ * Signals that would end the process without a drain, or open the inspector, and mean nothing to weir. They are ignored
+ * from here on until the process ends. Not among them are those that the system sends because of a fault or an exceeded
+ * limit.
  */
 export const IGNORED_SIGNALS: readonly NodeJS.Signals[] = [
   'SIGUSR1',
@@ -40,6 +42,6 @@ function isService(): boolean {
   return require.main?.filename === join(__dirname, '../main.js') && process.argv.length === 2;
 }
 
-// With DEBUG set, the Redis client writes every command with its arguments to standard error, bypassing the log: AUTH with its
-// password, and the keys of counters.
+// With DEBUG set, the Redis client writes every command with its arguments to standard error, bypassing the log: AUTH
+// with its password, and the keys of counters.
 delete process.env['DEBUG'];

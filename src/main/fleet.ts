@@ -18,7 +18,9 @@ const OF_ONE: readonly Field[] = [
   ...(['operatorPeers', 'configGrpcXdsNodeId', 'extraTags'] as const),
 ];
 
-/** What this instance is among others. @param lines its settings, of which those that are set should be the same in all */
+/**
+ * What this instance is among others. @param lines its settings, of which those that are set should be the same in all
+ */
 export function instanceOf({ nameOf }: App, lines: readonly SettingLine[]): OperatorOptions['instance'] {
   const ofOne = new Set(OF_ONE.map(nameOf));
   const compared = lines.filter(({ name, source }) => source !== 'default' && !ofOne.has(name));
@@ -31,7 +33,8 @@ export function instanceOf({ nameOf }: App, lines: readonly SettingLine[]): Oper
 /**
  * The other instances; undefined when they are not set.
  *
- * @param ownCertificate what the debug listener presents now, PEM; all instances may have the same, which no authority needs to have issued
+ * @param ownCertificate what the debug listener presents now, PEM; all instances may have the same, which no authority
+ * needs to have issued
  */
 export function peersOf(
   { settings }: App,

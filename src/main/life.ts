@@ -82,8 +82,8 @@ export interface LifeOptions extends RunOptions {
 }
 
 /**
- * The life of the service as seen from outside: opens the listeners when it is ready, drains after the first signal and the
- * shutdown delay, and logs each step.
+ * The life of the service as seen from outside: opens the listeners when it is ready, drains after the first signal and
+ * the shutdown delay, and logs each step.
  *
  * @returns the exit code, when the process may end
  * @throws what prevents the service from running

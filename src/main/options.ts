@@ -67,7 +67,10 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
   };
 }
 
-/** The options of the memcached store. Either its servers or their record are set, because `readSettings` has checked them. */
+/**
+ * The options of the memcached store. Either its servers or their record are set, because `readSettings` has checked
+ * them.
+ */
 export function plaincacheOptions(
   reading: LoadedSettings,
 ): Omit<PlaincacheOptions, 'statistics' | 'log' | 'scheduler'> {

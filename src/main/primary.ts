@@ -32,8 +32,8 @@ export interface PrimaryOptions extends RunOptions {
 }
 
 /**
- * The primary of several processes: starts the workers, opens the listeners when all of them are ready, gives them the connections, replaces
- * workers that end, and drains all at the first signal.
+ * The primary of several processes: starts the workers, opens the listeners when all of them are ready, gives them the
+ * connections, replaces workers that end, and drains all at the first signal.
  */
 export function primary(app: App, { workers, fork, ...options }: PrimaryOptions): Role<ServingCore> {
   process.title = 'weir: primary';
@@ -103,7 +103,8 @@ async function workersCore(app: App, { pool, front, rejections }: WorkersInputs)
     flow$: merge(workers.exchanging$, flow$, health$, pool.running$),
     open,
     connections: () => dispatch.connections,
-    // In the order of a single process; its steps up to the counter store are one here, in all workers at the same time.
+    // In the order of a single process; its steps up to the counter store are one here, in all workers at the same
+    // time.
     endOfCalls: [
       { name: 'rules', run: () => defer(async () => drainBegins$.next()) },
       { name: 'gRPC calls', run: (within) => defer(() => drainCalls(within)) },
@@ -120,7 +121,8 @@ async function workersCore(app: App, { pool, front, rejections }: WorkersInputs)
 const TICKET_KEY_BYTES = 48;
 
 /**
- * The certificates of the gRPC listener when workers do the handshakes: read, checked and counted here, and sent to all of them.
+ * The certificates of the gRPC listener when workers do the handshakes: read, checked and counted here, and sent to all
+ * of them.
  *
  * @throws when they cannot be used
  */
@@ -152,7 +154,10 @@ interface DispatchInputs {
   readonly rejections: Rejections;
 }
 
-/** Gives the connections of the listeners for decisions to the workers; refuses some as the servers do in a single process. */
+/**
+ * Gives the connections of the listeners for decisions to the workers; refuses some as the servers do in a single
+ * process.
+ */
 function dispatchTo(pool: WorkerPool, app: App, { readiness, rejections }: DispatchInputs): ConnectionDispatch {
   const { settings, statistics, log } = app;
   const onRejected = rejections.http('HTTP');

@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
-/** Where a container sees its CPU limit: with control groups of version 2 and 1. Each names the quota and the period in microseconds. */
+/**
+ * Where a container sees its CPU limit: with control groups of version 2 and 1. Each names the quota and the period in
+ * microseconds.
+ */
 const QUOTA_FILES: readonly (readonly string[])[] = [
   ['/sys/fs/cgroup/cpu.max'],
   ['/sys/fs/cgroup/cpu/cpu.cfs_quota_us', '/sys/fs/cgroup/cpu/cpu.cfs_period_us'],
@@ -36,9 +39,9 @@ function readAll(files: readonly string[]): string | undefined {
 }
 
 /**
- * Makes V8 collect its young objects on one thread. Few of them are alive when that happens, so that the work takes a fraction of a
- * millisecond, and by default V8 shares it with helper threads: when the cores are busy, the event loop stands still until each of
- * them has had its turn (measured at 49038a6).
+ * Makes V8 collect its young objects on one thread. Few of them are alive when that happens, so that the work takes a
+ * fraction of a millisecond, and by default V8 shares it with helper threads: when the cores are busy, the event loop
+ * stands still until each of them has had its turn (measured at 49038a6).
  */
 export function collectOnOneThread(): void {
   setFlagsFromString('--no-parallel-scavenge');

@@ -65,7 +65,10 @@ export interface GrpcRejection {
   readonly open: number;
 }
 
-/** Counts and logs what the listeners reject: a line when a condition begins and when it ends, not one for each rejection. */
+/**
+ * Counts and logs what the listeners reject: a line when a condition begins and when it ends, not one for each
+ * rejection.
+ */
 export class Rejections {
   readonly #parts: RejectionParts;
   readonly #conditions = new PassingConditions();

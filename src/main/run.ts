@@ -44,12 +44,16 @@ export interface Front {
   readonly afterCalls?: DrainStep;
   readonly endOfStatistics: DrainStep;
   readonly last?: DrainStep;
-  /** Opens the listeners for decisions when the process is ready, and drains it when it has to end. Resolves to the exit code. */
+  /**
+   * Opens the listeners for decisions when the process is ready, and drains it when it has to end. Resolves to the exit
+   * code.
+   */
   readonly live: (drainSteps: readonly DrainStep[]) => Promise<0 | 1>;
 }
 
 /**
- * Runs a process: makes its parts, subscribes to its streams, opens the listeners when it is ready, and drains when it has to end.
+ * Runs a process: makes its parts, subscribes to its streams, opens the listeners when it is ready, and drains when it
+ * has to end.
  *
  * @returns the exit code, when the process may end
  * @throws what prevents it from running, for example a port that is in use
@@ -57,7 +61,8 @@ export interface Front {
 export async function runProcess<C extends Core>(app: App, role: Role<C>): Promise<0 | 1> {
   const rejections = new Rejections(app);
   const core = await role.core(rejections);
-  // Before the subscription: until then, a second signal ends the process, should the address of a listener not be found.
+  // Before the subscription: until then, a second signal ends the process, should the address of a listener not be
+  // found.
   const front = await role.front(core, rejections);
   const flow = merge(core.flow$, front.flow$, rejections.logConditions()).subscribe();
   const drainSteps = [

@@ -190,7 +190,10 @@ export class Servers {
     };
   }
 
-  /** Accepts no new gRPC calls and ends streams; resolves when the calls in flight are answered, or after `grace` milliseconds. */
+  /**
+   * Accepts no new gRPC calls and ends streams; resolves when the calls in flight are answered, or after `grace`
+   * milliseconds.
+   */
   async drainGrpc(grace: number): Promise<void> {
     this.#tls?.close();
     await this.#grpc?.drain(grace);

@@ -16,8 +16,8 @@ const LAST_REPORT_TIMEOUT = 5_000;
 export type ManagerNotifier = Notifier | undefined;
 
 /**
- * Opens the way to the service manager: datagrams of this process, or the program `systemd-notify` if there is no native package for
- * them on this machine.
+ * Opens the way to the service manager: datagrams of this process, or the program `systemd-notify` if there is no
+ * native package for them on this machine.
  *
  * @throws when the manager expects signs of life that only the native package can send
  */
@@ -51,7 +51,10 @@ export interface NotifyOptions {
 export interface ManagerReports {
   /** Reports while subscribed to; never fails. Messages are sent in order, each after the one before. */
   readonly reports$: Observable<unknown>;
-  /** Completes when the manager knows that the service stops, or cannot be told; after {@link LAST_REPORT_TIMEOUT} at the latest. */
+  /**
+   * Completes when the manager knows that the service stops, or cannot be told; after {@link LAST_REPORT_TIMEOUT} at
+   * the latest.
+   */
   readonly stopReported$: Observable<unknown>;
 }
 

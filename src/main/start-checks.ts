@@ -18,8 +18,8 @@ export interface Machine {
 }
 
 /**
- * Finds what the settings alone do not show, so that a start reports all of its problems at once: files that are missing or invalid, and
- * more connections or memory than the process may use.
+ * Finds what the settings alone do not show, so that a start reports all of its problems at once: files that are
+ * missing or invalid, and more connections or memory than the process may use.
  */
 export function startChecks(machine: Machine = { files: openFilesLimit(), memory: usableMemory() }): Inspect {
   return (view) => [

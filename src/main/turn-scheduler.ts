@@ -1,9 +1,9 @@
 import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs';
 
 /**
- * A scheduler whose unit is the turn of the event loop. Work with a delay below a millisecond runs at the end of the current turn, after
- * the input of every socket that was ready: no timer of Node is finer, and turning until such a delay is over would keep a core busy.
- * Longer delays use a timer.
+ * A scheduler whose unit is the turn of the event loop. Work with a delay below a millisecond runs at the end of the
+ * current turn, after the input of every socket that was ready: no timer of Node is finer, and turning until such a
+ * delay is over would keep a core busy. Longer delays use a timer.
  */
 class TurnScheduler implements SchedulerLike {
   now(): number {
@@ -51,9 +51,10 @@ class TurnAction<T> extends Subscription implements SchedulerAction<T> {
 export const turnScheduler: SchedulerLike = new TurnScheduler();
 
 /**
- * A clock that is read once per callback of the event loop, however often it is called there: milliseconds with fractions,
- * since the start of the process. Requests that arrive or are answered in the same callback share a reading, which makes it
- * cheap enough to time every request; the error is the time that the requests before it in that callback took.
+ * A clock that is read once per callback of the event loop, however often it is called there: milliseconds with
+ * fractions, since the start of the process. Requests that arrive or are answered in the same callback share a reading,
+ * which makes it cheap enough to time every request; the error is the time that the requests before it in that callback
+ * took.
  */
 export function turnClock(read: () => number = () => performance.now()): () => number {
   let now = 0;

@@ -59,8 +59,8 @@ interface Progress {
 }
 
 /**
- * Runs the code that decides before the first caller needs it: a proxy waits for 20 ms by default, and then lets the call pass. Ends
- * within {@link MAX_DURATION}; never fails, because the service can do without.
+ * Runs the code that decides before the first caller needs it: a proxy waits for 20 ms by default, and then lets the
+ * call pass. Ends within {@link MAX_DURATION}; never fails, because the service can do without.
  *
  * @param store is read from: a counter that is not there, which leaves nothing in it
  */
@@ -165,7 +165,10 @@ function frame([type, flags, stream]: readonly [number, number, number], payload
   return Buffer.concat([head, payload]);
 }
 
-/** As HPACK (RFC 7541) has them: POST and http from the static table; the others are added to the dynamic table, where later calls find them. */
+/**
+ * As HPACK (RFC 7541) has them: POST and http from the static table; the others are added to the dynamic table, where
+ * later calls find them.
+ */
 const FIRST_HEADERS = Buffer.concat([
   Buffer.of(0x83, 0x86),
   added(0x44, SHOULD_RATE_LIMIT),

@@ -71,7 +71,8 @@ interface WorkerCore extends Core {
 }
 
 /**
- * A worker: decides, and serves the connections that the primary passes to this process, until the primary orders the end or is gone.
+ * A worker: decides, and serves the connections that the primary passes to this process, until the primary orders the
+ * end or is gone.
  *
  * @param number its number
  */
@@ -170,7 +171,10 @@ async function workerFront(app: App, core: WorkerCore, { link, number }: WorkerL
   };
 }
 
-/** Serves what the primary requests: for operators, profiles, and the metrics of this process if there is a page for them. */
+/**
+ * Serves what the primary requests: for operators, profiles, and the metrics of this process if there is a page for
+ * them.
+ */
 async function serveMethods(app: App, path: DecisionPath, { link: { channel }, number }: WorkerLink): Promise<void> {
   const { settings, log } = app;
   for (const [method, answer] of Object.entries(operatorMethods(path))) channel.serve(method, answer);

@@ -38,8 +38,8 @@ export interface HttpAnswer {
 }
 
 /**
- * Calls an HTTP server on a connection of its own. Unlike `fetch`, it accepts every port, and follows no redirects: the server that was
- * named is the only one that receives a token.
+ * Calls an HTTP server on a connection of its own. Unlike `fetch`, it accepts every port, and follows no redirects: the
+ * server that was named is the only one that receives a token.
  *
  * @throws Error whose message says, in a few words about the server, why there is no complete answer
  */

@@ -15,9 +15,10 @@ export class DirectSocket<S extends Duplex = Duplex> {
   onChunk: (chunk: Buffer) => void;
 
   /**
-   * Takes over a socket from which nothing was read, and reads it into one buffer for all: a stream costs a buffer of 64 KiB and a queue for
-   * every read, a seventh of the CPU time of a service with a few thousand calls per second. `onread` is public only for sockets that
-   * connect, so the handle is passed on by fields of Node that are not documented; where they are missing, the socket is read as a stream.
+   * Takes over a socket from which nothing was read, and reads it into one buffer for all: a stream costs a buffer of
+   * 64 KiB and a queue for every read, a seventh of the CPU time of a service with a few thousand calls per second.
+   * `onread` is public only for sockets that connect, so the handle is passed on by fields of Node that are not
+   * documented; where they are missing, the socket is read as a stream.
    */
   constructor(accepted: S, onChunk: (chunk: Buffer) => void = () => undefined) {
     this.onChunk = onChunk;

@@ -9,7 +9,9 @@ export interface TcpAddress {
   readonly host: string;
   /** 0 lets the system choose a port. */
   readonly port: number;
-  /** The file descriptor of a TCP socket that another process has opened and this one has inherited; it is used instead. */
+  /**
+   * The file descriptor of a TCP socket that another process has opened and this one has inherited; it is used instead.
+   */
   readonly inherited?: number | undefined;
 }
 

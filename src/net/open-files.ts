@@ -3,9 +3,15 @@ import type net from 'node:net';
 
 /** File descriptors that connections leave free for everything else: the store, the rule files, the outputs. */
 const RESERVED = 64;
-/** The part of so many again that connections of a kind leave to the kinds after it: probes and operators are answered whatever gRPC has open. */
+/**
+ * The part of so many again that connections of a kind leave to the kinds after it: probes and operators are answered
+ * whatever gRPC has open.
+ */
 const LEFT = { grpc: 3 / 4, http: 1 / 4, operators: 0 } as const;
-/** How many connections a new one closes, if more are open than there may be: other files were opened, or connections that may leave less. */
+/**
+ * How many connections a new one closes, if more are open than there may be: other files were opened, or connections
+ * that may leave less.
+ */
 const MAX_CLOSED = 2;
 /** Milliseconds for which the number of descriptors that are not connections counts as known… */
 const KNOWN_MS = 1_000;
@@ -13,10 +19,15 @@ const KNOWN_MS = 1_000;
 const READING_PART = 0.01;
 /** Milliseconds for which the order of the idle connections is used… */
 const ORDERED_MS = 500;
-/** …and after which it may be renewed at the earliest, unless as many as this part of the connections were closed by it. */
+/**
+ * …and after which it may be renewed at the earliest, unless as many as this part of the connections were closed by it.
+ */
 const RENEWED_MS = 50;
 const RENEWED_PART = 1 / 16;
-/** Milliseconds after which a connection that its peer has not used is closed before all that are used, as if idle for so long already. */
+/**
+ * Milliseconds after which a connection that its peer has not used is closed before all that are used, as if idle for
+ * so long already.
+ */
 const SILENT_MS = 1_000;
 const SILENT_SINCE = 1e12;
 
@@ -51,9 +62,10 @@ function countOpenFiles(): number {
 }
 
 /**
- * The file descriptors of this process that are connections of its listeners. A new connection that would leave too few takes the place of the
- * one that is idle for the longest, whichever listener has it; those whose peer has sent nothing for a second are the first. At the limit of the system, Node would
- * close connections without any event (libuv accepts and closes them), and nothing else could open a file or a connection.
+ * The file descriptors of this process that are connections of its listeners. A new connection that would leave too few
+ * takes the place of the one that is idle for the longest, whichever listener has it; those whose peer has sent nothing
+ * for a second are the first. At the limit of the system, Node would close connections without any event (libuv accepts
+ * and closes them), and nothing else could open a file or a connection.
  */
 export class OpenFiles {
   readonly #limit: number;
@@ -75,8 +87,8 @@ export class OpenFiles {
   }
 
   /**
-   * Whether an accepted connection may stay open; if not, the caller closes it. Others may have been closed for it. A socket that is passed on
-   * within the process may be admitted again, and is.
+   * Whether an accepted connection may stay open; if not, the caller closes it. Others may have been closed for it. A
+   * socket that is passed on within the process may be admitted again, and is.
    */
   admit(socket: net.Socket, kind: ConnectionKind, connection: Dispensable): boolean {
     if (!Number.isFinite(this.#limit)) return true;

@@ -12,7 +12,10 @@ for (const [network, prefix] of [
 PRIVATE.addAddress('::1', 'ipv6');
 PRIVATE.addSubnet('fc00::', 7, 'ipv6');
 
-/** Whether an IP address is one of this machine or of a private network (RFC 1918, RFC 4193), which no router of the internet forwards to. */
+/**
+ * Whether an IP address is one of this machine or of a private network (RFC 1918, RFC 4193), which no router of the
+ * internet forwards to.
+ */
 export function isPrivateAddress(address: string): boolean {
   const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
   return PRIVATE.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4');

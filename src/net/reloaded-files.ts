@@ -45,8 +45,8 @@ interface Rejections {
 export const MAX_TLS_FILE_BYTES = 512 * 1024;
 
 /**
- * A function that returns a value made from the contents of TLS files as they are now: the same one while they have the same contents. It
- * throws when they are missing or invalid.
+ * A function that returns a value made from the contents of TLS files as they are now: the same one while they have the
+ * same contents. It throws when they are missing or invalid.
  *
  * @param build throws an Error whose message says which file cannot be used, and why; `last` is the value in use
  */
@@ -67,9 +67,9 @@ export function reloadedFiles<Name extends string, Value>(
 }
 
 /**
- * A function that returns the TLS context of a new connection of a client, from its files as they are now: an authority to trust in
- * addition to {@link trustedRoots}, its certificate and the key. While they are missing or invalid it is the last one, and the reason is
- * logged; it throws while there has been no valid one yet.
+ * A function that returns the TLS context of a new connection of a client, from its files as they are now: an authority
+ * to trust in addition to {@link trustedRoots}, its certificate and the key. While they are missing or invalid it is
+ * the last one, and the reason is logged; it throws while there has been no valid one yet.
  */
 export function clientTls(files: TlsFiles, rejections: Rejections): () => SecureContext {
   const read = reloadedFiles(files, (contents) => checkedContext(contents, trustedRoots()));
@@ -88,8 +88,8 @@ export function clientTls(files: TlsFiles, rejections: Rejections): () => Secure
 }
 
 /**
- * Checks the certificates, and that the key belongs to its certificate: Node ignores an authority that is none, and other
- * mistakes would fail at the handshake, without a reason.
+ * Checks the certificates, and that the key belongs to its certificate: Node ignores an authority that is none, and
+ * other mistakes would fail at the handshake, without a reason.
  *
  * @param roots authorities in addition to that of the contents, PEM
  * @throws an Error whose message names the file, and contains no part of a key
@@ -138,9 +138,11 @@ function contentOf({ path, name }: NamedFile): { readonly name: string; readonly
 }
 
 /**
- * Reads a regular file, synchronously. The path is resolved each time, so that links that have been switched are followed.
+ * Reads a regular file, synchronously. The path is resolved each time, so that links that have been switched are
+ * followed.
  *
- * @throws Error whose message says why it cannot be read or is empty, with `it` for the file, and contains nothing of it
+ * @throws Error whose message says why it cannot be read or is empty, with `it` for the file, and contains nothing of
+ * it
  */
 export function readSmallFile(path: string, maxBytes: number): Uint8Array {
   let bytes: Buffer;

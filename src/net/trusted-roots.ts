@@ -34,8 +34,8 @@ const { getCACertificates } = tls as {
 let loaded: readonly string[] | undefined;
 
 /**
- * The certificates of the authorities to trust, PEM: those of Node, including NODE_EXTRA_CA_CERTS, and those of the operating
- * system, for which SSL_CERT_FILE and SSL_CERT_DIR can be set. They are read at the first call and kept.
+ * The certificates of the authorities to trust, PEM: those of Node, including NODE_EXTRA_CA_CERTS, and those of the
+ * operating system, for which SSL_CERT_FILE and SSL_CERT_DIR can be set. They are read at the first call and kept.
  */
 export function trustedRoots(): readonly string[] {
   loaded ??= readTrustedRoots(process.env);

@@ -8,8 +8,8 @@ const STEPS = 16;
 const PIECE = 32 * 1024;
 
 /**
- * For work of many short steps: the function that is returned is called after each step, and returns true when a turn of the event loop
- * is due before the next one.
+ * For work of many short steps: the function that is returned is called after each step, and returns true when a turn
+ * of the event loop is due before the next one.
  *
  * @param now monotonic time in milliseconds
  */
@@ -27,8 +27,8 @@ export function turnBudget(now: () => number = () => performance.now()): () => b
 }
 
 /**
- * Joins texts to the pieces of a page. The event loop turns after every piece, and whenever the work has taken some time; undefined is
- * a step of the work without a text.
+ * Joins texts to the pieces of a page. The event loop turns after every piece, and whenever the work has taken some
+ * time; undefined is a step of the work without a text.
  *
  * @param now monotonic time in milliseconds
  */

@@ -17,8 +17,8 @@ export interface CounterQuery {
   /** Its hits mean nothing here. */
   readonly descriptor: Descriptor;
   /**
-   * Which limit of a rule with `rate_limits`: its window, as in the keys of statistics: `second`, `5minute`. Undefined: the first one is read,
-   * and none is changed.
+   * Which limit of a rule with `rate_limits`: its window, as in the keys of statistics: `second`, `5minute`. Undefined:
+   * the first one is read, and none is changed.
    */
   readonly window?: string | undefined;
 }
@@ -210,7 +210,9 @@ export interface ListedSetting {
   /** The variable that sets it, or else its neutral name. */
   readonly name: string;
   readonly source: 'environment' | 'file' | 'default';
-  /** As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none. */
+  /**
+   * As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none.
+   */
   readonly value: string | null;
   /** Null for the variables of a mogrifier. */
   readonly documentation: { readonly help: string; readonly allowed: string; readonly default: string | null } | null;
@@ -307,15 +309,18 @@ export interface ExplainedCounter extends CounterLimit {
   /** Which policy answers, because the store does not; otherwise null. */
   readonly answeredByPolicy: AnsweringPolicy | null;
   /**
-   * The present count, with an algorithm the hits that count, with the policy `local` what this instance has counted; null when it was not
-   * read, because the local cache answers or the store failed.
+   * The present count, with an algorithm the hits that count, with the policy `local` what this instance has counted;
+   * null when it was not read, because the local cache answers or the store failed.
    */
   readonly count: number | null;
   /** The hits of `count` that the process that explains holds for later calls. Null: it leases none of this limit. */
   readonly leased: number | null;
   /** What the count would be after the call, without `leased`. */
   readonly countAfter: number | null;
-  /** How many open reservations count. Null where there can be none, where they cannot be read, and with more than 16 descriptors. */
+  /**
+   * How many open reservations count. Null where there can be none, where they cannot be read, and with more than 16
+   * descriptors.
+   */
   readonly openReservations: number | null;
   readonly windowStart: string;
   /** When the window ends and the counter starts again at 0; with an algorithm, as the status says. */

@@ -15,12 +15,15 @@ import { type CountersOptions, OperatedCounters, openReservationsOf } from './co
 import { type StoredCounts, explanationOf } from './explanation';
 import { LookUps } from './look-ups';
 
-/** What only the processes that decide can answer. A method rejects with a `DecisionError` when the counter store fails. */
+/**
+ * What only the processes that decide can answer. A method rejects with a `DecisionError` when the counter store fails.
+ */
 export interface DecisionOperator {
   /**
    * What a decision would do with a request, without counting anything.
    *
-   * Rejects with a `DecisionError` for an invalid request. When the store fails, the explanation has its error, or what policies answer.
+   * Rejects with a `DecisionError` for an invalid request. When the store fails, the explanation has its error, or what
+   * policies answer.
    *
    * @param limit the requests per unit of every limit, instead of those that are configured
    */
@@ -81,8 +84,8 @@ export class LocalDecisions implements DecisionOperator {
 const TIMEOUT = 1_000;
 
 /**
- * Explains a request by the counts that the store has. What it does not read in the time of a call, at most a second, is explained as a
- * call is answered that it does not count.
+ * Explains a request by the counts that the store has. What it does not read in the time of a call, at most a second,
+ * is explained as a call is answered that it does not count.
  *
  * @throws DecisionError for an invalid request, or without rules
  */

@@ -7,7 +7,9 @@ import { type Compared, differencesOf, mergeReports } from './merge-reports';
 
 /** Peers that are asked at most, */
 const MOST_PEERS = 100;
-/** and how many at the same time: those that answered last, or are new, and those that did not, which delay no other. */
+/**
+ * and how many at the same time: those that answered last, or are new, and those that did not, which delay no other.
+ */
 const AT_ONCE = 3;
 const FAILING_AT_ONCE = 1;
 /** Milliseconds from the end of a round, in which each is asked once, to the beginning of the next one. */
@@ -161,7 +163,10 @@ function reportsOf(peers: readonly KnownPeer[]): readonly InstanceReport[] {
   return peers.flatMap(({ report }) => report ?? []);
 }
 
-/** What differs, and by which name each instance is in it; undefined stands for this one. Names of machines may be the same. */
+/**
+ * What differs, and by which name each instance is in it; undefined stands for this one. Names of machines may be the
+ * same.
+ */
 function compare(own: Compared, answering: readonly KnownPeer[]) {
   const labels = new Map<KnownPeer | undefined, string>([[undefined, own.name]]);
   const reports = new Map<string, Compared>([[own.name, own]]);

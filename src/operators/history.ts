@@ -14,12 +14,17 @@ export const INTERVAL = 10;
 const SAMPLES = 360;
 /** Keys of rules that are looked at one by one: 16 bytes each. */
 const MOST_KEYS = 50_000;
-/** Rules with lines of their own, which have a place while they are among those with the most hits, and how many are listed. */
+/**
+ * Rules with lines of their own, which have a place while they are among those with the most hits, and how many are
+ * listed.
+ */
 const FOLLOWED = 100;
 const LISTED = 50;
 /** What is left of the mean rate of a rule after a sample: half after two minutes. */
 const KEPT = 0.94;
-/** A rule takes the place of another one with so many times its mean rate, so that those that change little keep theirs. */
+/**
+ * A rule takes the place of another one with so many times its mean rate, so that those that change little keep theirs.
+ */
 const BUSIER = 1.5;
 /** Samples without failed requests to the store, after which the next one is marked. */
 const QUIET = 6;

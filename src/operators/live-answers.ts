@@ -36,8 +36,8 @@ export interface ListedHealth extends Health {
 
 export interface StoreHealth extends HealthPart {
   /**
-   * What calls are answered that the store does not count, unless their rules have a policy of their own; null: its counters count as 0,
-   * or they are in the memory of this instance.
+   * What calls are answered that the store does not count, unless their rules have a policy of their own; null: its
+   * counters count as 0, or they are in the memory of this instance.
    */
   readonly policy: FailurePolicy | null;
   /** Those that calls have needed, the worst first, 64 at most. */
@@ -132,7 +132,9 @@ export interface LiveRule {
   readonly over: number;
 }
 
-/** The last 60 minutes, in lists of equal length, the newest at the end. What is per second is rounded to three digits. */
+/**
+ * The last 60 minutes, in lists of equal length, the newest at the end. What is per second is rounded to three digits.
+ */
 export interface History {
   /** Seconds between two samples. */
   readonly interval: number;
@@ -141,9 +143,15 @@ export interface History {
   readonly rates: Readonly<Record<keyof LiveRates, Series>>;
   /** Of gRPC calls, in milliseconds; null in a sample without calls. */
   readonly latency: { readonly p50: Series; readonly p99: Series };
-  /** Requests to all servers of the counter store and those that failed, per second, and their mean latency in milliseconds. */
+  /**
+   * Requests to all servers of the counter store and those that failed, per second, and their mean latency in
+   * milliseconds.
+   */
   readonly store: { readonly requests: Series; readonly errors: Series; readonly latency: Series };
-  /** The 50 rules with the most hits, the busiest first; null in samples before a rule was one of the 100 that are followed. */
+  /**
+   * The 50 rules with the most hits, the busiest first; null in samples before a rule was one of the 100 that are
+   * followed.
+   */
   readonly rules: readonly { readonly statisticsKey: string; readonly hits: Series; readonly over: Series }[];
   /** What happened at a point in time, the oldest first; of more than 200, the newest. */
   readonly marks: readonly HistoryMark[];
@@ -206,7 +214,9 @@ export interface Fleet {
 export interface FleetInstance {
   /** Where it was asked, as OPERATOR_PEERS has it, or DNS; null for this one. */
   readonly address: string | null;
-  /** This and all that follow down to `answeredAt` are null until it has answered, and then those of its last answer. */
+  /**
+   * This and all that follow down to `answeredAt` are null until it has answered, and then those of its last answer.
+   */
   readonly name: string | null;
   readonly version: string | null;
   readonly startedAt: string | null;
@@ -226,6 +236,9 @@ export interface FleetDifference {
   readonly aspect: FleetAspect;
   /** The setting; empty for rules and version. */
   readonly name: string;
-  /** Each value, that of the most instances first. Of a setting, null where it is not set, and for a viewer that may not see settings. */
+  /**
+   * Each value, that of the most instances first. Of a setting, null where it is not set, and for a viewer that may not
+   * see settings.
+   */
   readonly values: readonly { readonly value: string | null; readonly instances: readonly string[] }[];
 }

@@ -7,7 +7,10 @@ import { shortened } from './look-ups';
 
 /** Milliseconds after which a measurement has no part in the next event: no event was read meanwhile. */
 const OLD = 5_000;
-/** What is left of the hits of a rule after a second, where the rules with the most hits are chosen: else they would change too often. */
+/**
+ * What is left of the hits of a rule after a second, where the rules with the most hits are chosen: else they would
+ * change too often.
+ */
 const KEPT = 0.9;
 /** Rules with fewer recent hits are not listed. */
 const FEW = 0.01;

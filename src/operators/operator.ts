@@ -28,8 +28,8 @@ export interface OperatorOptions extends HealthOptions, HistoryOptions {
 }
 
 /**
- * What operators see and change of a running service, which this process is, or is the primary of. Answers are plain JSON, apart from
- * lists that may be long.
+ * What operators see and change of a running service, which this process is, or is the primary of. Answers are plain
+ * JSON, apart from lists that may be long.
  */
 export class Operator {
   readonly decisions: DecisionOperator;
@@ -48,7 +48,10 @@ export class Operator {
     this.#fleet = new FleetView(options.findPeers ?? (async () => []), options.instance.id);
   }
 
-  /** The active rules, or the domains of all of them when there is none of that name. @param domain undefined: all domains */
+  /**
+   * The active rules, or the domains of all of them when there is none of that name. @param domain undefined: all
+   * domains
+   */
   async rules(domain: string | undefined): Promise<RuleListing | { readonly knownDomains: readonly string[] }> {
     await this.#options.collect?.();
     const { config$, statistics } = this.#options;

@@ -26,7 +26,10 @@ type MethodCall<M extends Method> = [method: M, parameters: WorkerMethods[M][0],
 
 /** A worker that runs, and how to ask it. */
 export interface AskedWorker {
-  /** Calls one of its {@link operatorMethods}; resolves to the result, or nothing if it ends before it has answered, or stands still. */
+  /**
+   * Calls one of its {@link operatorMethods}; resolves to the result, or nothing if it ends before it has answered, or
+   * stands still.
+   */
   call(method: string, parameters: unknown, timeoutMs?: number): Promise<readonly unknown[]>;
   /** Whether it decides calls and has answered the primary lately. */
   readonly isReady: boolean;
@@ -47,8 +50,8 @@ export interface WorkerDecisionsOptions {
 }
 
 /**
- * Explanations, counters and offenders of an instance with several workers, which are asked for them. A worker may stand still for some
- * seconds and still count as ready, so that an answer of all is without those that do.
+ * Explanations, counters and offenders of an instance with several workers, which are asked for them. A worker may
+ * stand still for some seconds and still count as ready, so that an answer of all is without those that do.
  */
 export class WorkerDecisions implements DecisionOperator, OffenderSource {
   readonly #options: WorkerDecisionsOptions;
@@ -107,7 +110,10 @@ export class WorkerDecisions implements DecisionOperator, OffenderSource {
     return this.#options.workers().filter(({ isReady }) => isReady);
   }
 
-  /** The result of the first worker; of the next one if it ends or stands still. A change may be made twice: it sets a count. */
+  /**
+   * The result of the first worker; of the next one if it ends or stands still. A change may be made twice: it sets a
+   * count.
+   */
   async #askOne<M extends Method>(...call: MethodCall<M>): Promise<Result<M>> {
     for (const worker of this.#ready) {
       const [result] = await worker.call(...call);

@@ -33,7 +33,10 @@ export interface CountedDescriptor {
   readonly end: number;
 }
 
-/** A record, with what the steps have done that have made it, one for each of its counted descriptors, and that have ended it. */
+/**
+ * A record, with what the steps have done that have made it, one for each of its counted descriptors, and that have
+ * ended it.
+ */
 export interface StoredRecord {
   readonly record: ReservationRecord;
   readonly made: readonly StepDone[];
@@ -109,8 +112,8 @@ function contentOf({ request, ttl, onExpiry }: CallContent): string {
 }
 
 /**
- * A reservation that holds no hits, as its descriptors have no limits or 0 hits. It is all in its id or, with an id of the caller, in a record
- * of less than 100 bytes. Whatever such an id says, it changes no counter.
+ * A reservation that holds no hits, as its descriptors have no limits or 0 hits. It is all in its id or, with an id of
+ * the caller, in a record of less than 100 bytes. Whatever such an id says, it changes no counter.
  */
 export interface EmptyReservation {
   /** How many there are. */

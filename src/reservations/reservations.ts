@@ -49,11 +49,16 @@ export interface ReservationsOptions {
   readonly now: () => number;
   /** Gives back the hits that this process has leased of counters, by key; undefined: there are none. */
   readonly release?: (keys: readonly string[]) => Promise<void>;
-  /** Called with the key of each counter whose count has fallen, or is below its limit: local caches must not have it as over. */
+  /**
+   * Called with the key of each counter whose count has fallen, or is below its limit: local caches must not have it as
+   * over.
+   */
   readonly onFree: (cacheKey: string, isFallen: boolean) => void;
 }
 
-/** How often a change is tried that another process interferes with; each time, that process has ended the reservation. */
+/**
+ * How often a change is tried that another process interferes with; each time, that process has ended the reservation.
+ */
 const ATTEMPTS = 3;
 
 /** See {@link Reservations}. What it does is counted in `ratelimit.reservations.…`. */

@@ -52,7 +52,10 @@ function memberOf(id: string, index: number, onExpiry: OnExpiry): string {
   return `${onExpiry === 'cancel' ? 'c' : 's'}:${index}:${id}`;
 }
 
-/** What ends a reservation in the store. A window that has ended is not changed: what is above the reservation counts in the present one. */
+/**
+ * What ends a reservation in the store. A window that has ended is not changed: what is above the reservation counts in
+ * the present one.
+ */
 export function endingOf(
   id: string,
   { record: { request, counted, onExpiry }, made }: StoredRecord,

@@ -9,8 +9,8 @@ export type CalendarUnit = (typeof CALENDAR_UNITS)[number];
 const DAY = 86_400;
 
 /**
- * The days, weeks, months or years of a time zone as windows. Dates are numbers of days since 1 January 1970, without regard to a zone;
- * times are in Unix seconds.
+ * The days, weeks, months or years of a time zone as windows. Dates are numbers of days since 1 January 1970, without
+ * regard to a zone; times are in Unix seconds.
  */
 export class CalendarWindows {
   readonly #zone: Intl.DateTimeFormat;
@@ -105,7 +105,10 @@ function offsetAt(zone: Intl.DateTimeFormat, time: number): number {
   return Date.UTC(year, month - 1, day, hour, minute, second) / 1000 - time;
 }
 
-/** When a date begins in a zone: mostly at 00:00; at the change of the clock if that leaves 00:00 out, or the whole date. */
+/**
+ * When a date begins in a zone: mostly at 00:00; at the change of the clock if that leaves 00:00 out, or the whole
+ * date.
+ */
 function startOfDay(zone: Intl.DateTimeFormat, date: number): number {
   const midnight = date * DAY;
   const before = offsetAt(zone, midnight - DAY);

@@ -17,8 +17,8 @@ export interface RulesetChanges {
 const RULES_PER_STEP = 500;
 
 /**
- * Compares two rulesets. The generator yields after every few hundred rules, so that the caller can do other work in between; its
- * return value is the result. The order of rules is not compared.
+ * Compares two rulesets. The generator yields after every few hundred rules, so that the caller can do other work in
+ * between; its return value is the result. The order of rules is not compared.
  */
 export function* compareRulesets(before: Ruleset, after: Ruleset): Generator<void, RulesetChanges> {
   const changes = new Changes();

@@ -123,7 +123,9 @@ function explainLevel(
   };
 }
 
-/** The rules of an entry's key in the order in which they are tried, without those of other exact values and networks. */
+/**
+ * The rules of an entry's key in the order in which they are tried, without those of other exact values and networks.
+ */
 function* triedRules(level: Level, { key, value }: Entry): IterableIterator<Rule> {
   const exact = value === '' ? undefined : level.get(key, value);
   if (exact !== undefined) yield exact;
@@ -162,7 +164,10 @@ export interface NearestRule {
   readonly withoutValue?: string;
 }
 
-/** Longer texts, and further ones, are not compared: comparing two takes time in proportion to the product of their lengths. */
+/**
+ * Longer texts, and further ones, are not compared: comparing two takes time in proportion to the product of their
+ * lengths.
+ */
 const MAX_LENGTH = 64;
 /** In characters, of all texts that one is compared with. */
 const MAX_COMPARED = 2_000;

@@ -10,8 +10,9 @@ const MAPPED = '00000000000000000000ffff';
 const IPV4_DIGITS = 8;
 
 /**
- * A network in CIDR notation. Its addresses are written as hexadecimal digits, 8 for IPv4 and 32 for IPv6, so that both are compared in
- * one way: their first digits, and of one more digit the first bits. IPv4 addresses that are mapped to IPv6 are IPv4.
+ * A network in CIDR notation. Its addresses are written as hexadecimal digits, 8 for IPv4 and 32 for IPv6, so that both
+ * are compared in one way: their first digits, and of one more digit the first bits. IPv4 addresses that are mapped to
+ * IPv6 are IPv4.
  */
 export class Network {
   /** What its addresses begin with. */
@@ -60,7 +61,10 @@ function prefixOf(digits: string, bits: number): string {
   return digits.slice(0, whole) + last.toString(16);
 }
 
-/** The digits of an address as it is written; undefined for what is none, in the strict sense of `net.isIP`, and for one with a zone. */
+/**
+ * The digits of an address as it is written; undefined for what is none, in the strict sense of `net.isIP`, and for one
+ * with a zone.
+ */
 function digitsOf(address: string): string | undefined {
   if (address.length > LONGEST || address.includes('%')) return undefined;
   switch (isIP(address)) {

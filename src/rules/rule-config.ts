@@ -7,17 +7,20 @@ export interface JsonObject {
 }
 
 /**
- * The checked rules of one domain in one file as plain data: every form of configuration (a YAML file, an xDS resource) is read into this,
- * and {@link buildRuleset} builds a ruleset from it. It survives a structured clone.
+ * The checked rules of one domain in one file as plain data: every form of configuration (a YAML file, an xDS resource)
+ * is read into this, and {@link buildRuleset} builds a ruleset from it. It survives a structured clone.
  */
 export interface DomainConfig {
   readonly domain: string;
-  /** Where the rules are: the file, relative to the rule folder; for xDS, the name of the resource. Undefined: that is not known. */
+  /**
+   * Where the rules are: the file, relative to the rule folder; for xDS, the name of the resource. Undefined: that is
+   * not known.
+   */
   readonly file?: string | undefined;
   readonly descriptors: readonly RuleConfig[];
   /**
-   * What applies to descriptors that match no rule, as a rule with the key `default_rate_limit`, or with the key `on_unmatched` and the
-   * value `deny`; undefined: nothing.
+   * What applies to descriptors that match no rule, as a rule with the key `default_rate_limit`, or with the key
+   * `on_unmatched` and the value `deny`; undefined: nothing.
    */
   readonly unmatched?: RuleConfig | undefined;
 }
@@ -34,7 +37,10 @@ export interface RuleConfig {
   readonly valueCidr?: string | undefined;
   /** A regular expression in RE2 syntax. */
   readonly valueRegex?: string | undefined;
-  /** None, because the rule allows everything or only contains nested rules; that of `rate_limit`; or those of `rate_limits`. */
+  /**
+   * None, because the rule allows everything or only contains nested rules; that of `rate_limit`; or those of
+   * `rate_limits`.
+   */
   readonly limits: readonly RuleLimit[];
   readonly options: RuleOptions;
   readonly metadata: JsonObject | undefined;
@@ -47,7 +53,10 @@ export interface RuleConfig {
 
 /** How a rule counts and reports, apart from its limits. Rules with the same options share one object. */
 export interface RuleOptions {
-  /** Its limits are those of `rate_limits`: their statistics and keys are other ones than those of `rate_limit`, also of a single one. */
+  /**
+   * Its limits are those of `rate_limits`: their statistics and keys are other ones than those of `rate_limit`, also of
+   * a single one.
+   */
   readonly hasLimitList: boolean;
   /** A call that one of the limits denies counts on none of them. */
   readonly allOrNothing: boolean;
@@ -76,8 +85,8 @@ export const DEFAULT_RULE_OPTIONS: RuleOptions = {
 };
 
 /**
- * How calls are answered that the store does not count: they fail, or are within their limits, or over them, or are counted in this
- * instance.
+ * How calls are answered that the store does not count: they fail, or are within their limits, or over them, or are
+ * counted in this instance.
  */
 export const FAILURE_POLICIES = ['error', 'allow', 'deny', 'local'] as const;
 export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
@@ -88,7 +97,10 @@ export type AnsweringPolicy = Exclude<FailurePolicy, 'error'>;
 export interface CalendarConfig {
   /** A name that `Intl` knows. */
   readonly timeZone: string;
-  /** The first day of a week, from 1, Monday, to 7; of a month, from 1 to 31, where a shorter one has its last day; otherwise 1. */
+  /**
+   * The first day of a week, from 1, Monday, to 7; of a month, from 1 to 31, where a shorter one has its last day;
+   * otherwise 1.
+   */
   readonly startsOn: number;
 }
 

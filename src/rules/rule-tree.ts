@@ -65,12 +65,18 @@ export class Rule {
     return this.#source.domain;
   }
 
-  /** Its only limit, or the first one. Undefined: no limit, because the rule allows everything or only contains nested rules. */
+  /**
+   * Its only limit, or the first one. Undefined: no limit, because the rule allows everything or only contains nested
+   * rules.
+   */
   get limit(): RuleLimit | undefined {
     return this.limits[0];
   }
 
-  /** The rules from the top level down to this one. Made at the first use, as most of 100,000 rules are never asked for theirs. */
+  /**
+   * The rules from the top level down to this one. Made at the first use, as most of 100,000 rules are never asked for
+   * theirs.
+   */
   get path(): readonly Rule[] {
     return (this.#path ??= this.#parent === undefined ? [this] : [...this.#parent.path, this]);
   }
@@ -94,7 +100,10 @@ export class Rule {
 
 /** The rules of one key at one level. */
 interface KeyRules {
-  /** By configured value, including the text of wildcards and the values of lists: a request value equal to it is an exact match. */
+  /**
+   * By configured value, including the text of wildcards and the values of lists: a request value equal to it is an
+   * exact match.
+   */
   readonly byValue: Map<string, Rule>;
   wildcards: WildcardRules<Rule> | undefined;
   /** Those with a list, a network or a regular expression. */
@@ -131,8 +140,9 @@ export class Level {
   }
 
   /**
-   * The rule for this key and value: the one with exactly this value, alone or in a list, else the one with the smallest network, else
-   * the first wildcard that matches, else the first regular expression, else the one without value.
+   * The rule for this key and value: the one with exactly this value, alone or in a list, else the one with the
+   * smallest network, else the first wildcard that matches, else the first regular expression, else the one without
+   * value.
    * @throws TooMuchWork when that needs more work than the budget has
    */
   find(key: string, value: string, budget: WorkBudget = UNLIMITED_WORK): Rule | undefined {
@@ -149,7 +159,10 @@ export class Level {
     );
   }
 
-  /** The rule with exactly this key and configured value, alone or in a list; an empty value stands for the rule without one. */
+  /**
+   * The rule with exactly this key and configured value, alone or in a list; an empty value stands for the rule without
+   * one.
+   */
   get(key: string, value: string): Rule | undefined {
     const rules = this.#byKey.get(key);
     return value === '' ? rules?.withoutValue : rules?.byValue.get(value);
@@ -169,8 +182,8 @@ export class Level {
   }
 
   /**
-   * Every rule of the level and of those nested in it, each parent before its children, and how deep it is nested: 0 on this level. The
-   * walk can be interrupted anywhere, as a ruleset does not change.
+   * Every rule of the level and of those nested in it, each parent before its children, and how deep it is nested: 0 on
+   * this level. The walk can be interrupted anywhere, as a ruleset does not change.
    */
   *walk(depth = 0): IterableIterator<{ readonly rule: Rule; readonly depth: number }> {
     for (const rule of this.rules()) {
@@ -193,7 +206,10 @@ export class Level {
     return byValue.size + listed + (withoutValue === undefined ? 0 : 1);
   }
 
-  /** The rules of one key: those with a value in the order of the file, then those with lists, networks and regular expressions, then the one without. */
+  /**
+   * The rules of one key: those with a value in the order of the file, then those with lists, networks and regular
+   * expressions, then the one without.
+   */
   *rulesOf(key: string): IterableIterator<Rule> {
     const rules = this.#byKey.get(key);
     if (rules === undefined) return;

@@ -29,9 +29,15 @@ export class NameList implements Named {
 interface Summary {
   /** The number of rules. */
   readonly size: number;
-  /** The first rule that needs a store with scripts, if there is one: its limit has an algorithm, or it is all or nothing. */
+  /**
+   * The first rule that needs a store with scripts, if there is one: its limit has an algorithm, or it is all or
+   * nothing.
+   */
   readonly withScripts: Rule | undefined;
-  /** Of the rules that need such a store, those without a policy of their own for its failures: STORE_FAILURE_POLICY=local does not cover them. */
+  /**
+   * Of the rules that need such a store, those without a policy of their own for its failures:
+   * STORE_FAILURE_POLICY=local does not cover them.
+   */
   readonly notLocal: Named;
   /** The rules with `lease: true`. */
   readonly leased: Named;
@@ -46,7 +52,8 @@ export class Ruleset implements Summary {
 
   /**
    * @param domains the top level of each domain
-   * @param unmatched what applies to descriptors that match no rule, by domain: `default_rate_limit` or `on_unmatched: deny`
+   * @param unmatched what applies to descriptors that match no rule, by domain: `default_rate_limit` or
+   * `on_unmatched: deny`
    */
   constructor(
     readonly domains: ReadonlyMap<string, Level>,
@@ -74,7 +81,10 @@ export function notLocalWarning({ notLocal }: Ruleset): string | undefined {
   );
 }
 
-/** Why \`lease: true\` has no effect, as a warning; undefined: it has, or no rule has it, or counts in memory make it needless. */
+/**
+ * Why \`lease: true\` has no effect, as a warning; undefined: it has, or no rule has it, or counts in memory make it
+ * needless.
+ */
 export function notLeasedWarning(
   { leased }: Ruleset,
   {
@@ -104,9 +114,9 @@ export interface Search {
 const UNLIMITED_SEARCH: Search = { budget: UNLIMITED_WORK, visit: undefined };
 
 /**
- * The rule that a descriptor matches: one level of the tree for each entry, where the rule of the last entry is the result.
- * Undefined when a level has no match, or when entries remain and no rules are nested. There is no backtracking: when a level
- * has a match, its less specific rules are not tried.
+ * The rule that a descriptor matches: one level of the tree for each entry, where the rule of the last entry is the
+ * result. Undefined when a level has no match, or when entries remain and no rules are nested. There is no
+ * backtracking: when a level has a match, its less specific rules are not tried.
  *
  * @throws TooMuchWork when the wildcards need more work than the budget has
  */
@@ -128,12 +138,13 @@ export function matchRule(
 }
 
 /**
- * One line for each rule with a `rate_limit`, and for what applies to descriptors that match none, in no particular order, as `/rlconfig` shows them:
- * `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`. These are the lines of the Go service, in which an
- * unlimited rule has the unit UNKNOWN and 0 requests, as if it were banned; a comment after the line says what it is. A window of several
- * units has a ` unit_multiplier=<n>` after its unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm and `lease` come after
- * the number, `enforce_percent`, `all_or_nothing` and a policy of the rule's own for failures of the store come last. A rule with `rate_limits` has a line for
- * each of them.
+ * One line for each rule with a `rate_limit`, and for what applies to descriptors that match none, in no particular
+ * order, as `/rlconfig` shows them: `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`.
+ * These are the lines of the Go service, in which an unlimited rule has the unit UNKNOWN and 0 requests, as if it were
+ * banned; a comment after the line says what it is. A window of several units has a ` unit_multiplier=<n>` after its
+ * unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm and `lease` come after the number,
+ * `enforce_percent`, `all_or_nothing` and a policy of the rule's own for failures of the store come last. A rule with
+ * `rate_limits` has a line for each of them.
  */
 export function* ruleLines(ruleset: Ruleset): IterableIterator<string> {
   for (const [domain, level] of ruleset.domains) {
@@ -166,13 +177,19 @@ function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: Rule
   return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${enforced}${together}${policy}${comment}`;
 }
 
-/** One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split anywhere. */
+/**
+ * One row of a flattened configuration tree, parents before children: however deep the tree is, its rows can be split
+ * anywhere.
+ */
 export type RuleRow =
-  /** What the rules that follow belong to: a row of its own, so that these names are neither sent nor kept once per rule. */
+  /**
+   * What the rules that follow belong to: a row of its own, so that these names are neither sent nor kept once per
+   * rule.
+   */
   | RuleSource
   /**
-   * One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. The depth of what applies to descriptors
-   * that match no rule is {@link UNMATCHED}.
+   * One rule with empty `descriptors`: the rows after it with a greater depth are nested in it. The depth of what
+   * applies to descriptors that match no rule is {@link UNMATCHED}.
    */
   | { readonly depth: number; readonly rule: RuleConfig };
 
@@ -233,7 +250,10 @@ export class RulesetBuilder {
     return new Ruleset(this.#domains, this.#unmatched, { size, withScripts, notLocal, leased });
   }
 
-  /** Adds a rule without those nested in it. A rule of a key and value that its level already has is left out, and so are those. */
+  /**
+   * Adds a rule without those nested in it. A rule of a key and value that its level already has is left out, and so
+   * are those.
+   */
   #addRule(config: RuleConfig, depth: number): void {
     const parent = depth <= 0 ? undefined : this.#parents[depth - 1];
     const rule = new Rule(config, this.#source, parent);

@@ -4,8 +4,8 @@ import { windowLabel } from './unit';
 import { Wildcard } from './wildcards';
 
 /**
- * The statistics key of a rule, `<domain>.<key>[_<value>].<nested key>[_<value>]…`, unescaped. The metric flags of the rules
- * determine which value each level contributes.
+ * The statistics key of a rule, `<domain>.<key>[_<value>].<nested key>[_<value>]…`, unescaped. The metric flags of the
+ * rules determine which value each level contributes.
  * @param entries those of the request, one for each level
  */
 export function statisticsKey(rule: Rule, entries: readonly Entry[]): string {
@@ -24,14 +24,17 @@ export function plainStatisticsKey(rule: Rule): string {
 }
 
 /**
- * The statistics key of a rule by which operators find it: its only one, or without request values if it has a key for each of these,
- * which then has their sums.
+ * The statistics key of a rule by which operators find it: its only one, or without request values if it has a key for
+ * each of these, which then has their sums.
  */
 export function listedStatisticsKey(rule: Rule): string {
   return runtimeStatisticsLevels(rule).length > 0 ? plainStatisticsKey(rule) : statisticsKey(rule, rule.path);
 }
 
-/** What follows the statistics key of a rule for one of its limits: nothing, or with `rate_limits` the window, `.5minute`. */
+/**
+ * What follows the statistics key of a rule for one of its limits: nothing, or with `rate_limits` the window,
+ * `.5minute`.
+ */
 export function limitSuffix({ options }: Rule, { unit, unitMultiplier }: RuleLimit): string {
   return options.hasLimitList && unit !== undefined ? `.${windowLabel(unit, unitMultiplier)}` : '';
 }

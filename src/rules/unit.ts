@@ -34,7 +34,10 @@ function unitOf(name: UnitName, seconds: number): Unit {
 /** The longest window of a limit, in seconds: 10 years. */
 export const MAX_WINDOW_SECONDS = 10 * UNITS.YEAR.seconds;
 
-/** The longest time in which a token bucket may fill, in seconds: 100 years. Up to it, the time at which it is full is exact in microseconds. */
+/**
+ * The longest time in which a token bucket may fill, in seconds: 100 years. Up to it, the time at which it is full is
+ * exact in microseconds.
+ */
 export const MAX_FILL_SECONDS = 100 * UNITS.YEAR.seconds;
 
 /** A window in words: `minute`, `5 minutes`. */
@@ -66,7 +69,9 @@ export function unitByNumber(number: number): Unit | undefined {
   return name === undefined || name === 'UNKNOWN' ? undefined : UNITS[name];
 }
 
-/** The unit of this name in any case (rule files write `second`, the protocol `SECOND`); undefined when there is none. */
+/**
+ * The unit of this name in any case (rule files write `second`, the protocol `SECOND`); undefined when there is none.
+ */
 export function unitByName(name: string): Unit | undefined {
   return unitByNumber((UNIT_NAMES as readonly string[]).indexOf(name.toUpperCase()));
 }

@@ -12,8 +12,8 @@ export class ValueList {
 }
 
 /**
- * Looking at one character with so many instructions takes up to a hundred times as long as one step where no states of the program can be
- * kept, and mostly less than one.
+ * Looking at one character with so many instructions takes up to a hundred times as long as one step where no states of
+ * the program can be kept, and mostly less than one.
  */
 const INSTRUCTIONS_PER_STEP = 32;
 
@@ -54,8 +54,9 @@ export function matcherOf({ value, valueIn, valueCidr, valueRegex }: ConfiguredV
 const LONGEST_LIST = 64;
 
 /**
- * What a rule matches as one text, for names of statistics, for messages, and for the keys of counters that all of its values share.
- * Empty for the key alone. Lists of one level differ in it, because a value is in one of them only, and so their first values differ.
+ * What a rule matches as one text, for names of statistics, for messages, and for the keys of counters that all of its
+ * values share. Empty for the key alone. Lists of one level differ in it, because a value is in one of them only, and
+ * so their first values differ.
  */
 export function valueText({ value, valueIn, valueCidr, valueRegex }: ConfiguredValue): string {
   if (valueIn === undefined) return valueCidr ?? valueRegex ?? value;

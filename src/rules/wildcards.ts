@@ -4,8 +4,8 @@ export class TooMuchWork extends Error {
 }
 
 /**
- * The steps that matching one request may still take, where their number depends on more than the length of its texts. What takes such
- * steps pays for them before it does.
+ * The steps that matching one request may still take, where their number depends on more than the length of its texts.
+ * What takes such steps pays for them before it does.
  */
 export class WorkBudget {
   #steps: number;
@@ -30,14 +30,17 @@ export class WorkBudget {
 /** The budget of a search that no caller can cause. */
 export const UNLIMITED_WORK = new WorkBudget(Infinity);
 
-/** For texts longer than this, V8's `indexOf` can take time in proportion to their length for each character that it searches. */
+/**
+ * For texts longer than this, V8's `indexOf` can take time in proportion to their length for each character that it
+ * searches.
+ */
 const QUICK_PART = 250;
 /** Searching so many characters takes about as long as one step, also in a text that repeats itself. */
 const CHARACTERS_PER_STEP = 8;
 
 /**
- * A compiled pattern: a value with at least one `*`. Each `*` matches zero or more characters; the parts between them must occur
- * in order and without overlap. It needs neither regular expressions nor backtracking.
+ * A compiled pattern: a value with at least one `*`. Each `*` matches zero or more characters; the parts between them
+ * must occur in order and without overlap. It needs neither regular expressions nor backtracking.
  */
 export class Wildcard {
   /** The text before the first `*`. */
@@ -89,8 +92,9 @@ export interface WildcardRule {
 }
 
 /**
- * The wildcards of one key, in the order in which the file lists them. Of many, those that end with their only `*`, as most do, are
- * looked up by the beginning of the value, once for each length that such a beginning has; the others are tried one after the other.
+ * The wildcards of one key, in the order in which the file lists them. Of many, those that end with their only `*`, as
+ * most do, are looked up by the beginning of the value, once for each length that such a beginning has; the others are
+ * tried one after the other.
  */
 export class WildcardRules<T extends WildcardRule> {
   readonly #rules: T[] = [];

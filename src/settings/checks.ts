@@ -4,8 +4,8 @@ import { isSocketPath, isStoreAddress } from './values/addresses';
 import { splitList } from './values/lists';
 
 /**
- * A check of settings against each other: what is wrong and how to correct it, in one sentence; undefined when nothing is wrong. A check
- * that reads a setting which is invalid by itself ends there.
+ * A check of settings against each other: what is wrong and how to correct it, in one sentence; undefined when nothing
+ * is wrong. A check that reads a setting which is invalid by itself ends there.
  */
 export type Check = (view: SettingsView) => string | undefined;
 
@@ -18,7 +18,9 @@ function requireFile(file: File): Check {
       : undefined;
 }
 
-/** A client presents a certificate only if it has both the certificate and its key: one alone would be silently ignored. */
+/**
+ * A client presents a certificate only if it has both the certificate and its key: one alone would be silently ignored.
+ */
 function requirePair(certificate: File, key: File, usesTls: (settings: Settings) => boolean): Check {
   return ({ settings, nameOf }) => {
     if (!usesTls(settings) || (settings[certificate] === undefined) === (settings[key] === undefined)) return undefined;
@@ -82,7 +84,9 @@ function addressProblem(type: Settings['kvstoreType'], url: string): string | un
   return invalid === undefined ? undefined : `item ${items.lastIndexOf(invalid) + 1} is not a host:port or URL`;
 }
 
-/** Checks the address of an instance of the key-value store; `requiredBy` is the setting that makes the service use it. */
+/**
+ * Checks the address of an instance of the key-value store; `requiredBy` is the setting that makes the service use it.
+ */
 function addressCheck(instance: InstanceFields, requiredBy: 'backendType' | 'kvstorePersecond'): Check {
   return ({ settings, nameOf }) => {
     if (settings.backendType !== 'kvstore' || settings[requiredBy] === false) return undefined;
@@ -213,7 +217,10 @@ const listenerChecks = listeners.flatMap((one, index) =>
   }),
 );
 
-/** Labels that weir's own metrics have, and those of the format: an extra one of that name would be lost, or make the page invalid. */
+/**
+ * Labels that weir's own metrics have, and those of the format: an extra one of that name would be lost, or make the
+ * page invalid.
+ */
 const OWN_LABELS = new Set([
   ...['domain', 'key1', 'key2', 'key3', 'err_type', 'grpc_method', 'worker', 'descriptor', 'le', 'quantile'],
 ]);

@@ -14,7 +14,10 @@ interface Description {
   readonly help: string;
 }
 
-/** Describes the settings of a group, each with that of its file if it is a secret, followed by its families of settings. */
+/**
+ * Describes the settings of a group, each with that of its file if it is a secret, followed by its families of
+ * settings.
+ */
 function describeGroup({ settings, families = [] }: SettingGroup): readonly Description[] {
   return [...settings.flatMap((row) => [describeSetting(row), ...describeFile(row)]), ...families.map(describeSetting)];
 }

@@ -11,7 +11,9 @@ export interface SettingLine {
   /** The variable that sets it, or else its neutral name. */
   readonly name: string;
   readonly source: 'environment' | 'file' | 'default';
-  /** As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none. */
+  /**
+   * As a user would write it; `***` for a secret, the path of the file for a secret from one, null when there is none.
+   */
   readonly value: string | null;
   /** As in docs/settings.md; null for the variables of a mogrifier. */
   readonly documentation: { readonly help: string; readonly allowed: string; readonly default: string | null } | null;

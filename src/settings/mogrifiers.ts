@@ -22,8 +22,8 @@ export interface Mogrifier {
 const VARIABLE = /^(?:TAGGEDSTATS|DOG_STATSD)_MOGRIFIER_(?<name>.+)_(?:PATTERN|NAME|TAGS)$/;
 
 /**
- * Reads the variables of the listed mogrifiers. The fallback of the Go service to variables named PATTERN, NAME and TAGS, an
- * accident of a library, is not supported.
+ * Reads the variables of the listed mogrifiers. The fallback of the Go service to variables named PATTERN, NAME and
+ * TAGS, an accident of a library, is not supported.
  *
  * @param listName the variable that lists the names, for messages
  */

@@ -77,13 +77,13 @@ const rowsWithGroups = new Map(
 const rowsByName = new Map(settingRows.map((row) => [row.name, row] as const));
 
 /**
- * Reads the settings of the table from environment variables. Names are case-sensitive. Unknown variables are ignored, except that
- * one which is probably meant as a setting causes a warning.
+ * Reads the settings of the table from environment variables. Names are case-sensitive. Unknown variables are ignored,
+ * except that one which is probably meant as a setting causes a warning.
  *
  * @param readFile reads the files of secrets, now and when they are read again
  * @param inspect finds what the settings alone do not show: files that cannot be used, and more than the machine has
- * @throws {SettingsError} listing all problems: invalid values, files that cannot be used, names and aliases with different
- *   values, and settings that contradict each other.
+ * @throws {SettingsError} listing all problems: invalid values, files that cannot be used, names and aliases with
+ *   different values, and settings that contradict each other.
  */
 export function readSettings(
   environment: Environment,
@@ -154,7 +154,10 @@ function readRows(reading: Reading) {
   return { values, given, files, invalid };
 }
 
-/** What the checks find. One that reads an invalid setting finds nothing: it would judge a default that the user does not want. */
+/**
+ * What the checks find. One that reads an invalid setting finds nothing: it would judge a default that the user does
+ * not want.
+ */
 function contradictions(
   settings: Settings,
   invalid: ReadonlySet<Field>,

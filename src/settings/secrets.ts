@@ -6,9 +6,9 @@ import { type Environment, lookUp, textInFile } from './variables';
 const secretRows = settingRows.filter(({ type }) => type.secret === 'value');
 
 /**
- * The secrets in an environment, so that logs and error messages can mask them: the secret settings, and the credentials in every
- * variable that holds a URL (a proxy's, for example). A compound secret (a header value with its scheme, a user with a password) is
- * returned as a whole and in parts.
+ * The secrets in an environment, so that logs and error messages can mask them: the secret settings, and the
+ * credentials in every variable that holds a URL (a proxy's, for example). A compound secret (a header value with its
+ * scheme, a user with a password) is returned as a whole and in parts.
  */
 export function secretsOf(environment: Environment): readonly string[] {
   const inSettings = secretRows.flatMap((row) =>

@@ -5,8 +5,8 @@ import type { Row } from './table/settings-table';
 type TableSettings = { readonly [R in Row as R['field']]: ValueOf<R> };
 
 /**
- * The settings of a process, with one field for each row of the table; deeply frozen. Durations are in milliseconds, with
- * fractions; sizes are in bytes. A setting with neither a value nor a default is undefined.
+ * The settings of a process, with one field for each row of the table; deeply frozen. Durations are in milliseconds,
+ * with fractions; sizes are in bytes. A setting with neither a value nor a default is undefined.
  */
 export interface Settings extends TableSettings {
   /** The mogrifiers that TAGGEDSTATS_MOGRIFIERS lists, in its order; empty unless USE_TAGGEDSTATS is true. */
@@ -16,7 +16,10 @@ export interface Settings extends TableSettings {
 /** The field of a setting that has a variable. */
 export type Field = Row['field'];
 
-/** The fields of the settings that each instance of the key-value store has: the main one, and that of per-second limits. */
+/**
+ * The fields of the settings that each instance of the key-value store has: the main one, and that of per-second
+ * limits.
+ */
 export const INSTANCES = {
   main: {
     type: 'kvstoreType',

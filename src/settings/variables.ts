@@ -43,7 +43,9 @@ export const readsNoFiles: ReadSecretFile = () => {
   throw new Error('files are not read here');
 };
 
-/** The text of a setting in the contents of its file. An editor or a script may have added invisible blanks around it. */
+/**
+ * The text of a setting in the contents of its file. An editor or a script may have added invisible blanks around it.
+ */
 export function textInFile({ type }: Pick<Setting, 'type'>, contents: string): string {
   return type.keepsBlanks === true ? contents : contents.trim();
 }
@@ -59,7 +61,9 @@ export function readSecret<Value>({ setting, path }: SecretFile<Value>, readFile
   throw new Error(`it must contain ${allowedIn(setting.type, result)}`);
 }
 
-/** The variable with its file, for messages. What does not look like a path is not shown: it may be the secret itself. */
+/**
+ * The variable with its file, for messages. What does not look like a path is not shown: it may be the secret itself.
+ */
 export function describeFile({ variable, path }: Pick<SecretFile, 'variable' | 'path'>): string {
   return /^\.{0,2}\//.test(path) ? `${variable}=${path}` : `${variable} (not shown: it does not begin with / or ./)`;
 }
@@ -83,8 +87,8 @@ export interface ParsedVariable<Value> {
 }
 
 /**
- * Reads a setting under its name and its alias. Both may be set if they have the same value. A secret may be in a file instead,
- * which another variable names.
+ * Reads a setting under its name and its alias. Both may be set if they have the same value. A secret may be in a file
+ * instead, which another variable names.
  */
 export function readVariable<Value>(setting: Readable<Value>, reading: Reading): ParsedVariable<Value> {
   const { environment, problems } = reading;

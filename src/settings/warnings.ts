@@ -28,8 +28,8 @@ export function findIneffective({ environment, stateOf, manager }: Warned) {
 }
 
 /**
- * Whether deployments made for the Go service set a variable whether or not it has an effect: Envoy Gateway sets those of rule files next
- * to an xDS server, and one that the Go service does not read either.
+ * Whether deployments made for the Go service set a variable whether or not it has an effect: Envoy Gateway sets those
+ * of rule files next to an xDS server, and one that the Go service does not read either.
  */
 function isSetAnyway({ name }: { readonly name: string }, stateOf: StateOf): boolean {
   if (name === 'GRPC_SERVER_TLS_CA_CERT') return true;
@@ -75,7 +75,9 @@ const OUR_PREFIXES = [
 /** With such a beginning, even short names resemble each other for a reason. */
 const OUR_TOLERANCE: NameTolerance = { maxEdits: (length) => Math.max(1, VARIABLE_TOLERANCE.maxEdits(length)) };
 
-/** Variables that Kubernetes sets in every pod for each service of its namespace, which may have such a name as redis. */
+/**
+ * Variables that Kubernetes sets in every pod for each service of its namespace, which may have such a name as redis.
+ */
 const SERVICE_LINK = /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
 
 /** Variables of the gRPC libraries, here and in the Go service. */

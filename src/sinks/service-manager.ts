@@ -11,7 +11,8 @@ export interface Notifier {
 /**
  * Sends each message from this process itself.
  *
- * @param path the socket of the manager, which is not an abstract one: the native package that sends to it does not support these
+ * @param path the socket of the manager, which is not an abstract one: the native package that sends to it does not
+ * support these
  * @throws on machines for which that package has no binary
  */
 export async function datagramNotifier(path: string): Promise<Notifier> {

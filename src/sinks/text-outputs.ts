@@ -18,12 +18,13 @@ export interface TextOutput {
 const RETRY_INTERVAL = 1_000;
 
 /**
- * Standard output or standard error, of any kind. `process.stdout` and `process.stderr` are not used: they block on files and
- * terminals, and keep any amount of text for a pipe that is not read.
+ * Standard output or standard error, of any kind. `process.stdout` and `process.stderr` are not used: they block on
+ * files and terminals, and keep any amount of text for a pipe that is not read.
  *
- * A pipe or terminal is opened again, because only then is its non-blocking mode private to this process. Where the system does
- * not allow that, and for sockets, the mode is that of all processes with the same open file, until this one exits. A file, and a
- * terminal that cannot be opened again, occupy a thread of Node's pool while they block, and the process exits only after that.
+ * A pipe or terminal is opened again, because only then is its non-blocking mode private to this process. Where the
+ * system does not allow that, and for sockets, the mode is that of all processes with the same open file, until this
+ * one exits. A file, and a terminal that cannot be opened again, occupy a thread of Node's pool while they block, and
+ * the process exits only after that.
  */
 export function standardStream(descriptor: 1 | 2): TextOutput {
   const kind = kindOf(descriptor);
@@ -85,7 +86,10 @@ function pipeOutput(descriptor: number): TextOutput {
 /** Milliseconds after which a descriptor that accepts nothing at present is tried again. */
 const FULL_INTERVAL = 50;
 
-/** Writes a whole text to a descriptor, without blocking the event loop. `done` is called once, later, with the error if there is one. */
+/**
+ * Writes a whole text to a descriptor, without blocking the event loop. `done` is called once, later, with the error if
+ * there is one.
+ */
 function writeAll(descriptor: number, text: string | Buffer, done: (error?: Error | null) => void): void {
   const bytes = typeof text === 'string' ? Buffer.from(text) : text;
   write(descriptor, bytes, (error, written) => {
@@ -100,8 +104,8 @@ const FLAGS = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | cons
 const MODE = 0o640;
 
 /**
- * A file to which texts are appended. One that was renamed or removed, by log rotation, is created again within a second; a named pipe
- * without a reader is opened when there is one.
+ * A file to which texts are appended. One that was renamed or removed, by log rotation, is created again within a
+ * second; a named pipe without a reader is opened when there is one.
  */
 export class AppendedFile implements TextOutput {
   readonly #path: string;

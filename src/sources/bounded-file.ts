@@ -10,10 +10,11 @@ export type BoundedContents =
 const CHUNK = 64 * 1024;
 
 /**
- * Reads a regular file. Its size is checked before it is read, because reading takes memory and time in proportion to it; a file
- * that grows meanwhile, or reports no size, is read only up to the limit.
+ * Reads a regular file. Its size is checked before it is read, because reading takes memory and time in proportion to
+ * it; a file that grows meanwhile, or reports no size, is read only up to the limit.
  *
- * @throws the error of the file system; an Error with the code `EINVAL` for a pipe, a socket or a device, which could block forever
+ * @throws the error of the file system; an Error with the code `EINVAL` for a pipe, a socket or a device, which could
+ * block forever
  */
 export async function readBoundedFile(path: string, maxBytes: number): Promise<BoundedContents> {
   // Without O_NONBLOCK, opening a pipe would wait for a writer.

@@ -59,11 +59,13 @@ const DAY = 24 * HOUR;
 const LONGEST_LEAD = 30 * DAY;
 
 /**
- * Emits the certificates in these files on subscribe, then on every change, which includes a link on the path being switched,
- * as in a mounted Kubernetes secret. Each event differs from the previous one. Never fails and never completes.
+ * Emits the certificates in these files on subscribe, then on every change, which includes a link on the path being
+ * switched, as in a mounted Kubernetes secret. Each event differs from the previous one. Never fails and never
+ * completes.
  *
- * A certificate that has expired or is not valid yet is rejected as the replacement of another one; one that is not valid yet is
- * emitted when it becomes valid. The first one is emitted whatever its validity, because there is none to keep.
+ * A certificate that has expired or is not valid yet is rejected as the replacement of another one; one that is not
+ * valid yet is emitted when it becomes valid. The first one is emitted whatever its validity, because there is none to
+ * keep.
  */
 export function certificateSource(
   files: Readonly<Record<FileName, NamedFile | undefined>>,
@@ -132,9 +134,9 @@ function validityOf(chain: string): Validity {
 }
 
 /**
- * Emits the milliseconds that are left, negative after the expiry, from 30 days before a certificate expires: on subscribe or when
- * that time comes, then once a day. Certificates that are valid for less than 90 days are renewed later: for these it is a third of
- * their validity. Never completes.
+ * Emits the milliseconds that are left, negative after the expiry, from 30 days before a certificate expires: on
+ * subscribe or when that time comes, then once a day. Certificates that are valid for less than 90 days are renewed
+ * later: for these it is a third of their validity. Never completes.
  */
 function expiryWarnings({ from, until }: Validity, scheduler: SchedulerLike): Observable<number> {
   const lead = Math.min(LONGEST_LEAD, (until - from) / 3);
@@ -150,7 +152,10 @@ type Warning = readonly [message: string, fields: LogFields];
 /** The listeners that can have TLS, as messages name them. */
 export type TlsListenerName = 'gRPC' | 'debug';
 
-/** Emits what is to be known of the validity of each certificate in use. Unsubscribes from the warnings of the one before. */
+/**
+ * Emits what is to be known of the validity of each certificate in use. Unsubscribes from the warnings of the one
+ * before.
+ */
 export function validityWarnings(
   listener: TlsListenerName,
   validity$: Observable<Validity>,
@@ -258,7 +263,9 @@ export class ListenerCertificates {
     return { ...current, clientName: this.#clientName };
   }
 
-  /** Applies every change since {@link first} to the server, which keeps its certificates when new ones are rejected. */
+  /**
+   * Applies every change since {@link first} to the server, which keeps its certificates when new ones are rejected.
+   */
   follow(server: { replaceTls(tls: ListenerTls): void }): void {
     const changes$ = this.#loaded$.pipe(filter((loaded, index) => index > 0 || loaded !== this.#first));
     this.#subscriptions.add(

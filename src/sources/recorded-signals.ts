@@ -1,8 +1,8 @@
 // Imports nothing, so that it can be loaded before everything else.
 
 /**
- * The signals that request termination. SIGHUP is treated like SIGTERM: there is no configuration that it could reload. SIGPWR is
- * how LXC stops a container.
+ * The signals that request termination. SIGHUP is treated like SIGTERM: there is no configuration that it could reload.
+ * SIGPWR is how LXC stops a container.
  */
 export const TERMINATION_SIGNALS: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGPWR'];
 
@@ -13,8 +13,8 @@ export interface ReceivedSignal {
 }
 
 /**
- * Milliseconds after the first signal in which another one is the same: a terminal and the program that has started the service both send
- * one at Ctrl+C, and some supervisors send one to the process and one to its group.
+ * Milliseconds after the first signal in which another one is the same: a terminal and the program that has started the
+ * service both send one at Ctrl+C, and some supervisors send one to the process and one to its group.
  */
 const SAME_SIGNAL = 1000;
 
@@ -27,9 +27,10 @@ export function isAnother(first: ReceivedSignal): boolean {
 let recorded: { first: ReceivedSignal | undefined } | undefined;
 
 /**
- * Records the first signal that requests termination until {@link takeRecordedSignal}: they would end a program that still loads, except
- * in a container whose first process it is, where the system drops them. A second one, {@link isAnother}, ends the process with 1: it may be waiting for
- * something, and there is no drain yet that the signal could abort.
+ * Records the first signal that requests termination until {@link takeRecordedSignal}: they would end a program that
+ * still loads, except in a container whose first process it is, where the system drops them. A second one,
+ * {@link isAnother}, ends the process with 1: it may be waiting for something, and there is no drain yet that the
+ * signal could abort.
  *
  * From here on, these signals do not terminate the process by themselves any more, up to its exit.
  */

@@ -4,7 +4,8 @@ import { ruleFileSource } from './rule-files/rule-file-source';
 import type { RuleSourceParts } from './xds/xds-rule-source';
 
 /**
- * The source of rules that the settings select. The client of management servers is loaded only for CONFIG_TYPE=GRPC_XDS_SOTW.
+ * The source of rules that the settings select. The client of management servers is loaded only for
+ * CONFIG_TYPE=GRPC_XDS_SOTW.
  *
  * @throws Error that names the setting or the TLS file that cannot be used
  */

@@ -23,8 +23,9 @@ export function maskingReader(mask: SecretMask): ReadSecretFile {
 }
 
 /**
- * A function that returns the value of a setting as it is now: that of its file, if it is in one. While the file cannot be used,
- * it is the last value, and the log has one line for each reason. The file is read at each call, and also from time to time.
+ * A function that returns the value of a setting as it is now: that of its file, if it is in one. While the file cannot
+ * be used, it is the last value, and the log has one line for each reason. The file is read at each call, and also from
+ * time to time.
  *
  * @param problemOf why a value cannot replace the one at start; undefined when it can
  */
@@ -67,8 +68,9 @@ export function currentSecret<F extends Field>(
 const MAX_FILE_BYTES = 64 * 1024;
 
 /**
- * Reads a secret from a regular file of at most 64 KiB, without the line feed at its end. The path is resolved each time, so that
- * links that have been switched are followed. Synchronous, as the opening of the connections that need the secret.
+ * Reads a secret from a regular file of at most 64 KiB, without the line feed at its end. The path is resolved each
+ * time, so that links that have been switched are followed. Synchronous, as the opening of the connections that need
+ * the secret.
  *
  * @throws Error whose message says why there is no secret, and contains nothing of the file
  */

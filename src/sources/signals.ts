@@ -2,10 +2,10 @@ import { type Observable, ReplaySubject, concat, defer, filter, fromEvent, map, 
 import { type ReceivedSignal, TERMINATION_SIGNALS, isAnother, takeRecordedSignal } from './recorded-signals';
 
 /**
- * Emits the name of the first signal that requests termination, also one that was recorded since the start of the program, and of each that
- * is another one. Shared: a late subscriber receives the last two as well, so that none is lost while the service is being put together. Never
- * completes. While there is a subscriber, these signals do not terminate the process; after unsubscribing they do so again, unless they are
- * recorded.
+ * Emits the name of the first signal that requests termination, also one that was recorded since the start of the
+ * program, and of each that is another one. Shared: a late subscriber receives the last two as well, so that none is
+ * lost while the service is being put together. Never completes. While there is a subscriber, these signals do not
+ * terminate the process; after unsubscribing they do so again, unless they are recorded.
  */
 export function terminationSignals(): Observable<NodeJS.Signals> {
   return defer(() => {

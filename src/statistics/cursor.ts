@@ -7,7 +7,9 @@ const EXAMINED_PER_CHANGE = 8;
 /** Positions of a block, a multiple of the statistics of a rule. */
 const BLOCK = 512 * RULE_STATS.length;
 
-/** A counter or a statistic of a rule that has grown since it was taken last; or a new counter, which may still be 0. */
+/**
+ * A counter or a statistic of a rule that has grown since it was taken last; or a new counter, which may still be 0.
+ */
 export interface Change {
   /** Without tags; of a rule, with the name of the statistic. */
   readonly name: string;
@@ -21,8 +23,8 @@ export interface Change {
 }
 
 /**
- * What one reader of the counters has taken of them: only the last value of each, so that the memory does not grow, and the next deltas
- * become larger, while a reader cannot go on.
+ * What one reader of the counters has taken of them: only the last value of each, so that the memory does not grow, and
+ * the next deltas become larger, while a reader cannot go on.
  */
 export class Cursor {
   readonly #statistics: Statistics;
@@ -35,8 +37,8 @@ export class Cursor {
   }
 
   /**
-   * All changes since they were taken, slightly more than `size` at most per batch, so that other work can run in between; a batch may be
-   * empty. What is not passed to {@link take} is returned again the next time.
+   * All changes since they were taken, slightly more than `size` at most per batch, so that other work can run in
+   * between; a batch may be empty. What is not passed to {@link take} is returned again the next time.
    */
   *changes(size: number): Generator<readonly Change[], void, void> {
     const { counters, rules } = this.#statistics;

@@ -1,12 +1,15 @@
 import type { SampleRecorder } from './timer';
 
 /**
- * Bins per octave, a power of two: a bin is at most a sixty-fourth of its value wide, so its middle differs by less than 1 % from
- * every value in it.
+ * Bins per octave, a power of two: a bin is at most a sixty-fourth of its value wide, so its middle differs by less
+ * than 1 % from every value in it.
  */
 const BINS_PER_OCTAVE_LOG2 = 6;
 const BINS_PER_OCTAVE = 2 ** BINS_PER_OCTAVE_LOG2;
-/** The binary exponent of the first bin's lower end, in milliseconds: 61 ns. Shorter durations are counted in the first bin. */
+/**
+ * The binary exponent of the first bin's lower end, in milliseconds: 61 ns. Shorter durations are counted in the first
+ * bin.
+ */
 const SHORTEST_LOG2 = -14;
 /** The binary exponent of the last bin's upper end: three days. Longer durations are counted in the last bin. */
 const LONGEST_LOG2 = 28;

@@ -1,11 +1,14 @@
 /**
- * The statistics of one key of the rules, in hits. Plain numbers instead of counters, because a decision adds to several of them.
+ * The statistics of one key of the rules, in hits. Plain numbers instead of counters, because a decision adds to
+ * several of them.
  */
 export class RuleStatistics {
   totalHits = 0;
   overLimit = 0;
   nearLimit = 0;
-  /** Those of `nearLimit` that are not in `withinLimit`: they still fit, but their call as a whole is over the limit. */
+  /**
+   * Those of `nearLimit` that are not in `withinLimit`: they still fit, but their call as a whole is over the limit.
+   */
   nearLimitPartial = 0;
   withinLimit = 0;
   overLimitWithLocalCache = 0;

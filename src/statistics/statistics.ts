@@ -15,10 +15,14 @@ export const STORE_ERRORS = 'ratelimit.service.call.should_rate_limit.redis_erro
 /** Precedes the key of a rule in the names of its statistics. */
 export const RULE_PREFIX = 'ratelimit.service.rate_limit.';
 
-/** Longer keys are counted under their rule: without this limit, the number of keys would not limit the memory. In characters. */
+/**
+ * Longer keys are counted under their rule: without this limit, the number of keys would not limit the memory. In
+ * characters.
+ */
 const MAX_RUNTIME_KEY_LENGTH = 1024;
 /**
- * The mean length that all keys with request values may have, in characters: every output keeps each of them in several names.
+ * The mean length that all keys with request values may have, in characters: every output keeps each of them in several
+ * names.
  */
 const MEAN_RUNTIME_KEY_LENGTH = 256;
 
@@ -30,8 +34,8 @@ export interface Gauge {
 }
 
 /**
- * All statistics of the process, by name. The number of keys from rules is that of the rules; the number of runtime keys, which
- * contain request values, is limited, because callers could otherwise fill the memory.
+ * All statistics of the process, by name. The number of keys from rules is that of the rules; the number of runtime
+ * keys, which contain request values, is limited, because callers could otherwise fill the memory.
  */
 export class Statistics {
   readonly #maxRuntimeKeys: number;
@@ -127,8 +131,9 @@ export class Statistics {
   }
 
   /**
-   * The statistics of a key with request values, unescaped. When the maximum number of runtime keys or of their characters is
-   * reached, or when the key is too long, a new key is counted under `rollUp` instead; existing keys are kept.
+   * The statistics of a key with request values, unescaped. When the maximum number of runtime keys or of their
+   * characters is reached, or when the key is too long, a new key is counted under `rollUp` instead; existing keys are
+   * kept.
    */
   runtimeRule(key: string, rollUp: string): RuleStatistics {
     const known = this.#runtimeRules.get(key);
@@ -154,8 +159,8 @@ export class Statistics {
   }
 
   /**
-   * The statistics here that correspond to those of another registry, by their name and `rollUp`. Keys with request values are
-   * limited as if they were first used here: beyond the maximum, those of the roll-up.
+   * The statistics here that correspond to those of another registry, by their name and `rollUp`. Keys with request
+   * values are limited as if they were first used here: beyond the maximum, those of the roll-up.
    */
   adoptRule(name: string, rollUp?: string): RuleStatistics {
     const known = this.#rules.get(name);

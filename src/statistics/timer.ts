@@ -8,8 +8,8 @@ export interface SampleRecorder {
 const BATCH_SIZE = 4_096;
 
 /**
- * Durations of one kind, in milliseconds. To record one costs no more than an assignment, because timers are on the decision
- * path. The recorders receive the samples in batches.
+ * Durations of one kind, in milliseconds. To record one costs no more than an assignment, because timers are on the
+ * decision path. The recorders receive the samples in batches.
  */
 export class Timer {
   readonly #batch = new Float64Array(BATCH_SIZE);

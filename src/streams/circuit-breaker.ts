@@ -34,9 +34,9 @@ const QUIET = 5_000;
 const WAITS = backoff({ initial: 100, max: 500, jitter: (wait) => [wait / 2, wait] });
 
 /**
- * Finds out by outcomes whether a server answers. It opens after `failures` bad outcomes in a row, or when more than half of at least ten
- * (and of twice `failures`) in the last second were bad. Then nothing is sent until a wait is over, and a probe shows whether it closes or
- * opens again.
+ * Finds out by outcomes whether a server answers. It opens after `failures` bad outcomes in a row, or when more than
+ * half of at least ten (and of twice `failures`) in the last second were bad. Then nothing is sent until a wait is
+ * over, and a probe shows whether it closes or opens again.
  */
 export class Breaker {
   readonly #options: BreakerOptions;

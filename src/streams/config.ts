@@ -32,9 +32,9 @@ export function hasDomain({ loaded }: CurrentConfig): boolean {
 }
 
 /**
- * Folds the events of a rule source into the current configuration: loaded rules replace the active ones as a whole, rejected
- * rules change nothing but the rejection, a repeated load or rejection changes nothing. Emits {@link NO_CONFIG} at once, then once
- * per event that is not repeated; completes and fails with the source.
+ * Folds the events of a rule source into the current configuration: loaded rules replace the active ones as a whole,
+ * rejected rules change nothing but the rejection, a repeated load or rejection changes nothing. Emits
+ * {@link NO_CONFIG} at once, then once per event that is not repeated; completes and fails with the source.
  */
 export function currentConfig(scheduler: SchedulerLike): OperatorFunction<RuleEvent, CurrentConfig> {
   return (events$) =>

@@ -3,8 +3,8 @@ import { Observable, type SchedulerLike, type Subscription } from 'rxjs';
 /**
  * Calls `onElapsed` when a time is over, unless the returned subscription is unsubscribed from first.
  *
- * When the event loop has stood still, it runs timers before it reads sockets. `onElapsed` therefore waits for one more turn of the
- * scheduler, in which sockets are read: a reply that has arrived in time still counts.
+ * When the event loop has stood still, it runs timers before it reads sockets. `onElapsed` therefore waits for one more
+ * turn of the scheduler, in which sockets are read: a reply that has arrived in time still counts.
  *
  * @param milliseconds from now on
  * @param onDue called before the sockets are read once more
@@ -31,8 +31,8 @@ export function failAfter(scheduler: SchedulerLike, milliseconds: number, error:
 }
 
 /**
- * The end of a piece of work for callers that wait, however many steps it takes. Notifies everything that the work waits for when its time
- * is over.
+ * The end of a piece of work for callers that wait, however many steps it takes. Notifies everything that the work
+ * waits for when its time is over.
  */
 export class Deadline {
   /** Whether nothing more is to be sent; a reply may still be read. */
@@ -94,8 +94,8 @@ export interface Expiring {
 }
 
 /**
- * Ends the waits of calls. One timer is for all of them, because a timer for each call costs as much as the rest of its way to the store;
- * what has ended before is not removed, so the waits should be short.
+ * Ends the waits of calls. One timer is for all of them, because a timer for each call costs as much as the rest of its
+ * way to the store; what has ended before is not removed, so the waits should be short.
  */
 export class Expiries {
   readonly #scheduler: SchedulerLike;

@@ -28,7 +28,10 @@ export interface DecisionsOptions extends OutcomeCallbacks {
   readonly statistics: Statistics;
   /** Closes windows, and gives the time. */
   readonly scheduler: SchedulerLike;
-  /** STORE_DECISION_TIMEOUT: most milliseconds that a call waits for the store; undefined: the store has an end of its own. */
+  /**
+   * STORE_DECISION_TIMEOUT: most milliseconds that a call waits for the store; undefined: the store has an end of its
+   * own.
+   */
   readonly timeout?: number | undefined;
   /** Holds back calls for servers that do not answer; undefined: none are. */
   readonly breaker?: LaneBreaker | undefined;
@@ -40,11 +43,15 @@ export interface Decisions {
   readonly decide: Decide;
   /** See {@link ApplyOperations}. */
   readonly apply: ApplyOperations;
-  /** Gives back the leased hits of counters, by key, before they are changed in another way. Calls back when that is done, or has failed. */
+  /**
+   * Gives back the leased hits of counters, by key, before they are changed in another way. Calls back when that is
+   * done, or has failed.
+   */
   readonly release: (keys: readonly string[], released: () => void) => void;
   /**
-   * The pipeline. Decisions that are gathered flow while there is a subscriber; there may be only one. Emits a window when it
-   * has settled, completes when all have after {@link complete}. Never fails: a window that fails fails its own calls.
+   * The pipeline. Decisions that are gathered flow while there is a subscriber; there may be only one. Emits a window
+   * when it has settled, completes when all have after {@link complete}. Never fails: a window that fails fails its own
+   * calls.
    */
   readonly windows$: Observable<Batch>;
   /** Accepts no more requests: further ones fail with `shutting_down`, those in flight are still answered. */
@@ -52,12 +59,12 @@ export interface Decisions {
 }
 
 /**
- * The decision path. A request is resolved against the rules at once; decisions that need the store are gathered into the pipeline
- * windows of their lanes, each window goes to its server as one batch, and its counts become verdicts. A store in this process
- * counts each decision at once.
+ * The decision path. A request is resolved against the rules at once; decisions that need the store are gathered into
+ * the pipeline windows of their lanes, each window goes to its server as one batch, and its counts become verdicts. A
+ * store in this process counts each decision at once.
  *
- * A request passes through plain calls up to its lane and from `settle` on, as an operator chain per request would cost more than
- * the decision. RxJS carries windows.
+ * A request passes through plain calls up to its lane and from `settle` on, as an operator chain per request would cost
+ * more than the decision. RxJS carries windows.
  */
 export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, ruleset, counters, scheduler, statistics, timeout: limit, breaker, tracer } = options;
@@ -97,7 +104,10 @@ export function decisions(options: DecisionsOptions): Decisions {
     return pending;
   }
 
-  /** The lease that a call has waited for is there, or there is none. @param error the store has not answered that it was asked for */
+  /**
+   * The lease that a call has waited for is there, or there is none. @param error the store has not answered that it
+   * was asked for
+   */
   function resume(pending: Pending, error?: DecisionError): void {
     if (pending.isOver) return;
     pending.operations = leasing!.use(pending.operations, ruleset());

@@ -7,10 +7,10 @@ import type { CallTrace } from './ports/tracer';
 import type { WindowCall } from './ports/decide';
 
 /**
- * Sends a call to the lanes of its operations. A call of one lane goes there as it is, which is the common case. Otherwise each
- * lane gets its part, at most `lanesAtOnce` of an instance at a time, and the call settles when every part has; the first part
- * that fails fails the call, and parts that were not sent yet are dropped. A call with an operation that the store cannot count fails
- * before any of it is sent.
+ * Sends a call to the lanes of its operations. A call of one lane goes there as it is, which is the common case.
+ * Otherwise each lane gets its part, at most `lanesAtOnce` of an instance at a time, and the call settles when every
+ * part has; the first part that fails fails the call, and parts that were not sent yet are dropped. A call with an
+ * operation that the store cannot count fails before any of it is sent.
  *
  * The operations of a group over several lanes cannot be one atomic step: they are read first, then counted.
  */

@@ -17,8 +17,8 @@ import {
 } from 'rxjs';
 
 /**
- * Milliseconds from a signal to the end of the process, at most, if the delay before the drain leaves enough of them: Docker and Podman wait
- * 10 s before they kill.
+ * Milliseconds from a signal to the end of the process, at most, if the delay before the drain leaves enough of them:
+ * Docker and Podman wait 10 s before they kill.
  */
 export const STOP_TIME = 9_500;
 /** Milliseconds that a drain has at least, whatever the delay. */
@@ -51,7 +51,10 @@ export interface DrainOptions {
   readonly onBegin: () => void;
   /** A further signal aborts the drain and its delay. */
   readonly signal$: Observable<unknown>;
-  /** Milliseconds from subscribing after which the drain is aborted; {@link LEAST_DRAIN} after the delay at the earliest. */
+  /**
+   * Milliseconds from subscribing after which the drain is aborted; {@link LEAST_DRAIN} after the delay at the
+   * earliest.
+   */
   readonly deadline: number;
   readonly scheduler: SchedulerLike;
   /** Called with each step that failed; the steps after it still run. */
@@ -69,8 +72,8 @@ export interface Connections {
 const UNCONNECTED = 500;
 
 /**
- * Completes after `delay` milliseconds, or earlier when no connection has been open for a while. Callers that open one for each call are
- * seen by those that were accepted.
+ * Completes after `delay` milliseconds, or earlier when no connection has been open for a while. Callers that open one
+ * for each call are seen by those that were accepted.
  */
 export function shutdownDelay(
   delay: number,
@@ -89,8 +92,8 @@ export function shutdownDelay(
 const DELAY = 'shutdown delay';
 
 /**
- * Waits for the delay and runs the steps in order, each after the one before has ended. Emits the outcome once and completes; never
- * fails.
+ * Waits for the delay and runs the steps in order, each after the one before has ended. Emits the outcome once and
+ * completes; never fails.
  */
 export function drain({
   steps,

@@ -12,9 +12,9 @@ import {
 } from 'rxjs';
 
 /**
- * Like `exhaustMap`, but the latest value that arrived while the inner observable ran is projected when that one completes.
- * At most one inner observable runs at a time, and one always starts after the last value of the source. Completes when the
- * source and the last inner observable have completed; fails as soon as either fails.
+ * Like `exhaustMap`, but the latest value that arrived while the inner observable ran is projected when that one
+ * completes. At most one inner observable runs at a time, and one always starts after the last value of the source.
+ * Completes when the source and the last inner observable have completed; fails as soon as either fails.
  */
 export function exhaustMapWithTrailing<T, R>(project: (value: T) => ObservableInput<R>): OperatorFunction<T, R> {
   return (source$) =>

@@ -13,8 +13,9 @@ import {
 const LAST_FLUSH_TIMEOUT = 2_000;
 
 /**
- * Flushes every `span` milliseconds, counted from the start of one flush to the start of the next. A flush that takes longer is not
- * interrupted: ticks during a flush are skipped. An error of a flush ends the stream; unsubscribing unsubscribes from the flush.
+ * Flushes every `span` milliseconds, counted from the start of one flush to the start of the next. A flush that takes
+ * longer is not interrupted: ticks during a flush are skipped. An error of a flush ends the stream; unsubscribing
+ * unsubscribes from the flush.
  */
 export function flushing(flush: () => Observable<unknown>, span: number, scheduler: SchedulerLike): Observable<never> {
   return interval(span, scheduler).pipe(exhaustMap(flush), ignoreElements());
@@ -26,7 +27,7 @@ export function flushing(flush: () => Observable<unknown>, span: number, schedul
  * @param flush$ flushes on subscription, shared with the subscribers of a flush in flight
  */
 export function lastFlush(flush$: Observable<unknown>, scheduler: SchedulerLike): Observable<unknown> {
-  // The first one joins a flush in flight, which may have missed the last changes; the second one sends them. Each has a value, so that
-  // the limit must not be a race, which the first value would end.
+  // The first one joins a flush in flight, which may have missed the last changes; the second one sends them. Each has
+  // a value, so that the limit must not be a race, which the first value would end.
   return concat(flush$, flush$).pipe(takeUntil(timer(LAST_FLUSH_TIMEOUT, scheduler)));
 }

@@ -18,8 +18,8 @@ import type { CounterLane } from './ports/counters';
 import type { WindowCall } from './ports/decide';
 
 /**
- * Sends the calls of a closed window, which ends after so many milliseconds, if that is limited. Emits the window when each call has its
- * outcome; never fails.
+ * Sends the calls of a closed window, which ends after so many milliseconds, if that is limited. Emits the window when
+ * each call has its outcome; never fails.
  */
 export type SendWithin = (calls: readonly WindowCall[], limit: number | undefined) => Observable<Batch>;
 
@@ -28,7 +28,10 @@ export interface LanesOptions {
   readonly scheduler: SchedulerLike;
   /** How windows are sent to a lane. */
   readonly send: (lane: CounterLane) => SendWithin;
-  /** Most milliseconds that a window may take; undefined: the store has an end of its own. Probes never take more than a second. */
+  /**
+   * Most milliseconds that a window may take; undefined: the store has an end of its own. Probes never take more than a
+   * second.
+   */
   readonly limit?: number | undefined;
   /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
   readonly breaker?: LaneBreaker | undefined;
@@ -46,8 +49,8 @@ export interface LaneBreaker {
 /** The pipeline windows of all lanes, each opened by the first call for it. */
 export class Lanes {
   /**
-   * Emits each window when it has settled. Calls flow while there is a subscriber; there may be only one. Completes after
-   * {@link complete}, when every window is done.
+   * Emits each window when it has settled. Calls flow while there is a subscriber; there may be only one. Completes
+   * after {@link complete}, when every window is done.
    */
   readonly windows$: Observable<Batch>;
   readonly #options: LanesOptions;
@@ -112,9 +115,9 @@ const NOT_SENT = new DecisionError(
 );
 
 /**
- * The pipeline windows of one lane. While its breaker is open, calls are refused at once, those too that were gathered but not sent, and then
- * one window is the probe. Each time it opens, other windows begin, so that those of the time before have no say in what follows: they end by
- * themselves.
+ * The pipeline windows of one lane. While its breaker is open, calls are refused at once, those too that were gathered
+ * but not sent, and then one window is the probe. Each time it opens, other windows begin, so that those of the time
+ * before have no say in what follows: they end by themselves.
  */
 class LaneWindows {
   /** To be subscribed to before calls are added. Unsubscribing ends windows in flight. */

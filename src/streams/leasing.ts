@@ -30,7 +30,9 @@ export class Leasing {
     this.#send = send;
   }
 
-  /** Decides those operations of a call that leases are enough for. Returns the others. @param ruleset those of the call */
+  /**
+   * Decides those operations of a call that leases are enough for. Returns the others. @param ruleset those of the call
+   */
   use(operations: readonly Operation[], ruleset: Ruleset | undefined): readonly Operation[] {
     if (ruleset !== this.#ruleset) {
       this.#ruleset = ruleset;

@@ -35,9 +35,9 @@ export const STOPPING = 'STOPPING=1';
 export type Notification = readonly [string, ...string[]];
 
 /**
- * The messages for a service manager, in the protocol of systemd: the status at each change, `READY=1` once, `STOPPING=1` at the
- * first signal, after which there is neither, and `WATCHDOG=1` twice in the time within which it is expected. Completes after the
- * first signal only without a watchdog.
+ * The messages for a service manager, in the protocol of systemd: the status at each change, `READY=1` once,
+ * `STOPPING=1` at the first signal, after which there is neither, and `WATCHDOG=1` twice in the time within which it is
+ * expected. Completes after the first signal only without a watchdog.
  */
 export function notifications(
   { status$, ready$, termination$ }: NotificationSources,

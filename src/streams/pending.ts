@@ -30,11 +30,15 @@ export interface LoggedReservation extends Partial<Pick<ReserveCall, 'ttl' | 'on
 }
 
 export interface OutcomeCallbacks {
-  /** Receives what an observer throws, and every error that is not a `DecisionError`. Other decisions are not affected. */
+  /**
+   * Receives what an observer throws, and every error that is not a `DecisionError`. Other decisions are not affected.
+   */
   readonly onInternalError: (error: unknown) => void;
   /** Undefined when decisions are not logged, so that the decision path does not pay for it. */
   readonly decisionLog?: DecisionLog | undefined;
-  /** Receives each call that is rejected for its content, or because no rules are loaded, which `service_error` counts. */
+  /**
+   * Receives each call that is rejected for its content, or because no rules are loaded, which `service_error` counts.
+   */
   readonly onRejected?: ((reason: string, peer: Caller['peer']) => void) | undefined;
 }
 
@@ -93,7 +97,10 @@ export class Outcomes {
     }
   }
 
-  /** What was thrown, for a caller: the details of an internal error are reported, and the caller learns only that there was one. */
+  /**
+   * What was thrown, for a caller: the details of an internal error are reported, and the caller learns only that there
+   * was one.
+   */
   errorOf(thrown: unknown): DecisionError {
     if (thrown instanceof DecisionError) return thrown;
     this.#onInternalError(thrown);
@@ -115,7 +122,10 @@ export class Outcomes {
 /** Once for all: while a store hangs, every call needs it. */
 const NOT_IN_TIME = timedOut();
 
-/** A decision from its request to its outcome: a call of a pipeline window, and the handle with which its caller cancels. */
+/**
+ * A decision from its request to its outcome: a call of a pipeline window, and the handle with which its caller
+ * cancels.
+ */
 export class Pending implements WindowCall, PendingDecision {
   /** Parts that are not sent yet are not needed any more. */
   isCancelled = false;
@@ -161,7 +171,10 @@ export class Pending implements WindowCall, PendingDecision {
     this.settle();
   }
 
-  /** The caller does not wait longer: what is not counted yet is decided by policy, if no policy is `error`, and not sent if it was not. */
+  /**
+   * The caller does not wait longer: what is not counted yet is decided by policy, if no policy is `error`, and not
+   * sent if it was not.
+   */
   expire(): void {
     if (this.#isAnswered || this.isCancelled) return;
     for (const operation of this.operations) if (operation.after < 0) operation.failure ??= NOT_IN_TIME;

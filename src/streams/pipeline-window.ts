@@ -4,7 +4,10 @@ import { Observable, type OperatorFunction, type SchedulerLike, type Subscriber,
 export type SendWindow<T, R> = (values: readonly T[]) => Observable<R>;
 
 export interface PipelineWindowOptions<T, R> {
-  /** How long a window gathers, in milliseconds. What 0 means depends on the scheduler: in the service, one turn of the event loop. */
+  /**
+   * How long a window gathers, in milliseconds. What 0 means depends on the scheduler: in the service, one turn of the
+   * event loop.
+   */
   readonly span: number;
   readonly scheduler: SchedulerLike;
   /** How many windows may be in flight at once. While all are, the next one continues to gather. */
@@ -21,10 +24,12 @@ export interface WindowOverflow<T, R> {
 }
 
 /**
- * Gathers values into windows and sends each window as one. The first value opens a window. It closes `span` later or, when
- * `windowsInFlight` are in flight by then, as soon as one of them is done. A window without values never closes: nothing is sent.
+ * Gathers values into windows and sends each window as one. The first value opens a window. It closes `span` later or,
+ * when `windowsInFlight` are in flight by then, as soon as one of them is done. A window without values never closes:
+ * nothing is sent.
  *
- * - Complete: the open window closes without waiting for its span or for one in flight; the result completes when all are done.
+ * - Complete: the open window closes without waiting for its span or for one in flight; the result completes when all
+ *   are done.
  * - Error of the source: passed on at once; the open window is dropped, windows in flight are unsubscribed from.
  * - Error of a sent window: passed on, and ends the stream. `send` should catch inside.
  * - Unsubscribe: as an error of the source.

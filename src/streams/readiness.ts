@@ -34,7 +34,8 @@ export interface Health {
 export const STARTING: Health = { healthy: false, unhealthy: [] };
 
 /**
- * `starting`: the listeners for decisions are not open yet. `serving`: they may be open. `draining`: the process is ending.
+ * `starting`: the listeners for decisions are not open yet. `serving`: they may be open. `draining`: the process is
+ * ending.
  */
 export type Phase = 'starting' | 'serving' | 'draining';
 
@@ -82,8 +83,8 @@ const AWAITED: Readonly<Record<Awaited, Failure & { readonly line: string }>> = 
 const LOG_AFTER = 1_000;
 
 /**
- * Combines the states of components into one health: healthy only while every component is, and never after the first termination.
- * Emits when every component has reported its state, then at each change.
+ * Combines the states of components into one health: healthy only while every component is, and never after the first
+ * termination. Emits when every component has reported its state, then at each change.
  *
  * @param components by name; a component that is switched off is left out
  */
@@ -106,8 +107,8 @@ export function health(
 }
 
 /**
- * What is still awaited, at first everything: each item until its stream has emitted, at the end the empty list. Completes after
- * that; an error of an input is passed on.
+ * What is still awaited, at first everything: each item until its stream has emitted, at the end the empty list.
+ * Completes after that; an error of an input is passed on.
  */
 export function awaited(done: Readonly<Partial<Record<Awaited, Observable<unknown>>>>): Observable<readonly Awaited[]> {
   const items = (Object.entries(done) as [Awaited, Observable<unknown>][]).map(([item, done$]) =>
@@ -141,8 +142,8 @@ export class Readiness {
   /** What is still awaited; an error of it, which {@link phase$} passes on, completes this. */
   readonly awaited$: Observable<readonly Awaited[]>;
   /**
-   * `starting` at once, `serving` when nothing is awaited any more, `draining` at the first termination, which may come in either
-   * phase; then it completes. An error of what is awaited is passed on.
+   * `starting` at once, `serving` when nothing is awaited any more, `draining` at the first termination, which may come
+   * in either phase; then it completes. An error of what is awaited is passed on.
    */
   readonly phase$: Observable<Phase>;
   readonly #awaited$: Latest<readonly Awaited[]>;

@@ -5,7 +5,10 @@ import type { Operation, Result } from '../counting/operation';
 import { Deadline, afterTime } from './deadline';
 import type { CounterLane } from './ports/counters';
 
-/** Applies a batch, which fails with `store_timeout` after so many milliseconds; undefined: the store has an end of its own. */
+/**
+ * Applies a batch, which fails with `store_timeout` after so many milliseconds; undefined: the store has an end of its
+ * own.
+ */
 export function applyWithin(
   limit: number | undefined,
   { lane, batch, scheduler }: { lane: CounterLane; batch: readonly Operation[]; scheduler: SchedulerLike },
@@ -26,8 +29,9 @@ export function applyWithin(
 }
 
 /**
- * Adds to a lane the hits that could not be sent to it before, a batch at a time, each within a limit of time. To be subscribed to when the
- * lane works. Completes without a value when none are left, when the lane does not count a batch, and at once if it is adding already.
+ * Adds to a lane the hits that could not be sent to it before, a batch at a time, each within a limit of time. To be
+ * subscribed to when the lane works. Completes without a value when none are left, when the lane does not count a
+ * batch, and at once if it is adding already.
  */
 export function reconciliation(
   lane: CounterLane,

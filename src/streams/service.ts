@@ -40,9 +40,13 @@ export interface Service {
   readonly release: Decisions['release'];
   /** The active rules and the last rejection. */
   readonly config$: Latest<CurrentConfig>;
-  /** Whether the service can be called. It serves when store and rules are there, and drains from the first signal on. */
+  /**
+   * Whether the service can be called. It serves when store and rules are there, and drains from the first signal on.
+   */
   readonly readiness: Readiness;
-  /** Each pipeline window when it has settled; shared. Completes after {@link complete}, when no window is in flight. */
+  /**
+   * Each pipeline window when it has settled; shared. Completes after {@link complete}, when no window is in flight.
+   */
   readonly windows$: Observable<Batch>;
   /** All streams of the service, whose last values are current while it is subscribed to. */
   readonly flow$: Observable<unknown>;

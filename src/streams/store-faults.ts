@@ -8,7 +8,10 @@ import type { CounterLane } from './ports/counters';
 
 /** 1 while calls are not sent to the server of the tags. */
 const BREAKER_OPEN = 'ratelimit.store.breaker_open';
-/** Requests that were sent to the server of the tags and have shown whether it works, those that have failed, and the time of the others. */
+/**
+ * Requests that were sent to the server of the tags and have shown whether it works, those that have failed, and the
+ * time of the others.
+ */
 const REQUESTS = 'ratelimit.store.requests';
 const FAILED_REQUESTS = 'ratelimit.store.failed_requests';
 const REQUEST_TIME = 'ratelimit.store.request_time_ms';
@@ -18,7 +21,10 @@ const MAX_SERVERS = 256;
 /** The name of a server in log lines and tags. */
 type ServerName = NonNullable<CounterLane['server']>;
 
-/** Shows by gauges which servers are not called. @returns what makes the gauge of a server, and then receives its changes */
+/**
+ * Shows by gauges which servers are not called. @returns what makes the gauge of a server, and then receives its
+ * changes
+ */
 export function breakerGauges(statistics: Statistics): (server: ServerName) => (isOpen: boolean) => void {
   const shown = new Set<string>();
   return (server) => {

@@ -6,8 +6,8 @@ import type { CallTrace, WindowTracer } from './ports/tracer';
 import type { WindowCall } from './ports/decide';
 
 /**
- * Records a window's trip to the store in the traces of the calls that it carries. The trip begins when this is called and ends with the
- * first value or the error. Mirrors the source; without a traced call it is the identity.
+ * Records a window's trip to the store in the traces of the calls that it carries. The trip begins when this is called
+ * and ends with the first value or the error. Mirrors the source; without a traced call it is the identity.
  */
 export function tracedTrip(
   tracer: WindowTracer,

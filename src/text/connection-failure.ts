@@ -6,8 +6,8 @@ const TIME_AT_END = /(?<!\s)\s*\(\d{4}-[\d-]+T[\d:.]+Z\)$/;
 const OPENSSL = /^[\dA-F]+:error:[\dA-F]+:[^:]*:[^:]*:(?<text>[^:]+):/;
 
 /**
- * Why there is no connection, from the details of a status of grpc-js: without the time, which differs for each attempt, and
- * without what only developers of OpenSSL understand. Undefined for details that report something else.
+ * Why there is no connection, from the details of a status of grpc-js: without the time, which differs for each
+ * attempt, and without what only developers of OpenSSL understand. Undefined for details that report something else.
  */
 export function connectionFailure(details: string): string | undefined {
   const reason = NO_CONNECTION.exec(details)

@@ -1,8 +1,9 @@
 const HIDDEN = '***';
 
-// A password may hold any character but white space, unescaped slashes and at signs included, so the match extends to the last
-// at sign of the word: hiding a host name now and then is better than showing half a password. For a text that ends with an at sign:
-// in any other one, each scheme would be followed to the end of the text in vain, which takes quadratic time.
+// A password may hold any character but white space, unescaped slashes and at signs included, so the match extends to
+// the last at sign of the word: hiding a host name now and then is better than showing half a password. For a text that
+// ends with an at sign: in any other one, each scheme would be followed to the end of the text in vain, which takes
+// quadratic time.
 const URL_CREDENTIALS = /:\/\/(?<=[a-z][0-9+.-]*:\/\/)(?:[^/@:]*:\S*|[^/@]+)@/gi;
 
 /** Free text with the user and password of every URL in it hidden: `redis://user:secret@host` → `redis://***@host`. */
@@ -33,8 +34,8 @@ export function hideAddressCredentials(text: string): string {
 const MIN_SECRET_LENGTH = 6;
 
 /**
- * Returns a function that replaces known secrets in a text with `***`, in every form they may have there: as they are, escaped
- * in JSON (once or several times) or in a URL, or in base64, as credentials are in headers.
+ * Returns a function that replaces known secrets in a text with `***`, in every form they may have there: as they are,
+ * escaped in JSON (once or several times) or in a URL, or in base64, as credentials are in headers.
  *
  * @param minLength in characters; shorter secrets are left in the text
  */
@@ -54,8 +55,8 @@ function base64(secret: string): string {
 }
 
 /**
- * A pattern for the text in which each character may be escaped or not. It begins to match a run of backslashes only where the run
- * begins, and divides it in one way only: otherwise texts with many of them would take quadratic time.
+ * A pattern for the text in which each character may be escaped or not. It begins to match a run of backslashes only
+ * where the run begins, and divides it in one way only: otherwise texts with many of them would take quadratic time.
  */
 function anyEscape(text: string): string {
   const pieces = text.match(/\\+|[^\\]/gu) ?? [];

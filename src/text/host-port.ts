@@ -39,7 +39,10 @@ interface Peer {
   readonly remotePort?: number | undefined;
 }
 
-/** The IP address; an IPv4 address without the prefix `::ffff:`, which it has on a listener for IPv6. Undefined on a Unix socket. */
+/**
+ * The IP address; an IPv4 address without the prefix `::ffff:`, which it has on a listener for IPv6. Undefined on a
+ * Unix socket.
+ */
 export function ipAddress({ remoteAddress }: Peer): string | undefined {
   return remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
 }

@@ -6,21 +6,26 @@ export interface NameTolerance {
   readonly normalize?: (name: string) => string;
 }
 
-/** For words in rule files and flags of programs: case and separators are ignored, and a third of the characters may differ. */
+/**
+ * For words in rule files and flags of programs: case and separators are ignored, and a third of the characters may
+ * differ.
+ */
 export const KEY_TOLERANCE: NameTolerance = {
   maxEdits: (length) => Math.floor(length / 3),
   normalize: (name) => name.toLowerCase().replaceAll(/[-_\s]/g, ''),
 };
 
 /**
- * For names of environment variables, among which those of other programs are common: two edits for long names, one for names
- * of 10 to 13 characters, and none for shorter ones, which resemble each other by chance.
+ * For names of environment variables, among which those of other programs are common: two edits for long names, one for
+ * names of 10 to 13 characters, and none for shorter ones, which resemble each other by chance.
  */
 export const VARIABLE_TOLERANCE: NameTolerance = {
   maxEdits: (length) => (length < 10 ? 0 : length < 14 ? 1 : 2),
 };
 
-/** The known name that is nearest to `name`, the first of several equally near; undefined when none is within tolerance. */
+/**
+ * The known name that is nearest to `name`, the first of several equally near; undefined when none is within tolerance.
+ */
 export function nearestName(name: string, known: Iterable<string>, tolerance: NameTolerance): string | undefined {
   const { normalize = (text) => text } = tolerance;
   const normalized = normalize(name);

@@ -13,8 +13,8 @@ export interface Pattern {
 }
 
 /**
- * Compiles a regular expression in RE2 syntax, the syntax of the Go service's settings and mapping files. Matching takes time in
- * proportion to the text, whatever the pattern is.
+ * Compiles a regular expression in RE2 syntax, the syntax of the Go service's settings and mapping files. Matching
+ * takes time in proportion to the text, whatever the pattern is.
  *
  * @throws when it is not valid; the message is a phrase to follow a colon
  */

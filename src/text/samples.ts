@@ -7,8 +7,9 @@ const MINUTE = 60;
 const HOUR = 3600;
 
 /**
- * Chooses which of many events are reported, by a text of each: the same text once per hour, at most five per minute and 100 per hour. One
- * event per second is examined, so that many of them cost nothing; memory is bounded, whatever the texts are. Times are in Unix seconds.
+ * Chooses which of many events are reported, by a text of each: the same text once per hour, at most five per minute
+ * and 100 per hour. One event per second is examined, so that many of them cost nothing; memory is bounded, whatever
+ * the texts are. Times are in Unix seconds.
  */
 export class Samples {
   readonly #reported = new Set<string>();

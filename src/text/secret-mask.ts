@@ -1,6 +1,9 @@
 import { hideSecrets } from './hide-credentials';
 
-/** How many of the texts that a source had are masked: messages about a previous one may still arrive after it was replaced. */
+/**
+ * How many of the texts that a source had are masked: messages about a previous one may still arrive after it was
+ * replaced.
+ */
 const KEPT_TEXTS = 8;
 
 /** Replaces secrets in texts, also those that become known while the process runs. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The longest key that a table of this process keeps as it is, in characters. Keys of addresses, users and paths are shorter; a
- * digest takes a microsecond, as much as a decision.
+ * The longest key that a table of this process keeps as it is, in characters. Keys of addresses, users and paths are
+ * shorter; a digest takes a microsecond, as much as a decision.
  */
 export const LONGEST_TABLE_KEY = 256;
 
@@ -10,8 +10,9 @@ export const LONGEST_TABLE_KEY = 256;
 const WIDE = /[\u0100-\uffff]/;
 
 /**
- * The key under which a table of this process keeps a counter: a long cache key becomes its SHA-256 digest, so that every entry takes
- * a bounded number of bytes. A digest in Base64 ends with `=`, a cache key with a digit, so neither is ever taken for the other.
+ * The key under which a table of this process keeps a counter: a long cache key becomes its SHA-256 digest, so that
+ * every entry takes a bounded number of bytes. A digest in Base64 ends with `=`, a cache key with a digit, so neither
+ * is ever taken for the other.
  */
 export function tableKey(cacheKey: string): string {
   if (cacheKey.length <= LONGEST_TABLE_KEY) return cacheKey;
@@ -19,8 +20,8 @@ export function tableKey(cacheKey: string): string {
 }
 
 /**
- * A copy of a text for a table, which shares no memory with other texts: V8 keeps a part of a text as a reference to the whole
- * text, and a concatenation as a tree of its parts.
+ * A copy of a text for a table, which shares no memory with other texts: V8 keeps a part of a text as a reference to
+ * the whole text, and a concatenation as a tree of its parts.
  */
 export function ownText(text: string): string {
   const encoding = WIDE.test(text) ? 'utf16le' : 'latin1';

@@ -7,10 +7,12 @@ const WINDOW_CHARACTERS = 11;
 const REACH = 64;
 
 /**
- * A table of texts that may have millions of entries: as `Map`, in parts that grow one at a time. A `Map` stops the process while it
- * grows, and also when it removes the gaps of deleted entries: with a million entries, for 40 to 150 ms (bench/memory).
+ * A table of texts that may have millions of entries: as `Map`, in parts that grow one at a time. A `Map` stops the
+ * process while it grows, and also when it removes the gaps of deleted entries: with a million entries, for 40 to 150
+ * ms (bench/memory).
  *
- * It depends on the ends of the keys how even the parts are. In the worst case one part has all keys and is as slow to grow as a `Map`.
+ * It depends on the ends of the keys how even the parts are. In the worst case one part has all keys and is as slow to
+ * grow as a `Map`.
  */
 export class WideMap<V> {
   readonly #parts = new Array<Map<string, V> | undefined>(PARTS).fill(undefined);
@@ -49,16 +51,17 @@ export class WideMap<V> {
   }
 
   /**
-   * Removes the oldest key of a part, of each part in turn, and returns it; undefined if there are no keys. A part with fewer keys than the
-   * average is passed over: keys are not added to all parts alike, and such a part would soon have new keys only.
+   * Removes the oldest key of a part, of each part in turn, and returns it; undefined if there are no keys. A part with
+   * fewer keys than the average is passed over: keys are not added to all parts alike, and such a part would soon have
+   * new keys only.
    */
   removeOldest(): string | undefined {
     while (this.#size > 0) {
       this.#turn = (this.#turn + 1) % PARTS;
       const part = this.#parts[this.#turn];
       if (part === undefined || part.size * PARTS < this.#size) continue;
-      // An iterator continues where it was; a new one would pass over all the gaps that the keys before have left. It never ends here:
-      // every key before it was removed.
+      // An iterator continues where it was; a new one would pass over all the gaps that the keys before have left. It
+      // never ends here: every key before it was removed.
       const key = (this.#oldest[this.#turn] ??= part.keys()).next().value as string;
       this.delete(key);
       return key;
@@ -67,7 +70,10 @@ export class WideMap<V> {
   }
 }
 
-/** A table of texts that may have millions of entries and differ anywhere: `WideMap` assumes cache keys. Small as long as it is empty. */
+/**
+ * A table of texts that may have millions of entries and differ anywhere: `WideMap` assumes cache keys. Small as long
+ * as it is empty.
+ */
 export class WideTable<V> {
   readonly #parts: (Map<string, V> | undefined)[] = [];
 
@@ -92,7 +98,10 @@ export function partOf(key: string): number {
   return hashOf(key) >>> (32 - PART_BITS);
 }
 
-/** A multiplicative hash of 32 bits. Its upper bits depend on all characters that are read: up to the last 64 before the window. */
+/**
+ * A multiplicative hash of 32 bits. Its upper bits depend on all characters that are read: up to the last 64 before the
+ * window.
+ */
 export function hashOf(key: string): number {
   const last = key.length - WINDOW_CHARACTERS - 1;
   let hash = 0;

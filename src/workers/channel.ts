@@ -20,8 +20,8 @@ import { asError } from '../text/thrown';
 /** From this many unsent characters on, a channel is congested. */
 const CONGESTED = 1024 * 1024;
 /**
- * From this many unsent characters on, the other end is considered gone: it has not read for a long time, and memory is limited. Also the
- * longest line.
+ * From this many unsent characters on, the other end is considered gone: it has not read for a long time, and memory is
+ * limited. Also the longest line.
  */
 const MAX_UNSENT = 64 * 1024 * 1024;
 /** Characters of a result in one line. A longer one is sent in several, so that no turn of the event loop is long. */
@@ -33,7 +33,10 @@ type Line =
   | readonly [method: string, parameters: unknown, number: number]
   /** The whole result. */
   | readonly [number: number, result: unknown]
-  /** `piece` of the text of a result, at first an empty one, which shows that the work has begun; `end`: there are no more. */
+  /**
+   * `piece` of the text of a result, at first an empty one, which shows that the work has begun; `end`: there are no
+   * more.
+   */
   | readonly [number: number, text: string, kind: 'piece' | 'end']
   | readonly [number: number, error: Failure, kind: 'error'];
 
@@ -51,8 +54,9 @@ interface Pending {
 }
 
 /**
- * One end of the pipe between the primary and a worker: notifications and requests as lines of JSON, in order, each of which has the type
- * that both ends agree on, because they are of the same version of weir. Errors of the stream, and lines that cannot be read, close it.
+ * One end of the pipe between the primary and a worker: notifications and requests as lines of JSON, in order, each of
+ * which has the type that both ends agree on, because they are of the same version of weir. Errors of the stream, and
+ * lines that cannot be read, close it.
  */
 export class Channel {
   readonly #stream: Duplex;
@@ -121,8 +125,8 @@ export class Channel {
   }
 
   /**
-   * The messages of a topic, each delivered once. Each topic has its subscriber before the first message arrives; without one, messages
-   * are dropped. Completes when the other end is gone.
+   * The messages of a topic, each delivered once. Each topic has its subscriber before the first message arrives;
+   * without one, messages are dropped. Completes when the other end is gone.
    */
   notifications<Message>(topic: string): Observable<Message> {
     let messages$ = this.#topics.get(topic);
@@ -131,11 +135,12 @@ export class Channel {
   }
 
   /**
-   * Requests a result on subscribing: emits it and completes, or fails with the error of the other end, a `DecisionError` if it is one. Completes
-   * without a result when the other end is gone, or stands still. What the other end has received it carries out, also after unsubscribing.
+   * Requests a result on subscribing: emits it and completes, or fails with the error of the other end, a
+   * `DecisionError` if it is one. Completes without a result when the other end is gone, or stands still. What the
+   * other end has received it carries out, also after unsubscribing.
    *
-   * @param timeoutMs for how long the other end may not begin the work; undefined: as long as it is there. How long the work itself takes
-   *   is limited there.
+   * @param timeoutMs for how long the other end may not begin the work; undefined: as long as it is there. How long
+   *   the work itself takes is limited there.
    */
   request<Result>(method: string, parameters: unknown, timeoutMs?: number): Observable<Result> {
     return new Observable<never>((subscriber) => {
@@ -226,7 +231,10 @@ export class Channel {
     this.#stream.write(lines, () => waiting.forEach((resolve) => resolve()));
   }
 
-  /** Reads a chunk, which may begin and end anywhere. @returns false when it has a line that cannot be read, so that nothing after it can */
+  /**
+   * Reads a chunk, which may begin and end anywhere. @returns false when it has a line that cannot be read, so that
+   * nothing after it can
+   */
   #read(chunk: string): boolean {
     let at = 0;
     for (let end = chunk.indexOf('\n'); end >= 0; end = chunk.indexOf('\n', at)) {

@@ -11,7 +11,10 @@ interface Passed {
   readonly listener: ListenerName;
 }
 
-/** What a worker answers over the IPC channel: that it has the socket of this number, and later that the socket is closed. */
+/**
+ * What a worker answers over the IPC channel: that it has the socket of this number, and later that the socket is
+ * closed.
+ */
 type SocketNotice = { readonly taken: number } | { readonly closed: number };
 
 /** A connection that a worker has or gets. */
@@ -22,8 +25,9 @@ interface Connection {
 }
 
 /**
- * The connections of one worker, seen from the primary. They go over the IPC channel, which carries nothing else, because messages queue
- * behind sockets. The own copy of a socket is kept until the worker has it: one that is on its way to a process that dies is lost.
+ * The connections of one worker, seen from the primary. They go over the IPC channel, which carries nothing else,
+ * because messages queue behind sockets. The own copy of a socket is kept until the worker has it: one that is on its
+ * way to a process that dies is lost.
  */
 export class WorkerConnections {
   /** The connections that the worker has, or that are on their way to it. */
@@ -88,7 +92,8 @@ export interface IpcChannel {
 }
 
 /**
- * Receives, in a worker, the connections that the primary has accepted, and reports for each that it is here and later that it is closed.
+ * Receives, in a worker, the connections that the primary has accepted, and reports for each that it is here and later
+ * that it is closed.
  *
  * @param serve called with each socket, from which nothing was read yet
  */

@@ -35,21 +35,21 @@ import { tableKey } from '../text/table-key';
 import type { Channel } from './channel';
 
 /**
- * How many windows of a worker may be on their way to the primary. While one is, the calls of the next gather, so that each message
- * carries more of them; a second one keeps the worker busy meanwhile.
+ * How many windows of a worker may be on their way to the primary. While one is, the calls of the next gather, so that
+ * each message carries more of them; a second one keeps the worker busy meanwhile.
  */
 const WINDOWS_IN_FLIGHT = 2;
 /** A message with more has the operations of one common group only. */
 const OPERATIONS_PER_MESSAGE = 500;
 /**
- * Milliseconds without an answer after which calls fail. Longer than the primary stands still by itself, for a heap snapshot for
- * example: callers that cannot wait have deadlines of their own.
+ * Milliseconds without an answer after which calls fail. Longer than the primary stands still by itself, for a heap
+ * snapshot for example: callers that cannot wait have deadlines of their own.
  */
 const ANSWER_LIMIT = 5_000;
 
 /**
- * A batch: a text is the key of an operation, whose hits and limit are those of the last {@link Head} before it, so that operations which are
- * alike take little more than their keys.
+ * A batch: a text is the key of an operation, whose hits and limit are those of the last {@link Head} before it, so
+ * that operations which are alike take little more than their keys.
  */
 type BatchMessage = (string | Head)[];
 
@@ -74,9 +74,9 @@ interface ReadOpen {
 }
 
 /**
- * The counters and reservations in the memory of the primary, seen from a worker. Batches of all workers are applied one after the other, in
- * the order in which they arrive, so that counts are exact. The worker's clock decides which window a call belongs to, as with every store;
- * that of the primary only when keys are removed.
+ * The counters and reservations in the memory of the primary, seen from a worker. Batches of all workers are applied
+ * one after the other, in the order in which they arrive, so that counts are exact. The worker's clock decides which
+ * window a call belongs to, as with every store; that of the primary only when keys are removed.
  */
 export class RemoteCounters implements Counters, CounterLane, CounterAdministration, ReservationStore {
   readonly connected$: Observable<boolean>;
@@ -184,8 +184,8 @@ export interface MemoryStore extends ReservationStore {
 }
 
 /**
- * Serves the counters of this process to a worker, until the channel closes. A batch is applied when it arrives, whether or not its worker
- * still lives when it is answered.
+ * Serves the counters of this process to a worker, until the channel closes. A batch is applied when it arrives,
+ * whether or not its worker still lives when it is answered.
  */
 export function serveCounters(channel: Channel, store: MemoryStore): void {
   channel.serveNow('count', (message: BatchMessage) => {

@@ -19,8 +19,8 @@ import type { WorkerProcess } from './process';
 /** Milliseconds that a gRPC connection waits for a worker when none is ready. */
 const WAIT_FOR_WORKER = 1_000;
 /**
- * How many connections of a listener may be on their way to a worker. A hand-over takes the primary about half a millisecond, so that more
- * would keep those of the other listener waiting.
+ * How many connections of a listener may be on their way to a worker. A hand-over takes the primary about half a
+ * millisecond, so that more would keep those of the other listener waiting.
  */
 const MAX_IN_TRANSIT = 16;
 /** How many connections of a listener may wait for that: handing them over takes less than a second. */
@@ -47,8 +47,8 @@ export interface ConnectionDispatchOptions {
 }
 
 /**
- * The listeners of a primary. Nothing is read from their connections: each is given to the least loaded worker that answers. Those on
- * their way to a worker that dies are given to another one.
+ * The listeners of a primary. Nothing is read from their connections: each is given to the least loaded worker that
+ * answers. Those on their way to a worker that dies are given to another one.
  */
 export class ConnectionDispatch {
   readonly #options: ConnectionDispatchOptions;
@@ -96,7 +96,10 @@ export class ConnectionDispatch {
     return { open: this.count('grpc') + this.count('http'), accepted: this.#accepted };
   }
 
-  /** A connection was accepted, and nothing was read from it. Those that wait the longest for a worker have to give way to it. */
+  /**
+   * A connection was accepted, and nothing was read from it. Those that wait the longest for a worker have to give way
+   * to it.
+   */
   accepted(listener: ListenerName, socket: Socket): void {
     this.#accepted += 1;
     socket.on('error', () => socket.destroy());
@@ -122,8 +125,8 @@ export class ConnectionDispatch {
   }
 
   /**
-   * Accepts no more connections of a listener. Resolves when none is on its way to a worker, or after a second: the others do not wait
-   * for a worker that does not answer. Connections that wait for a worker are closed.
+   * Accepts no more connections of a listener. Resolves when none is on its way to a worker, or after a second: the
+   * others do not wait for a worker that does not answer. Connections that wait for a worker are closed.
    */
   async stop(listener: ListenerName): Promise<void> {
     this.#servers.get(listener)?.close();
@@ -221,7 +224,9 @@ export class ConnectionDispatch {
   }
 }
 
-/** Whether the peer has reset a TCP connection from which nothing was read: the system has no address of it any more. */
+/**
+ * Whether the peer has reset a TCP connection from which nothing was read: the system has no address of it any more.
+ */
 function isReset(socket: Socket): boolean {
   return socket.destroyed || (socket.localAddress !== undefined && socket.remoteAddress === undefined);
 }
@@ -235,8 +240,9 @@ function hasRoom({ connections }: LoadedWorker, listener: ListenerName): boolean
 }
 
 /**
- * The worker to give a connection to: of those that answer, or of all that serve when none does, and then of those that have room, the one
- * with the fewest connections of that listener, of several the one with the fewest in all, of several the first. Undefined when none serves.
+ * The worker to give a connection to: of those that answer, or of all that serve when none does, and then of those that
+ * have room, the one with the fewest connections of that listener, of several the one with the fewest in all, of
+ * several the first. Undefined when none serves.
  */
 export function leastLoaded<W extends LoadedWorker>(workers: readonly W[], listener: ListenerName): W | undefined {
   const [best] = workers

@@ -16,7 +16,10 @@ import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
 import { MergedStatistics } from './statistics';
 
-/** Milliseconds that a page of metrics waits for those of a worker process; a slower worker is shown as it was on the page before. */
+/**
+ * Milliseconds that a page of metrics waits for those of a worker process; a slower worker is shown as it was on the
+ * page before.
+ */
 const METRICS_DEADLINE = 250;
 /** The method with which a worker returns the metrics of its process as text. */
 export const PROCESS_METRICS = 'process_metrics';
@@ -28,7 +31,10 @@ export interface ExchangeOptions {
   readonly scheduler?: SchedulerLike;
 }
 
-/** What the primary exchanges with its workers besides connections and rules: statistics, counters in memory, local caches, pages. */
+/**
+ * What the primary exchanges with its workers besides connections and rules: statistics, counters in memory, local
+ * caches, pages.
+ */
 export class Exchange {
   readonly #pool: WorkerPool;
   readonly #statistics: Statistics;
@@ -48,7 +54,10 @@ export class Exchange {
     statistics.counter('ratelimit.workers.restarts');
   }
 
-  /** Exchanges with every worker that is started while there is a subscription, and collects their statistics every second. Never emits. */
+  /**
+   * Exchanges with every worker that is started while there is a subscription, and collects their statistics every
+   * second. Never emits.
+   */
   get exchanging$(): Observable<never> {
     const links$ = this.#pool.started$.pipe(
       tap((worker) => this.#link(worker)),

@@ -22,9 +22,15 @@ import type { Order, Report, WorkerExit, WorkerProcess } from './process';
 
 /** Milliseconds between two requests that show whether a worker answers. */
 const PING_INTERVAL = 1_000;
-/** Milliseconds of silence after which a worker does not answer: longer than a process waits for its turn on a busy machine. */
+/**
+ * Milliseconds of silence after which a worker does not answer: longer than a process waits for its turn on a busy
+ * machine.
+ */
 export const SILENT_AFTER = 10_000;
-/** … and after which it is killed: far longer than a heap snapshot or a collection takes, or than a new worker takes to load its program. */
+/**
+ * … and after which it is killed: far longer than a heap snapshot or a collection takes, or than a new worker takes to
+ * load its program.
+ */
 const STUCK_AFTER = 60_000;
 
 /** How long the replacement of a worker waits, while those of its number keep dying. */
@@ -130,8 +136,8 @@ export class WorkerPool {
   }
 
   /**
-   * Replaces no worker any more and orders all to drain. Resolves when every one has drained or ended; those that are starting are
-   * ended at once.
+   * Replaces no worker any more and orders all to drain. Resolves when every one has drained or ended; those that are
+   * starting are ended at once.
    *
    * @param within milliseconds after which the drain is aborted
    */
@@ -201,7 +207,8 @@ export class WorkerPool {
   /** Examines every second whether a worker answers. What it reports shows that it does, too. */
   #watch(worker: WorkerProcess): Subscription {
     let unanswered = 0;
-    // A process that stood still for long counts that as one request, and reads the answers that arrived meanwhile before the next.
+    // A process that stood still for long counts that as one request, and reads the answers that arrived meanwhile
+    // before the next.
     const answers$ = interval(PING_INTERVAL, this.#scheduler).pipe(
       mergeMap(() => {
         const silence = unanswered * PING_INTERVAL;

@@ -54,7 +54,10 @@ export class PrimaryLink {
     this.#drained.complete();
   }
 
-  /** Resolves when everything was sent, which may be lost when the process exits before; after {@link FLUSH_TIMEOUT} at the latest. */
+  /**
+   * Resolves when everything was sent, which may be lost when the process exits before; after {@link FLUSH_TIMEOUT} at
+   * the latest.
+   */
   flush(): Promise<unknown> {
     return firstValueFrom(merge(this.channel.sent(), timer(FLUSH_TIMEOUT)));
   }

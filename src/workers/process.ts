@@ -24,7 +24,10 @@ export type Order =
   | { readonly kind: 'health'; readonly health: Health }
   /** The certificates to serve new connections with. */
   | { readonly kind: 'tls'; readonly tls: TlsTexts }
-  /** Ends the connections of callers gracefully and lets the calls in flight finish within these milliseconds; answered when they have. */
+  /**
+   * Ends the connections of callers gracefully and lets the calls in flight finish within these milliseconds; answered
+   * when they have.
+   */
   | { readonly kind: 'drain'; readonly within: number }
   /** No HTTP connection follows: ends everything else and exits. */
   | { readonly kind: 'finish' };
@@ -97,7 +100,8 @@ export class WorkerProcess {
     this.#child = child;
     // First: an 'error' event without a listener would end the primary, also after this constructor has thrown.
     this.exited$ = exitOf(child);
-    // Not in the type: with too many open files, `fork` returns a child without any stream and emits the error on the next tick.
+    // Not in the type: with too many open files, `fork` returns a child without any stream and emits the error on the
+    // next tick.
     if ((child.stdio as ChildProcess['stdio'] | undefined) === undefined) {
       throw new Error('too many open files in this process or on this machine (EMFILE or ENFILE)');
     }
@@ -124,7 +128,10 @@ export class WorkerProcess {
     this.channel.notify('order', order);
   }
 
-  /** Calls a method that it serves: see {@link Channel.request}. The result in a list, which is empty when there is none. */
+  /**
+   * Calls a method that it serves: see {@link Channel.request}. The result in a list, which is empty when there is
+   * none.
+   */
   call<Result>(method: string, parameters: unknown, timeoutMs?: number): Promise<readonly Result[]> {
     return this.channel.call<Result>(method, parameters, timeoutMs);
   }
@@ -135,8 +142,9 @@ export class WorkerProcess {
   }
 
   /**
-   * GET of a path with its query, over a connection of its own with HTTP/2: a profile takes minutes and may be long, and others must not wait
-   * for it. When the worker ends, the stream closes with another code than 0, but not with an error.
+   * GET of a path with its query, over a connection of its own with HTTP/2: a profile takes minutes and may be long,
+   * and others must not wait for it. When the worker ends, the stream closes with another code than 0, but not with an
+   * error.
    */
   page(path: string): ClientHttp2Stream {
     return this.#pages.request({ ':path': path });

@@ -14,8 +14,8 @@ export interface RoleOfProcess {
 }
 
 /**
- * The number of this worker; undefined in every other process. Only a primary starts processes with both these arguments and an IPC
- * channel, so that no environment variable and no command line makes a worker.
+ * The number of this worker; undefined in every other process. Only a primary starts processes with both these
+ * arguments and an IPC channel, so that no environment variable and no command line makes a worker.
  */
 export function workerNumber({ argv, connected }: RoleOfProcess = process): number | undefined {
   const [flag, number, ...rest] = argv.slice(2);
@@ -33,8 +33,8 @@ export interface ExecArgumentsOptions {
 }
 
 /**
- * The arguments of Node for a worker: those of the primary, and for the inspector, which only one process can have on a port, the primary's
- * port + the number of the worker.
+ * The arguments of Node for a worker: those of the primary, and for the inspector, which only one process can have on a
+ * port, the primary's port + the number of the worker.
  */
 export function workerExecArguments(
   number: number,

@@ -44,12 +44,14 @@ export interface DistributionOptions {
 }
 
 /**
- * Delays each load of rules until all workers decide with them, and gives the active rules to workers that start. Of several loads that
- * arrive while rules are being replaced, workers receive only the last one; each is emitted, in order. Rejections and repeated loads
- * change nothing in the workers and are only kept in order. Fails with the source; does not complete by itself.
+ * Delays each load of rules until all workers decide with them, and gives the active rules to workers that start. Of
+ * several loads that arrive while rules are being replaced, workers receive only the last one; each is emitted, in
+ * order. Rejections and repeated loads change nothing in the workers and are only kept in order. Fails with the source;
+ * does not complete by itself.
  *
- * First every worker loads the rules, one after the other, because reading many takes much memory. When all have, all of them begin to use
- * them, within milliseconds. A worker that does not answer is killed, and one that ends is not waited for.
+ * First every worker loads the rules, one after the other, because reading many takes much memory. When all have, all
+ * of them begin to use them, within milliseconds. A worker that does not answer is killed, and one that ends is not
+ * waited for.
  */
 export function distributeRules(options: DistributionOptions): MonoTypeOperatorFunction<RuleEvent> {
   const { pool, rawOf, startsWithoutRules } = options;
@@ -131,9 +133,15 @@ function answered({ channel, exited$ }: WorkerProcess, method: string, parameter
 export interface ReceivedRules {
   /** The rules, each when all workers may decide with them; from the start of the channel on. Never completes. */
   readonly events$: Observable<RuleEvent>;
-  /** Emits when the worker has the rules of the others for the first time, or may decide without; until then it must not decide. */
+  /**
+   * Emits when the worker has the rules of the others for the first time, or may decide without; until then it must not
+   * decide.
+   */
   readonly joined$: Observable<void>;
-  /** Fails when the worker cannot load the rules that the primary has loaded, for example for lack of memory; it cannot go on then. */
+  /**
+   * Fails when the worker cannot load the rules that the primary has loaded, for example for lack of memory; it cannot
+   * go on then.
+   */
   readonly failed$: Observable<never>;
 }
 

@@ -19,7 +19,10 @@ import type { Channel } from './channel';
 
 /** Milliseconds between two reports of the workers. */
 const INTERVAL = 1_000;
-/** Milliseconds that a reader of statistics waits for the workers; of those that take longer it gets the values of their last report. */
+/**
+ * Milliseconds that a reader of statistics waits for the workers; of those that take longer it gets the values of their
+ * last report.
+ */
 const DEADLINE = 250;
 /** Changes that are reported between two turns of the event loop. */
 const CHANGES_PER_TURN = 512;
@@ -45,10 +48,10 @@ interface StatisticsMessage extends Partial<Growth> {
 }
 
 /**
- * Reports the statistics of a worker to the primary: by how much each counter has grown since the last report, and the values of gauges. The
- * primary requests each report, so that none pile up when it is slow; of requests that arrive during a report, the next one is for all.
- * Durations are sent as they are recorded, each of them: only so are the buckets, quantiles and samples of all outputs those of a single
- * process.
+ * Reports the statistics of a worker to the primary: by how much each counter has grown since the last report, and the
+ * values of gauges. The primary requests each report, so that none pile up when it is slow; of requests that arrive
+ * during a report, the next one is for all. Durations are sent as they are recorded, each of them: only so are the
+ * buckets, quantiles and samples of all outputs those of a single process.
  */
 export class StatisticsReporter {
   readonly #statistics: Statistics;
@@ -106,7 +109,10 @@ export class StatisticsReporter {
   }
 }
 
-/** The changes, in messages of bounded size: those of a rule in one, so that they never disagree, also when the worker ends. */
+/**
+ * The changes, in messages of bounded size: those of a rule in one, so that they never disagree, also when the worker
+ * ends.
+ */
 function* growthsOf(changes: readonly Change[]): Generator<Growth, void, void> {
   let growth: Growth = { counters: [], rules: [] };
   let size = 0;
@@ -129,8 +135,9 @@ function* growthsOf(changes: readonly Change[]): Generator<Growth, void, void> {
 }
 
 /**
- * Adds the statistics of the workers to those of the primary, which are then those of the instance. What a worker has counted stays when
- * it ends, its gauges go. A worker that ends without a last report loses what it has counted since the one before.
+ * Adds the statistics of the workers to those of the primary, which are then those of the instance. What a worker has
+ * counted stays when it ends, its gauges go. A worker that ends without a last report loses what it has counted since
+ * the one before.
  */
 export class MergedStatistics {
   readonly #statistics: Statistics;
@@ -186,8 +193,8 @@ export class MergedStatistics {
   }
 
   /**
-   * The gauge that merges those of this name. A gauge that the primary has itself is that of the instance: what workers report under its
-   * name is ignored, except for the totals, to which they are added.
+   * The gauge that merges those of this name. A gauge that the primary has itself is that of the instance: what workers
+   * report under its name is ignored, except for the totals, to which they are added.
    */
   #gauge(name: string, tags: Tags): MergedGauge | undefined {
     const fullName = joinTags(name, tags);

@@ -1,5 +1,6 @@
-// Loaded into the service before everything else: a system clock that is half past an hour at first, so that no limit's hour ends during
-// the test. SIGUSR2 sets it ahead by two hours, and the next one back; each time, a line on standard error says so.
+// Loaded into the service before everything else: a system clock that is half past an hour at first, so that no limit's
+// hour ends during the test. SIGUSR2 sets it ahead by two hours, and the next one back; each time, a line on standard
+// error says so.
 const { writeSync } = require('node:fs');
 
 const HOUR = 3_600_000;

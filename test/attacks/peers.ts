@@ -25,8 +25,8 @@ export interface Target {
 }
 
 /**
- * What the attacker's peers received: the name of a gRPC status, `OVER_LIMIT`, an HTTP status, `closed` for a connection that the
- * service closed, `GOAWAY` and its error code, or `open` for what was still unfinished at the end.
+ * What the attacker's peers received: the name of a gRPC status, `OVER_LIMIT`, an HTTP status, `closed` for a
+ * connection that the service closed, `GOAWAY` and its error code, or `open` for what was still unfinished at the end.
  */
 export type Answers = Set<string>;
 

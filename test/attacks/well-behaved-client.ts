@@ -34,8 +34,8 @@ export const WELL_BEHAVED_RESOURCE = ruleResource(
 );
 
 /**
- * A client that does nothing wrong: 200 calls a second on a connection of its own, whether or not the earlier ones have been
- * answered. It knows the answer to each: every tenth call is over its limit, and the others count one hit each.
+ * A client that does nothing wrong: 200 calls a second on a connection of its own, whether or not the earlier ones have
+ * been answered. It knows the answer to each: every tenth call is over its limit, and the others count one hit each.
  */
 export class WellBehavedClient implements Disposable {
   readonly #session: ClientHttp2Session;

@@ -3,7 +3,10 @@ import { LARGEST_COUNT } from '../../src/counting/operation';
 
 // What a group of operations adds: simulate.test.ts.
 
-/** A step written as `a+5`, on a counter with a limit of 10, after what it denies: `alone` is !, `together` &, `never` nothing. */
+/**
+ * A step written as `a+5`, on a counter with a limit of 10, after what it denies: `alone` is !, `together` &, `never`
+ * nothing.
+ */
 function stepOf(text: string) {
   const [, sign, key, hits] = /^([!&]?)(\w)\+(\w+)$/.exec(text)!;
   const denies: Denies = sign === '!' ? 'alone' : sign === '&' ? 'together' : 'never';

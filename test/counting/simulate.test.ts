@@ -26,7 +26,9 @@ function emptyTable(): TimedCounts {
 }
 
 describe('a simulated group that stops when one of its limits is over', () => {
-  /** A call written as `a+1 c+max`; in brackets, its operations are a group, and after `!` one that is over in any case. */
+  /**
+   * A call written as `a+1 c+max`; in brackets, its operations are a group, and after `!` one that is over in any case.
+   */
   function callOf(text: string, limit: number): readonly Operation[] {
     const [, isOver, grouped] = /^(!?)\[(.*)\]$/.exec(text) ?? [];
     const group = grouped === undefined ? undefined : stopWhenOver(isOver === '!');

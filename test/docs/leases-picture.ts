@@ -19,7 +19,10 @@ const INSTANCES = [
   { name: 'instance 3, 50 calls a second', rate: 50, used: '#6a1b9a', held: '#ce93d8' },
 ] as const;
 
-/** An instance over time: by step, what it has used and holds; the times of its trips and of the calls that it denied, in milliseconds. */
+/**
+ * An instance over time: by step, what it has used and holds; the times of its trips and of the calls that it denied,
+ * in milliseconds.
+ */
 class Course {
   readonly used: number[] = [];
   readonly held: number[] = [];

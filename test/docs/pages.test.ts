@@ -153,7 +153,9 @@ test('every page that the health of the service links to is served with the cons
   }
 });
 
-/** Names in capitals that are no settings of weir: variables that Node, libraries and systemd use, codes, and values. */
+/**
+ * Names in capitals that are no settings of weir: variables that Node, libraries and systemd use, codes, and values.
+ */
 const OTHERS =
   /^(?:NODE_|SSL_CERT_|OTEL_|NOTIFY_SOCKET$|NO_COLOR$|GRPC_SSL_CIPHER_SUITES$|GRPC_SERVER_TLS_CA_CERT$|LISTEN_|WATCHDOG_USEC$|OVER_LIMIT$|GRPC_XDS_SOTW$|RESOURCE_EXHAUSTED$|INVALID_ARGUMENT$|HTTP_FILTER$|HTTP_ROUTE$)/;
 const SPAN = /`(?<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?:=[^`]*)?`/g;

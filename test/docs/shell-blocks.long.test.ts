@@ -82,8 +82,8 @@ interface Run {
 }
 
 /**
- * A temporary copy of what users have after a build, in which the commands of one page run. They are changed in so far as they use
- * ports and stores of their own, and the build that exists already.
+ * A temporary copy of what users have after a build, in which the commands of one page run. They are changed in so far
+ * as they use ports and stores of their own, and the build that exists already.
  */
 class Workspace implements AsyncDisposable {
   readonly #folder: string;

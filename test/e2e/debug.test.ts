@@ -12,7 +12,8 @@ const EXPOSED = 'the debug listener can be reached from other machines';
 const TOKEN = 'token-of-the-operators';
 const PEER = String.raw`peer=127\.0\.0\.1:\d+`;
 
-// In a process of its own: a snapshot takes time and memory in proportion to the heap, and that of a test process is large.
+// In a process of its own: a snapshot takes time and memory in proportion to the heap, and that of a test process is
+// large.
 let shop: Shop;
 beforeAll(async () => {
   const NODE_OPTIONS = `--require ${join(__dirname, '../support/processes/report-object-id.cjs')}`;

@@ -34,7 +34,10 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-/** The environment of a deployment: `NAME=value`, one per line. The blank variable is one that the tests set and deployments do not. */
+/**
+ * The environment of a deployment: `NAME=value`, one per line. The blank variable is one that the tests set and
+ * deployments do not.
+ */
 function environment(text: string): Readonly<Record<string, string>> {
   const pairs = [...text.matchAll(/^\s*(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value] as const);
   return { BACKEND_TYPE: ' ', ...Object.fromEntries(pairs) };
@@ -72,7 +75,10 @@ const SERVICE_LINKS = `
 
 describe('the Deployment of Envoy Gateway', () => {
   const POLICY = 'httproute/default/shop/rule/0';
-  /** What it makes of a BackendTrafficPolicy with two rules: a limit for each value of a header, and one for each address. */
+  /**
+   * What it makes of a BackendTrafficPolicy with two rules: a limit for each value of a header, and one for each
+   * address.
+   */
   const RULES = domainConfig('default/edge/http', {
     key: POLICY,
     value: POLICY,

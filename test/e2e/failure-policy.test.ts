@@ -197,7 +197,10 @@ describe('two services that share limits of 100 while their store is away', () =
     }
     return count;
   }
-  /** Waits until a service counts without the store, or with it again. Its calls for another user end what is in flight, and add hits. */
+  /**
+   * Waits until a service counts without the store, or with it again. Its calls for another user end what is in flight,
+   * and add hits.
+   */
   function counts(shop: Shop, where: 'locally' | 'in the store'): Promise<unknown> {
     return shop.weir.until(`the service to count ${where}`, async () => {
       const { responseHeadersToAdd: headers } = await shop.client.shouldRateLimit('shop', ['user=other']);

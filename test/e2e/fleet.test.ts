@@ -9,7 +9,10 @@ import { SHOP, Shop } from './shop';
 const TOKEN = 'token-of-these-tests';
 const OTHER_RULES = SHOP.replace('1000000', '2');
 
-/** Three instances that know each other, of which the third has other rules and another setting, and a peer that never answers. */
+/**
+ * Three instances that know each other, of which the third has other rules and another setting, and a peer that never
+ * answers.
+ */
 let shops: readonly [Shop, Shop, Shop];
 let silent: SilentPeer;
 let addresses: readonly string[];

@@ -107,7 +107,10 @@ async function sendAndReset(port: number, text: string): Promise<void> {
 }
 
 describe('the service decides and shuts down cleanly', () => {
-  /** Expects the service to decide until the daemon and the collector have had their connections, and then to exit with 0. */
+  /**
+   * Expects the service to decide until the daemon and the collector have had their connections, and then to exit with
+   * 0.
+   */
   async function expectSurvival(shop: Shop, daemon: HostilePeer, [collector, least]: [HostilePeer, number]) {
     await shop.weir.until('every peer to have had its connections', async () => {
       await shop.hit();

@@ -11,10 +11,15 @@ descriptors:
     on_store_failure: deny
     rate_limit: { unit: year, requests_per_unit: 1000000000, lease: true }
 `;
-/** How often Redis is stopped at most until calls pass meanwhile: on a busy machine, what was held may be over before. */
+/**
+ * How often Redis is stopped at most until calls pass meanwhile: on a busy machine, what was held may be over before.
+ */
 const STOPS = 20;
 
-/** Callers of the leased key, and what they got for calls that they began and that were answered while Redis was stopped. */
+/**
+ * Callers of the leased key, and what they got for calls that they began and that were answered while Redis was
+ * stopped.
+ */
 class Callers implements AsyncDisposable {
   readonly codes: Record<number, number> = { [OK]: 0, [OVER_LIMIT]: 0 };
   readonly whileStopped: Record<number, number> = { [OK]: 0, [OVER_LIMIT]: 0 };

@@ -24,8 +24,8 @@ export const VERBOSE = {
 };
 
 /**
- * Runs the service once for each log format until `reach` resolves, stops it unless it has ended, and expects no secret in its
- * output.
+ * Runs the service once for each log format until `reach` resolves, stops it unless it has ended, and expects no secret
+ * in its output.
  *
  * @param reach waits for a sign that the secrets have been used
  */

@@ -5,7 +5,10 @@ import { parse } from 'yaml';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { ROOT } from '../docs/markdown-files';
 
-/** As pre-commit runs a hook of the language `script`: with the files that were changed, in the folder of their repository. */
+/**
+ * As pre-commit runs a hook of the language `script`: with the files that were changed, in the folder of their
+ * repository.
+ */
 function play(hook: string, folder: string, ...files: readonly string[]): number | null {
   const hooks = parse(readFileSync(join(ROOT, '.pre-commit-hooks.yaml'), 'utf8')) as readonly {
     readonly id: string;

@@ -7,7 +7,10 @@ import { TemporaryFolder } from '../support/data/temporary-folder';
 import { freePorts } from '../support/processes/free-ports';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 
-/** Calls of three rules with smaller limits are not suggested: one bans, one needs quotes, and `a*` matches before `ax*`. */
+/**
+ * Calls of three rules with smaller limits are not suggested: one bans, one needs quotes, and `a*` matches before
+ * `ax*`.
+ */
 const MAIL = `domain: mail
 descriptors:
   - {key: sender, value: spam, rate_limit: {unit: day, requests_per_unit: 0}}

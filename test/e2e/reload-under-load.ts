@@ -60,7 +60,8 @@ function configMap(): Rules {
 function renamingEditor(): Rules {
   return ruleFiles({ RUNTIME_WATCH_ROOT: 'false' }, (tree) => (version) => {
     const path = 'root/config/shop.yaml';
-    // At once: while the callers of this process keep it busy, the file would be missing for so long that its rules were removed.
+    // At once: while the callers of this process keep it busy, the file would be missing for so long that its rules
+    // were removed.
     if (existsSync(tree.at(path))) renameSync(tree.at(path), tree.at(`${path}~`));
     tree.write(path, ruleFile(version));
   });
@@ -88,7 +89,10 @@ export const CHANGES = {
     managementServer('shop', ...Array.from({ length: 1000 }, (_, index) => `more-${index}`)),
 } as const satisfies Record<string, () => Rules | Promise<Rules>>;
 
-/** Sends requests for both keys until it is stopped. Fails at a response with two limits or an older one than the one before. */
+/**
+ * Sends requests for both keys until it is stopped. Fails at a response with two limits or an older one than the one
+ * before.
+ */
 function checkedCalls(client: RateLimitClient) {
   let latest = BASE;
   return async () => {
@@ -103,7 +107,10 @@ async function loadsOf(weir: WeirProcess): Promise<number> {
   return (await weir.statistics()).get('ratelimit.service.config_load_success') ?? 0;
 }
 
-/** Changes the rules several times while many callers use them: no call fails, no response mixes rulesets, no count is lost. */
+/**
+ * Changes the rules several times while many callers use them: no call fails, no response mixes rulesets, no count is
+ * lost.
+ */
 export async function expectReloadsUnderLoad(change: keyof typeof CHANGES): Promise<void> {
   await using rules = await CHANGES[change]();
   rules.publish(0);

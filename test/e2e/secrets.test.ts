@@ -64,7 +64,9 @@ class GuardedRedis {
     this.server.control.options.password = password;
   }
 
-  /** The connections of the service that have authenticated, by their ids. A connection is in the list before it has. */
+  /**
+   * The connections of the service that have authenticated, by their ids. A connection is in the list before it has.
+   */
   async connections(): Promise<readonly string[]> {
     const own = String(await this.server.control.client('ID'));
     const list = String(await this.server.control.call('CLIENT', 'LIST', 'TYPE', 'normal'));

@@ -43,7 +43,10 @@ export class Shop implements AsyncDisposable {
     return this.weir.until('a call to be handled', async () => ((await this.weir.statistics()).get(name) ?? 0) > 0);
   }
 
-  /** Sends calls, each of which is answered and logged in some kilobytes, until lines of an output that is not read are dropped. */
+  /**
+   * Sends calls, each of which is answered and logged in some kilobytes, until lines of an output that is not read are
+   * dropped.
+   */
   async dropLines(statistic: string): Promise<void> {
     const descriptors = Array.from({ length: 50 }, (_, index) => `user=${index}`);
     await this.weir.until('lines to be dropped', async () => {

@@ -42,7 +42,10 @@ function reserve(shop: Shop, id: string): Promise<number> {
 
 type Call = (shop: Shop) => Promise<number | string>;
 
-/** Calls that need the store, which are answered with 200 or 201. A settlement has several requests, one after the other. */
+/**
+ * Calls that need the store, which are answered with 200 or 201. A settlement has several requests, one after the
+ * other.
+ */
 export const SLOW: readonly (readonly [what: string, call: Call])[] = [
   ['a call over gRPC', (shop) => shop.hit().then(() => 200, String)],
   ['a call of /json', (shop) => shop.json('x').then(({ status }) => status)],

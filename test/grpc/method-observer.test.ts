@@ -26,7 +26,10 @@ class RecordingTracer implements Tracer {
   }
 }
 
-/** The methods of the test service, observed, on a server; calls are complete at the time 90, at which the observer's clock is later. */
+/**
+ * The methods of the test service, observed, on a server; calls are complete at the time 90, at which the observer's
+ * clock is later.
+ */
 class ObservedService {
   readonly tracer = new RecordingTracer();
   readonly seen = new Seen();

@@ -12,8 +12,8 @@ import { call, perMinute, serve } from './serve';
 type Name = (typeof ALGORITHMS)[number];
 
 /**
- * Seconds that pass, or a request and its answer: code, remaining and seconds until the reset of each descriptor, and the overall code if
- * there are several.
+ * Seconds that pass, or a request and its answer: code, remaining and seconds until the reset of each descriptor, and
+ * the overall code if there are several.
  */
 type Step = number | readonly [what: string | Descriptor | readonly string[], answer: string];
 
@@ -145,7 +145,8 @@ const TABLE: Readonly<Record<string, Readonly<Record<Name, Cell>>>> = {
     },
     {
       limit: { burst: 8 },
-      // The bucket is full in 120 s at the rate of the rule. With 8 per minute, a hit takes 7.5 s, and it is full in 60 s at most.
+      // The bucket is full in 120 s at the rate of the rule. With 8 per minute, a hit takes 7.5 s, and it is full in 60
+      // s at most.
       steps: [
         [hits(8, 'k=xy'), 'OK 0 120'],
         [override(8, 'MINUTE'), 'OVER 0 8'],

@@ -31,7 +31,9 @@ function ruleOf([key, { limits, ...flags }]: [string, Policy]): RuleSketch {
 
 const DENY: RuleSketch = { key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) };
 
-/** A descriptor of a request: its key, and its hits; negative ones are given back. A key without policy matches no rule. */
+/**
+ * A descriptor of a request: its key, and its hits; negative ones are given back. A key without policy matches no rule.
+ */
 interface Asked {
   readonly key: string;
   readonly hits: number;
@@ -101,7 +103,10 @@ function countTogether(group: readonly Step[], counts: Map<string, number>): voi
   }
 }
 
-/** Of several limits, the last one that is over has the longest reset; of those that are not, the one with the fewest left. */
+/**
+ * Of several limits, the last one that is over has the longest reset; of those that are not, the one with the fewest
+ * left.
+ */
 function outcomeOf(steps: readonly Step[], isNegative: boolean, isDenied: boolean): { isOver: boolean; left: number } {
   if (steps.length === 0) return { isOver: isDenied, left: 0 };
   const over = steps.filter(({ isOver }) => isOver && !isNegative).at(-1);

@@ -61,7 +61,10 @@ describe('a counter and its statistics', () => {
   function textOf(values: readonly string[]): string {
     return values.map((value, level) => `k${level}=${value}`).join(',');
   }
-  /** A service with nested rules: the cache key of a call with these values, and the key of the statistics that it counts in. */
+  /**
+   * A service with nested rules: the cache key of a call with these values, and the key of the statistics that it
+   * counts in.
+   */
   function keeper(...levels: readonly Partial<RuleSketch>[]) {
     const service = serve([nested(levels)], { cacheKeyPrefix: 'p_' });
     return {

@@ -27,7 +27,10 @@ function answerOf({ statuses: [status] }: Verdict): Answer {
   return [code === Code.OK, limitRemaining, secondsUntilReset!, currentLimit!.requestsPerUnit];
 }
 
-/** A service with a rule for the key `k` of 2 per second and 5 per five minutes. The rule for `other` replaces the limit per second. */
+/**
+ * A service with a rule for the key `k` of 2 per second and 5 per five minutes. The rule for `other` replaces the limit
+ * per second.
+ */
 function serveRule(rule: Partial<RuleSketch>, options: Partial<LimiterOptions> = {}): TestService {
   const other = { key: 'other', rateLimit: limit(9, 'MINUTE', { replaces: ['short'] }) };
   return serve([{ key: 'k', rateLimits: [SHORT, LONG], ...rule }, other], { ...HEADERS, ...options }, START);

@@ -121,7 +121,9 @@ describe('the log of loads', () => {
     return { log, events$, subscription };
   }
 
-  /** The levels, messages and changes of loads, or of rejections, of which the next one waits for the line of the last. */
+  /**
+   * The levels, messages and changes of loads, or of rejections, of which the next one waits for the line of the last.
+   */
   async function linesOf(...events: readonly (Ruleset | RulesRejected)[]) {
     const { log, events$, subscription } = recorded();
     for (const event of events) {

@@ -17,7 +17,10 @@ const CONTEXTS = [
   ...{ LOCAL_CACHE_SIZE_IN_BYTES: '1000', DECISION_LOG_OUTPUT: 'stderr', TRACING_ENABLED: 'true' },
 }));
 
-/** Whether a text is accepted without a word wherever the setting has an effect: neither a problem nor a warning names it. */
+/**
+ * Whether a text is accepted without a word wherever the setting has an effect: neither a problem nor a warning names
+ * it.
+ */
 function isSilent(name: string, text: string): boolean {
   return CONTEXTS.every((context) => {
     try {
@@ -30,7 +33,10 @@ function isSilent(name: string, text: string): boolean {
   });
 }
 
-/** The settings whose type is described by a pattern, apart from those that need no word. @param harmless why not, by name */
+/**
+ * The settings whose type is described by a pattern, apart from those that need no word. @param harmless why not, by
+ * name
+ */
 function silent(kind: RegExp, text: string, harmless: Readonly<Record<string, string>>): readonly string[] {
   const names = settingRows.filter(({ type }) => kind.test(type.allowed)).map(({ name }) => name);
   expect(names).toEqual(expect.arrayContaining(Object.keys(harmless)));

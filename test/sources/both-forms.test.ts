@@ -27,8 +27,8 @@ function response(resources: readonly Any[]): Uint8Array {
 }
 
 /**
- * Checks the same rules in both forms; JSON is YAML. Positions are removed from the messages: a file has lines, a resource has
- * fields.
+ * Checks the same rules in both forms; JSON is YAML. Positions are removed from the messages: a file has lines, a
+ * resource has fields.
  */
 function bothForms(configs: readonly DomainConfig[], mergeDomainConfigs = false) {
   const names = configs.map((_, index) => `part-${String(index).padStart(3, '0')}`);

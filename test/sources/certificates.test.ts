@@ -56,7 +56,9 @@ function loaded({ cert, key }: Certificate, clientCa = authority.ca) {
   return { cert, key, clientCa };
 }
 
-/** Waits until another source has reported a change that is made now: the files have been read since the last change. */
+/**
+ * Waits until another source has reported a change that is made now: the files have been read since the last change.
+ */
 async function noticeElsewhere(): Promise<void> {
   using witness = new WatchedCertificates(one);
   await witness.next();

@@ -47,7 +47,8 @@ function filesInPlace() {
   let present: ReadonlyMap<string, string> = new Map();
   return ruleFiles(false, (files, texts) => {
     files.folder('current/config');
-    // No intermediate state may be seen: at once, and new files first, because a folder without them would be valid too.
+    // No intermediate state may be seen: at once, and new files first, because a folder without them would be valid
+    // too.
     for (const [name, text] of texts) {
       if (present.get(name) !== text) files.replace(`current/config/${name}`, text);
     }

@@ -181,7 +181,8 @@ describe('the nearest name', () => {
 
   const variables = ['PORT', 'GRPC_PORT', 'STATSD_HOST', 'LOCAL_CACHE_SIZE', 'KVSTORE_POOL_SIZE'];
   it.each([
-    // Names under 10 characters are never corrected, those under 14 by one edit, others by two; case and separators count.
+    // Names under 10 characters are never corrected, those under 14 by one edit, others by two; case and separators
+    // count.
     [undefined, 'PORTS GRPC_PRT STATS_HOTS KVSTORE_POOL local_cache_size'],
     ['STATSD_HOST', 'STATSD_HSOT STATS_HOST'],
     ['LOCAL_CACHE_SIZE', 'LOCAL_CACH_SIEZ LOCAL-CACHE-SIZE'],

@@ -70,7 +70,10 @@ const WRONG_IN_A_VERSION: Readonly<Record<string, (it: Untyped) => void>> = {
 const LOAD = 'cannot load the controller <fixtures>/api/v1';
 const LACKS = 'the controller api/v1/reading (class ReadingController) lacks the action';
 
-/** The beginning of the message after `api > version 1 > resources '<name>': `, a controller of the fixtures, and its action. */
+/**
+ * The beginning of the message after `api > version 1 > resources '<name>': `, a controller of the fixtures, and its
+ * action.
+ */
 const WRONG_CONTROLLERS: readonly (readonly [message: string, name: string, only?: 'update'])[] = [
   ['there is no controller <fixtures>/api/v1/absent-controller with the extension .js, .cjs, .mjs, .ts,', 'absent'],
   ["there is more than one controller for 'api/v1/twice': <fixtures>/api/v1/twice-controller.js, <fixtures>", 'twice'],

@@ -49,8 +49,8 @@ export class ServedApp implements AsyncDisposable {
   }
 
   /**
-   * Sends requests and compares their answers. A request is `GET /foo`, with ` 2` for version 2 of the vendor `acme`, or with an
-   * Accept header. An answer is the text, or else the status and the header Allow, if there is one.
+   * Sends requests and compares their answers. A request is `GET /foo`, with ` 2` for version 2 of the vendor `acme`,
+   * or with an Accept header. An answer is the text, or else the status and the header Allow, if there is one.
    */
   async expectAnswers(expected: Readonly<Record<string, string>>): Promise<void> {
     const answers: Record<string, string> = {};

@@ -1,4 +1,5 @@
-// The least that a server in Node can do for a call of the load `10k-keys` or `json`: it reads the same bytes, and writes as many as weir.
+// The least that a server in Node can do for a call of the load `10k-keys` or `json`: it reads the same bytes, and
+// writes as many as weir.
 import http from 'node:http';
 import net from 'node:net';
 import frames from '../../suite/load/frames.cjs';
@@ -53,7 +54,10 @@ function answerFrames(socket) {
   });
 }
 
-/** Returns a function from a stream to the bytes of its response: frames of the lengths of those of weir, of which a client reads the message. */
+/**
+ * Returns a function from a stream to the bytes of its response: frames of the lengths of those of weir, of which a
+ * client reads the message.
+ */
 function responseOf() {
   const message = Buffer.concat([Buffer.from([0, 0, 0, 0, 28]), ANSWER, Buffer.alloc(28 - ANSWER.length)]);
   const template = Buffer.concat([

@@ -13,7 +13,8 @@ export function start() {
 /**
  * Serves the method on a port that the system chooses.
  *
- * @param handle receives a call, whose `request` is the bytes of the message, and a callback for the bytes of the response
+ * @param handle receives a call, whose `request` is the bytes of the message, and a callback for the bytes of the
+ * response
  * @returns a promise of the port
  */
 export function serve(handle) {

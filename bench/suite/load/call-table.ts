@@ -2,7 +2,10 @@ const FREE = -1;
 /** The code of a call without a response. */
 export const NO_CODE = 255;
 
-/** The calls in flight on one connection, by their order on it: their number, when they were due, and the code of their response. */
+/**
+ * The calls in flight on one connection, by their order on it: their number, when they were due, and the code of their
+ * response.
+ */
 export class CallTable {
   #numbers = new Float64Array(1_024).fill(FREE);
   #dues = new Float64Array(1_024);

@@ -15,7 +15,10 @@ function frame(type, flags, stream, payload) {
 
 const SETTINGS_ACK = frame(4, 1, 0, Buffer.alloc(0));
 
-/** The connection preface, SETTINGS with a stream window of 16 MiB as Envoy sends it, and a connection window that is never exhausted. */
+/**
+ * The connection preface, SETTINGS with a stream window of 16 MiB as Envoy sends it, and a connection window that is
+ * never exhausted.
+ */
 function opening() {
   const increment = Buffer.alloc(4);
   increment.writeUInt32BE(MAX_31_BITS - DEFAULT_WINDOW);
@@ -32,7 +35,10 @@ const PATH_NOT_INDEXED = Buffer.from([0x04]);
 const STATIC_NAMES = { ':path': 4, ':authority': 1, 'content-type': 31, 'user-agent': 58 };
 const TABLE_BYTES = 4_096;
 
-/** An HPACK encoder that inserts every field into the dynamic table, as grpc-go does, so that indices shift with every insertion. */
+/**
+ * An HPACK encoder that inserts every field into the dynamic table, as grpc-go does, so that indices shift with every
+ * insertion.
+ */
 class Encoder {
   inserted = 0;
   size = 0;
@@ -94,10 +100,10 @@ function envoy(path, timeout) {
 }
 
 /**
- * Header blocks as two kinds of client send them. Each profile returns a function from a call's number on its connection to its
- * header block. `envoy`: a literal path, everything else from the table, the same bytes in every call; with a deadline of 20 s, or of
- * 50 ms. `deadline`: as grpc-go with
- * deadlines: every call inserts a new grpc-timeout into the table, so that no two blocks are equal.
+ * Header blocks as two kinds of client send them. Each profile returns a function from a call's number on its
+ * connection to its header block. `envoy`: a literal path, everything else from the table, the same bytes in every
+ * call; with a deadline of 20 s, or of 50 ms. `deadline`: as grpc-go with deadlines: every call inserts a new
+ * grpc-timeout into the table, so that no two blocks are equal.
  */
 const PROFILES = {
   envoy: (path) => envoy(path, '20S'),

@@ -1,4 +1,5 @@
-// The load generator, in a process of its own. It receives requests from the process that forked it, and answers them one by one.
+// The load generator, in a process of its own. It receives requests from the process that forked it, and answers them
+// one by one.
 import type { GeneratorRequest } from '../processes/load-generator';
 import { protocolOf } from '../scenarios/loads';
 import { messagesOf } from '../scenarios/messages';

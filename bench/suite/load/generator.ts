@@ -12,8 +12,8 @@ export interface GeneratorOptions extends PoolOptions {
 }
 
 /**
- * Sends calls in a closed loop, in which each answer is followed by the next call, or in an open loop, in which calls are due at a
- * fixed rate regardless of the answers.
+ * Sends calls in a closed loop, in which each answer is followed by the next call, or in an open loop, in which calls
+ * are due at a fixed rate regardless of the answers.
  */
 export class Generator {
   readonly #pool: Pool;
@@ -58,7 +58,10 @@ export class Generator {
     this.#ticks.start();
   }
 
-  /** Sends no further calls. Resolves when those in flight have ended, or after the timeout in ms, with the number in flight. */
+  /**
+   * Sends no further calls. Resolves when those in flight have ended, or after the timeout in ms, with the number in
+   * flight.
+   */
   async stop(timeout: number): Promise<number> {
     this.#ticks.stop();
     this.#left = 0;

@@ -14,8 +14,8 @@ const GRANT_BYTES = 2 ** 28;
 const SCHEME = { at: 1, https: 0x87 } as const;
 
 /**
- * gRPC calls on one connection, written and read as frames: a call costs the generator a fraction of what it costs a server. It keeps
- * to the server's limits of concurrent streams and of the connection window; calls over them wait.
+ * gRPC calls on one connection, written and read as frames: a call costs the generator a fraction of what it costs a
+ * server. It keeps to the server's limits of concurrent streams and of the connection window; calls over them wait.
  */
 export class GrpcConnection implements Connection {
   readonly opened: Promise<void>;

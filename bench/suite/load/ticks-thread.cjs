@@ -1,4 +1,5 @@
-// Wakes the thread that started this one each period, more precisely than a timer of the event loop, which has whole milliseconds.
+// Wakes the thread that started this one each period, more precisely than a timer of the event loop, which has whole
+// milliseconds.
 const { parentPort, workerData } = require('node:worker_threads');
 
 const { cells, period } = workerData;

@@ -3,7 +3,9 @@ import { Worker } from 'node:worker_threads';
 
 const [RUNNING, PENDING] = [0, 1];
 
-/** Calls back each period of so many milliseconds, also for periods below the millisecond of the event loop's timers. */
+/**
+ * Calls back each period of so many milliseconds, also for periods below the millisecond of the event loop's timers.
+ */
 export class Ticks implements Disposable {
   readonly #cells = new Int32Array(new SharedArrayBuffer(8));
   readonly #thread: Worker;

@@ -30,7 +30,9 @@ interface Size {
   readonly data: number | undefined;
 }
 
-/** Measures what the memory of the service and of the store grows by when so many values are counted for the first time. */
+/**
+ * Measures what the memory of the service and of the store grows by when so many values are counted for the first time.
+ */
 export async function measureMemory(
   store: StoreName,
   { keys, settings }: { readonly keys: number; readonly settings: Settings },

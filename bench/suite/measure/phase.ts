@@ -23,9 +23,15 @@ export interface Phase {
   readonly calls: Calls;
   /** Answers per second. */
   readonly perSecond: number;
-  /** CPU time per decision in µs, of all processes of the service and of the store; undefined for a process that is not ours. */
+  /**
+   * CPU time per decision in µs, of all processes of the service and of the store; undefined for a process that is not
+   * ours.
+   */
   readonly cpu: { readonly service?: number | undefined; readonly store: number };
-  /** Per decision: writes of clients as the store reads them, and commands that it executed, which includes those that scripts called. */
+  /**
+   * Per decision: writes of clients as the store reads them, and commands that it executed, which includes those that
+   * scripts called.
+   */
   readonly commands?: { readonly sent: number; readonly executed: number } | undefined;
   /** In ms, from the time at which a call was due. */
   readonly latency: Latency;

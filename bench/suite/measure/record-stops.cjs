@@ -1,5 +1,5 @@
-// Loaded into the service before its code: writes how long its event loop stood still, and which collections of garbage did that, each
-// quarter of a second as a line of JSON, to the file STOPS_FILE.
+// Loaded into the service before its code: writes how long its event loop stood still, and which collections of garbage
+// did that, each quarter of a second as a line of JSON, to the file STOPS_FILE.
 const { appendFileSync } = require('node:fs');
 const { PerformanceObserver, constants, monitorEventLoopDelay } = require('node:perf_hooks');
 const { isMainThread } = require('node:worker_threads');

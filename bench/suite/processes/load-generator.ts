@@ -24,7 +24,10 @@ export interface LoadOptions {
   readonly outstanding: number;
 }
 
-/** The load generator in a process of its own, so that it shares neither CPU time nor garbage collection with what measures. */
+/**
+ * The load generator in a process of its own, so that it shares neither CPU time nor garbage collection with what
+ * measures.
+ */
 export class LoadGenerator implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;

@@ -40,7 +40,10 @@ export function renderSections(file: string, sections: Readonly<Record<string, s
   writeFileSync(file, replaceSections(readFileSync(file, 'utf8'), sections));
 }
 
-/** Replaces what is between the markers `<!-- bench:NAME -->` and `<!-- /bench:NAME -->` of a page; fails when one is missing. */
+/**
+ * Replaces what is between the markers `<!-- bench:NAME -->` and `<!-- /bench:NAME -->` of a page; fails when one is
+ * missing.
+ */
 export function replaceSections(page: string, sections: Readonly<Record<string, string>>): string {
   return Object.entries(sections).reduce((text, [name, content]) => {
     const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`];
@@ -84,7 +87,10 @@ const PLANNED: readonly (readonly [StoreName, LoadName, string])[] = [
   ['memcached', '10k-keys', '1 descriptor'],
   ['memcached', '3-descriptors', '3 descriptors'],
 ];
-/** The share of the saturation at which an instance is planned: the rest is for bursts and for the failure of another one. */
+/**
+ * The share of the saturation at which an instance is planned: the rest is for bursts and for the failure of another
+ * one.
+ */
 const SHARE = 0.5;
 const MICROSECONDS = 1e6;
 

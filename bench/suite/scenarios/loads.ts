@@ -4,7 +4,10 @@ import { OK, OVER_LIMIT } from '../load/connection';
 export const DOMAIN = 'bench';
 /** The file that holds the rules. */
 export const RULE_FILE = 'bench.yaml';
-/** A limit a day that no load reaches, of which a hit takes whole microseconds of a token bucket, as with most limits: 25. */
+/**
+ * A limit a day that no load reaches, of which a hit takes whole microseconds of a token bucket, as with most limits:
+ * 25.
+ */
 const LIMIT = 3_456_000_000;
 
 /** Other rules than those with one fixed window: with an algorithm, or with two fixed windows. */

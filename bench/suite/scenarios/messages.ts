@@ -5,10 +5,16 @@ import { DOMAIN, type Load } from './loads';
 /** Values have this many digits, so that all messages have the same length. */
 const DIGITS = 7;
 const PLACEHOLDER = '0'.repeat(DIGITS);
-/** Has no divisor in common with the numbers of values, so that each value comes once in a round, and neighbours are far apart. */
+/**
+ * Has no divisor in common with the numbers of values, so that each value comes once in a round, and neighbours are far
+ * apart.
+ */
 const STRIDE = 514_229;
 
-/** The messages of a load: the value of each descriptor is `v-` and the digits of a number, the same for all descriptors of a call. */
+/**
+ * The messages of a load: the value of each descriptor is `v-` and the digits of a number, the same for all descriptors
+ * of a call.
+ */
 export function messagesOf({ descriptors, values, protocol }: Load): Messages {
   const entries = descriptors.map((key) => ({ key, value: valueText(0) }));
   return withDigits(protocol === 'json' ? jsonMessage(entries) : protobufMessage(entries), (call) =>

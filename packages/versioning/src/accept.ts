@@ -40,8 +40,8 @@ const VERSION = /^[1-9]\d*$/;
 /**
  * The version and format that a request receives.
  *
- * - Types of our vendor decide when there are any: the most preferred one that can be served, where one without a version means
- *   the default version. A version or format that is not declared cannot be served.
+ * - Types of our vendor decide when there are any: the most preferred one that can be served, where one without a
+ *   version means the default version. A version or format that is not declared cannot be served.
  * - Without them, any general type (such as application/json or a range) means the default version.
  * - No header, or an empty one, means the default version.
  *
@@ -69,8 +69,9 @@ function served({ version, format }: AcceptedType, offer: Offer): Choice | undef
 }
 
 /**
- * The media types of an `Accept` header, the most preferred first and otherwise as they were sent. White space around `+`, `;` and
- * `=`, any case, quoted values and empty items are accepted. A quality that is not a number from 0 to 1 counts as 1.
+ * The media types of an `Accept` header, the most preferred first and otherwise as they were sent. White space around
+ * `+`, `;` and `=`, any case, quoted values and empty items are accepted. A quality that is not a number from 0 to 1
+ * counts as 1.
  */
 function parseAccept(header: string): readonly AcceptedType[] {
   const types: AcceptedType[] = [];

@@ -13,9 +13,9 @@ interface ChosenAction {
 }
 
 /**
- * Answers a request with an action: on a new instance of the controller, with the version in `ctx.state.apiVersion` and the format in
- * `ctx.state.apiFormat`. What the action returns becomes the body if it has set none. A JSON answer gets the vendor's media type with
- * the version, and so does one in the format that the request has named.
+ * Answers a request with an action: on a new instance of the controller, with the version in `ctx.state.apiVersion` and
+ * the format in `ctx.state.apiFormat`. What the action returns becomes the body if it has set none. A JSON answer gets
+ * the vendor's media type with the version, and so does one in the format that the request has named.
  */
 export async function runAction(ctx: Context, next: Next, { target, choice, offer }: ChosenAction): Promise<void> {
   const { controller: Controller, action } = target;
@@ -40,7 +40,8 @@ interface Missed {
 const missedBefore = new WeakMap<Context, Missed>();
 
 /**
- * Passes a request on, and answers it unless something else has. Several blocks may have the path: the last one answers for all.
+ * Passes a request on, and answers it unless something else has. Several blocks may have the path: the last one answers
+ * for all.
  *
  * @param methods of the path in the version; undefined when the client accepts no version of the block
  */
@@ -81,8 +82,8 @@ function notAcceptable(offers: readonly Offer[]): object {
 }
 
 /**
- * Has an error answered with `Vary: Accept`: Koa removes the headers of the response when it answers with an error, and takes those
- * of the error. An error that cannot be changed stays as it is.
+ * Has an error answered with `Vary: Accept`: Koa removes the headers of the response when it answers with an error, and
+ * takes those of the error. An error that cannot be changed stays as it is.
  */
 export function keepVary(error: unknown): void {
   // Also an error of another realm.

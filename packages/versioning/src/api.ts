@@ -14,14 +14,18 @@ export interface ApiOptions {
   readonly defaultVersion?: number;
   /** The prefix of all paths; `''` for none. Default: `api`, whatever the namespace is. */
   readonly path?: string;
-  /** The folder of the controllers below `controllers`, and the prefix of route names; `''` for none. Default: `api`. */
+  /**
+   * The folder of the controllers below `controllers`, and the prefix of route names; `''` for none. Default: `api`.
+   */
   readonly namespace?: string;
   /**
-   * Where the controllers are: a folder (a path relative to the working directory, or a `file:` URL), or a function that
-   * returns the class for a name such as `api/v1/foo`.
+   * Where the controllers are: a folder (a path relative to the working directory, or a `file:` URL), or a function
+   * that returns the class for a name such as `api/v1/foo`.
    */
   readonly controllers: ControllerSource | URL;
-  /** The formats that paths may end with, as in `/foo/3.json`, and that the media type may name. Default: `json` alone. */
+  /**
+   * The formats that paths may end with, as in `/foo/3.json`, and that the media type may name. Default: `json` alone.
+   */
   readonly formats?: readonly string[];
   /** The methods of `update`. Default: `PUT` alone. */
   readonly updateMethods?: readonly ('PUT' | 'PATCH')[];
@@ -32,8 +36,9 @@ export interface ApiOptions {
 }
 
 /**
- * Declares the routes of an API whose version is selected by the `Accept` header: `application/vnd.<vendor>+json;version=<n>`.
- * The routes are added to the router when `declare` has returned; when it throws, none are.
+ * Declares the routes of an API whose version is selected by the `Accept` header:
+ * `application/vnd.<vendor>+json;version=<n>`. The routes are added to the router when `declare` has returned; when it
+ * throws, none are.
  *
  * @param declare is called once, synchronously, with the methods to declare versions and their resources
  * @returns the declared routes, for documentation and tests

@@ -76,8 +76,8 @@ function canRun(extension: string): boolean {
 }
 
 /**
- * The class that a module exports: the module itself (`module.exports = class`), its default export, or the only class among its
- * exports.
+ * The class that a module exports: the module itself (`module.exports = class`), its default export, or the only class
+ * among its exports.
  *
  * @throws Error when there is none, or more than one to choose from
  */
@@ -94,8 +94,8 @@ function exportedClass(module: unknown): ControllerClass {
 }
 
 /**
- * Whether a value is a class. Its property `prototype` is not writable, unlike that of a function; that holds for decorated and
- * proxied classes too.
+ * Whether a value is a class. Its property `prototype` is not writable, unlike that of a function; that holds for
+ * decorated and proxied classes too.
  */
 function isClass(value: unknown): value is ControllerClass {
   return typeof value === 'function' && Object.getOwnPropertyDescriptor(value, 'prototype')?.writable === false;

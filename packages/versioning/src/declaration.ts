@@ -31,7 +31,10 @@ export interface Api {
   cache(options: { readonly as: string }, declare: () => void): void;
   /** Declares all resources of caches again, in the enclosing version and namespace. */
   inherit(options: { readonly from: string | readonly string[] }): void;
-  /** Declares the routes of a resource. Resources declared within it get its path and its parameter, `:post_id`, before theirs. */
+  /**
+   * Declares the routes of a resource. Resources declared within it get its path and its parameter, `:post_id`, before
+   * theirs.
+   */
   resources(name: string, declareNested?: () => void): void;
   resources(name: string, options: ResourceOptions, declareNested?: () => void): void;
   /** Declares the routes of a resource of which there is one: without `index`, and without an id in its paths. */

@@ -11,15 +11,18 @@ export interface ApiBlock extends Offer {
   readonly tree: PathTree;
 }
 
-/** The blocks and paths of layers, by handler: a router that is nested in another is copied, and only the handlers stay the same. */
+/**
+ * The blocks and paths of layers, by handler: a router that is nested in another is copied, and only the handlers stay
+ * the same.
+ */
 export const registered = new WeakMap<object, { readonly block: ApiBlock; readonly path: VersionedPath }>();
 
 /** The parameter of the dispatcher's layer that takes what follows the prefix. */
 export const REST = 'versionedPath';
 
 /**
- * The handler of all requests below the prefix of a block, which the router has compared. It passes on what the block does not
- * answer. When nothing behind it answers either, the answer is 405 or 406.
+ * The handler of all requests below the prefix of a block, which the router has compared. It passes on what the block
+ * does not answer. When nothing behind it answers either, the answer is 405 or 406.
  */
 export function dispatcher(block: ApiBlock): Middleware {
   const layersOf = new WeakMap<RouterLayer, ReadonlyMap<VersionedPath, RouterLayer>>();
@@ -55,7 +58,10 @@ export function dispatcher(block: ApiBlock): Middleware {
   };
 }
 
-/** The layers of paths behind that of a dispatcher: an enclosing router has copies of all, and a copy for each place where it nests them. */
+/**
+ * The layers of paths behind that of a dispatcher: an enclosing router has copies of all, and a copy for each place
+ * where it nests them.
+ */
 function pathLayers(stack: readonly RouterLayer[], dispatching: RouterLayer): ReadonlyMap<VersionedPath, RouterLayer> {
   const layers = new Map<VersionedPath, RouterLayer>();
   for (const layer of stack.slice(stack.indexOf(dispatching))) {
@@ -71,7 +77,10 @@ function replaceOwn(ctx: RoutedContext, own: RouterLayer, methods: readonly stri
   ctx.matched = ctx.matched.flatMap((layer) => (layer === own ? replacement : [layer]));
 }
 
-/** Does for the layer of a path what the router does for that of a route: sets the context and runs the handlers of its parameters. */
+/**
+ * Does for the layer of a path what the router does for that of a route: sets the context and runs the handlers of its
+ * parameters.
+ */
 function runLayer(ctx: RoutedContext, { path, name, stack }: RouterLayer, { params }: Match, action: Next) {
   const all = { ...ctx.params, ...params };
   Object.assign(ctx.request, { params: all });

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 
 /**
- * A declaration that cannot be served. The message names the place in the declaration, what is wrong there, and what to do; the
- * stack has the line of the call.
+ * A declaration that cannot be served. The message names the place in the declaration, what is wrong there, and what to
+ * do; the stack has the line of the call.
  */
 export class DeclarationError extends Error {
   override readonly name = 'DeclarationError';

@@ -13,7 +13,10 @@ export interface DeclaredRoute {
   readonly method: string;
   /** Without the optional format: `/api/posts/:id`. */
   readonly path: string;
-  /** For `router.url`; the same for all methods and versions of the path. Empty when a path declared earlier has the name. */
+  /**
+   * For `router.url`; the same for all methods and versions of the path. Empty when a path declared earlier has the
+   * name.
+   */
   readonly name: string;
   readonly action: Action;
 }

@@ -19,11 +19,13 @@ export function checkRouter(router: VersionedRouter): void {
 }
 
 /**
- * Registers one layer that dispatches all requests of a block, and behind it one for each path. Those match no request, because the
- * router compares a request with every layer: they have the names for `router.url` and the handlers of `router.param()`.
+ * Registers one layer that dispatches all requests of a block, and behind it one for each path. Those match no request,
+ * because the router compares a request with every layer: they have the names for `router.url` and the handlers of
+ * `router.param()`.
  *
  * @param options for the router
- * @throws {DeclarationError} when a path collides with one of another block on the same router; then nothing is registered
+ * @throws {DeclarationError} when a path collides with one of another block on the same router; then nothing is
+ * registered
  */
 export function registerBlock(router: VersionedRouter, block: ApiBlock, options: object): void {
   for (const layer of router.stack as readonly RouterLayer[]) checkCollision(layer, block);

@@ -6,7 +6,10 @@ export type Action = 'index' | 'create' | 'new' | 'edit' | 'show' | 'update' | '
 /** Whether there are many of a resource, each with an id, or one. */
 export type ResourceKind = 'resources' | 'resource';
 
-/** The paths of a resource, as in Rails: what follows its own path, its methods, and what is before the name of its route. */
+/**
+ * The paths of a resource, as in Rails: what follows its own path, its methods, and what is before the name of its
+ * route.
+ */
 interface ResourcePath {
   readonly suffix: readonly string[];
   readonly methods: Readonly<Record<string, Action>>;
@@ -96,7 +99,10 @@ function isNamespace({ kind }: Enclosing): boolean {
   return kind === 'namespace';
 }
 
-/** The path of what is nested in a shallow resource begins at its member: what encloses that one is dropped, except namespaces. */
+/**
+ * The path of what is nested in a shallow resource begins at its member: what encloses that one is dropped, except
+ * namespaces.
+ */
 function fromShallowMember(scope: readonly Enclosing[]): readonly Enclosing[] {
   const shallowFrom = scope.findIndex((each) => each.isShallow);
   const member = scope.findLastIndex(({ kind }) => kind === 'resources');
@@ -114,8 +120,8 @@ function partOfName({ kind, name }: Enclosing): string {
 }
 
 /**
- * The part of route names for a resource: `replies` for its collection, otherwise `reply`. A collection whose name has no singular of
- * its own gets `_index`, as in Rails, because the member route has the plain name: `news_index`.
+ * The part of route names for a resource: `replies` for its collection, otherwise `reply`. A collection whose name has
+ * no singular of its own gets `_index`, as in Rails, because the member route has the plain name: `news_index`.
  */
 function ownName({ kind, name }: Resource, suffix: readonly string[]): string {
   if (kind === 'resource') return identifier(name);

@@ -1,8 +1,8 @@
 import type { Context, Middleware } from 'koa';
 
 /**
- * What is used of an @koa/router instance, versions 12 to 15. Not a class, because an application may have several of them: `require`
- * and `import` load different ones.
+ * What is used of an @koa/router instance, versions 12 to 15. Not a class, because an application may have several of
+ * them: `require` and `import` load different ones.
  */
 export interface VersionedRouter {
   readonly methods: readonly string[];

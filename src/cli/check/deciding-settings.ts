@@ -7,8 +7,8 @@ import { FlagError } from '../flags';
 const DECIDING = ['SHADOW_MODE', 'QUOTA_MODE', 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT'] as const;
 
 /**
- * The options of a service that decides as the environment says, without a local cache. Other settings are not read, as theirs may be
- * valid only where the service runs.
+ * The options of a service that decides as the environment says, without a local cache. Other settings are not read, as
+ * theirs may be valid only where the service runs.
  *
  * @throws {FlagError} for values that the service would reject
  */

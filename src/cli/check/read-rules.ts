@@ -23,8 +23,9 @@ export interface CheckedRules extends ReadResult {
 const STANDARD_INPUT = '-';
 
 /**
- * Reads rule folders like the service: the same files, in the same order, with the same reader. Also reads single files, pipes and, as `-`,
- * standard input. Problems have the paths as they were given, with the names in folders after them.
+ * Reads rule folders like the service: the same files, in the same order, with the same reader. Also reads single
+ * files, pipes and, as `-`, standard input. Problems have the paths as they were given, with the names in folders after
+ * them.
  */
 export async function readRules(paths: string | readonly string[], options: ReadOptions): Promise<CheckedRules> {
   const reading = new Reading();

@@ -28,7 +28,10 @@ const CLIENT_FLAGS = {
 
 type Values = FlagValues<typeof CLIENT_FLAGS>;
 
-/** The program weir-client: sends a request to a rate limit service, once or repeatedly, and prints the response or a summary. */
+/**
+ * The program weir-client: sends a request to a rate limit service, once or repeatedly, and prints the response or a
+ * summary.
+ */
 export const CLIENT: Program<typeof CLIENT_FLAGS> = {
   name: 'weir-client',
   flags: CLIENT_FLAGS,

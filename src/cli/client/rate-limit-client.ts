@@ -95,8 +95,8 @@ export class RateLimitClient {
 }
 
 /**
- * Whether the server answers a TLS handshake, if only with an alert. Its certificate does not matter, because nothing is sent. Undefined for
- * an address that is neither `host:port` nor `unix:/path`.
+ * Whether the server answers a TLS handshake, if only with an alert. Its certificate does not matter, because nothing
+ * is sent. Undefined for an address that is neither `host:port` nor `unix:/path`.
  */
 async function serverSpeaksTls(address: string): Promise<boolean | undefined> {
   const { path, host, port } = ADDRESS.exec(address)?.groups ?? {};

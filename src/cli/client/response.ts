@@ -71,8 +71,8 @@ function formatDuration({ seconds, nanos }: Duration): string {
 }
 
 /**
- * A response as proto3 JSON, with every field, including those that weir never sets: the server may be a different one. Encoded once more for
- * the library, which is loaded only here.
+ * A response as proto3 JSON, with every field, including those that weir never sets: the server may be a different one.
+ * Encoded once more for the library, which is loaded only here.
  */
 export async function responseJson(response: RateLimitResponse): Promise<unknown> {
   const { createFileRegistry, fromBinary, toJson } = await import('@bufbuild/protobuf');

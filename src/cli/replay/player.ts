@@ -28,7 +28,10 @@ export interface PlayedDescriptor extends JudgedDescriptor {
   readonly capacity: number | undefined;
 }
 
-/** Decides calls by rules, as a service would that has just been started and counts in memory, at the times of the calls. */
+/**
+ * Decides calls by rules, as a service would that has just been started and counts in memory, at the times of the
+ * calls.
+ */
 export class Player {
   readonly #ruleset: Ruleset;
   readonly #limiter: Limiter;

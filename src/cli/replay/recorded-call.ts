@@ -54,8 +54,8 @@ export interface RecordedEnd extends RecordedLine, Pick<EndedReservation, 'id' |
 }
 
 /**
- * Why a line is not played: it is another one, such as one of the log of the service; the call has failed, so that no rule has decided it; the
- * log has left out descriptors or entries.
+ * Why a line is not played: it is another one, such as one of the log of the service; the call has failed, so that no
+ * rule has decided it; the log has left out descriptors or entries.
  */
 export type SkippedLine =
   { readonly skipped: 'other' | 'failed' | 'incomplete' } | { readonly skipped: 'malformed'; readonly reason: string };
@@ -76,7 +76,10 @@ const SMALLEST_SAMPLE = 1e-9;
 /** The longest name of a rule that is kept, in characters. */
 const LONGEST_NAME = 256;
 
-/** Reads a line of a decision log (schema/decision-log.schema.json). Members that a replay does not need are not checked. */
+/**
+ * Reads a line of a decision log (schema/decision-log.schema.json). Members that a replay does not need are not
+ * checked.
+ */
 export function readLine(line: string | undefined): RecordedCall | RecordedEnd | SkippedLine {
   if (line?.trim() === '') return { skipped: 'other' };
   try {

@@ -208,7 +208,10 @@ class Run {
   }
 }
 
-/** The same for the line of a reservation and that of its end; both are in the sample if this share of the id is below it. */
+/**
+ * The same for the line of a reservation and that of its end; both are in the sample if this share of the id is below
+ * it.
+ */
 function weightById(id: string, { sample }: { readonly sample: number }): number {
   return Math.floor((1 + shareOf(id, [])) / sample);
 }
@@ -229,8 +232,9 @@ const TOLERANCE = 60_000;
 const LOOK_AHEAD = 8;
 
 /**
- * Passes on the records of a log in its order, except those that are more than a minute earlier than one before them, or later than most of
- * those that follow: one wrong time must neither end the windows of a replay nor leave out what follows.
+ * Passes on the records of a log in its order, except those that are more than a minute earlier than one before them,
+ * or later than most of those that follow: one wrong time must neither end the windows of a replay nor leave out what
+ * follows.
  */
 class TimeOrder {
   readonly #next: NumberedLine[] = [];

@@ -103,7 +103,9 @@ export function figuresOf(
   return [calls, allowedBefore, allowedAfter, newlyDenied, newlyAllowed];
 }
 
-/** A human-readable report: the rules in a table, then the callers of each, then what limits the meaning of the figures. */
+/**
+ * A human-readable report: the rules in a table, then the callers of each, then what limits the meaning of the figures.
+ */
 export function formatReport({ from, to, before, total, rules, notes }: ReplayReport): string {
   return visibleLines([
     `${counted(total.calls, 'call')} from ${from} to ${to}, compared with ${COMPARED[before]}`,

@@ -43,7 +43,10 @@ async function readTestFile(path: string): Promise<TestFile> {
   return { ...read, rules: read.rules.map((each) => (isAbsolute(each) ? each : join(dirname(path), each))) };
 }
 
-/** A file of lines alone. Those before its first line `test` apply to all of its tests; without one, it is a single test. */
+/**
+ * A file of lines alone. Those before its first line `test` apply to all of its tests; without one, it is a single
+ * test.
+ */
 export function readDecisions(path: string, text: string): TestFile {
   const rules: string[] = [];
   const settings: Record<string, string> = {};

@@ -51,8 +51,9 @@ export interface AlgorithmLimit {
 }
 
 /**
- * How the calls on one counter are decided. The same functions serve the counters in memory, and the calls that were merged into one
- * operation on another store, whose scripts have the same arithmetic. A call counts with all of its hits or with none.
+ * How the calls on one counter are decided. The same functions serve the counters in memory, and the calls that were
+ * merged into one operation on another store, whose scripts have the same arithmetic. A call counts with all of its
+ * hits or with none.
  */
 export interface Algorithm extends AlgorithmLimit {
   /** The most hits that can count at once. */
@@ -63,13 +64,16 @@ export interface Algorithm extends AlgorithmLimit {
   empty(now: number): LimitState;
   /** A state at another time: a clock may also go back. */
   at(state: LimitState, now: number): LimitState;
-  /** The most hits that can be counted now, to be used at any time in so many milliseconds; of a bucket, it may be one less. */
+  /**
+   * The most hits that can be counted now, to be used at any time in so many milliseconds; of a bucket, it may be one
+   * less.
+   */
   lendable(state: LimitState, milliseconds: number): number;
   /** Counts them, as if they were used when they pass last. */
   lend(state: LimitState, hits: number, milliseconds: number): LimitState;
   /**
-   * Where hits that are counted at a time in Unix microseconds, for so many milliseconds, may be given back: its number, and the milliseconds left
-   * of it. Undefined: it is part of the key.
+   * Where hits that are counted at a time in Unix microseconds, for so many milliseconds, may be given back: its
+   * number, and the milliseconds left of it. Undefined: it is part of the key.
    */
   windowAt(now: number, milliseconds: number): { readonly number: number; readonly rest: number } | undefined;
   /** Whether a time is in such a window. */

@@ -4,9 +4,9 @@ import type { Algorithm, AlgorithmLimit, BucketState, Outcome, Span } from './al
 const MICROSECONDS = 1_000_000;
 
 /**
- * A bucket of `burst` tokens, into which `requestsPerUnit` flow in each window, in equal distances. Each hit takes one; a call is denied
- * when there are not as many. So at most `burst` and what has flown in can pass in any interval. (GCRA, with exact arithmetic: all
- * numbers are integers below 2^53.)
+ * A bucket of `burst` tokens, into which `requestsPerUnit` flow in each window, in equal distances. Each hit takes one;
+ * a call is denied when there are not as many. So at most `burst` and what has flown in can pass in any interval.
+ * (GCRA, with exact arithmetic: all numbers are integers below 2^53.)
  */
 export class TokenBucket implements Algorithm {
   readonly name = 'token_bucket';
@@ -56,8 +56,9 @@ export class TokenBucket implements Algorithm {
   }
 
   /**
-   * Tokens flow in while hits are held: they count as if they were used at the end of their time, so that no more pass than the bucket allows.
-   * In whole microseconds, rounded so that no more is lent than there is: the script of Redis has no numbers for exact parts of many hits.
+   * Tokens flow in while hits are held: they count as if they were used at the end of their time, so that no more pass
+   * than the bucket allows. In whole microseconds, rounded so that no more is lent than there is: the script of Redis
+   * has no numbers for exact parts of many hits.
    */
   lendable(state: BucketState, milliseconds: number): number {
     const room = this.span.whole - 2 - fullIn(state, milliseconds);
@@ -70,7 +71,10 @@ export class TokenBucket implements Algorithm {
     return { whole, part: 0, parts: this.parts, now: state.now };
   }
 
-  /** The last microsecond of their time: from then on, the bucket may be full without them, and full once more with them. */
+  /**
+   * The last microsecond of their time: from then on, the bucket may be full without them, and full once more with
+   * them.
+   */
   windowAt(now: number, milliseconds: number): { readonly number: number; readonly rest: number } {
     return { number: now + Math.ceil(milliseconds * 1000), rest: milliseconds };
   }

@@ -1,8 +1,8 @@
 import type { Algorithm, AlgorithmLimit, Outcome, WindowsState } from './algorithm';
 
 /**
- * The hits of one window, whose start is part of the key, as an algorithm: for limits that are decided together with others. Unlike where
- * hits are counted first and compared then, a call counts with all of its hits or with none.
+ * The hits of one window, whose start is part of the key, as an algorithm: for limits that are decided together with
+ * others. Unlike where hits are counted first and compared then, a call counts with all of its hits or with none.
  */
 export class FixedWindow implements Algorithm {
   readonly name = 'fixed_window';

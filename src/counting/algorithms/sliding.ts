@@ -1,9 +1,9 @@
 import type { Algorithm, AlgorithmLimit, Outcome, WindowsState } from './algorithm';
 
 /**
- * The hits of the current window of the clock, and those of the window before, weighted with the part of it that a window which ends now
- * would cover. At most 2 × `requestsPerUnit` − 1 can pass in any interval as long as the window: so many when all of a window have
- * passed at its end.
+ * The hits of the current window of the clock, and those of the window before, weighted with the part of it that a
+ * window which ends now would cover. At most 2 × `requestsPerUnit` − 1 can pass in any interval as long as the window:
+ * so many when all of a window have passed at its end.
  */
 export class SlidingWindow implements Algorithm {
   readonly name = 'sliding_window';
@@ -84,8 +84,9 @@ export class SlidingWindow implements Algorithm {
   }
 
   /**
-   * The milliseconds until hits that are denied fit, if there are no others. Of more than ever fit, until no others count; as with a limit
-   * of 0 mostly none do, at least until the window of the clock ends, so that callers do not come back at once.
+   * The milliseconds until hits that are denied fit, if there are no others. Of more than ever fit, until no others
+   * count; as with a limit of 0 mostly none do, at least until the window of the clock ends, so that callers do not
+   * come back at once.
    */
   #wait(state: WindowsState, hits: number): number {
     const { previous, current, now } = state;

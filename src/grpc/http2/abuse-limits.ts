@@ -2,8 +2,8 @@ import { LIMITS, type Limits, type Rate, type Rejection } from './limits';
 
 /**
  * Limits on what a peer may cost the server without using it: floods of frames that RFC 9113 permits. One instance per
- * connection. Each method charges one kind of cost and returns false if that is over its limit: {@link exceeded} then names the
- * first limit that was, and the connection must end with ENHANCE_YOUR_CALM.
+ * connection. Each method charges one kind of cost and returns false if that is over its limit: {@link exceeded} then
+ * names the first limit that was, and the connection must end with ENHANCE_YOUR_CALM.
  */
 export class AbuseLimits {
   readonly #pingStrikesPermitted: number;
@@ -83,7 +83,10 @@ export class AbuseLimits {
     return this.#pingStrikes <= this.#pingStrikesPermitted || this.exceed('ping_flood', 'too_many_pings');
   }
 
-  /** A DATA frame that ends neither a message nor the stream. Returns the charge, to be given to {@link refundSmallData}. */
+  /**
+   * A DATA frame that ends neither a message nor the stream. Returns the charge, to be given to
+   * {@link refundSmallData}.
+   */
   chargeSmallData(now: number, length: number): number {
     const lacking = LIMITS.smallDataBytes - length;
     if (lacking <= 0) return 0;
@@ -95,7 +98,9 @@ export class AbuseLimits {
     this.#smallData.giveBack(charged);
   }
 
-  /** A message of a call that may send any number of them. If false is returned, that call must end, not the connection. */
+  /**
+   * A message of a call that may send any number of them. If false is returned, that call must end, not the connection.
+   */
   takeMessage(now: number): boolean {
     return (this.#messages ??= new TokenBucket(LIMITS.messages)).take(now);
   }

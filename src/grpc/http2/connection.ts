@@ -16,7 +16,10 @@ export interface ConnectionContext extends StreamsContext {
   flushLater(connection: Connection): void;
   /** Requests a call of {@link Connection.runScheduled} in the next turn. */
   runLater(connection: Connection): void;
-  /** Whether what arrives at this time must wait for the next turn, by {@link runLater}, as this one has lasted long enough. */
+  /**
+   * Whether what arrives at this time must wait for the next turn, by {@link runLater}, as this one has lasted long
+   * enough.
+   */
   isTurnOver(now: number): boolean;
 }
 
@@ -27,8 +30,8 @@ interface Chunk {
 }
 
 /**
- * The server side of one HTTP/2 connection (RFC 9113): its turns and its end. It reads no clock and owns neither a timer nor a
- * socket: its input is {@link receive} and {@link tick}, its output goes to the {@link Transport}.
+ * The server side of one HTTP/2 connection (RFC 9113): its turns and its end. It reads no clock and owns neither a
+ * timer nor a socket: its input is {@link receive} and {@link tick}, its output goes to the {@link Transport}.
  */
 export class Connection {
   readonly #context: ConnectionContext;
@@ -106,8 +109,8 @@ export class Connection {
   }
 
   /**
-   * Whether what is unread may wait for streams to run. Only so much of it, so that the resets in it are not read too late, and all
-   * of it together takes little memory; it arrives meanwhile, so that deadlines count from then on.
+   * Whether what is unread may wait for streams to run. Only so much of it, so that the resets in it are not read too
+   * late, and all of it together takes little memory; it arrives meanwhile, so that deadlines count from then on.
    */
   get #mayLeave(): boolean {
     if (!this.#streams.runQueue.isFull) return false;
@@ -312,8 +315,8 @@ export class Connection {
   }
 
   /**
-   * Sends the frames written so far and ends our side of the socket, but reads for another {@link Limits.lingerMs}: the kernel
-   * resets a socket that is closed with unread input, and the peer would lose our last frames.
+   * Sends the frames written so far and ends our side of the socket, but reads for another {@link Limits.lingerMs}: the
+   * kernel resets a socket that is closed with unread input, and the peer would lose our last frames.
    */
   #end(): void {
     this.#ending.hasEnded = true;

@@ -3,11 +3,16 @@ import { LIMITS, type Limits } from './limits';
 import { ErrorCode, MAX_31_BITS } from './protocol';
 import type { StreamTable } from './stream-table';
 
-/** The payload of the PING after the first GOAWAY. Its acknowledgement proves that the peer has received that GOAWAY. */
+/**
+ * The payload of the PING after the first GOAWAY. Its acknowledgement proves that the peer has received that GOAWAY.
+ */
 const GOAWAY_PING = Buffer.from('weirgone', 'latin1');
 /** The payload of keepalive PINGs. */
 const KEEPALIVE_PING = Buffer.from('weiralve', 'latin1');
-/** The age at which a connection is shut down varies by this fraction in either direction, so that clients do not reconnect simultaneously. */
+/**
+ * The age at which a connection is shut down varies by this fraction in either direction, so that clients do not
+ * reconnect simultaneously.
+ */
 const AGE_JITTER = 0.1;
 
 const Phase = {
@@ -20,14 +25,16 @@ const Phase = {
 type Phase = (typeof Phase)[keyof typeof Phase];
 
 /**
- * The clock of a connection, everything that it waits for, and its graceful shutdown (RFC 9113, section 6.8): a GOAWAY that permits
- * all streams; once the peer must have received it, a GOAWAY with the last stream that is served; then the open streams finish.
- * Times are milliseconds of the server's monotonic clock.
+ * The clock of a connection, everything that it waits for, and its graceful shutdown (RFC 9113, section 6.8): a GOAWAY
+ * that permits all streams; once the peer must have received it, a GOAWAY with the last stream that is served; then the
+ * open streams finish. Times are milliseconds of the server's monotonic clock.
  */
 export class Ending {
   /** The time at the beginning of this turn. */
   now: number;
-  /** The final GOAWAY of an end that is not graceful has been sent, or the transport is closed: no more input is read. */
+  /**
+   * The final GOAWAY of an end that is not graceful has been sent, or the transport is closed: no more input is read.
+   */
   hasEnded = false;
   /** No deadline is earlier. */
   nextWake = 0;
@@ -41,7 +48,10 @@ export class Ending {
   expiry = Infinity;
   /** When the earliest output that waits for a window is overdue. */
   response = Infinity;
-  /** When the socket must have accepted some output: two peers that both stop reading until their own output is read would wait forever. */
+  /**
+   * When the socket must have accepted some output: two peers that both stop reading until their own output is read
+   * would wait forever.
+   */
   unread = Infinity;
   /** When the connection is too old. */
   age: number;
@@ -104,8 +114,8 @@ export class Ending {
   }
 
   /**
-   * Sends a PING to a peer that has been silent for {@link LIMITS.keepaliveMs}. Returns false if it has not answered one in time.
-   * `isPaused`: reading is paused, so that no answer can be received.
+   * Sends a PING to a peer that has been silent for {@link LIMITS.keepaliveMs}. Returns false if it has not answered
+   * one in time. `isPaused`: reading is paused, so that no answer can be received.
    */
   keepsAlive(writer: FrameWriter, isPaused: boolean): boolean {
     const { now } = this;
@@ -145,7 +155,10 @@ export class Ending {
     this.wakeAt(this.final);
   }
 
-  /** Whether a PING that the peer acknowledges shows that it has received the first GOAWAY: {@link Streams.finalize} must then be called. */
+  /**
+   * Whether a PING that the peer acknowledges shows that it has received the first GOAWAY: {@link Streams.finalize}
+   * must then be called.
+   */
   isAnnounced(acknowledged: Uint8Array): boolean {
     return this.#phase === Phase.ANNOUNCED && GOAWAY_PING.equals(acknowledged);
   }

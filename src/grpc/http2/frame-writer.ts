@@ -5,8 +5,8 @@ const EMPTY = Buffer.alloc(0);
 const { END_STREAM, END_HEADERS, ACK } = Flag;
 
 /**
- * Gathers the frames of one turn of the event loop, so that they are sent in one write. The buffer grows as needed and is
- * given away by {@link take}: a connection that sends nothing holds no memory.
+ * Gathers the frames of one turn of the event loop, so that they are sent in one write. The buffer grows as needed and
+ * is given away by {@link take}: a connection that sends nothing holds no memory.
  */
 export class FrameWriter {
   readonly #onFirstByte: () => void;

@@ -55,8 +55,8 @@ export class Frames {
       case FrameType.PING:
         return this.#onPing(input);
       case FrameType.GOAWAY:
-        // The peer opens no more streams. The open ones finish, without a limit until a shutdown begins. Its last stream identifier
-        // concerns server push, which is not implemented.
+        // The peer opens no more streams. The open ones finish, without a limit until a shutdown begins. Its last
+        // stream identifier concerns server push, which is not implemented.
         return this.#streams.finalize();
       case FrameType.WINDOW_UPDATE:
         return this.#onWindowUpdate(input);
@@ -114,8 +114,8 @@ export class Frames {
   }
 
   /**
-   * Refunds the window of the connection, at once: what is kept of the bytes is limited by {@link Streams.hold} and by the windows of
-   * the streams, which are refunded as calls consume them.
+   * Refunds the window of the connection, at once: what is kept of the bytes is limited by {@link Streams.hold} and by
+   * the windows of the streams, which are refunded as calls consume them.
    */
   #refund(bytes: number): void {
     this.#unrefunded += bytes;

@@ -7,8 +7,8 @@ const SLOTS = 64;
 /** Longer blocks are not remembered: they contain values that differ from call to call. */
 const MAX_BLOCK_BYTES = 256;
 /**
- * Longer header lists are not remembered. A short block can refer to a long field of the dynamic table again and again, and what is
- * remembered of it outlives the table's entry.
+ * Longer header lists are not remembered. A short block can refer to a long field of the dynamic table again and again,
+ * and what is remembered of it outlives the table's entry.
  */
 const MAX_REMEMBERED_LIST_BYTES = 2_048;
 /** The generation of a block without references to the dynamic table: its meaning never changes. */
@@ -45,9 +45,9 @@ interface Remembered {
 }
 
 /**
- * Reads the header blocks of a connection. It keeps what earlier blocks left: the dynamic table, and the meanings of blocks by their
- * exact bytes and the generation of the table. Only blocks that do not change it are remembered. A hash selects the slot; all bytes
- * are compared.
+ * Reads the header blocks of a connection. It keeps what earlier blocks left: the dynamic table, and the meanings of
+ * blocks by their exact bytes and the generation of the table. Only blocks that do not change it are remembered. A hash
+ * selects the slot; all bytes are compared.
  */
 export class HeaderReader {
   readonly interpreter: RequestInterpreter;
@@ -74,7 +74,10 @@ export class HeaderReader {
     return read;
   }
 
-  /** Decodes a block of trailers. Returns why they are rejected, or undefined if they are valid: they have no pseudo-header fields. */
+  /**
+   * Decodes a block of trailers. Returns why they are rejected, or undefined if they are valid: they have no
+   * pseudo-header fields.
+   */
   trailers(source: Buffer, start: number, end: number): HeaderProblem | undefined {
     decoder.decode(this.#table, source, start, end);
     if (decoder.isOversized) return HeaderProblem.OVERSIZED;

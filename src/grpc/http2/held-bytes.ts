@@ -12,8 +12,9 @@ const STALL_WHEN_FULL = 1 / 4;
 const MAX_EXAMINED = 16;
 
 /**
- * The memory for requests that are kept beyond a turn, shared by all connections. While it is full, a request that needs more
- * displaces an incomplete one that makes no progress or holds more: of those whose progress is the least recent, the first.
+ * The memory for requests that are kept beyond a turn, shared by all connections. While it is full, a request that
+ * needs more displaces an incomplete one that makes no progress or holds more: of those whose progress is the least
+ * recent, the first.
  */
 export class HeldBytes {
   /** The bytes that all connections hold. */
@@ -59,7 +60,10 @@ export class HeldBytes {
     }
   }
 
-  /** Ends a request that has made no progress since `time` or holds more than `wanted` bytes. Returns false if there is none. */
+  /**
+   * Ends a request that has made no progress since `time` or holds more than `wanted` bytes. Returns false if there is
+   * none.
+   */
   #displaceFor(stream: Stream, wanted: number, time: number): boolean {
     let examined = 0;
     for (const other of this.#incomplete) {

@@ -20,10 +20,11 @@ const PRIORITY_BYTES = 5;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * The input of a connection. {@link next} goes from one complete frame to the next: in place if a frame lies within one chunk,
- * otherwise in a copy. The frame is in the fields of this object, so that it allocates nothing. All that can be wrong with a frame
- * regardless of its stream is checked here, its place among the others included; then {@link next} throws a {@link ConnectionError},
- * and nothing more may be read. A header block in several frames is one frame of type HEADERS.
+ * The input of a connection. {@link next} goes from one complete frame to the next: in place if a frame lies within one
+ * chunk, otherwise in a copy. The frame is in the fields of this object, so that it allocates nothing. All that can be
+ * wrong with a frame regardless of its stream is checked here, its place among the others included; then {@link next}
+ * throws a {@link ConnectionError}, and nothing more may be read. A header block in several frames is one frame of type
+ * HEADERS.
  */
 export class Input {
   type = 0;
@@ -46,7 +47,9 @@ export class Input {
   #at = 0;
   #prefaceSeen = 0;
   #hasSettings = false;
-  /** The incomplete frame at the end of the last chunk. Grows with the bytes received, not with the length announced. */
+  /**
+   * The incomplete frame at the end of the last chunk. Grows with the bytes received, not with the length announced.
+   */
   #partial: GatheredBytes | undefined;
   #isValidated = false;
 
@@ -159,9 +162,9 @@ export class Input {
   // ---------------------------------------------------------------- checks
 
   /**
-   * Checks what the header of a frame alone can violate (RFC 9113, sections 4.2 and 6): its place, an invalid length, a stream
-   * identifier on a frame of the connection, or none on a frame of a stream. A PRIORITY frame of a wrong length is the exception: it
-   * is a stream error, and checked where its stream is known.
+   * Checks what the header of a frame alone can violate (RFC 9113, sections 4.2 and 6): its place, an invalid length, a
+   * stream identifier on a frame of the connection, or none on a frame of a stream. A PRIORITY frame of a wrong length
+   * is the exception: it is a stream error, and checked where its stream is known.
    */
   #validate(): void {
     const { type, flags, stream, length } = this;
@@ -179,7 +182,9 @@ export class Input {
 
   // ---------------------------------------------------------------- payloads
 
-  /** Removes padding and priority fields. Returns false if the frame is a part of a header block that is not complete. */
+  /**
+   * Removes padding and priority fields. Returns false if the frame is a part of a header block that is not complete.
+   */
   #readPayload(): boolean {
     switch (this.type) {
       case DATA:

@@ -14,17 +14,26 @@ const MIB = 1_024 * KIB;
 export const DEFAULT_LIMITS = {
   /** Open connections. A connection over the limit is closed when it is accepted. */
   maxConnections: 16_384,
-  /** SETTINGS_MAX_CONCURRENT_STREAMS. A stream counts until it is closed and its work has ended, even if its caller has left. */
+  /**
+   * SETTINGS_MAX_CONCURRENT_STREAMS. A stream counts until it is closed and its work has ended, even if its caller has
+   * left.
+   */
   maxConcurrentStreams: 1_024,
   /** Calls that stay open, of one connection and of all: see {@link Streams.keepOpen}. */
   maxStreamingCallsPerConnection: 100,
   maxStreamingCalls: 10_000,
-  /** The least to which the number of running streams, on all connections, is limited while this process has more work than time. */
+  /**
+   * The least to which the number of running streams, on all connections, is limited while this process has more work
+   * than time.
+   */
   pacedStreams: 512,
   /** Bytes of incomplete requests that are kept for all connections, and for one. */
   maxHeldBytes: 256 * MIB,
   maxHeldBytesPerConnection: 16 * MIB,
-  /** Bytes that arrive while streams wait for others to run, above which they are read nevertheless: of all connections, and of one. */
+  /**
+   * Bytes that arrive while streams wait for others to run, above which they are read nevertheless: of all connections,
+   * and of one.
+   */
   maxUnreadBytes: 64 * MIB,
   maxUnreadBytesPerConnection: 128 * KIB,
   /** The age, 10 % more or less, at which a connection is shut down gracefully; Infinity for no limit. */
@@ -42,7 +51,9 @@ export type Limits = Readonly<typeof DEFAULT_LIMITS>;
 export const LIMITS = {
   /** Calls of one connection that start in one turn of the event loop; the others start in later turns. */
   dispatchesPerTurn: 256,
-  /** The time after which no further call of a connection starts in a turn, from the beginning of its part of the turn. */
+  /**
+   * The time after which no further call of a connection starts in a turn, from the beginning of its part of the turn.
+   */
   dispatchMs: 2,
   /** The time after which no further connection continues in a turn what it left in earlier turns. */
   roundMs: 4,
@@ -60,7 +71,10 @@ export const LIMITS = {
 
   /** The flow-control window of a connection for request bodies. */
   connectionWindowBytes: MIB,
-  /** While more than half of {@link Limits.maxHeldBytes} is in use: how long an incomplete request may take for its next 16 KiB. */
+  /**
+   * While more than half of {@link Limits.maxHeldBytes} is in use: how long an incomplete request may take for its next
+   * 16 KiB.
+   */
   heldStallMs: SECOND,
 
   /** From accepting the connection to its first SETTINGS, the TLS handshake included. */
@@ -99,13 +113,21 @@ export const LIMITS = {
   settingsEntries: 32,
   /** The interval below which a PING counts as a strike. */
   minPingMs: 10 * SECOND,
-  /** WINDOW_UPDATEs in the life of a connection, in addition to those that {@link LIMITS.windowUpdatesPerUnit} permits. */
+  /**
+   * WINDOW_UPDATEs in the life of a connection, in addition to those that {@link LIMITS.windowUpdatesPerUnit} permits.
+   */
   windowUpdates: 5,
   /** WINDOW_UPDATEs per unit: a stream opened is one unit, a DATA frame sent is ten. */
   windowUpdatesPerUnit: 2,
-  /** PRIORITY frames, unknown frames and late frames in the life of a connection, plus one for each stream. More are faults. */
+  /**
+   * PRIORITY frames, unknown frames and late frames in the life of a connection, plus one for each stream. More are
+   * faults.
+   */
   idleFrames: 100,
-  /** Bytes by which DATA frames fall short of {@link LIMITS.smallDataBytes}, given back when their message or stream ends. */
+  /**
+   * Bytes by which DATA frames fall short of {@link LIMITS.smallDataBytes}, given back when their message or stream
+   * ends.
+   */
   smallData: { burst: 256 * KIB, perSecond: 26 * KIB },
   smallDataBytes: 256,
   /** Messages of calls that send any number of them. */
@@ -113,15 +135,17 @@ export const LIMITS = {
 } as const;
 
 /**
- * Every kind of rejection, by the name it is counted under. The server counts a rejection once, under the kind that names
- * its cause. Regular ends of a connection (the client closes it, the server drains) are not rejections.
+ * Every kind of rejection, by the name it is counted under. The server counts a rejection once, under the kind that
+ * names its cause. Regular ends of a connection (the client closes it, the server drains) are not rejections.
  */
 export const REJECTIONS = [
   /** A connection over {@link Limits.maxConnections}. */
   'connections',
   /** A connection that the server's caller rejects, because too few file descriptors are free. */
   'file_descriptors',
-  /** A TLS handshake that failed: no common protocol, a missing or bad client certificate, no TLS at all, or too slow. */
+  /**
+   * A TLS handshake that failed: no common protocol, a missing or bad client certificate, no TLS at all, or too slow.
+   */
   'tls_handshake',
   /** A TLS client that offered no ALPN protocol, or whose certificate does not carry the required name. */
   'tls_client',
@@ -185,7 +209,7 @@ export interface Peer {
 }
 
 /**
- * Called once for each connection, stream or request that is rejected, before its socket is closed. `reason` is what is wrong in
- * particular, for logs; empty if the kind says everything.
+ * Called once for each connection, stream or request that is rejected, before its socket is closed. `reason` is what is
+ * wrong in particular, for logs; empty if the kind says everything.
  */
 export type OnRejected = (kind: Rejection, peer: Peer, reason: string) => void;

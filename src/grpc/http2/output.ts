@@ -7,11 +7,14 @@ import type { Stream } from './stream';
 /** Output above this size is written during the turn, so that the peer can work on it while a long turn continues. */
 const FLUSH_BYTES = 64 * 1_024;
 /**
- * A DATA frame smaller than this waits for a larger window, unless it is all that is waiting, or all that the peer's initial
- * window permits, or a tick comes.
+ * A DATA frame smaller than this waits for a larger window, unless it is all that is waiting, or all that the peer's
+ * initial window permits, or a tick comes.
  */
 const WORTHWHILE_BYTES = 1_024;
-/** A dynamic table size update to 0 (RFC 7541, section 6.3). The server encodes without a table, and signals it to peers that reduce theirs. */
+/**
+ * A dynamic table size update to 0 (RFC 7541, section 6.3). The server encodes without a table, and signals it to peers
+ * that reduce theirs.
+ */
 const TABLE_SIZE_0 = 0x20;
 const NO_PREFIX = -1;
 const EMPTY = new Uint8Array(0);
@@ -29,7 +32,9 @@ export interface Transport extends Peer {
   destroy(): unknown;
 }
 
-/** The output of a connection: frames that wait for the end of the turn, and DATA that waits for a flow-control window. */
+/**
+ * The output of a connection: frames that wait for the end of the turn, and DATA that waits for a flow-control window.
+ */
 export class Output {
   readonly writer: FrameWriter;
   readonly peerSettings = new PeerSettings();
@@ -61,7 +66,10 @@ export class Output {
   /** Too much output waits for the socket: nothing is read until it has been sent. */
   isPaused = false;
 
-  /** @param requestFlush called before the first frame after each flush: {@link flush} must be called at the end of the turn */
+  /**
+   * @param requestFlush called before the first frame after each flush: {@link flush} must be called at the end of the
+   * turn
+   */
   constructor(transport: Transport, limits: Limits, now: () => number, requestFlush: () => void) {
     this.#transport = transport;
     this.#now = now;
@@ -78,15 +86,18 @@ export class Output {
     this.abuse.headersSent();
   }
 
-  /** The peer has reduced its table: the next block begins with a size update. Once is enough, as 0 is valid for any later size. */
+  /**
+   * The peer has reduced its table: the next block begins with a size update. Once is enough, as 0 is valid for any
+   * later size.
+   */
   sendTableSizeUpdate(): void {
     if (this.#maySendSizeUpdate) this.#prefix = TABLE_SIZE_0;
     this.#maySendSizeUpdate = false;
   }
 
   /**
-   * One piece of the response body, `first` and then `second`. It waits if a window is too small. Returns when it is then overdue, or
-   * later; otherwise Infinity.
+   * One piece of the response body, `first` and then `second`. It waits if a window is too small. Returns when it is
+   * then overdue, or later; otherwise Infinity.
    */
   data(stream: Stream, first: Uint8Array, second: Uint8Array): number {
     const bytes = first.length + second.length;
@@ -121,7 +132,8 @@ export class Output {
   }
 
   /**
-   * Ends the response with a header block once its output has been sent. Returns when that is overdue if it has to wait, otherwise 0.
+   * Ends the response with a header block once its output has been sent. Returns when that is overdue if it has to
+   * wait, otherwise 0.
    */
   end(stream: Stream, trailers: Uint8Array): number {
     const { waiting } = stream;
@@ -135,14 +147,15 @@ export class Output {
   }
 
   /**
-   * Must be called before an answer to a control frame, or a WINDOW_UPDATE, is written. Returns false if too many of them are
-   * unsent; the connection must then end.
+   * Must be called before an answer to a control frame, or a WINDOW_UPDATE, is written. Returns false if too many of
+   * them are unsent; the connection must then end.
    */
   mayControl(): boolean {
     this.#controlFrames += 1;
     if (this.#controlFrames <= LIMITS.maxUnsentControlFrames) return true;
     this.flush();
-    // A socket with TLS has always accepted the last bytes in a later turn only, so an empty buffer cannot be expected here.
+    // A socket with TLS has always accepted the last bytes in a later turn only, so an empty buffer cannot be expected
+    // here.
     if (this.#accepted < this.#countedFrom) {
       return this.abuse.exceed('control_flood', 'answers to control frames are not read');
     }
@@ -170,8 +183,9 @@ export class Output {
   }
 
   /**
-   * Sends waiting output of a stream as far as the windows permit. `isTick`: also in frames below {@link WORTHWHILE_BYTES}. Returns
-   * whether all has been sent; its trailers, if it has any, are still to be sent by {@link end}.
+   * Sends waiting output of a stream as far as the windows permit. `isTick`: also in frames below
+   * {@link WORTHWHILE_BYTES}. Returns whether all has been sent; its trailers, if it has any, are still to be sent by
+   * {@link end}.
    */
   pump(stream: Stream, isTick: boolean): boolean {
     const waiting = stream.waiting!;

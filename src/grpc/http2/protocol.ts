@@ -63,8 +63,8 @@ export const MAX_31_BITS = 0x7fff_ffff;
 export const DEFAULT_HEADER_TABLE_BYTES = 4_096;
 
 /**
- * A connection error (RFC 9113, section 5.4.1): the peer violated the protocol or exceeded a limit. It is thrown while a
- * frame is read and caught in one place, which sends GOAWAY with this code.
+ * A connection error (RFC 9113, section 5.4.1): the peer violated the protocol or exceeded a limit. It is thrown while
+ * a frame is read and caught in one place, which sends GOAWAY with this code.
  */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
@@ -85,8 +85,8 @@ export function protocolError(message: string): never {
 }
 
 /**
- * Allocates memory for bytes that are kept beyond the turn. It is never a slice of the pool that small buffers share: one
- * byte kept there would keep the whole pool, which is 8 KiB up to Node 22 and 64 KiB from Node 24 on.
+ * Allocates memory for bytes that are kept beyond the turn. It is never a slice of the pool that small buffers share:
+ * one byte kept there would keep the whole pool, which is 8 KiB up to Node 22 and 64 KiB from Node 24 on.
  */
 function roomToKeep(length: number): Buffer {
   return Buffer.allocUnsafeSlow(length);
@@ -130,12 +130,14 @@ export class PeerSettings {
   initialWindowBytes = DEFAULT_WINDOW_BYTES;
   /** Advisory: the server may exceed it. */
   maxHeaderListBytes = Infinity;
-  /** The smallest table size announced so far. If it is below the default, the next block must begin with a size update. */
+  /**
+   * The smallest table size announced so far. If it is below the default, the next block must begin with a size update.
+   */
   smallestHeaderTableBytes = DEFAULT_HEADER_TABLE_BYTES;
 
   /**
-   * Applies the payload of a SETTINGS frame, entry by entry, and returns how many entries are unknown settings. Throws if a
-   * value is invalid, even if a later entry of the frame overrides it.
+   * Applies the payload of a SETTINGS frame, entry by entry, and returns how many entries are unknown settings. Throws
+   * if a value is invalid, even if a later entry of the frame overrides it.
    */
   apply(source: Buffer, start: number, end: number): number {
     let unknown = 0;

@@ -5,7 +5,10 @@ import type { Stream } from './stream';
 
 /** What a stream counts towards {@link WORK_PER_CHECK}, in addition to the bytes of its body. */
 const STREAM_WORK = 256;
-/** Reading the clock after every stream would be noticeable: this much work, in bytes, takes far less than a millisecond. */
+/**
+ * Reading the clock after every stream would be noticeable: this much work, in bytes, takes far less than a
+ * millisecond.
+ */
 const WORK_PER_CHECK = 4_096;
 /** Streams that have run are removed when they are this many: each removal moves those that are left. */
 const FORGOTTEN_AT_ONCE = 128;
@@ -15,7 +18,9 @@ const LEAST_AHEAD = 64;
 
 /** The share of the time that the event loop waits for events, below which this process has more work than time. */
 const LEAST_IDLE = 0.1;
-/** How the limit changes with each check that finds the process busy, and with each that does not while streams wait. */
+/**
+ * How the limit changes with each check that finds the process busy, and with each that does not while streams wait.
+ */
 const SHRINKING = 0.7;
 const GROWTH = 1.5;
 
@@ -44,7 +49,9 @@ export class RunQueue {
   /** It waits, or is about to go on. */
   hasBacklog = false;
 
-  /** @param runLater streams are waiting: {@link run} must be called in the next turn, unless it is called in this one */
+  /**
+   * @param runLater streams are waiting: {@link run} must be called in the next turn, unless it is called in this one
+   */
   constructor(context: RunContext, ending: Ending, output: Output, runLater: () => void) {
     this.#context = context;
     this.#ending = ending;
@@ -75,7 +82,10 @@ export class RunQueue {
     if (this.#streams.length === 1) this.#runLater();
   }
 
-  /** The streams may run, in one of the next turns. Returns how many may begin in that turn; 0 if there are none any more. */
+  /**
+   * The streams may run, in one of the next turns. Returns how many may begin in that turn; 0 if there are none any
+   * more.
+   */
   resume(): number {
     this.#isWaiting = false;
     while (this.#streams[this.#next]?.isClosed === true) this.#next += 1;
@@ -167,13 +177,14 @@ export interface IdleClock {
 }
 
 /**
- * Lets streams wait to run while this process has more work than time. What the application keeps for a running stream has to be
- * copied by each garbage collection while the stream runs: with thousands of them a call costs up to twice as much, and a backlog,
- * once there, would not be worked off. A stream that waits takes a fraction of that; it can expire and be reset.
+ * Lets streams wait to run while this process has more work than time. What the application keeps for a running stream
+ * has to be copied by each garbage collection while the stream runs: with thousands of them a call costs up to twice as
+ * much, and a backlog, once there, would not be worked off. A stream that waits takes a fraction of that; it can expire
+ * and be reset.
  *
- * While the event loop is hardly ever idle, fewer and fewer streams run at once, down to {@link Limits.pacedStreams}. If it becomes
- * idle by that, the streams wait for something else, which others do not delay: then more may run, and without a limit as soon
- * as none waits.
+ * While the event loop is hardly ever idle, fewer and fewer streams run at once, down to {@link Limits.pacedStreams}.
+ * If it becomes idle by that, the streams wait for something else, which others do not delay: then more may run, and
+ * without a limit as soon as none waits.
  */
 export class WorkPacing {
   readonly #least: number;

@@ -22,7 +22,10 @@ export interface Http2ServerOptions {
   /** Whether there is a file descriptor for an accepted socket. If not, it is closed. Default: there is. */
   readonly admit?: ((socket: net.Socket, connection: IdleConnection) => boolean) | undefined;
   readonly onRejected?: OnRejected | undefined;
-  /** Called with an internal error after the connection on which it occurred has been ended, or with an error of the listener. */
+  /**
+   * Called with an internal error after the connection on which it occurred has been ended, or with an error of the
+   * listener.
+   */
   readonly onInternalError?: ((error: unknown) => void) | undefined;
 }
 
@@ -37,8 +40,8 @@ export interface IdleConnection {
 }
 
 /**
- * An HTTP/2 server (RFC 9113, RFC 7541) for the calls of one interpreter of requests. It does not listen by itself: the caller makes
- * {@link listener} listen, or passes connections to {@link adopt}.
+ * An HTTP/2 server (RFC 9113, RFC 7541) for the calls of one interpreter of requests. It does not listen by itself: the
+ * caller makes {@link listener} listen, or passes connections to {@link adopt}.
  */
 export class Http2Server {
   /** The server that accepts the sockets: a `tls.Server` if TLS is configured. */
@@ -101,8 +104,8 @@ export class Http2Server {
   }
 
   /**
-   * Serves a connection that was accepted elsewhere, before anything was read from it. `socket.allowHalfOpen` must be false. The
-   * server need not listen itself.
+   * Serves a connection that was accepted elsewhere, before anything was read from it. `socket.allowHalfOpen` must be
+   * false. The server need not listen itself.
    */
   adopt(socket: net.Socket): void {
     this.listener.emit('connection', socket);
@@ -131,8 +134,8 @@ export class Http2Server {
   }
 
   /**
-   * Stops listening, sends GOAWAY on every connection, ends the calls that stay open, lets the others finish, and ends the remaining
-   * connections after `graceMs`. Resolves when all connections are closed.
+   * Stops listening, sends GOAWAY on every connection, ends the calls that stay open, lets the others finish, and ends
+   * the remaining connections after `graceMs`. Resolves when all connections are closed.
    */
   async drain(graceMs: number): Promise<void> {
     this.#stopListening();
@@ -151,8 +154,8 @@ export class Http2Server {
   }
 
   /**
-   * Uses another certificate, key and authority for new handshakes; open connections are not affected. Throws if they cannot
-   * be used, and keeps the previous ones. Whether clients need a certificate cannot be changed.
+   * Uses another certificate, key and authority for new handshakes; open connections are not affected. Throws if they
+   * cannot be used, and keeps the previous ones. Whether clients need a certificate cannot be changed.
    */
   replaceTls(tls: ServerTls): void {
     if (this.#tls === undefined) throw new Error('the server was started without TLS');

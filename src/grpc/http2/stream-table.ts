@@ -17,13 +17,14 @@ const FIRST_SLOTS = 16;
 const REMEMBERED = 128;
 
 /**
- * The streams of a connection by their id: those that are open, those that were closed most recently, and what an id says about
- * all others (RFC 9113, section 5.1.1).
+ * The streams of a connection by their id: those that are open, those that were closed most recently, and what an id
+ * says about all others (RFC 9113, section 5.1.1).
  *
- * The open ones are a hash table of slots, each a list of streams. Not a `Map`: V8 replaces the table of a map when as many entries
- * have been deleted as fit into it. The replaced table keeps its last entries and refers to the next one. If a full garbage
- * collection finds it in use, it is old from then on; it, and with it every later table and the calls in them, are kept until the
- * next full collection, and each collection of young objects takes four to nine times as long (measured at 07ebbcd).
+ * The open ones are a hash table of slots, each a list of streams. Not a `Map`: V8 replaces the table of a map when as
+ * many entries have been deleted as fit into it. The replaced table keeps its last entries and refers to the next one.
+ * If a full garbage collection finds it in use, it is old from then on; it, and with it every later table and the calls
+ * in them, are kept until the next full collection, and each collection of young objects takes four to nine times as
+ * long (measured at 07ebbcd).
  */
 export class StreamTable {
   /** The number of open streams. */

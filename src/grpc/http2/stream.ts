@@ -1,23 +1,23 @@
 import { DEFAULT_WINDOW_BYTES } from './protocol';
 
 /**
- * Why the server stops a call: its memory is needed for other requests, the server stops and waits for the call, or the time that
- * calls have after a shutdown began is over.
+ * Why the server stops a call: its memory is needed for other requests, the server stops and waits for the call, or the
+ * time that calls have after a shutdown began is over.
  */
 export type StopReason = 'memory' | 'drain' | 'grace';
 
 /** A call as its connection drives it: the events of its stream. No method may throw. */
 export interface Call {
   /**
-   * More of the body has been received, in `source[start, end)`. The bytes never change, but a view of them keeps a whole
-   * chunk of input in memory: copy what is kept beyond the turn. `isEnded`: the request is complete.
+   * More of the body has been received, in `source[start, end)`. The bytes never change, but a view of them keeps a
+   * whole chunk of input in memory: copy what is kept beyond the turn. `isEnded`: the request is complete.
    */
   data(source: Buffer, start: number, end: number, isEnded: boolean): void;
   /** Called after {@link Streams.schedule}, once all input that had arrived has been read. */
   run(): void;
   /**
-   * The call is scheduled, but may have to wait for seconds, as the process has more work than time, or the peer does not read its
-   * output: what it keeps is to be accounted for. Called at least once before it runs late.
+   * The call is scheduled, but may have to wait for seconds, as the process has more work than time, or the peer does
+   * not read its output: what it keeps is to be accounted for. Called at least once before it runs late.
    */
   waits(): void;
   /** The stream was closed before the response was complete: reset by either side, or its connection has ended. */

@@ -9,9 +9,15 @@ import { Closing, StreamTable } from './stream-table';
 
 const EMPTY = new Uint8Array(0);
 
-/** What a request's header list means: a call to begin, or a response that rejects it. It is reused for later requests with the same headers. */
+/**
+ * What a request's header list means: a call to begin, or a response that rejects it. It is reused for later requests
+ * with the same headers.
+ */
 export interface RequestMeaning {
-  /** Begins a call, as {@link Stream.call}, or ends the response. `isEnded`: the request has neither a body nor trailers. */
+  /**
+   * Begins a call, as {@link Stream.call}, or ends the response. `isEnded`: the request has neither a body nor
+   * trailers.
+   */
   open(streams: Streams, stream: Stream, isEnded: boolean): void;
 }
 
@@ -26,8 +32,8 @@ export interface StreamsContext extends RunContext {
 }
 
 /**
- * What calls do with their streams, and how these are opened and closed. A call responds with {@link sendHeaders}, any number of
- * {@link sendData}, and {@link sendTrailers}; on a closed stream these do nothing.
+ * What calls do with their streams, and how these are opened and closed. A call responds with {@link sendHeaders}, any
+ * number of {@link sendData}, and {@link sendTrailers}; on a closed stream these do nothing.
  */
 export class Streams {
   readonly table = new StreamTable();
@@ -71,8 +77,8 @@ export class Streams {
   }
 
   /**
-   * The work of the stream's call will not end soon after it has begun: it is not paced, and ends when the server stops. Returns false
-   * if too many such calls are open; this one must then end.
+   * The work of the stream's call will not end soon after it has begun: it is not paced, and ends when the server
+   * stops. Returns false if too many such calls are open; this one must then end.
    */
   keepOpen(stream: Stream): boolean {
     const context = this.#context;
@@ -87,7 +93,10 @@ export class Streams {
     return true;
   }
 
-  /** A message of a call that may send any number of them is about to be handled. Returns false if there are too many; the call must then end. */
+  /**
+   * A message of a call that may send any number of them is about to be handled. Returns false if there are too many;
+   * the call must then end.
+   */
   mayHandleMessage(): boolean {
     const isPermitted = this.#output.abuse.takeMessage(this.now);
     if (!isPermitted) this.rejected('streaming_messages');
@@ -117,8 +126,8 @@ export class Streams {
   }
 
   /**
-   * Accounts for bytes of the request that are kept beyond the turn, until {@link releaseHeld} or until the stream is closed.
-   * Returns false if the connection or the server keeps too many; the bytes must then not be kept. Until
+   * Accounts for bytes of the request that are kept beyond the turn, until {@link releaseHeld} or until the stream is
+   * closed. Returns false if the connection or the server keeps too many; the bytes must then not be kept. Until
    * {@link requestCompleted}, the memory may be taken back by {@link Call.stop}.
    */
   hold(stream: Stream, bytes: number): boolean {
@@ -285,7 +294,10 @@ export class Streams {
 
   // ---------------------------------------------------------------- all open streams
 
-  /** Section 6.9.2: a new SETTINGS_INITIAL_WINDOW_SIZE also applies to open streams. Returns false if it overflows a window. */
+  /**
+   * Section 6.9.2: a new SETTINGS_INITIAL_WINDOW_SIZE also applies to open streams. Returns false if it overflows a
+   * window.
+   */
   widenAll(difference: number): boolean {
     return this.table.list().every((stream) => this.#output.widenStream(stream, difference));
   }

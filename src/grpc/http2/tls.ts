@@ -20,7 +20,10 @@ export interface ServerTls {
   readonly ticketKeys?: Buffer | undefined;
 }
 
-/** RFC 9113, appendix A, prohibits the suites of TLS 1.2 without forward secrecy or AEAD. All suites of TLS 1.3 have both. */
+/**
+ * RFC 9113, appendix A, prohibits the suites of TLS 1.2 without forward secrecy or AEAD. All suites of TLS 1.3 have
+ * both.
+ */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
@@ -72,12 +75,16 @@ export interface TlsListenerOptions {
   readonly onRejected: OnRejected;
 }
 
-/** Accepts TLS connections that speak HTTP/2, and rejects the others. Its certificate can be replaced while it listens. */
+/**
+ * Accepts TLS connections that speak HTTP/2, and rejects the others. Its certificate can be replaced while it listens.
+ */
 export class TlsListener {
   readonly server: tls.Server;
   readonly #onSecureSocket: (socket: tls.TLSSocket) => void;
   readonly #onRejected: OnRejected;
-  /** Sockets that were closed when they were accepted, the failed handshakes of which are no rejections of their own. */
+  /**
+   * Sockets that were closed when they were accepted, the failed handshakes of which are no rejections of their own.
+   */
   readonly #refused = new WeakSet<Peer>();
   #clientName: string | undefined;
   #clientCa: ServerTls['clientCa'];
@@ -119,7 +126,10 @@ export class TlsListener {
     this.#clientCa = next.clientCa;
   }
 
-  /** Session tickets remain valid, unless the authority changes: the new one may have revoked a ticket holder's certificate. */
+  /**
+   * Session tickets remain valid, unless the authority changes: the new one may have revoked a ticket holder's
+   * certificate.
+   */
   #nextTicketKeys({ clientCa }: ServerTls): Buffer {
     const isNewAuthority = String(clientCa) !== String(this.#clientCa);
     return isNewAuthority ? randomBytes(TICKET_KEY_BYTES) : this.server.getTicketKeys();

@@ -2,10 +2,10 @@ import type { Connection } from './connection';
 import { LIMITS } from './limits';
 
 /**
- * The connections that have output to write, or streams to run, once the current turn of the event loop is over. However
- * many there are, one `setImmediate` is pending. The connections with streams to run take turns: each runs for a limited time,
- * and those for which a turn has no time left are first in the next one. Between turns sockets are read, so that a connection
- * without such streams does not wait for these.
+ * The connections that have output to write, or streams to run, once the current turn of the event loop is over.
+ * However many there are, one `setImmediate` is pending. The connections with streams to run take turns: each runs for
+ * a limited time, and those for which a turn has no time left are first in the next one. Between turns sockets are
+ * read, so that a connection without such streams does not wait for these.
  */
 export class Turns {
   /** Milliseconds, monotonic. */

@@ -27,9 +27,9 @@ const LIMIT_UNIT = (2 << 3) | WireType.VARINT;
 const WRAPPED_VALUE = (1 << 3) | WireType.VARINT;
 
 /**
- * Decodes an `envoy.service.ratelimit.v3.RateLimitRequest` into the limiter's own type. Hand-written, because decoding is a
- * large part of the cost of a decision. Unknown fields are skipped; for a repeated occurrence of a field the rules of
- * protobuf apply: the last scalar wins, messages are merged.
+ * Decodes an `envoy.service.ratelimit.v3.RateLimitRequest` into the limiter's own type. Hand-written, because decoding
+ * is a large part of the cost of a decision. Unknown fields are skipped; for a repeated occurrence of a field the rules
+ * of protobuf apply: the last scalar wins, messages are merged.
  *
  * Descriptors and entries over their maximum are counted, and neither kept nor checked.
  *

@@ -18,9 +18,10 @@ function shortAscii(bytes: Uint8Array, start: number, end: number): string | und
 const SLOTS = 512;
 
 /**
- * Reads short texts that are the same in most messages, domains and keys. A name that occurs again takes no memory and, as the same
- * string, keeps its hash: looking it up in a map is cheaper, too. The bytes select one of a fixed number of slots, and all of them
- * are compared. Not for values: with many different ones, replacing the names costs more than is gained.
+ * Reads short texts that are the same in most messages, domains and keys. A name that occurs again takes no memory and,
+ * as the same string, keeps its hash: looking it up in a map is cheaper, too. The bytes select one of a fixed number of
+ * slots, and all of them are compared. Not for values: with many different ones, replacing the names costs more than is
+ * gained.
  */
 class NameMemo {
   readonly #slots: (string | undefined)[] = Array.from({ length: SLOTS });
@@ -53,13 +54,13 @@ export class ProtobufError extends Error {
 export const WireType = { VARINT: 0, I64: 1, LEN: 2, GROUP_START: 3, GROUP_END: 4, I32: 5 } as const;
 
 /**
- * Fields of a message, those of nested messages and unknown ones included. It bounds the time that a message can take; a
- * request with as many descriptors and entries as are accepted has fewer than 40,000.
+ * Fields of a message, those of nested messages and unknown ones included. It bounds the time that a message can take;
+ * a request with as many descriptors and entries as are accepted has fewer than 40,000.
  */
 const MAX_FIELDS = 65_536;
 /**
- * Bytes of the texts of a message that are too long to be read character by character. No request with the permitted number of
- * UTF-16 code units has more, as each takes at most three bytes, unless texts occur again.
+ * Bytes of the texts of a message that are too long to be read character by character. No request with the permitted
+ * number of UTF-16 code units has more, as each takes at most three bytes, unless texts occur again.
  */
 const MAX_TEXT_BYTES = 3 * MAX_TEXT;
 /** As C++; Go accepts 10,000. */
@@ -77,8 +78,8 @@ const names = new NameMemo();
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Reads protobuf in place, without copying, as strictly as Go's library (bench/conformance/README.md). One reader is used for a
- * message and everything nested in it: {@link enter} and {@link leave} move its end.
+ * Reads protobuf in place, without copying, as strictly as Go's library (bench/conformance/README.md). One reader is
+ * used for a message and everything nested in it: {@link enter} and {@link leave} move its end.
  */
 export class ProtobufReader {
   readonly #bytes: Uint8Array;

@@ -5,7 +5,9 @@ const MAX_VARINT_BYTES = 8;
 const VIEWS = 256;
 const FEW_BYTES = 64;
 
-/** Writes protobuf into its own buffer, which grows and is reused. Tags are below 128, that is field numbers up to 15. */
+/**
+ * Writes protobuf into its own buffer, which grows and is reused. Tags are below 128, that is field numbers up to 15.
+ */
 export class ProtobufWriter {
   #bytes = Buffer.allocUnsafe(INITIAL_CAPACITY);
   #length = 0;

@@ -13,7 +13,10 @@ export const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/S
 /** Called with what is wrong with a message, and with the peer that has sent it. */
 export type OnMalformed = (reason: string, peer: UnaryCall['peer']) => void;
 
-/** `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes the request, decides it, and encodes the verdict. */
+/**
+ * `envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit`: decodes the request, decides it, and encodes the
+ * verdict.
+ */
 export function shouldRateLimit(decide: Decide, statistics: Statistics, onMalformed: OnMalformed): UnaryHandler {
   const serviceErrors = statistics.counter(SERVICE_ERRORS);
   function reject(call: UnaryCall, error: ProtobufError | DecisionError): void {
@@ -71,7 +74,9 @@ class CallObserver implements DecisionObserver {
   }
 }
 
-/** The status of a call without a verdict. Proxies treat all statuses other than OK alike, so exact ones cost nothing. */
+/**
+ * The status of a call without a verdict. Proxies treat all statuses other than OK alike, so exact ones cost nothing.
+ */
 export const STATUS_OF: Readonly<Record<DecisionErrorCode, GrpcStatus>> = {
   invalid_request: GrpcStatus.INVALID_ARGUMENT,
   no_configuration: GrpcStatus.FAILED_PRECONDITION,

@@ -29,7 +29,10 @@ export const RESERVATIONS = 'weir.v1.Reservations';
 /** What a settlement of all descriptors of a reservation takes, and more. */
 const MAX_ENDING_BYTES = 4_096;
 
-/** `weir.v1.Reservations`. A call is carried out even if its caller does not wait, who can send it again with the same id. */
+/**
+ * `weir.v1.Reservations`. A call is carried out even if its caller does not wait, who can send it again with the same
+ * id.
+ */
 export function reservationsService(
   reservations: Reservations,
   internalError: (path: string, error: unknown) => void,
@@ -91,7 +94,10 @@ const ON_EXPIRY = (4 << 3) | WireType.VARINT;
 const SECONDS = (1 << 3) | WireType.VARINT;
 const NANOS = (2 << 3) | WireType.VARINT;
 
-/** By hand, so that the request in it is read as that of ShouldRateLimit. Of a field that occurs again, the last one counts. */
+/**
+ * By hand, so that the request in it is read as that of ShouldRateLimit. Of a field that occurs again, the last one
+ * counts.
+ */
 function decodeReserve(message: Uint8Array): ReserveCall {
   const reader = new ProtobufReader(message);
   let request: RateLimitRequest = { domain: '', descriptors: [], hitsAddend: 0 };

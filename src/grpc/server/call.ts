@@ -87,7 +87,9 @@ export abstract class ServerCall implements Call, MessageReceiver {
     this.failWith(failure);
   }
 
-  /** Keeps a message beyond this turn: a copy, as a view would keep its whole chunk in memory, which is accounted for. */
+  /**
+   * Keeps a message beyond this turn: a copy, as a view would keep its whole chunk in memory, which is accounted for.
+   */
   protected abstract keep(source: Buffer, start: number, end: number, isCompressed: boolean): void;
 
   /** The request has been received. */

@@ -18,8 +18,8 @@ export interface GrpcServerOptions extends Methods {
   readonly limits?: Partial<Limits> | undefined;
   readonly onRejected?: OnRejected | undefined;
   /**
-   * Called with what a handler threw, or with an internal error of the server (then `path` is empty), to be logged. Callers
-   * receive no details.
+   * Called with what a handler threw, or with an internal error of the server (then `path` is empty), to be logged.
+   * Callers receive no details.
    */
   readonly onInternalError?: ((path: string, error: unknown) => void) | undefined;
   /** Called with the status message and the peer of each call of an unknown method. */
@@ -35,7 +35,10 @@ export async function serveGrpc(options: GrpcServerOptions & { readonly listen: 
   return server;
 }
 
-/** A gRPC server for connections that are accepted elsewhere. Throws if the TLS certificate, key or authority cannot be used. */
+/**
+ * A gRPC server for connections that are accepted elsewhere. Throws if the TLS certificate, key or authority cannot be
+ * used.
+ */
 export function adoptingGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { onInternalError = () => {}, onUnknownMethod = () => {} } = options;
   const context = {

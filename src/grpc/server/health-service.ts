@@ -9,7 +9,10 @@ import type { Latest } from '../../streams/latest';
 import { GrpcStatus, type StreamingCall, type StreamingMethods, type UnaryCall, type UnaryMethods } from '../method';
 
 const SERVICE = '/grpc.health.v1.Health';
-/** The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit service. */
+/**
+ * The names of the server as a whole (the empty one, and the one that the Go service uses), and of the rate limit
+ * service.
+ */
 const NAMES: readonly string[] = ['', 'ratelimit', 'envoy.service.ratelimit.v3.RateLimitService'];
 
 /** How many calls a new status is sent to in one turn of the event loop: each may be a write to a socket. */
@@ -29,7 +32,8 @@ function statusOf({ healthy }: Healthy): ServingStatus {
 /**
  * `grpc.health.v1.Health`. All known names have the same status: the health of the whole service.
  *
- * @param health$ emits the current health on subscription, then every change; the first Watch subscribes to it, until no Watch is open
+ * @param health$ emits the current health on subscription, then every change; the first Watch subscribes to it, until
+ * no Watch is open
  */
 export function healthService(health$: Latest<Healthy>): {
   readonly unary: UnaryMethods;
@@ -78,8 +82,8 @@ export function healthService(health$: Latest<Healthy>): {
 }
 
 /**
- * The calls that watch the status, in one subscription: RxJS looks through all subscriptions when one ends, so that the end of
- * thousands of calls would take seconds.
+ * The calls that watch the status, in one subscription: RxJS looks through all subscriptions when one ends, so that the
+ * end of thousands of calls would take seconds.
  */
 class Watchers {
   readonly #status$: Observable<ServingStatus>;

@@ -20,8 +20,8 @@ interface Queue {
 }
 
 /**
- * Decompresses messages (gzip) in threads, one of a connection at a time, and the connections in turn. What a message becomes is read
- * in pieces, so that one that becomes too large is ended at the limit.
+ * Decompresses messages (gzip) in threads, one of a connection at a time, and the connections in turn. What a message
+ * becomes is read in pieces, so that one that becomes too large is ended at the limit.
  */
 export class Inflater {
   readonly #queues = new WeakMap<object, Queue>();

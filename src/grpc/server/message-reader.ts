@@ -9,8 +9,8 @@ const INITIAL_BODY_BYTES = 256;
 
 export interface MessageReceiver {
   /**
-   * Receives a complete message in `source[start, end)`. The bytes do not change, but a view of them keeps a whole input chunk in
-   * memory. Returns false to stop reading.
+   * Receives a complete message in `source[start, end)`. The bytes do not change, but a view of them keeps a whole
+   * input chunk in memory. Returns false to stop reading.
    */
   received(source: Buffer, start: number, end: number, isCompressed: boolean): boolean;
   /** The messages cannot be read. */

@@ -17,8 +17,8 @@ const INVALID = encoded(failure(GrpcStatus.INVALID_ARGUMENT, 'request without a 
 const NOT_FOUND = encoded(failure(GrpcStatus.NOT_FOUND, 'not found'));
 
 /**
- * The encoded answers about the files of the protocol and those that they import, without what they repeat of the request. They are kept:
- * there is one for each file and type, 20 KiB in all.
+ * The encoded answers about the files of the protocol and those that they import, without what they repeat of the
+ * request. They are kept: there is one for each file and type, 20 KiB in all.
  */
 export class ReflectionAnswers {
   readonly #registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, Buffer.from(DESCRIPTOR_SET, 'base64')));
@@ -52,7 +52,9 @@ export class ReflectionAnswers {
     }
   }
 
-  /** @param symbol the full name of a message, enum, service or extension, or of a method, field or enum value of one */
+  /**
+   * @param symbol the full name of a message, enum, service or extension, or of a method, field or enum value of one
+   */
   #fileOfSymbol(symbol: string): DescFile | undefined {
     const own = this.#registry.get(symbol);
     if (own !== undefined) return own.file;

@@ -114,7 +114,10 @@ export interface Methods {
   readonly keepMetadata?: readonly string[] | undefined;
 }
 
-/** gRPC over HTTP/2 (PROTOCOL-HTTP2.md of the gRPC project): interprets request headers as calls of the methods that the server has. */
+/**
+ * gRPC over HTTP/2 (PROTOCOL-HTTP2.md of the gRPC project): interprets request headers as calls of the methods that the
+ * server has.
+ */
 export class GrpcRequests implements RequestInterpreter {
   readonly oversized = trailersOnly(431, RESOURCE_EXHAUSTED, 'request header list too large');
   readonly #context: CallContext;

@@ -9,9 +9,9 @@ export const MAX_MESSAGE_BYTES = 4 * 1_024 * 1_024;
 const MAX_STATUS_MESSAGE_BYTES = 1_024;
 
 /**
- * Encodes a status message for `grpc-message`: UTF-8, with `%` and every byte that is not visible ASCII as `%XX`. Spaces inside
- * the message are kept; leading and trailing ones are encoded, because no field value may have them. A lone surrogate becomes
- * U+FFFD. Truncated to 1 KiB, never inside a character.
+ * Encodes a status message for `grpc-message`: UTF-8, with `%` and every byte that is not visible ASCII as `%XX`.
+ * Spaces inside the message are kept; leading and trailing ones are encoded, because no field value may have them. A
+ * lone surrogate becomes U+FFFD. Truncated to 1 KiB, never inside a character.
  */
 function encodeStatusMessage(message: string): string {
   let encoded = '';
@@ -71,8 +71,8 @@ let latest:
   { status: GrpcStatus; message: string; isTrailersOnly: boolean; maxListBytes: number; block: Buffer } | undefined;
 
 /**
- * The header block of a failed call. Failures come in series (a store that is down fails every call with the same message), so the
- * last block is cached.
+ * The header block of a failed call. Failures come in series (a store that is down fails every call with the same
+ * message), so the last block is cached.
  *
  * @param isTrailersOnly whether the block is the whole response, nothing having been sent before
  * @param maxListBytes the peer's SETTINGS_MAX_HEADER_LIST_SIZE: a message that exceeds it is left out

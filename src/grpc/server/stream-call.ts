@@ -27,9 +27,9 @@ interface QueuedMessage {
 }
 
 /**
- * A call whose response is a stream of messages. Its request is one message, which is handled when the request is complete, or a
- * stream, too. The next message is handled when most of the responses so far have been sent: a caller that does not read them gets no
- * WINDOW_UPDATE and must stop sending.
+ * A call whose response is a stream of messages. Its request is one message, which is handled when the request is
+ * complete, or a stream, too. The next message is handled when most of the responses so far have been sent: a caller
+ * that does not read them gets no WINDOW_UPDATE and must stop sending.
  */
 export class StreamServerCall extends ServerCall implements StreamingCall {
   readonly #method: StreamingMethod;

@@ -17,7 +17,9 @@ export interface UnaryMethod {
 export class UnaryServerCall extends ServerCall implements UnaryCall {
   readonly #method: UnaryMethod;
   receivedAt = 0;
-  /** The message is `#source[#start, #end)`, from when it has been received until it is handled or not needed any more. */
+  /**
+   * The message is `#source[#start, #end)`, from when it has been received until it is handled or not needed any more.
+   */
   #source: Buffer | undefined;
   #start = 0;
   #end = 0;

@@ -25,11 +25,12 @@ const CROSS_SITE: ErrorResponse = {
 };
 
 /**
- * Keeps the pages of other sites, which an operator has open in a browser, from what this listener shows: a browser is inside of the
- * network. Programs send neither Origin nor Sec-Fetch-Site, browsers send the latter only to loopback and over TLS.
+ * Keeps the pages of other sites, which an operator has open in a browser, from what this listener shows: a browser is
+ * inside of the network. Programs send neither Origin nor Sec-Fetch-Site, browsers send the latter only to loopback and
+ * over TLS.
  *
- * @param allowedHosts the names by which the listener may be called, in addition to those that no other site can have; `*.` stands for
- *   any labels
+ * @param allowedHosts the names by which the listener may be called, in addition to those that no other site can
+ *   have; `*.` stands for any labels
  */
 export function browserGuard(allowedHosts: readonly string[]): (ctx: Context) => void {
   const names = [hostname(), 'localhost', '*.localhost', ...allowedHosts].map((name) => name.toLowerCase());
@@ -54,8 +55,8 @@ function nameIn(host: string): string {
 }
 
 /**
- * Another site can let its own name resolve to the address of this listener, and its page is then of the same origin (DNS rebinding). It
- * cannot have an address, or a name of one label, as those of Kubernetes and Compose are.
+ * Another site can let its own name resolve to the address of this listener, and its page is then of the same origin
+ * (DNS rebinding). It cannot have an address, or a name of one label, as those of Kubernetes and Compose are.
  */
 function isAllowed(host: string, names: readonly string[]): boolean {
   if (!host.includes('.') || isIP(host) !== 0 || host.startsWith('[')) return true;

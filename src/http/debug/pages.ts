@@ -160,7 +160,10 @@ interface Format {
   readonly end: string;
 }
 
-/** As Envoy has them, and named so in its query. In that of Prometheus, the metrics page has labels, types and histograms, too. */
+/**
+ * As Envoy has them, and named so in its query. In that of Prometheus, the metrics page has labels, types and
+ * histograms, too.
+ */
 const FORMATS: Readonly<Record<string, Format>> = {
   text: lineFormat(([name, value]) => `${visibleLine(name)}: ${plainNumber(value)}\n`),
   json: {
@@ -185,8 +188,9 @@ function lineFormat(write: Format['write']): Format {
 const LONGEST_FILTER = 1_000;
 
 /**
- * `/stats`: each statistic, sorted by name, in one of {@link FORMATS}, and with `filter` those alone whose name an expression is found in.
- * There may be a million of them, so only the groups are sorted before the page begins, and names are made when they are written.
+ * `/stats`: each statistic, sorted by name, in one of {@link FORMATS}, and with `filter` those alone whose name an
+ * expression is found in. There may be a million of them, so only the groups are sorted before the page begins, and
+ * names are made when they are written.
  */
 export function stats(statistics: ReadStatistics): Route {
   const path = '/stats';
@@ -213,13 +217,18 @@ export function stats(statistics: ReadStatistics): Route {
   };
 }
 
-/** The statistics that are shown, sorted by their keys; the first by name of those with the same key; undefined for one that is left out. */
+/**
+ * The statistics that are shown, sorted by their keys; the first by name of those with the same key; undefined for one
+ * that is left out.
+ */
 function* sortedStatistics(
   groups: Iterable<Keyed<StatisticGroup>>,
   keyOf: (name: string) => string,
   isShown: (name: string) => boolean,
 ): Generator<Statistic | undefined, void, void> {
-  /** Sorted. The names of a group begin with its own, so whatever is before the next group is before all that follow. */
+  /**
+   * Sorted. The names of a group begin with its own, so whatever is before the next group is before all that follow.
+   */
   let waiting: Keyed<Statistic>[] = [];
   let last: string | undefined;
   function* before(key: string | undefined): Generator<Statistic | undefined, void, void> {
@@ -274,8 +283,8 @@ async function compileFilter(source: string): Promise<(name: string) => boolean>
 }
 
 /**
- * Generates something long once at a time, however many callers ask for it: those that ask while it is generated share the next one,
- * because what they see must not be older than their request.
+ * Generates something long once at a time, however many callers ask for it: those that ask while it is generated share
+ * the next one, because what they see must not be older than their request.
  */
 function shared<T>(generate: () => Promise<T>): () => Promise<T> {
   /** Ends with what is generated now, or with the next one. */
@@ -323,7 +332,10 @@ function byKey(one: Keyed<unknown>, other: Keyed<unknown>): number {
   return order(one.key, other.key);
 }
 
-/** The items of sorted runs, sorted. They are compared only when they are taken, so that a long list does not delay decisions. */
+/**
+ * The items of sorted runs, sorted. They are compared only when they are taken, so that a long list does not delay
+ * decisions.
+ */
 function* merged<T>(runs: readonly (readonly Keyed<T>[])[]): Generator<Keyed<T>, void, void> {
   if (runs.length < 2) {
     yield* runs[0] ?? [];

@@ -27,7 +27,9 @@ const CPU: Measure = ['cpu', 'nanoseconds'];
 const SAMPLES: Measure = ['samples', 'count'];
 const SPACE: Measure = ['space', 'bytes'];
 
-/** Nodes that are no function: the root of all stacks, and the time in which the event loop waits, which is no CPU time. */
+/**
+ * Nodes that are no function: the root of all stacks, and the time in which the event loop waits, which is no CPU time.
+ */
 const ROOT = '(root)';
 const IDLE = '(idle)';
 
@@ -73,8 +75,8 @@ function timesOf(samples: readonly number[], deltas: readonly number[], duration
 }
 
 /**
- * A sampling heap profile of V8 as pprof reads it. V8 has already scaled the sizes up to those of all objects, and reports no numbers of
- * objects.
+ * A sampling heap profile of V8 as pprof reads it. V8 has already scaled the sizes up to those of all objects, and
+ * reports no numbers of objects.
  *
  * @param type what it shows, named as in Go
  * @param period bytes between two samples on average
@@ -144,7 +146,10 @@ function encode(samples: Iterable<Sample>, { types, periodType, period, millisec
   }).encode();
 }
 
-/** The name with the place: pprof adds up functions of one name, and many functions of JavaScript have the same name or none. */
+/**
+ * The name with the place: pprof adds up functions of one name, and many functions of JavaScript have the same name or
+ * none.
+ */
 function readableName(name: string, file: string, line: number): string {
   if (file === '') return name;
   return `${name} ${file.startsWith('node:') ? file : file.split('/').slice(-2).join('/')}:${line}`;

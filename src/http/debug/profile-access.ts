@@ -12,7 +12,8 @@ import type { ProfileRoute } from './profiles';
 export interface DebugWorkers {
   readonly list: () => readonly WorkerInfo[];
   /**
-   * Forwards GET of a path with its query to a worker; undefined if it does not run. To close the stream ends the request.
+   * Forwards GET of a path with its query to a worker; undefined if it does not run. To close the stream ends the
+   * request.
    */
   readonly forward: (worker: number, url: string) => ClientHttp2Stream | undefined;
 }
@@ -24,9 +25,9 @@ const MAX_UNFINISHED_BYTES = 1024 * 1024;
 const PARAMETERS = ['seconds', 'worker'] as const;
 
 /**
- * The same profiles, which need the operator token if there is one: names of functions and scripts show what the process does, and its memory
- * has what callers have sent. Those that stop the process, or show all of its memory, need POST, so that no link begins one. The others stay
- * GET, as `go tool pprof` requests them.
+ * The same profiles, which need the operator token if there is one: names of functions and scripts show what the
+ * process does, and its memory has what callers have sent. Those that stop the process, or show all of its memory, need
+ * POST, so that no link begins one. The others stay GET, as `go tool pprof` requests them.
  *
  * @param workers whose profiles `?worker=` requests
  */

@@ -89,7 +89,9 @@ function secondsOf({ query: { seconds: text } }: Context, byDefault: number): nu
   throw invalidRequest(`seconds must be a number from ${MIN_SECONDS} to ${MAX_SECONDS}`);
 }
 
-/** The query parameter `format`. `pprof`: for `go tool pprof`, the default. `v8`: for the developer tools of browsers. */
+/**
+ * The query parameter `format`. `pprof`: for `go tool pprof`, the default. `v8`: for the developer tools of browsers.
+ */
 function formatOf({ query: { format = 'pprof' } }: Context): 'pprof' | 'v8' {
   if (format === 'pprof' || format === 'v8') return format;
   throw invalidRequest('format must be pprof or v8');
@@ -207,8 +209,8 @@ function respondWithFile(
 }
 
 /**
- * The memory that a snapshot takes, in multiples of the heap. Measured with heaps of 41, 176 and 468 MiB of small objects: 15.1, 16.3
- * and 17.6. It is not on the heap, so that the limit of the heap does not matter.
+ * The memory that a snapshot takes, in multiples of the heap. Measured with heaps of 41, 176 and 468 MiB of small
+ * objects: 15.1, 16.3 and 17.6. It is not on the heap, so that the limit of the heap does not matter.
  */
 const MEMORY_FACTOR = 18;
 /** For the first guess of when it is worth trying again. */
@@ -217,12 +219,12 @@ const USUAL_MS = 10_000;
 const MAX_REST_MS = 60_000;
 
 /**
- * Responds with a snapshot of all objects, in the format of the developer tools of browsers. When the response has been sent, or the
- * caller has disconnected, as much time as it took must pass before the next one: the process does not respond while a snapshot is made,
- * and requests for others wait meanwhile.
+ * Responds with a snapshot of all objects, in the format of the developer tools of browsers. When the response has been
+ * sent, or the caller has disconnected, as much time as it took must pass before the next one: the process does not
+ * respond while a snapshot is made, and requests for others wait meanwhile.
  *
- * @throws {HttpError} while another snapshot is being written, in the rest after it, or if there is not enough memory for one. A request
- * that is rejected causes no rest.
+ * @throws {HttpError} while another snapshot is being written, in the rest after it, or if there is not enough memory
+ * for one. A request that is rejected causes no rest.
  */
 async function respondWithSnapshot(ctx: Context, slot: Slot, availableMemory: () => number): Promise<void> {
   slot.take(USUAL_MS);
@@ -253,8 +255,9 @@ function requireMemory(available: number): void {
 }
 
 /**
- * A snapshot gives every object an id, for comparisons with a later one. V8 would keep these ids and update them whenever the
- * garbage collector moves an object: measured, collections then took more than three times as long for the life of the process.
+ * A snapshot gives every object an id, for comparisons with a later one. V8 would keep these ids and update them
+ * whenever the garbage collector moves an object: measured, collections then took more than three times as long for the
+ * life of the process.
  */
 async function forgetObjectIds(): Promise<void> {
   const session = new Session();

@@ -10,9 +10,9 @@ const LONE_SURROGATE = /\p{Surrogate}/u;
 const MAX_EXCERPT = 40;
 
 /**
- * Reads a JSON text (RFC 8259) from start to end without building values. Unlike with `JSON.parse`, the reader sees duplicate
- * members, the text of numbers and the position in the document. Every method throws {@link MalformedBody} when the text has
- * something else than the method expects.
+ * Reads a JSON text (RFC 8259) from start to end without building values. Unlike with `JSON.parse`, the reader sees
+ * duplicate members, the text of numbers and the position in the document. Every method throws {@link MalformedBody}
+ * when the text has something else than the method expects.
  */
 export class JsonCursor {
   readonly #text: string;
@@ -26,13 +26,17 @@ export class JsonCursor {
     this.#text = text;
   }
 
-  /** Enters an object. Then call {@link nextMember} until it returns undefined. `what` names the object in the error. */
+  /**
+   * Enters an object. Then call {@link nextMember} until it returns undefined. `what` names the object in the error.
+   */
   enterObject(what: string): void {
     if (this.#peek() !== '{') this.unexpected(`${what} (an object)`);
     this.#enter();
   }
 
-  /** Moves to the value of the next member and returns its name. At the end, leaves the object and returns undefined. */
+  /**
+   * Moves to the value of the next member and returns its name. At the end, leaves the object and returns undefined.
+   */
   nextMember(): string | undefined {
     const level = this.#path.length - 1;
     if (this.#peek() === '}') {
@@ -66,7 +70,9 @@ export class JsonCursor {
     return true;
   }
 
-  /** Whether the member has a value: null is none, and is skipped. `bit` stands for the member, which may be there once. */
+  /**
+   * Whether the member has a value: null is none, and is skipped. `bit` stands for the member, which may be there once.
+   */
   isGiven(bit: number): boolean {
     const level = this.#path.length - 1;
     if ((this.#given[level]! & bit) !== 0) this.fail('duplicate field');

@@ -36,8 +36,8 @@ export interface JsonHandlerOptions {
 
 /**
  * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when its overall code is
- * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its caller disconnects. Other methods are
- * rejected.
+ * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its caller disconnects. Other
+ * methods are rejected.
  */
 export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Handler {
   return (req, res) => {
@@ -142,7 +142,9 @@ function endTrace({ trace }: Call, status: number): void {
   trace?.ended({ 'http.response.status_code': status }, status >= 500);
 }
 
-/** Writes a verdict as a RateLimitResponse in proto3 JSON: without default values, enums by name, durations as `"30s"`. */
+/**
+ * Writes a verdict as a RateLimitResponse in proto3 JSON: without default values, enums by name, durations as `"30s"`.
+ */
 export function writeVerdict({ overallCode, statuses, responseHeaders, dynamicMetadata }: Verdict): string {
   let json = `{"overallCode":${codeName(overallCode)}`;
   if (statuses.length > 0) json += `,"statuses":[${statuses.map(writeStatus).join(',')}]`;

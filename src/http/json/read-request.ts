@@ -94,8 +94,8 @@ function emptyRequest(): RateLimitRequest {
 }
 
 /**
- * Reads a RateLimitRequest in proto3 JSON. Fields may have their JSON or their proto name, and null means absent. Strict: unknown
- * fields, duplicate fields and wrong types are rejected.
+ * Reads a RateLimitRequest in proto3 JSON. Fields may have their JSON or their proto name, and null means absent.
+ * Strict: unknown fields, duplicate fields and wrong types are rejected.
  *
  * @throws {MalformedBody}
  * @throws DecisionError when reading on would take too much work
@@ -252,8 +252,8 @@ function readEnum(cursor: JsonCursor, names: readonly string[]): number {
 }
 
 /**
- * Reads an integer of proto3 JSON: a number or a string that holds one, in any notation (`1.0`, `1e2`). A value above 2^53 - 1 becomes the
- * nearest double.
+ * Reads an integer of proto3 JSON: a number or a string that holds one, in any notation (`1.0`, `1e2`). A value above
+ * 2^53 - 1 becomes the nearest double.
  */
 function readInteger(cursor: JsonCursor, { min, max, expected }: IntegerRange): number {
   const isQuoted = cursor.isString();

@@ -17,8 +17,9 @@ interface Answer {
 }
 
 /**
- * `POST /v1/reservations`, `POST /v1/reservations/{id}/settle` and `DELETE /v1/reservations/{id}`; passes other requests on. The
- * Content-Type of a request is ignored. A call is carried out even if its caller disconnects, who can send it again with the same id.
+ * `POST /v1/reservations`, `POST /v1/reservations/{id}/settle` and `DELETE /v1/reservations/{id}`; passes other
+ * requests on. The Content-Type of a request is ignored. A call is carried out even if its caller disconnects, who can
+ * send it again with the same id.
  */
 export function reservationsHandler(options: ReservationsHandlerOptions, memory: BodyMemory): Middleware {
   const { reservations, onMalformed, onRejected } = options;

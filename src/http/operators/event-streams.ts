@@ -28,7 +28,10 @@ interface Encoded {
   readonly full: Buffer;
 }
 
-/** Streams of server-sent events that show the service live. An event is made once for all viewers, and only while there are any. */
+/**
+ * Streams of server-sent events that show the service live. An event is made once for all viewers, and only while there
+ * are any.
+ */
 export class EventStreams {
   readonly #operator: Pick<Operator, 'live'>;
   readonly #log: Log;

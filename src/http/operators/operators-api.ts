@@ -28,7 +28,10 @@ export interface OperatorsApi {
   readonly close: () => void;
 }
 
-/** The API with which operators see and change what the service does. It belongs on a listener that callers cannot reach. */
+/**
+ * The API with which operators see and change what the service does. It belongs on a listener that callers cannot
+ * reach.
+ */
 export function operatorsApi({ operator, authorization, log }: OperatorsApiOptions): OperatorsApi {
   const router = new Router();
   const routes = api(

@@ -11,7 +11,10 @@ const PROBLEM: ErrorFormat = {
     JSON.stringify({ title: STATUS_CODES[status] ?? 'Error', status, code, detail: message, ...members }),
 };
 
-/** Answers every error of the inner middleware with a problem; an unexpected error is logged and answered without its message. */
+/**
+ * Answers every error of the inner middleware with a problem; an unexpected error is logged and answered without its
+ * message.
+ */
 export function problems(log: Log): Middleware {
   const boundary = errorBoundary(log, PROBLEM);
   return (ctx, next) =>
@@ -37,8 +40,8 @@ function fromRouting(ctx: Context): ErrorResponse {
 }
 
 /**
- * Reads a body. Rejects with an error that is answered as a problem; a body that exceeds a limit is answered here, before
- * it is read.
+ * Reads a body. Rejects with an error that is answered as a problem; a body that exceeds a limit is answered here,
+ * before it is read.
  */
 export function readText(ctx: Context, memory: BodyMemory): Promise<string> {
   return receiveText(ctx, memory, (rejection) => {

@@ -6,7 +6,10 @@ import type { ProblemDetails } from './problems/problem';
 import { Fields } from './read-fields';
 import { showText } from './yaml/yaml-tree';
 
-/** `calendar` of a limit; undefined when it has none, or an invalid one. @param unit undefined: the limit has no valid one */
+/**
+ * `calendar` of a limit; undefined when it has none, or an invalid one. @param unit undefined: the limit has no valid
+ * one
+ */
 export function readCalendar(limit: Fields<'rate_limit'>, unit: UnitName | undefined): CalendarConfig | undefined {
   const maps = limit.maps('calendar');
   if (maps.length === 0) return undefined;

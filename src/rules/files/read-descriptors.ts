@@ -12,7 +12,9 @@ import { oneLine, showText, type YamlMap } from './yaml/yaml-tree';
 export interface DescriptorLevel {
   /** The key path of the level above, starting with the domain, for messages. */
   readonly path: string;
-  /** The rules of this level that have been read, other files' included, by key and value: a second one is a duplicate. */
+  /**
+   * The rules of this level that have been read, other files' included, by key and value: a second one is a duplicate.
+   */
   readonly siblings: Map<string, RuleLocation>;
   /** How many of them have a regular expression. */
   regexes: number;
@@ -20,7 +22,10 @@ export interface DescriptorLevel {
   readonly all: { regexes: number };
 }
 
-/** Regular expressions of a level, and of all rules: each takes memory, and those of a level are tried one after the other. */
+/**
+ * Regular expressions of a level, and of all rules: each takes memory, and those of a level are tried one after the
+ * other.
+ */
 const MAX_REGEXES_OF_LEVEL = 1_000;
 const MAX_REGEXES = 10_000;
 

@@ -43,7 +43,10 @@ export interface RuleLocation {
   readonly valueToMetric: SourceRange | undefined;
 }
 
-/** Limits and options of one source that are compared: where each rule has other ones, nothing is saved, and their texts take more than they. */
+/**
+ * Limits and options of one source that are compared: where each rule has other ones, nothing is saved, and their texts
+ * take more than they.
+ */
 const MAX_SHARED = 10_000;
 
 /** What the readers share while they read one source. */
@@ -100,9 +103,10 @@ const EXPECTED: Readonly<Record<Exclude<FieldKind, 'data'>, { readonly expected:
 };
 
 /**
- * The fields of one mapping, with those that it extends below it and with merges (`<<`) applied. As in go-yaml 2, entries are assigned
- * in the order of the file: a merge overrides fields above it, and a `rate_limit` or `metadata` extends the one before it key by key.
- * Reports keys that are unknown, misplaced or repeated, and values that are missing or of the wrong type; these are read as absent.
+ * The fields of one mapping, with those that it extends below it and with merges (`<<`) applied. As in go-yaml 2,
+ * entries are assigned in the order of the file: a merge overrides fields above it, and a `rate_limit` or `metadata`
+ * extends the one before it key by key. Reports keys that are unknown, misplaced or repeated, and values that are
+ * missing or of the wrong type; these are read as absent.
  */
 export class Fields<S extends Section> {
   readonly context: ReadContext;
@@ -149,7 +153,10 @@ export class Fields<S extends Section> {
     this.context.report(this.#fields.get(name)?.value ?? this.start, details);
   }
 
-  /** A scalar's source text, of any type (`value: 010` is `010`, `value: yes` is `yes`); empty when absent, null or wrong. */
+  /**
+   * A scalar's source text, of any type (`value: 010` is `010`, `value: yes` is `yes`); empty when absent, null or
+   * wrong.
+   */
   text(name: FieldName<S, 'text'>): string {
     const value = this.#fields.get(name)?.value;
     return value?.kind === 'scalar' && !isNull(value) ? value.text : '';
@@ -175,8 +182,8 @@ export class Fields<S extends Section> {
   }
 
   /**
-   * The mappings of a list or section; of a section, the last one extends those before it. Mappings in a value or an item of the wrong
-   * type are read too, so that their problems are reported in the same run.
+   * The mappings of a list or section; of a section, the last one extends those before it. Mappings in a value or an
+   * item of the wrong type are read too, so that their problems are reported in the same run.
    */
   maps(name: FieldName<S, 'list' | 'section'>): readonly YamlMap[] {
     const field = this.#fields.get(name);
@@ -190,7 +197,10 @@ export class Fields<S extends Section> {
     return value === undefined || isEmpty(value) || this.#wrong?.has(name) === true ? undefined : value;
   }
 
-  /** @param mergedBy the node that merges the mapping in: a `<<` key, or the mapping itself; undefined for the mapping read */
+  /**
+   * @param mergedBy the node that merges the mapping in: a `<<` key, or the mapping itself; undefined for the mapping
+   * read
+   */
   #merge(map: YamlMap, mergedBy: YamlNode | undefined): void {
     for (const entry of map.entries) {
       const { key } = entry;
@@ -236,7 +246,10 @@ export class Fields<S extends Section> {
     this.#fields.set(name, { key, value, under: joined === undefined ? [] : before.under, merged });
   }
 
-  /** The warning about a field that is assigned again; none when only merges assign it, or when it replaces a merged one. */
+  /**
+   * The warning about a field that is assigned again; none when only merges assign it, or when it replaces a merged
+   * one.
+   */
   #overlap(
     name: string,
     before: Field,
@@ -359,7 +372,9 @@ export function repeatedKey({ source }: ReadContext, name: string, first: Source
   return { code: 'repeated-key', message };
 }
 
-/** Warns about a text that requests are compared with, and that begins or ends with white space. @param name what it is */
+/**
+ * Warns about a text that requests are compared with, and that begins or ends with white space. @param name what it is
+ */
 export function checkBlanks(context: ReadContext, node: YamlNode | undefined, name: string): void {
   if (node?.kind !== 'scalar' || isNull(node) || node.text.trim() === node.text) return;
   const message = `the ${name} '${showText(node.text)}' begins or ends with white space, which requests must send, too`;
@@ -373,7 +388,9 @@ export function isMergeKey(key: YamlNode): boolean {
   );
 }
 
-/** The mappings that `<<` merges, in the order of assignment: a list is reversed, because its first item has precedence. */
+/**
+ * The mappings that `<<` merges, in the order of assignment: a list is reversed, because its first item has precedence.
+ */
 export function mergeSources(context: ReadContext, { key, value }: YamlEntry): readonly YamlMap[] {
   const sources = value.kind === 'list' ? value.items.toReversed() : [value];
   const maps = sources.filter((source) => source.kind === 'map');

@@ -79,7 +79,10 @@ export function readLimits(fields: Fields<'descriptor'>): ReadLimits {
   };
 }
 
-/** The limit in these mappings, if there are any. @param key that of the block, to mark in a message about an absent field */
+/**
+ * The limit in these mappings, if there are any. @param key that of the block, to mark in a message about an absent
+ * field
+ */
 export function readRateLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRange): ReadLimits {
   if (maps.length === 0) return NO_LIMITS;
   const { limit, zero, replaces } = readLimit(context, maps, key);
@@ -121,7 +124,8 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
   const requestsPerUnit = readRequestsPerUnit(fields, key);
   const algorithm = fields.choice('algorithm');
   return {
-    // Not in parts that are joined: each limit would then have a description of its fields of its own, which takes 350 bytes.
+    // Not in parts that are joined: each limit would then have a description of its fields of its own, which takes 350
+    // bytes.
     limit: {
       unit,
       unitMultiplier,

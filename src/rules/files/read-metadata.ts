@@ -15,7 +15,10 @@ import {
   showText,
 } from './yaml/yaml-tree';
 
-/** `metadata`: any mapping that can be represented in JSON. It extends those under it, whose values it replaces key by key. */
+/**
+ * `metadata`: any mapping that can be represented in JSON. It extends those under it, whose values it replaces key by
+ * key.
+ */
 export function readMetadata(fields: Fields<'descriptor'>): JsonObject | undefined {
   const field = fields.get('metadata');
   if (field === undefined || isNull(field.value)) return undefined;
@@ -35,8 +38,8 @@ interface Members {
 }
 
 /**
- * The name of a key at the top level of `metadata`: its source text. The Go service reads only these keys as text; it prints the
- * values of those nested in them.
+ * The name of a key at the top level of `metadata`: its source text. The Go service reads only these keys as text; it
+ * prints the values of those nested in them.
  */
 function writtenName(key: YamlScalar): string {
   return isNull(key) ? '' : key.text;

@@ -126,7 +126,9 @@ class TreeReader {
   }
 }
 
-/** Reports an object of Kubernetes, whatever else is in it: rules are in the files that a ConfigMap has under `data`. */
+/**
+ * Reports an object of Kubernetes, whatever else is in it: rules are in the files that a ConfigMap has under `data`.
+ */
 function reportKubernetes(context: ReadContext, { entries }: YamlMap): boolean {
   const texts = new Map(
     entries.map(({ key, value }) => [

@@ -3,15 +3,18 @@ import { ALGORITHMS, FAILURE_POLICIES } from '../rule-config';
 import type { AdvisedCode, ProblemCode } from './problems/problem';
 
 /**
- * A kind of value. `text`: a scalar of any type, as it is written. `texts`: a list of these. `choice`: one of certain texts. `flag`: a boolean. `count`: a whole number of at most 2^32 - 1. `list`:
- * mappings. `section`: a mapping. `data`: any mapping, of which its reader makes JSON.
+ * A kind of value. `text`: a scalar of any type, as it is written. `texts`: a list of these. `choice`: one of certain
+ * texts. `flag`: a boolean. `count`: a whole number of at most 2^32 - 1. `list`: mappings. `section`: a mapping.
+ * `data`: any mapping, of which its reader makes JSON.
  */
 export type FieldKind = 'text' | 'texts' | 'choice' | 'flag' | 'count' | 'list' | 'section' | 'data';
 
 /** What the value of a field must be. */
 export interface FieldType {
   readonly kind: FieldKind;
-  /** What it means that the field has no value, for a warning; absent when that is no problem, or a problem of its own. */
+  /**
+   * What it means that the field has no value, for a warning; absent when that is no problem, or a problem of its own.
+   */
   readonly empty?: string;
   /** How to write the value, where the kind alone does not say it. */
   readonly advice?: string;
@@ -25,7 +28,10 @@ export interface FieldType {
   readonly least?: number;
   /** The largest one; absent: 2^32 - 1. */
   readonly most?: number;
-  /** Whether a `null` that is written out is reported as well, unless there are nested rules or `rate_limits`, for which it is usual. */
+  /**
+   * Whether a `null` that is written out is reported as well, unless there are nested rules or `rate_limits`, for which
+   * it is usual.
+   */
   readonly isLimit?: true;
   /** Of a flag: whether false is something else than its absence. */
   readonly isKeptFalse?: true;
@@ -152,7 +158,10 @@ export function fieldType(section: Section, key: string): FieldType | undefined 
   return sections.get(section)?.get(key);
 }
 
-/** The problem of a key that has no meaning in a section, as the rest of a sentence if it has one elsewhere: the Go service accepts it. */
+/**
+ * The problem of a key that has no meaning in a section, as the rest of a sentence if it has one elsewhere: the Go
+ * service accepts it.
+ */
 export function misplacement(section: Section, key: string): { message: string; advice: string } | undefined {
   if (!everywhere.has(key)) return undefined;
   return {

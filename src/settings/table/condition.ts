@@ -50,7 +50,8 @@ export function isNotSet(name: string): Condition {
 /**
  * The value of a setting matches a pattern. The texts do not contain the value, which may be secret.
  *
- * @param texts the condition as in {@link Condition.text}, and what a setting is whose value does not match, following its name
+ * @param texts the condition as in {@link Condition.text}, and what a setting is whose value does not match, following
+ * its name
  */
 export function matches(name: string, pattern: RegExp, texts: readonly [text: string, isOtherwise: string]): Condition {
   const [text, isOtherwise] = texts;
@@ -73,7 +74,10 @@ function describe({ variable, value, isGiven }: SettingState): string {
   return `${variable} is ${value ?? 'not set'}${isGiven ? '' : ' by default'}`;
 }
 
-/** Why the first of the conditions that does not hold does not hold; undefined when all hold, or when that cannot be said. */
+/**
+ * Why the first of the conditions that does not hold does not hold; undefined when all hold, or when that cannot be
+ * said.
+ */
 export function findUnmet(conditions: readonly Condition[], stateOf: StateOf): string | undefined {
   for (const { names, failure } of conditions) {
     if (!names.every((name) => stateOf(name).isValid)) return undefined;

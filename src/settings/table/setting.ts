@@ -12,7 +12,10 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   readonly type: ValueType<Value>;
   /** Undefined: without the variable there is no value. */
   readonly default: Default;
-  /** The conditions, all of them, under which the setting has an effect. When one does not hold, setting it is warned about. */
+  /**
+   * The conditions, all of them, under which the setting has an effect. When one does not hold, setting it is warned
+   * about.
+   */
   readonly requires: readonly Condition[];
   /** Accepted for compatibility with existing environments, but without effect. */
   readonly isDeprecated?: true;
@@ -20,7 +23,10 @@ export interface Setting<Field extends string = string, Value = unknown, Default
   readonly help: string;
 }
 
-/** A default that is described by `text`: it follows from other settings, which have no such default themselves, or is left to the user of the setting. */
+/**
+ * A default that is described by `text`: it follows from other settings, which have no such default themselves, or is
+ * left to the user of the setting.
+ */
 export class DerivedDefault<Value = unknown> {
   constructor(
     readonly text: string,
@@ -62,8 +68,8 @@ function fieldOf<const Name extends string>(name: Name): FieldOf<Name> {
 type DefaultOf<Value> = NoInfer<Value> | DerivedDefault<NoInfer<Value> | undefined> | undefined;
 
 /**
- * Declares a row: its name, type, default and conditions, and as a template the help, whose line breaks count as blanks. The compiler
- * infers the name of its field and the type of its value.
+ * Declares a row: its name, type, default and conditions, and as a template the help, whose line breaks count as
+ * blanks. The compiler infers the name of its field and the type of its value.
  */
 // oxlint-disable-next-line max-params -- a row is read from left to right, like a line of docs/settings.md
 export function setting<const Name extends string, Value, const Default extends DefaultOf<Value>>(
@@ -138,7 +144,8 @@ export function group<const Rows extends readonly Setting[]>(rows: SettingGroup<
 }
 
 /**
- * The conditions under which a setting has an effect: those of its group, except those on the setting itself, and its own.
+ * The conditions under which a setting has an effect: those of its group, except those on the setting itself, and its
+ * own.
  */
 export function conditionsOf(row: Setting, { requires = [] }: SettingGroup): readonly Condition[] {
   return [...requires.filter(({ names }) => !names.includes(row.name)), ...row.requires];

@@ -78,7 +78,10 @@ export const counterSettings = group({
 const deployment = choice({ single: [], sentinel: [], cluster: [] });
 const socketType = choice({ tcp: [], tcp4: [], tcp6: [], unix: [] });
 
-/** The settings that the main and the per-second instance of the key-value store have: its connections, and what is sent on them. */
+/**
+ * The settings that the main and the per-second instance of the key-value store have: its connections, and what is sent
+ * on them.
+ */
 function instanceSettings<const Prefix extends 'KVSTORE' | 'KVSTORE_PERSECOND'>(prefix: Prefix) {
   const byAddress = derived(`unix if ${prefix}_URL is a path, else tcp`, (stateOf) =>
     isSocketPath(stateOf(`${prefix}_URL`).value ?? '') ? 'unix' : 'tcp',

@@ -42,13 +42,18 @@ export const listenAddress: ValueType<HostPort> = {
   format: ({ host, port }) => formatHostPort(host === '0.0.0.0' ? '' : host, port),
 };
 
-/** The address of a gRPC server. gRPC would treat any other scheme as a host name and retry its DNS lookup indefinitely. */
+/**
+ * The address of a gRPC server. gRPC would treat any other scheme as a host name and retry its DNS lookup indefinitely.
+ */
 export const grpcTarget = refined(anyText('host:port, dns:///host:port or unix:path'), (target) => {
   const { host = '', port = 0 } = parseHostPort(target.replace(/^dns:(?:\/\/[^/]*\/)?/, '')) ?? {};
   return (host !== '' && port > 0) || /^unix:.+$/.test(target) ? accepted(target) : rejected();
 });
 
-/** The size of the address of a Unix socket, in bytes, less the byte that ends it. A longer path would be silently truncated. */
+/**
+ * The size of the address of a Unix socket, in bytes, less the byte that ends it. A longer path would be silently
+ * truncated.
+ */
 const LONGEST = process.platform === 'linux' ? 107 : 103;
 
 /** The hint for a path that is too long. */

@@ -21,8 +21,8 @@ const NANOSECONDS: ReadonlyMap<string, bigint> = new Map(UNITS);
 const PART = /(?=\.?\d)(\d*)(?:\.(\d*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/y;
 
 /**
- * Parses a duration in Go's format (`150us`, `1m30s`, `-1.5h`, `0`) into whole nanoseconds, truncating smaller fractions.
- * Undefined for any other text, and beyond the 292 years that Go can represent.
+ * Parses a duration in Go's format (`150us`, `1m30s`, `-1.5h`, `0`) into whole nanoseconds, truncating smaller
+ * fractions. Undefined for any other text, and beyond the 292 years that Go can represent.
  */
 export function parseNanoseconds(text: string): bigint | undefined {
   const sign = /^[+-]/.exec(text)?.[0] ?? '';

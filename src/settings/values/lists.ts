@@ -87,8 +87,8 @@ function headerProblem(key: string, value: string): string | undefined {
 }
 
 /**
- * Headers of an OTLP exporter: `key=value` pairs, percent-encoded. Items that are no pairs are left out, because the exporter
- * ignores them in its variables.
+ * Headers of an OTLP exporter: `key=value` pairs, percent-encoded. Items that are no pairs are left out, because the
+ * exporter ignores them in its variables.
  */
 export const otlpHeaders: ValueType<Readonly<Record<string, string>>> = {
   allowed: 'list of key=value, percent-encoded',

@@ -47,7 +47,9 @@ const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 const HEXADECIMAL =
   /^(?<sign>[+-]?)0[xX](?=\.?[\da-fA-F])(?<whole>[\da-fA-F]*)\.?(?<fraction>[\da-fA-F]*)[pP](?<exponent>[+-]?\d+)$/;
 
-/** Parses a floating-point literal of Go: decimal or hexadecimal, optional exponent, `_` between digits. Else undefined. */
+/**
+ * Parses a floating-point literal of Go: decimal or hexadecimal, optional exponent, `_` between digits. Else undefined.
+ */
 function parseNumber(text: string): number | undefined {
   const decimal = text.replaceAll(/(?<=\d)_(?=\d)/g, '');
   if (DECIMAL.test(decimal)) return Number(decimal);
@@ -81,8 +83,8 @@ export function ratio({ min, max }: Range): ValueType<number> {
 export const fraction = ratio({ min: 0, max: 1 });
 
 /**
- * A port. Kubernetes sets `<SERVICE>_PORT=tcp://…` in every pod for each service of its namespace, so that a service named
- * `grpc` overrides GRPC_PORT; the hint explains it.
+ * A port. Kubernetes sets `<SERVICE>_PORT=tcp://…` in every pod for each service of its namespace, so that a service
+ * named `grpc` overrides GRPC_PORT; the hint explains it.
  */
 function portFrom(min: number): ValueType<number> {
   const number = wholeNumber({ min, max: 65535 });

@@ -2,13 +2,19 @@
 export interface ValueType<Value> {
   /** The allowed values, as a phrase that completes "allowed: …". */
   readonly allowed: string;
-  /** A JSON schema that accepts the values as YAML has them; the chart rejects others. It may accept more than {@link parse}. */
+  /**
+   * A JSON schema that accepts the values as YAML has them; the chart rejects others. It may accept more than
+   * {@link parse}.
+   */
   readonly schema?: object;
   /** What messages must hide: the whole `value`, or the `credentials` in an address. */
   readonly secret?: 'value' | 'credentials';
   /** Whether blanks around a text in a file belong to the value, as they may to a password. */
   readonly keepsBlanks?: true;
-  /** Parses a text that is not empty, and has no surrounding blanks unless the type keeps them. The result never quotes the text, which may be a secret. */
+  /**
+   * Parses a text that is not empty, and has no surrounding blanks unless the type keeps them. The result never quotes
+   * the text, which may be a secret.
+   */
   parse(text: string): ParseResult<Value>;
   /** The value as a user would write it. */
   format(value: Value): string;
@@ -98,7 +104,9 @@ export const storeAddress: ValueType<string> = {
   secret: 'credentials',
 };
 
-/** Headers that frame a message or belong to a connection: one of them that weir adds breaks the responses of the proxy. */
+/**
+ * Headers that frame a message or belong to a connection: one of them that weir adds breaks the responses of the proxy.
+ */
 const FRAMING =
   /^(?:connection|content-length|content-type|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
 
@@ -113,7 +121,9 @@ export const operatorToken: ValueType<string> = {
   secret: 'value',
 };
 
-/** One of a few words, in any case. `choice({ kvstore: ['redis'] })` accepts `kvstore`, and `redis` as a synonym for it. */
+/**
+ * One of a few words, in any case. `choice({ kvstore: ['redis'] })` accepts `kvstore`, and `redis` as a synonym for it.
+ */
 export function choice<Word extends string>(words: Readonly<Record<Word, readonly string[]>>): ValueType<Word> {
   const byText = new Map<string, Word>();
   const spellings: string[] = [];

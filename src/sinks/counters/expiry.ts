@@ -10,8 +10,8 @@ export function randomPart(jitter: number): number {
 }
 
 /**
- * For how many seconds a key has to exist: up to the end of the present window of this length. Limits of different units can have one
- * key, whose expiry is at first that of the unit that counted first.
+ * For how many seconds a key has to exist: up to the end of the present window of this length. Limits of different
+ * units can have one key, whose expiry is at first that of the unit that counted first.
  */
 export function secondsLeft(windowSeconds: number): number {
   const now = Math.floor(Date.now() / 1000);

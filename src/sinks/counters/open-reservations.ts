@@ -1,6 +1,9 @@
 import type { OpenReservation } from '../../streams/ports/reservations';
 
-/** Most reservations of a counter that end before one with so many steps is opened: the rest with the next one. In all about 100. */
+/**
+ * Most reservations of a counter that end before one with so many steps is opened: the rest with the next one. In all
+ * about 100.
+ */
 export function endedAtOnce(steps: number): number {
   return Math.max(1, Math.floor(100 / Math.max(1, steps)));
 }

@@ -12,8 +12,8 @@ export interface StoreTlsFiles extends TlsFiles {
 export type StoreTls = () => tls.ConnectionOptions;
 
 /**
- * The TLS options of connections. The files are read for each new connection, so that rotated ones take effect without a
- * restart; when new ones cannot be used, the previous ones stay active and one line is logged.
+ * The TLS options of connections. The files are read for each new connection, so that rotated ones take effect without
+ * a restart; when new ones cannot be used, the previous ones stay active and one line is logged.
  *
  * @throws Error that names the file that cannot be used, and its variable
  */

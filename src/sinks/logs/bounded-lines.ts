@@ -2,7 +2,10 @@ import type { TextOutput } from '../text-outputs';
 import type { LogStream } from './logger';
 
 const DEFAULTS = {
-  /** Bytes of lines that wait for their output, in UTF-8. A log line has at least 40, so that this limits their number too. */
+  /**
+   * Bytes of lines that wait for their output, in UTF-8. A log line has at least 40, so that this limits their number
+   * too.
+   */
   maxWaiting: 1024 * 1024,
   /** Bytes of several lines that are written at once: the capacity of a pipe on Linux. */
   maxWrite: 64 * 1024,
@@ -20,8 +23,8 @@ interface Chunk {
 }
 
 /**
- * Log lines on their way to an output that may be slow or blocked. Lines wait in bounded space; those that find no space are
- * dropped and counted, as are those that the output does not accept because of an error.
+ * Log lines on their way to an output that may be slow or blocked. Lines wait in bounded space; those that find no
+ * space are dropped and counted, as are those that the output does not accept because of an error.
  */
 export class BoundedLines implements LogStream {
   readonly #output: TextOutput;
@@ -67,18 +70,26 @@ export class BoundedLines implements LogStream {
     else this.#drop(1);
   }
 
-  /** Calls the listener with the number of lines dropped so far, if there are any, and then with each further number. */
+  /**
+   * Calls the listener with the number of lines dropped so far, if there are any, and then with each further number.
+   */
   onDropped(listener: (lines: number) => void): void {
     this.#onDropped = listener;
     if (this.#dropped > 0) listener(this.#dropped);
   }
 
-  /** Calls the listener with the number of dropped lines when the output accepts lines again and half of the space is free. */
+  /**
+   * Calls the listener with the number of dropped lines when the output accepts lines again and half of the space is
+   * free.
+   */
   onResumed(listener: (lines: number) => void): void {
     this.#onResumed = listener;
   }
 
-  /** Resolves when the output has accepted every line, but within 2 s: the process must end also when its log is blocked. */
+  /**
+   * Resolves when the output has accepted every line, but within 2 s: the process must end also when its log is
+   * blocked.
+   */
   async flush(): Promise<void> {
     if (!this.#isWriting) return;
     await new Promise<void>((resolve) => {

@@ -15,8 +15,9 @@ const DESCRIPTORS = { most: MOST_LISTED, separator: '; ' };
 const ENTRIES = { most: MOST_LISTED, separator: ',' };
 
 /**
- * Logs each decision at debug level: its domain, its descriptors and the answer; per descriptor the statistics key of the rule, the
- * store key, the count and the status. Undefined when debug lines are not written. Long texts and long lists are shortened.
+ * Logs each decision at debug level: its domain, its descriptors and the answer; per descriptor the statistics key of
+ * the rule, the store key, the count and the status. Undefined when debug lines are not written. Long texts and long
+ * lists are shortened.
  */
 export function debugLines(log: Log): DecisionLog | undefined {
   if (!log.isDebug) return undefined;

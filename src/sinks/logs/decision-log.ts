@@ -87,7 +87,10 @@ function both(...logs: readonly DecisionLog[]): DecisionLog {
 }
 
 export interface DecisionLinesOptions {
-  /** `denied`: the decisions over a limit, also those that shadow mode lets pass. `all`: every decision, and every error. */
+  /**
+   * `denied`: the decisions over a limit, also those that shadow mode lets pass. `all`: every decision, and every
+   * error.
+   */
   readonly which: 'denied' | 'all';
   /** The share of these that is written, from 0 to 1. */
   readonly sample: number;
@@ -102,7 +105,8 @@ export interface DecisionLinesOptions {
 export function decisionLines({ which, sample, lines, now, random }: DecisionLinesOptions): DecisionLog {
   function isSampled({ reservation }: DecisionSource): boolean {
     if (sample === 1) return true;
-    // Both lines of a reservation are written, or neither: a replay cannot settle what it has not reserved, and the other way round.
+    // Both lines of a reservation are written, or neither: a replay cannot settle what it has not reserved, and the
+    // other way round.
     return (reservation === undefined ? random() : shareOf(reservation.id, [])) < sample;
   }
   function isChosen(decision: Decision, outcome: Verdict | DecisionError): boolean {

@@ -27,8 +27,8 @@ export interface RecordContext {
 }
 
 /**
- * The record of a decision in JSON, as schema/decision-log.schema.json describes it. Texts and lists of callers are shortened. It is
- * concatenated, because objects with optional members would take ten times as long.
+ * The record of a decision in JSON, as schema/decision-log.schema.json describes it. Texts and lists of callers are
+ * shortened. It is concatenated, because objects with optional members would take ten times as long.
  */
 export function decisionRecord(decision: Decision, outcome: Verdict | DecisionError, context: RecordContext): string {
   const { request, resolutions, isOver } = decision;

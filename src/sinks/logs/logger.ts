@@ -50,8 +50,8 @@ const LABELS: Readonly<Record<number, string>> = Object.fromEntries(
 type Fields = Readonly<Record<string, Exclude<LogValue, Error>>>;
 
 /**
- * The logger of the service. Each line is written to the stream at once. Credentials in URLs, fields with the names of secrets and
- * the secrets known to `mask` are masked.
+ * The logger of the service. Each line is written to the stream at once. Credentials in URLs, fields with the names of
+ * secrets and the secrets known to `mask` are masked.
  */
 export function createLogger({ level, format, stream, mask = (text) => text, common }: LoggerOptions): Logger {
   function masked(text: string): string {
@@ -131,7 +131,8 @@ function logfmtKey(key: string): string {
 const MAX_CAUSES = 5;
 
 /**
- * An error as one text: its message, followed by those of its causes unless it quotes them. An internal error includes its stack.
+ * An error as one text: its message, followed by those of its causes unless it quotes them. An internal error includes
+ * its stack.
  */
 export function describeError(error: Error): string {
   const messages: string[] = [];

@@ -14,9 +14,9 @@ import { excerpt } from '../../text/excerpt';
 const MAX_NAME = 60;
 
 /**
- * Counts and logs loads as they pass: each rejection, its end, and what each load has changed. Two gauges let an alert detect a service
- * that keeps old rules: `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix seconds (0: no rules yet), and
- * `ratelimit.config.rejected`, 1 while the newest rules are rejected.
+ * Counts and logs loads as they pass: each rejection, its end, and what each load has changed. Two gauges let an alert
+ * detect a service that keeps old rules: `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix
+ * seconds (0: no rules yet), and `ratelimit.config.rejected`, 1 while the newest rules are rejected.
  */
 export function recordLoads({
   statistics,
@@ -70,7 +70,10 @@ function isNewLoad(event: RuleEvent): event is RulesLoaded {
   return event.kind === 'loaded' && event.isResent !== true && event.isRepeated !== true;
 }
 
-/** Logs what each load has changed. Of loads that arrive during a comparison only the newest gets a line: it has replaced the others. */
+/**
+ * Logs what each load has changed. Of loads that arrive during a comparison only the newest gets a line: it has
+ * replaced the others.
+ */
 function logChanges(loads$: Observable<RulesLoaded>, log: Log): Observable<never> {
   /** The rules of the last line; undefined before the first. */
   let logged: Ruleset | undefined;

@@ -30,7 +30,10 @@ export function rejectionWarnings(log: Log, now: () => number): (reason: string,
   };
 }
 
-/** Of a call, so many descriptors and entries of each are logged, and for so many descriptors the nearest rule is searched. */
+/**
+ * Of a call, so many descriptors and entries of each are logged, and for so many descriptors the nearest rule is
+ * searched.
+ */
 const MOST_LISTED = 5;
 /** How much of each text is logged, in characters. */
 const LONGEST_TEXT = 64;

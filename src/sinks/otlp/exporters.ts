@@ -24,8 +24,8 @@ export function hasSucceeded(result: ExportResult): boolean {
 }
 
 /**
- * The gRPC statuses that the OTLP specification lists as retryable: CANCELLED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS.
- * DEADLINE_EXCEEDED is one as well, but leaves no time for a retry.
+ * The gRPC statuses that the OTLP specification lists as retryable: CANCELLED, ABORTED, OUT_OF_RANGE, UNAVAILABLE,
+ * DATA_LOSS. DEADLINE_EXCEEDED is one as well, but leaves no time for a retry.
  */
 const RETRYABLE: ReadonlySet<unknown> = new Set([1, 10, 11, 14, 15]);
 
@@ -39,7 +39,8 @@ interface Attempt<Items> {
 }
 
 /**
- * Retries exports that failed with a retryable status. The OTLP exporters over HTTP do so themselves, the one over gRPC does not.
+ * Retries exports that failed with a retryable status. The OTLP exporters over HTTP do so themselves, the one over gRPC
+ * does not.
  *
  * @param timeout milliseconds after which no further attempt starts
  */
@@ -124,8 +125,8 @@ interface Signal<Items, Response> {
 }
 
 /**
- * An exporter of the parts that OpenTelemetry's exporters are made of: its packages for metrics have no version that shares them with those
- * for traces.
+ * An exporter of the parts that OpenTelemetry's exporters are made of: its packages for metrics have no version that
+ * shares them with those for traces.
  */
 async function exporterOf<Items, Response>(
   { name, path, service, serializer, helper }: Signal<Items, Response>,
@@ -154,7 +155,8 @@ async function exporterOf<Items, Response>(
 type ExporterHeaders = Readonly<Record<string, string>>;
 
 /**
- * The headers of the exporter of a signal, if any of them are in files; otherwise undefined: the exporter reads its variables itself.
+ * The headers of the exporter of a signal, if any of them are in files; otherwise undefined: the exporter reads its
+ * variables itself.
  *
  * @throws Error that names the variable whose file contains no headers
  */

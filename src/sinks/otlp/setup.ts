@@ -27,8 +27,8 @@ export function resourceOf(settings: Settings): Resource {
 }
 
 /**
- * Logs what OpenTelemetry reports while it reads the standard variables: it replaces an invalid value by its default and reports
- * that only to its diagnostic logger.
+ * Logs what OpenTelemetry reports while it reads the standard variables: it replaces an invalid value by its default
+ * and reports that only to its diagnostic logger.
  *
  * @throws when a variable has an invalid value and no default
  */

@@ -24,10 +24,12 @@ const RULE_STATS = {
 };
 
 /**
- * The mapping without PULLMETRICS_MAPPER_YAML: the metrics of docs/statistics.md, under the names and with the labels of the Go service. It
- * adds up the rules whose first two key levels are equal; here, `key3` holds all levels from the third on, so that each has a series.
+ * The mapping without PULLMETRICS_MAPPER_YAML: the metrics of docs/statistics.md, under the names and with the labels
+ * of the Go service. It adds up the rules whose first two key levels are equal; here, `key3` holds all levels from the
+ * third on, so that each has a series.
  *
- * @param asMilliseconds exports response times in milliseconds, the unit before it became seconds, under the same metric name
+ * @param asMilliseconds exports response times in milliseconds, the unit before it became seconds, under the same
+ * metric name
  */
 export function builtInMapping(asMilliseconds: boolean): MappingTable {
   return {
@@ -46,7 +48,8 @@ function ruleMappings([stat, help]: readonly [string, string]): readonly Mapping
   }
   return [
     counter(`ratelimit.service.rate_limit.*.*.${stat}`, name, { help, labels: { domain, key1 } }),
-    // Prometheus reads an empty label as an absent one, and two series must not be the same: a dot at the end of a value stays.
+    // Prometheus reads an empty label as an absent one, and two series must not be the same: a dot at the end of a
+    // value stays.
     counter(deeper('([^.]+\\.?)'), name, { help, labels: { domain, key1, key2 } }),
     counter(deeper('([^.]*)\\.(.+)'), name, { help, labels: { domain, key1, key2, key3 } }),
   ];

@@ -6,8 +6,8 @@ import { MappedSeries, type MappedStatistics } from './mapped-series';
 import { NumberFamily, type TimerSeries, headOf, numberText } from './series';
 
 /**
- * The statistics in the Prometheus text format, 0.0.4: a function that returns the pieces of a page. The event loop turns after every
- * piece, and whenever the work has taken some time.
+ * The statistics in the Prometheus text format, 0.0.4: a function that returns the pieces of a page. The event loop
+ * turns after every piece, and whenever the work has taken some time.
  *
  * @param reserved names of metrics that are not from the registry
  * @param now monotonic time in milliseconds

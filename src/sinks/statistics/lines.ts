@@ -82,7 +82,10 @@ export interface Mogrifier {
   readonly tags: Tags;
 }
 
-/** Names whose mogrified series are kept: there may be a million statistics, which would take several times the memory of the registry. */
+/**
+ * Names whose mogrified series are kept: there may be a million statistics, which would take several times the memory
+ * of the registry.
+ */
 const KEPT_SERIES = 50_000;
 
 /** The parts of a line that do not change between flushes. */
@@ -139,9 +142,9 @@ function mogrify(mogrifiers: readonly Mogrifier[], name: string): { name: string
 }
 
 /**
- * Expands the references of a template: `$1` or `${1}` is a numbered group, `$0` the whole match, `${name}` a named group. A
- * reference to a number without a group is kept as written, as is a named reference when the pattern has no named groups; a
- * group that did not participate in the match, or a name without a group, expands to an empty string.
+ * Expands the references of a template: `$1` or `${1}` is a numbered group, `$0` the whole match, `${name}` a named
+ * group. A reference to a number without a group is kept as written, as is a named reference when the pattern has no
+ * named groups; a group that did not participate in the match, or a name without a group, expands to an empty string.
  */
 function expand(template: string, match: PatternMatch): string {
   return template.replaceAll(/\$(?:(\d+)|\{(\w+)\})/g, (written, bare?: string, braced?: string) => {

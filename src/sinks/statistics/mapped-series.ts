@@ -47,8 +47,9 @@ interface Target extends Pick<Mapping, 'observer' | 'scale'> {
 }
 
 /**
- * The statistics under the names and labels of Prometheus. A name is mapped once, when it is first exported, and what is kept of it is
- * small: the registry may have a million. Statistics of rules are exported once they have counted something.
+ * The statistics under the names and labels of Prometheus. A name is mapped once, when it is first exported, and what
+ * is kept of it is small: the registry may have a million. Statistics of rules are exported once they have counted
+ * something.
  */
 export class MappedSeries<Recorder extends SampleRecorder> {
   readonly #mapped: MappedStatistics;
@@ -79,8 +80,8 @@ export class MappedSeries<Recorder extends SampleRecorder> {
   }
 
   /**
-   * All families, after the statistics that are new have been mapped; undefined is a step of that work. Families and series that are
-   * added later are appended.
+   * All families, after the statistics that are new have been mapped; undefined is a step of that work. Families and
+   * series that are added later are appended.
    */
   *families(): Generator<Family<Recorder> | undefined, void, void> {
     const { statistics } = this.#mapped;

@@ -44,8 +44,8 @@ interface Defaults {
 }
 
 /**
- * Reads a mapping file in the statsd exporter's format, including its older forms (`timer_type`, and `buckets` and `quantiles`
- * directly in a mapping).
+ * Reads a mapping file in the statsd exporter's format, including its older forms (`timer_type`, and `buckets` and
+ * `quantiles` directly in a mapping).
  *
  * @throws when the file is invalid, with the place: `mappings[2].labels: …`
  */

@@ -55,7 +55,10 @@ export function globPattern(glob: string): Pattern {
   return new RegExp(`^${components.join(String.raw`\.`)}$`, 'u');
 }
 
-/** Finds the mapping of a statistic by its name without tags: first the globs, then the regular expressions, each in file order. */
+/**
+ * Finds the mapping of a statistic by its name without tags: first the globs, then the regular expressions, each in
+ * file order.
+ */
 export class Mapper {
   readonly unmapped: Observer;
   readonly #mappings: readonly Mapping[];
@@ -63,7 +66,8 @@ export class Mapper {
   constructor({ mappings, unmapped, isMostSpecificFirst }: MappingTable) {
     this.unmapped = unmapped;
     const globs = mappings.filter(({ glob }) => glob !== undefined);
-    // Where two globs match the same name, the more specific one has a literal where the other has its first differing star.
+    // Where two globs match the same name, the more specific one has a literal where the other has its first differing
+    // star.
     if (isMostSpecificFirst) globs.sort((one, other) => (stars(one) < stars(other) ? -1 : 1));
     this.#mappings = [...globs, ...mappings.filter(({ glob }) => glob === undefined)];
   }
@@ -96,9 +100,10 @@ const NUMBER = /^(?:0|[1-9]\d*)$/;
 export type Template = readonly (string | { readonly written: string; readonly group: number | string })[];
 
 /**
- * Reads a template as the statsd exporter does: `$1` or `${1}` is what the first star or group matched, `$0` the whole match. A reference
- * is as long as possible, so `$1_total` refers to `1_total`, which does not exist; such a reference expands to an empty string. The
- * groups of a regular expression may also have names, and `$$` is a `$` in its template.
+ * Reads a template as the statsd exporter does: `$1` or `${1}` is what the first star or group matched, `$0` the whole
+ * match. A reference is as long as possible, so `$1_total` refers to `1_total`, which does not exist; such a reference
+ * expands to an empty string. The groups of a regular expression may also have names, and `$$` is a `$` in its
+ * template.
  *
  * @param kind of the pattern whose groups are referred to
  */

@@ -14,8 +14,8 @@ import { MappedSeries, type MappedStatistics } from './mapped-series';
 import { ExponentialBuckets, FamilyPoints, type Point, type Span, type Temporality } from './otlp-points';
 
 /**
- * Exports statistics to an OpenTelemetry collector. What is not a setting is configured by the standard variables `OTEL_EXPORTER_OTLP_*` and
- * `OTEL_RESOURCE_ATTRIBUTES`. This module is imported only when it is enabled.
+ * Exports statistics to an OpenTelemetry collector. What is not a setting is configured by the standard variables
+ * `OTEL_EXPORTER_OTLP_*` and `OTEL_RESOURCE_ATTRIBUTES`. This module is imported only when it is enabled.
  *
  * @throws when no exporter can be created from these variables
  */
@@ -45,14 +45,20 @@ export interface OtlpOutputOptions {
   readonly log: Log;
 }
 
-/** The points of one request: with the longest labels, fewer bytes than the 4 MiB that a gRPC server accepts by default. */
+/**
+ * The points of one request: with the longest labels, fewer bytes than the 4 MiB that a gRPC server accepts by default.
+ */
 const BATCH = 256;
-/** Statuses with which a receiver rejects the content of a request: of HTTP, and INVALID_ARGUMENT and RESOURCE_EXHAUSTED of gRPC. */
+/**
+ * Statuses with which a receiver rejects the content of a request: of HTTP, and INVALID_ARGUMENT and RESOURCE_EXHAUSTED
+ * of gRPC.
+ */
 const REJECTED: ReadonlySet<unknown> = new Set([400, 413, 3, 8]);
 
 /**
- * Reads the registry at each flush and exports it in requests of a limited size, one after the other, so that an unreachable receiver costs
- * neither memory nor a count: counters are exported as their values, and deltas since the last export that has succeeded.
+ * Reads the registry at each flush and exports it in requests of a limited size, one after the other, so that an
+ * unreachable receiver costs neither memory nor a count: counters are exported as their values, and deltas since the
+ * last export that has succeeded.
  */
 export class OtlpOutput implements StatisticsOutput {
   readonly #options: OtlpOutputOptions;

@@ -29,7 +29,10 @@ export interface Span {
   readonly now: HrTime;
 }
 
-/** The points of one metric. Of deltas, it remembers what was exported of each series, so that nothing is lost when an export fails. */
+/**
+ * The points of one metric. Of deltas, it remembers what was exported of each series, so that nothing is lost when an
+ * export fails.
+ */
 export class FamilyPoints {
   readonly #family: NumberFamily | TimerFamily<ExponentialBuckets>;
   readonly #isDelta: boolean;
@@ -58,7 +61,10 @@ export class FamilyPoints {
     } as MetricData;
   }
 
-  /** A point for each series, except those without a number, and of deltas those without a change; undefined is a step of the work. */
+  /**
+   * A point for each series, except those without a number, and of deltas those without a change; undefined is a step
+   * of the work.
+   */
   *points(read: ReadNumber, span: Span): Generator<Point | undefined, void, void> {
     const family = this.#family;
     if (family instanceof NumberFamily) {
@@ -103,8 +109,8 @@ function changeOf(value: Value, before: Value): Value {
 }
 
 /**
- * Buckets per octave, as a power of two: each is 9 % wide. With these, durations of which the longest is a million times the shortest take
- * 160 buckets, the maximum of OpenTelemetry's own SDK.
+ * Buckets per octave, as a power of two: each is 9 % wide. With these, durations of which the longest is a million
+ * times the shortest take 160 buckets, the maximum of OpenTelemetry's own SDK.
  */
 const SCALE = 3;
 const PER_OCTAVE = 2 ** SCALE;
@@ -113,8 +119,8 @@ const [SHORTEST_LOG2, LONGEST_LOG2] = [-14, 28];
 const BUCKETS = (LONGEST_LOG2 - SHORTEST_LOG2) * PER_OCTAVE;
 
 /**
- * The buckets of an exponential histogram of OTLP. The one with the index `i` has the values above `2 ** (i / 8)`, up to and with
- * `2 ** ((i + 1) / 8)`; the first and the last one also have what is below and above all of them.
+ * The buckets of an exponential histogram of OTLP. The one with the index `i` has the values above `2 ** (i / 8)`, up
+ * to and with `2 ** ((i + 1) / 8)`; the first and the last one also have what is below and above all of them.
  */
 export class ExponentialBuckets implements SampleRecorder {
   readonly #counts = new Float64Array(BUCKETS);

@@ -22,12 +22,15 @@ export function processMetrics(labels: Readonly<Record<string, string>>): Proces
 
 /** The first line of each metric, with its name. */
 const HEAD = /^# HELP (\S+) /;
-/** Where a metric begins, except the first. Not `^`, which also matches after carriage returns and line separators in labels. */
+/**
+ * Where a metric begins, except the first. Not `^`, which also matches after carriage returns and line separators in
+ * labels.
+ */
 const NEXT_HEAD = /(?<=\n)(?=# HELP )/;
 
 /**
- * Joins pages in the Prometheus text format into one: the series of each metric follow one another, under the HELP and TYPE of the first page that
- * has it. Pages are those of `prom-client`: each metric begins with its HELP line.
+ * Joins pages in the Prometheus text format into one: the series of each metric follow one another, under the HELP and
+ * TYPE of the first page that has it. Pages are those of `prom-client`: each metric begins with its HELP line.
  */
 export function mergeMetrics(pages: readonly string[]): string {
   const metrics = new Map<string, string[]>();

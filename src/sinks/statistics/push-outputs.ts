@@ -23,7 +23,8 @@ export interface PushOutputParts extends Pick<LoadedSettings, 'settings' | 'name
 }
 
 /**
- * The enabled outputs that are flushed periodically: statsd, DogStatsD, or standard output when no other output is enabled.
+ * The enabled outputs that are flushed periodically: statsd, DogStatsD, or standard output when no other output is
+ * enabled.
  *
  * @throws when the socket of the daemon cannot be used, naming the variable
  */
@@ -59,7 +60,8 @@ async function senderTo(
   const { socketPath: path, socketType } = to;
   if (socketType === 'stream') return new ConnectionSender({ to: { path }, framing });
   try {
-    // Node has no Unix datagram sockets; the native package that provides them is optional, as it lacks builds for some platforms.
+    // Node has no Unix datagram sockets; the native package that provides them is optional, as it lacks builds for some
+    // platforms.
     const { UnixDatagramSender } = await import('./unix-datagram-sender.js');
     return new UnixDatagramSender(path);
   } catch (error) {
@@ -93,9 +95,10 @@ const SHOWN_OF_LINE = 100;
 const MAX_DURATIONS = 1_000;
 
 /**
- * Sends counters as deltas, gauges as values, and timers as individual durations. What the receiver does not accept is kept in
- * bounded space: the delta of a counter grows, and durations are sampled evenly. An unreachable receiver therefore costs no
- * memory, and no count is lost. Of a batch of which it is not known how many lines arrived, counters are sent again, durations are not.
+ * Sends counters as deltas, gauges as values, and timers as individual durations. What the receiver does not accept is
+ * kept in bounded space: the delta of a counter grows, and durations are sampled evenly. An unreachable receiver
+ * therefore costs no memory, and no count is lost. Of a batch of which it is not known how many lines arrived, counters
+ * are sent again, durations are not.
  */
 export class PushOutput implements StatisticsOutput {
   readonly #options: PushOutputOptions;
@@ -198,8 +201,8 @@ export class PushOutput implements StatisticsOutput {
 }
 
 /**
- * Keeps a limited number of samples, evenly distributed over the recorded ones: at first every sample; when the limit is
- * reached, every second, then every fourth, and so on.
+ * Keeps a limited number of samples, evenly distributed over the recorded ones: at first every sample; when the limit
+ * is reached, every second, then every fourth, and so on.
  */
 export class EvenSamples implements SampleRecorder {
   readonly #limit: number;
@@ -207,7 +210,9 @@ export class EvenSamples implements SampleRecorder {
   #stride = 1;
   #untilNext = 0;
 
-  /** @param limit an even number, so that the stride is still regular after every second sample of a full set is removed */
+  /**
+   * @param limit an even number, so that the stride is still regular after every second sample of a full set is removed
+   */
   constructor(limit: number) {
     this.#limit = limit;
   }

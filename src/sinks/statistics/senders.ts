@@ -3,7 +3,10 @@ import { asyncScheduler } from 'rxjs';
 import { afterTime } from '../../streams/deadline';
 import type { TextOutput } from '../text-outputs';
 
-/** Sends lines to a receiver. Methods that return a promise never throw; after a rejection, {@link open} reconnects, if there is one. */
+/**
+ * Sends lines to a receiver. Methods that return a promise never throw; after a rejection, {@link open} reconnects, if
+ * there is one.
+ */
 export interface LineSender {
   /** Where the lines go, for log lines. */
   readonly destination: string;
@@ -12,7 +15,8 @@ export interface LineSender {
   /** Connects unless connected; rejects within some seconds when the receiver cannot be reached. */
   open?(): Promise<void>;
   /**
-   * Resolves when the lines have left this process; rejects when they have not within some seconds, although some of them may have.
+   * Resolves when the lines have left this process; rejects when they have not within some seconds, although some of
+   * them may have.
    */
   send(lines: readonly string[]): Promise<void>;
   /** Releases all resources immediately. */
@@ -20,15 +24,18 @@ export interface LineSender {
 }
 
 /**
- * Bytes that the Datadog agent reads per packet from a Unix socket of either kind, unless its `dogstatsd_buffer_size` is set; it
- * drops what exceeds them.
+ * Bytes that the Datadog agent reads per packet from a Unix socket of either kind, unless its `dogstatsd_buffer_size`
+ * is set; it drops what exceeds them.
  */
 export const MAX_AGENT_PACKET = 8192;
 
 /** What fits into a datagram over IPv4: 64 KiB less its headers. */
 export const MAX_DATAGRAM_LINE = 65_507;
 
-/** Packs as many whole lines into each packet, joined by newlines, as fit into `limit` bytes. A longer line is sent alone, unsplit. */
+/**
+ * Packs as many whole lines into each packet, joined by newlines, as fit into `limit` bytes. A longer line is sent
+ * alone, unsplit.
+ */
 export function* packets(lines: readonly string[], limit: number): Iterable<Buffer> {
   let gathered: string[] = [];
   let bytes = 0;
@@ -72,8 +79,8 @@ export interface ConnectionSenderOptions {
 const TIMEOUT = 3_000;
 
 /**
- * Sends lines over a connection, which is kept open and re-established when there is something to send, without a timer. At most
- * the lines of one call are buffered in this process, so a receiver that does not read costs no memory.
+ * Sends lines over a connection, which is kept open and re-established when there is something to send, without a
+ * timer. At most the lines of one call are buffered in this process, so a receiver that does not read costs no memory.
  */
 export class ConnectionSender implements LineSender {
   readonly destination: string;
@@ -145,8 +152,9 @@ export class ConnectionSender implements LineSender {
 }
 
 /**
- * Writes lines to an output that is always open, such as standard output. There is no timeout: a write cannot be withdrawn, and
- * repeating it would count the statistics twice. While the output is blocked, a flush waits, and the statistics accumulate.
+ * Writes lines to an output that is always open, such as standard output. There is no timeout: a write cannot be
+ * withdrawn, and repeating it would count the statistics twice. While the output is blocked, a flush waits, and the
+ * statistics accumulate.
  */
 export function streamSender(destination: string, output: TextOutput): LineSender {
   return {

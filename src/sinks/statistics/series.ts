@@ -82,8 +82,8 @@ const FEW = 16;
 const ADDED_PER_STEP = 512;
 
 /**
- * Series of numbers that are read when a page is written: each is the sum of all statistics that are mapped to it. There may be a million: a
- * series is its labels, which the statistics of a rule share, and where its number is read.
+ * Series of numbers that are read when a page is written: each is the sum of all statistics that are mapped to it.
+ * There may be a million: a series is its labels, which the statistics of a rule share, and where its number is read.
  */
 export class NumberFamily extends Family<'counter' | 'gauge'> {
   readonly #labels: string[] = [];
@@ -191,7 +191,9 @@ export const OFFENDER_METRIC = 'ratelimit_offender_limited';
 const OFFENDER_HELP =
   'Calls over the limit in the current and the previous period, at least, of the descriptors limited most.';
 
-/** The series of the offenders. Those whose texts are cut off at the same place become one, because labels must differ. */
+/**
+ * The series of the offenders. Those whose texts are cut off at the same place become one, because labels must differ.
+ */
 export function offenderSeries(offenders: readonly Offender[], extra: Tags): string {
   const values = new Map<string, number>();
   for (const { domain, rule, descriptor, isShadow, limited } of offenders) {

@@ -18,9 +18,10 @@ const MAX_DATAGRAM = 1432;
 const ICMP_WAIT = 50;
 
 /**
- * Sends lines over UDP, as many whole ones per datagram as fit. The only sign that no process listens on the port is an ICMP error
- * from its host, so the first {@link send} after {@link open} waits for one. A host that has disappeared sends no error, so each
- * {@link open} resolves its name. Of several addresses, one is used until it fails, then the next one.
+ * Sends lines over UDP, as many whole ones per datagram as fit. The only sign that no process listens on the port is an
+ * ICMP error from its host, so the first {@link send} after {@link open} waits for one. A host that has disappeared
+ * sends no error, so each {@link open} resolves its name. Of several addresses, one is used until it fails, then the
+ * next one.
  */
 export class UdpSender implements LineSender {
   readonly #options: Required<UdpSenderOptions>;

@@ -9,9 +9,9 @@ const TIMEOUT = 3_000;
 const PAUSE = backoff({ initial: 1, max: 50 });
 
 /**
- * Sends lines to a Unix datagram socket, as many whole ones per datagram as fit. The system reports immediately what it does not
- * accept, so only the lines of one call are buffered in this process. The socket of a restarted receiver is found by its path
- * with the next datagram.
+ * Sends lines to a Unix datagram socket, as many whole ones per datagram as fit. The system reports immediately what it
+ * does not accept, so only the lines of one call are buffered in this process. The socket of a restarted receiver is
+ * found by its path with the next datagram.
  */
 export class UnixDatagramSender implements LineSender {
   readonly #path: string;
@@ -52,9 +52,10 @@ const WRONG_TYPE = 'Protocol wrong type for socket';
 /**
  * Sends a datagram to the socket at a path without waiting.
  *
- * The library buffers what the receiver has no room for, without a limit, and then polls the system without a pause; and an open
- * socket keeps the process alive. Therefore each datagram uses a socket of its own, which is closed immediately (9 µs, compared
- * with 6 µs for sending). A datagram that the system has accepted is still delivered; nothing else remains buffered.
+ * The library buffers what the receiver has no room for, without a limit, and then polls the system without a pause;
+ * and an open socket keeps the process alive. Therefore each datagram uses a socket of its own, which is closed
+ * immediately (9 µs, compared with 6 µs for sending). A datagram that the system has accepted is still delivered;
+ * nothing else remains buffered.
  *
  * @returns whether the system accepted the datagram; false when the receiver's queue is full
  * @throws when no process listens on the path, or the datagram exceeds the system's limit

@@ -14,7 +14,10 @@ import { PARENT_FIELDS, type Parent, type SamplingDecision, readParent } from '.
 
 type Attributes = Readonly<Record<string, string | number>>;
 
-/** Samples by the caller's decision or, where it made none, by the sampling rate. Every span that it creates is exported. */
+/**
+ * Samples by the caller's decision or, where it made none, by the sampling rate. Every span that it creates is
+ * exported.
+ */
 export class OtlpTracer implements Tracer {
   readonly #factory: SpanFactory;
   readonly #samplingRate: number;
@@ -36,8 +39,8 @@ export class OtlpTracer implements Tracer {
   }
 
   /**
-   * A pipeline window has one span, however many calls it serves. It is a child of the span of the first call and links to the
-   * spans of all of them; the spans of the other calls, which may belong to other traces, link to it.
+   * A pipeline window has one span, however many calls it serves. It is a child of the span of the first call and links
+   * to the spans of all of them; the spans of the other calls, which may belong to other traces, link to it.
    */
   beginWindow({ operations, calls }: WindowLoad, traces: readonly CallTrace[]): WindowTrace {
     // All call traces were created by this tracer.
@@ -95,14 +98,15 @@ class OtlpCallTrace implements CallTrace {
 }
 
 /**
- * Milliseconds that the system clock may deviate before the clock is set to it: more than the system clock's own inaccuracy, less
- * than matters in a trace.
+ * Milliseconds that the system clock may deviate before the clock is set to it: more than the system clock's own
+ * inaccuracy, less than matters in a trace.
  */
 const TOLERANCE = 50;
 
 /**
- * Unix time in milliseconds with fractions, since a decision takes less than one. Between adjustments it is monotonic, so that
- * child spans lie within their parents. It is adjusted when the system clock is set, or after the machine was suspended.
+ * Unix time in milliseconds with fractions, since a decision takes less than one. Between adjustments it is monotonic,
+ * so that child spans lie within their parents. It is adjusted when the system clock is set, or after the machine was
+ * suspended.
  *
  * @param now monotonic time in milliseconds, with fractions
  * @param systemNow Unix time in whole milliseconds

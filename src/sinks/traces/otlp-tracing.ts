@@ -20,8 +20,9 @@ export interface Tracing {
 }
 
 /**
- * Exports traces to an OpenTelemetry collector. Everything that is not a setting is configured by the standard variables
- * `OTEL_EXPORTER_OTLP_*`, `OTEL_BSP_*` and `OTEL_RESOURCE_ATTRIBUTES`. This module is imported only when tracing is enabled.
+ * Exports traces to an OpenTelemetry collector. Everything that is not a setting is configured by the standard
+ * variables `OTEL_EXPORTER_OTLP_*`, `OTEL_BSP_*` and `OTEL_RESOURCE_ATTRIBUTES`. This module is imported only when
+ * tracing is enabled.
  *
  * @throws when no exporter can be created from these variables
  */

@@ -36,14 +36,19 @@ const TRACE_ID = /^(?:[\da-f]{32}|[\da-f]{16})$/i;
 const SPAN_ID = /^[\da-f]{16}$/i;
 const ZEROS = /^0+$/;
 
-/** Reads the trace context of a caller: W3C Trace Context, otherwise B3 in its single-header or multiple-header form. */
+/**
+ * Reads the trace context of a caller: W3C Trace Context, otherwise B3 in its single-header or multiple-header form.
+ */
 export function readParent(carrier: TraceCarrier): Parent | SamplingDecision | undefined {
   const traceparent = carrier.metadata?.('traceparent');
   const w3c = traceparent === undefined ? undefined : readTraceparent(traceparent, carrier);
   return w3c ?? readB3(carrier.metadata?.('b3')) ?? readB3Fields(carrier);
 }
 
-/** Sliced by position instead of parsed by a regular expression with groups: this is done for every call with a traceparent. */
+/**
+ * Sliced by position instead of parsed by a regular expression with groups: this is done for every call with a
+ * traceparent.
+ */
 function readTraceparent(text: string, carrier: TraceCarrier): Parent | undefined {
   if (!TRACEPARENT.test(text)) return undefined;
   // Later versions may append fields; version ff is invalid.

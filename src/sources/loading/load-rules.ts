@@ -52,25 +52,26 @@ const WORKER_FILE = join(__dirname, 'rule-thread.js');
 const SMALL_SET = { files: 32 * 1024, response: 16 * 1024 };
 const MIB = 1024 * 1024;
 /**
- * How many times their size rules may take of the heap of the thread: most take 6 to 9 times, and those that need the YAML library 80 to
- * 100 times. The copies of their bytes and the ruleset come on top: 10 to 16 times in all (`npm run bench:rules`).
+ * How many times their size rules may take of the heap of the thread: most take 6 to 9 times, and those that need the
+ * YAML library 80 to 100 times. The copies of their bytes and the ruleset come on top: 10 to 16 times in all (`npm run
+ * bench:rules`).
  */
 const HEAP_FACTOR = 9;
 /** Less than V8's 48 MiB: what rules are read into survives, so that more room for young objects saves no work. */
 const YOUNG_MIB = 12;
 
 /**
- * The memory of the thread's heap, in MiB: what the largest file may take, also for fewer bytes; and half of what this process may use, as the
- * other half is for the ruleset and for decisions. V8 ends the thread when many small objects exceed it, as those of a document do; a single
- * large one that exceeds it can end the process.
+ * The memory of the thread's heap, in MiB: what the largest file may take, also for fewer bytes; and half of what this
+ * process may use, as the other half is for the ruleset and for decisions. V8 ends the thread when many small objects
+ * exceed it, as those of a document do; a single large one that exceeds it can end the process.
  */
 export function checkMemory(bytes: number, usable = usableMemory()): number {
   return Math.floor(Math.min(HEAP_FACTOR * Math.max(bytes, MAX_FILE_BYTES), usable / 2) / MIB);
 }
 
 /**
- * Checks rules and builds the ruleset. A small set is loaded synchronously, a large one in a worker thread so that decisions
- * continue meanwhile. Emits once and completes; never fails. Unsubscribing terminates the thread.
+ * Checks rules and builds the ruleset. A small set is loaded synchronously, a large one in a worker thread so that
+ * decisions continue meanwhile. Emits once and completes; never fails. Unsubscribing terminates the thread.
  */
 export function loadRules(raw: RawRules, options: LoadOptions): Observable<LoadedRules> {
   const { form, settings, workerFile = WORKER_FILE, smallSet = SMALL_SET[form], onLoaded } = options;
@@ -111,10 +112,11 @@ export function checkRules({ raw, form, mergeDomainConfigs }: ThreadInput): Chec
 }
 
 /**
- * Parses and checks rules in a worker thread, so that decisions continue meanwhile, and builds the ruleset from the chunks that
- * the thread transfers. Emits once and completes; never fails. Unsubscribing terminates the thread.
+ * Parses and checks rules in a worker thread, so that decisions continue meanwhile, and builds the ruleset from the
+ * chunks that the thread transfers. Emits once and completes; never fails. Unsubscribing terminates the thread.
  *
- * @param module the path of the thread's compiled module; it sends a {@link RulesMessage} first, and then one for each message
+ * @param module the path of the thread's compiled module; it sends a {@link RulesMessage} first, and then one for each
+ * message
  * @param size the bytes of the rules, and the MiB of the heap
  */
 function loadInThread(
@@ -163,9 +165,10 @@ function loadInThread(
 }
 
 /**
- * Collects garbage of this thread. After each chunk of rules, the young objects: all rules that are built stay alive, so that a collection that V8
- * begins by itself, when 16 MiB are full, copies them for up to 40 ms, in which no call is decided; after a chunk it is a millisecond
- * (`npm run bench:reload`). To keep V8's room for young objects small instead costs decisions a tenth of their CPU time.
+ * Collects garbage of this thread. After each chunk of rules, the young objects: all rules that are built stay alive,
+ * so that a collection that V8 begins by itself, when 16 MiB are full, copies them for up to 40 ms, in which no call is
+ * decided; after a chunk it is a millisecond (`npm run bench:reload`). To keep V8's room for young objects small
+ * instead costs decisions a tenth of their CPU time.
  */
 export function collectGarbage(options?: CollectOptions): void {
   if (collect === undefined) {

@@ -5,7 +5,10 @@ import { rowsOf } from '../../rules/ruleset';
 import type { CheckedRules } from './check-files';
 import { type RulesMessage, type ThreadInput, checkRules, collectGarbage } from './load-rules';
 
-/** A nice value: next to a main thread that needs a whole core, the thread still gets a quarter of it, and so it finishes. */
+/**
+ * A nice value: next to a main thread that needs a whole core, the thread still gets a quarter of it, and so it
+ * finishes.
+ */
 const PRIORITY = 5;
 /** Receiving one chunk takes the main thread about 2 ms. */
 const ROWS_PER_CHUNK = 200;
@@ -17,8 +20,8 @@ if (parentPort !== null) {
 }
 
 /**
- * Lowers the priority of this thread, so that the main thread, which decides requests, is scheduled first when both need the same
- * core. Only Linux has priorities of single threads; elsewhere this does nothing.
+ * Lowers the priority of this thread, so that the main thread, which decides requests, is scheduled first when both
+ * need the same core. Only Linux has priorities of single threads; elsewhere this does nothing.
  */
 function lowerPriority(): void {
   if (process.platform !== 'linux') return;
@@ -30,8 +33,8 @@ function lowerPriority(): void {
 }
 
 /**
- * Sends the rules in chunks, each when the main thread requests it, so that the main thread processes one chunk per turn of its
- * event loop.
+ * Sends the rules in chunks, each when the main thread requests it, so that the main thread processes one chunk per
+ * turn of its event loop.
  */
 function transferRules({ configs, ...checked }: CheckedRules, port: MessagePort): void {
   const rows = rowsOf(configs);
@@ -39,7 +42,8 @@ function transferRules({ configs, ...checked }: CheckedRules, port: MessagePort)
     return port.postMessage(message);
   }
   port.on('message', () => send({ kind: 'chunk', rows: take(rows, ROWS_PER_CHUNK) }));
-  // This thread allocates little from here on, so that V8 would keep what the check has used while the ruleset grows in the other thread.
+  // This thread allocates little from here on, so that V8 would keep what the check has used while the ruleset grows in
+  // the other thread.
   collectGarbage();
   send({ kind: 'checked', ...checked });
 }

@@ -39,7 +39,9 @@ export class FolderTooLarge extends Error {
 /** The link that a Kubernetes ConfigMap mount swaps: every visible file is a link through it. */
 export const DATA_LINK = '..data';
 const RULE_FILE = /\.ya?ml$/;
-/** The folder of a file system check in the root of a volume, for which only root has permissions: it holds no rules. */
+/**
+ * The folder of a file system check in the root of a volume, for which only root has permissions: it holds no rules.
+ */
 const LOST_AND_FOUND = 'lost+found';
 /** The names that one warning lists. */
 const MAX_NAMES = 10;
@@ -49,9 +51,9 @@ const ENTRIES_AT_ONCE = 256;
 const STATS_PER_TURN = 50;
 
 /**
- * Finds the rule files of a folder and its subfolders. Names that begin with `..` are always skipped: a Kubernetes ConfigMap
- * mount keeps the targets of its visible links there. Links to folders are not followed, except `dir` itself. Folders named
- * `lost+found` are skipped, too.
+ * Finds the rule files of a folder and its subfolders. Names that begin with `..` are always skipped: a Kubernetes
+ * ConfigMap mount keeps the targets of its visible links there. Links to folders are not followed, except `dir` itself.
+ * Folders named `lost+found` are skipped, too.
  *
  * @param ignoresDotFiles whether files and folders whose name begins with a dot are left out (RUNTIME_IGNOREDOTFILES)
  * @throws the error of the file system (`ENOENT`, `EACCES`, ...) when a folder cannot be listed
@@ -82,7 +84,8 @@ export async function listRuleFiles(dir: string, ignoresDotFiles: boolean): Prom
   }
   // One folder at a time, because each one holds a file descriptor.
   for (const folder of folders) {
-    // Opening waits for a network file system without blocking decisions. What follows is synchronous, which takes half the CPU time.
+    // Opening waits for a network file system without blocking decisions. What follows is synchronous, which takes half
+    // the CPU time.
     const listed = await opendir(join(dir, folder), { bufferSize: ENTRIES_AT_ONCE });
     try {
       for (let entry = listed.readSync(); entry !== null; entry = listed.readSync()) {
@@ -96,7 +99,8 @@ export async function listRuleFiles(dir: string, ignoresDotFiles: boolean): Prom
   for (const [i, { path, isLink }] of candidates.entries()) {
     if (i % STATS_PER_TURN === 0) await setImmediate();
     const stat = statOrCode(join(dir, path));
-    // A rule file whose target cannot be seen is listed, so that reading it reports the error instead of dropping its rules.
+    // A rule file whose target cannot be seen is listed, so that reading it reports the error instead of dropping its
+    // rules.
     if (typeof stat === 'string') {
       if (RULE_FILE.test(path)) files.push({ path, isLink, size: 0, stamp: stat });
     } else if (stat.isDirectory()) linkedFolders.push(path);
@@ -131,8 +135,8 @@ function namesOf(paths: readonly string[]): string {
 }
 
 /**
- * Identifies the state of a file without reading it. Includes the change time: it alone shows that contents were exchanged while
- * size and modification time were kept.
+ * Identifies the state of a file without reading it. Includes the change time: it alone shows that contents were
+ * exchanged while size and modification time were kept.
  */
 function stampOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;

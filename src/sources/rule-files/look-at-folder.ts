@@ -12,11 +12,14 @@ import { DATA_LINK, FolderTooLarge, type RuleFiles, listRuleFiles } from './list
 /** The state of a rule folder at one moment, without the contents of its files, for comparison with another one. */
 interface FolderState {
   /**
-   * Unchanged as long as no link and no folder on the path to the rules is switched, and the files that are visible in a folder
-   * with a `..data` link have the same names.
+   * Unchanged as long as no link and no folder on the path to the rules is switched, and the files that are visible in
+   * a folder with a `..data` link have the same names.
    */
   readonly identity: string;
-  /** Unchanged as long as the identity and the sizes of all files are: not their times, for a file that is only touched is complete. */
+  /**
+   * Unchanged as long as the identity and the sizes of all files are: not their times, for a file that is only touched
+   * is complete.
+   */
   readonly sizes: string;
   /** Unchanged as long as the identity and every file are. */
   readonly stamp: string;
@@ -36,7 +39,10 @@ export interface FolderLook extends FolderState {
   readonly error?: undefined;
 }
 
-/** What one look at a rule folder found; or one sentence that says why the rules cannot be read, which is its state as well. */
+/**
+ * What one look at a rule folder found; or one sentence that says why the rules cannot be read, which is its state as
+ * well.
+ */
 export type Look = FolderLook | (FolderState & { readonly error: string });
 
 /** All rule files of one moment: never some from before a switch and some from after it. */

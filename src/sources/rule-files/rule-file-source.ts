@@ -48,13 +48,13 @@ const WATCH_ERRORS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Rules from files. The folder is looked at about once a second; a look that finds it as it was emits nothing. A change notification of
- * the file system only causes a look at once.
+ * Rules from files. The folder is looked at about once a second; a look that finds it as it was emits nothing. A change
+ * notification of the file system only causes a look at once.
  *
- * A change is read when two looks, about a second apart, have found files of the same sizes, so that a file that is being written is not read;
- * and as it is within two seconds, whatever else changes.
- * A switched link is complete by construction and read at once. Rules that return after a rejection are emitted again, with the same
- * `Ruleset` object. A change that leaves all contents the same (other permissions or times, the same bytes written again) repeats the
+ * A change is read when two looks, about a second apart, have found files of the same sizes, so that a file that is
+ * being written is not read; and as it is within two seconds, whatever else changes. A switched link is complete by
+ * construction and read at once. Rules that return after a rejection are emitted again, with the same `Ruleset` object.
+ * A change that leaves all contents the same (other permissions or times, the same bytes written again) repeats the
  * last event, marked so.
  */
 export function ruleFileSource(options: RuleFileOptions): RuleSource {
@@ -98,8 +98,9 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
 }
 
 /**
- * Emits when the file system gives notice of a change in a folder or its subfolders. A hint, no more: there is none on file systems
- * without change notification, in a folder that is created again, or when resources are exhausted. Never fails and never completes.
+ * Emits when the file system gives notice of a change in a folder or its subfolders. A hint, no more: there is none on
+ * file systems without change notification, in a folder that is created again, or when resources are exhausted. Never
+ * fails and never completes.
  *
  * @param folder a real path: what a switched link leads to would not be watched
  * @param onError receives the code of each error

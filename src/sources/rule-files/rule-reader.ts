@@ -28,7 +28,10 @@ interface ValidRules {
   readonly warnings: readonly string[];
 }
 
-/** The looks until rules are loaded again that could not be read or checked, which fails each time if the cause is permanent. */
+/**
+ * The looks until rules are loaded again that could not be read or checked, which fails each time if the cause is
+ * permanent.
+ */
 const LOOKS_TO_RETRY = backoff({ initial: 1, max: 64 });
 /** Files are passed on with the event that reports them up to this size, in bytes. */
 const MAX_RAW_BYTES = 4 * 1024 * 1024;
@@ -42,8 +45,8 @@ export class RuleReader {
   readonly #dir: string;
   readonly #options: RuleReaderOptions;
   /**
-   * True: the rules are read again only when a link or a folder on the path to them is switched, which includes the `..data` link of a
-   * Kubernetes ConfigMap mount. False: also when files are changed in place.
+   * True: the rules are read again only when a link or a folder on the path to them is switched, which includes the
+   * `..data` link of a Kubernetes ConfigMap mount. False: also when files are changed in place.
    */
   readonly #watchesRoot: boolean;
   readonly #change: PendingChange;
@@ -74,8 +77,8 @@ export class RuleReader {
   }
 
   /**
-   * Looks at the folder, reads the rules if a change is complete, and emits the event that reports it. Completes without an event
-   * when there is nothing to report; never fails. One look at a time.
+   * Looks at the folder, reads the rules if a change is complete, and emits the event that reports it. Completes
+   * without an event when there is nothing to report; never fails. One look at a time.
    *
    * @param onFolder is called with what was found; undefined when the folder cannot be read
    */
@@ -116,7 +119,10 @@ export class RuleReader {
     return this.#change.isForced(performance.now());
   }
 
-  /** Whether a link was switched, behind which everything was complete before. Only looked at: a new folder may still be filled. */
+  /**
+   * Whether a link was switched, behind which everything was complete before. Only looked at: a new folder may still be
+   * filled.
+   */
   #isSwitched(look: Look): boolean {
     const before = this.#lastFolder;
     if (look.error !== undefined || before === undefined) return false;
@@ -136,7 +142,9 @@ export class RuleReader {
     );
   }
 
-  /** Undefined when the next look has to decide: something was changed or switched meanwhile, or an error may not last. */
+  /**
+   * Undefined when the next look has to decide: something was changed or switched meanwhile, or an error may not last.
+   */
   async #readConsistently(look: FolderLook): Promise<Snapshot | { readonly error: string } | undefined> {
     const snapshot = await readFiles(look);
     const after = await this.#look();
@@ -210,7 +218,10 @@ function shownFiles(files: readonly RuleFile[]): readonly RuleFile[] | undefined
 
 /** In milliseconds. */
 export interface ReadTiming {
-  /** For which the sizes of files stay the same before a change is read. Shorter than the time between two looks, because timers are not exact. */
+  /**
+   * For which the sizes of files stay the same before a change is read. Shorter than the time between two looks,
+   * because timers are not exact.
+   */
   readonly hold: number;
   /** Since a change, after which it is read although the sizes of files keep changing. */
   readonly forced: number;

@@ -25,18 +25,24 @@ import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing'
 import type { AdsResponse, ConnectAds } from './connect-ads';
 import type { HandledResponse, SotwState } from './sotw-state';
 
-/** What happened on a stream: `stable`, its connection has lasted for {@link STABLE_AFTER}; `handled`, a response was accepted or rejected. */
+/**
+ * What happened on a stream: `stable`, its connection has lasted for {@link STABLE_AFTER}; `handled`, a response was
+ * accepted or rejected.
+ */
 export type AdsProgress = 'connected' | 'stable' | 'handled';
 
 /** Milliseconds after which a connection counts as working even if the server has sent nothing. */
 export const STABLE_AFTER = 30_000;
 
 /**
- * The pause after a response has been handled, by the number of consecutive ones that arrived during the pause before: a server that
- * sends without pause gets one load, and one log line, a second.
+ * The pause after a response has been handled, by the number of consecutive ones that arrived during the pause before:
+ * a server that sends without pause gets one load, and one log line, a second.
  */
 export const SETTLE = backoff({ initial: 100, max: 1000 });
-/** The pause is also at least this many times as long as handling took, so that loading large rules takes a fifth of a core at most. */
+/**
+ * The pause is also at least this many times as long as handling took, so that loading large rules takes a fifth of a
+ * core at most.
+ */
 const PAUSE_PER_LOAD = 4;
 /** Milliseconds; the longest pause for that reason. */
 const LONGEST_PAUSE = 10_000;
@@ -48,12 +54,13 @@ export interface AdsStreamOptions {
 }
 
 /**
- * One stream: requests the rules, and answers each response when its rules are active or rejected. Of the responses that arrive
- * while another one is handled, or in the pause after it, only the newest is kept, and the others are not even decoded: each contains
- * all rules, and the server waits for the answer to the newest one only.
+ * One stream: requests the rules, and answers each response when its rules are active or rejected. Of the responses
+ * that arrive while another one is handled, or in the pause after it, only the newest is kept, and the others are not
+ * even decoded: each contains all rules, and the server waits for the answer to the newest one only.
  *
- * Emits what each response brings that is new. Completes when the server ends the stream, after the response in progress has been handled. Fails with an
- * `AdsStreamError`, which drops that response. Unsubscribing closes the stream.
+ * Emits what each response brings that is new. Completes when the server ends the stream, after the response in
+ * progress has been handled. Fails with an `AdsStreamError`, which drops that response. Unsubscribing closes the
+ * stream.
  */
 export function adsStream(
   open: ConnectAds,

@@ -14,7 +14,10 @@ export const RULES_TYPE_URL = 'type.googleapis.com/ratelimit.config.ratelimit.v3
 
 const NO_RULES = 'the server has no rules for this node: nothing is limited';
 
-/** Decodes the rules of a response and checks them like rule files. The resources are applied in the order of their names. */
+/**
+ * Decodes the rules of a response and checks them like rule files. The resources are applied in the order of their
+ * names.
+ */
 export function checkResources(message: Uint8Array, mergeDomainConfigs: boolean): CheckedRules {
   const { typeUrl, resources } = DiscoveryResponse.decode(message);
   if (!isRules(typeUrl)) return rejected([`the response is of type ${showText(typeUrl)}, not ${RULES_TYPE_URL}`]);

@@ -30,8 +30,8 @@ export interface AdsResponse {
 }
 
 /**
- * Opens a stream on subscribe and sends the requests on it as they are emitted. Completes when the server ends the stream with
- * status OK; otherwise fails with the reason. Unsubscribing closes the stream and its connection.
+ * Opens a stream on subscribe and sends the requests on it as they are emitted. Completes when the server ends the
+ * stream with status OK; otherwise fails with the reason. Unsubscribing closes the stream and its connection.
  */
 export type ConnectAds = (requests$: Observable<DiscoveryRequest>) => Observable<AdsEvent>;
 
@@ -41,7 +41,8 @@ export class AdsStreamError extends Error {
 
   /**
    * @param message what happened, on one line
-   * @param hasLostResponse whether the server sent a response that could not be received, so that it cannot be answered either
+   * @param hasLostResponse whether the server sent a response that could not be received, so that it cannot be answered
+   * either
    */
   constructor(
     message: string,
@@ -79,8 +80,8 @@ const CONNECT_TIMEOUT = 10_000;
 const KEEPALIVE = 305_000;
 const KEEPALIVE_TIMEOUT = 20_000;
 /**
- * What is received of one stream in {@link READ_WINDOW} milliseconds before its reading pauses: a server that sends without pause would
- * use a core. Flow control then stops it.
+ * What is received of one stream in {@link READ_WINDOW} milliseconds before its reading pauses: a server that sends
+ * without pause would use a core. Flow control then stops it.
  */
 const READ_LIMITS = { messages: 20, bytes: 1_048_576 };
 const READ_WINDOW = 100;
@@ -88,8 +89,8 @@ const READ_WINDOW = 100;
 const IMPLAUSIBLE_LENGTH = 2 ** 30;
 
 /**
- * Streams of `AggregatedDiscoveryService` over grpc-js. Each has its own connection, so that every attempt resolves the name,
- * reads the certificates and connects again, and the back-off of grpc-js does not add to that of the caller.
+ * Streams of `AggregatedDiscoveryService` over grpc-js. Each has its own connection, so that every attempt resolves the
+ * name, reads the certificates and connects again, and the back-off of grpc-js does not add to that of the caller.
  */
 export function connectAds(server: AdsServer): ConnectAds {
   const { log, tls, target } = server;
@@ -116,7 +117,8 @@ export function connectAds(server: AdsServer): ConnectAds {
       const call = client.makeBidiStreamRequest(METHOD, encode, identity, metadataOf(headers));
       const stopPausing = pauseFloods(call);
       call.on('data', (message: Uint8Array) => subscriber.next({ kind: 'response', message }));
-      // The status has the same information, but without a listener the event would end the process, even after a cancel.
+      // The status has the same information, but without a listener the event would end the process, even after a
+      // cancel.
       call.on('error', () => undefined);
       call.on('status', (end: EndStatus) => {
         if (isTooManyPings(end)) keepalive *= 2;
@@ -166,8 +168,8 @@ function tlsCredentials({ files }: AdsTls, log: Log): () => ChannelCredentials {
 }
 
 /**
- * Calls back when the channel is connected. `waitForReady` of grpc-js would make a channel connect again, for as long as the process
- * lives, when it is closed.
+ * Calls back when the channel is connected. `waitForReady` of grpc-js would make a channel connect again, for as long
+ * as the process lives, when it is closed.
  */
 function whenReady(channel: ReturnType<Client['getChannel']>, onReady: () => void): void {
   const state = channel.getConnectivityState(false);
@@ -210,7 +212,10 @@ function identity(message: Buffer): Uint8Array {
   return message;
 }
 
-/** The values of the headers that were sent, and the words in them: some are secrets, and servers repeat them in messages. */
+/**
+ * The values of the headers that were sent, and the words in them: some are secrets, and servers repeat them in
+ * messages.
+ */
 function valuesOf(headers: Headers): readonly string[] {
   return Object.values(headers).flatMap((value) => [value, ...value.split(/\s+/)]);
 }
@@ -248,9 +253,10 @@ function isTooManyPings({ code, details = '' }: EndStatus): boolean {
 type SecureConnector = ReturnType<ChannelCredentials['_createSecureConnector']>;
 
 /**
- * Credentials of one attempt, which ends for good when they are closed. A peer that accepts a connection and then sends nothing keeps
- * grpc-js waiting forever, and closing the channel leaves the socket open; after a failure, a closed channel connects once more when
- * its own back-off is over. The wrapped method is internal to grpc-js; the tests that count connections fail when it changes.
+ * Credentials of one attempt, which ends for good when they are closed. A peer that accepts a connection and then sends
+ * nothing keeps grpc-js waiting forever, and closing the channel leaves the socket open; after a failure, a closed
+ * channel connects once more when its own back-off is over. The wrapped method is internal to grpc-js; the tests that
+ * count connections fail when it changes.
  */
 class AttemptCredentials extends ChannelCredentials {
   /** Whether the channel uses a connection, which ends with the channel. */

@@ -8,8 +8,9 @@ import type { Json } from '../../rules/rule-config';
 import { UNIT_NAMES } from '../../rules/unit';
 
 /**
- * Converts a resource to the tree of the equivalent rule file, so that both forms pass the same checks. A field with its default
- * value is omitted, as in a file. A limit always keeps its number, because a limit of 0 rejects every request.
+ * Converts a resource to the tree of the equivalent rule file, so that both forms pass the same checks. A field with
+ * its default value is omitted, as in a file. A limit always keeps its number, because a limit of 0 rejects every
+ * request.
  */
 export function resourceTree(resource: RateLimitConfig): RuleTree {
   return new ResourceTree(resource);
@@ -81,7 +82,10 @@ class ResourceTree implements RuleTree, SourceDocument {
   }
 }
 
-/** A message as it is written in a file: by the names of the protocol, without the fields that have their default values. */
+/**
+ * A message as it is written in a file: by the names of the protocol, without the fields that have their default
+ * values.
+ */
 function written(message: object): Json {
   const fields: Record<string, Json> = {};
   const isUnlimited = 'unlimited' in message && message.unlimited === true;

@@ -75,8 +75,8 @@ const MAX_DETAIL_BYTES = 4096;
 const NACK_DELAY = backoff({ initial: 1000, max: 30_000 });
 
 /**
- * The state of the client in the state-of-the-world variant of xDS, across all streams: the last accepted version, and the
- * last rejected response.
+ * The state of the client in the state-of-the-world variant of xDS, across all streams: the last accepted version, and
+ * the last rejected response.
  */
 export class SotwState {
   readonly #node: NonNullable<DiscoveryRequest['node']>;
@@ -101,8 +101,9 @@ export class SotwState {
   }
 
   /**
-   * Begins a stream and returns its first request, without a version and a nonce: servers that have been started again count versions from 1
-   * again, and those that answer only to another version than theirs would never send their rules. What they send again is recognised.
+   * Begins a stream and returns its first request, without a version and a nonce: servers that have been started again
+   * count versions from 1 again, and those that answer only to another version than theirs would never send their
+   * rules. What they send again is recognised.
    */
   begin(): DiscoveryRequest {
     this.#rejected = this.#rejected && { ...this.#rejected, repetitions: -1 };
@@ -127,7 +128,8 @@ export class SotwState {
       map((loaded) => {
         if (loaded.ruleset !== undefined) return this.#accept(response, loaded);
         const { errors, isUnchecked = false } = loaded;
-        // Each repetition is answered later than the one before, which also bounds how often the rules are loaded in vain.
+        // Each repetition is answered later than the one before, which also bounds how often the rules are loaded in
+        // vain.
         return this.#reject(response, { errors, isUnchecked }, isUnchecked ? repetition : undefined);
       }),
     );
@@ -150,7 +152,10 @@ export class SotwState {
     return { event, reply: this.#request(nonce), delay: 0 };
   }
 
-  /** These are the active rules: they are a load only after a rejection. Otherwise only another version of them is emitted. */
+  /**
+   * These are the active rules: they are a load only after a rejection. Otherwise only another version of them is
+   * emitted.
+   */
   #acceptAgain(active: AcceptedRules, response: ReceivedResponse): HandledResponse {
     const isLoad = this.#lastReason !== undefined;
     const accepted = this.#accept(response, active);
@@ -160,8 +165,8 @@ export class SotwState {
   }
 
   /**
-   * Many servers send a rejected response again as soon as they receive the NACK: the NACK of a repeated response is delayed,
-   * longer each time. (It has to be sent: without it such a server sends no new response either.)
+   * Many servers send a rejected response again as soon as they receive the NACK: the NACK of a repeated response is
+   * delayed, longer each time. (It has to be sent: without it such a server sends no new response either.)
    *
    * @param repetitions how often the response was rejected before on this stream
    */

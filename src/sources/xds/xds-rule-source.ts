@@ -75,13 +75,14 @@ export interface XdsRuleOptions {
 }
 
 /**
- * Rules from an xDS management server: state of the world, over the aggregated discovery service. Each response is answered.
- * Valid rules are emitted as loaded; invalid ones are emitted as rejected each time the server sends them. A stream that ends
- * is always opened again; the active rules are kept meanwhile.
+ * Rules from an xDS management server: state of the world, over the aggregated discovery service. Each response is
+ * answered. Valid rules are emitted as loaded; invalid ones are emitted as rejected each time the server sends them. A
+ * stream that ends is always opened again; the active rules are kept meanwhile.
  *
  * A server that sends without pause is handled once a second at most, with its newest response.
  *
- * Rules that are active already are emitted again only after a rejection; under another version they are emitted, but are no load.
+ * Rules that are active already are emitted again only after a rejection; under another version they are emitted, but
+ * are no load.
  */
 export function xdsRuleSource(options: XdsRuleOptions): RuleSource {
   const { settings, connect, load, settle = SETTLE, onConnection = () => undefined } = options;

@@ -9,8 +9,8 @@ export interface StoredCounter {
 }
 
 /**
- * Reads and changes single counters for operators, apart from the pipelines of decisions. Every method rejects with a `DecisionError`
- * when the store fails, and for a key that it does not allow; a change may have been applied then.
+ * Reads and changes single counters for operators, apart from the pipelines of decisions. Every method rejects with a
+ * `DecisionError` when the store fails, and for a key that it does not allow; a change may have been applied then.
  */
 export interface CounterAdministration {
   readCounter(counter: Counted): Promise<StoredCounter>;

@@ -3,26 +3,27 @@ import type { Counted, Operation, Result } from '../../counting/operation';
 import type { Deadline } from '../deadline';
 
 /**
- * A counter store. Its servers are lanes, which neither wait for each other nor fail together: a slow server slows the counters
- * that it holds, and no others.
+ * A counter store. Its servers are lanes, which neither wait for each other nor fail together: a slow server slows the
+ * counters that it holds, and no others.
  */
 export interface Counters {
   /**
-   * The lane that counts an operation at present. Operations on one key share a lane until the key moves to another server.
+   * The lane that counts an operation at present. Operations on one key share a lane until the key moves to another
+   * server.
    *
    * @throws DecisionError `invalid_request` for a key that the store does not allow: nothing of its call is sent
    */
   laneOf(counter: Counted): CounterLane;
   /**
-   * Present if the counts are in this process, where nothing is gained by gathering operations: applies those of one call as
-   * {@link CounterLane.apply} does, and writes the count after each into its `after`, before it returns.
+   * Present if the counts are in this process, where nothing is gained by gathering operations: applies those of one
+   * call as {@link CounterLane.apply} does, and writes the count after each into its `after`, before it returns.
    */
   readonly countNow?: ((operations: readonly Operation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
   /**
-   * The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds. Without it, it does
-   * anyway.
+   * The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds.
+   * Without it, it does anyway.
    */
   endWithin?(milliseconds: number): void;
   /** Waits for batches in flight, then releases connections and timers. */
@@ -33,18 +34,18 @@ export interface Counters {
 export interface CounterLane {
   readonly pipeline: LanePipeline;
   /**
-   * Names the server in log lines and tags, if calls are to be held back while it does not answer. Undefined: it is in this instance, or
-   * the lane finds out by itself.
+   * Names the server in log lines and tags, if calls are to be held back while it does not answer. Undefined: it is in
+   * this instance, or the lane finds out by itself.
    */
   readonly server?: Readonly<Record<string, string>> | undefined;
   readonly instance: CounterInstance;
   /** Emits when the server has left the store; {@link Counters.laneOf} does not return the lane any more. */
   readonly retired$: Observable<unknown>;
   /**
-   * Sends a batch. Its operations take effect in order; operations on the same key as if they were sent one by one. Emits once, the
-   * count after each operation, in the order of the batch, and completes; or fails as a whole with a `DecisionError`. A failed
-   * batch may have been counted once, never twice: implementations do not retry what the store may have applied. Unsubscribing
-   * does not undo what was sent, but nothing more of the batch is sent then.
+   * Sends a batch. Its operations take effect in order; operations on the same key as if they were sent one by one.
+   * Emits once, the count after each operation, in the order of the batch, and completes; or fails as a whole with a
+   * `DecisionError`. A failed batch may have been counted once, never twice: implementations do not retry what the
+   * store may have applied. Unsubscribing does not undo what was sent, but nothing more of the batch is sent then.
    *
    * @param deadline of the calls, to which the lane may add its own; undefined: it has only its own
    */

@@ -4,7 +4,10 @@ import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
 import type { Caller } from './decide';
 
-/** Reserves hits on the counters of a request, and settles or cancels them later, in any process that has the same store. */
+/**
+ * Reserves hits on the counters of a request, and settles or cancels them later, in any process that has the same
+ * store.
+ */
 export interface Reservations {
   /** Rejects with a `DecisionError`, or with a {@link ReservationError}. */
   reserve(call: ReserveCall): Promise<Reserved>;
@@ -82,13 +85,17 @@ export class ReservationError extends Error {
 }
 
 /**
- * Keeps reservations: for each a record, a text that only the caller understands, and for each counter the list of its open reservations.
- * Both methods reject with a `DecisionError` when the store fails, and with a {@link ReservationError} when it cannot do what is asked.
+ * Keeps reservations: for each a record, a text that only the caller understands, and for each counter the list of its
+ * open reservations. Both methods reject with a `DecisionError` when the store fails, and with a
+ * {@link ReservationError} when it cannot do what is asked.
  */
 export interface ReservationStore {
   /** The record with a key; undefined when there is none. */
   readRecord(key: string): Promise<string | undefined>;
-  /** Changes the record and the counters, or nothing of both. What a process leaves half done is finished or taken back by the next call. */
+  /**
+   * Changes the record and the counters, or nothing of both. What a process leaves half done is finished or taken back
+   * by the next call.
+   */
   changeReservation(change: ReservationChange): Promise<ReservationResult>;
   /** @param now Unix milliseconds */
   readOpen(counter: Counted, now: number): Promise<OpenReservations>;
@@ -127,11 +134,17 @@ export interface ReservationChange {
   readonly key: string;
   /** The record as it must be; undefined: there must be none. */
   readonly before: string | undefined;
-  /** The new record; undefined: there is none. A line with {@link lineOf} each step is added, except to one that opens and has no members. */
+  /**
+   * The new record; undefined: there is none. A line with {@link lineOf} each step is added, except to one that opens
+   * and has no members.
+   */
   readonly after: string | undefined;
   /** How long the record is kept from now on, in milliseconds. */
   readonly lifetime: number;
-  /** Unix milliseconds: when one is opened, reservations that have expired by then are ended first, some of each counter. */
+  /**
+   * Unix milliseconds: when one is opened, reservations that have expired by then are ended first, some of each
+   * counter.
+   */
   readonly now: number;
   /** Present when the reservation is opened. */
   readonly opens?: OpenedReservation | undefined;
@@ -149,8 +162,9 @@ export interface OpenedReservation {
 /** A step of a change, on one counter: positive hits are added, negative ones subtracted down to 0. Plain data. */
 export interface ReservationStep extends JudgedStep {
   /**
-   * Its name among the open reservations of the counter, where it is entered or removed: `c:` if what it has added is subtracted when it
-   * expires and `s:` if that stays counted, the index of its descriptor, and the id. Undefined: it has none, as it holds nothing.
+   * Its name among the open reservations of the counter, where it is entered or removed: `c:` if what it has added is
+   * subtracted when it expires and `s:` if that stays counted, the index of its descriptor, and the id. Undefined: it
+   * has none, as it holds nothing.
    */
   readonly member: string | undefined;
   /** What the member to remove has added when it was entered. */
@@ -159,8 +173,8 @@ export interface ReservationStep extends JudgedStep {
 
 export type ReservationResult =
   /**
-   * The counts after the steps. When it is denied: of those over their limit as if they were counted, of the others the present counts.
-   * And by how much each step has changed its counter, which saturates.
+   * The counts after the steps. When it is denied: of those over their limit as if they were counted, of the others the
+   * present counts. And by how much each step has changed its counter, which saturates.
    */
   | { readonly outcome: 'done' | 'denied'; readonly counts: readonly number[]; readonly added: readonly number[] }
   /** A counter has {@link MAX_OPEN} open reservations, or the memory those of a domain or of all that it keeps. */

@@ -47,8 +47,8 @@ export type RuleEvent = RulesLoaded | RulesRejected;
 /** A source of rules. It watches for changes while it is subscribed to. */
 export interface RuleSource {
   /**
-   * The present rules first, then every change. Invalid rules are reported as `rejected`; the stream neither fails nor completes
-   * by itself. Unsubscribing releases watches, connections and timers.
+   * The present rules first, then every change. Invalid rules are reported as `rejected`; the stream neither fails nor
+   * completes by itself. Unsubscribing releases watches, connections and timers.
    */
   readonly events$: Observable<RuleEvent>;
 }

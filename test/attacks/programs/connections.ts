@@ -6,7 +6,10 @@ import { requestMessage } from '../../support/clients/grpc-client';
 import { type Answers, type Attack, GrpcPeer, HttpPeer, type Target } from '../peers';
 
 const HEALTH = 'GET /healthcheck HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n';
-/** After so many connections, new ones are used: fewer than the service has descriptors for, which closes the oldest of more at once. */
+/**
+ * After so many connections, new ones are used: fewer than the service has descriptors for, which closes the oldest of
+ * more at once.
+ */
 const AT_ONCE = 40;
 const WAVES = 3;
 

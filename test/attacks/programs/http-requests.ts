@@ -66,7 +66,10 @@ function requests(text: string, count: number): Attack['run'] {
     });
 }
 
-/** Good requests and what follows them in one segment, each on its own connection; an answer is the statuses of all responses. */
+/**
+ * Good requests and what follows them in one segment, each on its own connection; an answer is the statuses of all
+ * responses.
+ */
 function pipelined(text: string, count: number): Attack['run'] {
   return ({ ports }, answers) =>
     concurrently(count, 20, async () => {

@@ -142,7 +142,9 @@ const BEGINNINGS = [
   Buffer.concat([hello(), callHeaders(0).subarray(0, 20)]),
 ];
 
-/** Opens connections, sends the beginning of something on each, and leaves when the service has accepted enough of them. */
+/**
+ * Opens connections, sends the beginning of something on each, and leaves when the service has accepted enough of them.
+ */
 function silentConnections(count: number, isEnough: (peers: readonly RawClient[]) => boolean): Attack['run'] {
   return async (target, answers) => {
     const peers: RawClient[] = [];

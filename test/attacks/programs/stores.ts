@@ -45,7 +45,9 @@ class Sentinel extends CommandServer implements StoreFront {
   }
 }
 
-/** Nodes of a cluster at many addresses, with the counters of one server. The first node has all of them in its slots. */
+/**
+ * Nodes of a cluster at many addresses, with the counters of one server. The first node has all of them in its slots.
+ */
 class Cluster extends CommandServer implements StoreFront {
   /** The most connections at a time. */
   connections = 0;

@@ -73,7 +73,9 @@ export const FILES = {
   'a certificate that has expired': { isTls: true, run: expiredCertificate },
 } as const satisfies Record<string, Attack>;
 
-/** Sends responses for 3 s as fast as the service takes them, and records how many loads and log lines they have caused. */
+/**
+ * Sends responses for 3 s as fast as the service takes them, and records how many loads and log lines they have caused.
+ */
 function responses(send: (ads: AdsServerStream, version: number) => void): Attack['run'] {
   return async (target, answers) => {
     const { ads, weir } = target;

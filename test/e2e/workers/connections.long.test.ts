@@ -36,7 +36,10 @@ function closeSessions(): void {
 }
 afterEach(closeSessions);
 
-/** Opens HTTP/2 connections, all at once, and waits until each of them is served. They are closed at the end of the test. */
+/**
+ * Opens HTTP/2 connections, all at once, and waits until each of them is served. They are closed at the end of the
+ * test.
+ */
 async function open(count: number, ...[address, options]: Parameters<typeof connect>) {
   const opened = Array.from({ length: count }, () => connect(address, options).on('error', () => undefined));
   sessions.push(...opened);

@@ -138,8 +138,8 @@ export async function api(
 }
 
 /**
- * What operators see and change in an instance, whose workers have a local cache, with six connections: the rule `caller` has 3 requests
- * per year.
+ * What operators see and change in an instance, whose workers have a local cache, with six connections: the rule
+ * `caller` has 3 requests per year.
  */
 export async function expectOperatorsSeeAllWorkers(weir: WeirProcess, clients: Clients): Promise<void> {
   const [blocked, counter] = [Array<number>(6).fill(OVER_LIMIT), '/api/counters?domain=shop&descriptor=caller=blocked'];

@@ -36,7 +36,9 @@ function start(env: Readonly<Record<string, string>> = {}, awaitServing = true):
   return WeirProcess.start({ env: { ...rules.env, ...store, WORKERS: '2', ...operators, ...env }, awaitServing });
 }
 
-/** Calls in flight, one on each of as many connections as there are workers, whose pipeline windows have not closed yet. */
+/**
+ * Calls in flight, one on each of as many connections as there are workers, whose pipeline windows have not closed yet.
+ */
 async function callsInFlight(weir: WeirProcess, user: string, count = 2) {
   const options = { 'grpc.use_local_subchannel_pool': 1 };
   const clients = Array.from({ length: count }, () => new RateLimitClient(weir.grpcAddress, undefined, options));

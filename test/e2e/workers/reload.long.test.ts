@@ -20,7 +20,10 @@ function start(rules: RuleFolder, env: Readonly<Record<string, string>> = {}): P
   return WeirProcess.start({ env: { ...rules.env, WORKERS: '2', ...env } });
 }
 
-/** Connections, each of which is opened again when it ends, with callers that see to it that the version of rules never decreases. */
+/**
+ * Connections, each of which is opened again when it ends, with callers that see to it that the version of rules never
+ * decreases.
+ */
 class Load {
   sent = 0;
   readonly answeredBy = new Map<number, number>();

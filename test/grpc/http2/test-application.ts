@@ -66,10 +66,10 @@ export class TestCall implements Call {
 }
 
 /**
- * An application controlled by the path of the request: `/` responds with a few bytes, `/big/n` with n bytes, `/hold` works
- * until {@link finish} and ignores cancellation, `/open` is a call that stays open, `/early` responds before the end of the request,
- * `/keep` accounts for its body as kept memory, `/messages` treats each DATA frame as a complete message, `/blocked` consumes nothing
- * of its body.
+ * An application controlled by the path of the request: `/` responds with a few bytes, `/big/n` with n bytes, `/hold`
+ * works until {@link finish} and ignores cancellation, `/open` is a call that stays open, `/early` responds before the
+ * end of the request, `/keep` accounts for its body as kept memory, `/messages` treats each DATA frame as a complete
+ * message, `/blocked` consumes nothing of its body.
  */
 export class TestApplication implements RequestInterpreter {
   readonly oversized = encodeBlock([[':status', '431']]);
@@ -125,7 +125,9 @@ export type TestServer = Http2Server;
 
 type Options = Partial<Http2ServerOptions> & { readonly at?: ListenAddress | undefined };
 
-/** An HTTP/2 server that listens, on a port that the system chooses, and serves a {@link TestApplication}, unless given. */
+/**
+ * An HTTP/2 server that listens, on a port that the system chooses, and serves a {@link TestApplication}, unless given.
+ */
 export async function startServer({ at = { host: '127.0.0.1', port: 0 }, ...more }: Options = {}): Promise<TestServer> {
   const server = new Http2Server({ interpreter: new TestApplication(), ...more });
   await listen(server.listener, at);

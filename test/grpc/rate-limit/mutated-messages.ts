@@ -114,8 +114,8 @@ function damage(random: Random, bytes: number[]): number[] {
 }
 
 /**
- * A RateLimitRequest with rare encodings and, more often than not, errors: about half of them are valid. The same sequence of
- * random numbers makes the same message.
+ * A RateLimitRequest with rare encodings and, more often than not, errors: about half of them are valid. The same
+ * sequence of random numbers makes the same message.
  */
 export function mutatedMessage(random: Random): Buffer {
   let bytes = message(random, REQUEST);

@@ -30,9 +30,9 @@ function fail(): never {
 }
 
 /**
- * `Echo` replies with the request (and again, which has no effect), `Metadata` with metadata, `Fail` fails with the status and message in
- * the request (`5 not here`), `Throw` throws, `Hold` never replies, `Busy` neither and cannot be cancelled, `Count` sends n messages,
- * `Talk` replies to each message with its text in upper case.
+ * `Echo` replies with the request (and again, which has no effect), `Metadata` with metadata, `Fail` fails with the
+ * status and message in the request (`5 not here`), `Throw` throws, `Hold` never replies, `Busy` neither and cannot be
+ * cancelled, `Count` sends n messages, `Talk` replies to each message with its text in upper case.
  */
 export function methods(seen: Seen) {
   const cancellable = { cancel: (cause: string) => void seen.cancelled.push(cause) };

@@ -96,7 +96,10 @@ function again(call: () => Promise<string>): Promise<string> {
   });
 }
 
-/** A reservation from its beginning to its end. Resolves with what it leaves counted of the first limit; of the others, that is 0. */
+/**
+ * A reservation from its beginning to its end. Resolves with what it leaves counted of the first limit; of the others,
+ * that is 0.
+ */
 async function play(callers: readonly Calls[], id: string): Promise<number> {
   const [tried, quota] = [randomOf([0, 0, 1, 7, 40]), randomOf([0, 3, LARGEST_COUNT - 1, LARGEST_COUNT])];
   const uses = [
@@ -170,7 +173,8 @@ descriptors:
 it.each(['memory', 'Redis'] as const)(
   'reservations of any number of hits leave what was settled while workers are killed, and Redis with its data (%s)',
   async (kind) => {
-    // What it has answered survives a kill. With `everysec`, replies may leave before the file is written, when the disk is busy.
+    // What it has answered survives a kill. With `everysec`, replies may leave before the file is written, when the
+    // disk is busy.
     const directives = ['--appendonly', 'yes', '--appendfsync', 'always'];
     await using redis = await RedisProcess.start({ directives });
     const store = kind === 'memory' ? {} : { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address };

@@ -28,8 +28,8 @@ function freshKeys(): (text?: string) => string {
 }
 
 /**
- * Applies a batch, the operations of each lane at the same time. Rejects when every lane fails as a whole; when only some do, their
- * operations get the error. A group over several lanes is a call of its own, as in the decision path.
+ * Applies a batch, the operations of each lane at the same time. Rejects when every lane fails as a whole; when only
+ * some do, their operations get the error. A group over several lanes is a call of its own, as in the decision path.
  */
 export async function apply(counters: Counters, ...batch: readonly Operation[]): Promise<readonly Result[]> {
   const groups = new Map<CounterLane | Group, number[]>();
@@ -65,7 +65,10 @@ function simulated(): TimedCounts {
   return new TimedCounts(new ExpiringCounts({ maxKeys: 10_000 }));
 }
 
-/** Sends calls: at once when one lane has all of their keys, otherwise one after the other, as no step over several lanes is atomic. */
+/**
+ * Sends calls: at once when one lane has all of their keys, otherwise one after the other, as no step over several
+ * lanes is atomic.
+ */
 async function send(counters: Counters, calls: readonly (readonly Operation[])[]): Promise<void> {
   using client = new LaneClient(counters);
   const lanes = new Set(calls.flat().map((each) => counters.laneOf(each)));
@@ -81,7 +84,8 @@ export interface StoreTraits {
 }
 
 /**
- * The behaviour that all counter stores have in common. Each scenario has its own keys, so that scenarios can share a store.
+ * The behaviour that all counter stores have in common. Each scenario has its own keys, so that scenarios can share a
+ * store.
  *
  * @param store returns the store under test; called when a scenario begins
  */

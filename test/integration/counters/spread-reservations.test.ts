@@ -16,7 +16,10 @@ import { connected, instance, options } from '../kvstore/options';
 import { Caller, NAMES, STARTS_AT } from './reservation-caller';
 import { counterOf } from '../../support/data/operations';
 
-/** How a process or a server fails. In the first two cases it never answers, in the last one when the other call has been answered. */
+/**
+ * How a process or a server fails. In the first two cases it never answers, in the last one when the other call has
+ * been answered.
+ */
 const FAILURES = [
   'before the server has it',
   'before it has the reply',

@@ -29,7 +29,10 @@ function hit({ key, limit: { windowSeconds } }: Counted, hits: number, more: Ope
 }
 
 interface Traits extends StoreTraits {
-  /** Whether the lifetime of a key is at least the length of its window; in memory, it ends with the window. Default true. */
+  /**
+   * Whether the lifetime of a key is at least the length of its window; in memory, it ends with the window. Default
+   * true.
+   */
   readonly livesForWindow?: boolean;
 }
 

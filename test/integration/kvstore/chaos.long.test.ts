@@ -65,7 +65,10 @@ async function cluster(): Promise<Deployment> {
   return { main, servers, proxies, stored: (keys) => running.storedCounts(keys) };
 }
 
-/** Injects one fault and ends it, before sentinels or the cluster elect another master: a failover loses writes by design. */
+/**
+ * Injects one fault and ends it, before sentinels or the cluster elect another master: a failover loses writes by
+ * design.
+ */
 async function injectFault({ servers, proxies }: Deployment): Promise<void> {
   const proxy = proxies[Math.floor(Math.random() * proxies.length)]!;
   const server = servers[Math.floor(Math.random() * servers.length)]!;

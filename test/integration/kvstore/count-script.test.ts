@@ -9,8 +9,8 @@ import fc from '../../support/data/properties';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { connected, instance } from './options';
 
-// What the script of src/sinks/counters/kvstore/count-script.ts does to the keys and returns, and with how many commands. What all stores
-// have in common is in ../counters.
+// What the script of src/sinks/counters/kvstore/count-script.ts does to the keys and returns, and with how many
+// commands. What all stores have in common is in ../counters.
 
 /** Windows that end after the tests, whatever their clock shows. */
 const YEAR = 31_536_000;
@@ -107,7 +107,10 @@ const LIMITS = {
   fast: { ...BUCKET, requestsPerUnit: 3_000_000, windowSeconds: 1, burst: 4 },
   sliding: SLIDING,
 };
-/** Limits of which hits are taken for later calls: with room for some, with parts of a microsecond, and with many hits in one. */
+/**
+ * Limits of which hits are taken for later calls: with room for some, with parts of a microsecond, and with many hits
+ * in one.
+ */
 const LENDING = [
   { ...SLIDING, requestsPerUnit: 100 },
   { ...BUCKET, requestsPerUnit: 60, burst: 90 },

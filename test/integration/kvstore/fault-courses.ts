@@ -345,7 +345,9 @@ function shared<T extends AsyncDisposable>(start: () => Promise<T>): () => Promi
   return () => (started ??= start());
 }
 
-/** A current master that has a replica to take over from it. Replicas connect some time after the cluster has started. */
+/**
+ * A current master that has a replica to take over from it. Replicas connect some time after the cluster has started.
+ */
 function masterWithReplica(cluster: RedisCluster): Promise<RedisProcess> {
   return until('a master has a replica', async () => {
     for (const server of cluster.servers) {

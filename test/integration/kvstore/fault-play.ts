@@ -8,9 +8,14 @@ import type { FaultRow } from './fault-rows';
 import { Load } from './load';
 import { instance, openKvstore } from './options';
 
-/** KVSTORE_POOL_SIZE unless a course has another, and the number of callers: the pipeline has as many windows in flight. */
+/**
+ * KVSTORE_POOL_SIZE unless a course has another, and the number of callers: the pipeline has as many windows in flight.
+ */
 export const CONNECTIONS = 4;
-/** What a busy machine may add to a timeout, in milliseconds. A call that no timeout ends waits for the end of the fault, or longer. */
+/**
+ * What a busy machine may add to a timeout, in milliseconds. A call that no timeout ends waits for the end of the
+ * fault, or longer.
+ */
 const TOLERANCE = 30_000;
 
 /** A running test. `D` is what its kind of deployment has in addition. */
@@ -79,8 +84,8 @@ export async function playFault<D>(course: Course<D>, row: FaultRow, deployment:
 }
 
 /**
- * One line when the store is back, however many connections were lost or tried before it. On a busy machine, a connection that was
- * just opened may time out, which is another outage.
+ * One line when the store is back, however many connections were lost or tried before it. On a busy machine, a
+ * connection that was just opened may time out, which is another outage.
  */
 export function expectLinePerOutage({ log }: { readonly log: RecordedLog }): void {
   const states = log.messages.flatMap(

@@ -36,8 +36,8 @@ export interface FaultTests<C> {
 }
 
 /**
- * Runs a test for each row of the suite. The fast suite fails when a row has no test or a test no row, so that the tables list what is tested;
- * so does the long suite for a table of which the fast one plays nothing.
+ * Runs a test for each row of the suite. The fast suite fails when a row has no test or a test no row, so that the
+ * tables list what is tested; so does the long suite for a table of which the fast one plays nothing.
  */
 export function faultTests<C>(heading: string, { suite, courses, play }: FaultTests<C>): void {
   const rows = faultTable(heading);

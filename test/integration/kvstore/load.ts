@@ -15,8 +15,8 @@ const PAUSE = 1;
 let runs = 0;
 
 /**
- * Callers that continue through faults. Every key but one gets one hit, so a count of 2 is a hit that was applied twice; the
- * hot key gets a hit from every call, so no two calls may return the same count of it.
+ * Callers that continue through faults. Every key but one gets one hit, so a count of 2 is a hit that was applied
+ * twice; the hot key gets a hit from every call, so no two calls may return the same count of it.
  */
 export class Load {
   readonly #client: LaneClient;
@@ -66,8 +66,9 @@ export class Load {
   }
 
   /**
-   * Compares the results with the counts in the store: keys whose only hit was counted more than once, hits that returned a count and
-   * are missing in the store, and calls that returned a count of the hot key that another one had returned.
+   * Compares the results with the counts in the store: keys whose only hit was counted more than once, hits that
+   * returned a count and are missing in the store, and calls that returned a count of the hot key that another one had
+   * returned.
    *
    * @param stored the count of each of the keys, in order; 0 for an absent key
    */

@@ -9,8 +9,8 @@ import fc from '../../support/data/properties';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { connected, instance } from './options';
 
-// What the script of src/sinks/counters/kvstore/reservation-script.ts does to the keys, and returns. What all stores have in common is in
-// ../counters/reservations.test.ts.
+// What the script of src/sinks/counters/kvstore/reservation-script.ts does to the keys, and returns. What all stores
+// have in common is in ../counters/reservations.test.ts.
 
 /** Windows that end after the tests. */
 const YEAR = 31_536_000;

@@ -156,8 +156,8 @@ function valuesIn(reply: unknown): ReadonlyMap<string, string> {
 }
 
 /**
- * Cuts the replica off, crashes the master some calls later, and waits until the replica has taken over. Returns the hits that it lacked, by
- * the name of the counter.
+ * Cuts the replica off, crashes the master some calls later, and waits until the replica has taken over. Returns the
+ * hits that it lacked, by the name of the counter.
  */
 async function failOver(servers: RedisSentinels, play: Play): Promise<ReadonlyMap<string, number>> {
   const { master, replica } = servers;

@@ -20,7 +20,10 @@ const LIMITS: Readonly<Record<string, RuleLimit>> = {
 };
 const KEYS = Object.keys(LIMITS);
 const COUNTERS = KEYS.flatMap((key) => [[key, 'v'] as const, [key, 'w'] as const]);
-/** Milliseconds in which calls come seldom, and then often, half of them on one counter; and how many in a turn of the event loop at most. */
+/**
+ * Milliseconds in which calls come seldom, and then often, half of them on one counter; and how many in a turn of the
+ * event loop at most.
+ */
 const PERIOD = 700;
 const [SELDOM, OFTEN] = [4, 80];
 

@@ -6,9 +6,10 @@ export interface SeenPass {
 }
 
 /**
- * By how many hits the passes are certainly more than a bucket allows, wherever in their time each was: in no interval may more pass than the
- * bucket holds and what flows in. That is so if a server that works at its rate can serve each from its first moment on, and at most
- * as long after its last one as the bucket takes to be full; and then serving the most urgent ones first does it.
+ * By how many hits the passes are certainly more than a bucket allows, wherever in their time each was: in no interval
+ * may more pass than the bucket holds and what flows in. That is so if a server that works at its rate can serve each
+ * from its first moment on, and at most as long after its last one as the bucket takes to be full; and then serving the
+ * most urgent ones first does it.
  *
  * @param perHit the milliseconds that a hit takes
  * @param capacity in hits
@@ -45,8 +46,8 @@ export function beyondBucket(passes: readonly SeenPass[], perHit: number, capaci
 }
 
 /**
- * The same of a sliding window. Of each pass: those that were certainly in the window of the clock before it, weighted as at its last moment,
- * those that were certainly before it in its own, and itself.
+ * The same of a sliding window. Of each pass: those that were certainly in the window of the clock before it, weighted
+ * as at its last moment, those that were certainly before it in its own, and itself.
  */
 export function beyondSlidingWindow(passes: readonly SeenPass[], length: number, limit: number): number {
   /** By the number of the window, in the order of their last moments. */

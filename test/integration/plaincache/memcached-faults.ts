@@ -35,8 +35,8 @@ interface Course {
 }
 
 /**
- * Calls on one key of each server before, during and after the fault. Every call gets a count, the other server's are exact, no hit of
- * the faulty one is counted twice, and it counts again without intervention.
+ * Calls on one key of each server before, during and after the fault. Every call gets a count, the other server's are
+ * exact, no hit of the faulty one is counted twice, and it counts again without intervention.
  */
 async function play({ begin, end, losesData = false }: Course): Promise<void> {
   const [faulty, other] = [keyOf('faulty'), keyOf('healthy')];

@@ -88,7 +88,10 @@ export class ScriptedServer extends LocalServer {
   }
 }
 
-/** Answers the first words of lines with these replies; values follow `add` and `set` on lines of their own, without a reply. */
+/**
+ * Answers the first words of lines with these replies; values follow `add` and `set` on lines of their own, without a
+ * reply.
+ */
 export function replies(byCommand: Readonly<Record<string, string>>): Answer {
   return (line) => byCommand[line.split(' ')[0]!] ?? (line === 'version' ? 'VERSION 1.6.18\r\n' : undefined);
 }

@@ -348,7 +348,10 @@ describe('a reply of two parts, to two commands for 1,001 keys', () => {
   const TIMEOUT = 500;
   const batch = Array.from({ length: 1_001 }, (_, index) => operation(`k${index}`, 0));
 
-  /** The counts of the batch on a server that sends the first part at once. @param second called instead of the second part */
+  /**
+   * The counts of the batch on a server that sends the first part at once. @param second called instead of the second
+   * part
+   */
   async function countsOf(second: (socket: Socket) => void): Promise<readonly unknown[]> {
     let parts = 0;
     await using server = await ScriptedServer.start((_, socket) => {

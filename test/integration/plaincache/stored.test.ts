@@ -37,7 +37,10 @@ async function ttlOf(key: string): Promise<number> {
   return Number(/ t(-?\d+)/.exec(await server.command(`mg ${key} t\r\n`, /\r\n/))?.[1]);
 }
 
-/** The clock of the server in seconds of Unix time. It is read once a second, late on a busy machine, and expiries count from it. */
+/**
+ * The clock of the server in seconds of Unix time. It is read once a second, late on a busy machine, and expiries count
+ * from it.
+ */
 async function serverClock(): Promise<number> {
   return Number(/STAT time (\d+)/.exec(await server.command('stats\r\n', /END\r\n/))?.[1]);
 }
@@ -185,7 +188,10 @@ function repeated(count: number, times: number): number[] {
   return Array.from({ length: times }, () => count);
 }
 
-/** A server that has the count 5 for every key, and takes some milliseconds for each thousand of them; after `most` it answers nothing. */
+/**
+ * A server that has the count 5 for every key, and takes some milliseconds for each thousand of them; after `most` it
+ * answers nothing.
+ */
 function slowServer({ perThousand = 0, most = Infinity }): Promise<ScriptedServer> {
   let taken = 0;
   return ScriptedServer.start((line) => {

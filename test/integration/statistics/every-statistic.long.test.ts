@@ -34,7 +34,10 @@ descriptors:
 
 /** The names at `/stats` and on the metrics page of services that have answered no call. */
 const AT_START = new Set<string>();
-/** What all services reported by name and without tags, at several moments: the greatest value; of a timer, of its durations. */
+/**
+ * What all services reported by name and without tags, at several moments: the greatest value; of a timer, of its
+ * durations.
+ */
 const KNOWN = new Map<string, number>();
 /** The same of metrics, without their labels. */
 const PULLED = new Map<string, number>();
@@ -259,7 +262,9 @@ async function withXdsAndMemory(): Promise<void> {
   await service.end();
 }
 
-/** A TCP proxy in front of memcached that lets something happen between a reply NOT_FOUND and its arrival at the client. */
+/**
+ * A TCP proxy in front of memcached that lets something happen between a reply NOT_FOUND and its arrival at the client.
+ */
 class RacingProxy extends LocalServer {
   /** Called before the reply is forwarded. */
   onMiss: () => Promise<unknown> = () => Promise.resolve();
@@ -342,7 +347,10 @@ function valueOf({ kind, name, metric }: DocumentedStatistic, values: ReadonlyMa
   return kind === 'gauge' ? Math.max(0, ...found) : found.reduce((sum, value) => sum + value, 0);
 }
 
-/** Of a process with more work than time, and of many keys, simulated in grpc/server/calls.test.ts and marbles/streams/local-policy.test.ts. */
+/**
+ * Of a process with more work than time, and of many keys, simulated in grpc/server/calls.test.ts and
+ * marbles/streams/local-policy.test.ts.
+ */
 const SIMULATED = ['ratelimit_server.grpc.waiting_calls', 'ratelimit.store.dropped_hits'];
 /** Those of several processes, and of leases, are tested in e2e/workers/. */
 const OF_ONE_PROCESS = DOCUMENTED.filter(

@@ -30,7 +30,10 @@ function startShop(env: Readonly<Record<string, string>>) {
   return Shop.start({ env }, RULES);
 }
 
-/** Starts a TCP receiver for plain statistics and a UDP receiver for tagged ones on the same port, that of PUSHSTATS_PORT. */
+/**
+ * Starts a TCP receiver for plain statistics and a UDP receiver for tagged ones on the same port, that of
+ * PUSHSTATS_PORT.
+ */
 async function startStatsdDaemons(): Promise<{ readonly tcp: TcpReceiver; readonly udp: UdpReceiver }> {
   for (;;) {
     const tcp = await TcpReceiver.start();

@@ -1,4 +1,5 @@
-// When the process exits, writes the names of the packages that it has loaded, one per line, to the file LIST_LOADED_TO.
+// When the process exits, writes the names of the packages that it has loaded, one per line, to the file
+// LIST_LOADED_TO.
 const { writeFileSync } = require('node:fs');
 
 const IN_PACKAGE = /node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)[/\\](?!.*node_modules)/;

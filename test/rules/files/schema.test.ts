@@ -17,7 +17,10 @@ interface FileSchema extends SchemaNode {
 const schema: FileSchema = JSON.parse(readFileSync(join(__dirname, '../../../schema/rule-file.schema.json'), 'utf8'));
 const validate = new Ajv({ strict: true, allowUnionTypes: true, strictRequired: false }).compile(schema);
 
-/** The codes that a schema for one file can detect. `misplaced-key` is only a warning of the loader, but an error in an editor. */
+/**
+ * The codes that a schema for one file can detect. `misplaced-key` is only a warning of the loader, but an error in an
+ * editor.
+ */
 const STRUCTURAL = new Set<string>([
   ...[
     'not-a-mapping',

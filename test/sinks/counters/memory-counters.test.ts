@@ -14,7 +14,10 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-/** Counters whose clock starts at a full day; {@link pass} moves it together with the timers, `clock.now` alone makes it jump. */
+/**
+ * Counters whose clock starts at a full day; {@link pass} moves it together with the timers, `clock.now` alone makes it
+ * jump.
+ */
 function memory({ maxKeys = 100, maxBytes = 1_000_000, log }: Partial<MemoryCountersOptions> = {}) {
   const clock = { now: 20_000 * 24 * HOUR };
   const counters = new MemoryCounters({ maxKeys, maxBytes, now: () => clock.now, ...(log && { log }) });

@@ -1,7 +1,10 @@
 import { ReplyBounds } from '../../../src/sinks/counters/kvstore/reply-bounds';
 import { type Reply, encode } from '../../support/servers/command-server';
 
-/** Passes a text in two chunks, the first with so many bytes; then a large list, which shows where the next reply begins. */
+/**
+ * Passes a text in two chunks, the first with so many bytes; then a large list, which shows where the next reply
+ * begins.
+ */
 function checkIn(text: string, length: number, counts = true): void {
   const bytes = Buffer.from(text, 'latin1');
   const bounds = new ReplyBounds(counts);

@@ -38,7 +38,10 @@ function expositionOf({ table = builtInMapping(false), labels = {}, reserved = n
   return { statistics, conflicts, page, series };
 }
 
-/** Checks a page with promtool, which parses like Prometheus. Status 0: valid; 3: valid with remarks on style; 1: invalid. */
+/**
+ * Checks a page with promtool, which parses like Prometheus. Status 0: valid; 3: valid with remarks on style; 1:
+ * invalid.
+ */
 function promtool(page: string) {
   const { status, stderr, error } = spawnSync('promtool', ['check', 'metrics'], { input: page, encoding: 'utf8' });
   if (error !== undefined) throw error;

@@ -27,7 +27,8 @@ function regex(pattern: string, rest: string): string {
 }
 
 describe('a mapping of a mapping file', () => {
-  // The rules of the statsd exporter's documentation, one per row; the exporter itself maps these names in the same way.
+  // The rules of the statsd exporter's documentation, one per row; the exporter itself maps these names in the same
+  // way.
   it.each<[title: string, mapping: string, name: string, metric: string | undefined]>([
     ['a star matches no dots', 'match: a.*.c, name: m', 'a.b.b.c', undefined],
     ['a glob matches the whole name', 'match: a.*, name: m', 'x.a.b', undefined],

@@ -24,8 +24,8 @@ const HOOK = `${__dirname}/../../support/processes/typescript-hook.cjs`;
 const RELEASES = 'for n in 1 2 3; do put releases/$n/config/a $n; done; ln -s releases/1 current';
 
 /**
- * A separate process that runs a TypeScript module of the tests, for tests that need to signal or wrap a process. It reports in
- * lines on standard output.
+ * A separate process that runs a TypeScript module of the tests, for tests that need to signal or wrap a process. It
+ * reports in lines on standard output.
  */
 class TypeScriptProcess {
   readonly #child: ChildProcess;
@@ -277,8 +277,8 @@ describe('a process that watches rule files', () => {
 });
 
 /**
- * Leaves a process without inotify resources: by a limit of its own or, where that is not permitted, by using all of them. `user` is
- * the user id for which the limit is exhausted; empty for any.
+ * Leaves a process without inotify resources: by a limit of its own or, where that is not permitted, by using all of
+ * them. `user` is the user id for which the limit is exhausted; empty for any.
  */
 async function exhaust(limit: string, files: Files) {
   const setLimit = `echo 0 > /proc/sys/user/${limit}`;

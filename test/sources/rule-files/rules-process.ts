@@ -1,5 +1,6 @@
-// Watches rule files in a separate process and prints each event and each warning of the log as a line of JSON. When it reads a line it unsubscribes, and
-// should then exit by itself. Arguments: the options of the source as JSON; the user id to switch to after loading all modules.
+// Watches rule files in a separate process and prints each event and each warning of the log as a line of JSON. When it
+// reads a line it unsubscribes, and should then exit by itself. Arguments: the options of the source as JSON; the user
+// id to switch to after loading all modules.
 import { ruleFileSource } from '../../../src/sources/rule-files/rule-file-source';
 import type { LogFields } from '../../../src/log/log';
 import { summary } from './watched-rules';

@@ -1,5 +1,6 @@
-// Prints `ready`, and after it has read a line replaces a set of rule files by the next one again and again. All files of one
-// set have the same limit. Arguments: the folder; how the sets are replaced (`mount`, `keeping mount` or `link`).
+// Prints `ready`, and after it has read a line replaces a set of rule files by the next one again and again. All files
+// of one set have the same limit. Arguments: the folder; how the sets are replaced (`mount`, `keeping mount` or
+// `link`).
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ConfigMapMount, RuleTree, rules } from '../../support/data/rule-tree';

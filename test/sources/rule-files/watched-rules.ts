@@ -15,7 +15,10 @@ import { Arrivals } from '../../support/waiting/arrivals';
 
 /** Longer than any test, in milliseconds. */
 export const NEVER = 3_600_000;
-/** Short times for tests. Nothing of this process runs during a change of {@link Files}: two looks never find the same half of it. */
+/**
+ * Short times for tests. Nothing of this process runs during a change of {@link Files}: two looks never find the same
+ * half of it.
+ */
 export const QUICK: RuleFileTiming = { poll: 50, hold: 40, forced: NEVER, quiet: 10, late: NEVER };
 /** For edits with pauses: the time is so long that the edit continues within it even on a slow machine. */
 export const LONG_HOLD = { ...QUICK, hold: 4_000 };
@@ -134,7 +137,10 @@ export class RuleEvents implements Disposable {
     return last?.kind === 'loaded' ? last.warnings : [];
   }
 
-  /** Waits for the next event. Returns its summary, and whether its ruleset was emitted before (`again`), or its event (`repeated`). */
+  /**
+   * Waits for the next event. Returns its summary, and whether its ruleset was emitted before (`again`), or its event
+   * (`repeated`).
+   */
   async next(): Promise<string> {
     const event = await this.#arrivals.next();
     const isKnown = event.kind === 'loaded' && this.#rulesets.has(event.ruleset);
@@ -227,7 +233,10 @@ export async function expectEvents(
   expect(await watched.rest()).toEqual([]);
 }
 
-/** Makes the changes one after the other, each after the one before has been looked at, and expects one event in the end. */
+/**
+ * Makes the changes one after the other, each after the one before has been looked at, and expects one event in the
+ * end.
+ */
 export async function expectOneEvent(
   parts: readonly Change[],
   event: string,

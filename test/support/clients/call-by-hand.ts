@@ -1,8 +1,8 @@
 import { Http2Connection } from './http2-connection';
 
 /**
- * Makes a unary gRPC call with custom headers over `node:http2`. The client does not enforce a deadline itself, so that the service
- * has to.
+ * Makes a unary gRPC call with custom headers over `node:http2`. The client does not enforce a deadline itself, so that
+ * the service has to.
  *
  * @returns the gRPC status of the call
  */

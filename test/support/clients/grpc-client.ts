@@ -36,7 +36,10 @@ export class RateLimitClient implements Disposable {
     return this.send(requestMessage(domain, descriptors, hitsAddend));
   }
 
-  /** Sends raw bytes, which need not be a valid request. After `deadline`, in Unix milliseconds, the client resets the call. */
+  /**
+   * Sends raw bytes, which need not be a valid request. After `deadline`, in Unix milliseconds, the client resets the
+   * call.
+   */
   send(message: Buffer, deadline = Infinity): Promise<RateLimitResponse> {
     return new Promise((resolve, reject) => {
       this.#client.makeUnaryRequest(

@@ -12,7 +12,10 @@ interface Http2Call {
   readonly status: Promise<number>;
 }
 
-/** One HTTP/2 connection over `node:http2`, which, unlike a gRPC client, never reconnects. Its times are of `performance.now()`. */
+/**
+ * One HTTP/2 connection over `node:http2`, which, unlike a gRPC client, never reconnects. Its times are of
+ * `performance.now()`.
+ */
 export class Http2Connection implements Disposable {
   /** Before the connection was made. */
   readonly begun = performance.now();

@@ -13,7 +13,9 @@ export interface ServerAddresses {
   readonly otlp: string;
 }
 
-/** Settings and variables of the libraries with a distinct secret in each one that may hold one; all of them are in use. */
+/**
+ * Settings and variables of the libraries with a distinct secret in each one that may hold one; all of them are in use.
+ */
 export function everySecret(secrets: Secrets, { store, perSecond, xds, otlp }: ServerAddresses): Environment {
   return {
     OPERATOR_TOKEN: secrets.of('OPERATOR_TOKEN'),

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 const PIECE = 8;
 
 /**
- * Creates secrets for a test, one per name, and finds them in the output of a program: unchanged, escaped in JSON or in a URL, in
- * hexadecimal or in base64, alone, as `user:password` or within a longer text, in whole or in part.
+ * Creates secrets for a test, one per name, and finds them in the output of a program: unchanged, escaped in JSON or in
+ * a URL, in hexadecimal or in base64, alone, as `user:password` or within a longer text, in whole or in part.
  */
 export class Secrets {
   readonly #version: string;

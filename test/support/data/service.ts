@@ -12,8 +12,8 @@ import type { ApplyOperations } from '../../../src/streams/ports/decide';
 import { type Decisions, decisions } from '../../../src/streams/decisions';
 
 /**
- * The whole decision path on the memory store, with pipeline windows, at a time that the test sets. Requests are answered
- * synchronously.
+ * The whole decision path on the memory store, with pipeline windows, at a time that the test sets. Requests are
+ * answered synchronously.
  */
 export class TestService {
   /** Unix time in milliseconds. */

@@ -11,7 +11,10 @@ const COLLECTOR = join(
   `../../../.servers/rotel/node_modules/@streamfold/rotel-${process.platform}-${process.arch}/bin/rotel-agent`,
 );
 
-/** A real OpenTelemetry collector, which decodes spans and metrics and immediately forwards them, encoded again, to this process. */
+/**
+ * A real OpenTelemetry collector, which decodes spans and metrics and immediately forwards them, encoded again, to this
+ * process.
+ */
 export class CollectorProcess extends Daemon {
   /** @param ports over HTTP with protobuf, and over gRPC */
   private constructor(

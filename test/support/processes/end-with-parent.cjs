@@ -1,4 +1,5 @@
-// Ends the process with the test that started it, also when that is killed: descriptor 3 is a pipe that the test never writes to.
+// Ends the process with the test that started it, also when that is killed: descriptor 3 is a pipe that the test never
+// writes to.
 const { Socket } = require('node:net');
 const { isMainThread } = require('node:worker_threads');
 

@@ -1,4 +1,5 @@
-// Makes a process write, on SIGUSR2, the id that V8 keeps for one of its objects to standard error: 0 while it keeps none.
+// Makes a process write, on SIGUSR2, the id that V8 keeps for one of its objects to standard error: 0 while it keeps
+// none.
 const { Session } = require('node:inspector/promises');
 
 process.on('SIGUSR2', async () => {

@@ -1,5 +1,5 @@
-// A program that starts the service by `run`, the export of the package, and does not end by itself. When the service has ended, it writes the
-// exit code, and which of its ports still accept connections.
+// A program that starts the service by `run`, the export of the package, and does not end by itself. When the service
+// has ended, it writes the exit code, and which of its ports still accept connections.
 const net = require('node:net');
 const path = require('node:path');
 const { run } = require(path.join(__dirname, '../../../dist/main.js'));

@@ -1,5 +1,5 @@
-// Sends the service signals at a step of its life: SIGNAL_AT_STEP is `load` (its first module has been loaded, and the others have not) or
-// `flush` (it has drained, and writes the last line of its log), and the signals.
+// Sends the service signals at a step of its life: SIGNAL_AT_STEP is `load` (its first module has been loaded, and the
+// others have not) or `flush` (it has drained, and writes the last line of its log), and the signals.
 const Module = require('node:module');
 const { Socket } = require('node:net');
 const { isMainThread } = require('node:worker_threads');

@@ -1,5 +1,5 @@
-// A backend of the statsd daemon: every flush is one line of JSON. It is loaded before the daemon too, for Node 23 and later,
-// which have taken util.log away.
+// A backend of the statsd daemon: every flush is one line of JSON. It is loaded before the daemon too, for Node 23 and
+// later, which have taken util.log away.
 require('node:util').log ??= (line) => process.stdout.write(`${line}\n`);
 
 exports.init = (_startupTime, _config, events) => {

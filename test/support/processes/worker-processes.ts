@@ -29,7 +29,9 @@ export function connectionsTo(port: number, pid: number): number {
   return count(pid, new Set(rows.map((row) => row[9])));
 }
 
-/** The worker that serves a connection to the gRPC port, by the port of the client's end; undefined when there is none. */
+/**
+ * The worker that serves a connection to the gRPC port, by the port of the client's end; undefined when there is none.
+ */
 export function ownerOf(weir: WeirProcess, clientPort: number): number | undefined {
   const [local, remote] = [hexPort(weir.ports.grpc), hexPort(clientPort)];
   const row = tcpRows().find(([, here, there]) => here?.endsWith(local) === true && there?.endsWith(remote) === true);

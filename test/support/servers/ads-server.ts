@@ -123,8 +123,8 @@ export class AdsServerStream {
 }
 
 /**
- * Responds like the snapshot caches of common control planes, which compare only versions. A NACK has another version than the
- * cache, so that the rejected response is sent again immediately. A request with an old nonce is ignored.
+ * Responds like the snapshot caches of common control planes, which compare only versions. A NACK has another version
+ * than the cache, so that the rejected response is sent again immediately. A request with an old nonce is ignored.
  */
 export class SnapshotCache {
   readonly #sendsAgain: boolean;
@@ -132,7 +132,10 @@ export class SnapshotCache {
   #resources: readonly Any[] = [];
   readonly #watches = new Map<AdsServerStream, string>();
 
-  /** @param sendsAgain whether a new stream that has the current version gets a response (newer caches send one, older ones do not) */
+  /**
+   * @param sendsAgain whether a new stream that has the current version gets a response (newer caches send one, older
+   * ones do not)
+   */
   constructor(sendsAgain = false) {
     this.#sendsAgain = sendsAgain;
   }

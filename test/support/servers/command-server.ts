@@ -1,7 +1,9 @@
 import { type Socket, createServer } from 'node:net';
 import { LocalServer } from './local-server';
 
-/** A reply in the Redis protocol: an integer, a text, nothing, a list, or an error whose message begins with its code. */
+/**
+ * A reply in the Redis protocol: an integer, a text, nothing, a list, or an error whose message begins with its code.
+ */
 export type Reply = number | string | null | Error | readonly Reply[];
 
 /** Answers a command, whose name is in lower case. */

@@ -2,8 +2,8 @@ import { Duplex } from 'node:stream';
 import { Channel } from '../../../src/workers/channel';
 
 /**
- * The two ends of a channel in one process, as if a pipe were between them. Both read from the next turn of the event loop on, when their
- * topics have subscribers.
+ * The two ends of a channel in one process, as if a pipe were between them. Both read from the next turn of the event
+ * loop on, when their topics have subscribers.
  *
  * @param chunkBytes the length of the chunks in which what is written arrives; by default each write arrives as one
  * @param held what is written arrives when this has resolved

@@ -14,8 +14,8 @@ const CONTROLLER = /^(.+)-controller\.(?:[cm]?js|[cm]?ts)$/;
 const DECLARATION = /\.d\.[cm]?ts$/;
 
 /**
- * Plans a controller of the next version for each controller of the highest version: a class with an empty body that extends the
- * previous one, in the language and module format of that file.
+ * Plans a controller of the next version for each controller of the highest version: a class with an empty body that
+ * extends the previous one, in the language and module format of that file.
  *
  * @param folder the folder with the folders `v1`, `v2`, …
  * @throws Error when there are no controllers, or when some cannot be extended, with one line for each

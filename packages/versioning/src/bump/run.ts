@@ -34,8 +34,8 @@ const FLAGS = {
 } as const;
 
 /**
- * The program weir-bump: creates, for each controller of the highest version of an API, a controller of the next version that
- * extends it.
+ * The program weir-bump: creates, for each controller of the highest version of an API, a controller of the next
+ * version that extends it.
  *
  * @param argv the command line without interpreter and program
  */

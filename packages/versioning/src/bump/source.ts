@@ -67,9 +67,9 @@ export function subclassText(source: ControllerSource, { version, extended, allI
 }
 
 /**
- * How a module is imported. JavaScript is imported with its extension. For TypeScript the project decides: with the extension of
- * the source (for Node, which removes types), without one (for bundlers), otherwise with that of the compiled file, which every
- * setting of the compiler accepts.
+ * How a module is imported. JavaScript is imported with its extension. For TypeScript the project decides: with the
+ * extension of the source (for Node, which removes types), without one (for bundlers), otherwise with that of the
+ * compiled file, which every setting of the compiler accepts.
  */
 function importPath(path: string, examples: readonly string[]): string {
   const extension = posix.extname(path);

@@ -21,9 +21,9 @@ function compressionError(message: string): never {
 }
 
 /**
- * Decodes header blocks (RFC 7541). One decoder serves all connections, each with its own dynamic table; its results are
- * valid until the next call. Values over a limit are not converted to strings, unless they enter the dynamic table, which is
- * always kept correct.
+ * Decodes header blocks (RFC 7541). One decoder serves all connections, each with its own dynamic table; its results
+ * are valid until the next call. Values over a limit are not converted to strings, unless they enter the dynamic table,
+ * which is always kept correct.
  */
 export class FieldSectionDecoder {
   readonly #maxListBytes: number;

@@ -5,8 +5,8 @@ import { FIELD_OVERHEAD, type Field } from './fields';
 const MAX_ENTRIES = DEFAULT_HEADER_TABLE_BYTES / FIELD_OVERHEAD;
 
 /**
- * The dynamic table of the peer's encoder (RFC 7541, section 2.3.2) as a ring buffer: insertion and eviction take constant
- * time.
+ * The dynamic table of the peer's encoder (RFC 7541, section 2.3.2) as a ring buffer: insertion and eviction take
+ * constant time.
  */
 export class DynamicTable {
   /** Incremented by every change: while it is the same, every index refers to the same field. */

@@ -84,7 +84,9 @@ const KINDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
 
 const COLON = 0x3a;
 
-/** RFC 9113, section 8.2.1: no control characters, spaces, upper case, DEL or non-ASCII; a colon only at the beginning. */
+/**
+ * RFC 9113, section 8.2.1: no control characters, spaces, upper case, DEL or non-ASCII; a colon only at the beginning.
+ */
 function isValidName(text: string): boolean {
   if (text.length === 0) return false;
   for (let at = 0; at < text.length; at += 1) {

@@ -1,6 +1,6 @@
 /**
- * Length in bits of the Huffman code of each byte (RFC 7541, appendix B). The code is canonical, so the lengths define it:
- * codes of the same length are consecutive numbers in the order of their bytes. EOS has 30 bits, all ones.
+ * Length in bits of the Huffman code of each byte (RFC 7541, appendix B). The code is canonical, so the lengths define
+ * it: codes of the same length are consecutive numbers in the order of their bytes. EOS has 30 bits, all ones.
  */
 // prettier-ignore
 export const HUFFMAN_CODE_LENGTHS: readonly number[] = [
@@ -27,7 +27,10 @@ const EOS = 256;
 /** The decoder reads 4 bits per step. No code is shorter than 5 bits, so a step yields at most one byte. */
 const STEP_BITS = 4;
 const STEPS = 1 << STEP_BITS;
-/** In the entry of a step, the bits below this hold the byte it yields plus one, or 0; the bits above hold the next node. */
+/**
+ * In the entry of a step, the bits below this hold the byte it yields plus one, or 0; the bits above hold the next
+ * node.
+ */
 const NODE_SHIFT = 9;
 const BYTE_MASK = (1 << NODE_SHIFT) - 1;
 const INVALID = -1;
@@ -44,7 +47,8 @@ function buildTables(): Tables {
   const symbols = [...HUFFMAN_CODE_LENGTHS, EOS_CODE_LENGTH]
     .map((length, symbol) => ({ length, symbol }))
     .toSorted((a, b) => a.length - b.length || a.symbol - b.symbol);
-  // The code tree: children, indexed by node × 2 + bit. 0 is no child yet, a positive number a node, a negative one -1 - symbol.
+  // The code tree: children, indexed by node × 2 + bit. 0 is no child yet, a positive number a node, a negative one -1
+  // - symbol.
   const children = [0, 0];
   const depths = [0];
   const allOnes = [true];

@@ -32,8 +32,8 @@ function string(text: string): number[] {
 }
 
 /**
- * Encodes a header block that neither uses nor changes the dynamic table: indices of the static table, and literals without
- * indexing and without Huffman coding. The block is valid on every connection, for any number of responses.
+ * Encodes a header block that neither uses nor changes the dynamic table: indices of the static table, and literals
+ * without indexing and without Huffman coding. The block is valid on every connection, for any number of responses.
  */
 export function encodeBlock(fields: readonly OutgoingField[]): Buffer {
   return Buffer.from(

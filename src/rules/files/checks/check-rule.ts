@@ -78,7 +78,10 @@ export function ignoredWhenUnlimited(name: string): ProblemDetails {
   };
 }
 
-/** Whether the `value_to_metric` of a rule has an effect in rules nested in it: those with a limit and without `detailed_metric`. */
+/**
+ * Whether the `value_to_metric` of a rule has an effect in rules nested in it: those with a limit and without
+ * `detailed_metric`.
+ */
 function isReadBelow({ descriptors }: RuleConfig): boolean {
   return descriptors.some(
     (nested) => (nested.limits.length > 0 && !nested.options.detailedMetric) || isReadBelow(nested),
@@ -103,13 +106,14 @@ export type Locations = ReadonlyMap<RuleConfig, RuleLocation>;
 const UNBOUNDED_KEYS = new Set(['remote_address', 'masked_remote_address']);
 
 /**
- * Warns about rules that put an unbounded set of values into statistics keys. Only keys that the proxy itself fills in are
- * checked: how many values another key has is not known.
+ * Warns about rules that put an unbounded set of values into statistics keys. Only keys that the proxy itself fills in
+ * are checked: how many values another key has is not known.
  * @param path the rule, preceded by the rules that contain it
  */
 export function checkMetric(rule: RuleConfig, path: readonly RuleConfig[], locations: Locations): void {
   if (rule.limits.length === 0) return;
-  // `detailed_metric` of the rule with the limit writes the values of all levels; `value_to_metric` that of its own level.
+  // `detailed_metric` of the rule with the limit writes the values of all levels; `value_to_metric` that of its own
+  // level.
   for (const level of path) {
     if (!isUnbounded(level)) continue;
     if (rule.options.detailedMetric) warn(level, 'detailed_metric', rule);
@@ -134,8 +138,9 @@ function isUnbounded({ key, value, valueIn, options }: RuleConfig): boolean {
 }
 
 /**
- * Warns about a limit of 0, which rejects every request that matches, where no level of the path has a `value`: elsewhere 0
- * often means "no limit". A `value`, or what is in its place, on any level, even `*`, shows that the ban is intended.
+ * Warns about a limit of 0, which rejects every request that matches, where no level of the path has a `value`:
+ * elsewhere 0 often means "no limit". A `value`, or what is in its place, on any level, even `*`, shows that the ban is
+ * intended.
  * @param path the rule, preceded by the rules that contain it
  */
 export function checkZeroLimit(rule: RuleConfig, path: readonly RuleConfig[], locations: Locations): void {

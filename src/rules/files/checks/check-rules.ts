@@ -8,8 +8,8 @@ import { showText } from '../yaml/yaml-tree';
 import { type Locations, checkMetric, checkZeroLimit } from './check-rule';
 
 /**
- * Warns about rules that are valid by themselves, but have less effect than they seem to have because of other rules or of the levels
- * above them. To be called only for rules without errors.
+ * Warns about rules that are valid by themselves, but have less effect than they seem to have because of other rules or
+ * of the levels above them. To be called only for rules without errors.
  * @param domains the rules of each one in all files
  */
 export function checkRules(
@@ -42,7 +42,10 @@ function walk(
   }
 }
 
-/** The wildcards of one key are compared in pairs; after this many comparisons in total, rules are assumed to be reachable. */
+/**
+ * The wildcards of one key are compared in pairs; after this many comparisons in total, rules are assumed to be
+ * reachable.
+ */
 const MAX_COMPARISONS = 1_000_000;
 /** Represents any text that a `*` matches. No rule file contains this character. */
 const ANYTHING = '\uffff';
@@ -79,8 +82,9 @@ class ReachCheck {
   }
 
   #compare(rule: RuleConfig, earlier: readonly Pattern[]): void {
-    // A pattern covers another pattern if and only if it matches that pattern with each `*` replaced by a character that
-    // occurs nowhere else. It covers every value if and only if it matches the empty one, because it consists of `*` only then.
+    // A pattern covers another pattern if and only if it matches that pattern with each `*` replaced by a character
+    // that occurs nowhere else. It covers every value if and only if it matches the empty one, because it consists of
+    // `*` only then.
     const widest = rule.value.replaceAll(/\*+/g, ANYTHING);
     this.#comparisons += earlier.length;
     if (this.#comparisons > MAX_COMPARISONS) return;
@@ -109,7 +113,8 @@ class ReachCheck {
 const MAX_NAME_COMPARISONS = 100_000;
 
 /**
- * Warns about `replaces` entries that replace nothing. Only rules of the same domain count, because a request has one domain.
+ * Warns about `replaces` entries that replace nothing. Only rules of the same domain count, because a request has one
+ * domain.
  * @param rules the top level of a domain, and its default
  */
 function checkReplaces(rules: readonly RuleConfig[], locations: Locations): void {

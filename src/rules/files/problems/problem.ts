@@ -1,9 +1,9 @@
 import { ALGORITHMS } from '../../rule-config';
 import { visible } from '../../../text/visible';
 /**
- * Every problem that a rule file can have, by code. An error prevents the files from loading; a warning is about something
- * that loads, but has less effect than it seems to have. Each has the advice that is given unless a report of it has its own.
- * `docs/rule-errors.md` explains each code.
+ * Every problem that a rule file can have, by code. An error prevents the files from loading; a warning is about
+ * something that loads, but has less effect than it seems to have. Each has the advice that is given unless a report of
+ * it has its own. `docs/rule-errors.md` explains each code.
  */
 export const PROBLEMS = {
   // The folder.
@@ -182,7 +182,9 @@ function positionOf({ file, line, column }: Problem): string {
   return line === 0 ? file : `${file}:${line}:${column}`;
 }
 
-/** Carets under the marked part. The indentation keeps its width: a tab stays a tab, a wide character takes two columns. */
+/**
+ * Carets under the marked part. The indentation keeps its width: a tab stays a tab, a wide character takes two columns.
+ */
 function underline({ sourceLine, mark }: Problem): string {
   const before = visible(sourceLine.slice(0, mark.start));
   const indent = Array.from(before, (character) =>

@@ -3,7 +3,10 @@ import type { ProblemDetails } from '../problems/problem';
 import { type Report, type SourceRange, type SourceText, rangeOnly } from '../problems/source-text';
 import type { YamlEntry, YamlNode } from './yaml-tree';
 
-/** The number of nodes to which all aliases of a file may expand: a few lines of aliases could expand to more than fits in memory. */
+/**
+ * The number of nodes to which all aliases of a file may expand: a few lines of aliases could expand to more than fits
+ * in memory.
+ */
 const MAX_ALIASED_NODES = 1_000_000;
 /** The greatest depth of nested lists and mappings; each level of descriptors takes two. */
 export const MAX_DEPTH = 200;
@@ -29,7 +32,10 @@ export const NEVER_CLOSED: ProblemDetails = {
   advice: 'Add the closing quote.',
 };
 
-/** The offset of the quote that closes the value that begins with a quote at `start`; undefined when there is none before `end`. */
+/**
+ * The offset of the quote that closes the value that begins with a quote at `start`; undefined when there is none
+ * before `end`.
+ */
 export function closingQuote(text: string, start: number, end = text.length): number | undefined {
   const isDouble = text[start] === '"';
   for (let at = start + 1; at < end; at += 1) {
@@ -92,8 +98,8 @@ class TreeBuilder {
       const plain = parsed.type === 'PLAIN';
       const [start, end] = parsed.range;
       const isQuoted = parsed.type === 'QUOTE_DOUBLE' || parsed.type === 'QUOTE_SINGLE';
-      // The library reads a value without a closing quote up to the end of its line, and reports no error if that is an escaped quote:
-      // `"a\"` or `'a''`.
+      // The library reads a value without a closing quote up to the end of its line, and reports no error if that is an
+      // escaped quote: `"a\"` or `'a''`.
       if (isQuoted && closingQuote(this.#source.text, start, end) !== end - 1) {
         return this.#fail({ offset: start, end: start + 1 }, NEVER_CLOSED);
       }

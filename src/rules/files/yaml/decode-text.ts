@@ -6,8 +6,8 @@ import { type ProblemReport, SourceText } from '../problems/source-text';
 const NOT_PRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f\ufeff\ufffe\uffff]/;
 
 /**
- * Line breaks of YAML 1.1 that are read as LF, each one code unit: a CR alone, and NEL. The Go service breaks lines at them, whereas the
- * YAML library reads them as text, which would then silently be part of a value.
+ * Line breaks of YAML 1.1 that are read as LF, each one code unit: a CR alone, and NEL. The Go service breaks lines at
+ * them, whereas the YAML library reads them as text, which would then silently be part of a value.
  */
 const OTHER_LINE_BREAK = /\r(?!\n)|\u0085/g;
 
@@ -15,8 +15,8 @@ const OTHER_LINE_BREAK = /\r(?!\n)|\u0085/g;
 const SEPARATORS = /[\u2028\u2029]/g;
 
 /**
- * Decodes a file, which must be UTF-8. Every line break of the text is LF or CRLF, or in quotes a separator. Undefined when it cannot be
- * decoded; the report has the reason.
+ * Decodes a file, which must be UTF-8. Every line break of the text is LF or CRLF, or in quotes a separator. Undefined
+ * when it cannot be decoded; the report has the reason.
  */
 export function decodeText(file: string, content: Uint8Array, report: ProblemReport): SourceText | undefined {
   let text: string;
@@ -64,8 +64,8 @@ function firstInvalidByte(content: Uint8Array): number {
 }
 
 /**
- * Replaces the line and paragraph separators outside of quoted values by LF. The Go service breaks lines at them, and keeps those of a
- * quoted value; the YAML library reads all of them as text. Offsets stay as they are.
+ * Replaces the line and paragraph separators outside of quoted values by LF. The Go service breaks lines at them, and
+ * keeps those of a quoted value; the YAML library reads all of them as text. Offsets stay as they are.
  */
 function breakAtSeparators(text: string): string {
   if (text.search(SEPARATORS) === -1) return text;
@@ -80,5 +80,8 @@ function breakAtSeparators(text: string): string {
   return broken;
 }
 
-/** What the lexer inserts: the start of a document, a missing end of a flow collection, and the mark of a scalar without quotes. */
+/**
+ * What the lexer inserts: the start of a document, a missing end of a flow collection, and the mark of a scalar without
+ * quotes.
+ */
 const LEXER_MARKS: ReadonlySet<string> = new Set(['\u0002', '\u0018', '\u001f']);

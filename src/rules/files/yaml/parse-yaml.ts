@@ -6,8 +6,8 @@ import { buildTree, closingQuote, MAX_DEPTH, NEVER_CLOSED, TOO_DEEP } from './bu
 import type { YamlNode } from './yaml-tree';
 
 /**
- * The library provides structure only: `yaml-tree.ts` derives types from the text, and repeated keys and merges have rules
- * of their own.
+ * The library provides structure only: `yaml-tree.ts` derives types from the text, and repeated keys and merges have
+ * rules of their own.
  */
 const OPTIONS = {
   version: '1.1',
@@ -18,8 +18,8 @@ const OPTIONS = {
 } as const;
 
 /**
- * Reads the first document of a text; an empty scalar when the text has only white space and comments. Returns `undefined` when
- * it cannot be read; the report has the reason.
+ * Reads the first document of a text; an empty scalar when the text has only white space and comments. Returns
+ * `undefined` when it cannot be read; the report has the reason.
  */
 export function parseYaml(source: SourceText, report: Report): YamlNode | undefined {
   try {
@@ -53,8 +53,8 @@ class NestedTooDeeply extends Error {
 const MAX_PARSED_DEPTH = MAX_DEPTH + 100;
 
 /**
- * The tokens of a text, as `Parser.parse` returns them, up to {@link MAX_PARSED_DEPTH}: the library composes a document after reading
- * all of it, recursively, which for millions of levels takes gigabytes and then overflows the stack.
+ * The tokens of a text, as `Parser.parse` returns them, up to {@link MAX_PARSED_DEPTH}: the library composes a document
+ * after reading all of it, recursively, which for millions of levels takes gigabytes and then overflows the stack.
  */
 function* tokensOf(text: string): Generator<CST.Token, void> {
   const parser = new Parser();
@@ -95,7 +95,8 @@ const ADVICE: Partial<Record<YAMLError['code'], string>> = {
 
 /** Reports the syntax errors of a document; returns false when it has none. */
 function reportSyntax(document: Document.Parsed, source: SourceText, report: Report): boolean {
-  // Warnings about tags are left to the tree builder; go-yaml 2 rejects everything else that the library only warns about.
+  // Warnings about tags are left to the tree builder; go-yaml 2 rejects everything else that the library only warns
+  // about.
   const warnings = document.warnings.filter(({ code }) => code !== 'TAG_RESOLVE_FAILED');
   const errors: readonly YAMLError[] = [...document.errors.filter(isError), ...warnings];
   const lines = new Set<number>();
@@ -126,7 +127,9 @@ function reportSyntax(document: Document.Parsed, source: SourceText, report: Rep
   return true;
 }
 
-/** Whether go-yaml 2 also rejects what the library rejects: not a comment directly after a quoted value or a bracket. */
+/**
+ * Whether go-yaml 2 also rejects what the library rejects: not a comment directly after a quoted value or a bracket.
+ */
 function isError({ code, message }: YAMLError): boolean {
   return code !== 'MISSING_CHAR' || !message.startsWith('Comments must be separated');
 }
@@ -172,7 +175,10 @@ function isUnclosed({ code, message }: YAMLError): boolean {
   return code === 'MISSING_CHAR' && message.startsWith('Missing closing');
 }
 
-/** By the offset of its end, where each quoted value of a document starts: collected once, as thousands of them can be unclosed. */
+/**
+ * By the offset of its end, where each quoted value of a document starts: collected once, as thousands of them can be
+ * unclosed.
+ */
 function quotedValues(document: Document.Parsed): ReadonlyMap<number, number> {
   const starts = new Map<number, number>();
   visit(document, {
@@ -187,8 +193,8 @@ function quotedValues(document: Document.Parsed): ReadonlyMap<number, number> {
 const AFTER_VALUE = /[ \t]*(?:[\r\n#,\]}]|$)/y;
 
 /**
- * Describes a quoted value that the library cannot read to its end. That may also be one that is closed, but has a line that is not
- * indented deeper than its key, which go-yaml 2 accepts.
+ * Describes a quoted value that the library cannot read to its end. That may also be one that is closed, but has a line
+ * that is not indented deeper than its key, which go-yaml 2 accepts.
  */
 function describeQuote(source: SourceText, offset: number): SyntaxProblem {
   const range = { offset, end: offset + 1 };

@@ -2,13 +2,15 @@ import type { SourceRange } from '../problems/source-text';
 import type { YamlEntry, YamlMap, YamlNode, YamlScalar } from './yaml-tree';
 
 /**
- * Reads the subset of YAML that most rule files use: block mappings and block lists, values on the line of their key or dash,
- * unquoted or in quotes, `{}` and `[]`, comments outside of these; and so all JSON. Returns `undefined` for everything else and
- * for anything that may be invalid: the YAML library then reads the document and reports its errors.
+ * Reads the subset of YAML that most rule files use: block mappings and block lists, values on the line of their key or
+ * dash, unquoted or in quotes, `{}` and `[]`, comments outside of these; and so all JSON. Returns `undefined` for
+ * everything else and for anything that may be invalid: the YAML library then reads the document and reports its
+ * errors.
  *
- * The reason is speed and memory: for 100,000 rules the library needs many seconds and most of a gigabyte. The result is always the
- * same as the library's; a property test compares the two. Of a mapping in a list at the top, as the rules are, the text is read again
- * each time its entries are asked for: those of 100,000 rules would take 140 MB, and each is asked for once.
+ * The reason is speed and memory: for 100,000 rules the library needs many seconds and most of a gigabyte. The result
+ * is always the same as the library's; a property test compares the two. Of a mapping in a list at the top, as the
+ * rules are, the text is read again each time its entries are asked for: those of 100,000 rules would take 140 MB, and
+ * each is asked for once.
  */
 export function parsePlainYaml(text: string): YamlMap | undefined {
   return new PlainReader(text).read();
@@ -279,7 +281,9 @@ class PlainReader {
     return this.#closes(']') ? { kind: 'list', items, offset, end: this.#at } : undefined;
   }
 
-  /** Moves to the next part of a flow collection that has some; false at its end, and before what is not in the subset. */
+  /**
+   * Moves to the next part of a flow collection that has some; false at its end, and before what is not in the subset.
+   */
   #continues(bracket: string, parts: number): boolean {
     if (!this.#gap() || this.#text[this.#at] === bracket) return false;
     return parts === 0 || (this.#skip(COMMA) && this.#gap());

@@ -3,8 +3,8 @@ import { visible } from '../../../text/visible';
 import type { SourceRange } from '../problems/source-text';
 
 /**
- * A YAML document, reduced to what rules need: text and position. An alias is replaced by the node that it refers to, so one
- * node may have several parents, but never contains itself.
+ * A YAML document, reduced to what rules need: text and position. An alias is replaced by the node that it refers to,
+ * so one node may have several parents, but never contains itself.
  */
 export type YamlNode = YamlScalar | YamlMap | YamlList;
 
@@ -47,8 +47,8 @@ const NOT_FINITE = /^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$/;
 type ScalarType = 'null' | 'boolean' | 'integer' | 'float' | 'text';
 
 /**
- * The type of a scalar in YAML 1.1 as go-yaml 2, the parser of the Go service, implements it: `yes` is a boolean, `010` is octal
- * and `1:30` is text.
+ * The type of a scalar in YAML 1.1 as go-yaml 2, the parser of the Go service, implements it: `yes` is a boolean, `010`
+ * is octal and `1:30` is text.
  */
 export function scalarType(scalar: YamlScalar): ScalarType {
   if (!isResolved(scalar)) return 'text';
@@ -109,7 +109,10 @@ const MAX_INTEGER = 2n ** 64n - 1n;
 /** Longer integers exceed 64 bits in every base, unless they have many leading zeros. In characters. */
 const MAX_INTEGER_LENGTH = 70;
 
-/** The value of a scalar in the form in which the Go service prints it: `yes` is `true`, `0x10` is `16` and `1.50` is `1.5`. */
+/**
+ * The value of a scalar in the form in which the Go service prints it: `yes` is `true`, `0x10` is `16` and `1.50` is
+ * `1.5`.
+ */
 export function printScalar(scalar: YamlScalar): string {
   switch (scalarType(scalar)) {
     case 'null':
@@ -134,7 +137,10 @@ function printInteger(scalar: YamlScalar): string {
   return value < MIN_INTEGER || value > MAX_INTEGER ? printFloat(Number(value)) : String(value);
 }
 
-/** As Go's `%v`: with the fewest digits that identify the number, and an exponent of at least two digits for 1e6 and below 1e-4. */
+/**
+ * As Go's `%v`: with the fewest digits that identify the number, and an exponent of at least two digits for 1e6 and
+ * below 1e-4.
+ */
 function printFloat(number: number): string {
   if (Number.isNaN(number)) return 'NaN';
   if (!Number.isFinite(number)) return number > 0 ? '+Inf' : '-Inf';

@@ -6,8 +6,8 @@ import { isReply, replyCode } from './store-error';
 
 export interface CommandRunner {
   /**
-   * Runs commands on one key, on the server that holds it. They are run again from the first one when the key has moved; an error
-   * reply that they throw is the error of this call alone.
+   * Runs commands on one key, on the server that holds it. They are run again from the first one when the key has
+   * moved; an error reply that they throw is the error of this call alone.
    *
    * Rejects with a DecisionError.
    */
@@ -15,8 +15,8 @@ export interface CommandRunner {
 }
 
 /**
- * Administers counters with plain commands, which every server allows. They are not atomic: an addition between them is counted before
- * or after the change, never lost, except in the count that is returned.
+ * Administers counters with plain commands, which every server allows. They are not atomic: an addition between them is
+ * counted before or after the change, never lost, except in the count that is returned.
  *
  * @param storeOf the instance that has a counter
  */

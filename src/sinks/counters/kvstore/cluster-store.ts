@@ -24,10 +24,16 @@ import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slot
 
 /** How often an operation is redirected at most. */
 const MAX_REDIRECTS = 5;
-/** Most nodes that are connected to, as many as the specification of Redis Cluster recommends. More are a mistake or an attack. */
+/**
+ * Most nodes that are connected to, as many as the specification of Redis Cluster recommends. More are a mistake or an
+ * attack.
+ */
 const MAX_NODES = 1000;
 
-/** Where an operation goes: to the owner of its slot or, while the slot moves, to the node that imports it (ASK redirect). */
+/**
+ * Where an operation goes: to the owner of its slot or, while the slot moves, to the node that imports it (ASK
+ * redirect).
+ */
 class Route {
   constructor(
     readonly server: Server,
@@ -59,7 +65,10 @@ interface Work<T> {
   ) => Promise<readonly (T | Error)[]>;
 }
 
-/** Counters on the masters of a cluster: each key on the node that holds its slot, all operations of one node in one write. */
+/**
+ * Counters on the masters of a cluster: each key on the node that holds its slot, all operations of one node in one
+ * write.
+ */
 export class ClusterStore implements Store {
   readonly #instance: Instance;
   readonly #failures$ = new Subject<Error>();
@@ -272,7 +281,9 @@ export class ClusterStore implements Store {
     return this.#instance.lane(name, { apply, instance: this.#lanes, retired$ });
   }
 
-  /** Another one with each assignment, so that what is known of the one before is known of slots that are assigned now. */
+  /**
+   * Another one with each assignment, so that what is known of the one before is known of slots that are assigned now.
+   */
   #unassignedLane(): CounterLane {
     return this.#lane('unassigned slots', this.#assigned$.pipe(take(1)));
   }

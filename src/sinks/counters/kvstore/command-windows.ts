@@ -9,15 +9,18 @@ import { isReply } from './store-error';
 
 /** A call with commands of its own, while it waits for a connection or for replies. */
 interface Call {
-  /** Resolves when the call has its result or its error; with an error that concerns the connection, and so all its calls. */
+  /**
+   * Resolves when the call has its result or its error; with an error that concerns the connection, and so all its
+   * calls.
+   */
   readonly begin: (connection: Connection) => Promise<Error | undefined>;
   readonly fail: (error: Error) => void;
 }
 
 /**
- * The commands of reservations and of operators, as windows of the pool of a server: those that wait for a connection share one. As many
- * windows are in flight as of a lane, and what happens to others is as there: KVSTORE_POOL_ON_EMPTY_BEHAVIOR. So both together use at
- * most twice the size of the pool, and what CREATE adds.
+ * The commands of reservations and of operators, as windows of the pool of a server: those that wait for a connection
+ * share one. As many windows are in flight as of a lane, and what happens to others is as there:
+ * KVSTORE_POOL_ON_EMPTY_BEHAVIOR. So both together use at most twice the size of the pool, and what CREATE adds.
  */
 export class CommandWindows {
   readonly #calls$ = new Subject<Call>();
@@ -47,7 +50,10 @@ export class CommandWindows {
     this.#calls$.pipe(windows).subscribe();
   }
 
-  /** Resolves or rejects as the commands do; rejects with a DecisionError when there is no connection for them, or it is lost. */
+  /**
+   * Resolves or rejects as the commands do; rejects with a DecisionError when there is no connection for them, or it is
+   * lost.
+   */
   run<T>(commands: (connection: Connection) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       async function begin(connection: Connection): Promise<Error | undefined> {

@@ -15,7 +15,10 @@ export type GroupResult = readonly StepResult[] | Error;
 /** Sends one command. Resolves with its reply, which may be an error; rejects when the connection is lost. */
 export type SendCommand = (name: string, ...args: readonly string[]) => Promise<unknown>;
 
-/** @param isAsking the slot of the keys is being imported by this node (ASK redirect): each command is preceded by ASKING */
+/**
+ * @param isAsking the slot of the keys is being imported by this node (ASK redirect): each command is preceded by
+ * ASKING
+ */
 export function commandsOn(connection: Connection, isAsking: boolean): SendCommand {
   return async (name, ...args) => {
     if (isAsking) asking(connection);
@@ -59,9 +62,9 @@ export interface CommandOptions {
 }
 
 /**
- * Counts groups of operations without scripts, for servers that reject them, and therefore not atomically. Increments and reads go out
- * in one write; EXPIRE and corrections follow where the replies require them. Rejects when the connection is lost; if that happens in
- * between, a key is left without expiry until its next hit.
+ * Counts groups of operations without scripts, for servers that reject them, and therefore not atomically. Increments
+ * and reads go out in one write; EXPIRE and corrections follow where the replies require them. Rejects when the
+ * connection is lost; if that happens in between, a key is left without expiry until its next hit.
  */
 export async function countByCommands(
   connection: Connection,
@@ -105,7 +108,10 @@ async function applySteps(
   return results;
 }
 
-/** Runs of steps that can go out in one write: increments and reads together, each subtraction alone because it reads first. */
+/**
+ * Runs of steps that can go out in one write: increments and reads together, each subtraction alone because it reads
+ * first.
+ */
 function runsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
   const runs: Step[][] = [];
   let run: Step[] | undefined;
@@ -149,8 +155,9 @@ export async function added(send: SendCommand, { key }: Step, { reply, expiry }:
   const isCounter = isOverflow || typeof reply === 'number';
   if (isCounter && expiry !== undefined) await send('EXPIRE', key, String(expiry));
   if (isOverflow) return LARGEST_COUNT;
-  // A count that has passed 2^53 − 1 is set back to it. Additions of other processes in between are not lost, because they leave it
-  // there, too; and no process reads less. If the server rejects the command, the larger value stays, and counts 2^53 − 1.
+  // A count that has passed 2^53 − 1 is set back to it. Additions of other processes in between are not lost, because
+  // they leave it there, too; and no process reads less. If the server rejects the command, the larger value stays, and
+  // counts 2^53 − 1.
   if (typeof reply === 'number' && reply > LARGEST_COUNT) {
     await send('SET', key, String(LARGEST_COUNT), 'XX', 'KEEPTTL');
   }

@@ -38,15 +38,18 @@ export interface ConnectionOptions {
   readonly scheduler: SchedulerLike;
 }
 
-/** Milliseconds that a connection over TLS may take if there is no other limit: a server without TLS may wait for more bytes forever. */
+/**
+ * Milliseconds that a connection over TLS may take if there is no other limit: a server without TLS may wait for more
+ * bytes forever.
+ */
 const TLS_TIMEOUT = 10_000;
 
 /**
  * One connection to one server, which never reconnects.
  *
- * That is why no count is applied twice. After a reconnect ioredis sends the commands again that were in flight when the
- * connection was lost; without a reconnect a command is written once and fails when its connection is lost. The server may or
- * may not have applied such a command, and the stores do not send it again.
+ * That is why no count is applied twice. After a reconnect ioredis sends the commands again that were in flight when
+ * the connection was lost; without a reconnect a command is written once and fails when its connection is lost. The
+ * server may or may not have applied such a command, and the stores do not send it again.
  */
 export class Connection {
   /** The server's name, as in {@link nameOf}. */
@@ -82,7 +85,10 @@ export class Connection {
     return this.#redis.status === 'ready' && !this.#stream.destroyed;
   }
 
-  /** Whether {@link sendPipeline} may be called for several commands: every one that was sent by {@link send} has its reply. */
+  /**
+   * Whether {@link sendPipeline} may be called for several commands: every one that was sent by {@link send} has its
+   * reply.
+   */
   get isQuiet(): boolean {
     return this.#unanswered === 0;
   }
@@ -102,8 +108,8 @@ export class Connection {
   }
 
   /**
-   * Sends commands that are encoded already, each of which has an integer or an error as its reply, in one write. Resolves with the replies,
-   * when all have arrived. Other commands wait for that.
+   * Sends commands that are encoded already, each of which has an integer or an error as its reply, in one write.
+   * Resolves with the replies, when all have arrived. Other commands wait for that.
    */
   async sendPipeline(name: string, encoded: string, count: number): Promise<readonly unknown[]> {
     this.#pipeline.expect(count - 1);
@@ -148,8 +154,8 @@ export class Connection {
 }
 
 /**
- * A command in the form in which it is written. ioredis copies, checks and encodes a list of arguments, which for scripts of many
- * keys takes longer than encoding them here.
+ * A command in the form in which it is written. ioredis copies, checks and encodes a list of arguments, which for
+ * scripts of many keys takes longer than encoding them here.
  */
 class EncodedCommand extends Command {
   readonly #encoded: string;
@@ -213,8 +219,8 @@ interface Guards {
 }
 
 /**
- * Checks each chunk, and reads the replies to a pipeline in it, before the parser of ioredis reads the rest. Whatever one of them throws ends
- * the connection; uncaught, it would end the process.
+ * Checks each chunk, and reads the replies to a pipeline in it, before the parser of ioredis reads the rest. Whatever
+ * one of them throws ends the connection; uncaught, it would end the process.
  */
 function guardParser(stream: Redis['stream'], { bounds, pipeline, fail }: Guards): void {
   for (const parse of stream.listeners('data')) {
@@ -250,7 +256,9 @@ function clientOptions({ server, tls }: ConnectionOptions): RedisOptions {
 /** The messages of servers before version 6, and from 6 on. */
 const NO_PASSWORD_REQUIRED = /no password is set|without any password configured/;
 
-/** Authenticates, selects the database, checks that the server accepts commands, and loads the script, all in one write. */
+/**
+ * Authenticates, selects the database, checks that the server accepts commands, and loads the script, all in one write.
+ */
 async function handshake(connection: Connection, options: ConnectionOptions): Promise<void> {
   const { credentials, db, mustBeMaster, counts } = options;
   function call(name: string, ...args: (string | number)[]): Promise<unknown> {
@@ -262,7 +270,8 @@ async function handshake(connection: Connection, options: ConnectionOptions): Pr
       call('AUTH', ...(credentials.username === undefined ? [] : [credentials.username]), credentials.password),
     select: db !== 0 && call('SELECT', db),
     check: call(mustBeMaster ? 'ROLE' : 'PING'),
-    // Not waited for: what follows on the connection is answered later. Without permission, the first call by text loads the script.
+    // Not waited for: what follows on the connection is answered later. Without permission, the first call by text
+    // loads the script.
     load: counts && call('SCRIPT', 'LOAD', COUNT.text),
   }));
   // One after the other: a server that rejects the connection answers the first command and none of the others.
@@ -287,7 +296,9 @@ function withoutPassword(error: Error, credentials: Credentials | undefined): Er
 
 /** What is read from a server without TLS. */
 const PLAIN_REPLY = /wrong version number|packet length too long/;
-/** The first byte of an alert, with which a server may answer that speaks only TLS; it may as well close the connection. */
+/**
+ * The first byte of an alert, with which a server may answer that speaks only TLS; it may as well close the connection.
+ */
 const TLS_ALERT = String.raw`got "\u0015"`;
 
 /** The reason why a connection could not be made; when it looks like it, that only one side uses TLS. */
@@ -324,8 +335,8 @@ export interface Question<T> {
 }
 
 /**
- * Asks servers one after the other, each on a connection of its own. Emits the first answer, with its server, and completes; fails with
- * the reason of each server.
+ * Asks servers one after the other, each on a connection of its own. Emits the first answer, with its server, and
+ * completes; fails with the reason of each server.
  */
 export function firstAnswer<T>(
   servers: readonly Server[],

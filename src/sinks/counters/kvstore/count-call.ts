@@ -238,7 +238,10 @@ function keysOf(operation: Operation): readonly Pick<Step, 'key'>[] {
   return [{ key: `${operation.key}_0` }, { key: `${operation.key}_1` }];
 }
 
-/** The counts and states in a reply, or the error of an operation in place of either. What was taken for later calls is written into the operation. */
+/**
+ * The counts and states in a reply, or the error of an operation in place of either. What was taken for later calls is
+ * written into the operation.
+ */
 function resultsIn(values: readonly (number | Error)[], operations: readonly Operation[]): readonly StepResult[] {
   const now = values.at(-1) as number;
   let at = 0;

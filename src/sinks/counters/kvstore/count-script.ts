@@ -3,7 +3,9 @@ import { COMMON, Fields, lua, script } from './script';
 
 /** The argument: these, then runs of steps, each by its kind. */
 export const CALL = new Fields(
-  /** The exclusive bound of the random part of expiries, and one such random part, from which that of each key follows. */
+  /**
+   * The exclusive bound of the random part of expiries, and one such random part, from which that of each key follows.
+   */
   'jitter',
   'random',
 );
@@ -73,7 +75,10 @@ export const DECIDED_LENT = new Fields(
   /** For how long they may be used, in microseconds; and the microseconds that a hit takes from a token bucket. */
   'during',
   'perHit',
-  /** Where alone the calls count: the number of a sliding window, the last microsecond of a token bucket; -1: everywhere. */
+  /**
+   * Where alone the calls count: the number of a sliding window, the last microsecond of a token bucket; -1:
+   * everywhere.
+   */
   'onlyIn',
 );
 export const DECIDED_LIMIT = new Fields(
@@ -93,36 +98,39 @@ export const DECIDED_LIMIT = new Fields(
  * Applies steps in order, each run of them by its kind:
  *
  * - `count` adds, reads or subtracts.
- * - `stop` does so unless any step of the group would exceed its limit: then only the steps that exceed theirs are counted, and the others are
- *   only read (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT). Negative hits are always counted, and lower the count on which later steps of
- *   their group are judged.
+ * - `stop` does so unless any step of the group would exceed its limit: then only the steps that exceed theirs are
+ *   counted, and the others are only read (STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT). Negative hits are always counted,
+ *   and lower the count on which later steps of their group are judged.
  * - `decide` lets calls pass by limits with algorithms; of a rule with `all_or_nothing`, by all of its limits.
- * - `countAndLend` and `decideAndLend` then count hits for later calls, as many as a lease may have: see `grantOf` and `Algorithm.lend`.
+ * - `countAndLend` and `decideAndLend` then count hits for later calls, as many as a lease may have: see `grantOf`
+ *   and `Algorithm.lend`.
  *
  * - KEYS: one for each step, or for each limit of it; of a sliding window two. A key may occur more than once.
- * - ARGV[1]: JSON, one argument because every argument costs the client and the server time: {@link CALL}. With limits that have an algorithm,
- *   ARGV[2]: JSON, a list of them, each a {@link LIMIT}; and in tests ARGV[3]: the Unix time in microseconds, instead of that of the server, which
- *   does not depend on the clocks of its callers.
- * - Result: a list with a count for each step that is not decided, or the error of its key; for each limit of one that is, its state before the
- *   calls, or the error of a key of its step and any number; after a step that lends, the hits that were taken; if there are limits with an
- *   algorithm, the time at the end.
- * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, because subtracting down to 0 reads and then
- *   writes, because otherwise concurrent calls would all see room below a limit before any of them is counted, and because a call that
- *   is denied must not change anything.
+ * - ARGV[1]: JSON, one argument because every argument costs the client and the server time: {@link CALL}. With
+ *   limits that have an algorithm, ARGV[2]: JSON, a list of them, each a {@link LIMIT}; and in tests ARGV[3]: the Unix
+ *   time in microseconds, instead of that of the server, which does not depend on the clocks of its callers.
+ * - Result: a list with a count for each step that is not decided, or the error of its key; for each limit of one
+ *   that is, its state before the calls, or the error of a key of its step and any number; after a step that lends, the
+ *   hits that were taken; if there are limits with an algorithm, the time at the end.
+ * - Atomic, because a key must not be left without expiry between its increment and its EXPIRE, because subtracting
+ *   down to 0 reads and then writes, because otherwise concurrent calls would all see room below a limit before any of
+ *   them is counted, and because a call that is denied must not change anything.
  *
  * The state of a limit is a number and another one:
  *
  * - A fixed window has its hits, and 0. The value of the key is the hits.
- * - A sliding window has the hits of the current window of the clock, and of the window before. It has a key for the windows with an even
- *   number and one for those with an odd number, so that one has the current window and the other the one before. The values are the number
- *   of the window, in its last digits only, times 2^32, plus its hits: what is left of older windows does not count.
- * - A token bucket has the time that it takes to be full, in microseconds, and the parts of one. The value of the key is the time at which it is
- *   full; where the rate needs it, with parts: `<microseconds>:<parts>/<parts of a microsecond>`. One that is full later than in its span
- *   is cut to it, because a clock that has gone back would otherwise close it for as long. INCRBY keeps the expiry, and costs half of a SET;
+ * - A sliding window has the hits of the current window of the clock, and of the window before. It has a key for the
+ *   windows with an even number and one for those with an odd number, so that one has the current window and the other
+ *   the one before. The values are the number of the window, in its last digits only, times 2^32, plus its hits: what
+ *   is left of older windows does not count.
+ * - A token bucket has the time that it takes to be full, in microseconds, and the parts of one. The value of the key
+ *   is the time at which it is full; where the rate needs it, with parts:
+ *   `<microseconds>:<parts>/<parts of a microsecond>`. One that is full later than in its span is cut to it, because a
+ *   clock that has gone back would otherwise close it for as long. INCRBY keeps the expiry, and costs half of a SET;
  *   the expiry is examined by the first step on a key in ten seconds of a caller.
  *
- * What all calls take is added first where that may be enough, and taken back where it is too much: a key that is in use then costs one
- * command. The caller decides each call again, as here.
+ * What all calls take is added first where that may be enough, and taken back where it is too much: a key that is in
+ * use then costs one command. The caller decides each call again, as here.
  */
 export const COUNT = script(lua`${COMMON}
 local list, KEYS = cjson.decode(ARGV[1]), KEYS

@@ -17,17 +17,17 @@ import { type ScriptCommand, type Step, encodeAdditions, encodeScriptCall } from
 import { isReply } from './store-error';
 
 /**
- * Most keys of one script call, so that no call blocks the store for long: as measured, 256 keys take Redis about half a
- * millisecond, and larger calls cost the same per key.
+ * Most keys of one script call, so that no call blocks the store for long: as measured, 256 keys take Redis about half
+ * a millisecond, and larger calls cost the same per key.
  */
 const KEYS_PER_CALL = 256;
 
 type Groups = readonly (readonly Operation[])[];
 
 /**
- * Counts groups of operations, all in one write: each in one script call, and therefore atomically; with plain commands when all that is to
- * do is to add to keys that have an expiry, or the server rejects scripts. Resolves with the results of each group, or the error of its call,
- * which may be the loss of the connection.
+ * Counts groups of operations, all in one write: each in one script call, and therefore atomically; with plain commands
+ * when all that is to do is to add to keys that have an expiry, or the server rejects scripts. Resolves with the
+ * results of each group, or the error of its call, which may be the loss of the connection.
  *
  * Rejects when a reply does not match its call: then none on this connection does.
  */
@@ -51,7 +51,10 @@ export async function count(
   await replace(isRejected, (rejected) => countByCommands(connection, rejected, options));
   return results;
 
-  /** `evalsha`: by their hash, which fails with NOSCRIPT when the server has lost the script; `eval`: by its text, which also loads it. */
+  /**
+   * `evalsha`: by their hash, which fails with NOSCRIPT when the server has lost the script; `eval`: by its text, which
+   * also loads it.
+   */
   function callScripts(command: ScriptCommand, called: Groups): Promise<GroupResult[]> {
     return Promise.all(connection.inOneWrite(() => called.map((group) => callScript(command, group))));
   }
@@ -89,8 +92,9 @@ function knownAdditions(groups: Groups, { known }: CountOptions): readonly Opera
 }
 
 /**
- * Adds to keys that are known to have an expiry, with a command for each in one write, which costs the server a third less than a script
- * call. Resolves with the counts and the errors of single keys, or the error of all, which is the loss of the connection.
+ * Adds to keys that are known to have an expiry, with a command for each in one write, which costs the server a third
+ * less than a script call. Resolves with the counts and the errors of single keys, or the error of all, which is the
+ * loss of the connection.
  *
  * @param steps a single one if an ASKING has to precede it, or the connection is not {@link Connection.isQuiet}
  */
@@ -145,8 +149,8 @@ export function isUnknownScript(result: unknown): boolean {
 }
 
 /**
- * Whether the server rejects scripts altogether: the user lacks the permission, or the command does not exist. Not when the
- * script ran and a command or key in it was denied.
+ * Whether the server rejects scripts altogether: the user lacks the permission, or the command does not exist. Not when
+ * the script ran and a command or key in it was denied.
  */
 export function isRejected(result: unknown): result is Error {
   return isReply(result) && SCRIPT_REJECTION.test(result.message);

@@ -26,11 +26,16 @@ export interface KvstoreOptions {
   readonly perSecond: InstanceOptions | undefined;
   /** Used for both instances. */
   readonly tlsFiles: StoreTlsFiles;
-  /** The delays between attempts to connect at the start, and how long it waits for the store, in milliseconds: KVSTORE_STARTUP_… */
+  /**
+   * The delays between attempts to connect at the start, and how long it waits for the store, in milliseconds:
+   * KVSTORE_STARTUP_…
+   */
   readonly startup: Readonly<Record<'initialInterval' | 'maxInterval' | 'maxElapsedTime', number>>;
   /** KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR */
   readonly closeConnectionOnReadonlyError: boolean;
-  /** Whether calls do not wait for the store until KVSTORE_TIMEOUT: then no attempt to connect takes more than a second. */
+  /**
+   * Whether calls do not wait for the store until KVSTORE_TIMEOUT: then no attempt to connect takes more than a second.
+   */
   readonly hasDecisionTimeout?: boolean | undefined;
   /** EXPIRATION_JITTER_MAX_SECONDS */
   readonly expirationJitterMaxSeconds: number;
@@ -66,7 +71,9 @@ export type StoreServers =
     }
   | { readonly kind: 'cluster'; readonly seeds: readonly Server[] };
 
-/** A deployment for log lines, without credentials: `single localhost:6379`, `cluster node-1:6379,node-2:6379 over TLS`. */
+/**
+ * A deployment for log lines, without credentials: `single localhost:6379`, `cluster node-1:6379,node-2:6379 over TLS`.
+ */
 export function describeDeployment({ servers, tls }: Deployment): string {
   return `${servers.kind} ${describeServers(servers)}${tls ? ' over TLS' : ''}`;
 }
@@ -78,9 +85,9 @@ function describeServers(servers: StoreServers): string {
 }
 
 /**
- * Reads the addresses and credentials of an instance: a single server as one address, sentinels as the name of the master and
- * at least one address, a cluster as at least one address, separated by commas. KVSTORE_AUTH and KVSTORE_SENTINEL_AUTH take
- * precedence over credentials in addresses.
+ * Reads the addresses and credentials of an instance: a single server as one address, sentinels as the name of the
+ * master and at least one address, a cluster as at least one address, separated by commas. KVSTORE_AUTH and
+ * KVSTORE_SENTINEL_AUTH take precedence over credentials in addresses.
  *
  * @throws Error that names the setting and the problem, without quoting an address, which may hold a password
  */
@@ -131,7 +138,9 @@ export function currentDeployment(options: InstanceOptions, atStart: Deployment)
   return current === undefined ? () => atStart : () => readDeployment({ ...options, ...current() });
 }
 
-/** Why an address cannot replace that of the options while the service runs; undefined when only the credentials differ. */
+/**
+ * Why an address cannot replace that of the options while the service runs; undefined when only the credentials differ.
+ */
 export function replacementProblem(options: InstanceOptions, url: string | undefined): string | undefined {
   try {
     const [before, now] = [readDeployment(options), readDeployment({ ...options, url })];

@@ -19,7 +19,10 @@ import type { StepResult } from './commands';
 
 /** The servers of one instance of the store: a single server, a master that sentinels monitor, or a cluster. */
 export interface Store extends CommandRunner {
-  /** The lane of the server that holds the key of an operation. An operation that may have been counted is not sent again. */
+  /**
+   * The lane of the server that holds the key of an operation. An operation that may have been counted is not sent
+   * again.
+   */
   laneOf(counter: Counted): CounterLane;
   /** Whether a connection is alive: the present state, then every change. */
   readonly connected$: Observable<boolean>;
@@ -51,7 +54,10 @@ export interface InstanceParts {
 /** The time without an error reply after which a store counts as recovered. */
 export const QUIET = { milliseconds: 1000, now: () => performance.now() };
 
-/** Most milliseconds for a query of a sentinel or for the slots: a server that hangs must not delay the query of the next. */
+/**
+ * Most milliseconds for a query of a sentinel or for the slots: a server that hangs must not delay the query of the
+ * next.
+ */
 const QUERY_TIMEOUT = 1000;
 
 /** The process ends: milliseconds of a drain for what follows after what is in flight. */
@@ -169,7 +175,8 @@ export class Instance {
   }
 
   /**
-   * Runs work within the time of a batch. Emits what it resolves with, and completes; fails with a DecisionError. Unsubscribing abandons it.
+   * Runs work within the time of a batch. Emits what it resolves with, and completes; fails with a DecisionError.
+   * Unsubscribing abandons it.
    *
    * @param deadline of the callers, which is bounded by that time, too
    */
@@ -201,7 +208,9 @@ export class Instance {
     });
   }
 
-  /** Whether all steps were counted. Logs when the server begins or stops to reply with errors, and to reject scripts. */
+  /**
+   * Whether all steps were counted. Logs when the server begins or stops to reply with errors, and to reject scripts.
+   */
   counted(results: readonly StepResult[], { scriptRejection }: Connection): results is readonly Stored[] {
     if (scriptRejection === undefined) this.#scriptRejections.ended();
     else this.#scriptRejections.because(replyCode(scriptRejection));

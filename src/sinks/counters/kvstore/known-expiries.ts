@@ -1,7 +1,10 @@
 import { isCalendarEnd } from '../../../counting/windows';
 import type { Step } from './protocol';
 
-/** After how many milliseconds all keys are forgotten: those of windows, whose expiry stays; and others, and when there are too many. */
+/**
+ * After how many milliseconds all keys are forgotten: those of windows, whose expiry stays; and others, and when there
+ * are too many.
+ */
 const LIFETIME = 60_000;
 const SHORT_LIFETIME = 10_000;
 /** Most keys, and the most characters of a key that is remembered: together they bound the memory. */
@@ -9,13 +12,15 @@ const MAX_KEYS = 32_768;
 const MAX_KEY_LENGTH = 256;
 
 /**
- * Keys that were seen to have an expiry within the last minute, or ten seconds, and for windows of which length, so that scripts need not
- * examine it at every hit. A key that expires and is created again gets its expiry regardless of this memory. Only the expiry of a key in use
- * that another program removes or shortens is set again that much later.
+ * Keys that were seen to have an expiry within the last minute, or ten seconds, and for windows of which length, so
+ * that scripts need not examine it at every hit. A key that expires and is created again gets its expiry regardless of
+ * this memory. Only the expiry of a key in use that another program removes or shortens is set again that much later.
  */
 export class KnownExpiries {
   readonly #lifetime: number;
-  /** The length of the longest window, in seconds, or the latest end of one of the calendar: the one that was seen last. */
+  /**
+   * The length of the longest window, in seconds, or the latest end of one of the calendar: the one that was seen last.
+   */
   #keys = new Map<string, number>();
   #since = performance.now();
 

@@ -35,8 +35,8 @@ const NAMES = [
 /** Counters in Redis or Valkey. */
 export interface KvstoreCounters extends Counters, CounterAdministration {
   /**
-   * Emits once when every instance has been connected to, and completes; fails with an Error for the operator when that takes
-   * longer than KVSTORE_STARTUP_MAX_ELAPSED_TIME.
+   * Emits once when every instance has been connected to, and completes; fails with an Error for the operator when that
+   * takes longer than KVSTORE_STARTUP_MAX_ELAPSED_TIME.
    */
   readonly ready$: Observable<void>;
   readonly reservations: ReservationStore;
@@ -96,9 +96,9 @@ function openStore(instance: Instance): Store {
 }
 
 /**
- * Emits once when every store has been connected to, and completes. Fails at the first failed attempt after `maxElapsed`
- * milliseconds since subscribing (0: no limit). As in the Go service the limit is checked after failed attempts only, so an
- * attempt that is in progress is not aborted.
+ * Emits once when every store has been connected to, and completes. Fails at the first failed attempt after
+ * `maxElapsed` milliseconds since subscribing (0: no limit). As in the Go service the limit is checked after failed
+ * attempts only, so an attempt that is in progress is not aborted.
  */
 function waitForStores(stores: readonly Store[], maxElapsed: number): Observable<void> {
   return defer(() => {

@@ -55,8 +55,8 @@ interface Waiting {
 }
 
 /**
- * The connections to one server. Each carries one window at a time and is replaced when it is lost. Windows wait while all
- * connections are busy and fail immediately while none is alive: nothing is queued for an unreachable server.
+ * The connections to one server. Each carries one window at a time and is replaced when it is lost. Windows wait while
+ * all connections are busy and fail immediately while none is alive: nothing is queued for an unreachable server.
  */
 export class Pool {
   readonly #options: PoolOptions;
@@ -94,8 +94,8 @@ export class Pool {
   /**
    * Runs the commands of a window on a connection that no other window uses meanwhile. Rejects with a DecisionError.
    *
-   * The connection is cut when the deadline passes, and when `run` rejects other than with an error reply or a DecisionError: its next
-   * reply might belong to a command of this window.
+   * The connection is cut when the deadline passes, and when `run` rejects other than with an error reply or a
+   * DecisionError: its next reply might belong to a command of this window.
    */
   async use<T>(deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
     this.#inFlight += 1;

@@ -2,7 +2,8 @@ import { ReplyError } from 'ioredis';
 import type { Operation } from '../../../counting/operation';
 import type { Script } from './script';
 
-// Commands and replies in the Redis protocol, where the objects of ioredis for each command, or each key of a script, take longer than the rest.
+// Commands and replies in the Redis protocol, where the objects of ioredis for each command, or each key of a script,
+// take longer than the rest.
 
 /** An operation that is applied by itself: what remains of it once its group, if any, is decided. */
 export type Step = Pick<Operation, 'key' | 'hits' | 'limit'>;
@@ -72,8 +73,9 @@ const CR = 0x0d;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Reads the replies to the commands of a pipeline except for the last one, each of which is an integer or an error. ioredis, which reads the
- * last one, has several objects for each command, whose making takes longer than a command with these replies.
+ * Reads the replies to the commands of a pipeline except for the last one, each of which is an integer or an error.
+ * ioredis, which reads the last one, has several objects for each command, whose making takes longer than a command
+ * with these replies.
  */
 export class PipelineReplies {
   #missing = 0;
@@ -112,7 +114,10 @@ export class PipelineReplies {
     return this.#missing === 0 ? rest : NOTHING;
   }
 
-  /** Reads the line that begins here. Returns where the next one begins; a place behind the end when the line is not complete. */
+  /**
+   * Reads the line that begins here. Returns where the next one begins; a place behind the end when the line is not
+   * complete.
+   */
   #line(bytes: Buffer, start: number): number {
     const end = bytes.length;
     const type = bytes[start];

@@ -14,11 +14,13 @@ const BULK = 0x24;
 const LIST = 0x2a;
 
 /**
- * Bounds the replies on one connection to what a batch or the list of slots can need. It sees each chunk before the parser of ioredis, which
- * allocates a list as soon as its length is announced, and keeps all bytes of a reply until it is complete.
+ * Bounds the replies on one connection to what a batch or the list of slots can need. It sees each chunk before the
+ * parser of ioredis, which allocates a list as soon as its length is announced, and keeps all bytes of a reply until it
+ * is complete.
  *
- * It reads lengths and ends of lines exactly as that parser does (a line ends with CR and any byte; a length with a sign is negative), because
- * a server could otherwise hide an announcement where only one of them sees it. Whatever else is wrong is left to the parser.
+ * It reads lengths and ends of lines exactly as that parser does (a line ends with CR and any byte; a length with a
+ * sign is negative), because a server could otherwise hide an announcement where only one of them sees it. Whatever
+ * else is wrong is left to the parser.
  */
 export class ReplyBounds {
   readonly #maxElements: number;

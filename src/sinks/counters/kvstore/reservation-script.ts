@@ -29,19 +29,21 @@ export const STEP = new Fields(
 );
 
 /**
- * Changes a reservation: its record, its counters, and the lists of the open reservations of these, which are sorted sets by the time at
- * which they expire, in Unix milliseconds. It is a script of its own because its arguments and replies hold texts, and each call has one
- * change: it has nothing in common with counting but how a counter is read and changed.
+ * Changes a reservation: its record, its counters, and the lists of the open reservations of these, which are sorted
+ * sets by the time at which they expire, in Unix milliseconds. It is a script of its own because its arguments and
+ * replies hold texts, and each call has one change: it has nothing in common with counting but how a counter is read
+ * and changed.
  *
  * - KEYS: the record, then for each step its counter and the list of the counter.
  * - ARGV: the record as it must be, empty for none; the new one, empty for none; and JSON: {@link CHANGE}.
- * - Result: a list with `done` or `denied` and for each step a count and by how much it was changed, `full`, `expired`, or `changed` and the
- *   record; or the error of a key.
+ * - Result: a list with `done` or `denied` and for each step a count and by how much it was changed, `full`,
+ *   `expired`, or `changed` and the record; or the error of a key.
  * - Atomic: what is reserved must not be counted by others in between, and a reservation ends once.
  *
- * A member begins with `c` or `s`, and is entered with what was added to the counter after that. Members that have expired are removed before
- * a reservation is opened; what those with `c` have added is subtracted. The record is written before the counters: a server without memory
- * rejects the first write of a script, and none after it. That of a reservation without members gets no counts.
+ * A member begins with `c` or `s`, and is entered with what was added to the counter after that. Members that have
+ * expired are removed before a reservation is opened; what those with `c` have added is subtracted. The record is
+ * written before the counters: a server without memory rejects the first write of a script, and none after it. That of
+ * a reservation without members gets no counts.
  */
 export const RESERVATION = script(lua`${COMMON}
 local before, after = ARGV[1], ARGV[2]

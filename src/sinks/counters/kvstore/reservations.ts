@@ -36,7 +36,10 @@ export interface ReservationsOptions {
 
 type Commands<T> = (send: SendCommand) => Promise<T>;
 
-/** Reservations whose scripts change a record and counters at once, where these are all in one place, and otherwise one place after the other. */
+/**
+ * Reservations whose scripts change a record and counters at once, where these are all in one place, and otherwise one
+ * place after the other.
+ */
 export function kvstoreReservations({ storeOf, records, isCluster, jitter }: ReservationsOptions): ReservationStore {
   const places: Places = {
     read: (counter, key) =>

@@ -17,7 +17,10 @@ export function script(text: string): Script {
 /** What is written for each name: JSON as it is. */
 type Values<Name extends string> = Readonly<Record<Name, string | number>>;
 
-/** Values that follow each other in the JSON argument of a script, and their names: one list for what writes them and for the Lua that reads them. */
+/**
+ * Values that follow each other in the JSON argument of a script, and their names: one list for what writes them and
+ * for the Lua that reads them.
+ */
 export class Fields<Name extends string> {
   readonly #names: readonly Name[];
 
@@ -50,19 +53,20 @@ export class Fields<Name extends string> {
 /**
  * What all scripts begin with.
  *
- * `step(key, hits, text, expiry, left, created)` applies one step and returns the count after it, or the error of this key alone. `text` is `hits`
- * as a text, which INCRBY expects: converting a number took a tenth of the step, as measured. Commands go through `pcall`, because an error
- * that is raised would stop the script half way, with the keys before it counted and their counts not returned.
+ * `step(key, hits, text, expiry, left, created)` applies one step and returns the count after it, or the error of this
+ * key alone. `text` is `hits` as a text, which INCRBY expects: converting a number took a tenth of the step, as
+ * measured. Commands go through `pcall`, because an error that is raised would stop the script half way, with the keys
+ * before it counted and their counts not returned.
  *
- * - hits above 0: added. A key without expiry (new, or written by another program), or with one in less than `left` seconds (of a
- *   shorter window, whose limit has the same key), gets `expiry` in seconds. With `created`, only a key whose count equals it is examined: one
- *   that may be new. It saves a command, which is a third of the step.
+ * - hits above 0: added. A key without expiry (new, or written by another program), or with one in less than `left`
+ *   seconds (of a shorter window, whose limit has the same key), gets `expiry` in seconds. With `created`, only a key
+ *   whose count equals it is examined: one that may be new. It saves a command, which is a third of the step.
  * - 0: reads the count; an absent key stays absent and counts 0.
  * - below 0: subtracted, down to 0. The expiry stays; an absent key stays absent.
  *
- * A count saturates at 2^53 − 1: an increment beyond it leaves the key there. A larger value, which another program has written,
- * stays and counts 2^53 − 1. Lua cannot represent such numbers exactly, so an increment beyond is undone, which yields the
- * exact count before it.
+ * A count saturates at 2^53 − 1: an increment beyond it leaves the key there. A larger value, which another program has
+ * written, stays and counts 2^53 − 1. Lua cannot represent such numbers exactly, so an increment beyond is undone,
+ * which yields the exact count before it.
  */
 export const COMMON = lua`
 local pcall, type = redis.pcall, type

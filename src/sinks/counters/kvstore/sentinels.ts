@@ -43,9 +43,9 @@ interface Answer {
 }
 
 /**
- * The current master: the one that a sentinel has announced last (`+switch-master`), or named when it was queried. They are
- * queried one after the other until one answers: at start, after a connection to the master could not be opened, when it replies that it
- * is a replica, and after each subscription, before which an announcement may have been missed.
+ * The current master: the one that a sentinel has announced last (`+switch-master`), or named when it was queried. They
+ * are queried one after the other until one answers: at start, after a connection to the master could not be opened,
+ * when it replies that it is a replica, and after each subscription, before which an announcement may have been missed.
  *
  * Without announcements, a master that was demoted while it was alive would be counted on until the sentinels make it a
  * replica, about ten seconds later, and everything counted there in the meantime would be lost.
@@ -55,7 +55,10 @@ export class Sentinels {
   readonly #servers: Extract<StoreServers, { kind: 'sentinel' }>;
   /** Undefined: no sentinel was queried yet, or the master that was named last cannot be used. */
   readonly #master$ = new BehaviorSubject<Server | undefined>(undefined);
-  /** In the order of queries: first the one that has answered or announced a master last, last those that did not answer. */
+  /**
+   * In the order of queries: first the one that has answered or announced a master last, last those that did not
+   * answer.
+   */
   #sentinels: readonly Server[];
   /** Queries the sentinels for the master; concurrent subscribers share one query. */
   readonly #queries$: Observable<void>;
@@ -80,8 +83,8 @@ export class Sentinels {
   /**
    * Opens a connection to the master, which fails when another server becomes it.
    *
-   * If it cannot be opened, another sentinel is queried next: the one that named this server may not know the new master. While other
-   * connections to it are open, the failure of one says nothing about the master.
+   * If it cannot be opened, another sentinel is queried next: the one that named this server may not know the new
+   * master. While other connections to it are open, the failure of one says nothing about the master.
    */
   connect(hasOthers: () => boolean): Observable<Connection> {
     return defer(() => {
@@ -99,8 +102,8 @@ export class Sentinels {
   }
 
   /**
-   * Fails when another server is the master, which cuts the connections to this one, and ends attempts to connect to it: a master
-   * that hangs would delay them until their timeout. Emits nothing.
+   * Fails when another server is the master, which cuts the connections to this one, and ends attempts to connect to
+   * it: a master that hangs would delay them until their timeout. Emits nothing.
    */
   #endOf(master: Server): Observable<never> {
     return this.#master$.pipe(
@@ -156,8 +159,8 @@ export class Sentinels {
   }
 
   /**
-   * Follows the announcements of a sentinel. Never fails, never completes. When it rejects the subscription, this is logged, and the
-   * sentinels are queried every few seconds.
+   * Follows the announcements of a sentinel. Never fails, never completes. When it rejects the subscription, this is
+   * logged, and the sentinels are queried every few seconds.
    */
   #watch(sentinel: Server): Observable<unknown> {
     const rejection = this.#instance.conditionLog({
@@ -242,7 +245,9 @@ async function askFor(masterName: string, connection: Connection): Promise<Answe
   return { master, others: Array.isArray(sentinels) ? sentinels.flatMap(reachableSentinel) : [] };
 }
 
-/** A sentinel in a reply to SENTINEL SENTINELS, a list in which names and values alternate; none if it is not reachable. */
+/**
+ * A sentinel in a reply to SENTINEL SENTINELS, a list in which names and values alternate; none if it is not reachable.
+ */
 function reachableSentinel(fields: unknown): readonly Server[] {
   if (!Array.isArray(fields)) return [];
   function valueOf(name: string): unknown {

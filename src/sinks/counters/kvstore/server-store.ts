@@ -14,8 +14,8 @@ import { Sentinels } from './sentinels';
 import { isReply } from './store-error';
 
 /**
- * Counters on one server at a time, which is the only one, or the master that sentinels name: the keys of a window are counted on one
- * connection of a pool.
+ * Counters on one server at a time, which is the only one, or the master that sentinels name: the keys of a window are
+ * counted on one connection of a pool.
  */
 export class ServerStore implements Store {
   readonly connected$: Observable<boolean>;

@@ -21,8 +21,8 @@ export interface SlotRange {
 }
 
 /**
- * Reads which node holds which slot. Each read queries a different node first, because a node that is cut off from the others
- * still returns the slots that it last knew; further nodes are queried when it fails.
+ * Reads which node holds which slot. Each read queries a different node first, because a node that is cut off from the
+ * others still returns the slots that it last knew; further nodes are queried when it fails.
  */
 export class SlotReader {
   /** The slots: now, every few seconds, and after {@link refresh}. Never fails, never completes. */
@@ -136,9 +136,9 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * The slot of a key: the CRC of the whole key or, when it has a hash tag, of the text between its first `{` and the next `}`
- * (Redis Cluster specification, hash tags; an empty tag does not count). Keys contain values that callers sent, so tags do
- * occur.
+ * The slot of a key: the CRC of the whole key or, when it has a hash tag, of the text between its first `{` and the
+ * next `}` (Redis Cluster specification, hash tags; an empty tag does not count). Keys contain values that callers
+ * sent, so tags do occur.
  */
 export function keySlot(key: string): number {
   const bytes = Buffer.from(key);

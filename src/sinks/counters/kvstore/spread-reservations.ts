@@ -27,24 +27,31 @@ const ENDING = '\nending ';
 const COUNTED = 'counted';
 const ENDED = 'ended';
 
-/** How long another call may take to open the same reservation before its process is taken to have ended, in milliseconds. */
+/**
+ * How long another call may take to open the same reservation before its process is taken to have ended, in
+ * milliseconds.
+ */
 const TAKE_OVER_AFTER = 1_000;
 const LONGEST_WAIT = 5_000;
 /** How long one waits before it looks again, at first; then twice as long each time, as each look can fail. */
 const FIRST_PAUSE = 20;
-/** The record of a member is gone before that of its reservation, so that a new one with the same id does not find it. */
+/**
+ * The record of a member is gone before that of its reservation, so that a new one with the same id does not find it.
+ */
 const EARLIER = 60_000;
 
 /** What {@link ENDING} is followed by. */
 type Ending = Pick<ReservationChange, 'steps' | 'lifetime' | 'now'>;
 
 /**
- * Reservations whose record and counters are in several places, on each of which one step is atomic. A step has a record of its own beside its
- * counter, which says that it has been done; so it can be tried again, by any process.
+ * Reservations whose record and counters are in several places, on each of which one step is atomic. A step has a
+ * record of its own beside its counter, which says that it has been done; so it can be tried again, by any process.
  *
- * - A reservation is opened in the order of its steps, each of which others see at once; a denial gives back what was counted. Meanwhile its
- *   record says what is being done: a later call with the same id waits, and gives back what a process has left that has ended.
- * - It is ended once its record says so; then its steps are done. Who reads a record with steps that are not done does them.
+ * - A reservation is opened in the order of its steps, each of which others see at once; a denial gives back what was
+ *   counted. Meanwhile its record says what is being done: a later call with the same id waits, and gives back what a
+ *   process has left that has ended.
+ * - It is ended once its record says so; then its steps are done. Who reads a record with steps that are not done
+ *   does them.
  */
 export class SpreadReservations implements Pick<ReservationStore, 'readRecord' | 'changeReservation'> {
   readonly #places: Places;
@@ -112,11 +119,17 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     }
   }
 
-  /** Counts the steps. Resolves with undefined if another process has taken the reservation over, as this one took too long. */
+  /**
+   * Counts the steps. Resolves with undefined if another process has taken the reservation over, as this one took too
+   * long.
+   */
   async #count(change: ReservationChange, pending: string): Promise<ReservationResult | undefined> {
     const { steps, after } = change;
     const attempt = attemptOf(pending);
-    /** Those whose records this one has made, or found: what was counted late by a process that this one has taken over from. */
+    /**
+     * Those whose records this one has made, or found: what was counted late by a process that this one has taken over
+     * from.
+     */
     const attempts = new Set([attempt]);
     const counts: number[] = [];
     const added: number[] = [];
@@ -140,7 +153,8 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
         return made === 'done' ? { outcome: 'done', counts, added } : undefined;
       }
     } catch (error) {
-      // What cannot be given back now is given back by the next call with this id, or when the reservation would have expired.
+      // What cannot be given back now is given back by the next call with this id, or when the reservation would have
+      // expired.
       await this.#abandon(change, pending, attempts).catch(() => undefined);
       throw error;
     }
@@ -169,7 +183,8 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
 
   /** Gives back what is counted of a reservation that is not opened after all, and forgets it. */
   async #abandon(change: ReservationChange, pending: string, attempts: ReadonlySet<string>): Promise<void> {
-    // Another process may have taken it over, or it is made after all and the reply was lost: then what is counted is not ours.
+    // Another process may have taken it over, or it is made after all and the reply was lost: then what is counted is
+    // not ours.
     const found = await this.#setRecord(change, pending, pending);
     if (found.outcome === 'changed' && found.record !== undefined) return;
     // If this takes long, another one may take over meanwhile, whose records are not ours either.
@@ -231,8 +246,9 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const lines: string[] = [];
     for (const [index, step] of change.steps.entries()) {
       const beside = this.#beside(change, step, index);
-      // Of a step without a member there is no record before. What is done is not done again: such a record is there, which of a step
-      // without a member outlives that of the reservation, or the reservation is not in the list of the counter any more.
+      // Of a step without a member there is no record before. What is done is not done again: such a record is there,
+      // which of a step without a member outlives that of the reservation, or the reservation is not in the list of the
+      // counter any more.
       const before = step.member === undefined ? undefined : await this.#places.read(step, beside.key);
       const found =
         stepIn(before, ENDED) ?? (await this.#endOne(step, { ...beside, before, after: ENDED, steps: [step] }));
@@ -306,7 +322,10 @@ function reading(step: ReservationStep): ReservationStep {
   return { ...step, hits: 0, member: undefined, denies: 'never' };
 }
 
-/** What the record of a step says that has come to a state, or its part of another record; undefined: it has come to another one. */
+/**
+ * What the record of a step says that has come to a state, or its part of another record; undefined: it has come to
+ * another one.
+ */
 function stepIn(text: string | undefined, state?: string): CountAdded | undefined {
   const [is, line] = state === undefined ? [undefined, text] : (text ?? '').split('\n');
   if (line === undefined || is?.split(' ')[0] !== state) return undefined;

@@ -74,7 +74,10 @@ export function noScripts(): DecisionError {
   return new DecisionError('store_failed', message, { isKeyError: true });
 }
 
-/** A copy without the properties that ioredis adds: `command.args` holds the password of an AUTH and the keys of a script. */
+/**
+ * A copy without the properties that ioredis adds: `command.args` holds the password of an AUTH and the keys of a
+ * script.
+ */
 export function withoutCommand(error: Error): Error {
   const copy = new Error(error.message);
   copy.name = error.name;

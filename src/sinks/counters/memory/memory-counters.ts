@@ -41,12 +41,14 @@ const GRACE = 1000;
 
 /**
  * Counters in the memory of this process: not shared with other processes, lost at a restart. A key is removed when its
- * window has passed; beyond `maxKeys` and `maxBytes` the keys whose window ends first are evicted, and start again at 0.
+ * window has passed; beyond `maxKeys` and `maxBytes` the keys whose window ends first are evicted, and start again at
+ * 0.
  *
- * The clock may jump. A cache key contains its window, so the count of a key that is present is always right, and time only decides
- * which keys are removed: those of windows that have passed, and those of windows that have not begun because the clock went back.
- * They are removed when that is so by each time that the clock has shown within a minute, as it would have gone on evenly from there. So a
- * clock that is wrong for a moment ends no window, and one that jumps again and again does not keep ended windows.
+ * The clock may jump. A cache key contains its window, so the count of a key that is present is always right, and time
+ * only decides which keys are removed: those of windows that have passed, and those of windows that have not begun
+ * because the clock went back. They are removed when that is so by each time that the clock has shown within a minute,
+ * as it would have gone on evenly from there. So a clock that is wrong for a moment ends no window, and one that jumps
+ * again and again does not keep ended windows.
  */
 export class MemoryCounters implements Counters, CounterLane, CounterAdministration, ReservationStore {
   readonly connected$: Observable<boolean> = of(true);
@@ -62,7 +64,9 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   readonly #grace: number;
   readonly #sweeper: NodeJS.Timeout;
   readonly #noRoom: ConditionLog | undefined;
-  /** By how much the clock was ahead of the process's own time at the last sweeps, in milliseconds, the oldest first. */
+  /**
+   * By how much the clock was ahead of the process's own time at the last sweeps, in milliseconds, the oldest first.
+   */
   readonly #leads: number[] = [];
   /** What a sweep has left for the next turns. */
   #ending: Generator | undefined;
@@ -207,7 +211,10 @@ function noRoomLog(log: Log, { maxKeys, maxBytes = Infinity }: ExpiringCountsOpt
   });
 }
 
-/** The counts, and the keys that were evicted for lack of room since the last look, by the rule of the operation that has evicted them. */
+/**
+ * The counts, and the keys that were evicted for lack of room since the last look, by the rule of the operation that
+ * has evicted them.
+ */
 class EvictingCounts extends TimedCounts {
   readonly evictors = new Map<string | undefined, number>();
 

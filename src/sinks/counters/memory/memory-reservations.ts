@@ -27,7 +27,10 @@ const BOUNDS: ReservationBounds = {
 };
 /** The memory of a record in addition to twice its texts, which are also in lists. */
 const OVERHEAD_BYTES = 512;
-/** The work of one turn when reservations expire: of so many that are open yet, or of 200 members of others. Measured: 1 ms of CPU time. */
+/**
+ * The work of one turn when reservations expire: of so many that are open yet, or of 200 members of others. Measured: 1
+ * ms of CPU time.
+ */
 const WORK_OF_TURN = 4_000;
 const WORK_OF_MEMBER = WORK_OF_TURN / 200;
 
@@ -72,7 +75,10 @@ export class MemoryReservations {
   /** Of the open ones, in all and by domain. */
   readonly #used: Room = { records: 0, bytes: 0 };
   readonly #domains = new Map<string, Room>();
-  /** Records that hold nothing any more: the newest, and those of the time before, which go as a whole when the newest are half of all. */
+  /**
+   * Records that hold nothing any more: the newest, and those of the time before, which go as a whole when the newest
+   * are half of all.
+   */
   #answers: readonly [newest: Map<string, Entry>, older: Map<string, Entry>] = [new Map(), new Map()];
   #newestBytes = 0;
   /** By table key. */
@@ -107,7 +113,10 @@ export class MemoryReservations {
     return change.opens === undefined ? this.#end(change) : this.#reserve(change, change.opens);
   }
 
-  /** Ends reservations that have expired, and removes the records that are not kept longer. Yields when other work is due. */
+  /**
+   * Ends reservations that have expired, and removes the records that are not kept longer. Yields when other work is
+   * due.
+   */
   *removeExpired(now: number): Generator<undefined> {
     let work = 0;
     for (const [record, entry] of this.#open) {

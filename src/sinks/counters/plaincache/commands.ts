@@ -10,14 +10,15 @@ const FIRST_LEGAL = 0x21;
 const DELETE = 0x7f;
 
 /**
- * A key as memcached receives it: its bytes in UTF-8, one character for each. This form is written as Latin-1, and the server returns
- * it.
+ * A key as memcached receives it: its bytes in UTF-8, one character for each. This form is written as Latin-1, and the
+ * server returns it.
  */
 export type WireKey = string;
 
 /**
- * Converts a key, with the rules of the Go service's client: at most 250 bytes, without blanks and control characters. The server would
- * take what follows a blank for another word of the command, and what follows a line end for another command.
+ * Converts a key, with the rules of the Go service's client: at most 250 bytes, without blanks and control characters.
+ * The server would take what follows a blank for another word of the command, and what follows a line end for another
+ * command.
  *
  * @throws DecisionError `invalid_request` for any other key
  */
@@ -50,8 +51,8 @@ function illegalKey(problem: string): DecisionError {
 }
 
 /**
- * The node that holds a key: CRC-32 (IEEE) of its bytes, modulo the number of nodes in their given order. Equal to the client of the
- * Go service, so that both can share the nodes. A node that is away keeps its keys.
+ * The node that holds a key: CRC-32 (IEEE) of its bytes, modulo the number of nodes in their given order. Equal to the
+ * client of the Go service, so that both can share the nodes. A node that is away keeps its keys.
  *
  * @param nodes at least one
  */
@@ -61,10 +62,10 @@ export function selectNode<T>(key: WireKey, nodes: readonly T[]): T {
 }
 
 /**
- * The most keys of one request. A server replies to a `get` only when it has read the whole line and looked up all of its keys, so in
- * reply to one line for tens of thousands of keys, nothing would arrive for longer than the timeout. The requests for a batch are sent at
- * once: if each waited for the reply to the one before, the trip time of each would be added, and the windows of a busy process would
- * grow with it.
+ * The most keys of one request. A server replies to a `get` only when it has read the whole line and looked up all of
+ * its keys, so in reply to one line for tens of thousands of keys, nothing would arrive for longer than the timeout.
+ * The requests for a batch are sent at once: if each waited for the reply to the one before, the trip time of each
+ * would be added, and the windows of a busy process would grow with it.
  */
 const KEYS_PER_REQUEST = 1_000;
 
@@ -109,7 +110,10 @@ export interface WriteCommand {
   readonly lifetime: number;
 }
 
-/** The outcome of one command, by its name in statistics: done, a condition that was not met, or the error line of the server. */
+/**
+ * The outcome of one command, by its name in statistics: done, a condition that was not met, or the error line of the
+ * server.
+ */
 export type WriteOutcome = 'success' | 'not_stored' | 'miss' | Error;
 
 /** Executes commands. @param outcomes receives one for each, in their order, each when it arrives */
@@ -140,7 +144,10 @@ const NUMBER = /^\d+ *$/;
 /** Errors of one command, after which the connection continues with the reply to the next one. */
 const COMMAND_ERROR = /^(?:SERVER_ERROR |CLIENT_ERROR cannot increment or decrement non-numeric value)/;
 
-/** Every line is compared with what its command allows: a reply too many would otherwise be assigned to the next command. */
+/**
+ * Every line is compared with what its command allows: a reply too many would otherwise be assigned to the next
+ * command.
+ */
 function writeOutcome({ kind }: WriteCommand, line: string): WriteOutcome {
   const isStore = kind === 'add' || kind === 'set';
   if (isStore ? line === 'STORED' : kind === 'delete' ? line === 'DELETED' : NUMBER.test(line)) return 'success';
@@ -152,7 +159,10 @@ function writeOutcome({ kind }: WriteCommand, line: string): WriteOutcome {
 
 const META_LINE = /^VA \d+ t(-?\d+) *$/;
 
-/** Reads a count and its time to live, which `get` does not return. `unsupported`: the server is older than the command, 1.6. */
+/**
+ * Reads a count and its time to live, which `get` does not return. `unsupported`: the server is older than the command,
+ * 1.6.
+ */
 export function metaGet(key: WireKey): Request<StoredCounter | 'unsupported'> {
   return {
     isRead: true,
@@ -181,8 +191,9 @@ export const VERSION: Request<true> = {
 const LONGEST_RELATIVE = 2_592_000;
 
 /**
- * A time to live of at least a second in the form of memcached: seconds, or above 30 days the date in Unix seconds. One second is added,
- * because the server's clock ticks in whole seconds: without it a counter of one second may live only for milliseconds.
+ * A time to live of at least a second in the form of memcached: seconds, or above 30 days the date in Unix seconds. One
+ * second is added, because the server's clock ticks in whole seconds: without it a counter of one second may live only
+ * for milliseconds.
  */
 function memcachedExpiry(seconds: number): number {
   const expiry = seconds + 1;

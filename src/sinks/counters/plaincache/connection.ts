@@ -11,7 +11,10 @@ const VALUE_LINE = /^(?:VALUE \S+ \d+|VA) (\d+)/;
 
 /** A request, and how the reply to it is read. */
 export interface Request<T> {
-  /** Whether it changes nothing, so that it is sent again when the server has closed the idle connection in the meantime. */
+  /**
+   * Whether it changes nothing, so that it is sent again when the server has closed the idle connection in the
+   * meantime.
+   */
   readonly isRead: boolean;
   /** In Latin-1. */
   readonly text: string;
@@ -19,7 +22,8 @@ export interface Request<T> {
    * Takes the next line of the reply, and the value after it if it announces one.
    *
    * @returns the result when the reply is complete
-   * @throws Error for a line that is not one of the reply: what follows it on the connection cannot be assigned to requests
+   * @throws Error for a line that is not one of the reply: what follows it on the connection cannot be assigned to
+   * requests
    */
   readonly onLine: (line: string, value: string | undefined) => T | undefined;
 }
@@ -28,7 +32,9 @@ export interface ConnectionContext {
   readonly server: Server;
   /** The options of a TLS connection; undefined: without TLS. */
   readonly tls: (() => ConnectionOptions) | undefined;
-  /** The time for each exchange, connecting included, in milliseconds. Those that are sent at once follow each other. */
+  /**
+   * The time for each exchange, connecting included, in milliseconds. Those that are sent at once follow each other.
+   */
   readonly timeoutMs: number;
   readonly scheduler: SchedulerLike;
 }
@@ -40,9 +46,9 @@ interface Exchange {
 }
 
 /**
- * The connection to a memcached server: opened when there is something to send, and opened again when it was lost. Requests are sent at
- * once, and replies arrive in the same order. Anything but exactly the expected replies ends the connection and fails what is in flight:
- * the server may or may not have executed it.
+ * The connection to a memcached server: opened when there is something to send, and opened again when it was lost.
+ * Requests are sent at once, and replies arrive in the same order. Anything but exactly the expected replies ends the
+ * connection and fails what is in flight: the server may or may not have executed it.
  */
 export class Connection {
   readonly #context: ConnectionContext;
@@ -61,7 +67,10 @@ export class Connection {
     this.#context = context;
   }
 
-  /** Sends requests; resolves with their results, when all have arrived. One that changes counters is never sent a second time. */
+  /**
+   * Sends requests; resolves with their results, when all have arrived. One that changes counters is never sent a
+   * second time.
+   */
   send<T>(...requests: readonly Request<T>[]): Promise<T[]> {
     return Promise.all(requests.map((request) => this.#exchange(request)));
   }

@@ -48,11 +48,12 @@ export interface NodeContext extends Omit<ConnectionContext, 'server'> {
 }
 
 /**
- * A memcached server, whose counters are a lane. A batch is read, decided and answered; then its hits are written. The next batch is read
- * when they have been, so that hits of this process are never missed; those that other processes write in between are.
+ * A memcached server, whose counters are a lane. A batch is read, decided and answered; then its hits are written. The
+ * next batch is read when they have been, so that hits of this process are never missed; those that other processes
+ * write in between are.
  *
- * While the server does not answer it is tried in the background, so that only the first calls wait for its timeout: the others are
- * answered at once.
+ * While the server does not answer it is tried in the background, so that only the first calls wait for its timeout:
+ * the others are answered at once.
  */
 export class Node implements CounterLane {
   readonly name: string;
@@ -107,9 +108,9 @@ export class Node implements CounterLane {
   }
 
   /**
-   * As {@link CounterLane.apply}, but completes only when the hits have been written: until then the batch is in flight. The counts that a
-   * node does not send are 0, so that their limits do not apply; the batch does not fail. Nothing is written of a batch that is not waited
-   * for any longer.
+   * As {@link CounterLane.apply}, but completes only when the hits have been written: until then the batch is in
+   * flight. The counts that a node does not send are 0, so that their limits do not apply; the batch does not fail.
+   * Nothing is written of a batch that is not waited for any longer.
    */
   apply(batch: readonly Operation[], deadline?: Deadline): Observable<readonly Result[]> {
     return new Observable((subscriber) => {
@@ -119,7 +120,8 @@ export class Node implements CounterLane {
   }
 
   /**
-   * Runs other commands between two batches. Rejects with a DecisionError: a server that does not answer cannot be administered.
+   * Runs other commands between two batches. Rejects with a DecisionError: a server that does not answer cannot be
+   * administered.
    */
   administer<T>(run: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#inTurn(async () => {
@@ -169,8 +171,8 @@ export class Node implements CounterLane {
   }
 
   /**
-   * The values of the keys that exist. When the node stops answering, those that have arrived: they are right, so their limits apply,
-   * although the hits of the whole batch are dropped.
+   * The values of the keys that exist. When the node stops answering, those that have arrived: they are right, so their
+   * limits apply, although the hits of the whole batch are dropped.
    */
   async #read(keys: ReadonlySet<WireKey>): Promise<ReadonlyMap<WireKey, StoredValue>> {
     const { statistics, rejections } = this.#context;
@@ -196,7 +198,10 @@ export class Node implements CounterLane {
     return values;
   }
 
-  /** Executes commands, in order. Additions create absent keys, subtractions do not. A command whose outcome is unknown is not sent again. */
+  /**
+   * Executes commands, in order. Additions create absent keys, subtractions do not. A command whose outcome is unknown
+   * is not sent again.
+   */
   async #write(commands: readonly WriteCommand[]): Promise<void> {
     const { statistics, rejections } = this.#context;
     let left = commands;
@@ -270,13 +275,16 @@ interface KeyState {
   count: number | undefined;
   /** What is to be added and subtracted, in order. */
   readonly changes: number[];
-  /** In seconds, without the random part: the longest of the additions, so that the key outlives each of their windows. */
+  /**
+   * In seconds, without the random part: the longest of the additions, so that the key outlives each of their windows.
+   */
   lifetime: number;
 }
 
 /**
- * Decides a batch on the values that were read, as if its operations were applied one after the other: the counts after them, and the commands
- * that the server still has to execute, those on a key in order. Subtracting creates no key; a counter saturates at 2^53 − 1.
+ * Decides a batch on the values that were read, as if its operations were applied one after the other: the counts after
+ * them, and the commands that the server still has to execute, those on a key in order. Subtracting creates no key; a
+ * counter saturates at 2^53 − 1.
  */
 function planBatch(
   batch: readonly Operation[],

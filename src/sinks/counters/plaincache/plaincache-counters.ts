@@ -39,7 +39,10 @@ import type { Connection } from './connection';
 import { Node, plaincacheStatistics } from './node';
 import { lookUpSrv, srvServers } from './srv-records';
 
-/** The time that an exchange with a server may take, in milliseconds: that of the Go service's client, which has no setting. */
+/**
+ * The time that an exchange with a server may take, in milliseconds: that of the Go service's client, which has no
+ * setting.
+ */
 const TIMEOUT_MS = 500;
 /** How often the nodes are checked for the health of the service, in milliseconds. */
 const CHECK_INTERVAL = 1000;
@@ -47,7 +50,10 @@ const CHECK_INTERVAL = 1000;
 export interface PlaincacheOptions {
   /** The servers in their order: PLAINCACHE_HOST_PORT. */
   readonly hostPort: readonly string[];
-  /** The DNS record that lists the servers instead, and milliseconds between look-ups: PLAINCACHE_SRV, PLAINCACHE_SRV_REFRESH. */
+  /**
+   * The DNS record that lists the servers instead, and milliseconds between look-ups: PLAINCACHE_SRV,
+   * PLAINCACHE_SRV_REFRESH.
+   */
   readonly srv: string | undefined;
   readonly srvRefresh: number;
   /** Undefined: without TLS. */
@@ -59,9 +65,15 @@ export interface PlaincacheOptions {
   readonly scheduler: SchedulerLike;
   readonly statistics: Statistics;
   readonly log: Log;
-  /** The time that an exchange with a server may take, in milliseconds: STORE_DECISION_TIMEOUT. Undefined: that of the Go service. */
+  /**
+   * The time that an exchange with a server may take, in milliseconds: STORE_DECISION_TIMEOUT. Undefined: that of the
+   * Go service.
+   */
   readonly timeoutMs?: number | undefined;
-  /** Whether counters that a server does not send count as 0; otherwise their calls are without a count. Undefined: they do. */
+  /**
+   * Whether counters that a server does not send count as 0; otherwise their calls are without a count. Undefined: they
+   * do.
+   */
   readonly countsAsZero?: boolean;
   /** Looks up a DNS record; the name servers of the system if undefined. */
   readonly lookUp?: typeof lookUpSrv;
@@ -76,8 +88,8 @@ export interface PlaincacheCounters extends Counters, CounterAdministration {
 }
 
 /**
- * Counters in memcached: read, decided, answered, and then incremented. A server that does not answer has no counts, so the limits of its
- * keys do not apply; the health of the store follows the servers.
+ * Counters in memcached: read, decided, answered, and then incremented. A server that does not answer has no counts, so
+ * the limits of its keys do not apply; the health of the store follows the servers.
  *
  * @throws Error that names the address or the file that cannot be used
  */
@@ -159,7 +171,9 @@ function anyIsUp(nodes: readonly Node[], scheduler: SchedulerLike): Observable<b
   });
 }
 
-/** Administers counters between the batches of their servers. @param nodeOf undefined while the servers are not known */
+/**
+ * Administers counters between the batches of their servers. @param nodeOf undefined while the servers are not known
+ */
 function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, jitter: number): CounterAdministration {
   function administer(
     { key }: Counted,

@@ -43,8 +43,8 @@ export function lookUpSrv(record: string): Promise<readonly SrvRecord[]> {
 }
 
 /**
- * The servers of an SRV record as `host:port`, sorted as the Go service sorts them: first when they are known, then when they have
- * changed. A look-up that fails is repeated; until one succeeds, the last list stays. Never fails.
+ * The servers of an SRV record as `host:port`, sorted as the Go service sorts them: first when they are known, then
+ * when they have changed. A look-up that fails is repeated; until one succeeds, the last list stays. Never fails.
  */
 export function srvServers({ record, refresh, log, scheduler, lookUp }: SrvOptions): Observable<readonly string[]> {
   const failing = new ConditionLog(log, {

@@ -7,7 +7,10 @@ const ROOT = join(__dirname, '../../../..');
 const AGAIN = 'record the reactions of x/net again: see bench/conformance/README.md';
 /** More than what a small window makes the server wait for, see `pump` of its send queue. */
 const TICK_MS = 100;
-/** How golang.org/x/net/http2 reacted, as `bench/conformance/x-net/record.ts` has written it: the reactions by {@link keyOf}. */
+/**
+ * How golang.org/x/net/http2 reacted, as `bench/conformance/x-net/record.ts` has written it: the reactions by
+ * {@link keyOf}.
+ */
 const recording = JSON.parse(readFileSync(join(__dirname, 'fixtures/x-net.json'), 'utf8')) as {
   readonly version: string;
   readonly reactions: Readonly<Record<string, string>>;
@@ -15,9 +18,9 @@ const recording = JSON.parse(readFileSync(join(__dirname, 'fixtures/x-net.json')
 const all = sequences();
 
 /**
- * A class of differences. `sent` is the beginning of its row in the table of src/grpc/http2/README.md, which describes and
- * justifies it; the others are what it applies to: the type of the last frame of a step, and the reactions, with `n` in place of
- * the streams.
+ * A class of differences. `sent` is the beginning of its row in the table of src/grpc/http2/README.md, which describes
+ * and justifies it; the others are what it applies to: the type of the last frame of a step, and the reactions, with
+ * `n` in place of the streams.
  */
 type Explanation = readonly [sent: string, step: RegExp, weir: RegExp, xNet: RegExp];
 

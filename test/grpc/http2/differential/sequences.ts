@@ -40,7 +40,10 @@ export interface Step {
   readonly isComplete: boolean;
 }
 
-/** The input of one connection, which is sent to both servers. `isFlood`: only what becomes of the connection is compared. */
+/**
+ * The input of one connection, which is sent to both servers. `isFlood`: only what becomes of the connection is
+ * compared.
+ */
 export type Sequence = { name: string; bytes: Buffer; steps: readonly Step[]; isFlood: boolean };
 
 const MANY = 20_000;
@@ -70,7 +73,9 @@ const FLOODS: Readonly<Record<string, Buffer>> = {
   ),
 };
 
-/** Splits the input of a connection into frames. A header block is one step, and the preface belongs to the first frame. */
+/**
+ * Splits the input of a connection into frames. A header block is one step, and the preface belongs to the first frame.
+ */
 function stepsOf(bytes: Buffer): readonly Step[] {
   if (!bytes.subarray(0, PREFACE.length).equals(PREFACE))
     return [{ bytes, frame: 'no preface', stream: -1, isComplete: false }];
@@ -128,9 +133,9 @@ export function barrier(step: number): Buffer {
 }
 
 /**
- * Reduces the frames of a server to its reaction to a step, which is the same on every server that behaves equally: `1:200` are
- * response headers on stream 1, `1:end` is END_STREAM, `1:200,end,reset 0` both and RST_STREAM, `goaway 1` ends the connection,
- * `closed` is its end without GOAWAY.
+ * Reduces the frames of a server to its reaction to a step, which is the same on every server that behaves equally:
+ * `1:200` are response headers on stream 1, `1:end` is END_STREAM, `1:200,end,reset 0` both and RST_STREAM, `goaway 1`
+ * ends the connection, `closed` is its end without GOAWAY.
  */
 export class ReactionReader {
   readonly #decoder = new BlockDecoder();

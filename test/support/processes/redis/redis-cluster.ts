@@ -86,8 +86,8 @@ export class RedisCluster implements AsyncDisposable {
   }
 
   /**
-   * Moves slots with their keys to one master that does not hold the first of them. Only one, because several at the same
-   * time would each claim the newest configuration.
+   * Moves slots with their keys to one master that does not hold the first of them. Only one, because several at the
+   * same time would each claim the newest configuration.
    *
    * @param halfWay called when the move of the slots is announced and no key has been moved
    */

@@ -2,7 +2,9 @@ import { until } from '../../waiting/until';
 import { RedisProcess, type RedisProcessOptions } from './redis-process';
 
 const MASTER_NAME = 'counters';
-/** Milliseconds without an answer after which sentinels consider the master down, for a failover that a test waits for. */
+/**
+ * Milliseconds without an answer after which sentinels consider the master down, for a failover that a test waits for.
+ */
 const DOWN_AFTER = 500;
 /** Milliseconds that no master is silent for: one that waits for a busy machine is not taken for down. The default. */
 const NEVER = 600_000;
