@@ -198,14 +198,12 @@ export class Decision {
     for (const resolution of this.#resolutions) limitsOfResolution(resolution).forEach(countHits);
   }
 
-  /** Nothing of a rule in shadow mode is in them. */
+  /** Limits in shadow mode take part in the headers of draft 03, as in the Go service, and in no others. */
   #headers(overallCode: Code, statuses: readonly DescriptorStatus[]): readonly HeaderValue[] {
     const { options } = this.#context;
     const { responseHeaders: names, hasStructuredHeaders = false, hasRetryAfter = false } = options;
-    const resolutions = this.#resolutions;
-    const quotas = resolutions.map((resolution) => isQuota(resolution, options));
-    const shown = statuses.map((status, index) => (isShown(resolutions[index]!) ? status : NO_LIMIT));
-    const headers = names === undefined ? [] : [...responseHeaders(names, shown, quotas, this.nowSeconds)];
+    const quotas = this.#resolutions.map((resolution) => isQuota(resolution, options));
+    const headers = names === undefined ? [] : [...responseHeaders(names, statuses, quotas, this.nowSeconds)];
     if (hasStructuredHeaders) headers.push(...structuredHeaders(this.#shownLimits(statuses)));
     const retryAfter = hasRetryAfter && overallCode === Code.OVER_LIMIT ? secondsToRetry(statuses, quotas) : undefined;
     if (retryAfter !== undefined) headers.push({ key: 'Retry-After', value: String(retryAfter) });
@@ -215,12 +213,12 @@ export class Decision {
     return headers;
   }
 
-  /** The first of the limits that are shown. */
+  /** The first of the limits that are enforced. */
   #shownLimits(statuses: readonly DescriptorStatus[]): readonly ShownLimit[] {
     const shown: ShownLimit[] = [];
     for (let index = 0; index < statuses.length && shown.length < MOST_LIMITS; index += 1) {
       const resolution = this.#resolutions[index]!;
-      if (!isShown(resolution)) continue;
+      if (resolution.limited?.limit.shadowMode === true) continue;
       const ofLimits = resolution instanceof SeveralLimits ? resolution.statuses : [statuses[index]!];
       for (const [at, { limit }] of limitsOfResolution(resolution).entries()) {
         shown.push(this.#shownLimit(limit, ofLimits[at]!));
@@ -394,10 +392,6 @@ function nameOf({ name, requestsPerUnit, unit, unitMultiplier }: CurrentLimit): 
   if (name !== '') return name;
   const units = unitMultiplier === 1 ? '' : `${unitMultiplier}-`;
   return `${requestsPerUnit}-per-${units}${unit.name.toLowerCase()}`;
-}
-
-function isShown({ limited }: Resolution): boolean {
-  return limited?.limit.shadowMode !== true;
 }
 
 function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {

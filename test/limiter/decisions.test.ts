@@ -497,6 +497,10 @@ describe('response headers', () => {
     },
     { key: 'large', rateLimit: limit(5, 'HOUR', { algorithm: 'sliding_window' }), quotaMode: true },
     { key: 'hard', rateLimit: limit(5, 'HOUR', { algorithm: 'sliding_window' }) },
+    { key: 'shadow', rateLimit: limit(0, 'DAY'), shadowMode: true },
+    { key: 'tight', rateLimit: perMinute(2), shadowMode: true },
+    { key: 'partly', rateLimit: limit(0, 'DAY'), enforcePercent: 0 },
+    { key: 'shadows', rateLimits: [limit(0, 'SECOND'), limit(0, 'HOUR')], shadowMode: true },
   ];
   it.each([
     ['the limit with the fewest remaining requests, and the first of equal ones,', 'a b c', ['3', '2', '50']],
@@ -509,6 +513,16 @@ describe('response headers', () => {
     ['a limit of several units, with the length of its window,', 'a five', ['2, 2;w=300', '1', '290']],
     ['a month of the calendar as 30 days', 'month', ['2, 9;w=60, 2;w=2592000, 9;w=31536000', '1', '1468790']],
     ['no limit, which are none,', 'u none', []],
+    ['a limit in shadow mode with the fewest remaining requests', 'a tight b', ['2', '1', '50']],
+    [
+      'a limit in shadow mode that the call is over, like one with no remaining requests',
+      'a shadow b',
+      ['0', '0', '86390'],
+    ],
+    ['a limit that is over before one in shadow mode', 'shadow ban shadow', ['0', '0', '3590']],
+    ['a limit before one in shadow mode with as many remaining requests', 'c shadow shadow tight', ['0', '0', '86390']],
+    ['a limit that is not enforced for the caller', 'a partly', ['0', '0', '86390']],
+    ['several limits in shadow mode', 'shadows', ['0, 0;w=1, 0;w=3600', '0', '3590']],
   ])('are those of %s', (_what, keys, values) => {
     const descriptors = keys.split(' ').map((key) => hits(`${key}=x`, ['large', 'hard'].includes(key) ? 6 : 1));
     const verdict = call(serve(rules, { responseHeaders }), ...descriptors);
@@ -518,8 +532,6 @@ describe('response headers', () => {
 
   const several: RuleSketch[] = [
     ...rules,
-    { key: 'shadow', rateLimit: limit(0, 'DAY'), shadowMode: true },
-    { key: 'partly', rateLimit: limit(0, 'DAY'), enforcePercent: 0 },
     { key: 'named', rateLimit: perMinute(7, { name: 'a "b" \\ ü' }) },
     { key: 'bucket', rateLimit: perMinute(6, { algorithm: 'token_bucket', burst: 9 }) },
     { key: 'both', rateLimits: [limit(2, 'SECOND'), limit(9, 'MONTH', { unitMultiplier: 2 })] },
@@ -564,10 +576,10 @@ describe('response headers', () => {
     expect(state.split(', ')).toHaveLength(10);
   });
 
-  it.each(['shadow', 'partly'])('have nothing of a rule in shadow mode: %s', (key) => {
-    const all = { responseHeaders, hasStructuredHeaders: true, hasRetryAfter: true };
-    expect(headersOf(all, key)).toEqual({});
-    expect(headersOf(all, `${key} a ${key}`)).toEqual(headersOf(all, 'a'));
+  it.each(['shadow', 'partly', 'shadows'])('of the IETF draft have nothing of a rule in shadow mode: %s', (key) => {
+    const options = { hasStructuredHeaders: true, hasRetryAfter: true };
+    expect(headersOf(options, key)).toEqual({});
+    expect(headersOf(options, `${key} a ${key}`)).toEqual(headersOf(options, 'a'));
   });
 
   it('have the reset of draft 03 as a Unix time on request', () => {

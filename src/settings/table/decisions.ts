@@ -32,7 +32,7 @@ export const responseHeaderSettings = group({
   title: 'Response headers',
   settings: [
     setting('LIMIT_RESPONSE_HEADERS_ENABLED', boolean, ENABLED_BY_FORMAT)`
-      Adds headers to responses to which a limit applies that is not in shadow mode.`,
+      Adds headers to responses to which a limit applies.`,
     setting(
       'LIMIT_RESPONSE_HEADERS',
       choice({ off: [], draft03: [], structured: [], both: [] }),
