@@ -1,18 +1,28 @@
-import { type Observable, map } from 'rxjs';
+import { type Observable, map, mergeMap, tap } from 'rxjs';
 import { type PipelineWindowOptions, pipelineWindow } from '../../src/streams/pipeline-window';
 import { marbles } from '../support/marbles';
 
-type Options = Partial<PipelineWindowOptions<string, string>> &
-  Pick<PipelineWindowOptions<string, string>, 'span' | 'scheduler'>;
-
-/** A store that replies with the values it was sent, when `reply` emits. */
-function echo(reply: Observable<string>) {
-  return (values: readonly string[]) => reply.pipe(map(() => values.join('')));
+interface Options extends Omit<PipelineWindowOptions, 'windowsInFlight'> {
+  readonly windowsInFlight?: number;
+  /** Replies to windows beyond the bound. */
+  readonly overflowing?: Observable<string>;
 }
 
-/** The windows of a source, sent to a store one at a time. */
+/**
+ * The windows of a source, sent to a store one at a time, which replies with the values it was sent when its stream
+ * emits.
+ */
 function windowed(source: Observable<string>, store: Observable<string>, options: Options): Observable<string> {
-  return source.pipe(pipelineWindow({ windowsInFlight: 1, ...options }, echo(store)));
+  const { overflowing = store, ...more } = options;
+  return source.pipe(
+    pipelineWindow({ windowsInFlight: 1, ...more }),
+    mergeMap((window) =>
+      (window.isOverflow ? overflowing : store).pipe(
+        map(() => window.values.join('')),
+        tap({ complete: () => window.end() }),
+      ),
+    ),
+  );
 }
 
 describe('a pipeline window', () => {
@@ -98,8 +108,8 @@ describe('the overflow of a pipeline window', () => {
       const overflowing = cold('            ----------(s|)');
       const expected = '     -------------x-----y-------z';
       const sent = ['        --^----------!', '     ----------------^----------!'];
-      const overflow = { after: 4, send: echo(overflowing) };
-      const sent$ = windowed(source, store, { span: 2, scheduler, overflow });
+      const overflow = { overflowAfter: 4, overflowing };
+      const sent$ = windowed(source, store, { span: 2, scheduler, ...overflow });
       expectObservable(sent$).toBe(expected, { x: 'a', y: 'bc', z: 'd' });
       expectSubscriptions(store.subscriptions).toBe(sent.map((each) => each.trim()));
       expectSubscriptions(overflowing.subscriptions).toBe('---------^---------!');
@@ -111,8 +121,8 @@ describe('the overflow of a pipeline window', () => {
       const source = cold('  a--b----------');
       const store = cold('     -----(s|)');
       const expected = '     -------x----y-';
-      const overflow = { after: 4, send: () => cold('#') };
-      expectObservable(windowed(source, store, { span: 2, scheduler, overflow })).toBe(expected, { x: 'a', y: 'b' });
+      const overflow = { overflowAfter: 4, overflowing: cold('#') };
+      expectObservable(windowed(source, store, { span: 2, scheduler, ...overflow })).toBe(expected, { x: 'a', y: 'b' });
     });
   });
 
@@ -122,8 +132,8 @@ describe('the overflow of a pipeline window', () => {
       const store = cold('    ----------(s|)');
       const overflowing = cold('          ------(s|)');
       const expected = '     -----------x-(y|)';
-      const overflow = { after: 3, send: echo(overflowing) };
-      expectObservable(windowed(source, store, { span: 1, scheduler, overflow })).toBe(expected, { x: 'a', y: 'b' });
+      const overflow = { overflowAfter: 3, overflowing };
+      expectObservable(windowed(source, store, { span: 1, scheduler, ...overflow })).toBe(expected, { x: 'a', y: 'b' });
     });
   });
 
@@ -131,8 +141,8 @@ describe('the overflow of a pipeline window', () => {
     marbles(({ cold, expectObservable }, scheduler) => {
       const source = cold('  a--b-|');
       const store = cold('    ---(s|)');
-      const overflow = { after: 3, send: () => cold('#') };
-      const sent$ = windowed(source, store, { span: 1, scheduler, overflow });
+      const overflow = { overflowAfter: 3, overflowing: cold('#') };
+      const sent$ = windowed(source, store, { span: 1, scheduler, ...overflow });
       expectObservable(sent$).toBe('----x--(y|)', { x: 'a', y: 'b' });
     });
   });
@@ -143,8 +153,8 @@ describe('the overflow of a pipeline window', () => {
       const store = cold('     ----------s');
       const overflowing = cold('       -');
       const unsubscribe = '  ------!';
-      const overflow = { after: 4, send: () => overflowing };
-      expectObservable(windowed(source, store, { span: 1, scheduler, overflow }), unsubscribe).toBe('');
+      const overflow = { overflowAfter: 4, overflowing };
+      expectObservable(windowed(source, store, { span: 1, scheduler, ...overflow }), unsubscribe).toBe('');
       expectSubscriptions(store.subscriptions).toBe('-^----!');
       expectSubscriptions(overflowing.subscriptions).toBe([]);
     });

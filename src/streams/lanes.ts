@@ -13,7 +13,7 @@ import {
 import { Batch, failCall } from '../counting/batch';
 import { DecisionError, poolEmpty } from '../counting/decision-error';
 import { Breaker, type BreakerObserver } from './circuit-breaker';
-import { type SendWindow, pipelineWindow } from './pipeline-window';
+import { type ClosedWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
 import type { WindowCall } from './ports/decide';
 
@@ -166,21 +166,24 @@ class LaneWindows {
 
   #windowsOf(calls$: Subject<WindowCall>): Observable<Batch> {
     const { span, windowsInFlight, whenFull } = this.#lane.pipeline;
-    const send: SendWindow<WindowCall, Batch> = (calls) => this.#sendIn(calls$, calls);
-    const overflow = whenFull && {
-      after: whenFull.after,
-      send: whenFull.behavior === 'exceed' ? send : failPoolEmpty,
-    };
-    const windows = pipelineWindow({ span, scheduler: this.#options.scheduler, windowsInFlight, overflow }, send);
+    const { scheduler } = this.#options;
     return calls$.pipe(
-      windows,
-      tap((window) => {
-        if (calls$ === this.#calls$ && !this.#isComplete) this.#ended(window);
-      }),
+      pipelineWindow<WindowCall>({ span, scheduler, windowsInFlight, overflowAfter: whenFull?.after }),
+      mergeMap((window) =>
+        this.#sendIn(calls$, window).pipe(
+          tap({
+            next: (batch) => {
+              if (calls$ === this.#calls$ && !this.#isComplete) this.#ended(batch);
+            },
+            complete: () => window.end(),
+          }),
+        ),
+      ),
     );
   }
 
-  #sendIn(calls$: Subject<WindowCall>, calls: readonly WindowCall[]): Observable<Batch> {
+  #sendIn(calls$: Subject<WindowCall>, { values: calls, isOverflow }: ClosedWindow<WindowCall>): Observable<Batch> {
+    if (isOverflow && this.#lane.pipeline.whenFull?.behavior === 'fail') return failPoolEmpty(calls);
     if (calls$ !== this.#calls$) {
       for (const call of calls) this.#refuse(call);
       return EMPTY;

@@ -1,9 +1,6 @@
 import { Observable, type OperatorFunction, type SchedulerLike, type Subscriber, type Subscription } from 'rxjs';
 
-/** Sends the values of one closed window. Completes when the window is done; until then it is in flight. */
-export type SendWindow<T, R> = (values: readonly T[]) => Observable<R>;
-
-export interface PipelineWindowOptions<T, R> {
+export interface PipelineWindowOptions {
   /**
    * How long a window gathers, in milliseconds. What 0 means depends on the scheduler: in the service, one turn of the
    * event loop.
@@ -12,37 +9,45 @@ export interface PipelineWindowOptions<T, R> {
   readonly scheduler: SchedulerLike;
   /** How many windows may be in flight at once. While all are, the next one continues to gather. */
   readonly windowsInFlight: number;
-  /** What happens to a window that has waited too long for another one to be done; without it, it waits on. */
-  readonly overflow?: WindowOverflow<T, R> | undefined;
+  /**
+   * Milliseconds that a due window waits for one in flight, before it closes beyond the bound; undefined: it waits on.
+   */
+  readonly overflowAfter?: number | undefined;
 }
 
-/** A way around the bound on windows in flight; windows that take it do not count towards the bound. */
-export interface WindowOverflow<T, R> {
-  /** Milliseconds that a window waits after it was due. */
-  readonly after: number;
-  readonly send: SendWindow<T, R>;
+/** The values of a window that gathers no more. It is in flight until {@link end} is called. */
+export class ClosedWindow<T> {
+  readonly #onEnd: (window: ClosedWindow<T>) => void;
+
+  /** @param isOverflow whether it has waited too long for one in flight; it does not count towards the bound */
+  constructor(
+    readonly values: readonly T[],
+    readonly isOverflow: boolean,
+    onEnd: (window: ClosedWindow<T>) => void,
+  ) {
+    this.#onEnd = onEnd;
+  }
+
+  /** To be called once, when its work is done. */
+  end(): void {
+    this.#onEnd(this);
+  }
 }
 
 /**
- * Gathers values into windows and sends each window as one. The first value opens a window. It closes `span` later or,
- * when `windowsInFlight` are in flight by then, as soon as one of them is done. A window without values never closes:
- * nothing is sent.
+ * Gathers values into windows, and emits each when it closes. The first value opens a window. It closes `span` later
+ * or, when `windowsInFlight` are in flight by then, as soon as one of them has ended. A window without values never
+ * closes.
  *
  * - Complete: the open window closes without waiting for its span or for one in flight; the result completes when all
- *   are done.
- * - Error of the source: passed on at once; the open window is dropped, windows in flight are unsubscribed from.
- * - Error of a sent window: passed on, and ends the stream. `send` should catch inside.
+ *   have ended.
+ * - Error of the source: passed on at once; the open window is dropped.
  * - Unsubscribe: as an error of the source.
- *
- * @param send its emissions are those of the result, as they come
  */
-export function pipelineWindow<T, R>(
-  options: PipelineWindowOptions<T, R>,
-  send: SendWindow<T, R>,
-): OperatorFunction<T, R> {
+export function pipelineWindow<T>(options: PipelineWindowOptions): OperatorFunction<T, ClosedWindow<T>> {
   return (source) =>
-    new Observable<R>((subscriber) => {
-      const windows = new Windows(options, send, subscriber);
+    new Observable((subscriber) => {
+      const windows = new Windows(options, subscriber);
       subscriber.add(() => windows.cancelTimers());
       subscriber.add(
         source.subscribe({
@@ -55,10 +60,10 @@ export function pipelineWindow<T, R>(
 }
 
 /** The open window of one subscription, and how many are in flight. */
-class Windows<T, R> {
-  readonly #options: PipelineWindowOptions<T, R>;
-  readonly #send: SendWindow<T, R>;
-  readonly #subscriber: Subscriber<R>;
+class Windows<T> {
+  readonly #options: PipelineWindowOptions;
+  readonly #subscriber: Subscriber<ClosedWindow<T>>;
+  readonly #onEnd = this.#ended.bind(this);
   #gathered: T[] = [];
   /** The span of the open window is over: it closes when fewer than `windowsInFlight` are in flight. */
   #isDue = false;
@@ -68,9 +73,8 @@ class Windows<T, R> {
   #overflowing = 0;
   #isComplete = false;
 
-  constructor(options: PipelineWindowOptions<T, R>, send: SendWindow<T, R>, subscriber: Subscriber<R>) {
+  constructor(options: PipelineWindowOptions, subscriber: Subscriber<ClosedWindow<T>>) {
     this.#options = options;
-    this.#send = send;
     this.#subscriber = subscriber;
   }
 
@@ -84,8 +88,8 @@ class Windows<T, R> {
   complete(): void {
     this.#isComplete = true;
     this.#spanTimer?.unsubscribe();
-    if (this.#gathered.length > 0) this.#sendNow();
-    this.#proceed();
+    if (this.#gathered.length > 0) this.#close();
+    else this.#completeWhenIdle();
   }
 
   cancelTimers(): void {
@@ -94,46 +98,33 @@ class Windows<T, R> {
   }
 
   #due(): void {
+    const { overflowAfter, scheduler, windowsInFlight } = this.#options;
+    if (this.#inFlight < windowsInFlight) return this.#close();
     this.#isDue = true;
-    this.#proceed();
-    const { overflow, scheduler } = this.#options;
-    if (!this.#isDue || overflow === undefined) return;
-    this.#overflowTimer = scheduler.schedule(() => {
-      this.#overflowing += 1;
-      this.#close(overflow.send, () => {
-        this.#overflowing -= 1;
-      });
-    }, overflow.after);
+    if (overflowAfter === undefined) return;
+    this.#overflowTimer = scheduler.schedule(() => this.#close(true), overflowAfter);
   }
 
-  #proceed(): void {
-    if (this.#isDue && this.#inFlight < this.#options.windowsInFlight) this.#sendNow();
-    if (this.#isComplete && !this.#isDue && this.#inFlight + this.#overflowing === 0) this.#subscriber.complete();
-  }
-
-  #sendNow(): void {
-    this.#inFlight += 1;
-    this.#close(this.#send, () => {
-      this.#inFlight -= 1;
-    });
-  }
-
-  #close(send: SendWindow<T, R>, done: () => void): void {
+  #close(isOverflow = false): void {
     const values = this.#gathered;
     this.#gathered = [];
     this.#isDue = false;
     this.#spanTimer = undefined;
     this.#overflowTimer?.unsubscribe();
     this.#overflowTimer = undefined;
-    this.#subscriber.add(
-      send(values).subscribe({
-        next: (result) => this.#subscriber.next(result),
-        error: (error: unknown) => this.#subscriber.error(error),
-        complete: () => {
-          done();
-          this.#proceed();
-        },
-      }),
-    );
+    if (isOverflow) this.#overflowing += 1;
+    else this.#inFlight += 1;
+    this.#subscriber.next(new ClosedWindow(values, isOverflow, this.#onEnd));
+  }
+
+  #ended({ isOverflow }: ClosedWindow<T>): void {
+    if (isOverflow) this.#overflowing -= 1;
+    else this.#inFlight -= 1;
+    if (this.#isDue && this.#inFlight < this.#options.windowsInFlight) this.#close();
+    this.#completeWhenIdle();
+  }
+
+  #completeWhenIdle(): void {
+    if (this.#isComplete && !this.#isDue && this.#inFlight + this.#overflowing === 0) this.#subscriber.complete();
   }
 }

@@ -1,4 +1,4 @@
-import { EMPTY, type Observable, Subject, asapScheduler, catchError, defer, ignoreElements } from 'rxjs';
+import { EMPTY, type Observable, Subject, asapScheduler, catchError, defer, ignoreElements, mergeMap, tap } from 'rxjs';
 import { DecisionError, poolEmpty } from '../../../counting/decision-error';
 import { pipelineWindow } from '../../../streams/pipeline-window';
 import type { LanePipeline } from '../../../streams/ports/counters';
@@ -41,13 +41,16 @@ export class CommandWindows {
           ignoreElements(),
         );
     }
-    const overflow = whenFull && {
-      after: whenFull.after,
-      send: whenFull.behavior === 'exceed' ? send : (calls: readonly Call[]) => failAll(calls, poolEmpty()),
-    };
-    const windows = pipelineWindow({ span: 0, scheduler: asapScheduler, windowsInFlight, overflow }, send);
+    const windows$ = this.#calls$.pipe(
+      pipelineWindow({ span: 0, scheduler: asapScheduler, windowsInFlight, overflowAfter: whenFull?.after }),
+      mergeMap((window) => {
+        const isRefused = window.isOverflow && whenFull?.behavior === 'fail';
+        const sent$ = isRefused ? failAll(window.values, poolEmpty()) : send(window.values);
+        return sent$.pipe(tap({ complete: () => window.end() }));
+      }),
+    );
     // oxlint-disable-next-line house-style/kept-subscriptions -- it emits nothing, and is gone with the pool
-    this.#calls$.pipe(windows).subscribe();
+    windows$.subscribe();
   }
 
   /**
