@@ -43,6 +43,11 @@ function served(expected: Readonly<Record<string, string>>, options: Partial<Api
   };
 }
 
+/** Serves the declaration with options that the types do not have. */
+async function serveUnknown(options: Readonly<Record<string, unknown>>): Promise<void> {
+  await (await serve(original, options))[Symbol.asyncDispose]();
+}
+
 /** The route with and without the format. */
 function route(request: string, action: string, id = false) {
   const [params, withFormat] = id ? ['{"id":"3"}', '{"id":"3","format":"json"}'] : ['{}', '{"format":"json"}'];
@@ -138,10 +143,31 @@ const TESTS: Readonly<Record<string, () => Promise<void>>> = {
       { updateMethods: ['PUT', 'PATCH'] },
     )();
   },
-  'Options of the router are passed on': async () => {
-    const lenient = { sensitive: false, strict: true };
-    await served({ 'GET /API/FOO': 'api/v1/foo#index {}', 'GET /api/foo/': '404' }, lenient)();
-    await served({ 'GET /API/FOO': '404', 'GET /api/foo/': 'api/v1/foo#index {}' })();
+  '`end`, `sensitive` and `strict` are passed on to the router': async () => {
+    const lenient = { sensitive: false, strict: true, end: false };
+    await served(
+      { 'GET /API/FOO': 'api/v1/foo#index {}', 'GET /api/foo/3/x': 'api/v1/foo#show {"id":"3"}' },
+      lenient,
+    )();
+    await served({ 'GET /api/foo/': '404' }, { strict: true })();
+    await served({ 'GET /API/FOO': '404', 'GET /api/foo/': 'api/v1/foo#index {}', 'GET /api/foo/3/x': '404' })();
+  },
+  'With `host`, requests of other hosts are passed on': async () => {
+    await served({ 'GET /api/foo': 'api/v1/foo#index {}' }, { host: '127.0.0.1' })();
+    await served({ 'GET /api/foo': '404' }, { host: /example$/ })();
+  },
+  '`prefix` comes before `path`, and may have parameters': served(
+    { 'GET /shops/7/service/foo': 'api/v1/foo#index {"shop":"7"}', 'GET /service/foo': '404' },
+    { prefix: '/shops/:shop', path: 'service' },
+  ),
+  '`methods`, `exclusive` and unknown options are errors': async () => {
+    for (const [option, message] of Object.entries({
+      methods: 'new Router',
+      exclusive: 'new Router',
+      hots: "'host'",
+    })) {
+      await expect(serveUnknown({ [option]: true })).rejects.toThrow(message);
+    }
   },
   "An unknown version, or another vendor's type alone, is 406 with the versions": async () => {
     await using app = await serve(original);

@@ -93,6 +93,107 @@ describe.each(PAIRS)('with %s and %s', (koa, routerPackage) => {
     );
   });
 
+  function books(it: Api): void {
+    it.version(1, () => it.resources('books', { only: ['index', 'show', 'create'] }));
+  }
+
+  it('end, sensitive and strict decide which URLs a path has', async () => {
+    for (const [options, expected] of [
+      [{}, { '/api/books/': 'index {}', '/API/books': '404', '/api/books/3/x': '404' }],
+      [{ sensitive: false }, { '/API/Books/3': 'show {"id":"3"}', '/api/books/': 'index {}' }],
+      [{ strict: true }, { '/api/books/': '404', '/api/books/3/': '404', '/api/books': 'index {}' }],
+      [
+        { end: false },
+        {
+          '/api/books/3': 'show {"id":"3"}',
+          '/api/books/3/pages/7': 'show {"id":"3"}',
+          '/api/books/3.json/pages': 'show {"id":"3","format":"json"}',
+          '/api/books//3': 'index {}',
+          '/api/books3': '404',
+          [`/api/books/3${'/a'.repeat(7_000)}`]: 'show {"id":"3"}',
+        },
+      ],
+      [
+        { end: false, strict: true },
+        { '/api/books/3/': 'show {"id":"3"}', '/api/books/': 'index {}' },
+      ],
+    ] as const) {
+      const router = block(new RouterOf(), books, options);
+      for (const { opts } of router.stack) expect(opts).toMatchObject(options);
+      await using app = await ServedApp.start(router, appOf(router, KoaClass));
+      const answers = Object.entries(expected).map(([url, text]) => [
+        `GET ${url}`,
+        text.replace(/^(?=[is])/, 'api/v1/books#'),
+      ]);
+      await app.expectAnswers(Object.fromEntries(answers));
+    }
+    const router = block(new RouterOf(), books, { end: false });
+    await using app = await ServedApp.start(router, appOf(router, KoaClass));
+    await app.expectAnswers({
+      'POST /api/books/3/pages': 'api/v1/books#create {}',
+      'DELETE /api/books/3/pages': '405 HEAD, GET, POST',
+    });
+  });
+
+  it('with a host, requests of other hosts are passed on, also in a nested router', async () => {
+    for (const host of ['SHOP.example', /^shop\./, /^shop\.example$/g]) {
+      const inner = block(new RouterOf(), books, { host });
+      block(inner, books, { host: 'other.example' });
+      inner.get('/api/books', (ctx) => void (ctx.body = 'behind'));
+      const outer = new RouterOf().use('/t', inner.routes());
+      for (const [prefix, router] of Object.entries({ '': inner, '/t': outer })) {
+        await using app = await ServedApp.start(router, appOf(router, KoaClass));
+        async function answer(name: string, method: string, path: string) {
+          const { status, headers, text } = await app.send(method, prefix + path, { Host: name });
+          return [name, status, headers.vary, headers.allow ?? text];
+        }
+        // Twice: an expression with the flag g must match each time.
+        for (const name of ['shop.example', 'shop.example', 'shop.example:8080', 'Other.example']) {
+          expect(await answer(name, 'GET', '/api/books')).toEqual([name, 200, 'Accept', 'api/v1/books#index {}']);
+          expect(await answer(name, 'DELETE', '/api/books/3')).toEqual([name, 405, 'Accept', 'HEAD, GET']);
+        }
+        for (const name of ['example', 'a.shop.example', '127.0.0.1:80']) {
+          expect(await answer(name, 'GET', '/api/books')).toEqual([name, 200, undefined, 'behind']);
+          expect(await answer(name, 'POST', '/api/books')).toEqual([name, 405, undefined, 'HEAD, GET']);
+          expect(await answer(name, 'GET', '/api/books/3')).toEqual([name, 404, undefined, 'Not Found']);
+        }
+      }
+    }
+  });
+
+  it('prefix comes before path, and may have parameters, also of names that paths have', async () => {
+    const values: string[] = [];
+    function note(value: string, _ctx: unknown, next: Next) {
+      values.push(value);
+      return next();
+    }
+    const router = block(new RouterOf().param('shop', note).param('id', note), books, {
+      prefix: '/v/:shop/',
+      path: 'service',
+    });
+    block(router, books, { prefix: '/orgs/:id', path: '', namespace: 'orgs' });
+    block(router, books, { prefix: 'plain', namespace: 'plain' });
+    await using app = await ServedApp.start(router, appOf(router, KoaClass));
+    await app.expectAnswers({
+      'GET /v/s%201/service/books/3': 'api/v1/books#show {"shop":"s 1","id":"3"}',
+      'GET /v/:shop/service/books': 'api/v1/books#index {"shop":":shop"}',
+      'GET /orgs/7/books/:id': 'orgs/v1/books#show {"id":":id"}',
+      'GET /orgs/7/books': 'orgs/v1/books#index {"id":"7"}',
+      'GET /plain/api/books.json': 'plain/v1/books#index {"format":"json"}',
+      'DELETE /v/s/service/books': '405 HEAD, GET, POST',
+      'GET /service/books': '404',
+      'GET /v/service/books': '404',
+      'GET /api/books': '404',
+    });
+    expect(values).toEqual(['s 1', '3', ':shop', '7', ':id', '7', 's']);
+    expect(router.url('api_book', { shop: 's', id: 3 })).toBe('/v/s/service/books/3');
+    const outer = new RouterOf({ prefix: '/outer' }).use('/:tenant', router.routes());
+    await using nested = await ServedApp.start(outer, appOf(outer, KoaClass));
+    await nested.expectAnswers({
+      'GET /outer/t/v/s/service/books/3': 'api/v1/books#show {"tenant":"t","shop":"s","id":"3"}',
+    });
+  });
+
   it('without allowedMethods, 405, 406 and OPTIONS are answered too', async () => {
     const router = mixed();
     await using app = await ServedApp.start(router, appOf(router, KoaClass, false));

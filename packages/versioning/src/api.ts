@@ -14,6 +14,13 @@ export interface ApiOptions {
   readonly defaultVersion?: number;
   /** The prefix of all paths; `''` for none. Default: `api`, whatever the namespace is. */
   readonly path?: string;
+  /** Before `path`. Unlike it, may have parameters: `/shops/:shop`. Default: none. */
+  readonly prefix?: string;
+  /**
+   * The host that is served; requests for others are passed on. A name without a port has any port, in any case; an
+   * expression is tested with the host as it was sent, and without its port. Default: all hosts.
+   */
+  readonly host?: string | RegExp;
   /**
    * The folder of the controllers below `controllers`, and the prefix of route names; `''` for none. Default: `api`.
    */
@@ -33,6 +40,11 @@ export interface ApiOptions {
   readonly sensitive?: boolean;
   /** Passed on to the router: whether a path with a trailing slash is another path. Default: that of the router. */
   readonly strict?: boolean;
+  /**
+   * Passed on to the router: whether a URL must end where a path does. With false, a path also has the URLs below it
+   * that no longer path has. Default: true.
+   */
+  readonly end?: boolean;
 }
 
 /**
@@ -50,9 +62,12 @@ export function api(
   declare: (api: Api) => void,
 ): readonly DeclaredRoute[] {
   checkRouter(router);
-  const { sensitive = true, strict = routerOption(router, 'strict') } = options;
+  const { sensitive = true, strict = routerOption(router, 'strict'), end = true } = options;
+  for (const [name, value] of Object.entries({ sensitive, strict, end })) {
+    if (typeof value !== 'boolean') throw invalid(`${name} must be true or false, not ${quoted(value)}`);
+  }
   // A router that has the option keeps it for all routes.
-  const matching = { sensitive: sensitive || routerOption(router, 'sensitive'), strict };
+  const matching = { sensitive: sensitive || routerOption(router, 'sensitive'), strict, end };
   const block = new Declaration({ ...readOptions(options), ...matching }).run(declare);
   registerBlock(router, block, matching);
   return block.tree.paths.flatMap((path) => path.routes());
@@ -61,12 +76,14 @@ export function api(
 /** A restricted name of RFC 6838, section 4.2, without `+`, which begins the suffix. */
 const VENDOR = /^[a-z0-9][a-z0-9!#$&^_.-]{0,100}$/i;
 
+/** A parameter in the syntax of all versions of the router. */
+const PARAMETER = /^:[a-z_]\w*$/i;
+
 /** @throws {DeclarationError} */
-function readOptions(options: ApiOptions): Omit<BlockOptions, 'sensitive' | 'strict'> {
-  const { vendorString, defaultVersion, namespace = 'api', path = 'api', controllers, ...others } = options;
-  const { formats = ['json'], updateMethods = ['PUT'], sensitive: _, strict: __, ...unknown } = others;
-  const [unknownName] = Object.keys(unknown);
-  if (unknownName !== undefined) throw invalid(`unknown option '${unknownName}'`);
+function readOptions(options: ApiOptions): Omit<BlockOptions, 'sensitive' | 'strict' | 'end'> {
+  checkNames(Object.keys(options));
+  const { vendorString, defaultVersion, namespace = 'api', path = 'api', prefix = '', host, controllers } = options;
+  const { formats = ['json'], updateMethods = ['PUT'] } = options;
   if (typeof vendorString !== 'string' || !VENDOR.test(vendorString)) {
     throw invalid(
       `vendorString must be the vendor part of a media type, for example 'myvendor', not ${quoted(vendorString)}`,
@@ -81,15 +98,66 @@ function readOptions(options: ApiOptions): Omit<BlockOptions, 'sensitive' | 'str
   if (!isListOf(updateMethods, (method) => method === 'PUT' || method === 'PATCH')) {
     throw invalid(`updateMethods must be a list of PUT and PATCH, not ${quoted(updateMethods)}`);
   }
+  if (host !== undefined && !(host instanceof RegExp) && (typeof host !== 'string' || host === '')) {
+    throw invalid(`host must be the name of a host or a regular expression, not ${quoted(host)}`);
+  }
   return {
     vendor: vendorString.toLowerCase(),
     defaultVersion,
     namespace: segments('namespace', namespace),
-    prefix: segments('path', path),
+    prefix: [...segments('prefix', prefix, (part) => PARAMETER.test(part)), ...segments('path', path)],
+    host,
     controllers: sourceOf(controllers),
     formats: new Set(formats),
     updateMethods,
   };
+}
+
+/** True for each option that there is, so that the compiler finds one that is forgotten. */
+const NAMES: Readonly<Record<keyof ApiOptions, true>> = {
+  vendorString: true,
+  controllers: true,
+  defaultVersion: true,
+  namespace: true,
+  path: true,
+  prefix: true,
+  host: true,
+  formats: true,
+  updateMethods: true,
+  sensitive: true,
+  strict: true,
+  end: true,
+};
+
+/** What a router knows for all its routes at once. */
+const OF_THE_ROUTER: readonly string[] = ['methods', 'exclusive', 'routerPath'];
+
+/** @throws {DeclarationError} for an option that does not exist */
+function checkNames(names: readonly string[]): void {
+  const unknown = names.find((name) => !Object.hasOwn(NAMES, name));
+  if (unknown === undefined) return;
+  if (OF_THE_ROUTER.includes(unknown)) {
+    throw invalid(`${unknown} is an option of a whole router, for all its routes: new Router({ ${unknown}: … })`);
+  }
+  const known = Object.keys(NAMES);
+  const [nearest] = known.toSorted((one, other) => likeness(unknown, other) - likeness(unknown, one));
+  const hint = likeness(unknown, nearest!) > 0 ? `the nearest is '${nearest}'` : `the options are ${known.join(', ')}`;
+  throw invalid(`unknown option '${unknown}'; ${hint}`);
+}
+
+/**
+ * The share of neighbouring letters that two names have in common, from 0 to 1. Finds the name for each that has one
+ * letter too many, too few or wrong, or two that are swapped, and for a part of it, such as `vendor`.
+ */
+function likeness(one: string, other: string): number {
+  const [pairs, others] = [pairsOf(one), pairsOf(other)];
+  return (2 * [...pairs].filter((pair) => others.has(pair)).length) / (pairs.size + others.size);
+}
+
+/** Each letter with the next one; the first and the last also with a space. */
+function pairsOf(name: string): ReadonlySet<string> {
+  const letters = ` ${name.toLowerCase().replaceAll(/[-_]/g, '')} `;
+  return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
 }
 
 function isListOf(value: unknown, accepts: (item: unknown) => boolean): boolean {
@@ -97,13 +165,13 @@ function isListOf(value: unknown, accepts: (item: unknown) => boolean): boolean 
 }
 
 /** Splits at slashes; those at the beginning and the end mean nothing. */
-function segments(option: string, value: unknown): readonly string[] {
+function segments(option: string, value: unknown, accepts = (_part: string) => false): readonly string[] {
   const parts = typeof value === 'string' ? value.replace(/^\//, '').replace(/\/$/, '').split('/') : [];
   if (value === '' || value === '/') return [];
-  if (parts.length > 0 && parts.every(isName)) return parts;
+  if (parts.length > 0 && parts.every((part) => isName(part) || accepts(part))) return parts;
   throw invalid(
     `${option} must be names of letters, digits, '-', '_', '.' and '~', separated by '/', not ${quoted(value)}; ` +
-      'parameters belong to the prefix of the router',
+      "parameters, such as ':shop', belong to prefix",
   );
 }
 

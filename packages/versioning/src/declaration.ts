@@ -45,7 +45,7 @@ export interface Api {
 }
 
 /** The options of an `api` block, checked and completed. */
-export interface BlockOptions extends MatchOptions, Pick<ApiBlock, 'vendor' | 'prefix'> {
+export interface BlockOptions extends MatchOptions, Pick<ApiBlock, 'vendor' | 'host'> {
   /** Undefined: the version that is declared first. */
   readonly defaultVersion: number | undefined;
   readonly namespace: readonly string[];

@@ -8,6 +8,8 @@ import type { RoutedContext, RouterLayer } from './router';
 export interface ApiBlock extends Offer {
   /** The segments that all paths begin with. */
   readonly prefix: readonly string[];
+  /** Undefined: all hosts. */
+  readonly host: string | RegExp | undefined;
   readonly tree: PathTree;
 }
 
@@ -26,13 +28,14 @@ export const REST = 'versionedPath';
  */
 export function dispatcher(block: ApiBlock): Middleware {
   const layersOf = new WeakMap<RouterLayer, ReadonlyMap<VersionedPath, RouterLayer>>();
+  const isServed = hostTest(block.host);
   return async function dispatch(context: Context, next: Next): Promise<unknown> {
     const ctx = context as RoutedContext;
     const own = ctx.matched.find(({ stack }) => stack.at(-1) === dispatch)!;
     // Found by name, because an optional part of a router's prefix repeats the parameters before it.
     const rest = ctx.captures.find((value, at) => value !== undefined && own.paramNames[at]?.name === REST) ?? '';
     delete ctx.params[REST];
-    const matches = block.tree.find([...block.prefix, ...rest.split('/')]);
+    const matches = isServed(ctx) ? block.tree.find(rest.split('/')) : [];
     if (matches.length === 0) {
       replaceOwn(ctx, own, []);
       return next();
@@ -56,6 +59,16 @@ export function dispatcher(block: ApiBlock): Middleware {
       throw error;
     }
   };
+}
+
+function hostTest(host: string | RegExp | undefined): (ctx: Context) => boolean {
+  if (host === undefined) return () => true;
+  const served = typeof host === 'string' ? host.toLowerCase() : host;
+  function isServed(name: string): boolean {
+    // Not `test`, which continues behind the last match of an expression with the flag g.
+    return typeof served === 'string' ? name.toLowerCase() === served : name.search(served) !== -1;
+  }
+  return ({ host: withPort, hostname }) => isServed(withPort) || isServed(hostname);
 }
 
 /**

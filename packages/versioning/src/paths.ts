@@ -66,9 +66,9 @@ export class VersionedPath {
     }));
   }
 
-  /** The decoded parameters of a request that matches. */
-  paramsOf(requested: readonly string[]): Readonly<Record<string, string>> {
-    const values = this.segments.map((segment, at) => [segment, decoded(requested[at]!)] as const);
+  /** The decoded parameters of a request that matches, behind the prefix. */
+  paramsOf(requested: readonly string[], prefixLength: number): Readonly<Record<string, string>> {
+    const values = this.segments.map((segment, at) => [segment, decoded(requested[at]!)] as const).slice(prefixLength);
     const params = values.filter(([segment]) => segment.startsWith(':'));
     return Object.fromEntries(params.map(([segment, value]) => [segment.slice(1), value]));
   }
@@ -95,6 +95,10 @@ export interface MatchOptions {
   readonly sensitive: boolean;
   /** A slash at the end makes another path. */
   readonly strict: boolean;
+  /** False: a path also has the requests below it. */
+  readonly end: boolean;
+  /** The segments that all paths begin with, which the router compares; their parameters are its own. */
+  readonly prefix: readonly string[];
   /** What a request may end with after a dot. */
   readonly formats: ReadonlySet<string>;
 }
@@ -113,6 +117,8 @@ export class PathTree {
   readonly paths: VersionedPath[] = [];
   readonly #options: MatchOptions;
   readonly #root: Node = { names: new Map(), paths: [] };
+  /** Segments of the longest path. */
+  #depth = 0;
 
   constructor(options: MatchOptions) {
     this.#options = options;
@@ -132,6 +138,7 @@ export class PathTree {
       path = new VersionedPath(segments, isTaken ? '' : name);
       paths.push(path);
       this.paths.push(path);
+      this.#depth = Math.max(this.#depth, segments.length);
     }
     path.add(version, method, target);
   }
@@ -142,11 +149,19 @@ export class PathTree {
   }
 
   /**
-   * All paths that match a request, the best first: at the same place, a name comes before a parameter.
+   * All paths that match a request, the best first: a longer one, and at the same place, a name before a parameter.
    *
-   * @param requested the segments of the request's path, as they were sent
+   * @param rest the segments of the request's path behind the prefix, as they were sent
    */
-  find(requested: readonly string[]): readonly Match[] {
+  find(rest: readonly string[]): readonly Match[] {
+    const { prefix, end } = this.#options;
+    const requested = [...prefix, ...rest];
+    if (end) return this.#whole(requested);
+    const longest = Math.min(requested.length, this.#depth);
+    return Array.from({ length: longest }, (_, less) => this.#whole(requested.slice(0, longest - less))).flat();
+  }
+
+  #whole(requested: readonly string[]): readonly Match[] {
     const segments = requested.at(-1) === '' && !this.#options.strict ? requested.slice(0, -1) : requested;
     const last = segments.at(-1) ?? '';
     const dot = last.lastIndexOf('.');
@@ -161,7 +176,8 @@ export class PathTree {
 
   #matches(segments: readonly string[], format: Match['params']): readonly Match[] {
     const paths = this.#below(this.#root, segments);
-    return paths.map((path) => ({ path, params: { ...path.paramsOf(segments), ...format } }));
+    const { length } = this.#options.prefix;
+    return paths.map((path) => ({ path, params: { ...path.paramsOf(segments, length), ...format } }));
   }
 
   #below(node: Node | undefined, [segment, ...rest]: readonly string[]): readonly VersionedPath[] {

@@ -57,7 +57,7 @@ function markerOf(block: ApiBlock, path: VersionedPath): Middleware {
   return marker;
 }
 
-function checkCollision({ name, path, stack }: RouterLayer, { vendor, tree }: ApiBlock): void {
+function checkCollision({ name, path, stack }: RouterLayer, { vendor, host, tree }: ApiBlock): void {
   const other = registered.get(stack.at(-1)!);
   const own = tree.paths.find((each) => each.name !== '' && each.name === name);
   if (own !== undefined && own.pattern !== other?.path.pattern) {
@@ -66,7 +66,7 @@ function checkCollision({ name, path, stack }: RouterLayer, { vendor, tree }: Ap
       `the router already has a route named '${name}', with the path ${String(path)}; give this API another namespace`,
     );
   }
-  if (other === undefined || other.block.vendor !== vendor) return;
+  if (other === undefined || other.block.vendor !== vendor || String(other.block.host) !== String(host)) return;
   for (const { version, method, path: taken } of other.path.routes()) {
     if (tree.rival(other.path.segments, version, method) === undefined) continue;
     throw new DeclarationError(
