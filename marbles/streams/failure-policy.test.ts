@@ -1,13 +1,18 @@
-import { type Observable, map, throwError } from 'rxjs';
+import { type Observable, type SchedulerLike, map, of, tap, throwError } from 'rxjs';
+import { Batch } from '../../src/counting/batch';
 import { DecisionError } from '../../src/counting/decision-error';
 import { Offenders } from '../../src/limiter/offenders';
 import type { FailurePolicy } from '../../src/rules/rule-config';
+import { Lanes } from '../../src/streams/lanes';
+import { operation } from '../../test/support/data/operations';
 import { decisionPath } from '../support/decision-path';
 import { marbles } from '../support/marbles';
 import { type LaneOptions, ScriptedLane, freshCounts } from '../support/scripted-lanes';
 
 const AWAY = new DecisionError('store_failed', 'the connection was lost');
 const HEADERS = { limit: 'limit', remaining: 'remaining', reset: 'reset' };
+
+const TRY_AGAIN = new DecisionError('store_failed', 'the slot moves', { isKeyError: true, isTryAgain: true });
 
 /** The lane of a value, by its name. */
 function named(lanes: Readonly<Record<string, ScriptedLane>>) {
@@ -183,6 +188,72 @@ describe('a call that waits for the store', () => {
       expect(outcomes).toEqual(['21: OK 9']);
       expect(moved()['shop.k.within_limit']).toBe(2);
       expect(moved()['store.answers_by_policy.__policy=deny']).toBeUndefined();
+    });
+  });
+});
+
+describe('what the store asks to send again', () => {
+  /** Counts the key `b` from so many milliseconds on, and all others at once. */
+  function movingUntil(scheduler: SchedulerLike, end: number): ScriptedLane {
+    return new ScriptedLane(
+      (batch) => of(batch.map(({ key, hits }) => (key.includes('_b_') && scheduler.now() < end ? TRY_AGAIN : hits))),
+      { span: 1 },
+    );
+  }
+
+  it('is sent every 20 ms until it is counted, without what has been counted, and delays no other call', () => {
+    marbles(({ flush }, scheduler) => {
+      const lane = movingUntil(scheduler, 60);
+      const { call, outcomes } = decisionPath(() => lane, scheduler, { onStoreFailure: 'error' });
+      call(['k=a', 'k=b']);
+      call(['k=a']);
+      const cancelled = call(['k=b']);
+      scheduler.schedule(() => cancelled.cancel('cancelled'), 30);
+      scheduler.schedule(() => call(['k=b']), 63);
+      flush();
+      expect(lane.sent).toEqual(['a+2 b+2', 'b+2', 'b+1', 'b+2']);
+      expect(outcomes).toEqual(['1: OK 8', '64: OK 9', '64: OK 9 8']);
+    });
+  });
+
+  it('is answered by policy after the decision timeout, and not sent any more', () => {
+    marbles(({ flush }, scheduler) => {
+      const lane = movingUntil(scheduler, 1_000);
+      const { call, outcomes } = decisionPath(() => lane, scheduler, { onStoreFailure: 'allow', timeout: 50 });
+      call(['k=b', 'k=a']);
+      flush();
+      expect(outcomes).toEqual(['43: OK 10 9']);
+      expect(lane.sent).toEqual(['b+1 a+1', 'b+1', 'b+1']);
+    });
+  });
+
+  it('is counted when the service completes meanwhile, which it does after that', () => {
+    marbles(({ flush }, scheduler) => {
+      const lane = movingUntil(scheduler, 30);
+      const lanes = new Lanes({
+        scheduler,
+        send: () => (calls) => {
+          const batch = new Batch(calls);
+          return lane.apply(batch.operations).pipe(
+            tap((results) => batch.settle(results)),
+            map(() => batch),
+          );
+        },
+      });
+      const seen: string[] = [];
+      lanes.windows$.subscribe({ complete: () => seen.push(`${scheduler.now()}: complete`) });
+      function settle(): void {
+        seen.push(`${scheduler.now()}: settled`);
+      }
+      lanes.add(lane, {
+        operations: [operation('_b_', 1)],
+        isCancelled: false,
+        settle,
+        fail: () => seen.push('failed'),
+      });
+      scheduler.schedule(() => lanes.complete(), 5);
+      flush();
+      expect(seen).toEqual(['41: settled', '41: complete']);
     });
   });
 });

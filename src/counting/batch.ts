@@ -32,6 +32,12 @@ export type ServerOutcome = 'ok' | 'bad' | 'none';
  */
 const MOST_MERGED = LARGEST_COUNT - 2 ** 32;
 
+/** What is still to be counted of a call. */
+export interface RestOfCall<Call> {
+  readonly call: Call;
+  readonly operations: readonly Operation[];
+}
+
 /** Operations of several calls as one. */
 class Merged extends Operation {
   constructor({ limit, key, hits, group }: Operation) {
@@ -51,6 +57,8 @@ export class Batch<Call extends BatchCall = BatchCall> {
   /** The operations for the store, in order. */
   readonly operations: Operation[] = [];
   readonly calls: readonly Call[];
+  /** What the store asks to send again. Its calls are not settled. */
+  readonly rests: RestOfCall<Call>[] = [];
   /**
    * Where the count of each operation comes from: an index of the batch, and the sum of the merged additions up to and
    * including it.
@@ -80,7 +88,10 @@ export class Batch<Call extends BatchCall = BatchCall> {
     return this.#outcome;
   }
 
-  /** Gives every call its counts. An operation that failed by itself fails its own call only. */
+  /**
+   * Gives every call its counts, unless some are among the {@link rests}. An operation that failed by itself fails its
+   * own call only.
+   */
   settle(results: readonly Result[]): void {
     this.#outcome = serverOutcome(results);
     /** By index of the batch, what the calls of an operation with an algorithm have left so far. */
@@ -89,6 +100,7 @@ export class Batch<Call extends BatchCall = BatchCall> {
     for (const call of this.calls) {
       const { operations } = call;
       let error: DecisionError | undefined;
+      let rest: Operation[] | undefined;
       for (let at = 0; at < operations.length; at += 1) {
         const operation = operations[at] as Operation;
         const index = this.#indexes[position] as number;
@@ -98,8 +110,10 @@ export class Batch<Call extends BatchCall = BatchCall> {
         if (typeof result === 'number') {
           const isSaturated = result === LARGEST_COUNT;
           operation.after = isSaturated ? result : result - (this.operations[index] as Operation).hits + upTo;
-        } else if (result instanceof DecisionError) error = operation.fail(result) ?? error;
-        else if (operation.group === undefined) {
+        } else if (result instanceof DecisionError) {
+          if (result.isTryAgain) (rest ??= []).push(operation);
+          else error = operation.fail(result) ?? error;
+        } else if (operation.group === undefined) {
           states[index] = decideAlone(operation, states[index] ?? result);
           // What all its calls have left: leases begin with it.
           (this.operations[index] as Operation).outcome = operation.outcome;
@@ -110,8 +124,9 @@ export class Batch<Call extends BatchCall = BatchCall> {
           for (let step = 0; step < members.length; step += 1) states[index + step] = together[step]!;
         }
       }
-      if (error === undefined) call.settle();
-      else call.fail(error);
+      if (error !== undefined) call.fail(error);
+      else if (rest === undefined) call.settle();
+      else this.rests.push({ call, operations: rest });
     }
   }
 

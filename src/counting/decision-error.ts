@@ -26,17 +26,25 @@ export class DecisionError extends Error {
   readonly isKeyError: boolean;
   /** The store has certainly not counted: it was not sent anything, or has rejected it. */
   readonly isUncounted: boolean;
+  /**
+   * The store can count it soon: it is to be sent again after {@link TRY_AGAIN_AFTER}, until the error is another one.
+   */
+  readonly isTryAgain: boolean;
 
   constructor(
     readonly code: DecisionErrorCode,
     message: string,
-    options?: { cause?: unknown; isKeyError?: boolean; isUncounted?: boolean },
+    options?: { cause?: unknown; isKeyError?: boolean; isUncounted?: boolean; isTryAgain?: boolean },
   ) {
     super(message, options);
     this.isKeyError = options?.isKeyError ?? false;
     this.isUncounted = options?.isUncounted ?? false;
+    this.isTryAgain = options?.isTryAgain ?? false;
   }
 }
+
+/** In milliseconds. */
+export const TRY_AGAIN_AFTER = 20;
 
 /** The store has not answered within the time of a call, a window or a connection. */
 export function timedOut(options: { readonly isUncounted?: boolean } = {}): DecisionError {

@@ -176,7 +176,7 @@ export class Leases {
     const now = this.#options.now();
     if (request.wants > 0) {
       lease.state = 'idle';
-      this.#resume(lease, result instanceof DecisionError ? result : undefined);
+      this.#resume(lease, result instanceof DecisionError && !result.isTryAgain ? result : undefined);
     }
     if (result instanceof DecisionError) return;
     this.#trip += (now - request.sentAt - this.#trip) / 8;

@@ -10,8 +10,9 @@ import {
   takeUntil,
   tap,
 } from 'rxjs';
-import { Batch, failCall } from '../counting/batch';
-import { DecisionError, poolEmpty } from '../counting/decision-error';
+import { Batch, type RestOfCall, failCall } from '../counting/batch';
+import { DecisionError, TRY_AGAIN_AFTER, poolEmpty, timedOut } from '../counting/decision-error';
+import type { Operation } from '../counting/operation';
 import { Breaker, type BreakerObserver } from './circuit-breaker';
 import { type ClosedWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
@@ -63,8 +64,11 @@ export class Lanes {
   constructor(options: LanesOptions) {
     this.#options = options;
     this.windows$ = this.#opened$.pipe(
-      mergeMap(({ windows$ }) =>
+      mergeMap(({ lane, windows$ }) =>
         windows$.pipe(
+          tap((batch) => {
+            for (const rest of batch.rests) this.#sendAgain(lane, rest);
+          }),
           finalize(() => {
             this.#running -= 1;
             this.#completeWhenIdle();
@@ -95,6 +99,21 @@ export class Lanes {
     this.#completeWhenIdle();
   }
 
+  /** Sends the rest of a call again, or fails it when the time of a window has passed since it was sent first. */
+  #sendAgain(lane: CounterLane, { call, operations }: RestOfCall<WindowCall>): void {
+    const { scheduler, limit = Infinity } = this.#options;
+    const now = scheduler.now();
+    const rest = call instanceof RestCall ? call : new RestCall(call, now);
+    rest.operations = operations;
+    if (now + TRY_AGAIN_AFTER - rest.since >= limit) return failCall(rest, timedOut({ isUncounted: true }));
+    this.#running += 1;
+    scheduler.schedule(() => {
+      this.#running -= 1;
+      this.add(lane, rest);
+      this.#completeWhenIdle();
+    }, TRY_AGAIN_AFTER);
+  }
+
   #retire(lane: CounterLane): void {
     this.#open.delete(lane);
     this.#retired.add(lane);
@@ -103,6 +122,36 @@ export class Lanes {
 
   #completeWhenIdle(): void {
     if (this.#isCompleting && this.#running === 0) this.#opened$.complete();
+  }
+}
+
+/** What is sent again of a call. */
+class RestCall implements WindowCall {
+  operations: readonly Operation[] = [];
+  readonly #call: WindowCall;
+
+  /** @param since when the store first asked to send it again, in milliseconds of the scheduler */
+  constructor(
+    call: WindowCall,
+    readonly since: number,
+  ) {
+    this.#call = call;
+  }
+
+  get isCancelled(): boolean {
+    return this.#call.isCancelled;
+  }
+
+  get trace(): WindowCall['trace'] {
+    return this.#call.trace;
+  }
+
+  settle(): void {
+    this.#call.settle();
+  }
+
+  fail(error: DecisionError): void {
+    this.#call.fail(error);
   }
 }
 
@@ -122,7 +171,7 @@ const NOT_SENT = new DecisionError(
 class LaneWindows {
   /** To be subscribed to before calls are added. Unsubscribing ends windows in flight. */
   readonly windows$: Observable<Batch>;
-  readonly #lane: CounterLane;
+  readonly lane: CounterLane;
   readonly #options: LanesOptions;
   readonly #send: SendWithin;
   readonly #breaker: Breaker | undefined;
@@ -132,7 +181,7 @@ class LaneWindows {
   #isComplete = false;
 
   constructor(lane: CounterLane, options: LanesOptions, onRetired: () => void) {
-    this.#lane = lane;
+    this.lane = lane;
     this.#options = options;
     this.#send = options.send(lane);
     const { scheduler, breaker } = options;
@@ -165,7 +214,7 @@ class LaneWindows {
   }
 
   #windowsOf(calls$: Subject<WindowCall>): Observable<Batch> {
-    const { span, windowsInFlight, whenFull } = this.#lane.pipeline;
+    const { span, windowsInFlight, whenFull } = this.lane.pipeline;
     const { scheduler } = this.#options;
     return calls$.pipe(
       pipelineWindow<WindowCall>({ span, scheduler, windowsInFlight, overflowAfter: whenFull?.after }),
@@ -183,7 +232,7 @@ class LaneWindows {
   }
 
   #sendIn(calls$: Subject<WindowCall>, { values: calls, isOverflow }: ClosedWindow<WindowCall>): Observable<Batch> {
-    if (isOverflow && this.#lane.pipeline.whenFull?.behavior === 'fail') return failPoolEmpty(calls);
+    if (isOverflow && this.lane.pipeline.whenFull?.behavior === 'fail') return failPoolEmpty(calls);
     if (calls$ !== this.#calls$) {
       for (const call of calls) this.#refuse(call);
       return EMPTY;

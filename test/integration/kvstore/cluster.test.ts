@@ -14,11 +14,15 @@ import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 import { GIVE_UP, connected, instance, nextCount, openKvstore } from './options';
 import { LONGEST_TABLE_KEY } from '../../../src/text/table-key';
-import { counterOf, stopWhenOver } from '../../support/data/operations';
+import { algorithmOf } from '../../../src/counting/limit';
+import type { ReservationChange } from '../../../src/streams/ports/reservations';
+import { allOrNothingGroup, counterOf, stopWhenOver } from '../../support/data/operations';
 
 function countersAt(url: string, more: Partial<InstanceOptions> = {}, log = new RecordedLog()) {
   return connected(instance(url, { type: 'cluster', ...more }), { log });
 }
+
+const NINE_A_DAY = { requestsPerUnit: 9, windowSeconds: 86_400, burst: undefined };
 
 describe('a cluster', () => {
   let cluster: RedisCluster;
@@ -89,6 +93,60 @@ describe('a cluster', () => {
     expect(await counters.setCounter(stored, 9)).toMatchObject({ count: 7 });
     expect(await counters.readCounter(absent)).toMatchObject({ count: 0 });
     expect(await apply(counters, operation(stored.key, 1, hour))).toEqual([10]);
+  });
+
+  it('counts what needs several keys of a slot that moves once it has moved, and delays nothing else', async () => {
+    const day = { windowSeconds: 86_400, limit: 9 };
+    const sliding = algorithmOf({ ...NINE_A_DAY, name: 'sliding_window' });
+    const bucket = algorithmOf({ ...NINE_A_DAY, name: 'token_bucket' });
+    const [slot, group] = [keySlot('{moving}'), allOrNothingGroup()];
+    const owner = await cluster.ownerOf(slot);
+    const elsewhere = await until('a key has another slot of the node', async () => {
+      const key = `elsewhere_${Math.random()}`;
+      return keySlot(key) !== slot && (await cluster.ownerOf(keySlot(key))) === owner && key;
+    });
+    // A window that were in flight until the slot has moved would have others fail.
+    const counters = await countersAt(cluster.url, { poolSize: 1, poolOnEmptyBehavior: 'ERROR' });
+    using client = new LaneClient(counters);
+    const step = { ...counterOf('{moving}_held', 86_400), hits: 2, denies: 'alone', member: 'c1:x', held: 2 } as const;
+    const opening: ReservationChange = {
+      ...{ key: 'reservation', before: undefined, after: 'open', lifetime: 600_000, now: Date.now() },
+      ...{
+        opens: { domain: 'd', expiresAt: Date.now() + 600_000, isDenied: false },
+        steps: [{ ...step, limit: { ...step.limit, requestsPerUnit: 9 } }],
+      },
+    };
+    let areDone = false;
+    let calls: Promise<readonly unknown[]> | undefined;
+    await cluster.move([slot], async () => {
+      const first = client.call([operation('{moving}_sliding', 2, { ...day, algorithm: sliding })]);
+      const both = ['{moving}_both', '{moving}_bucket'].map((key, index) =>
+        operation(key, 3, { ...day, group, isOneOfSeveral: true, algorithm: [sliding, bucket][index] }),
+      );
+      calls = Promise.all([first, client.call(both), counters.reservations.changeReservation(opening)]);
+      void calls.then(() => (areDone = true));
+      for (let time = 1; time <= 50; time += 1) expect(await client.call([operation(elsewhere, 1)])).toEqual([time]);
+      expect(areDone).toBe(false);
+    });
+    expect(await calls).toEqual([[2], [3, 3], { outcome: 'done', counts: [2], added: [2] }]);
+    expect(await client.call([operation('{moving}_sliding', 1, { ...day, algorithm: sliding })])).toEqual([3]);
+  });
+
+  it('fails what needs several keys of a slot that moves for longer than a call may take, and counts nothing', async () => {
+    const parts = {
+      limit: 9,
+      windowSeconds: 86_400,
+      algorithm: algorithmOf({ ...NINE_A_DAY, name: 'sliding_window' }),
+    };
+    const counters = await countersAt(cluster.url, { timeout: 300 });
+    using client = new LaneClient(counters);
+    await cluster.move([keySlot('{stuck}')], async () => {
+      await expect(client.call([operation('{stuck}', 2, parts)])).rejects.toMatchObject({ isUncounted: true });
+      await until('calls fail at once', () =>
+        client.call([operation('{stuck}', 2, parts)]).catch(({ message }: Error) => message.includes('is moving')),
+      );
+    });
+    expect(await client.call([operation('{stuck}', 2, parts)])).toEqual([2]);
   });
 });
 

@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { mkdir, rmdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { algorithmOf } from '../../../src/counting/limit';
 import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
+import { LaneClient } from '../../support/clients/lane-client';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
@@ -12,6 +15,7 @@ import { apply, operation } from '../counters/scenarios';
 import { CONNECTIONS, type Course, type Scene, expectFewLines, expectLinePerOutage, playFault } from './fault-play';
 import { type FaultTests, faultTests } from './fault-rows';
 import { type Load, storedCounts } from './load';
+import { connected, instance } from './options';
 
 type Courses<D> = Readonly<Record<string, Course<D>>>;
 /** The parts of a single server behind a proxy, and of servers that take over from one another. */
@@ -326,6 +330,23 @@ const CLUSTER_FAULTS: Courses<Several<RedisCluster>> = {
       const slots = [...load.keys.keys()].map(keySlot).slice(0, 20);
       // While a slot is being moved, its keys are on either node.
       return servers.move([keySlot(load.hotKey), ...slots], () => moreSucceed(load, 50));
+    },
+  }),
+  'a slot moves for 2 s while scripts need several of its keys': clusterFault({
+    begin: async ({ servers }) => {
+      const patient = await connected(instance(servers.url, { type: 'cluster' }));
+      using client = new LaneClient(patient);
+      const limit = { requestsPerUnit: 100, windowSeconds: 86_400, burst: undefined };
+      const algorithm = algorithmOf({ ...limit, name: 'sliding_window' });
+      const calls: Promise<readonly number[]>[] = [];
+      await servers.move([keySlot('{two_seconds}')], async () => {
+        for (let made = 0; made < 20; made += 1) {
+          calls.push(client.call([operation('{two_seconds}', 1, { limit: 100, windowSeconds: 86_400, algorithm })]));
+          await sleep(100);
+        }
+      });
+      const counts = (await Promise.all(calls)).map(([count]) => count!);
+      expect(counts.toSorted((one, other) => one - other)).toEqual(counts.map((_, index) => index + 1));
     },
   }),
   'scripts are flushed': clusterFault({

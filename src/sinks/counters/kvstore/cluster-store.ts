@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, take, tap } from 'rxjs';
 import {
   type Counted,
@@ -8,14 +9,14 @@ import {
   readOf,
 } from '../../../counting/operation';
 import { decidedOnRead, stopsWhenOver } from '../../../counting/read-then-decide';
-import type { DecisionError } from '../../../counting/decision-error';
+import { DecisionError, TRY_AGAIN_AFTER } from '../../../counting/decision-error';
 import type { ConditionLog } from '../../../log/condition-log';
 import type { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { type Server, nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
 import type { Pool } from './pool';
-import { isReply, replyCode, slotUnassigned } from './store-error';
+import { isReply, replyCode, slotMoving, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
 import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
@@ -29,6 +30,10 @@ const MAX_REDIRECTS = 5;
  * attack.
  */
 const MAX_NODES = 1000;
+/** The move of a slot has ended when so many milliseconds have passed without TRYAGAIN. */
+const MOVED_AFTER = 1_000;
+/** Most milliseconds for which commands wait for the end of a move, if KVSTORE_TIMEOUT is 0. */
+const LONGEST_MOVE = 10_000;
 
 /**
  * Where an operation goes: to the owner of its slot or, while the slot moves, to the node that imports it (ASK
@@ -79,6 +84,8 @@ export class ClusterStore implements Store {
   /** By slot; undefined: no node holds it. */
   readonly #owners: (ClusterNode | undefined)[] = Array.from({ length: SLOTS });
   readonly #nodes = new Map<string, ClusterNode>();
+  /** By slot, when a node first and last replied TRYAGAIN, by `performance.now()`. */
+  readonly #moving = new Map<number, { readonly since: number; last: number }>();
   /** How many nodes work for one decision at a time. */
   readonly #lanes: CounterInstance;
   /** For keys whose slot no node holds: their operations fail. */
@@ -120,21 +127,24 @@ export class ClusterStore implements Store {
   }
 
   async run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
-    const [outcome] = await this.#inRounds({
-      keys: [key],
-      deadline: undefined,
-      send: async (_, connection, isAsking) => {
-        const done = commands(commandsOn(connection, isAsking));
-        return [
-          await done.catch((error: Error) => {
-            if (isReply(error)) return error;
-            throw error;
-          }),
-        ];
-      },
-    });
-    if (outcome instanceof Error) throw outcome;
-    return outcome as T;
+    for (;;) {
+      const [outcome] = await this.#inRounds({
+        keys: [key],
+        deadline: undefined,
+        send: async (_, connection, isAsking) => {
+          const done = commands(commandsOn(connection, isAsking));
+          return [
+            await done.catch((error: Error) => {
+              if (isReply(error)) return error;
+              throw error;
+            }),
+          ];
+        },
+      });
+      if (!(outcome instanceof DecisionError)) return outcome as T;
+      if (!outcome.isTryAgain) throw outcome;
+      await sleep(TRY_AGAIN_AFTER);
+    }
   }
 
   close(): void {
@@ -205,6 +215,7 @@ export class ClusterStore implements Store {
           const key = keys[indices[position] as number] as string;
           const redirected = mayRedirect ? this.#redirect(result, server, key) : undefined;
           if (redirected !== undefined) return redirected;
+          if (replyCode(result) === 'TRYAGAIN' && this.#isMoving(keySlot(key))) return slotMoving();
           return this.#instance.failed(result, connection, deadline);
         });
       });
@@ -227,6 +238,15 @@ export class ClusterStore implements Store {
     return node.route;
   }
 
+  /** Whether a slot, for which a node has replied TRYAGAIN, has not been moving for longer than a command may take. */
+  #isMoving(slot: number): boolean {
+    const now = performance.now();
+    const moving = this.#moving.get(slot) ?? { since: now, last: now };
+    this.#moving.set(slot, moving);
+    moving.last = now;
+    return now - moving.since < (this.#instance.options.timeout || LONGEST_MOVE);
+  }
+
   /** Drains the pools of nodes that hold no slots any more, and connects to new ones. */
   #assign(ranges: readonly SlotRange[]): void {
     const named = new Set(ranges.map(({ master }) => nameOf(master)));
@@ -238,6 +258,9 @@ export class ClusterStore implements Store {
     for (const { first, last, master } of ranges) this.#owners.fill(this.#nodeAt(master), first, last + 1);
     this.#unassigned = this.#unassignedLane();
     this.#assigned$.next();
+    for (const [slot, { last }] of this.#moving) {
+      if (performance.now() - last >= MOVED_AFTER) this.#moving.delete(slot);
+    }
     for (const [, { retired$, pool }] of leaving) {
       retired$.next();
       pool.drain();

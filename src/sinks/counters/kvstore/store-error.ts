@@ -60,6 +60,15 @@ export function noConnection(reason: Error | undefined): DecisionError {
   return new DecisionError('store_failed', 'there is no connection to the counter store', { cause, isUncounted: true });
 }
 
+/** Keys of one command are on two nodes, because their slot moves. */
+export function slotMoving(): DecisionError {
+  return new DecisionError('store_failed', MESSAGES.TRYAGAIN!, {
+    isKeyError: true,
+    isUncounted: true,
+    isTryAgain: true,
+  });
+}
+
 export function slotUnassigned(): DecisionError {
   return new DecisionError('store_failed', 'no cluster node holds the slot of a counter', { isUncounted: true });
 }
