@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ConnectionKind, type OpenFiles, openFiles } from '../net/open-files';
+import type { Exchange } from './errors';
 import type { HttpLimits, HttpTimeouts, OnHttpRejected } from './limits';
 
 /** How many connections are considered for closing when a new one arrives at the limit. */
@@ -193,6 +194,19 @@ export class Connections {
       connection.socket.destroy();
     }
   }
+}
+
+/**
+ * Ends a response when its caller ends its half of the connection. For one that takes long before it writes anything:
+ * only then does a caller that is gone differ from one that has nothing more to send.
+ */
+export function endWithCaller({ req: { socket }, res }: Exchange): void {
+  function end(): void {
+    res.destroy();
+  }
+  if (socket.readableEnded) end();
+  socket.once('end', end);
+  res.once('close', () => socket.off('end', end));
 }
 
 /** What is due first, or is being sent. */

@@ -243,5 +243,7 @@ function newServer({ timeouts, limits }: { readonly timeouts: HttpTimeouts; read
   // Node ignores further headers, among them perhaps a second Host. One more, so that validateRequest sees that there
   // are too many.
   server.maxHeadersCount = limits.maxHeaders + 1;
-  return server;
+  // Not in Node's documentation: otherwise it ends the connection of a caller that ends its own half before it is
+  // answered.
+  return Object.assign(server, { httpAllowHalfOpen: true });
 }

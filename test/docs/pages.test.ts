@@ -52,6 +52,13 @@ describe('the Markdown files', () => {
     expect(shown.length).toBeGreaterThan(3);
   });
 
+  it('of security have attacks that are titles of tests', () => {
+    const rows = Array.from(readMarkdown('docs/security.md').matchAll(/^\| (.+?) \|.*\| `(test\/.+)` \|$/gm));
+
+    expect(rows.length).toBeGreaterThan(0);
+    for (const [, attack, file] of rows) expect(readFileSync(join(ROOT, file!), 'utf8')).toContain(attack);
+  });
+
   it('in docs/ are all in its index', () => {
     const indexed = new Set(relativeLinks('docs/README.md').map(({ path }) => path));
 

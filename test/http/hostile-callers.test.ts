@@ -5,6 +5,7 @@ import type { OnHttpRejected } from '../../src/http/limits';
 import { OpenFiles } from '../../src/net/open-files';
 import type { Verdict } from '../../src/limiter/verdict';
 import type { Log } from '../../src/log/log';
+import type { Reservations, Reserved } from '../../src/streams/ports/reservations';
 import { RecordedLog } from '../support/data/recorded-log';
 import { until } from '../support/waiting/until';
 import {
@@ -175,6 +176,64 @@ describe('good requests in one segment with', () => {
   });
 });
 
+describe('half of a connection', () => {
+  it('a caller that ends its half of the connection with its requests is answered to all of them, whenever they are decided', async () => {
+    const { requested, cancelled, decide } = pendingDecisions();
+    const reserved: ((value: Reserved) => void)[] = [];
+    const reservations = { reserve: () => new Promise<Reserved>((resolve) => reserved.push(resolve)) };
+    const listener = await startRecorded({ decide, reservations: reservations as unknown as Reservations });
+    const estimate = `{"ttl":"60s",${REQUEST.slice(1)}`;
+    const reservation = `POST /v1/reservations HTTP/1.1\r\nHost: x\r\nContent-Length: ${estimate.length}\r\n\r\n${estimate}`;
+    const callers = [POST_BYTES, HEALTH_BYTES + POST_BYTES + POST_BYTES, POST_BYTES + reservation].map((bytes) => {
+      const caller = rawConnection(listener.port);
+      caller.socket.end(bytes);
+      return caller;
+    });
+    await until('all requests', () => requested.length === 4 && reserved.length === 1);
+    // The ends have arrived too, when another caller is answered.
+    await rawConnection(listener.port, HEALTH_BYTES).until(/OK$/);
+    for (const { observer } of requested.toReversed()) observer.verdict(OK);
+    reserved[0]!({ id: 'r', verdict: OK, expiresAt: 0 });
+    const statuses = (await Promise.all(callers.map(({ ended }) => ended))).map((text) =>
+      text.match(/(?<=HTTP\S+ )\d+/g),
+    );
+    expect(statuses).toEqual([['200'], ['200', '200', '200'], ['200', '201']]);
+    await until('no connection to be left', () => listener.connectionCount <= 1);
+    expect([listener.rejected, cancelled]).toEqual([[], []]);
+  });
+
+  it('and then the other half, ended by a caller before its decision, leaves no connection', async () => {
+    const { requested, decide } = pendingDecisions();
+    const listener = await startRecorded({ decide });
+    const caller = rawConnection(listener.port);
+    caller.socket.end(POST_BYTES);
+    await until('the request', () => requested.length === 1);
+    caller.socket.destroy();
+    expect(await caller.ended).toBe('');
+    requested[0]!.observer.verdict(OK);
+    await until('the connection to be closed', () => listener.connectionCount === 0);
+  });
+
+  it('ended by a caller without a request, or after its response, ends the other one', async () => {
+    const listener = await startServer();
+    const idle = await idleConnection(listener.port);
+    idle.socket.end();
+    const silent = rawConnection(listener.port);
+    silent.socket.end();
+    expect([await idle.ended, await silent.ended]).toEqual([idle.received(), '']);
+    await until('no connection to be left', () => listener.connectionCount === 0);
+  });
+
+  it('is closed when nothing happens on it for too long', async () => {
+    const { requested, cancelled, decide } = pendingDecisions();
+    const listener = await startServer({ decide, timeouts: { inactive: 100 } });
+    const caller = rawConnection(listener.port);
+    caller.socket.end(POST_BYTES);
+    expect([await caller.ended, requested.length]).toEqual(['', 1]);
+    await until('the decision to be cancelled', () => cancelled.length === 1);
+  });
+});
+
 interface Observed {
   readonly onRejected: OnHttpRejected;
   readonly log: Log;
@@ -229,7 +288,7 @@ it('the metrics listener makes no more of a page than fits into buffers while th
   }
 });
 
-describe.each(Object.entries(LISTENERS))('the %s listener', (_listener, start) => {
+describe.each(Object.entries(LISTENERS))('the %s listener', (name, start) => {
   it('rejects targets that cannot be parsed, and answers others by their path, without a log line', async () => {
     const log = new RecordedLog();
     const { kinds: rejected, onRejected: reject } = rejections();
@@ -255,6 +314,15 @@ describe.each(Object.entries(LISTENERS))('the %s listener', (_listener, start) =
       expect([line, response]).toEqual([line, expect.stringMatching(/^HTTP\/1\.1 (?:200|404|405) /)]);
     }
     expect([rejected.length, log.short]).toEqual([unreadable.length, []]);
+    await listener.close();
+  });
+
+  it('answers a caller that ends its half of the connection with its requests', async () => {
+    const listener = await start({ onRejected, log: new RecordedLog() });
+    const path = { HTTP: '/readyz', debug: '/stats', metrics: '/metrics' }[name];
+    const caller = rawConnection(listener.address.port);
+    caller.socket.end(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(3));
+    expect((await caller.ended).match(/HTTP\/1\.1 200 /g)).toHaveLength(3);
     await listener.close();
   });
 });

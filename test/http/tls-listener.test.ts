@@ -58,6 +58,12 @@ it('a replaced certificate is that of new connections, also for an address', asy
   server.replaceTls(one);
 });
 
+it('a caller that ends its half of a connection with TLS is answered', async () => {
+  const caller = connectTls({ host: '127.0.0.1', port: server.port, servername: 'weir-one', ca: authority.ca });
+  caller.end('GET /livez HTTP/1.1\r\nHost: weir-one\r\n\r\n'.repeat(3));
+  expect((await textOf(caller)).match(/HTTP\/1\.1 200 OK\r$/gm)).toHaveLength(3);
+});
+
 it('handshakes that do not end close each other, the oldest first, and do not delay the end of the listener', async () => {
   // Older than all of them, but its handshake has ended.
   const used = connectTls({ host: '127.0.0.1', port: server.port, servername: 'weir-one', ca: authority.ca });

@@ -51,6 +51,7 @@ export class Connection {
   #unreadBytes = 0;
   /** Some of it has waited with streams: see {@link RunQueue.hasBacklog}. */
   #isUnreadBacklog = false;
+  #hasPeerEnded = false;
   #isTransportClosed = false;
 
   /** @param prefaceMs the part of {@link LIMITS.prefaceMs} that is left */
@@ -161,7 +162,20 @@ export class Connection {
     this.#endTurn();
   }
 
-  /** The peer has closed its side or the whole socket: no response can be sent any more. */
+  /**
+   * The peer has ended its half of the transport. What it has requested completely is answered, and then the connection
+   * ends: at once when nothing is open, at the latest after {@link LIMITS.responseMs}.
+   */
+  peerEnded(): void {
+    const ending = this.#ending;
+    this.#hasPeerEnded = true;
+    ending.now = this.#context.now();
+    ending.abort = Math.min(ending.abort, ending.now + LIMITS.responseMs);
+    ending.wakeAt(ending.abort);
+    this.flush();
+  }
+
+  /** The transport is closed: no response can be sent any more. */
   transportClosed(): void {
     this.#ending.hasEnded = true;
     this.#isTransportClosed = true;
@@ -255,7 +269,9 @@ export class Connection {
   flush(): void {
     if (this.#isTransportClosed) return;
     this.#endIfExceeded();
-    if (this.#ending.isFinal && this.#streams.table.size === 0 && !this.hasEnded) this.#end();
+    const hasReadAll = this.#hasPeerEnded && this.#unread.length === 0;
+    if (hasReadAll) this.#streams.cancelUnfinished();
+    if ((hasReadAll || this.#ending.isFinal) && this.#streams.table.size === 0 && !this.hasEnded) this.#end();
     const output = this.#output;
     output.flush();
     if (this.hasEnded) return;

@@ -104,8 +104,8 @@ export class Http2Server {
   }
 
   /**
-   * Serves a connection that was accepted elsewhere, before anything was read from it. `socket.allowHalfOpen` must be
-   * false. The server need not listen itself.
+   * Serves a connection that was accepted elsewhere, before anything was read from it. The server need not listen
+   * itself.
    */
   adopt(socket: net.Socket): void {
     this.listener.emit('connection', socket);
@@ -223,11 +223,8 @@ export class Http2Server {
     this.#sockets.set(socketBelow(socket) ?? socket, connection);
     this.#ticker ??= setInterval(() => this.#tick(), TICK_MS).unref();
     socket.on('drain', () => connection.drained());
-    // A peer that ends its half of the socket expects no more responses: HTTP/2 has GOAWAY for a graceful end.
-    socket.on('end', () => {
-      connection.transportClosed();
-      socket.destroy();
-    });
+    socket.allowHalfOpen = true;
+    socket.on('end', () => connection.peerEnded());
     socket.on('close', () => {
       connection.transportClosed();
       this.#connections.delete(connection);

@@ -356,6 +356,13 @@ export class Streams {
     }
   }
 
+  /** The peer sends nothing more: closes the streams whose requests are incomplete, or whose calls wait for its end. */
+  cancelUnfinished(): void {
+    for (const stream of this.table.list()) {
+      if (!stream.isRemoteEnded || (stream.staysOpen && stream.hasRun)) this.resetByPeer(stream);
+    }
+  }
+
   /** The connection has ended. */
   cancelAll(): void {
     const streams = this.table.list();

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { WorkerInfo } from '../../operators/live-answers';
 import { BodyMemory } from '../body';
+import { endWithCaller } from '../connections';
 import { HttpError, methodNotAllowed } from '../errors';
 import type { Authorization } from '../operators/authorization';
 import { readText } from '../operators/problems';
@@ -72,6 +73,7 @@ const FORWARDED = ['content-type', 'content-disposition', 'retry-after'];
 async function passOn(ctx: Context, stream: ClientHttp2Stream): Promise<void> {
   // Without a code, the worker would wait for the end of a request that it does not read.
   ctx.res.once('close', () => stream.close(constants.NGHTTP2_CANCEL));
+  endWithCaller(ctx);
   const headers = await headersOf(stream);
   if (headers === undefined) {
     throw new HttpError({ status: 503, code: 'worker_ended', message: 'the worker has ended before it responded' });

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { getHeapSnapshot } from 'node:v8';
 import { gzip } from 'node:zlib';
 import type { Context } from 'koa';
+import { endWithCaller } from '../connections';
 import { CallerDisconnected, HttpError, invalidRequest } from '../errors';
 import type { Route } from '../listener';
 import type { IndexLine } from './pages';
@@ -162,6 +163,7 @@ async function record<T>(
   const session = new Session();
   const disconnected = new AbortController();
   ctx.res.once('close', () => disconnected.abort());
+  endWithCaller(ctx);
   try {
     session.connect();
     await start(session);

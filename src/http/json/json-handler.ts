@@ -36,8 +36,8 @@ export interface JsonHandlerOptions {
 
 /**
  * `POST /json`: a RateLimitRequest in proto3 JSON in, a RateLimitResponse out, with status 429 when its overall code is
- * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its caller disconnects. Other
- * methods are rejected.
+ * OVER_LIMIT. The Content-Type of the request is ignored. A request is cancelled when its
+ * connection is lost, and answered when its caller ends its half of it. Other methods are rejected.
  */
 export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Handler {
   return (req, res) => {

@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Log } from '../../log/log';
 import type { LiveEvent } from '../../operators/live-answers';
 import type { Operator } from '../../operators/operator';
-import { EVENT_STREAM } from '../connections';
+import { EVENT_STREAM, endWithCaller } from '../connections';
 import { HttpError, responseTo } from '../errors';
 import { OPERATOR_LIMITS } from '../limits';
 
@@ -64,6 +64,7 @@ export class EventStreams {
     const viewer: Viewer = { res: ctx.res, seesCallers, skipped: 0 };
     this.#viewers.add(viewer);
     ctx.res.on('error', () => undefined).once('close', () => this.#left(viewer));
+    endWithCaller(ctx);
     ctx.res.flushHeaders();
     this.#timer ??= setInterval(() => void this.#make(), INTERVAL);
     if (this.#last === undefined) void this.#make();

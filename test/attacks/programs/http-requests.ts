@@ -16,9 +16,12 @@ async function record(peers: readonly HttpPeer[], answers: Answers): Promise<voi
 }
 
 /** A valid body of this many bytes. */
-function body(bytes: number): string {
-  const text = JSON.stringify({ domain: 'well-behaved', descriptors: [{ entries: [{ key: 'other', value: '1' }] }] });
-  return text.padEnd(bytes);
+function body(bytes: number, domain = 'well-behaved'): string {
+  return JSON.stringify({ domain, descriptors: [{ entries: [{ key: 'other', value: '1' }] }] }).padEnd(bytes);
+}
+
+function postTo(path: string, json: string): string {
+  return `POST ${path} HTTP/1.1\r\nHost: weir\r\nContent-Length: ${json.length}\r\n\r\n${json}`;
 }
 
 /** POST with bodies in chunks of one byte. */
@@ -69,13 +72,15 @@ function requests(text: string, count: number): Attack['run'] {
 /**
  * Good requests and what follows them in one segment, each on its own connection; an answer is the statuses of all
  * responses.
+ *
+ * @param send how the bytes are sent: `end` also ends the half of the connection
  */
-function pipelined(text: string, count: number): Attack['run'] {
+function pipelined(text: string, count: number, send: 'write' | 'end' = 'write'): Attack['run'] {
   return ({ ports }, answers) =>
     concurrently(count, 20, async () => {
       const socket = connect(ports.http, '127.0.0.1').on('error', () => undefined);
       let received = '';
-      socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1'))).write(text);
+      socket.on('data', (chunk: Buffer) => (received += chunk.toString('latin1')))[send](text);
       await once(socket, 'close');
       answers.add((received.match(/(?<=HTTP\/1\.1 )\d+/g) ?? []).join(' ') || 'closed');
     });
@@ -84,7 +89,16 @@ function pipelined(text: string, count: number): Attack['run'] {
 const HEAD = 'POST /json HTTP/1.1\r\nHost: weir\r\nConnection: close\r\nContent-Length: ';
 const NUMBER = `{"hitsAddend":1${'0'.repeat(999_998)}1}`;
 const TWO_HOSTS = 'GET /healthcheck HTTP/1.1\r\nHost: weir\r\nHost: other\r\nConnection: close\r\n\r\n';
-const GOOD = `POST /json HTTP/1.1\r\nHost: weir\r\nContent-Length: ${body(0).length}\r\n\r\n${body(0)}`;
+const GOOD = postTo('/json', body(0));
+/** A call and a reservation that a store counts, and the rule that they need. */
+const COUNTED = postTo('/json', body(0, 'counted'));
+const RESERVED = postTo('/v1/reservations', `{"ttl":"1s",${body(0, 'counted').slice(1)}`);
+export const COUNTED_RULE = {
+  'counted.yaml': `domain: counted
+descriptors:
+  - { key: other, rate_limit: { unit: year, requests_per_unit: 1000000 } }
+`,
+};
 const NO_REQUEST = [Buffer.from('GET /healthcheck HTTP/1.1\r\nHost: we'), Buffer.from('G')];
 const HEAP_SNAPSHOT = 'POST /debug/pprof/heap?format=v8 HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n';
 
@@ -154,6 +168,12 @@ export const HTTP_REQUESTS = {
   '200 requests with two Host headers': { run: requests(TWO_HOSTS, 200) },
   '500 connections with 3 good requests and a malformed one in one segment': {
     run: pipelined(`${GOOD.repeat(3)}this is not HTTP\r\n\r\n`, 500),
+  },
+  '500 connections with 3 requests and the end of half of it in one segment, with Redis and WORKERS=2': {
+    store: 'redis',
+    settings: { WORKERS: '2' },
+    rules: COUNTED_RULE,
+    run: pipelined(COUNTED + RESERVED + COUNTED, 500, 'end'),
   },
   '200 requests of HTTP/2.0 without HTTP/2': { run: requests(GOOD.replace('1.1', '2.0'), 200) },
   '200 requests with two spaces in their first line': { run: requests(GOOD.replace(' ', '  '), 200) },

@@ -21,7 +21,7 @@ import {
   times,
 } from '../../grpc/http2/frames';
 import { RawClient } from '../../grpc/http2/raw-client';
-import { prefix } from '../../support/clients/http2-connection';
+import { prefix, prefixed } from '../../support/clients/http2-connection';
 import { until } from '../../support/waiting/until';
 import { requestMessage } from '../../support/clients/grpc-client';
 import {
@@ -35,6 +35,7 @@ import {
   recordGoaway,
   statusName,
 } from '../peers';
+import { COUNTED_RULE } from './http-requests';
 
 /** The headers of a call, without its message. */
 function callHeaders(at: number, path = SHOULD_RATE_LIMIT, endStream = false): Buffer {
@@ -109,6 +110,19 @@ async function openWatches(target: Target, answers: Answers): Promise<void> {
     }
     peer.close();
   }
+}
+
+/** Makes a call on each connection, and ends the client's half of it at once. */
+async function halfClosedCalls(target: Target, answers: Answers): Promise<void> {
+  const message = data(1, prefixed(requestMessage('counted', ['other=1'])), true);
+  await concurrently(500, 20, async () => {
+    const peer = new RawClient(connect(target.ports.grpc, '127.0.0.1'));
+    peer.socket.end(Buffer.concat([hello(), callHeaders(0), message]));
+    await peer.until('the end of the connection', () => peer.isEnded);
+    const trailers = peer.frames.findLast(isHeaders);
+    answers.add(trailers === undefined ? 'closed' : statusName(Number(fieldsOf(trailers.payload)['grpc-status'])));
+    peer.close();
+  });
 }
 
 /** A gRPC message that asks server reflection for the services: seven bytes for 162. */
@@ -222,6 +236,11 @@ export const HTTP2_FRAMES = {
   '20,000 connections that are reset at once, with WORKERS=2': { settings: { WORKERS: '2' }, run: resetConnections },
   '200 connections with 200 health Watches each, all closed at once': { run: openWatches },
   '200 connections with 1,000 reflection requests each': { run: reflections },
+  '500 connections with a call and the end of half of it in one segment, with Redis': {
+    store: 'redis',
+    rules: COUNTED_RULE,
+    run: halfClosedCalls,
+  },
   '2,000 connections that send nothing, or stop inside a frame': {
     run: silentConnections(2_000, (peers) => peers.filter(({ frames }) => frames.length > 0).length >= 1_000),
   },

@@ -75,6 +75,40 @@ describe('a graceful shutdown', () => {
   });
 });
 
+describe('a peer that ends its half of the socket', () => {
+  it('ends the connection at once when nothing is open', () => {
+    const peer = connected().send(get(1)).endHalf();
+    expect([endedOf(peer.frames), peer.transport.isEnded]).toEqual([[1], true]);
+  });
+
+  it('is answered what it has requested, while what it cannot complete, and what stays open, is cancelled', () => {
+    const requests = [get(1, '/hold'), get(3, '/open'), headers(5, request('/hold')), get(7, '/hold')];
+    const peer = connected().send(Buffer.concat(requests)).endHalf();
+    expect([peer.application.cancelled, peer.transport.isEnded]).toEqual([2, false]);
+    const [first, open, last] = peer.application.held.splice(0);
+    for (const call of [open!, last!]) peer.application.finish(call, 'done');
+    expect([endedOf(peer.endTurns().frames), peer.transport.isEnded]).toEqual([[7], false]);
+    peer.application.finish(first!, 'done');
+    expect([endedOf(peer.endTurns().frames), peer.transport.isEnded]).toEqual([[7, 1], true]);
+    expect([peer.rejections, peer.internalErrors]).toEqual([[], []]);
+  });
+
+  it('is answered what it has requested before a turn that was over', () => {
+    const peer = connected();
+    peer.isTurnOver = true;
+    peer.receive(Buffer.concat([get(1, '/hold'), get(3)])).endHalf();
+    expect([endedOf(peer.frames), peer.transport.isEnded]).toEqual([[3], false]);
+    expect([endedOf(peer.finish().frames), peer.transport.isEnded]).toEqual([[3, 1], true]);
+  });
+
+  it('is not waited for longer than thirty seconds', () => {
+    const peer = connected().send(get(1, '/hold')).endHalf().wait(29_900);
+    expect(peer.transport.isEnded).toBe(false);
+    expect([peer.wait(200).transport.isEnded, peer.application.cancelled]).toEqual([true, 1]);
+    expect(peer.wait(1_100).transport.isDestroyed).toBe(true);
+  });
+});
+
 describe('the age of a connection', () => {
   it('begins a shutdown at the limit, varied randomly by up to ten percent', () => {
     const ages = Array.from({ length: 40 }, () => {

@@ -175,6 +175,12 @@ export class MemoryPeer {
     return this.endTurns();
   }
 
+  /** Ends its half of the socket. */
+  endHalf(): this {
+    this.#connection.peerEnded();
+    return this.endTurns();
+  }
+
   /** The socket is closed. */
   close(): this {
     this.#connection.transportClosed();

@@ -1,7 +1,7 @@
 import { newAuthority } from '../../support/data/certificates';
 import { endedOf, get, hello, windowUpdate } from './frames';
 import { type RawClient, connectPlain, connectTls } from './raw-client';
-import { type TestServer, startServer } from './test-application';
+import { TestApplication, type TestServer, startServer } from './test-application';
 import { TemporaryFolder } from '../../support/data/temporary-folder';
 
 const AS_STREAM = 'cleartext, read as a stream';
@@ -9,6 +9,7 @@ const AS_STREAM = 'cleartext, read as a stream';
 /** A server on one transport, with one client that is served all the time. */
 class TransportServer {
   readonly internalErrors: unknown[] = [];
+  readonly application = new TestApplication();
   readonly #folder = new TemporaryFolder();
   readonly #authority = newAuthority();
   readonly #opened: RawClient[] = [];
@@ -20,6 +21,7 @@ class TransportServer {
 
   async start(): Promise<void> {
     this.#server = await startServer({
+      interpreter: this.application,
       at: this.transport === 'a Unix socket' ? { path: this.#folder.at('socket') } : undefined,
       tls: this.transport === 'TLS' ? this.#authority.issue('localhost') : undefined,
       // The application of the test never ends the work of some calls, so that others would wait for it.

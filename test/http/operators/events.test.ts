@@ -100,6 +100,16 @@ describe('/api/events', () => {
     await until('room', async () => (await eventsOf(await api.send('/api/events'), 1)).length === 1);
   });
 
+  it('ends when its caller ends its half of the connection', async () => {
+    await using api = await ServedApi.start();
+    const viewer = request(`${api.server.url}/api/events`, { agent: false }).end();
+    const [stream] = (await once(viewer, 'response')) as [IncomingMessage];
+    stream.on('error', () => undefined).resume();
+    viewer.socket!.end();
+    expect(stream.complete).toBe(false);
+    await until('the connection to be closed', () => api.server.connectionCount === 0);
+  });
+
   it('is skipped for a reader that does not read, and ends with `bye` when the service stops', async () => {
     const checks = [{ name: 'store', failure: 'x'.repeat(6_000_000) }] as const;
     await using api = await ServedApi.start({ readiness: { health: { healthy: true, unhealthy: [] }, checks } });
