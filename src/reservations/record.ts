@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Descriptor, RateLimitRequest } from '../limiter/request';
 import { type Unit, unitByNumber } from '../rules/unit';
-import { type EndedDescriptor, MAX_RESERVED_DESCRIPTORS, type OnExpiry, lineOf } from '../streams/ports/reservations';
+import {
+  type EndedDescriptor,
+  type EndedReservation,
+  MAX_RESERVED_DESCRIPTORS,
+  type OnExpiry,
+  lineOf,
+} from '../streams/ports/reservations';
 
 /** What the store keeps of a reservation: everything that is needed to end it, and to answer its calls again. */
 export interface ReservationRecord {
@@ -113,7 +119,8 @@ function contentOf({ request, ttl, onExpiry }: CallContent): string {
 
 /**
  * A reservation that holds no hits, as its descriptors have no limits or 0 hits. It is all in its id or, with an id of
- * the caller, in a record of less than 100 bytes. Whatever such an id says, it changes no counter.
+ * the caller, in a record of less than 100 bytes; once it has ended, there is such a record for each. Whatever such an
+ * id says, it changes no counter.
  */
 export interface EmptyReservation {
   /** How many there are. */
@@ -124,7 +131,8 @@ export interface EmptyReservation {
   readonly expiresAt: number;
 }
 
-const EMPTY = /^none\.(\d{1,2})\.([0-9a-z]{1,4})\.([0-9a-z]{1,9})\.([\w-]*)$/;
+/** An id has no line feed, so that none says that it has ended. */
+const EMPTY = /^none\.(\d{1,2})\.([0-9a-z]{1,4})\.([0-9a-z]{1,9})\.([\w-]*)(?:\n(settled|cancelled) ([\d,]+))?$/;
 
 /** What the ids of empty reservations begin with. */
 export const EMPTY_PREFIX = 'none.';
@@ -134,16 +142,34 @@ export function writeEmpty({ descriptors, limited, expiresAt }: EmptyReservation
   return `${EMPTY_PREFIX}${descriptors}.${limited.toString(36)}.${expiresAt.toString(36)}.${end}`;
 }
 
+/** @param open what {@link writeEmpty} has written */
+export function writeEndedEmpty(open: string, state: EndedReservation['state'], hits: readonly number[]): string {
+  return `${open}\n${state} ${hits.join()}`;
+}
+
+/** What the text of an empty reservation says. */
+export interface StoredEmpty extends EmptyReservation {
+  readonly end: string;
+  /** Undefined: it is open, or has expired. */
+  readonly ended: Omit<EndedReservation, 'id'> | undefined;
+}
+
 /** @returns undefined when the text is another one */
-export function readEmpty(text: string): (EmptyReservation & { readonly end: string }) | undefined {
-  const [, descriptors, limited, expiresAt, end] = EMPTY.exec(text) ?? [];
+export function readEmpty(text: string): StoredEmpty | undefined {
+  const [, descriptors, limited, expiresAt, end, state, hits = ''] = EMPTY.exec(text) ?? [];
   if (end === undefined || Number(descriptors) > MAX_RESERVED_DESCRIPTORS) return undefined;
   return {
     descriptors: Number(descriptors),
     limited: Number.parseInt(limited!, 36),
     expiresAt: Number.parseInt(expiresAt!, 36),
     end,
-  };
+    ended: state && { state, descriptors: withoutCounters(hits.split(',').map(Number)) },
+  } as StoredEmpty;
+}
+
+/** What becomes of the descriptors of an empty reservation that is ended with these hits. */
+export function withoutCounters(hits: readonly number[]): readonly EndedDescriptor[] {
+  return hits.map((own) => ({ reserved: 0, hits: own, added: 0 }));
 }
 
 /** Stands for the content of a call in the record of an empty reservation. */

@@ -21,18 +21,20 @@ import {
   type Reserved,
 } from '../streams/ports/reservations';
 import {
-  type EmptyReservation,
   type ReservationRecord,
+  type StoredEmpty,
   type StoredRecord,
   digestOf,
   endedDescriptors,
   isSameCall,
   readEmpty,
   readStored,
+  withoutCounters,
   writeEmpty,
   writeEnded,
+  writeEndedEmpty,
 } from './record';
-import { ID, checkCall, expired, invalid, reservable, tooMany, unknown } from './refusals';
+import { ID, MAX_TTL, checkCall, expired, invalid, reservable, tooMany, unknown } from './refusals';
 import { countsBefore, emptyOf, endingOf, recordOf, stepsOf, textOf } from './steps';
 
 export interface ReservationsOptions {
@@ -214,15 +216,23 @@ export class StoredReservations implements Reservations {
     const { limiter, ruleset } = this.#options;
     if (!ID.test(id)) throw unknown();
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const text = readEmpty(id) === undefined ? await store.readRecord(this.#keyOf(id)) : id;
-      if (text === undefined) throw unknown();
+      const text = await store.readRecord(this.#keyOf(id));
       const now = this.#options.now();
-      const empty = readEmpty(text);
-      if (empty !== undefined) return this.#endEmpty({ id, state }, empty, hitsOf(empty.descriptors));
+      const empty = readEmpty(text ?? id);
+      if (empty !== undefined) {
+        const ending = { id, state, hits: hitsOf(empty.descriptors), now };
+        const ended = await this.#endEmpty(text, empty, ending);
+        if (ended === undefined) continue;
+        return ended;
+      }
+      if (text === undefined) throw unknown();
       const stored = readRecord(text);
       const { record } = stored;
       const hits = hitsOf(record.request.descriptors.length);
-      if (record.state !== 'open') return this.#endedBefore(id, stored, { state, hits });
+      if (record.state !== 'open') {
+        const ended = { id, state: record.state, descriptors: endedDescriptors(stored) };
+        return this.#endedBefore(ended, { state, hits });
+      }
       const left = record.at + record.ttl - now;
       if (left <= 0) throw expired(record);
       const { steps, ending } = endingOf(id, stored, {
@@ -252,39 +262,45 @@ export class StoredReservations implements Reservations {
     throw new ReservationError('reservation_conflict', 'other calls change the reservation at the same time');
   }
 
-  /** Changes nothing, neither a counter nor a record. */
-  #endEmpty(
-    reservation: Pick<EndedReservation, 'id' | 'state'>,
-    { limited, expiresAt }: EmptyReservation,
-    hits: readonly number[],
-  ): EndedReservation {
-    if (this.#options.now() >= expiresAt) {
-      throw new ReservationError('reservation_conflict', 'the reservation has expired: it held no hits');
-    }
+  /**
+   * Changes no counter, and writes down that it has ended. Resolves with undefined when another call has ended it
+   * meanwhile.
+   *
+   * @param before its record
+   */
+  async #endEmpty(
+    before: string | undefined,
+    { limited, expiresAt, ended }: StoredEmpty,
+    { id, state, hits, now }: Wanted & { readonly id: string; readonly now: number },
+  ): Promise<EndedReservation | undefined> {
+    if (ended !== undefined) return this.#endedBefore({ id, ...ended }, { state, hits });
+    const left = expiresAt - now;
+    if (left <= 0) throw new ReservationError('reservation_conflict', 'the reservation has expired: it held no hits');
+    // No process has made such an id, whatever its clock.
+    if (left > MAX_TTL + KEPT) throw unknown();
     if (hits.some((own, index) => own > 0 && ((limited >> index) & 1) === 1)) {
       throw new ReservationError(
         'reservation_conflict',
         'the reservation holds 0 hits, so that none can be settled: reserve at least 1, or count them with another call',
       );
     }
-    this.#counters[reservation.state].add(1);
-    return { ...reservation, descriptors: hits.map((own) => ({ reserved: 0, hits: own, added: 0 })) };
+    const { outcome } = await this.#store.changeReservation({
+      ...{ key: this.#keyOf(id), before, after: writeEndedEmpty(before ?? id, state, hits) },
+      ...{ lifetime: left + KEPT, now, steps: [] },
+    });
+    if (outcome !== 'done') return undefined;
+    this.#counters[state].add(1);
+    return { id, state, descriptors: withoutCounters(hits) };
   }
 
-  #endedBefore(
-    id: string,
-    stored: StoredRecord,
-    wanted: { readonly state: string; readonly hits: readonly number[] },
-  ): EndedReservation {
-    const { state } = stored.record;
-    const ended = endedDescriptors(stored);
-    const isSame = state === wanted.state && ended.every(({ hits }, index) => hits === wanted.hits[index]);
-    if (state === 'open' || !isSame) {
-      const how = state === 'settled' ? `settled with ${ended.map(({ hits }) => hits).join()} hits` : 'cancelled';
+  #endedBefore(ended: EndedReservation, wanted: Wanted): EndedReservation {
+    const { state, descriptors } = ended;
+    if (state !== wanted.state || descriptors.some(({ hits }, index) => hits !== wanted.hits[index])) {
+      const how = state === 'settled' ? `settled with ${descriptors.map(({ hits }) => hits).join()} hits` : 'cancelled';
       throw new ReservationError('reservation_conflict', `the reservation was ${how} before`);
     }
     this.#counters.repeated.add(1);
-    return { id, state, descriptors: ended };
+    return ended;
   }
 
   /** No cache key has colons before its first underscore, unless they are in the name of a domain. */
@@ -297,6 +313,12 @@ export class StoredReservations implements Reservations {
     if (typeof store === 'string') throw new ReservationError('not_supported', store);
     return store;
   }
+}
+
+/** How a call ends a reservation. */
+interface Wanted extends Pick<EndedReservation, 'state'> {
+  /** Of each descriptor. */
+  readonly hits: readonly number[];
 }
 
 /** Judges the count of a limit whose reservation counts nothing, because this limit or another one denies it. */

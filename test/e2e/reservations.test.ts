@@ -20,6 +20,7 @@ import { Shop } from './shop';
 
 const RULES = `domain: shop
 descriptors:
+  - {key: partner, rate_limit: {unlimited: true}}
   - {key: user, rate_limit: {unit: day, requests_per_unit: 100}}
   - {key: team, rate_limit: {unit: day, requests_per_unit: 150}}
 `;
@@ -127,8 +128,20 @@ describe('reservations over HTTP', () => {
         expect(await call(shop, 'DELETE', `/${id}`)).toMatchObject([200, { id, state: 'cancelled' }]);
       }
       expect(await left(shop)).toEqual([87, 77]);
+
+      // Holds no hits; each call has a connection of its own, and reaches any of the processes.
+      const free = { domain: 'shop', descriptors: [{ entries: [{ key: 'partner', value: 'x' }] }], ttl: '60s' };
+      const [, { id: freeId }] = await call(shop, 'POST', '', free);
+      for (let time = 0; time < 4; time += 1) {
+        expect(await call(shop, 'POST', `/${freeId}/settle`, { hits: 7 })).toMatchObject([200, { state: 'settled' }]);
+        expect(await call(shop, 'POST', `/${freeId}/settle`, { hits: 8 })).toEqual([
+          409,
+          error('reservation_conflict'),
+        ]);
+        expect(await call(shop, 'DELETE', `/${freeId}`)).toEqual([409, error('reservation_conflict')]);
+      }
       const statistics = await shop.weir.statistics();
-      const counted = { reserved: 2, denied: 1, repeated: 3, settled: 1, cancelled: 1, rejected: 2 };
+      const counted = { reserved: 3, denied: 1, repeated: 6, settled: 2, cancelled: 1, rejected: 10 };
       for (const [name, count] of Object.entries(counted)) {
         expect([name, statistics.get(`ratelimit.reservations.${name}`)]).toEqual([name, count]);
       }
@@ -264,6 +277,14 @@ describe('weir.v1.Reservations', () => {
       reserving(1, { id: '', onExpiry: OnExpiry.CANCEL }),
     )) as ReserveResponse;
     expect(await invoke(client, 'Cancel', { id: own.id })).toMatchObject({ state: EndedReservation_State.CANCELLED });
+    const free = RateLimitRequest.decode(requestMessage('shop', ['partner=x', 'unmatched=x'], 1));
+    for (const given of ['', 'free']) {
+      const { id } = (await invoke(client, 'Reserve', reserving(1, { id: given, request: free }))) as ReserveResponse;
+      for (let time = 0; time < 2; time += 1) {
+        expect(await invoke(client, 'Cancel', { id })).toMatchObject({ state: EndedReservation_State.CANCELLED });
+        expect(await invoke(client, 'Settle', { id, hits: [0n] })).toBe('FAILED_PRECONDITION');
+      }
+    }
     expect(await invoke(client, 'Settle', { id: 'other', hits: [1n] })).toBe('NOT_FOUND');
     for (const hits of [[], [1n, 2n, 3n], [2n ** 53n]]) {
       expect(await invoke(client, 'Settle', { id: 'g', hits })).toBe('INVALID_ARGUMENT');

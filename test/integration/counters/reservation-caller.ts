@@ -5,7 +5,7 @@ import { StoredReservations } from '../../../src/reservations/reservations';
 import { Statistics } from '../../../src/statistics/statistics';
 import type { OnExpiry, ReservationStore, Reservations } from '../../../src/streams/ports/reservations';
 import { descriptor, request } from '../../support/data/requests';
-import { limit, rulesetOf } from '../../support/data/rules';
+import { limit, rulesetOf, unlimited } from '../../support/data/rules';
 
 export const LIMITS = { user: 100, team: 150, tried: 10, free: Infinity };
 export type Name = keyof typeof LIMITS;
@@ -17,6 +17,7 @@ const RULES = rulesetOf(
   { key: 'tried', rateLimit: limit(LIMITS.tried, 'MINUTE'), shadowMode: true },
   { key: 'both', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')] },
   { key: 'quotas', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')], quotaMode: true },
+  { key: 'unlimited', rateLimit: unlimited() },
   { key: 'second', rateLimit: limit(10, 'SECOND') },
   { key: 'first', rateLimit: limit(10, 'MINUTE'), quotaMode: true },
   { key: 'other', rateLimit: limit(20, 'MINUTE'), quotaMode: true },

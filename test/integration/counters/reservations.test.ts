@@ -77,12 +77,11 @@ class Model {
     const all = made.uses.map((_, index) => (typeof hits === 'number' ? hits : hits[index]!));
     const call = `${wanted} ${all.join()}`;
     if (made.state !== 'open') return made.call === call ? made.ended! : 'reservation_conflict';
-    if (made.isEmpty) {
-      const isMore = made.uses.some(({ name }, index) => name !== 'free' && all[index]! > 0);
-      return isMore ? 'reservation_conflict' : `${wanted} ${all.map((own) => `0>${own}:0`).join()}`;
+    if (made.isEmpty && made.uses.some(({ name }, index) => name !== 'free' && all[index]! > 0)) {
+      return 'reservation_conflict';
     }
     const parts = made.uses.map((use, index) => {
-      if (use.name === 'free') return `0>${all[index]}:0`;
+      if (made.isEmpty || use.name === 'free') return `0>${all[index]}:0`;
       const difference = all[index]! - made.held[index]!;
       const isPresent = made.keys[index] === this.#key(use.name);
       const added = isPresent || difference > 0 ? this.#add(this.#key(use.name), difference) : 0;
@@ -384,14 +383,10 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     const none = [descriptor('user=x', { hitsAddend: 0 }), descriptor('free=x', { hitsAddend: 7 })];
     const { id, expiresAt } = await reservations.reserve({ ...call, request: request('d', none) });
     expect([id, expiresAt]).toEqual([expect.stringMatching(/^none\.2\.1\.[\w.-]{1,100}$/), caller.now + 5_000]);
-    expect(await other.settle(id!, [0, 9])).toBe('settled 0>0:0,0>9:0');
     expect(await other.settle(id!, [1, 9])).toBe('reservation_conflict');
     expect(await other.settle(id!, [1])).toBe('invalid_request');
-    const unknown = await reservations.reserve({ ...call, request: request('unknown', ['user=x']) });
-    expect([await other.settle(unknown.id!, 9), await other.cancel(unknown.id!)]).toEqual([
-      'settled 0>9:0',
-      'cancelled 0>0:0',
-    ]);
+    if (kind === 'Redis') expect(await redis.control.keys(`${caller.cacheKeyPrefix}*`)).toEqual([]);
+    expect(await other.settle(id!, [0, 9])).toBe('settled 0>0:0,0>9:0');
     await caller.reserve('own', [{ name: 'free', hits: 9 }]);
     const empty = counterOf(`${caller.cacheKeyPrefix}d_user_x_1699999980`);
     expect(await (caller.store as ReservationStore).readOpen(empty, caller.now)).toEqual({ count: 0, first: [] });
@@ -400,14 +395,47 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     expect(await other.reserve('own', [{ name: 'free', hits: 8 }])).toBe('reservation_conflict');
     expect(await other.reserve('own', [{ name: 'free', hits: 9 }])).toBe('reserved true 0');
     expect(await other.settle('own', 4)).toBe('settled 0>4:0');
+    expect(await caller.reserve('own', [{ name: 'free', hits: 9 }])).toBe('reserved true 0');
+    const late = await reservations.reserve({ ...call, request: request('d', none) });
     caller.now = other.now = caller.now + 5_000;
-    expect([await other.cancel(id!), await other.settle('own', 4)]).toEqual([
-      'reservation_conflict',
-      'reservation_conflict',
-    ]);
+    expect(await other.cancel(late.id!)).toBe('reservation_conflict');
     if (kind !== 'Redis') return;
-    const prefix = caller.cacheKeyPrefix;
-    expect(await redis.control.keys(`${prefix}*`)).toEqual([`${prefix}weir:reservation:own`]);
+    const prefix = `${caller.cacheKeyPrefix}weir:reservation:`;
+    expect(new Set(await redis.control.keys(`${prefix}*`))).toEqual(new Set([`${prefix}own`, `${prefix}${id}`]));
+    // The time of the test goes on, that of Redis does not.
+    expect(await redis.control.pttl(`${prefix}${id}`)).toBeLessThanOrEqual(5_000 + KEPT);
+  });
+
+  it('that hold no hits end once, as those that hold some', async () => {
+    const [caller, other] = callers();
+    const call = { ttl: 5_000, onExpiry: 'settle' } as const;
+    const empty = {
+      unlimited: request('d', ['unlimited=x']),
+      unmatched: request('d', ['unmatched=x']),
+      unknown: request('unknown', ['user=x']),
+      asking: request('d', [descriptor('user=x', { hitsAddend: 0 }), descriptor('free=x', { hitsAddend: 7 })]),
+    };
+    for (const [name, asked] of Object.entries(empty)) {
+      for (const own of [undefined, name]) {
+        const { id } = await caller.reservations.reserve({ ...call, id: own, request: asked });
+        const hits = name === 'asking' ? [0, 9] : 9;
+        const settled = name === 'asking' ? 'settled 0>0:0,0>9:0' : 'settled 0>9:0';
+        expect([name, own, await other.settle(id!, hits)]).toEqual([name, own, settled]);
+        expect([await caller.settle(id!, hits), await other.settle(id!, hits)]).toEqual([settled, settled]);
+        expect([await caller.cancel(id!), await other.settle(id!, 0)]).toEqual([
+          'reservation_conflict',
+          'reservation_conflict',
+        ]);
+        const race = (await caller.reservations.reserve({ ...call, id: own && `${name}-race`, request: asked })).id!;
+        const ends = await Promise.all([caller.settle(race, hits), other.cancel(race), caller.cancel(race)]);
+        const wins = ends.filter((end) => end !== 'reservation_conflict');
+        expect(new Set(wins).size).toBe(1);
+      }
+    }
+    const ended = [caller, other].flatMap(({ statistics }) =>
+      ['settled', 'cancelled'].map((how) => statistics.counter(`ratelimit.reservations.${how}`).value),
+    );
+    expect(ended.reduce((sum, count) => sum + count)).toBe(16);
   });
 
   it('do nothing to a counter by an id that was made up', async () => {
@@ -415,6 +443,7 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     await caller.reserve('r', [{ name: 'user', hits: 50 }]);
     const forged = [
       'none.1.0.zzzzzzzz.r',
+      `none.1.0.${(STARTS_AT + 5_000).toString(36)}.r`,
       'none.16.1ekf.zzzzzzzz.',
       'none.99.0.zzzzzzzz.x',
       'none.1.0.zzzzzzzz.r:x',
@@ -427,6 +456,8 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     }
     expect(await caller.reserve('read', [{ name: 'user', hits: 0 }])).toBe('reserved true 50');
     expect(await caller.settle('r', 1)).toBe('settled 50>1:-49');
+    // No longer open than a reservation can be: its record would be kept as long.
+    expect(await other.cancel(forged[0]!)).toBe('unknown_reservation');
   });
 
   it('reject what they cannot do, and count nothing', async () => {
@@ -478,6 +509,31 @@ describe('reservations of one store only', () => {
     caller.now = clock.now += KEPT;
     counters.removeExpired();
     expect(await caller.cancel('ended')).toBe('unknown_reservation');
+  });
+
+  it('in memory have ended as long as their ids can be ended, if they hold no hits', async () => {
+    const clock = { now: STARTS_AT };
+    const counters = memory(clock);
+    const caller = new Caller(counters, freshPrefix());
+    const call = {
+      request: request('unknown', ['user=x']),
+      ttl: 3_600_000,
+      id: undefined,
+      onExpiry: 'settle',
+    } as const;
+    const { id } = await caller.reservations.reserve(call);
+    expect(await caller.cancel(id!)).toBe('cancelled 0>0:0');
+    for (const passed of [KEPT, 3_600_000 - KEPT - 1, KEPT]) {
+      caller.now = clock.now += passed;
+      counters.removeExpired();
+      expect([await caller.settle(id!, 1), await caller.cancel(id!)]).toEqual([
+        'reservation_conflict',
+        'cancelled 0>0:0',
+      ]);
+    }
+    caller.now = clock.now += 1;
+    counters.removeExpired();
+    expect(await caller.cancel(id!)).toBe('reservation_conflict');
   });
 
   it('in memory give nothing back from the first millisecond after their window on', async () => {

@@ -175,7 +175,9 @@ export class MemoryReservations {
       counts.push(count);
       added.push(count - before);
     }
-    this.#keep(record, entryOf(textOf(after, { counts, added }), now + Math.min(lifetime, KEPT)));
+    // That of a reservation that holds nothing is kept as long as its id can be ended.
+    const kept = entry === undefined ? lifetime : Math.min(lifetime, KEPT);
+    this.#keep(record, entryOf(textOf(after, { counts, added }), now + kept));
     return { outcome: 'done', counts, added };
   }
 
