@@ -1,5 +1,5 @@
 import { messageOf } from '../text/thrown';
-import { visible } from '../text/visible';
+import { visible, visibleLine } from '../text/visible';
 import { tolerateClosedPipes } from './closed-pipes';
 import { SHELLS, completion } from './completion';
 import { FlagError, type FlagSpec, type FlagValues, booleanFlag, flagHelp, parseFlags, textFlag } from './flags';
@@ -89,7 +89,7 @@ export async function runProgram<Spec extends ProgramFlags>(
     return Exit.DONE;
   } catch (error) {
     const isWrongUse = error instanceof FlagError;
-    stderr.write(`${name}: ${visible(messageOf(error))}\n${isWrongUse ? `Run ${name} -h for its flags.\n` : ''}`);
+    stderr.write(`${name}: ${visibleLine(messageOf(error))}\n${isWrongUse ? `Run ${name} -h for its flags.\n` : ''}`);
     return isWrongUse ? Exit.WRONG_USE : Exit.FAILED;
   }
 }

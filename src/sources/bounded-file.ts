@@ -1,10 +1,20 @@
-import { constants } from 'node:fs';
+import { type Stats, constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
 /** The contents of a file; for a file that is too large to be read, its size in bytes. */
 export type BoundedContents =
   | { readonly content: Uint8Array; readonly tooLarge?: undefined }
   | { readonly content?: undefined; readonly tooLarge: number };
+
+/**
+ * Rejects what may never end, for a path that is read as a stream.
+ *
+ * @throws Error with the code `EINVAL` for all but regular files and pipes
+ */
+export function rejectDevice(path: string, stat: Stats): void {
+  if (stat.isFile() || stat.isFIFO()) return;
+  throw Object.assign(new Error('it is neither a regular file nor a pipe'), { code: 'EINVAL', path });
+}
 
 /** Bytes that are read at a time beyond the size that the file had when it was opened. */
 const CHUNK = 64 * 1024;

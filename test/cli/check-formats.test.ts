@@ -1,6 +1,7 @@
 import Ajv from 'ajv';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { CHECK } from '../../src/cli/check/check';
+import { FORMATS } from '../../src/cli/check/formats';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { runOf } from './run-program';
 
@@ -96,6 +97,91 @@ it('prints a report of JUnit, in which warnings are no failures', async () => {
   expect(tests).toContain('name="1 &lt; 2 &amp; &quot;3&quot;"');
 });
 
+describe('texts of others in what is printed', () => {
+  const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029]/u;
+
+  /** In `-test`, a test's name, a file's, a domain's, a line's and a rule's; without, a file's and a key's. */
+  async function printedWith(text: string, format: string): Promise<readonly string[]> {
+    const inYaml = JSON.stringify(text).replaceAll(
+      /[^ -~]/g,
+      (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    );
+    folder.write(
+      'rules/a.yaml',
+      `domain: ${inYaml}\ndescriptors: [{ key: ${inYaml}, rate_limit: { unit: day, requests_per_unit: 5 } }]\n`,
+    );
+    const decisions = `  - name: ${inYaml}\n    decisions: |\n      user=bert → OK: 9 left\n      ${inYaml} →`;
+    folder.write(`${text.replaceAll('/', '')}.test.yaml`, `rules: rules\ndomain: ${inYaml}\ntests:\n${decisions}\n`);
+    folder.write(
+      `${text.replaceAll('/', '')}.yaml`,
+      `domain: d\n${inYaml}: 1\ndescriptors: [{ key: k, rate_limit: { unit: ${inYaml}, requests_per_unit: 1 } }]\n`,
+    );
+    const runs = [
+      ['-test', folder.base, '-coverage'],
+      [folder.base, '-merge_domain_configs'],
+      ['-test', `${folder.base}/${text}`],
+      [folder.at(text)],
+    ];
+    const outputs: string[] = [];
+    for (const argv of runs) {
+      const { exitCode, stdout, stderr } = await runOf(CHECK, [...argv, '-format', format]);
+      expect(exitCode).toBe(1);
+      outputs.push(stdout + stderr);
+    }
+    return outputs;
+  }
+
+  it.each(FORMATS.filter((format) => format !== 'markdown'))('make no line of their own as %s', async (format) => {
+    const texts = [
+      'a\nFORGED',
+      'a\r\n  FORGED',
+      'a\u2028FORGED',
+      '::error::FORGED',
+      '\u001b[2J\u202e\ud800##vso[FORGED]',
+    ];
+    for (const text of texts) {
+      rmSync(folder.base, { recursive: true });
+      const output = (await printedWith(text, format)).join('\n');
+      expect(output).toContain('FORGED');
+      const lines = output.split('\n');
+      const forged = format === 'github' ? /^\s*FORGED|^::error::/ : /^\s*(?:FORGED|::)/;
+      expect(lines.filter((line) => forged.test(line) || /##\w*\[/.test(line) || UNPRINTABLE.test(line))).toEqual([]);
+    }
+  });
+
+  it('make no heading, mention or end of code in Markdown', async () => {
+    const names = ['n\n# heading @all', '`` ` @all', '```', '`', '<!-- -->'];
+    const rules = names.map(
+      (name, index) =>
+        `  - { key: ${JSON.stringify(`k${index}\n${name}`)}, rate_limit: { name: ${JSON.stringify(name)}, unit: day, requests_per_unit: 1 } }\n`,
+    );
+    const old = folder.write('old.yaml', 'domain: d\ndescriptors: [{ key: k }]\n');
+    const now = folder.write('now.yaml', `domain: d\ndescriptors:\n${rules.join('')}`);
+    const descriptor = { entries: ['k2\n```=a'], code: 'OK', reason: 'within_limit', hits: 6 };
+    const call = {
+      type: 'decision',
+      time: '2026-03-01T12:00:00.000Z',
+      domain: 'd',
+      code: 'OK',
+      descriptors: [descriptor],
+    };
+    const log = folder.write('log.jsonl', `${JSON.stringify(call)}\n`);
+    const { stdout } = await runOf(CHECK, ['-diff', old, now, '-replay', log, '-format', 'markdown']);
+    const lines = stdout.trimEnd().split('\n');
+    const fence = lines.findIndex((line) => line.startsWith('````text'));
+    expect([lines.at(-1), lines.slice(fence + 1, -1).filter((line) => line.startsWith('````'))]).toEqual(['````', []]);
+    expect(lines.filter((line) => line.startsWith('#'))).toEqual([
+      '### Rules: 5 rules added, 1 rule removed, 0 rules changed',
+      '### Calls that are decided differently',
+    ]);
+    // What is left of a line without its code.
+    const rest = lines.slice(0, fence).map((line) => line.replaceAll(/(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)/g, 'CODE'));
+    expect(new Set(rest.filter((line) => /^ *-/.test(line)))).toEqual(
+      new Set(['- **added** CODE (CODE)', '- **removed** CODE (CODE)', '  - rate_limit: CODE']),
+    );
+  });
+});
+
 describe('weir-check -diff', () => {
   const OLD = `domain: d
 descriptors:
@@ -148,7 +234,7 @@ changed d.user (new.yaml:4:12)
       ],
     });
     expect(await diff('-format', 'markdown')).toContain(
-      '### Rules: 2 rules added, 1 rule removed, 1 rule changed\n\n- **added** `d.on_unmatched_deny` (new.yaml:6:1)\n',
+      '### Rules: 2 rules added, 1 rule removed, 1 rule changed\n\n- **added** `d.on_unmatched_deny` (`new.yaml:6:1`)\n',
     );
   });
 

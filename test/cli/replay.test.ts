@@ -350,6 +350,52 @@ shop.path: 1 caller newly denied, 0 newly allowed
     expect((await report()).log).toMatchObject({ played: 6, malformed: 0 });
   });
 
+  describe('of four writers, whose blocks are in no order', () => {
+    const BUCKET = '{ unit: second, requests_per_unit: 10, algorithm: token_bucket }';
+    beforeEach(() => folder.write('candidate/shop.yaml', rulesOf(`{ key: user, rate_limit: ${BUCKET} }`)));
+
+    function lineAt(milliseconds: number): string {
+      return lineWith({ time: new Date(START + milliseconds).toISOString() });
+    }
+
+    /** The lines of calls that take turns at four workers, of which each writes its own in blocks of so many. */
+    function inBlocks(times: readonly number[], length: number): readonly string[] {
+      const blocks = [0, 1, 2, 3].flatMap((worker) => {
+        const own = times.filter((_, index) => index % 4 === worker);
+        return Array.from({ length: Math.ceil(own.length / length) }, (_, block) => ({
+          // Some are written late.
+          order: block + 0.1 * worker + (block % 3 === worker % 3 ? 1.5 : 0),
+          times: own.slice(block * length, (block + 1) * length),
+        }));
+      });
+      return blocks.toSorted((one, other) => one.order - other.order).flatMap((block) => block.times.map(lineAt));
+    }
+
+    it.each([1, 4, 13, 100])('of %i lines, passes what it does in the order of the times', async (length) => {
+      const times = Array.from({ length: 3_000 }, (_, index) => index * 20);
+      write(...times.map(lineAt));
+      const { total, ...sorted } = await report();
+      // The burst, and 10 in each of the 60 seconds that follow.
+      expect(total.allowedAfter).toBe(10 + Math.floor((times.at(-1)! * 10) / 1000));
+      write(...inBlocks(times, length));
+      expect(await report()).toEqual({ total, ...sorted });
+    });
+
+    it('passes no more when there are more lines than wait for earlier ones, and counts those that came too late', async () => {
+      // 68,000 lines in a minute, of which every 1,000th is written when all others were.
+      const times = Array.from({ length: 68_000 }, (_, index) => Math.floor((index * 59_000) / 68_000));
+      const [inTime, late] = [true, false].map((is) => times.filter((_, index) => index % 1_000 > 0 === is));
+      writeFileSync(log, [...inTime!, ...late!].map((time) => `${lineAt(time)}\n`).join(''));
+      const { log: figures, total, notes } = await report();
+      expect(figures).toMatchObject({ played: 68_000, malformed: 0 });
+      expect([figures.late > 0, figures.late < 68]).toEqual([true, true]);
+      expect(total.allowedAfter).toBe(10 + 589);
+      expect(notes).toContain(
+        `too late to be put in order, so that they are played at the time of the line before: ${figures.late} lines; sort the lines, which begin with their time`,
+      );
+    });
+  });
+
   it('reads no number that a service would not have written', async () => {
     const own = { entries: ['any=b'], code: 'OK', reason: 'within_limit' };
     const limits = [-1, 0.5, 2 ** 32, 1e300].map((requestsPerUnit) => ({ requestsPerUnit, unit: 'MINUTE' }));

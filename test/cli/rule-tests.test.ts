@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, symlinkSync } from 'node:fs';
 import { CHECK } from '../../src/cli/check/check';
+import { NotationError, readLine } from '../../src/cli/tests/notation';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { runOf } from './run-program';
 
@@ -109,11 +111,55 @@ describe('a test of rules', () => {
     ['user=bert, → OK: 2 left', /^invalid descriptor/],
     ['user=bert hits=x → OK: 2 left', /^"hits=x" is no field of a descriptor/],
     ['0 × user=bert → OK: 2 left', /^repeat a call 1 to 1000000 times/],
+    ['user="\\q" → OK: 2 left', /^"\\q" is no text in quotes as JSON has them/],
     ['after a while', /^"a while" is no duration/],
     ['at noon', /^"noon" is no time/],
   ])('says of the line "%s" what is wrong, and plays the others', async (line, message) => {
     const failures = await failuresOf('user=bert → OK: 2 left', 'test more', line, 'user=bert → OK: 2 left');
     expect(failures).toEqual([[line, null, expect.stringMatching(message)]]);
+  });
+
+  // Each takes minutes in quadratic time.
+  it.each([
+    ...['user=bert', 'user', '3 × user=bert', 'test', 'domain', 'rules', 'after', 'at', 'with A=', 'statistic a'].map(
+      (begin) => `${begin}${' '.repeat(60_000)}\u2028`,
+    ),
+    ...[
+      ' ',
+      '→ ',
+      ' -> ',
+      ' | ',
+      'a=b,',
+      'a=b | ',
+      ' hits=1',
+      '"',
+      '\\"',
+      '1',
+      '1 × ',
+      'a',
+      '=',
+      '\u2028',
+      '\r',
+    ].flatMap((unit) => ['', 'a="', 'a=b '].map((begin) => begin + unit.repeat(60_000 / unit.length))),
+  ])('is read in linear time: %.40j', (line) => {
+    const lines = Array.from({ length: 20 }, () => line);
+    for (const each of lines.flatMap((text) => [text, `${text} → OK`, `${text} →`])) {
+      try {
+        readLine(each);
+      } catch (error) {
+        expect(error).toBeInstanceOf(NotationError);
+      }
+    }
+    expect(() => readLine(line.repeat(20))).toThrow('a line has at most 65536 characters');
+  });
+
+  it('explains each of many failures, by playing its lines twice at most', async () => {
+    const failures = Array.from({ length: 3_000 }, (_, index) => `user=bert → OK: ${index} over`);
+    const { stdout } = await play(['rules rules', '3 × user=bert → OK: 0 left', ...failures].join('\n'), '-json');
+    const report = JSON.parse(stdout) as { failures: { explanation: { answer: { reason: string } } }[] };
+    expect(report.failures).toHaveLength(3_000);
+    const last = report.failures.at(-1)!.explanation.answer.reason;
+    expect([last, last]).toEqual([report.failures[0]!.explanation.answer.reason, expect.any(String)]);
   });
 
   it('shows the answer of a request that the service rejects', async () => {
@@ -169,6 +215,9 @@ tests:
       /the setting REDIS_URL does not matter in tests; those that do are SHADOW_MODE/,
     ],
     ['rules: { a: b }', /shop.test.yaml:1: rules is a list/],
+    ['rules: rules\nrules: rules', /shop.test.yaml:2: "rules" is repeated/],
+    [`rules: ${'['.repeat(1_000_000)}`, /shop.test.yaml:1: .*nested more than 200 levels deep/],
+    [`rules: *${'a'.repeat(1_000_000)}`, /shop.test.yaml:1: /],
   ])('that is wrong, as %j, is an error with its place', async (text, message) => {
     const { exitCode, stderr } = await play(text);
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(message)]);
@@ -176,6 +225,22 @@ tests:
 });
 
 describe('test files', () => {
+  it('are regular files of at most 8 MiB', async () => {
+    execFileSync('mkfifo', [folder.at('pipe.decisions')]);
+    symlinkSync('/dev/zero', folder.at('zero.test.yaml'));
+    folder.write('folder.decisions/a.txt', '');
+    for (const name of ['pipe.decisions', 'zero.test.yaml']) {
+      expect(await runOf(CHECK, ['-test', folder.at(name)])).toMatchObject({
+        exitCode: 1,
+        stderr: `weir-check: the test file ${folder.at(name)} cannot be read: it is not a regular file\n`,
+      });
+    }
+    const large = folder.write('large.decisions', `# ${'x'.repeat(8 * 1024 * 1024)}`);
+    expect((await runOf(CHECK, ['-test', large])).stderr).toContain(
+      'has 8388610 bytes, more than the limit of 8388608',
+    );
+  });
+
   it('are found in folders, and may have the rules of the command line', async () => {
     folder.write('tests/a.decisions', 'user=bert → OK: 2 left\n');
     folder.write(

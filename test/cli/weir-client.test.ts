@@ -286,7 +286,7 @@ describe('weir-client prints one sentence and exits', () => {
     [`${GIVEN} -grpc-use-tls -grpc-cert-file x`, 'flags -grpc-cert-file and -grpc-key-file must be used together'],
     [
       `${GIVEN} -grpc-use-tls -grpc-server-ca-file /nonexistent`,
-      "cannot read the file of flag -grpc-server-ca-file: ENOENT: no such file or directory, open '/nonexistent'",
+      'cannot use the file of flag -grpc-server-ca-file (/nonexistent): it cannot be read (ENOENT)',
     ],
   ])('with 2 for the command line "%s"', async (line, message) => {
     const err = `weir-client: ${message}\nRun weir-client -h for its flags.\n`;

@@ -7,23 +7,50 @@ import { KEY_TOLERANCE, VARIABLE_TOLERANCE, nearestName } from '../../src/text/n
 import { fixedNumber, plainNumber } from '../../src/text/plain-number';
 import { SecretMask } from '../../src/text/secret-mask';
 import { asError, messageOf } from '../../src/text/thrown';
-import { visible, visibleJson, visibleLine } from '../../src/text/visible';
+import { visible, visibleJson, visibleLine, visibleLines } from '../../src/text/visible';
 import { HOSTILE, SHOWN } from '../support/data/hostile-text';
 
 describe('a visible text', () => {
-  const ESCAPED = /^[\p{Cc}\p{Bidi_Control}\u2028\u2029]$/u;
+  const ESCAPED = /^[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029\p{Default_Ignorable_Code_Point}]$/u;
+  /** Parts of emoji and of words. */
+  const KEPT = /^[\t\n\p{Join_C}\ufe00-\ufe0f]$/u;
   const UNITS = Array.from({ length: 0x1_0000 }, (_, unit) => String.fromCharCode(unit));
 
   it('has every character escaped that a terminal interprets, or that changes the order in which it is shown', () => {
     function shown(unit: string): string {
-      if (!ESCAPED.test(unit) || unit === '\n' || unit === '\t') return unit;
+      if (!ESCAPED.test(unit) || KEPT.test(unit)) return unit;
       return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
     }
     expect(UNITS.filter((unit) => visible(`a${unit}b`) !== `a${shown(unit)}b`)).toEqual([]);
     // It says the same to a program.
     const json = UNITS.map((unit) => [unit, visibleJson(JSON.stringify(unit))] as const);
-    expect(json.filter(([unit, text]) => JSON.parse(text) !== unit || ESCAPED.test(text.slice(1, -1)))).toEqual([]);
+    expect(
+      json.filter(
+        ([unit, text]) => JSON.parse(text) !== unit || text.slice(1, -1) !== shown(JSON.stringify(unit).slice(1, -1)),
+      ),
+    ).toEqual([]);
     expect(visibleLine(HOSTILE)).toBe(SHOWN);
+    // Tags are invisible, and pairs of surrogates.
+    expect(visibleLine('a\u{e0041}b\u{1f469}\u200d\u{1f4bb}\ud83d')).toBe(
+      'a\\udb40\\udc41b\u{1f469}\u200d\u{1f4bb}\\ud83d',
+    );
+  });
+
+  it.each([
+    ['##[error]x', String.raw`\u0023#[error]x`],
+    ['a ##vso[task.x]', String.raw`a \u0023#vso[task.x]`],
+    ['###teamcity[x]', String.raw`#\u0023#teamcity[x]`],
+    ['::error file=x::y', String.raw`\u003a:error file=x::y`],
+    ['  ::group::x', String.raw`  \u003a:group::x`],
+    ['## a [x] a::b', '## a [x] a::b'],
+  ])('has no command to continuous integration: %s', (text, shown) => {
+    expect([visibleLines([text]), JSON.parse(visible(JSON.stringify(text)))]).toEqual([shown, text]);
+  });
+
+  it('is made in linear time', () => {
+    // Each takes minutes in quadratic time.
+    for (const unit of ['#', '##', '#a', '##a', ' ', ':', '\u202e', '\ud800', '\n'])
+      expect(visibleLines([unit.repeat(1_000_000)]).length).toBeGreaterThan(0);
   });
 });
 

@@ -6,6 +6,7 @@ import type { Rule } from '../../rules/rule-tree';
 import type { Ruleset } from '../../rules/ruleset';
 import { Statistics } from '../../statistics/statistics';
 import { counted } from '../../text/counted';
+import { visibleLine, visibleLines } from '../../text/visible';
 import { formatLimit, placeOf } from '../explanation';
 
 /** What is different about a rule. */
@@ -78,22 +79,43 @@ export function formatChanges(changes: readonly RuleChange[]): string {
     `${change} ${rule} (${placeOf(place)})`,
     ...fields.map((field) => `  ${fieldText(change, field)}`),
   ]);
-  return [...lines, totalsOf(changes)].join('\n');
+  return visibleLines([...lines, totalsOf(changes)]);
 }
 
-/** The same in Markdown, for a comment on a pull request. @param replayed the report of a replay as text */
+/** The changes in Markdown, for a comment on a pull request. @param replayed the report of a replay as text */
 export function formatChangesAsMarkdown(changes: readonly RuleChange[], replayed: string | undefined): string {
   const lines = changes.flatMap(({ change, rule, place, fields }) => [
-    `- **${change}** \`${rule}\` (${placeOf(place)})`,
-    ...fields.map((field) => `  - ${fieldText(change, field)}`),
+    `- **${change}** ${code(rule)} (${code(placeOf(place))})`,
+    ...fields.map((field) => `  - ${fieldText(change, field, code)}`),
   ]);
+  const fence = fenceOf(replayed ?? '', 3);
   const report =
-    replayed === undefined ? [] : ['', '### Calls that are decided differently', '', '```text', replayed, '```'];
+    replayed === undefined ? [] : ['', '### Calls that are decided differently', '', `${fence}text`, replayed, fence];
   return [`### Rules: ${totalsOf(changes)}`, '', ...lines, ...report].join('\n');
 }
 
-function fieldText(change: RuleChange['change'], { field, before, after }: RuleChange['fields'][number]): string {
-  return change === 'changed' ? `${field}: ${before ?? 'none'} → ${after ?? 'none'}` : `${field}: ${before ?? after}`;
+/** Backticks for Markdown, more than a text has in a row, so that it cannot end what they enclose. */
+function fenceOf(text: string, least: number): string {
+  let longest = 0;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
+  return '`'.repeat(Math.max(least, longest + 1));
+}
+
+/** A text as code of Markdown, in which it makes no heading, link or mention. */
+function code(text: string): string {
+  const line = visibleLine(text);
+  const fence = fenceOf(line, 1);
+  // Markdown removes one blank on either side, so that the text may begin and end with a backtick.
+  return fence === '`' ? `\`${line}\`` : `${fence} ${line} ${fence}`;
+}
+
+function fieldText(
+  change: RuleChange['change'],
+  { field, before, after }: RuleChange['fields'][number],
+  shown: (value: string) => string = String,
+): string {
+  const [old, now] = [before, after].map((value) => (value === null ? 'none' : shown(value)));
+  return `${field}: ${change === 'changed' ? `${old} → ${now}` : before === null ? now : old}`;
 }
 
 function totalsOf(changes: readonly RuleChange[]): string {

@@ -1,5 +1,5 @@
 import { DEFAULT_OPTIONS, type LimiterOptions } from '../../limiter/decision';
-import { type LoadedSettings, readSettings } from '../../settings/read-settings';
+import { type LoadedSettings, SettingsError, readSettings } from '../../settings/read-settings';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';
 
@@ -27,7 +27,7 @@ export function readSome(environment: NodeJS.ProcessEnv, names: readonly string[
   try {
     return readSettings(Object.fromEntries(names.map((name) => [name, environment[name]])));
   } catch (error) {
-    throw new FlagError(messageOf(error));
+    throw new FlagError(error instanceof SettingsError ? error.problems.join('; ') : messageOf(error));
   }
 }
 

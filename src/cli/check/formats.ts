@@ -1,4 +1,5 @@
 import type { Problem, Severity } from '../../rules/files/problems/problem';
+import { visible, visibleLine } from '../../text/visible';
 import { VERSION } from '../version';
 
 /** How weir-check prints what it has found. */
@@ -30,13 +31,30 @@ function findingOf({ file, line, column, severity, code, message, advice }: Prob
 
 /** Rule files as cases. @param paths those without a finding, too */
 export function casesOfRules(problems: readonly Problem[], paths: readonly string[] = []): readonly CheckedCase[] {
-  return [...new Set([...paths, ...problems.map(({ file }) => file)])].map((file) => {
-    return { file, name: 'the rules load', findings: problems.filter((each) => each.file === file).map(findingOf) };
+  const byFile = grouped(problems, ({ file }) => file);
+  return [...new Set([...paths, ...byFile.keys()])].map((file) => {
+    return { file, name: 'the rules load', findings: (byFile.get(file) ?? []).map(findingOf) };
   });
 }
 
+/** The items by their keys, in order. */
+export function grouped<Item>(items: Iterable<Item>, keyOf: (item: Item) => string): ReadonlyMap<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return groups;
+}
+
 /** Prints what was found for another program. */
-export function formatCases(format: Format, cases: readonly CheckedCase[]): string {
+export function formatCases(format: Format, found: readonly CheckedCase[]): string {
+  const cases = found.map(({ file, name, findings }) => {
+    const shown = findings.map((each) => ({ ...each, message: visibleLine(each.message) }));
+    return { file, name: visibleLine(name), findings: shown };
+  });
   if (format === 'junit') return junit(cases);
   const findings = cases.flatMap((each) => each.findings);
   return format === 'github' ? findings.map(annotation).join('\n') : JSON.stringify(sarif(findings), null, 2);
@@ -61,7 +79,7 @@ function sarif(findings: readonly Finding[]): unknown {
   const rules = [...new Set(findings.map(({ code }) => code))].map((id) => ({ id }));
   const results = findings.map(({ file, line, column, severity, code, message }) => {
     const region = line === 0 ? {} : { region: { startLine: line, ...(column > 0 && { startColumn: column }) } };
-    const artifactLocation = { uri: encodeURI(file.replaceAll('\\', '/')) };
+    const artifactLocation = { uri: uriOf(file) };
     return {
       ruleId: code,
       level: severity,
@@ -78,14 +96,17 @@ function sarif(findings: readonly Finding[]): unknown {
   };
 }
 
+/** A relative reference to a file: unlike in a URI, `?` and `#` are parts of its name. */
+function uriOf(file: string): string {
+  return encodeURI(visible(file.replaceAll('\\', '/'))).replaceAll(/[?#]/g, encodeURIComponent);
+}
+
 /** The XML that continuous integration reads as the report of a test run. Warnings are no failures. */
 function junit(cases: readonly CheckedCase[]): string {
-  const suites = new Map<string, CheckedCase[]>();
-  for (const each of cases) suites.set(each.file, [...(suites.get(each.file) ?? []), each]);
-  const lines = [...suites].flatMap(([file, of]) => {
+  const lines = [...grouped(cases, ({ file }) => file)].flatMap(([file, of]) => {
     const failed = of.filter(({ findings }) => findings.some(({ severity }) => severity === 'error')).length;
     return [
-      `  <testsuite name="${xml(file)}" tests="${of.length}" failures="${failed}">`,
+      `  <testsuite name="${xml(visibleLine(file))}" tests="${of.length}" failures="${failed}">`,
       ...of.flatMap(testcase),
       '  </testsuite>',
     ];
@@ -98,13 +119,12 @@ function junit(cases: readonly CheckedCase[]): string {
 function testcase({ file, name, findings }: CheckedCase): readonly string[] {
   const errors = findings.filter(({ severity }) => severity === 'error');
   const others = findings.filter(({ severity }) => severity !== 'error');
-  const head = `    <testcase classname="${xml(file)}" name="${xml(name)}"`;
+  const head = `    <testcase classname="${xml(visibleLine(file))}" name="${xml(name)}"`;
   if (findings.length === 0) return [`${head}/>`];
   return [
     `${head}>`,
     ...errors.map(
-      ({ line, message }) =>
-        `      <failure message="${xml(message.split('\n')[0]!)}">${xml(`line ${line}: ${message}`)}</failure>`,
+      ({ line, message }) => `      <failure message="${xml(message)}">${xml(`line ${line}: ${message}`)}</failure>`,
     ),
     ...(others.length === 0
       ? []

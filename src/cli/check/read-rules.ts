@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { type Problem, type ProblemDetails, folderProblem } from '../../rules/files/problems/problem';
 import { type ReadResult, readRuleFiles, type RuleFile } from '../../rules/files/read-rule-files';
 import { MAX_FILE_BYTES, MAX_TOTAL_BYTES, folderTooLarge } from '../../rules/files/size-limits';
-import { type BoundedContents, readBoundedFile } from '../../sources/bounded-file';
+import { type BoundedContents, readBoundedFile, rejectDevice } from '../../sources/bounded-file';
 import { FolderTooLarge, listRuleFiles, type RuleFiles } from '../../sources/rule-files/list-rule-files';
 
 export interface ReadOptions {
@@ -51,6 +51,7 @@ class Reading {
     try {
       const status = await stat(path);
       if (!status.isDirectory()) {
+        rejectDevice(path, status);
         const isFile = status.isFile();
         return await this.#read(path, () =>
           isFile ? readBoundedFile(path, MAX_FILE_BYTES) : readPipe(createReadStream(path)),

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { connect } from 'node:tls';
 import { type ChannelCredentials, Client, Metadata, type ServiceError, credentials } from '@grpc/grpc-js';
 import {
@@ -6,6 +5,7 @@ import {
   RateLimitResponse,
   RateLimitRequest as Request,
 } from '../../gen/envoy/service/ratelimit/v3/rls';
+import { MAX_TLS_FILE_BYTES, readSmallFile } from '../../net/reloaded-files';
 import { trustedRoots } from '../../net/trusted-roots';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';
@@ -137,8 +137,8 @@ function channelCredentials(flags: TlsFlags): ChannelCredentials {
 function read(flag: FileFlag, path: string): Buffer | null {
   if (path === '') return null;
   try {
-    return readFileSync(path);
+    return Buffer.from(readSmallFile(path, MAX_TLS_FILE_BYTES));
   } catch (cause) {
-    throw new FlagError(`cannot read the file of flag -${flag}: ${messageOf(cause)}`, { cause });
+    throw new FlagError(`cannot use the file of flag -${flag} (${path}): ${messageOf(cause)}`, { cause });
   }
 }

@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { Readable, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
+import { rejectDevice } from '../../sources/bounded-file';
 import { messageOf } from '../../text/thrown';
 
 /** The longest line that is read, in bytes. Those of weir are shorter: their texts have 8,192 characters. */
@@ -48,6 +49,7 @@ export class LogInput {
     let source: Readable = process.stdin;
     if (this.#path !== '-') {
       const status = await stat(this.#path);
+      rejectDevice(this.#path, status);
       if (status.isFile()) this.#size = status.size;
       source = createReadStream(this.#path, { highWaterMark: CHUNK });
     }

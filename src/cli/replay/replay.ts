@@ -37,6 +37,8 @@ export class LogFigures {
   ended = 0;
   /** Those of reservations that are not open in the replay. */
   unreserved = 0;
+  /** Lines that came too late to be put in order: they were played at the time of the line before. */
+  late = 0;
   /** Lines of something else. */
   other = 0;
   /** Calls that had failed, so that no rule had decided them. */
@@ -75,10 +77,8 @@ export async function replay({ log, progress, ...options }: ReplayOptions): Prom
   const run = new Run(options);
   try {
     for await (const lines of input.lines()) {
-      for (const line of lines) {
-        const played = run.line(line);
-        if (played !== undefined) await played;
-      }
+      for (const line of lines) run.line(line);
+      await run.playDue();
       shown.update(() => `${barOf(input.partRead)}${run.log.lines} lines`);
     }
     await run.end();
@@ -100,6 +100,8 @@ function barOf(part: number | undefined): string {
 /** What a line of the log has, with its number. */
 interface NumberedLine {
   readonly line: number;
+  /** In characters. */
+  readonly length: number;
   readonly recorded: RecordedCall | RecordedEnd;
 }
 
@@ -113,6 +115,8 @@ class Run {
   readonly #order = new TimeOrder(({ line }) => this.#leaveOut(line, MISPLACED));
   /** How many calls the sampled calls stand for beyond those that were played. */
   #owed = 0;
+  /** Of the line that was played last. */
+  #time = -Infinity;
   readonly log = new LogFigures();
 
   constructor({ candidate, now, options }: Pick<ReplayOptions, 'candidate' | 'now' | 'options'>) {
@@ -120,22 +124,27 @@ class Run {
     this.#now = now && new Player(now, options);
   }
 
-  /** @returns when it is not played at once: when it is */
-  line(text: string | undefined): Promise<void> | undefined {
+  line(text: string | undefined): void {
     const { log } = this;
     log.lines += 1;
     const recorded = readLine(text);
     if (!('skipped' in recorded)) {
-      const due = this.#order.add({ line: log.lines, recorded });
-      if (due !== undefined) return this.#play(due);
+      this.#order.add({ line: log.lines, length: text!.length, recorded });
     } else if (recorded.skipped === 'malformed') this.#leaveOut(log.lines, recorded.reason);
     else log[recorded.skipped] += 1;
-    return undefined;
+  }
+
+  /** Plays the lines that wait no longer for earlier ones. */
+  async playDue(due = this.#order.due()): Promise<void> {
+    for (const line of due) {
+      const played = this.#play(line);
+      if (played !== undefined) await played;
+    }
   }
 
   /** Plays what is left when all lines were read. */
   async end(): Promise<void> {
-    for (const due of this.#order.rest()) await this.#play(due);
+    await this.playDue(this.#order.rest());
     this.log.evictions = this.#candidate.evictions + (this.#now?.evictions ?? 0);
   }
 
@@ -150,7 +159,12 @@ class Run {
     if (log.malformedLines.length < LISTED_LINES) log.malformedLines.push({ line, reason });
   }
 
-  #play({ recorded }: NumberedLine): Promise<void> | undefined {
+  #play({ recorded: read }: NumberedLine): Promise<void> | undefined {
+    // Time that runs backwards would refill token buckets.
+    const isLate = read.time < this.#time;
+    const recorded = isLate ? { ...read, time: this.#time } : read;
+    this.#time = recorded.time;
+    if (isLate) this.log.late += 1;
     if ('state' in recorded) return this.#playEnd(recorded);
     if (recorded.reservation !== undefined) return this.#playReservation(recorded);
     const weight = this.#weightOf(recorded);
@@ -226,49 +240,63 @@ function heavier(request: RateLimitRequest, weight: number): RateLimitRequest {
   return { ...request, descriptors };
 }
 
-/** Milliseconds by which a line can be earlier than one before it: workers write theirs in no order. */
+/** Milliseconds by which a line can be earlier than one before it: workers write theirs in blocks. */
 const TOLERANCE = 60_000;
 /** Lines after one by which its time is judged. */
 const LOOK_AHEAD = 8;
+/** The lines, and their characters, of which half wait for earlier ones. */
+const [MOST_WAITING, MOST_CHARACTERS] = [32_768, 16 * 1024 * 1024];
 
 /**
- * Passes on the records of a log in its order, except those that are more than a minute earlier than one before them,
- * or later than most of those that follow: one wrong time must neither end the windows of a replay nor leave out what
- * follows.
+ * Puts the records of a log in the order of their times, without those that are more than a minute earlier than one
+ * before them, or later than most of those that follow: one wrong time must neither end the windows of a replay nor
+ * leave out what follows. Each waits until {@link MOST_WAITING} have been read, so that the memory is bounded.
  */
 class TimeOrder {
   readonly #next: NumberedLine[] = [];
   readonly #onMisplaced: (line: NumberedLine) => void;
+  #waiting: NumberedLine[] = [];
+  #characters = 0;
   #latest = -Infinity;
 
   constructor(onMisplaced: (line: NumberedLine) => void) {
     this.#onMisplaced = onMisplaced;
   }
 
-  /** @returns the line that is due, if there is one */
-  add(line: NumberedLine): NumberedLine | undefined {
+  add(line: NumberedLine): void {
     this.#next.push(line);
-    return this.#next.length > LOOK_AHEAD ? this.#take() : undefined;
+    if (this.#next.length > LOOK_AHEAD) this.#judge();
   }
 
-  /** The last lines, when there are no further ones. */
-  *rest(): Generator<NumberedLine> {
-    while (this.#next.length > 0) {
-      const line = this.#take();
-      if (line !== undefined) yield line;
-    }
+  /** The earlier half of the lines when there are too many, in order; otherwise none. */
+  due(): readonly NumberedLine[] {
+    const waiting = this.#waiting;
+    if (waiting.length < MOST_WAITING && this.#characters < MOST_CHARACTERS) return [];
+    return this.#release(Math.ceil(waiting.length / 2));
   }
 
-  #take(): NumberedLine | undefined {
+  /** All lines, when there are no further ones. */
+  rest(): readonly NumberedLine[] {
+    while (this.#next.length > 0) this.#judge();
+    return this.#release(this.#waiting.length);
+  }
+
+  #release(count: number): readonly NumberedLine[] {
+    const inOrder = this.#waiting.toSorted((one, other) => one.recorded.time - other.recorded.time);
+    const due = inOrder.slice(0, count);
+    for (const { length } of due) this.#characters -= length;
+    this.#waiting = inOrder.slice(count);
+    return due;
+  }
+
+  #judge(): void {
     const line = this.#next.shift() as NumberedLine;
     const { time } = line.recorded;
     let earlier = 0;
     for (const { recorded } of this.#next) if (recorded.time < time - TOLERANCE) earlier += 1;
-    if (time < this.#latest - TOLERANCE || earlier > this.#next.length / 2) {
-      this.#onMisplaced(line);
-      return undefined;
-    }
+    if (time < this.#latest - TOLERANCE || earlier > this.#next.length / 2) return this.#onMisplaced(line);
     this.#latest = Math.max(this.#latest, time);
-    return line;
+    this.#waiting.push(line);
+    this.#characters += line.length;
   }
 }

@@ -43,7 +43,7 @@ export function reportOf({ log: figures, tally, isRecorded }: Replayed): ReplayR
 type Note = readonly [count: number, text: string];
 
 function notesOnLog(log: ReplayReport['log'], isRecorded: boolean): readonly Note[] {
-  const { played, malformed, other, failed, incomplete, rejected, unreserved, cutOff, withinLimits } = log;
+  const { played, malformed, other, failed, incomplete, rejected, unreserved, late, cutOff, withinLimits } = log;
   const { sample, evictions } = log;
   const first = log.malformedLines.map(({ line, reason }) => `line ${line}: ${reason}`).join('; ');
   const further = malformed > log.malformedLines.length ? '; …' : '';
@@ -55,6 +55,10 @@ function notesOnLog(log: ReplayReport['log'], isRecorded: boolean): readonly Not
     [incomplete, `left out, because the log does not have all their entries: ${counted(incomplete, 'call')}`],
     [rejected, `left out, because a service would reject them: ${counted(rejected, 'call')}`],
     [unreserved, `left out, because the replay has no such open reservation: ${counted(unreserved, 'settlement')}`],
+    [
+      late,
+      `too late to be put in order, so that they are played at the time of the line before: ${counted(late, 'line')}; sort the lines, which begin with their time`,
+    ],
     [cutOff, `the log has cut off texts of ${counted(cutOff, 'call')}: callers whose texts begin alike count as one`],
     [
       Number(played > 0 && withinLimits === 0),

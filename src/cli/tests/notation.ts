@@ -37,28 +37,45 @@ export type TestLine =
   /** In Unix milliseconds. */
   | { readonly kind: 'at'; readonly time: number };
 
-const CALLS = /^(?:(\d+) (?:×|x) )?(.*?) +(?:→|->)(?: +(.*))?$/;
+/** In characters: requests that a service accepts are shorter. */
+const LONGEST_LINE = 64 * 1024;
+/** Between a request and its answer, with the blank before it. */
+const ARROW = / (?:→|->)(?= |$)/;
 /** Of `after`: more is no test of windows. */
 const MOST_TIMES = 1_000_000;
 
-/** @throws NotationError */
+/**
+ * Reads a line without blanks around it, in linear time.
+ *
+ * @throws NotationError
+ */
 export function readLine(text: string): TestLine {
   if (text === '' || text.startsWith('#')) return { kind: 'none' };
-  const [, word = '', value = ''] = /^(test|domain|rules) +(.+)$/.exec(text) ?? [];
-  if (word !== '') return { kind: word as 'test' | 'domain' | 'rules', value: value.trim() };
-  const [, name, of] = /^with (\w+)=(.*)$/.exec(text) ?? [];
+  if (text.length > LONGEST_LINE) throw new NotationError(`a line has at most ${LONGEST_LINE} characters`);
+  const blank = text.indexOf(' ');
+  const [word, value] = [text.slice(0, blank), text.slice(blank + 1).trim()];
+  if (word === 'test' || word === 'domain' || word === 'rules') return { kind: word, value };
+  const [, name, of] = /^with (\w+)=(.*)$/s.exec(text) ?? [];
   if (name !== undefined) return { kind: 'setting', name, value: of! };
-  if (text.startsWith('after ')) return { kind: 'after', milliseconds: durationOf(text.slice('after '.length)) };
-  if (text.startsWith('at ')) return { kind: 'at', time: timeOf(text.slice('at '.length)) };
+  if (word === 'after') return { kind: 'after', milliseconds: durationOf(value) };
+  if (word === 'at') return { kind: 'at', time: timeOf(value) };
   const [, named = '', statistic, number = ''] = /^(statistic (\S+) += )(\d*)$/.exec(text) ?? [];
   if (statistic !== undefined) return { kind: 'statistic', name: statistic, before: named, expected: number };
-  const [, times = '1', request, answer = ''] = CALLS.exec(text) ?? [];
-  if (request === undefined) throw new NotationError(NO_LINE);
+  return readCalls(text);
+}
+
+function readCalls(text: string): CallsLine {
+  const arrow = ARROW.exec(text);
+  if (arrow === null) throw new NotationError(NO_LINE);
+  const call = text.slice(0, arrow.index).trimEnd();
+  const before = text.slice(0, arrow.index + arrow[0].length);
+  const [repeated = '', times = '1'] = /^(\d+) (?:×|x) /.exec(call) ?? [];
   if (Number(times) === 0 || Number(times) > MOST_TIMES)
     throw new NotationError(`repeat a call 1 to ${MOST_TIMES} times`);
-  const descriptors = request.split(' | ').map((each) => descriptorOf(each.trim()));
-  const before = `${text.slice(0, text.length - answer.length).trimEnd()} `;
-  return { kind: 'calls', times: Number(times), descriptors, before, expected: answer };
+  const requests = call.slice(repeated.length).split(' | ');
+  const descriptors = requests.map((each) => descriptorOf(each.trim()));
+  const expected = text.slice(before.length).trimStart();
+  return { kind: 'calls', times: Number(times), descriptors, before: `${before} `, expected };
 }
 
 const NO_LINE =
@@ -89,7 +106,7 @@ function descriptorOf(text: string): RateLimitRequest['descriptors'][number] {
     ENTRY.lastIndex = at;
     const [all, key, value] = ENTRY.exec(text) ?? [];
     if (all === undefined) throw new NotationError(`invalid descriptor "${text}": expected KEY=VALUE,KEY=VALUE`);
-    entries.push({ key: key!, value: value!.startsWith('"') ? (JSON.parse(value!) as string) : value! });
+    entries.push({ key: key!, value: value!.startsWith('"') ? unquoted(value!) : value! });
     at += all.length;
     end = all.at(-1) === ',' ? ',' : '';
   }
@@ -98,7 +115,16 @@ function descriptorOf(text: string): RateLimitRequest['descriptors'][number] {
     .split(/\s+/)
     .filter((field) => field !== '');
   const plain = { entries, limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
-  return Object.assign(plain, ...fields.map(fieldOf)) as RateLimitRequest['descriptors'][number];
+  for (const field of fields) Object.assign(plain, fieldOf(field));
+  return plain;
+}
+
+function unquoted(text: string): string {
+  try {
+    return JSON.parse(text) as string;
+  } catch {
+    throw new NotationError(`${text} is no text in quotes as JSON has them: write \\\\ for a backslash`);
+  }
 }
 
 function fieldOf(field: string): Partial<RateLimitRequest['descriptors'][number]> {

@@ -7,6 +7,7 @@ import type { Explanation } from '../../operators/answers';
 import type { Rule } from '../../rules/rule-tree';
 import type { Ruleset } from '../../rules/ruleset';
 import { Statistics } from '../../statistics/statistics';
+import { visibleLine } from '../../text/visible';
 import { Player } from '../replay/player';
 import { type CallsLine, NotationError, type TestLine, readLine } from './notation';
 
@@ -60,6 +61,14 @@ export interface Stage {
 /** Plays the lines of a test on counters in memory, from the beginning of a window of every unit on. */
 export async function playTest(test: RuleTest, stage: Stage): Promise<PlayedTest> {
   const run = new TestRun(test, stage);
+  /** Plays what is before a difference again, to explain it: `run` has counted the calls of the line. */
+  const behind = new TestRun(test, { ...stage, matched: new Set() });
+  let playedBehind = 0;
+  async function explained(line: CallsLine, index: number): Promise<Explanation | undefined> {
+    for (const { text } of test.lines.slice(playedBehind, index)) behind.lineIfValid(text);
+    playedBehind = index;
+    return behind.explain(line);
+  }
   const differences: Difference[] = [];
   let expectations = 0;
   try {
@@ -67,11 +76,11 @@ export async function playTest(test: RuleTest, stage: Stage): Promise<PlayedTest
       const difference = { number, text, right: undefined, explanation: undefined };
       try {
         const line = readLine(text);
-        const actual = run.line(line);
+        const actual = visibleLine(run.line(line));
         if (!('expected' in line)) continue;
         expectations += 1;
         if (actual === line.expected) continue;
-        const explanation = line.kind === 'calls' ? await explained({ test, stage, index, line }) : undefined;
+        const explanation = line.kind === 'calls' ? await explained(line, index) : undefined;
         const { expected } = line;
         differences.push({ ...difference, expected, actual, right: line.before + actual, explanation });
       } catch (error) {
@@ -81,28 +90,9 @@ export async function playTest(test: RuleTest, stage: Stage): Promise<PlayedTest
     }
   } finally {
     await run.close();
+    await behind.close();
   }
   return { expectations, differences };
-}
-
-/** What the service says of calls before them. */
-async function explained(at: {
-  readonly test: RuleTest;
-  readonly stage: Stage;
-  readonly index: number;
-  readonly line: CallsLine;
-}): Promise<Explanation | undefined> {
-  const run = new TestRun(at.test, { ...at.stage, matched: new Set() });
-  try {
-    for (const { text } of at.test.lines.slice(0, at.index)) run.lineIfValid(text);
-    return await run.explain(at.line);
-  } catch (error) {
-    // The service rejects the request, for the reason that the line has as its answer.
-    if (error instanceof DecisionError) return undefined;
-    throw error;
-  } finally {
-    await run.close();
-  }
 }
 
 class TestRun {
@@ -143,8 +133,14 @@ class TestRun {
     }
   }
 
-  explain(line: CallsLine): Promise<Explanation> {
-    return this.#player.explain(this.#requestOf(line), this.#now);
+  /** @returns undefined when the service rejects the request, for the reason that the line has as its answer */
+  async explain(line: CallsLine): Promise<Explanation | undefined> {
+    try {
+      return await this.#player.explain(this.#requestOf(line), this.#now);
+    } catch (error) {
+      if (error instanceof DecisionError) return undefined;
+      throw error;
+    }
   }
 
   close(): Promise<void> {

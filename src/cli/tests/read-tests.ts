@@ -1,11 +1,16 @@
-import { readFile, readdir, stat, writeFile } from 'node:fs/promises';
+import { readdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
+import { readBoundedFile } from '../../sources/bounded-file';
+import { messageOf } from '../../text/thrown';
 import { NotationError, readLine } from './notation';
 import type { SourceLine } from './play';
-import { TestDocument, type TestFile } from './test-document';
+import { type TestFile, readTestDocument } from './test-document';
 
 const DECISIONS = '.decisions';
 const ENDINGS = ['.test.yaml', '.test.yml', DECISIONS];
+
+/** In bytes, of a test file and of all of them. */
+const [MAX_BYTES, MAX_TOTAL_BYTES] = [8 * 1024 * 1024, 64 * 1024 * 1024];
 
 /**
  * The test files of paths, each a file or a folder, in order.
@@ -14,16 +19,21 @@ const ENDINGS = ['.test.yaml', '.test.yml', DECISIONS];
  */
 export async function readTestFiles(paths: readonly string[]): Promise<readonly TestFile[]> {
   const files: TestFile[] = [];
+  let bytes = 0;
   for (const path of paths) {
-    const found = (await statOf(path)).isDirectory() ? await listFiles(path) : [path];
-    for (const each of found) files.push(await readTestFile(each));
+    for (const each of await filesAt(path)) {
+      const content = await contentOf(each);
+      bytes += content.length;
+      if (bytes > MAX_TOTAL_BYTES) throw new Error(`the test files have more than ${MAX_TOTAL_BYTES} bytes in total`);
+      files.push(readTestFile(each, content));
+    }
   }
   return files;
 }
 
-async function statOf(path: string) {
+async function filesAt(path: string): Promise<readonly string[]> {
   try {
-    return await stat(path);
+    return (await stat(path)).isDirectory() ? await listFiles(path) : [path];
   } catch {
     throw new Error(`the test file or folder ${path} cannot be read`);
   }
@@ -37,9 +47,18 @@ async function listFiles(folder: string): Promise<readonly string[]> {
     .map((name) => join(folder, name));
 }
 
-async function readTestFile(path: string): Promise<TestFile> {
-  const text = await readFile(path, 'utf8');
-  const read = path.endsWith(DECISIONS) ? readDecisions(path, text) : new TestDocument(path, text).read();
+async function contentOf(path: string): Promise<Uint8Array> {
+  const { content, tooLarge } = await readBoundedFile(path, MAX_BYTES).catch((cause: unknown) => {
+    throw new Error(`the test file ${path} cannot be read: ${messageOf(cause)}`, { cause });
+  });
+  if (content !== undefined) return content;
+  throw new Error(`the test file ${path} has ${tooLarge} bytes, more than the limit of ${MAX_BYTES}`);
+}
+
+function readTestFile(path: string, content: Uint8Array): TestFile {
+  const read = path.endsWith(DECISIONS)
+    ? readDecisions(path, new TextDecoder().decode(content))
+    : readTestDocument(path, content);
   return { ...read, rules: read.rules.map((each) => (isAbsolute(each) ? each : join(dirname(path), each))) };
 }
 
@@ -85,7 +104,12 @@ export interface Correction {
 
 /** Replaces lines of a test file, and nothing else. */
 export async function correctTestFile(path: string, corrections: readonly Correction[]): Promise<void> {
-  const lines = (await readFile(path, 'utf8')).split('\n');
-  for (const { line, text, right } of corrections) lines[line - 1] = lines[line - 1]!.replace(text, () => right);
+  const lines = Buffer.from(await contentOf(path))
+    .toString()
+    .split('\n');
+  for (const { line, text, right } of corrections) {
+    const present = lines[line - 1];
+    if (present !== undefined) lines[line - 1] = present.replace(text, () => right);
+  }
   await writeFile(path, lines.join('\n'));
 }

@@ -6,7 +6,8 @@ import type { Rule } from '../../rules/rule-tree';
 import { type Ruleset, buildRuleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
 import { counted } from '../../text/counted';
-import { type CheckedCase, type Finding, casesOfRules } from '../check/formats';
+import { visibleLines } from '../../text/visible';
+import { type CheckedCase, type Finding, casesOfRules, grouped } from '../check/formats';
 import type { CheckedRules } from '../check/read-rules';
 import { formatExplanation, placeOf } from '../explanation';
 import { playTest } from './play';
@@ -140,9 +141,10 @@ function* resultsOf({ domains, unmatched }: Ruleset): IterableIterator<Rule> {
 
 /** The tests as cases, for reports of other programs. */
 export function casesOf({ tests, failures, errors }: TestsReport): readonly CheckedCase[] {
+  const left = failures.filter(({ isUpdated }) => !isUpdated);
+  const byTest = grouped(left, ({ file, test }) => `${file}\0${test}`);
   const ofTests = tests.map(({ file, name }) => {
-    const own = failures.filter((each) => each.file === file && each.test === name && !each.isUpdated);
-    return { file, name, findings: own.map(findingOfFailure) };
+    return { file, name, findings: (byTest.get(`${file}\0${name}`) ?? []).map(findingOfFailure) };
   });
   return [...casesOfRules(errors), ...ofTests];
 }
@@ -160,7 +162,7 @@ export function formatTests(report: TestsReport, { coverage: isListed }: { reado
   blocks.push(...left.map(formatFailure));
   if (isListed && coverage.missed.length > 0) {
     const rules = coverage.missed.map(({ rule, place }) => `  ${rule} (${placeOf(place)})`);
-    blocks.push(`no test has matched:\n${rules.join('\n')}`);
+    blocks.push(visibleLines(['no test has matched:', ...rules]));
   }
   const played = `${counted(files, 'file')}, ${counted(tests.length, 'test')}, ${counted(expectations, 'expectation')}`;
   const updated = failures.length - left.length;
@@ -171,8 +173,9 @@ export function formatTests(report: TestsReport, { coverage: isListed }: { reado
 }
 
 function formatFailure({ file, line, test, expected, actual, explanation }: TestFailure): string {
-  if (expected === null) return `${file}:${line}: ${test}\n  ${actual}`;
-  const lines = [`${file}:${line}: ${test}`, `  expected ${expected}`, `  actual   ${actual}`];
+  const place = `${file}:${line}: ${test}`;
+  if (expected === null) return visibleLines([place, `  ${actual}`]);
+  const lines = [place, `  expected ${expected}`, `  actual   ${actual}`];
   const explained = explanation === null ? [] : formatExplanation(explanation).split('\n');
-  return [...lines, ...explained.map((each) => `  | ${each}`)].join('\n');
+  return visibleLines([...lines, ...explained.map((each) => `  | ${each}`)]);
 }

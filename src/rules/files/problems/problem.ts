@@ -1,5 +1,5 @@
 import { ALGORITHMS } from '../../rule-config';
-import { visible } from '../../../text/visible';
+import { visible, visibleLine, visibleLines } from '../../../text/visible';
 /**
  * Every problem that a rule file can have, by code. An error prevents the files from loading; a warning is about
  * something that loads, but has less effect than it seems to have. Each has the advice that is given unless a report of
@@ -168,14 +168,14 @@ export function folderProblem(file: string, details: ProblemDetails): Problem {
  */
 export function formatProblem(problem: Problem): string {
   const { severity, message, code, sourceLine, advice } = problem;
-  const head = `${positionOf(problem)}: ${severity}: ${message} [${code}]`;
+  const head = visibleLines([`${positionOf(problem)}: ${severity}: ${message} [${code}]`]);
   const shown = sourceLine.trim() === '' ? [] : [`  | ${visible(sourceLine)}`, `  | ${underline(problem)}`];
-  return [head, ...shown, `  ${advice}`].join('\n');
+  return [head, ...shown, visibleLine(`  ${advice}`)].join('\n');
 }
 
 /** A problem on one line, for a log. */
 export function summarizeProblem(problem: Problem): string {
-  return `${positionOf(problem)}: ${problem.message}. ${problem.advice}`;
+  return visibleLine(`${positionOf(problem)}: ${problem.message}. ${problem.advice}`);
 }
 
 function positionOf({ file, line, column }: Problem): string {
