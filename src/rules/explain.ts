@@ -2,7 +2,7 @@ import { excerpt } from '../text/excerpt';
 import { KEY_TOLERANCE, nearestName } from '../text/nearest-name';
 import type { Entry, Level, Rule } from './rule-tree';
 import { type Ruleset, matchRule } from './ruleset';
-import { UNLIMITED_WORK, Wildcard, type WorkBudget } from './wildcards';
+import { TooMuchWork, UNLIMITED_WORK, Wildcard, WorkBudget } from './wildcards';
 
 /** One rule of an entry's key, and what the search did with it. */
 export interface Candidate {
@@ -169,6 +169,8 @@ export interface NearestRule {
  * lengths.
  */
 const MAX_LENGTH = 64;
+/** Of looking for the rule that would match if a key was right. */
+const MAX_STEPS = 10_000;
 /** In characters, of all texts that one is compared with. */
 const MAX_COMPARED = 2_000;
 
@@ -214,27 +216,39 @@ function nearestAt(level: Level, entries: readonly Entry[], index: number): Near
     return { rule, difference, withoutValue: `${place} has another value than the rule: ${quote(rule.value)}` };
   }
   const nearest = nearestText(key, level.keys());
+  const difference = `${place} has the key ${quote(key)}, but the rule`;
+  if (nearest !== undefined) {
+    return { rule: nearestOfKey(level, nearest, value), difference: `${difference} ${quote(nearest)}` };
+  }
   const later = entries.findIndex((entry, at) => at !== index && level.countOf(entry.key) > 0);
-  if (nearest === undefined && later < 0) return undefined;
-  const ruleKey = nearest ?? (entries[later] as Entry).key;
-  const [rule] = level.rulesOf(ruleKey);
-  const difference = `${place} has the key ${quote(key)}, but the rule ${quote(ruleKey)}`;
+  if (later < 0) return undefined;
+  const { key: ruleKey, value: laterValue } = entries[later] as Entry;
   return {
-    rule,
-    difference: nearest === undefined ? `${difference}, which is that of entry ${later + 1}` : difference,
+    rule: nearestOfKey(level, ruleKey, laterValue),
+    difference: `${difference} ${quote(ruleKey)}, which is that of entry ${later + 1}`,
   };
 }
 
-/** The rule with the most similar value, otherwise the first one. */
+/** The rule that matches a value if the key is right, otherwise the one with the most similar value. */
+function nearestOfKey(level: Level, key: string, value: string): Rule | undefined {
+  try {
+    return level.find(key, value, new WorkBudget(MAX_STEPS)) ?? ruleWithNearestValue(level, key, value);
+  } catch (error) {
+    if (error instanceof TooMuchWork) return ruleWithNearestValue(level, key, value);
+    throw error;
+  }
+}
+
+/** The rule with the most similar value, however different; the first one for a value that is too long to compare. */
 function ruleWithNearestValue(level: Level, key: string, value: string): Rule | undefined {
-  const nearest = nearestText(value, level.valuesOf(key));
+  const nearest = nearestText(value, level.valuesOf(key), { ...KEY_TOLERANCE, maxEdits: () => MAX_LENGTH });
   if (nearest !== undefined) return level.get(key, nearest);
   const [first] = level.rulesOf(key);
   return first;
 }
 
-function nearestText(text: string, known: Iterable<string>): string | undefined {
-  return text.length > MAX_LENGTH ? undefined : nearestName(text, shortTexts(known), KEY_TOLERANCE);
+function nearestText(text: string, known: Iterable<string>, tolerance = KEY_TOLERANCE): string | undefined {
+  return text.length > MAX_LENGTH ? undefined : nearestName(text, shortTexts(known), tolerance);
 }
 
 function* shortTexts(texts: Iterable<string>): IterableIterator<string> {

@@ -24,19 +24,21 @@ export const VARIABLE_TOLERANCE: NameTolerance = {
 };
 
 /**
- * The known name that is nearest to `name`, the first of several equally near; undefined when none is within tolerance.
+ * The known name that is nearest to `name`: of several that differ equally without what counts as none, the one that
+ * also differs least with it, the first of these; undefined when none is within tolerance.
  */
 export function nearestName(name: string, known: Iterable<string>, tolerance: NameTolerance): string | undefined {
   const { normalize = (text) => text } = tolerance;
   const normalized = normalize(name);
   let nearest: string | undefined;
-  let bound = tolerance.maxEdits(normalized.length) + 1;
+  let least = tolerance.maxEdits(normalized.length);
+  let leastExactly = Infinity;
   for (const candidate of known) {
-    const edits = editDistance(normalized, normalize(candidate), bound);
-    if (edits < bound) {
-      bound = edits;
-      nearest = candidate;
-    }
+    const edits = editDistance(normalized, normalize(candidate), least + 1);
+    if (edits > least) continue;
+    const exactly = editDistance(name, candidate);
+    if (edits === least && exactly >= leastExactly) continue;
+    [nearest, least, leastExactly] = [candidate, edits, exactly];
   }
   return nearest;
 }

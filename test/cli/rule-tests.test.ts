@@ -112,6 +112,7 @@ describe('a test of rules', () => {
     ['user=bert hits=x → OK: 2 left', /^"hits=x" is no field of a descriptor/],
     ['0 × user=bert → OK: 2 left', /^repeat a call 1 to 1000000 times/],
     ['user="\\q" → OK: 2 left', /^"\\q" is no text in quotes as JSON has them/],
+    ['>>>>>>> branch', /^this line is the marker of a merge conflict/],
     ['after a while', /^"a while" is no duration/],
     ['at noon', /^"noon" is no time/],
   ])('says of the line "%s" what is wrong, and plays the others', async (line, message) => {
@@ -214,6 +215,7 @@ tests:
       'rules: rules\nsettings: { REDIS_URL: x }\ntests: []',
       /the setting REDIS_URL does not matter in tests; those that do are SHADOW_MODE/,
     ],
+    ['rules: rules\n<<<<<<< HEAD\ntests: []', /shop.test.yaml:2: .*this line is the marker of a merge conflict/],
     ['rules: { a: b }', /shop.test.yaml:1: rules is a list/],
     ['rules: rules\nrules: rules', /shop.test.yaml:2: "rules" is repeated/],
     [`rules: ${'['.repeat(1_000_000)}`, /shop.test.yaml:1: .*nested more than 200 levels deep/],

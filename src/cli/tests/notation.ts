@@ -1,5 +1,6 @@
 import type { RateLimitRequest } from '../../limiter/request';
 import { NO_HITS_ADDEND } from '../../limiter/request';
+import { CONFLICT_MARKER } from '../../rules/files/yaml/decode-text';
 import { unitByName } from '../../rules/unit';
 
 /** A line of a test cannot be read; the message is one sentence for the user. */
@@ -51,6 +52,8 @@ const MOST_TIMES = 1_000_000;
  */
 export function readLine(text: string): TestLine {
   if (text === '' || text.startsWith('#')) return { kind: 'none' };
+  if (CONFLICT_MARKER.test(text))
+    throw new NotationError('this line is the marker of a merge conflict: keep what is right of both sides');
   if (text.length > LONGEST_LINE) throw new NotationError(`a line has at most ${LONGEST_LINE} characters`);
   const blank = text.indexOf(' ');
   const [word, value] = [text.slice(0, blank), text.slice(blank + 1).trim()];

@@ -42,7 +42,7 @@ const UNSEEN = ['invalid-metadata.not-json', 'invalid-requests-per-unit.not-octa
 // A schema is applied after the YAML parser has resolved aliases, merges, tags and keys that are not text.
 const NOT_PLAIN = [
   ...['anchor-contains-itself', 'too-many-aliases', 'unknown-anchor', 'invalid-merge', 'merged-rate-limit'],
-  ...['key-not-text', 'unsupported-tag', 'yaml-syntax'],
+  ...['key-not-text', 'unsupported-tag', 'yaml-syntax', 'merge-conflict'],
 ];
 
 function parse(yaml: string) {

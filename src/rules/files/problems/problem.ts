@@ -19,6 +19,9 @@ export const PROBLEMS = {
   ),
   'invalid-utf8': error('Save the file as UTF-8.'),
   'control-character': error('Remove it; inside double quotes it can be written as an escape such as "\\x07".'),
+  'merge-conflict': error(
+    'Keep what is right of both sides, and remove the lines that begin with <<<<<<<, ||||||| (if any), ======= and >>>>>>>.',
+  ),
   // YAML.
   'yaml-syntax': error('Correct the YAML here; the mistake may be a few lines above.'),
   'tab-indentation': error('Indent with spaces.'),

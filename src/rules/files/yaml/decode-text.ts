@@ -11,6 +11,9 @@ const NOT_PRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u008
  */
 const OTHER_LINE_BREAK = /\r(?!\n)|\u0085/g;
 
+/** The beginning of a line with which version control separates the sides of a conflict: no line of YAML for rules. */
+export const CONFLICT_MARKER = /^(?:<{7}|\|{7}|={7}|>{7})(?:[ \r]|$)/m;
+
 /** The line and paragraph separators: line breaks of YAML 1.1, each one code unit. */
 const SEPARATORS = /[\u2028\u2029]/g;
 
@@ -27,6 +30,12 @@ export function decodeText(file: string, content: Uint8Array, report: ProblemRep
     return undefined;
   }
   const source = sourceOf(file, text);
+  const marker = text.search(CONFLICT_MARKER);
+  if (marker >= 0) {
+    const message = 'error loading config file: this line is the marker of a merge conflict';
+    report.add(source, { offset: marker, end: marker + 7 }, { code: 'merge-conflict', message });
+    return undefined;
+  }
   const wrong = NOT_PRINTABLE.exec(text);
   if (wrong === null) return source;
   const code = wrong[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0');
