@@ -99,6 +99,22 @@ export function grantOf(wants: number, left: number): number {
   return granted < LEAST_GRANT ? 0 : granted;
 }
 
+/**
+ * Whether a store can have granted so many hits to an operation, whatever the types say.
+ *
+ * @param stored what is in its counter: the count after its own hits, or the state before them
+ */
+export function isGrantOf({ limit, lease }: Operation, granted: unknown, stored: Stored): granted is number {
+  if (granted === 0) return true;
+  const { requestsPerUnit, algorithm } = limit;
+  const left = typeof stored === 'number' ? requestsPerUnit - stored : algorithm!.capacity;
+  return (
+    Number.isSafeInteger(granted) &&
+    (granted as number) >= LEAST_GRANT &&
+    (granted as number) <= grantOf(lease?.wants ?? 0, left)
+  );
+}
+
 /** One operation on one counter, and what becomes of it. */
 export class Operation implements Counted {
   group: Group | undefined = undefined;

@@ -1,3 +1,4 @@
+import { wholeNumber } from '../text/plain-number';
 import type { HeaderValue } from './verdict';
 
 /** A limit as the headers of a response show it. */
@@ -27,11 +28,11 @@ export function structuredHeaders(all: readonly ShownLimit[]): readonly HeaderVa
   const names = uniqueNames(limits);
   const policies = limits.map(({ quota, windowSeconds, burst }, index) => {
     // The name of a parameter of our own begins with that of its maker, as the draft requires.
-    const capacity = burst === undefined ? '' : `;weir-burst=${burst}`;
-    return `${names[index]};q=${quota};qu="requests";w=${windowSeconds}${capacity}`;
+    const capacity = burst === undefined ? '' : `;weir-burst=${wholeNumber(burst)}`;
+    return `${names[index]};q=${wholeNumber(quota)};qu="requests";w=${wholeNumber(windowSeconds)}${capacity}`;
   });
   const states = limits.map(({ remaining, secondsUntilReset }, index) => {
-    return `${names[index]};r=${remaining};t=${secondsUntilReset}`;
+    return `${names[index]};r=${wholeNumber(remaining)};t=${wholeNumber(secondsUntilReset)}`;
   });
   return [
     { key: 'RateLimit-Policy', value: policies.join(', ') },

@@ -1,5 +1,6 @@
 import type { CurrentLimit } from '../counting/limit';
 import type { JsonObject } from '../rules/rule-config';
+import { wholeNumber } from '../text/plain-number';
 
 /** The codes of `RateLimitResponse.Code`, by their numbers in the protocol. */
 export const Code = { OK: 1, OVER_LIMIT: 2 } as const;
@@ -90,10 +91,10 @@ export function responseHeaders(
   if (selected?.currentLimit === undefined) return [];
   return [
     { key: names.limit, value: limitHeader(selected.currentLimit, selected.limits) },
-    { key: names.remaining, value: String(selected.limitRemaining) },
+    { key: names.remaining, value: String(wholeNumber(selected.limitRemaining)) },
     {
       key: names.reset,
-      value: String((names.isResetTime === true ? nowSeconds : 0) + (selected.secondsUntilReset ?? 0)),
+      value: String((names.isResetTime === true ? nowSeconds : 0) + wholeNumber(selected.secondsUntilReset ?? 0)),
     },
   ];
 }
@@ -125,13 +126,13 @@ export function secondsToRetry(statuses: readonly DescriptorStatus[], quotas: re
  */
 function limitHeader(limit: CurrentLimit, limits: readonly CurrentLimit[] | undefined): string {
   const { requestsPerUnit, unitMultiplier, burst } = limit;
-  if (limits === undefined && unitMultiplier === 1 && burst === undefined) return String(requestsPerUnit);
-  return [burst ?? requestsPerUnit, ...(limits ?? [limit]).map(policyOf)].join(', ');
+  if (limits === undefined && unitMultiplier === 1 && burst === undefined) return String(wholeNumber(requestsPerUnit));
+  return [wholeNumber(burst ?? requestsPerUnit), ...(limits ?? [limit]).map(policyOf)].join(', ');
 }
 
 function policyOf({ requestsPerUnit, unit, unitMultiplier, burst }: CurrentLimit): string {
-  const policy = `${requestsPerUnit};w=${unitMultiplier * unit.seconds}`;
-  return burst === undefined ? policy : `${policy};burst=${burst}`;
+  const policy = `${wholeNumber(requestsPerUnit)};w=${wholeNumber(unitMultiplier * unit.seconds)}`;
+  return burst === undefined ? policy : `${policy};burst=${wholeNumber(burst)}`;
 }
 
 /**

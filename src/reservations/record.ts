@@ -4,10 +4,14 @@ import { type Unit, unitByNumber } from '../rules/unit';
 import {
   type EndedDescriptor,
   type EndedReservation,
+  LAST_DATE,
   MAX_RESERVED_DESCRIPTORS,
   type OnExpiry,
+  type StepDone,
   lineOf,
+  readLine,
 } from '../streams/ports/reservations';
+import { isWholeNumber } from '../text/plain-number';
 
 /** What the store keeps of a reservation: everything that is needed to end it, and to answer its calls again. */
 export interface ReservationRecord {
@@ -49,11 +53,7 @@ export interface StoredRecord {
   readonly done: readonly StepDone[];
 }
 
-interface StepDone {
-  readonly count: number;
-  /** By how much the counter was changed: it saturates. */
-  readonly added: number;
-}
+const COUNTED = ['limit', 'hits', 'windowSeconds', 'end'] as const;
 
 /** As the store keeps it when it is made; the store adds a line with what its steps have done. */
 export function writeRecord(record: ReservationRecord): string {
@@ -73,7 +73,9 @@ export function readStored(text: string): StoredRecord | undefined {
   try {
     const [head = '', made, done] = text.split('\n');
     const record = JSON.parse(head) as ReservationRecord;
-    const { request } = record;
+    const { request, counted, steps = [] } = record;
+    const [madeSteps, doneSteps] = [stepsIn(made), stepsIn(done)];
+    if (!isRecord(record) || madeSteps.length !== counted.length || doneSteps.length !== steps.length) return undefined;
     const descriptors = request.descriptors.map((descriptor): Descriptor => {
       const { limit } = descriptor;
       return limit === undefined
@@ -82,18 +84,42 @@ export function readStored(text: string): StoredRecord | undefined {
     });
     return {
       record: { ...record, request: { ...request, descriptors } },
-      ...{ made: stepsIn(made), done: stepsIn(done) },
+      ...{ made: madeSteps, done: doneSteps },
     };
   } catch {
     return undefined;
   }
 }
 
+/** @throws TypeError when something is missing */
+function isRecord({ request, ttl, at, counted, state, ended = [], steps = [] }: ReservationRecord): boolean {
+  const { descriptors } = request;
+  return (
+    isWholeNumber(ttl) &&
+    isWholeNumber(at) &&
+    at + ttl <= LAST_DATE &&
+    ['open', 'settled', 'cancelled'].includes(state) &&
+    descriptors.length <= MAX_RESERVED_DESCRIPTORS &&
+    descriptors.every(({ entries }) => entries.every(({ key, value }) => isText(key) && isText(value))) &&
+    counted.every(
+      (each) => each.index in descriptors && isText(each.key) && COUNTED.every((name) => isWholeNumber(each[name])),
+    ) &&
+    ended.every(({ reserved, hits }) => isWholeNumber(reserved) && isWholeNumber(hits)) &&
+    steps.every((index) => index in ended)
+  );
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+/** @throws Error when it is none */
 function stepsIn(line = ''): readonly StepDone[] {
   if (line === '') return [];
   return line.split(',').map((step) => {
-    const [count, added] = step.split(':').map(Number);
-    return { count: count!, added: added! };
+    const done = readLine(step);
+    if (done === undefined) throw new Error('it is no step');
+    return done;
   });
 }
 

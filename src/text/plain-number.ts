@@ -9,6 +9,20 @@ export function plainNumber(value: number): string {
   return Number.isFinite(value) && Math.abs(value) >= EXPONENT_FROM ? String(BigInt(value)) : String(value);
 }
 
+/** Whether it is one of 0 to 2^53 − 1. */
+export function isWholeNumber(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+/**
+ * What an answer has for a number that should be a whole one from 0 on: 0 for a negative one and for what is no number,
+ * at most 2^53 − 1. Numbers of stores are checked where they arrive; this keeps every writer from what its format does
+ * not have.
+ */
+export function wholeNumber(value: number): number {
+  return value >= 0 ? Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER) : 0;
+}
+
 /** A number with this many digits after the decimal point, never with an exponent. */
 export function fixedNumber(value: number, digits: number): string {
   return Number.isFinite(value) && Math.abs(value) >= EXPONENT_FROM

@@ -4,11 +4,13 @@ import { excerpt } from '../../src/text/excerpt';
 import { hideAddressCredentials, hideSecrets, hideUrlCredentials } from '../../src/text/hide-credentials';
 import { formatHostPort, parseHostPort, parseServerAddress, peerAddress } from '../../src/text/host-port';
 import { KEY_TOLERANCE, VARIABLE_TOLERANCE, nearestName } from '../../src/text/nearest-name';
-import { fixedNumber, plainNumber } from '../../src/text/plain-number';
+import { fixedNumber, plainNumber, wholeNumber } from '../../src/text/plain-number';
 import { SecretMask } from '../../src/text/secret-mask';
 import { asError, messageOf } from '../../src/text/thrown';
 import { visible, visibleJson, visibleLine, visibleLines } from '../../src/text/visible';
 import { HOSTILE, SHOWN } from '../support/data/hostile-text';
+
+const MOST = Number.MAX_SAFE_INTEGER;
 
 describe('a visible text', () => {
   const ESCAPED = /^[\p{Cc}\p{Cs}\p{Bidi_Control}\u2028\u2029\p{Default_Ignorable_Code_Point}]$/u;
@@ -238,4 +240,9 @@ it('what was thrown has a message, and is an Error, which is unchanged, also one
   for (const thrown of ['a text', 7, undefined]) {
     expect([asError(thrown), messageOf(thrown)]).toEqual([new Error(String(thrown)), String(thrown)]);
   }
+});
+
+test('a whole number is one of 0 to 2^53 − 1, whatever it is made of', () => {
+  const given = [7, 7.9, 0, -0, -1, NaN, Infinity, -Infinity, 2 ** 53, 1e300, 'text', undefined] as readonly number[];
+  expect(given.map(wholeNumber)).toEqual([7, 7, 0, -0, 0, 0, MOST, 0, MOST, MOST, 0, 0]);
 });

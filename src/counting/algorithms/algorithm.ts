@@ -78,6 +78,8 @@ export interface Algorithm extends AlgorithmLimit {
   windowAt(now: number, milliseconds: number): { readonly number: number; readonly rest: number } | undefined;
   /** Whether a time is in such a window. */
   isIn(window: number, now: number): boolean;
+  /** Whether a counter of the limit can have a state, whatever the types say: one that a store has sent. */
+  isPossible(state: LimitState): boolean;
   /** Decides a call at the time of the state. @param hits negative: they are given back; 0: nothing changes */
   decide(state: LimitState, hits: number): Outcome;
 }

@@ -1,4 +1,5 @@
 import { MAX_FILL_SECONDS } from '../../rules/unit';
+import { isWholeNumber } from '../../text/plain-number';
 import type { Algorithm, AlgorithmLimit, BucketState, Outcome, Span } from './algorithm';
 
 const MICROSECONDS = 1_000_000;
@@ -81,6 +82,13 @@ export class TokenBucket implements Algorithm {
 
   isIn(window: number, now: number): boolean {
     return now <= window;
+  }
+
+  isPossible(state: BucketState): boolean {
+    const { whole, part, parts } = state;
+    return (
+      isWholeNumber(whole) && isWholeNumber(part) && parts === this.parts && part < parts && !isLonger(state, this.span)
+    );
   }
 
   decide(state: BucketState, hits: number): Outcome {

@@ -43,6 +43,11 @@ export class FixedWindow implements Algorithm {
     return true;
   }
 
+  /** Another program may have written a negative count. */
+  isPossible({ previous, current }: WindowsState): boolean {
+    return previous === 0 && Number.isSafeInteger(current);
+  }
+
   /** The reset and the time in which it is closed are those of the window, which the caller knows: 0 here. */
   decide(state: WindowsState, hits: number): Outcome {
     const sum = Math.max(0, state.current + hits);

@@ -53,6 +53,10 @@ export class SlidingWindow implements Algorithm {
     return this.#numberOf(now) === window;
   }
 
+  isPossible({ previous, current }: WindowsState): boolean {
+    return isUint32(previous) && isUint32(current);
+  }
+
   decide(state: WindowsState, hits: number): Outcome {
     const { now } = state;
     if (hits > 0 && this.#used(state) + hits > this.requestsPerUnit) {
@@ -115,4 +119,9 @@ export class SlidingWindow implements Algorithm {
   #numberOf(now: number): number {
     return Math.floor(Math.floor(now / 1000) / this.#window);
   }
+}
+
+/** Whether it can be the hits of a window, which are at most those of a limit with an algorithm. */
+function isUint32(value: number): boolean {
+  return value >>> 0 === value;
 }

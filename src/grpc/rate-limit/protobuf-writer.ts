@@ -1,3 +1,5 @@
+import { wholeNumber } from '../../text/plain-number';
+
 const INITIAL_CAPACITY = 1024;
 /** Length in bytes of the longest varint of a number below 2^53. */
 const MAX_VARINT_BYTES = 8;
@@ -25,9 +27,9 @@ export class ProtobufWriter {
     return (this.#views[length] ??= this.#bytes.subarray(0, length));
   }
 
-  /** @param value an integer from 0 to 2^53 - 1 */
+  /** @param value an integer from 0 to 2^53 - 1; another one is written as {@link wholeNumber} */
   varintField(tag: number, value: number): void {
-    this.#begin(tag, value, 0);
+    this.#begin(tag, wholeNumber(value), 0);
   }
 
   bytesField(tag: number, bytes: Uint8Array): void {

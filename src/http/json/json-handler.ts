@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { DecisionError } from '../../counting/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
+import { wholeNumber } from '../../text/plain-number';
 import type { Decide } from '../../streams/ports/decide';
 import type { Log } from '../../log/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
@@ -158,13 +159,13 @@ function writeStatus({ code, currentLimit, limitRemaining, secondsUntilReset }: 
   if (currentLimit !== undefined) {
     const { requestsPerUnit, unit, name } = currentLimit;
     json += ',"currentLimit":{';
-    if (requestsPerUnit !== 0) json += `"requestsPerUnit":${requestsPerUnit},`;
+    if (requestsPerUnit !== 0) json += `"requestsPerUnit":${wholeNumber(requestsPerUnit)},`;
     json += `"unit":"${unit.name}"`;
     if (name !== '') json += `,"name":${JSON.stringify(name)}`;
     json += '}';
   }
-  if (limitRemaining !== 0) json += `,"limitRemaining":${limitRemaining}`;
-  if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${secondsUntilReset}s"`;
+  if (limitRemaining !== 0) json += `,"limitRemaining":${wholeNumber(limitRemaining)}`;
+  if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${wholeNumber(secondsUntilReset)}s"`;
   return `${json}}`;
 }
 

@@ -28,7 +28,7 @@ export function parseServer(text: string): Server {
 }
 
 /** Parses `host:port` and `[v6]:port`. */
-export function tcpServer(text: string): Server {
+function tcpServer(text: string): Server {
   const address = parseServerAddress(text);
   if (address === undefined) throw new Error('is not host:port');
   return { kind: 'tcp', ...address, family: 0 };

@@ -117,6 +117,9 @@ export interface OpenReservation {
   readonly onExpiry: OnExpiry;
 }
 
+/** The last time that a date of JavaScript has, in Unix milliseconds. */
+export const LAST_DATE = 8_640_000_000_000_000;
+
 /** How many open reservations of a counter are listed. */
 export const MOST_SHOWN = 20;
 
@@ -183,6 +186,19 @@ export type ReservationResult =
   | { readonly outcome: 'expired' }
   /** The record is not what it must be. */
   | { readonly outcome: 'changed'; readonly record: string | undefined };
+
+/** What a step has done. */
+export interface StepDone {
+  readonly count: number;
+  /** By how much the counter was changed: it saturates. */
+  readonly added: number;
+}
+
+/** What {@link lineOf} has written; undefined for another text. */
+export function readLine(line: string): StepDone | undefined {
+  const [, count, added] = /^(\d{1,16}):(-?\d{1,16})$/.exec(line) ?? [];
+  return count === undefined ? undefined : { count: Number(count), added: Number(added) };
+}
 
 /** What a record has of a step that was done. */
 export function lineOf(count: number, added: number): string {

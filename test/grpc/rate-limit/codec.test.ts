@@ -4,7 +4,9 @@ import { decodeRequest } from '../../../src/grpc/rate-limit/decode-request';
 import { encodeResponse } from '../../../src/grpc/rate-limit/encode-response';
 import { ProtobufError } from '../../../src/grpc/rate-limit/protobuf-reader';
 import { MAX_TEXT } from '../../../src/limiter/request';
-import { Code, type Verdict } from '../../../src/limiter/verdict';
+import { writeVerdict } from '../../../src/http/json/json-handler';
+import { structuredHeaders } from '../../../src/limiter/structured-headers';
+import { Code, type Verdict, responseHeaders } from '../../../src/limiter/verdict';
 import { unitByNumber } from '../../../src/rules/unit';
 import fc from '../../support/data/properties';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';
@@ -136,6 +138,15 @@ const verdict: fc.Arbitrary<Verdict> = fc.record({
   dynamicMetadata: fc.option(fc.constant({ domain: 'd', list: [1, 'two', null, { three: true }] }), { nil: undefined }),
 });
 
+interface JsonAnswer {
+  readonly statuses: readonly {
+    readonly currentLimit: { readonly requestsPerUnit: number };
+    readonly limitRemaining?: number;
+    readonly durationUntilReset: string;
+  }[];
+  readonly responseHeadersToAdd: readonly { readonly value: string }[];
+}
+
 describe('encodeResponse', () => {
   it('encodes a verdict so that the generated code decodes it', () => {
     fc.assert(
@@ -172,6 +183,34 @@ describe('encodeResponse', () => {
       const [status] = GeneratedResponse.decode(encodeResponse(answer)).statuses;
       const written = [status?.currentLimit?.name.length, status?.limitRemaining, status?.durationUntilReset];
       expect(written).toEqual([length, 0xffffffff, { seconds: 0n, nanos: 0 }]);
+    }
+  });
+
+  it('writes whole numbers into protobuf, JSON and headers, whatever numbers it is given', () => {
+    const minute = { unit: unitByNumber(2)!, unitMultiplier: 1, name: '' };
+    for (const given of [NaN, Infinity, -Infinity, -1, -1_795_941_636_609, 0.5, 2 ** 53, 2 ** 64, 1e300]) {
+      const currentLimit = { ...minute, requestsPerUnit: given, burst: given };
+      const status = { code: Code.OK, currentLimit, limitRemaining: given, secondsUntilReset: given };
+      const limit = { name: 'n', quota: given, windowSeconds: given, burst: given, remaining: given };
+      const headers = [
+        ...responseHeaders({ limit: 'l', remaining: 'm', reset: 'r' }, [status], [false], 0),
+        ...structuredHeaders([{ ...limit, secondsUntilReset: given }]),
+      ];
+      const answer = {
+        ...{ overallCode: Code.OK, statuses: [status], responseHeaders: headers },
+        dynamicMetadata: undefined,
+      };
+      const most = BigInt(Number.MAX_SAFE_INTEGER);
+      const duration = given >= 2 ** 53 ? most : 0n;
+      const [decoded] = GeneratedResponse.decode(encodeResponse(answer)).statuses;
+      expect(decoded?.durationUntilReset).toEqual({ seconds: duration, nanos: 0 });
+      const { statuses, responseHeadersToAdd } = JSON.parse(writeVerdict(answer)) as JsonAnswer;
+      expect(statuses[0]!.durationUntilReset).toBe(`${duration}s`);
+      expect([statuses[0]!.limitRemaining ?? 0, statuses[0]!.currentLimit.requestsPerUnit]).toEqual(
+        Array(2).fill(Number(duration)),
+      );
+      for (const { value } of responseHeadersToAdd)
+        expect(value.replace(/"[^"]*"/g, '')).toMatch(/^(?:\d+|[;, ]|(?:q|w|r|t|qu|burst|weir-burst)=)*$/);
     }
   });
 

@@ -53,7 +53,7 @@ function announced(reply: string, reason: string): Course<Single> {
   return {
     poolSize: 1,
     begin: ({ proxy }) => proxy.sendToClients(`${reply}\r\n`),
-    then: ({ log }) => expect(log.text).toContain(`the server sends a reply that is too large: ${reason}`),
+    then: ({ log }) => expect(log.text).toContain(`is too large: ${reason}`),
   };
 }
 

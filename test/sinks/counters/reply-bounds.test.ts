@@ -56,6 +56,32 @@ describe('the bounds of replies', () => {
     }
   });
 
+  it.each([
+    ['>2\r\n+message\r\n:1\r\n', 'it begins with the byte 0x3e'],
+    ['*2\r\n:1\r\n>1\r\n:1\r\n:2\r\n', 'it begins with the byte 0x3e'],
+    ['\r\n', 'it begins with the byte 0x0d'],
+    ['HTTP/1.1 400 Bad Request\r\n', 'it begins with the byte 0x48'],
+    [`:${'9'.repeat(400)}\r\n`, 'its number is not one of 64 bits'],
+    [':\r\n', 'its number is not one of 64 bits'],
+    [':-\r\n', 'its number is not one of 64 bits'],
+    [':abc\r\n', 'its number has the byte 0x61'],
+    [':1e3\r\n', 'its number has the byte 0x65'],
+    [':1-\r\n', 'its number has the byte 0x2d'],
+    [':+1\r\n', 'its number has the byte 0x2b'],
+    [':1\n', 'its number has the byte 0x0a'],
+    [':1\r:', 'it does not end before the byte 0x3a'],
+    ['+OK\rK\n', 'it does not end before the byte 0x4b'],
+    ['$2\r\nabc\r\n', 'it does not end before the byte 0x63'],
+    ['$2\r\na\r\n:1\r\n', 'it does not end before the byte 0x0a'],
+    ['$x\r\n', 'its number has the byte 0x78'],
+    ['$-2\r\n', 'it has a negative length'],
+    ['*-20\r\n', 'it has a negative length'],
+    ['*\r\n', 'its number is not one of 64 bits'],
+  ])('reject %j, which is no reply of the protocol, at whichever byte it is cut', (text, problem) => {
+    for (const before of ['', ':5\r\n', '$3\r\nabc\r\n', '*2\r\n:1\r\n'])
+      for (const length of everyCut(before + text)) expect(() => checkIn(before + text, length)).toThrow(problem);
+  });
+
   it('bound a line and a reply that arrive in small pieces', () => {
     const line = new ReplyBounds(true);
     line.check(Buffer.from(`+${'x'.repeat(65_000)}`));

@@ -1,7 +1,8 @@
 import type { Counted } from '../../../counting/operation';
 import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import { lifetimeOf, randomPart } from '../expiry';
-import { type SendCommand, readResult } from './commands';
+import type { SendCommand } from './commands';
+import { readResult } from './replies';
 import { isReply, replyCode } from './store-error';
 
 export interface CommandRunner {

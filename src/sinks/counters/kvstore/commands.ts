@@ -4,7 +4,8 @@ import { decidedOnRead, stopsWhenOver } from '../../../counting/read-then-decide
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { Connection } from './connection';
 import type { Step } from './protocol';
-import { isReply, noScripts, notAnInteger } from './store-error';
+import { readResult, stepResult } from './replies';
+import { isReply, noScripts } from './store-error';
 
 /** The result of one step: as {@link Count}, with the error as the server reported it. */
 export type StepResult = number | LimitState | Error;
@@ -34,24 +35,6 @@ export function commandsOn(connection: Connection, isAsking: boolean): SendComma
 export function asking(connection: Connection): void {
   // An error of ASKING shows in the reply to the command that follows.
   connection.send('ASKING').catch(() => undefined);
-}
-
-/** The result for an integer reply, or for an error in its place. Counts saturate at 2^53 − 1. */
-export function stepResult(reply: unknown): number | Error {
-  if (typeof reply === 'number') return Math.min(LARGEST_COUNT, reply);
-  return reply instanceof Error ? reply : notAnInteger();
-}
-
-/** The result for the reply to GET: an absent key counts 0. */
-export function readResult(reply: unknown): number | Error {
-  if (reply === null) return 0;
-  if (reply instanceof Error) return reply;
-  return typeof reply === 'string' && /^-?\d+$/.test(reply) ? stepResult(Number(reply)) : notAnInteger();
-}
-
-/** Whether all are counts. */
-export function areCounts(results: readonly unknown[]): results is readonly number[] {
-  return results.every((result) => typeof result === 'number');
 }
 
 export interface CommandOptions {
@@ -161,13 +144,13 @@ export async function added(send: SendCommand, { key }: Step, { reply, expiry }:
   if (typeof reply === 'number' && reply > LARGEST_COUNT) {
     await send('SET', key, String(LARGEST_COUNT), 'XX', 'KEEPTTL');
   }
-  return stepResult(reply);
+  return stepResult(reply as number | Error);
 }
 
 async function subtract(send: SendCommand, { key, hits, limit }: Step, jitter: number): Promise<StepResult> {
   const stored = readResult(await send('GET', key));
   if (typeof stored !== 'number' || stored === 0) return stored;
-  const left = stepResult(await send('DECRBY', key, String(Math.min(-hits, stored))));
+  const left = stepResult((await send('DECRBY', key, String(Math.min(-hits, stored)))) as number | Error);
   if (typeof left !== 'number' || left >= 0) return left;
   // Another process subtracted at the same time, or the key expired between the two commands: back to 0.
   return add(send, { key, hits: -left, limit }, jitter);

@@ -22,7 +22,8 @@ import { COUNT } from './count-script';
 import type { Credentials } from './deployment';
 import { PipelineReplies } from './protocol';
 import { ReplyBounds } from './reply-bounds';
-import { isReply, replyCode, withoutCommand } from './store-error';
+import { checkedInteger, checkedReply } from './replies';
+import { InvalidReply, isReply, replyCode, withoutCommand } from './store-error';
 
 export interface ConnectionOptions {
   readonly server: Server;
@@ -36,6 +37,8 @@ export interface ConnectionOptions {
   /** Milliseconds that connecting and the handshake may take; 0: no limit. */
   readonly timeout: number;
   readonly scheduler: SchedulerLike;
+  /** Called with the reply that ends the connection, if one does. */
+  readonly onInvalidReply?: ((error: InvalidReply) => void) | undefined;
 }
 
 /**
@@ -93,13 +96,15 @@ export class Connection {
     return this.#unanswered === 0;
   }
 
-  /** Sends one command; resolves with its reply, bulk strings as text. */
+  /**
+   * Sends one command; resolves with its reply, bulk strings as text. A reply that it cannot have cuts the connection.
+   */
   send(name: string, ...args: (string | number)[]): Promise<unknown> {
     this.#unanswered += 1;
-    const answered = () => (this.#unanswered -= 1);
     const reply = this.#redis.sendCommand(new Command(name, args, { replyEncoding: 'utf8' })) as Promise<unknown>;
-    reply.then(answered, answered);
-    return reply;
+    return reply
+      .finally(() => (this.#unanswered -= 1))
+      .then((each) => this.#checked(() => checkedReply(name, args, each)));
   }
 
   /** Like {@link send}, for a command that is encoded already and whose reply holds only integers. */
@@ -111,7 +116,7 @@ export class Connection {
    * Sends commands that are encoded already, each of which has an integer or an error as its reply, in one write.
    * Resolves with the replies, when all have arrived. Other commands wait for that.
    */
-  async sendPipeline(name: string, encoded: string, count: number): Promise<readonly unknown[]> {
+  async sendPipeline(name: string, encoded: string, count: number): Promise<readonly (number | Error)[]> {
     this.#pipeline.expect(count - 1);
     // What waits for the last reply: until then, its connection may be lost.
     const reply = this.#redis.sendCommand(new EncodedCommand(name, encoded)) as Promise<unknown>;
@@ -119,7 +124,16 @@ export class Connection {
       if (isReply(error)) return error;
       throw error;
     });
-    return [...this.#pipeline.replies, last];
+    return this.#checked(() => [...this.#pipeline.replies, checkedInteger('INCRBY', last)]);
+  }
+
+  #checked<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      this.cut(error as Error);
+      throw error;
+    }
   }
 
   /** Sends the commands of the callback in one write. */
@@ -182,13 +196,18 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
     const redis = new Redis(clientOptions(options));
     let isUsable = false;
     function fail(error: Error): void {
-      subscriber.error(isUsable ? error : withTlsHint(error, tls !== undefined));
+      if (subscriber.closed) return;
+      const reason = isUsable ? error : withTlsHint(error, tls !== undefined);
+      if (reason instanceof InvalidReply) options.onInvalidReply?.(reason);
+      subscriber.error(reason);
     }
     const timer = timeout > 0 ? afterTime(scheduler, timeout, { onElapsed: () => fail(noReply(timeout)) }) : undefined;
     const pipeline = new PipelineReplies();
-    redis.once('connect', () => guardParser(redis.stream, { bounds: new ReplyBounds(options.counts), pipeline, fail }));
+    redis.once('connect', () => guardParser(redis, { bounds: new ReplyBounds(options.counts), pipeline, fail }));
     // Every error ends the connection: once replies no longer match commands, its counts would be wrong.
-    redis.on('error', (error: Error) => fail(withoutCommand(error)));
+    redis.on('error', (error: Error) =>
+      fail(error.message.startsWith(UNASKED) ? new InvalidReply('comes without the command') : withoutCommand(error)),
+    );
     redis.once('end', () => fail(new Error('the server closed the connection')));
     redis.once('ready', () => {
       const connection = new Connection(redis, pipeline, { server, scheduler, cut: fail });
@@ -222,7 +241,8 @@ interface Guards {
  * Checks each chunk, and reads the replies to a pipeline in it, before the parser of ioredis reads the rest. Whatever
  * one of them throws ends the connection; uncaught, it would end the process.
  */
-function guardParser(stream: Redis['stream'], { bounds, pipeline, fail }: Guards): void {
+function guardParser(redis: Redis, { bounds, pipeline, fail }: Guards): void {
+  const { stream } = redis;
   for (const parse of stream.listeners('data')) {
     stream.off('data', parse as () => void);
     stream.on('data', (bytes: Buffer) => {
@@ -231,7 +251,8 @@ function guardParser(stream: Redis['stream'], { bounds, pipeline, fail }: Guards
         const rest = pipeline.read(bytes);
         if (rest.length > 0) parse.call(stream, rest);
       } catch (error) {
-        fail(error as Error);
+        const problem = error instanceof InvalidReply ? error.problem : 'does not fit it';
+        fail(new InvalidReply(problem, redis.commandQueue.peekFront()?.command.name));
       }
     });
   }
@@ -294,12 +315,15 @@ function withoutPassword(error: Error, credentials: Credentials | undefined): Er
   return error;
 }
 
+/** What the error of ioredis begins with when a reply arrives and no command waits for one. */
+const UNASKED = 'Command queue state error';
+
 /** What is read from a server without TLS. */
 const PLAIN_REPLY = /wrong version number|packet length too long/;
 /**
  * The first byte of an alert, with which a server may answer that speaks only TLS; it may as well close the connection.
  */
-const TLS_ALERT = String.raw`got "\u0015"`;
+const TLS_ALERT = 'begins with the byte 0x15';
 
 /** The reason why a connection could not be made; when it looks like it, that only one side uses TLS. */
 function withTlsHint(error: Error, usesTls: boolean): Error {

@@ -1,9 +1,9 @@
-import type { Span } from '../../../counting/algorithms/algorithm';
+import type { Algorithm, LimitState, Span } from '../../../counting/algorithms/algorithm';
 import { TokenBucket } from '../../../counting/algorithms/bucket';
 import { SlidingWindow } from '../../../counting/algorithms/sliding';
-import { type CountedLimit, type Operation, groupLength } from '../../../counting/operation';
+import { type CountedLimit, type Operation, groupLength, isGrantOf } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
-import { type CommandOptions, type StepResult, areCounts, joined, stepResult } from './commands';
+import { type CommandOptions, type StepResult, joined } from './commands';
 import {
   CALL,
   COUNT,
@@ -17,7 +17,9 @@ import {
   RUN,
   STOPPED,
 } from './count-script';
-import type { ScriptArguments, Step } from './protocol';
+import type { ScriptArguments, ScriptCommand, Step } from './protocol';
+import { checkedValues, isTime } from './replies';
+import { InvalidReply } from './store-error';
 import type { KnownExpiries } from './known-expiries';
 
 export interface CountOptions extends CommandOptions {
@@ -78,21 +80,17 @@ export class CountCall implements ScriptArguments {
     if (options.now !== undefined) this.args.push(String(options.now()));
   }
 
-  /** @throws Error when the reply does not match the call */
-  read(reply: unknown): readonly StepResult[] {
+  /** @throws InvalidReply when the call cannot have the reply */
+  read(reply: unknown, command: ScriptCommand): readonly StepResult[] {
     const operations = this.#operations;
-    if (!Array.isArray(reply) || reply.length !== this.#values) {
-      throw new Error('the reply does not match the script call');
-    }
-    const list = reply as readonly unknown[];
-    const areValues = areCounts(list);
-    if (areValues) {
+    // Allocates nothing in the common case.
+    const values = checkedValues(reply, this.#values, command);
+    const results = values.length === operations.length ? values : resultsIn(values, operations, command);
+    if (!values.some((value) => value instanceof Error)) {
       this.#options.known.add(this.#examined);
       this.#options.knownStates.add(this.#examinedStates);
     }
-    // Allocates nothing in the common case.
-    const values = areValues ? list : list.map(stepResult);
-    return list.length === operations.length ? values : resultsIn(values, operations);
+    return results;
   }
 
   #count(step: Step): void {
@@ -241,23 +239,39 @@ function keysOf(operation: Operation): readonly Pick<Step, 'key'>[] {
 /**
  * The counts and states in a reply, or the error of an operation in place of either. What was taken for later calls is
  * written into the operation.
+ *
+ * @throws InvalidReply when a limit cannot have a state
  */
-function resultsIn(values: readonly (number | Error)[], operations: readonly Operation[]): readonly StepResult[] {
+function resultsIn(
+  values: readonly (number | Error)[],
+  operations: readonly Operation[],
+  command: ScriptCommand,
+): readonly StepResult[] {
   const now = values.at(-1) as number;
+  const hasTime = operations.some(({ limit }) => limit.algorithm !== undefined);
+  if (hasTime && !isTime(now)) throw new InvalidReply('has a time that no clock shows', command);
   let at = 0;
   return operations.map((operation) => {
     const { algorithm } = operation.limit;
     const [first, second] = [values[at], values[at + 1]] as [number | Error, number];
     at += algorithm === undefined ? 1 : 2;
-    if (isLent(operation) || operation.onlyInWindow !== undefined) {
-      const granted = values[at];
-      if (operation.lease !== undefined && typeof granted === 'number') operation.lease.granted = granted;
-      at += 1;
-    }
-    if (algorithm === undefined || first instanceof Error) return first;
-    if (algorithm instanceof TokenBucket) return { whole: first, part: second, parts: algorithm.parts, now };
-    return { previous: second, current: first, now };
+    const isLending = isLent(operation) || operation.onlyInWindow !== undefined;
+    const granted = values[at];
+    if (isLending) at += 1;
+    if (first instanceof Error) return first;
+    const result = algorithm === undefined ? first : stateOf(algorithm, [first, second], now);
+    if (typeof result !== 'number' && !algorithm!.isPossible(result))
+      throw new InvalidReply('has a state that the limit cannot have', command);
+    if (isLending && !isGrantOf(operation, granted, result))
+      throw new InvalidReply('grants hits that were not to be had', command);
+    if (operation.lease !== undefined && isLending) operation.lease.granted = granted as number;
+    return result;
   });
+}
+
+function stateOf(algorithm: Algorithm, [first, second]: readonly [number, number], now: number): LimitState {
+  if (algorithm instanceof TokenBucket) return { whole: first, part: second, parts: algorithm.parts, now };
+  return { previous: second, current: first, now };
 }
 
 /** Whether the operation takes hits for later calls. */

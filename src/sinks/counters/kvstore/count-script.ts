@@ -248,8 +248,9 @@ while list[at] do
             err, value = err or redis.error_reply('ERR value is not an integer'), base
           else
             ${LIMIT.read('limit', 1, 'parts')}
-            value, isKept = tonumber(number), part == '' and parts == 1
-            if tonumber(of) == parts then other = tonumber(part) elseif part ~= '' then value = value + 1 end
+            value, isKept = math.min(tonumber(number), LARGEST), part == '' and parts == 1
+            part = tonumber(part)
+            if part and part < parts and tonumber(of) == parts then other = part elseif part then value = value + 1 end
           end
         end
         local state = value - base

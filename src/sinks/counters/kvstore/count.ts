@@ -63,7 +63,7 @@ export async function count(
     if (options.isAsking) asking(connection);
     const replied = connection.sendEncoded(command, encodeScriptCall(command, call));
     return replied.then(
-      (reply) => call.read(reply),
+      (reply) => call.read(reply, command),
       (error: Error) => error,
     );
   }
@@ -110,8 +110,8 @@ async function addToKnown(
     // Of its final length, and without a promise for each: mostly there is nothing to do.
     const results = new Array<StepResult>(steps.length);
     for (let index = 0; index < steps.length; index += 1) {
-      const [step, reply] = [steps[index] as Step, replies[index]];
-      const isUsual = typeof reply === 'number' && reply !== step.hits && reply <= LARGEST_COUNT;
+      const [step, reply] = [steps[index] as Step, replies[index] as number | Error];
+      const isUsual = typeof reply === 'number' && reply > step.hits && reply <= LARGEST_COUNT;
       results[index] = isUsual ? reply : await examined(step, reply);
     }
     return results;
@@ -119,7 +119,7 @@ async function addToKnown(
     return error as Error;
   }
 
-  async function examined(step: Step, reply: unknown): Promise<StepResult> {
+  async function examined(step: Step, reply: number | Error): Promise<StepResult> {
     // The key may have been created: another program has removed it.
     const expiry = reply === step.hits ? expiryOf(step, await send('TTL', step.key), jitter) : undefined;
     return added(send, step, { reply, expiry });

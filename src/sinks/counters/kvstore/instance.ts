@@ -84,6 +84,7 @@ export class Instance {
   readonly #errors: ConditionLog;
   readonly #keyErrors: ConditionLog;
   readonly #scriptRejections: ConditionLog;
+  readonly #invalidReplies: ConditionLog;
   readonly #current: () => Deployment;
   readonly #inFlight = new Map<Promise<unknown>, Deadline>();
   /** When the process ends: the time, by `performance.now()`, at which what is in flight has to end. */
@@ -118,6 +119,9 @@ export class Instance {
     this.#scriptRejections = this.#replyLog(
       'the counter store rejects scripts; counting with plain commands, not atomically',
       'the counter store accepts scripts again on new connections',
+    );
+    this.#invalidReplies = this.#replyLog(
+      'the counter store sends replies that do not fit their commands; their calls fail, and the connection is closed',
     );
     this.#current = currentDeployment(options, deployment);
   }
@@ -285,6 +289,7 @@ export class Instance {
       counts: true,
       timeout: this.#parts.store.hasDecisionTimeout === true ? this.queryTimeout : timeout,
       scheduler: this.scheduler,
+      onInvalidReply: (error) => this.#invalidReplies.because(error.message),
       ...overrides,
     });
   }

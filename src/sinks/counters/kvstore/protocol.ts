@@ -1,6 +1,7 @@
 import { ReplyError } from 'ioredis';
 import type { Operation } from '../../../counting/operation';
 import type { Script } from './script';
+import { InvalidReply } from './store-error';
 
 // Commands and replies in the Redis protocol, where the objects of ioredis for each command, or each key of a script,
 // take longer than the rest.
@@ -97,7 +98,7 @@ export class PipelineReplies {
   /**
    * Reads the next bytes of the connection, and returns those that follow the replies.
    *
-   * @throws Error when a reply is of another kind
+   * @throws InvalidReply when a reply is of another kind
    */
   read(bytes: Buffer): Buffer {
     if (this.#missing === 0) return bytes;
@@ -134,7 +135,7 @@ export class PipelineReplies {
       if (at + 2 <= end) this.#replies.push(isNegative ? -value : value);
       return at + 2;
     }
-    if (type !== MINUS && type !== undefined) throw new Error('a reply to INCRBY is neither a number nor an error');
+    if (type !== MINUS && type !== undefined) throw new InvalidReply('is neither a number nor an error');
     const close = bytes.indexOf(CR, start);
     if (close < 0 || close + 2 > end) return end + 1;
     this.#replies.push(new ReplyError(bytes.toString('utf8', start + 1, close)) as Error);

@@ -1,3 +1,5 @@
+import { InvalidReply } from './store-error';
+
 /** Most bytes of a line and of a bulk string: replies hold integers, errors, host names, and counts as text. */
 const MAX_ITEM_BYTES = 64 * 1024;
 /** Most bytes of a reply with everything in it. */
@@ -7,30 +9,42 @@ const MAX_ELEMENTS = 65_536;
 /** The same where the list of slots is read: one of 16,384 ranges, each with a master and a replica. */
 const MAX_ELEMENTS_OF_SLOTS = 262_144;
 
+/** What the next byte belongs to, where it is not a line: nothing yet, the line feed that ends a line, ... */
 const NONE = 0;
+const LINE_FEED = 1;
+/** ... the one after the length of a string, or the carriage return after the string. */
+const STRING_BEGINS = 2;
+const STRING_ENDS = 3;
+
+const LF = 0x0a;
 const CR = 0x0d;
+const MINUS = 0x2d;
 const DIGIT_0 = 0x30;
-const BULK = 0x24;
+const STRING = 0x24;
 const LIST = 0x2a;
+const INTEGER = 0x3a;
+const SIMPLE_STRING = 0x2b;
+const ERROR = MINUS;
+
+/** Those of the integers of Redis, which have 64 bits and a sign. */
+const MAX_DIGITS = 19;
 
 /**
- * Bounds the replies on one connection to what a batch or the list of slots can need. It sees each chunk before the
- * parser of ioredis, which allocates a list as soon as its length is announced, and keeps all bytes of a reply until it
- * is complete.
- *
- * It reads lengths and ends of lines exactly as that parser does (a line ends with CR and any byte; a length with a
- * sign is negative), because a server could otherwise hide an announcement where only one of them sees it. Whatever
- * else is wrong is left to the parser.
+ * Checks that the bytes on one connection are replies of the protocol (RESP2), and bounds them to what a batch or the
+ * list of slots can need. Each chunk is checked before the parser of ioredis reads it. The parser takes whatever
+ * follows a colon for an integer, allocates a list as soon as its length is announced, and keeps all bytes of a reply
+ * until it is complete.
  */
 export class ReplyBounds {
   readonly #maxElements: number;
-  /** The first byte of the line that is being read, {@link NONE} between lines. */
-  #type = NONE;
-  /** The digits of this line that were read, as a number. */
+  /** The first byte of the line that is being read; between lines one of the states above. */
+  #state = NONE;
+  /** The digits of this line that were read, as a number, and whether a sign precedes them. */
   #value = 0;
+  #isNegative = false;
   /** Bytes of the beginning of this line in earlier chunks. */
   #lineBytes = 0;
-  /** Bytes to pass over before the next line: the end of a line, and a bulk string. */
+  /** Bytes of a string to pass over. */
   #skip = 0;
   /** Elements of the current reply that are still to come, and all that it has announced. */
   #missing = 0;
@@ -46,58 +60,105 @@ export class ReplyBounds {
   /**
    * Reads the next bytes of the connection.
    *
-   * @throws Error that says what the server announced or sent, when that is more than a reply may have
+   * @throws InvalidReply that says what the server announced or sent, when it is no reply or more than one may have
    */
   check(bytes: Uint8Array): void {
     const end = bytes.length;
-    let type = this.#type;
+    let state = this.#state;
     let value = this.#value;
     /** Where the current line and the current reply begin, negative: in an earlier chunk. */
     let line = -this.#lineBytes;
     let reply = -this.#replyBytes;
+    let missing = this.#missing;
     let at = this.#skip;
     for (; at < end; at += 1) {
       const byte = bytes[at] as number;
-      if (type === NONE) {
-        if (this.#missing === 0) {
-          this.#missing = 1;
+      if (state > STRING_ENDS) {
+        const digit = byte - DIGIT_0;
+        if (digit >= 0 && digit <= 9) value = value * 10 + digit;
+        else if (byte === CR) {
+          missing += this.#endLine(state, value, at - line - 1);
+          state = state === STRING && !this.#isNegative ? STRING_BEGINS : LINE_FEED;
+        } else if (state !== SIMPLE_STRING && state !== ERROR) {
+          if (byte !== MINUS || at !== line + 1) throw malformed('its number has', byte);
+          this.#isNegative = true;
+        }
+      } else if (state === NONE) {
+        if (byte !== INTEGER && byte !== STRING && byte !== LIST && byte !== SIMPLE_STRING && byte !== ERROR)
+          throw malformed('it begins with', byte);
+        if (missing === 0) {
+          missing = 1;
           this.#announced = 0;
           reply = at;
         }
-        type = byte;
+        // Most replies are integers, and most of them are whole.
+        if (byte === INTEGER) {
+          const next = endOfInteger(bytes, at + 1);
+          if (next > 0) {
+            at = next;
+            missing -= 1;
+            continue;
+          }
+        }
+        this.#isNegative = false;
+        state = byte;
         value = 0;
         line = at;
-      } else if (byte === CR) {
-        // The byte after CR, and a bulk string with the end of its line.
-        at += 1;
-        if (type === BULK && value >= 0) at += this.#bulk(value) + 2;
-        this.#missing += type === LIST && value > 0 ? this.#list(value) - 1 : -1;
-        type = NONE;
       } else {
-        value = value * 10 + byte - DIGIT_0;
+        if (byte !== (state === STRING_ENDS ? CR : LF)) throw malformed('it does not end before', byte);
+        if (state === STRING_BEGINS) at += value;
+        state = state === LINE_FEED ? NONE : state === STRING_BEGINS ? STRING_ENDS : LINE_FEED;
       }
     }
-    this.#type = type;
+    this.#state = state;
     this.#value = value;
     this.#skip = at - end;
-    this.#lineBytes = type === NONE ? 0 : end - line;
-    this.#replyBytes = this.#missing === 0 ? 0 : end - reply;
+    this.#lineBytes = state > STRING_ENDS ? end - line : 0;
+    this.#missing = missing;
+    this.#replyBytes = missing === 0 ? 0 : end - reply;
     if (this.#lineBytes > MAX_ITEM_BYTES) throw tooLarge(`a line of more than ${MAX_ITEM_BYTES} bytes`);
     if (this.#replyBytes > MAX_REPLY_BYTES) throw tooLarge(`more than ${MAX_REPLY_BYTES} bytes`);
   }
 
-  #bulk(length: number): number {
-    if (length > MAX_ITEM_BYTES) throw tooLarge(`a string of ${length} bytes, and ${MAX_ITEM_BYTES} are allowed`);
-    return length;
+  /**
+   * @param length of the line without its first byte and its end. @returns how many more elements are to come, or fewer
+   */
+  #endLine(type: number, value: number, length: number): number {
+    const isNegative = this.#isNegative;
+    if (type !== SIMPLE_STRING && type !== ERROR) {
+      const digits = isNegative ? length - 1 : length;
+      if (type === LIST && !isNegative) this.#announce(value);
+      if (type === STRING && value > MAX_ITEM_BYTES)
+        throw tooLarge(`a string of ${value} bytes, and ${MAX_ITEM_BYTES} are allowed`);
+      if (digits === 0 || digits > MAX_DIGITS) throw new InvalidReply('is malformed: its number is not one of 64 bits');
+      // The only length with a sign is that of nothing, -1.
+      if (isNegative && type !== INTEGER && value !== 1)
+        throw new InvalidReply('is malformed: it has a negative length');
+    }
+    return type === LIST && !isNegative ? value - 1 : -1;
   }
 
-  #list(length: number): number {
+  #announce(length: number): void {
     this.#announced += length;
-    if (this.#announced <= this.#maxElements) return length;
-    throw tooLarge(`${this.#announced} elements, and ${this.#maxElements} are allowed`);
+    if (this.#announced > this.#maxElements)
+      throw tooLarge(`${this.#announced} elements, and ${this.#maxElements} are allowed`);
   }
 }
 
-function tooLarge(what: string): Error {
-  return new Error(`the server sends a reply that is too large: ${what}`);
+/** The last byte of an integer, whose first digit or sign is given; 0 when it does not end here, or is none. */
+function endOfInteger(bytes: Uint8Array, start: number): number {
+  const first = bytes[start] === MINUS ? start + 1 : start;
+  let at = first;
+  for (let digit = (bytes[at] as number) - DIGIT_0; digit >= 0 && digit <= 9;)
+    digit = (bytes[(at += 1)] as number) - DIGIT_0;
+  const isInteger = at > first && at - first <= MAX_DIGITS && bytes[at] === CR && bytes[at + 1] === LF;
+  return isInteger ? at + 1 : 0;
+}
+
+function malformed(what: string, byte: number): InvalidReply {
+  return new InvalidReply(`is malformed: ${what} the byte 0x${byte.toString(16).padStart(2, '0')}`);
+}
+
+function tooLarge(what: string): InvalidReply {
+  return new InvalidReply(`is too large: ${what}`);
 }

@@ -1,5 +1,5 @@
-import { DecisionError } from '../../../counting/decision-error';
 import {
+  LAST_DATE,
   MAX_OPEN,
   MOST_SHOWN,
   type OpenReservations,
@@ -9,6 +9,7 @@ import {
   type ReservationStep,
   type ReservationStore,
 } from '../../../streams/ports/reservations';
+import { isWholeNumber } from '../../../text/plain-number';
 import { endedAtOnce, heldMember, openReservation } from '../open-reservations';
 import type { Counted } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
@@ -18,10 +19,12 @@ import { isRejected, isUnknownScript } from './count';
 import { CHANGE, RESERVATION, STEP } from './reservation-script';
 import { keySlot } from './slots';
 import { type Places, SpreadReservations } from './spread-reservations';
-import { isReply } from './store-error';
+import { InvalidReply, isReply } from './store-error';
 
 /** The list of a counter outlives its window by so many seconds: the clocks of processes differ. */
 const MARGIN = 60;
+/** What {@link heldMember} makes. */
+const MEMBER = /^[cs]\d{1,16}:\d+:/;
 
 export interface ReservationsOptions {
   /** The server that has a counter. */
@@ -51,11 +54,12 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
     change: async (counter, change) => {
       const keys = [change.key, ...change.steps.flatMap((step) => [step.key, listOf(step)])];
       const args = [change.before ?? '', change.after ?? '', argumentOf(change, jitter)];
-      const reply = await runAt(counter, change.key, (send) => call(send, [String(keys.length), ...keys, ...args]));
-      if (isRejected(reply)) {
-        throw new ReservationError('not_supported', 'reservations need scripts, and the counter store rejects them');
-      }
-      return resultOf(reply);
+      const result = await runAt(counter, change.key, async (send) => {
+        const reply = await call(send, [String(keys.length), ...keys, ...args]);
+        return isRejected(reply) ? undefined : resultOf(reply as readonly unknown[], change.steps);
+      });
+      if (result !== undefined) return result;
+      throw new ReservationError('not_supported', 'reservations need scripts, and the counter store rejects them');
     },
     nameBeside: (counter, suffix) => (isCluster ? nameInSlotOf(counter.key, suffix) : `${counter.key}:${suffix}`),
   };
@@ -105,11 +109,15 @@ function nameInSlotOf(counter: string, suffix: string): string {
 function openOnes(count: unknown, shown: unknown): OpenReservations {
   const error = [count, shown].find(isReply);
   if (error !== undefined) throw error;
-  const texts = (shown as readonly unknown[]).map(String);
-  const members = texts.filter((_, index) => index % 2 === 0);
+  const texts = shown as readonly string[];
   return {
-    count: Number(count),
-    first: members.map((member, index) => openReservation(member, Number(texts[2 * index + 1]))),
+    count: count as number,
+    first: texts.flatMap((member, index) => {
+      const expiresAt = Number(texts[index + 1]);
+      // Another program may have written to the list.
+      const isMember = index % 2 === 0 && MEMBER.test(member) && Math.abs(expiresAt) <= LAST_DATE;
+      return isMember ? [openReservation(member, expiresAt)] : [];
+    }),
   };
 }
 
@@ -147,15 +155,24 @@ function stepOf({ hits, limit, denies, member = '', held }: ReservationStep, jit
   });
 }
 
-/** @throws DecisionError when the reply does not match the script */
-function resultOf(reply: unknown): ReservationResult {
-  const [outcome, ...rest] = Array.isArray(reply) ? (reply as readonly unknown[]) : [];
+/** @throws InvalidReply when the script cannot have the reply */
+function resultOf([outcome, ...rest]: readonly unknown[], steps: readonly ReservationStep[]): ReservationResult {
   if (outcome === 'full') return { outcome, of: 'counter' };
   if (outcome === 'expired') return { outcome };
-  if (outcome === 'changed') return { outcome, record: rest[0] === '' ? undefined : String(rest[0]) };
-  if (outcome === 'done' || outcome === 'denied') {
-    const [counts, added] = [0, 1].map((part) => rest.filter((_, index) => index % 2 === part).map(Number));
-    return { outcome, counts: counts!, added: added! };
+  if (outcome === 'changed' && typeof rest[0] === 'string') {
+    return { outcome, record: rest[0] === '' ? undefined : rest[0] };
   }
-  throw new DecisionError('store_failed', 'the counter store replied to a reservation with something else');
+  if ((outcome === 'done' || outcome === 'denied') && rest.length === 2 * steps.length) {
+    const [counts, added] = [0, 1].map((part) => rest.filter((_, index) => index % 2 === part)) as [number[], number[]];
+    const areAdded = steps.every(({ hits }, index) => isAddedBy(outcome === 'denied' ? 0 : hits, added[index]!));
+    if (counts.every(isWholeNumber) && areAdded) return { outcome, counts, added };
+  }
+  throw new InvalidReply('does not match the script of reservations', 'EVALSHA');
+}
+
+/**
+ * Whether hits can have changed a counter by a number: subtracting ends at 0, where a counter that was negative is set.
+ */
+function isAddedBy(hits: number, added: number): boolean {
+  return Number.isSafeInteger(added) && added >= Math.min(0, hits) && (added <= hits || hits < 0);
 }

@@ -24,6 +24,7 @@ import type { ConditionLog } from '../../../log/condition-log';
 import { type Server, nameOf } from '../server-address';
 import { type Connection, firstAnswer } from './connection';
 import { HEARTBEAT, RECONNECT } from './pool';
+import { portIn } from './replies';
 import { isReply } from './store-error';
 import type { StoreServers } from './deployment';
 import type { Instance } from './instance';
@@ -261,6 +262,8 @@ function reachableSentinel(fields: unknown): readonly Server[] {
 }
 
 function serverOf(host: unknown, port: unknown): Server | undefined {
-  if (typeof host !== 'string' || host === '' || !(Number(port) > 0)) return undefined;
-  return { kind: 'tcp', host, port: Number(port), family: 0 };
+  const number = portIn(port);
+  return typeof host !== 'string' || host === '' || number === undefined
+    ? undefined
+    : { kind: 'tcp', host, port: number, family: 0 };
 }

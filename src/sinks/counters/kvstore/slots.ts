@@ -1,8 +1,9 @@
 import { type Observable, Subject, combineLatest, defer, map, merge, repeat, retry, timer } from 'rxjs';
-import { formatHostPort } from '../../../text/host-port';
-import { type Server, nameOf, tcpServer } from '../server-address';
+import { formatHostPort, parseServerAddress } from '../../../text/host-port';
+import { type Server, nameOf } from '../server-address';
 import { type Connection, firstAnswer } from './connection';
 import type { Instance } from './instance';
+import { portIn } from './replies';
 
 export const SLOTS = 16_384;
 /** How often the slots are read without a particular reason, in milliseconds. */
@@ -85,17 +86,17 @@ function distinct(servers: readonly Server[]): readonly Server[] {
   return [...new Map(servers.map((server) => [nameOf(server), server])).values()];
 }
 
+type RangeReply = readonly [first: number, last: number, master?: readonly unknown[]];
+
 async function readSlots(connection: Connection, server: Server): Promise<readonly SlotRange[]> {
   const reply = await connection.send('CLUSTER', 'SLOTS');
-  if (!Array.isArray(reply)) throw new Error('the reply to CLUSTER SLOTS is not a list');
-  const ranges = reply.flatMap((range: unknown): SlotRange[] => {
-    if (!Array.isArray(range)) return [];
-    const [first, last, master] = range as readonly unknown[];
-    const [masterHost, port] = Array.isArray(master) ? (master as readonly unknown[]) : [];
+  const ranges = (reply as readonly RangeReply[]).flatMap(([first, last, master = []]): SlotRange[] => {
+    const [masterHost] = master;
+    const port = portIn(master[1]);
     // `?` is a node whose host the others do not know.
-    if (masterHost === '?' || !(Number(port) > 0)) return [];
+    if (masterHost === '?' || port === undefined) return [];
     const host = typeof masterHost === 'string' && masterHost !== '' ? masterHost : hostOf(server);
-    return [{ first: Number(first), last: Number(last), master: { kind: 'tcp', host, port: Number(port), family: 0 } }];
+    return [{ first, last, master: { kind: 'tcp', host, port, family: 0 } }];
   });
   if (ranges.length === 0) throw new Error('the list of slots is empty');
   return ranges;
@@ -121,8 +122,9 @@ export function readRedirect(error: Error, replied: Server): Redirect | undefine
   const match = /^(MOVED|ASK) \d+ (\S*):(\d+)/.exec(error.message);
   if (match === null) return undefined;
   const [, kind, host, port] = match as unknown as [string, Redirect['kind'], string, string];
-  const server = tcpServer(formatHostPort((host || hostOf(replied)).replace(/^\[(.*)\]$/, '$1'), Number(port)));
-  return { kind, server };
+  const name = formatHostPort((host || hostOf(replied)).replace(/^\[(.*)\]$/, '$1'), Number(port));
+  const address = parseServerAddress(name);
+  return address && { kind, server: { kind: 'tcp', ...address, family: 0 } };
 }
 
 const OPENING = 0x7b;

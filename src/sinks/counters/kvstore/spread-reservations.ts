@@ -8,7 +8,9 @@ import {
   type ReservationResult,
   type ReservationStep,
   type ReservationStore,
+  type StepDone,
   lineOf,
+  readLine,
 } from '../../../streams/ports/reservations';
 
 /** The servers, each step of which reaches a record, and counters that are beside it. */
@@ -259,7 +261,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     return record;
   }
 
-  async #endOne(step: ReservationStep, change: ReservationChange): Promise<CountAdded> {
+  async #endOne(step: ReservationStep, change: ReservationChange): Promise<StepDone> {
     const result = await this.#places.change(step, change);
     if (result.outcome === 'done') return { count: result.counts[0]!, added: result.added[0]! };
     const { member, held = 0 } = step;
@@ -301,11 +303,6 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   }
 }
 
-interface CountAdded {
-  readonly count: number;
-  readonly added: number;
-}
-
 interface CountedStep {
   readonly outcome: 'done' | 'denied' | 'full';
   readonly count?: number | undefined;
@@ -326,11 +323,10 @@ function reading(step: ReservationStep): ReservationStep {
  * What the record of a step says that has come to a state, or its part of another record; undefined: it has come to
  * another one.
  */
-function stepIn(text: string | undefined, state?: string): CountAdded | undefined {
+function stepIn(text: string | undefined, state?: string): StepDone | undefined {
   const [is, line] = state === undefined ? [undefined, text] : (text ?? '').split('\n');
   if (line === undefined || is?.split(' ')[0] !== state) return undefined;
-  const [count, added] = line.split(':').map(Number);
-  return { count: count!, added: added! };
+  return readLine(line);
 }
 
 /** The attempt to open a reservation that has written {@link PENDING} or {@link COUNTED}. */

@@ -24,6 +24,22 @@ const KEY_ERRORS = new Set(['CROSSSLOT', 'ERR', 'MOVED', 'NOPERM', 'TRYAGAIN', '
 
 const NOT_AN_INTEGER = 'the key of a counter holds a value that is not an integer';
 
+/**
+ * A reply that its command cannot have. The connection cannot be used any more: what follows may be of another command,
+ * too.
+ */
+export class InvalidReply extends Error {
+  override readonly name = 'InvalidReply';
+
+  /** @param problem continues “the reply to EVALSHA …” */
+  constructor(
+    readonly problem: string,
+    command = '?',
+  ) {
+    super(`the reply to ${command.toUpperCase()} ${problem}`);
+  }
+}
+
 /** Whether the error is a reply of the server: then the command was rejected and not applied. */
 export function isReply(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
@@ -44,6 +60,10 @@ export function replyCode(error: unknown): string {
 /** The error of a call whose step in the store failed. It contains neither credentials nor keys. */
 export function storeError(error: unknown): DecisionError {
   if (error instanceof DecisionError) return error;
+  if (error instanceof InvalidReply) {
+    const message = 'the counter store sent a reply that does not fit its command';
+    return new DecisionError('store_failed', message, { cause: error });
+  }
   if (!isReply(error)) {
     const cause = error instanceof Error ? withoutCommand(error) : undefined;
     return new DecisionError('store_failed', 'the connection to the counter store was lost', { cause });
