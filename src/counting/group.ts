@@ -2,6 +2,14 @@ import type { LimitState, Outcome } from './algorithms/algorithm';
 import { LARGEST_COUNT, type Operation } from './operation';
 
 /**
+ * The count that an addition of a group with `stop_when_over` must not exceed. The hits −0 are negative ones: a read in
+ * the order of the call, which no count exceeds.
+ */
+export function mostOf({ hits, limit }: Operation): number {
+  return Object.is(hits, -0) ? LARGEST_COUNT : limit.requestsPerUnit;
+}
+
+/**
  * The hits that each operation of a group with `stop_when_over` adds: all of them when nothing goes over its limit;
  * otherwise only those of the operations that are over or would go over. Each addition is judged alone, on the stored
  * count; negative hits always count, and lower the count on which later operations of the same key are judged.
@@ -11,9 +19,9 @@ import { LARGEST_COUNT, type Operation } from './operation';
 export function hitsOfGroup(group: readonly Operation[], stored: (operation: Operation) => number): readonly number[] {
   const lowered = new Map<string, number>();
   const goesOver = group.map((operation) => {
-    const { key, hits, limit } = operation;
+    const { key, hits } = operation;
     const count = lowered.get(key) ?? stored(operation);
-    if (hits >= 0) return count + hits > limit.requestsPerUnit;
+    if (hits >= 0) return count + hits > mostOf(operation);
     lowered.set(key, Math.max(0, count + hits));
     return true;
   });

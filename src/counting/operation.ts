@@ -146,7 +146,7 @@ export class Operation implements Counted {
     /**
      * Positive: hits to add, up to {@link LARGEST_COUNT}. 0: read only; an absent key counts as 0 and is not created.
      * Negative: hits to subtract, where the count does not fall below 0 and the key's expiry is kept; an absent key
-     * stays absent and counts as 0.
+     * stays absent and counts as 0. A descriptor with `is_negative_hits` and 0 hits has −0: see `mostOf`.
      */
     public hits: number,
   ) {}

@@ -346,7 +346,7 @@ export class Decision {
     this.#context.options.local?.count(uncounted, this.nowSeconds);
   }
 
-  /** What this process holds of a counter is left, too, for a call that only reads it. */
+  /** What this process holds of a counter is left, too, for a call that only reads it, or subtracts from it. */
   #addHeld(limited: LimitedDescriptor): void {
     const { leaseTable } = this.#context.options;
     const { limit, outcome, after } = limited;
@@ -360,6 +360,7 @@ export class Decision {
     // Only here, not before the store is asked, so that at any time the statistics of a rule agree.
     if (!this.#hasFailed) countHits(limited);
     if (limited.isNegative) {
+      if (limit.lease) this.#addHeld(limited);
       // A decision that was counted before it, and settled since, may have added the key again.
       this.#forget(limited);
       return false;

@@ -341,12 +341,10 @@ function stopIncrements(
   if (resolutions.some(isInLocalCache)) {
     for (const addition of additions) addition.hits = 0;
   } else if (isDenied || additions.length > 1) {
-    // Negative hits are part of the step, because they lower the count on which later additions are judged; 0 hits
-    // lower nothing.
-    const members = operations.filter(({ isNegative, callHits }) => !isNegative || callHits > 0);
+    // Negative hits are part of the step: they lower the count on which later additions are judged, and show the count
+    // before these.
     const group: Group = { mode: 'stop_when_over', isOver: isDenied };
-    for (const operation of members) operation.group = group;
-    return [...members, ...all.filter((each) => each.group !== group)];
+    for (const operation of operations) operation.group = group;
   }
   return [...operations, ...all.filter((each) => !isCountedAlone(each))];
 }

@@ -21,6 +21,7 @@ import {
   type Result,
   type Stored,
 } from '../counting/operation';
+import { mostOf } from '../counting/group';
 import { windowStart } from '../counting/windows';
 import { Breaker } from '../streams/circuit-breaker';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
@@ -235,7 +236,7 @@ function* messagesOf(batch: readonly Operation[]): Generator<BatchMessage, void,
 }
 
 function isAlike(one: Operation, other: Operation): boolean {
-  if (one.hits !== other.hits || one.group !== other.group || one.calls !== undefined) return false;
+  if (!Object.is(one.hits, other.hits) || one.group !== other.group || one.calls !== undefined) return false;
   // A lease is asked for, or given back, for one key.
   for (const { lease, onlyInWindow } of [one, other])
     if (lease !== undefined || onlyInWindow !== undefined) return false;
@@ -249,14 +250,16 @@ function isAlike(one: Operation, other: Operation): boolean {
   );
 }
 
-function headOf({ hits, limit, calls, group, lease, onlyInWindow }: Operation, isJoined: boolean): Head {
+function headOf(operation: Operation, isJoined: boolean): Head {
+  const { hits, limit, calls, group, lease, onlyInWindow } = operation;
   const { requestsPerUnit, windowSeconds, algorithm } = limit;
   if (algorithm === undefined && group === undefined && lease === undefined)
     return [hits, requestsPerUnit, windowSeconds];
   const decides = algorithm && { name: algorithm.name, burst: algorithm.burst, windowSeconds: algorithm.windowSeconds };
   const asks = lease && { wants: lease.wants, milliseconds: lease.milliseconds };
   const more = { algorithm: decides, calls, group: isJoined ? ('same' as const) : group, lease: asks, onlyInWindow };
-  return [hits, requestsPerUnit, windowSeconds, more];
+  // A message has no −0.
+  return [hits, group?.mode === 'stop_when_over' ? mostOf(operation) : requestsPerUnit, windowSeconds, more];
 }
 
 function operationsIn(message: BatchMessage): readonly Operation[] {

@@ -3,7 +3,7 @@ import { Code } from '../../src/limiter/verdict';
 import { buildRuleset } from '../../src/rules/ruleset';
 import fc from '../support/data/properties';
 import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
-import { call, hits, serve, shown } from './serve';
+import { call, hits, isNegative, serve, shown } from './serve';
 
 /** What a rule says: its limits per hour and, of several, per day. */
 interface Policy {
@@ -32,7 +32,8 @@ function ruleOf([key, { limits, ...flags }]: [string, Policy]): RuleSketch {
 const DENY: RuleSketch = { key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) };
 
 /**
- * A descriptor of a request: its key, and its hits; negative ones are given back. A key without policy matches no rule.
+ * A descriptor of a request: its key, and its hits; negative ones, and −0, are given back. A key without policy matches
+ * no rule.
  */
 interface Asked {
   readonly key: string;
@@ -58,21 +59,21 @@ function modelled(asked: readonly Asked[], options: Options, counts: Map<string,
       return { ...each, name: `${each.key} ${index}`, most, policy: policy!, isOver: false, left: 0 };
     });
   });
-  const denied = asked.map(({ key, hits: count }) => POLICIES[key] === undefined && count >= 0);
+  const denied = asked.map(({ key, hits: count }) => POLICIES[key] === undefined && !isNegative(count));
   const apart = steps.flat().filter(({ policy }) => policy.allOrNothing !== true);
+  const goOver = goingOver(apart, new Map(counts));
   const isStopped =
-    options.stopIncrementWhenOverLimit &&
-    ((!options.quotaMode && denied.includes(true)) || isAnyOver(apart, new Map(counts)));
-  for (const step of apart) {
+    options.stopIncrementWhenOverLimit && ((!options.quotaMode && denied.includes(true)) || goOver.includes(true));
+  for (const [index, step] of apart.entries()) {
     const { name, hits: count, most } = step;
     const before = counts.get(name) ?? 0;
-    if (count < 0 || !isStopped || before + count > most) counts.set(name, Math.max(0, before + count));
+    if (count < 0 || !isStopped || goOver[index]) counts.set(name, Math.max(0, before + count));
     const after = counts.get(name) ?? 0;
-    step.isOver = count >= 0 && after > most;
+    step.isOver = !isNegative(count) && after > most;
     step.left = Math.max(0, most - after);
   }
   for (const group of steps) if (group[0]?.policy.allOrNothing === true) countTogether(group, counts);
-  const outcomes = asked.map(({ hits: count }, index) => outcomeOf(steps[index]!, count < 0, denied[index]!));
+  const outcomes = asked.map((_, index) => outcomeOf(steps[index]!, denied[index]!));
   const over = outcomes.map(({ isOver }) => isOver);
   const isQuota = asked.map(({ key }) => options.quotaMode || POLICIES[key]?.quotaMode === true);
   const quotas = over.filter((_, index) => isQuota[index]);
@@ -83,12 +84,12 @@ function modelled(asked: readonly Asked[], options: Options, counts: Map<string,
   );
 }
 
-/** Whether any is over its limit or would go over, each alone, but for what is given back before it. */
-function isAnyOver(steps: readonly Step[], counts: Map<string, number>): boolean {
-  return steps.some(({ name, hits: count, most }) => {
+/** Whether each is over its limit or would go over, alone, but for what is given back before it. */
+function goingOver(steps: readonly Step[], counts: Map<string, number>): readonly boolean[] {
+  return steps.map(({ name, hits: count, most }) => {
     const before = counts.get(name) ?? 0;
     if (count < 0) counts.set(name, Math.max(0, before + count));
-    return count >= 0 && before + count > most;
+    return !isNegative(count) && before + count > most;
   });
 }
 
@@ -107,9 +108,9 @@ function countTogether(group: readonly Step[], counts: Map<string, number>): voi
  * Of several limits, the last one that is over has the longest reset; of those that are not, the one with the fewest
  * left.
  */
-function outcomeOf(steps: readonly Step[], isNegative: boolean, isDenied: boolean): { isOver: boolean; left: number } {
+function outcomeOf(steps: readonly Step[], isDenied: boolean): { isOver: boolean; left: number } {
   if (steps.length === 0) return { isOver: isDenied, left: 0 };
-  const over = steps.filter(({ isOver }) => isOver && !isNegative).at(-1);
+  const over = steps.filter(({ isOver }) => isOver).at(-1);
   if (over !== undefined) return { isOver: over.policy.shadowMode !== true, left: over.left };
   return { isOver: false, left: Math.min(...steps.map(({ left }) => left)) };
 }
@@ -120,7 +121,7 @@ function textOf(isOver: boolean, each: string): string {
 
 const asked = fc.record({
   key: fc.constantFrom(...Object.keys(POLICIES), 'plain', 'unmatched', 'unmatched'),
-  hits: fc.constantFrom(1, 1, 1, 2, 4, 15, 0, -1, -3),
+  hits: fc.constantFrom(1, 1, 1, 2, 4, 15, 0, -0, -0, -1, -3),
 });
 const options = fc.record({
   stopIncrementWhenOverLimit: fc.constantFrom(true, true, false),

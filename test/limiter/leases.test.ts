@@ -3,7 +3,7 @@ import { UNITS } from '../../src/rules/unit';
 import { descriptor, request } from '../support/data/requests';
 import { limit } from '../support/data/rules';
 import { callOften, heldBy, leasedBy } from '../support/data/leased-calls';
-import { serve } from './serve';
+import { hits, serve } from './serve';
 
 const COUNTING = {
   'fixed window': {},
@@ -11,14 +11,14 @@ const COUNTING = {
   'token bucket': { algorithm: 'token_bucket' },
 } as const;
 
-describe.each(Object.entries(COUNTING))('a call without hits on a leased %s', (_, more) => {
-  it('shows what is left with all that is held here, and takes nothing', () => {
+describe.each(Object.entries(COUNTING))('a call that only reads or subtracts on a leased %s', (_, more) => {
+  it.each([0, -0, -3])('shows what is left with all that is held here, and takes nothing: %s', (count) => {
     const rateLimit = limit(10_000, 'HOUR', { ...more, lease: true });
     const [leasing, exact] = (['rules', 'off'] as const).map((leases) => serve([{ key: 'k', rateLimit }], { leases }));
     for (const service of [leasing!, exact!]) callOften(service);
     const before = leasedBy(leasing!);
     expect(heldBy(leasing!)).toBeGreaterThan(0);
-    const asked = request('shop', [descriptor('k=x', { hitsAddend: 0 })]);
+    const asked = request('shop', [hits('k=x', count)]);
     const [shown, expected] = [leasing!, exact!].map((service) => service.decide(asked).statuses[0]!);
     // Tokens that are held count as used at the end of their time, so that a bucket has up to 250 ms of its flow less.
     const least = expected!.limitRemaining - ('algorithm' in more && more.algorithm === 'token_bucket' ? 1 : 0);

@@ -45,9 +45,9 @@ export function shown(verdict: Verdict): string {
     .join(', ');
 }
 
-/** A descriptor with hits of its own; negative ones are subtracted. */
+/** A descriptor with hits of its own; negative ones are subtracted, −0 is one of them. */
 export function hits(text: string, count: number): Descriptor {
-  return descriptor(text, { hitsAddend: Math.abs(count), isNegativeHits: count < 0 });
+  return descriptor(text, { hitsAddend: Math.abs(count), isNegativeHits: isNegative(count) });
 }
 
 export function perMinute(requests: number, more: Partial<RuleLimit> = {}): RuleLimit {
@@ -57,4 +57,8 @@ export function perMinute(requests: number, more: Partial<RuleLimit> = {}): Rule
 /** A rule for the key `k`. */
 export function rule(requests: number, more: Partial<RuleSketch> = {}): RuleSketch {
   return { key: 'k', rateLimit: perMinute(requests), ...more };
+}
+
+export function isNegative(count: number): boolean {
+  return count < 0 || Object.is(count, -0);
 }

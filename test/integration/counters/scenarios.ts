@@ -9,7 +9,7 @@ import type { CounterLane, Counters } from '../../../src/streams/ports/counters'
 import { anyLimit, shown } from '../../counting/algorithm-models';
 import { LaneClient } from '../../support/clients/lane-client';
 import { FEW_HITS, MANY_HITS, anyCall, operationsOf, resultsOf } from '../../support/data/calls';
-import { operation } from '../../support/data/operations';
+import { operation, stopWhenOver } from '../../support/data/operations';
 import fc from '../../support/data/properties';
 import { until } from '../../support/waiting/until';
 
@@ -156,6 +156,21 @@ export function countingScenarios(
     expect(results.filter(([count]) => count === LARGEST_COUNT).length).toBeGreaterThanOrEqual(19);
     expect(Math.max(...results.map(([count]) => Number(count)))).toBe(LARGEST_COUNT);
     expect(await apply(store(), operation(key, 0), operation(key, -LARGEST_COUNT))).toEqual([LARGEST_COUNT, 0]);
+  });
+
+  it('reads for −0 hits of a group in the order of the call, and does not compare them with the limit', async () => {
+    const key = freshKeys();
+    await apply(store(), operation(key('a'), 3));
+    function call(limit: number) {
+      const own = stopWhenOver();
+      return apply(
+        store(),
+        ...[operation(key('a'), -0, { group: own, limit: 2 }), operation(key('a'), 1, { group: own, limit })],
+        operation(key('b'), 1, { group: own, limit: 10 }),
+      );
+    }
+    expect(await call(10)).toEqual([3, 4, 1]);
+    expect(await call(4)).toEqual([4, 5, 1]);
   });
 
   it('counts concurrent batches exactly', async () => {

@@ -44,11 +44,13 @@ interface Step {
 /** A call: see {@link operationsOf}. */
 export type CallSketch = readonly Step[];
 
-export const FEW_HITS = fc.integer({ min: -6, max: 6 });
+/** −0 are negative hits, too: in a group, they are not compared with the limit. */
+export const FEW_HITS = fc.oneof({ weight: 6, arbitrary: fc.integer({ min: -6, max: 6 }) }, fc.constant(-0));
 /** Which saturate counters. */
 export const MANY_HITS = fc.constantFrom(
   1,
   0,
+  -0,
   -1,
   2 ** 32,
   LARGEST_COUNT,

@@ -1,6 +1,7 @@
 import type { Algorithm, LimitState, Span } from '../../../counting/algorithms/algorithm';
 import { TokenBucket } from '../../../counting/algorithms/bucket';
 import { SlidingWindow } from '../../../counting/algorithms/sliding';
+import { mostOf } from '../../../counting/group';
 import { type CountedLimit, type Operation, groupLength, isGrantOf } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, joined } from './commands';
@@ -123,10 +124,11 @@ export class CountCall implements ScriptArguments {
     this.#endRun();
     this.#run = String(operations[0]?.group?.isOver === true ? KIND.stopOver : KIND.stop);
     this.#times = operations.length;
-    for (const { hits, limit } of operations) {
-      const expiry = lifetimeOf(limit.windowSeconds) + randomPart(this.#options.jitter);
-      const left = secondsLeft(limit.windowSeconds);
-      this.#run += `,${STOPPED.write({ hits, expiry, left, limit: limit.requestsPerUnit })}`;
+    for (const operation of operations) {
+      const { windowSeconds } = operation.limit;
+      const expiry = lifetimeOf(windowSeconds) + randomPart(this.#options.jitter);
+      const step = { hits: operation.hits, expiry, left: secondsLeft(windowSeconds), limit: mostOf(operation) };
+      this.#run += `,${STOPPED.write(step)}`;
     }
     this.#endRun();
   }
