@@ -123,6 +123,13 @@ export class Limiter {
     this.leases?.giveBack(cacheKey);
   }
 
+  /** Removes counters that other processes have reduced from the local cache. */
+  forgetReduced(cacheKeys: readonly string[] | 'all'): void {
+    const { overLimitCache } = this.#context;
+    if (cacheKeys === 'all') overLimitCache.clear();
+    else for (const cacheKey of cacheKeys) overLimitCache.remove(cacheKey);
+  }
+
   /** Whether the local cache has a counter as over this limit. */
   isInLocalCache(cacheKey: string, limit: number, nowSeconds: number): boolean {
     return this.#context.overLimitCache.holds(cacheKey, limit, nowSeconds);

@@ -144,13 +144,18 @@ export class OverLimitCache {
   #follow(nowSeconds: number): void {
     if (nowSeconds < this.#now) {
       this.expired += this.size;
-      this.#entries = new WideMap();
-      this.#oldest = undefined;
-      this.#newest = undefined;
-      this.#bytes = 0;
-      this.#accessTimes = 0;
+      this.clear();
     }
     this.#now = nowSeconds;
+  }
+
+  /** Removes all keys. */
+  clear(): void {
+    this.#entries = new WideMap();
+    this.#oldest = undefined;
+    this.#newest = undefined;
+    this.#bytes = 0;
+    this.#accessTimes = 0;
   }
 
   /** Makes the numbers of the cache statistics. */

@@ -1,5 +1,6 @@
 import { type Observable, of } from 'rxjs';
 import type { Settings } from '../settings/settings';
+import type { FreedKeys } from '../sinks/counters/kvstore/freed-keys';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import { usableMemory } from '../sources/usable-memory';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
@@ -25,6 +26,8 @@ export interface CounterStore {
   readonly canLease: boolean;
   /** Or why there is none. */
   readonly reservations: ReservationStore | string;
+  /** How processes tell one another of counters that were reduced; undefined: they do not, or have no local cache. */
+  readonly freedKeys?: FreedKeys | undefined;
   /** Emits when the store can be used; fails when that takes longer than the settings allow. */
   readonly ready$: Observable<unknown>;
   /** Its kind and its addresses, without credentials, for log lines. */
@@ -42,8 +45,8 @@ export async function counterStore(app: App): Promise<CounterStore> {
   if (settings.backendType === 'kvstore') {
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
     const counters = kvstoreCounters({ ...kvstoreOptions(app, log), statistics, scheduler: turnScheduler });
-    const { reservations, ready$, description } = counters;
-    return { counters, canLease: true, reservations, ready$, description: `kvstore (${description})` };
+    const { reservations, freedKeys, ready$, description } = counters;
+    return { counters, canLease: true, reservations, freedKeys, ready$, description: `kvstore (${description})` };
   }
   if (settings.backendType === 'plaincache') {
     const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');

@@ -1,5 +1,6 @@
-import { type Observable, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
+import { EMPTY, type Observable, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
 import { Leases } from '../counting/leases';
+import type { LimiterOptions } from '../limiter/decision';
 import { Limiter } from '../limiter/limiter';
 import { NO_OFFENDERS } from '../limiter/offender';
 import { LocalCounts } from '../limiter/local-counts';
@@ -57,25 +58,16 @@ export interface DecisionPath extends Service {
  */
 export async function decisionPath(app: App, inputs: DecisionInputs): Promise<DecisionPath> {
   const { settings, statistics, log } = app;
-  const { rules$, store, termination$, onForgotten } = inputs;
+  const { rules$, store, termination$ } = inputs;
+  const { freedKeys } = store;
+  function onForgotten(cacheKey: string): void {
+    inputs.onForgotten?.(cacheKey);
+    freedKeys?.announce(cacheKey);
+  }
   const decisionLog = await openDecisionLog(app);
   const offenders = offendersOf(app);
   const tracing = await startTracing(app, log);
-  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues(settings, log)) : undefined;
-  const local = localCounts(app, store);
-  const leaseTable = leasesOf(app, store);
-  const limiter = new Limiter(
-    {
-      ...limiterOptions(settings),
-      offenders,
-      unmatched,
-      local,
-      leases: leaseTable && settings.leases,
-      leaseTable,
-      onForgotten,
-    },
-    statistics,
-  );
+  const limiter = limiterOf(app, store, { offenders, onForgotten });
   const streams = service(
     {
       rules$,
@@ -97,7 +89,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     },
     serviceOptions(app),
   );
-  const reservations = reservationsOf(app, inputs, { ...streams, limiter, offenders, decisionLog });
+  const reservations = reservationsOf(app, { ...inputs, onForgotten }, { ...streams, limiter, offenders, decisionLog });
   const offenderSource: OffenderSource = {
     summary: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? NO_OFFENDERS,
   };
@@ -105,8 +97,36 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     timeout: decisionTimeout(settings),
     ...{ config$: streams.config$, apply: streams.apply, limiter, offenders: offenderSource },
     ...{ administration: store.counters, reservations: store.reservations, release: releaseBy(streams.release) },
+    onForgotten,
   });
-  return { ...streams, limiter, store, offenders, offenderSource, decisions, tracing, decisionLog, reservations };
+  const freed$ = (freedKeys?.freed$ ?? EMPTY).pipe(tap((keys) => limiter.forgetReduced(keys)));
+  const flow$ = merge(streams.flow$, freed$);
+  return {
+    ...streams,
+    flow$,
+    limiter,
+    store,
+    offenders,
+    offenderSource,
+    decisions,
+    tracing,
+    decisionLog,
+    reservations,
+  };
+}
+
+function limiterOf(
+  app: App,
+  store: CounterStore,
+  { offenders, onForgotten }: Pick<LimiterOptions, 'offenders' | 'onForgotten'>,
+): Limiter {
+  const { settings, statistics, log } = app;
+  const unmatched = settings.unmatchedWarnings ? unmatchedWarnings(log, showsValues(settings, log)) : undefined;
+  const local = localCounts(app, store);
+  const leaseTable = leasesOf(app, store);
+  const leases = leaseTable && settings.leases;
+  const options = { ...limiterOptions(settings), offenders, unmatched, local, leases, leaseTable, onForgotten };
+  return new Limiter(options, statistics);
 }
 
 /** Whether values of callers may be in the log: only where the operator has them written anyway. */

@@ -63,6 +63,7 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
     closeConnectionOnReadonlyError: settings.kvstoreCloseConnectionOnReadonlyError,
     hasDecisionTimeout: decisionTimeout(settings) !== undefined,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
+    freedKeysChannel: settings.localCacheSizeInBytes > 0 ? `${settings.cacheKeyPrefix}weir_freed_keys` : undefined,
     log,
   };
 }

@@ -23,6 +23,8 @@ export interface CountersOptions {
   readonly apply: ApplyOperations;
   /** Gives back the hits that are leased of counters, by key; undefined: there are none. */
   readonly release?: (keys: readonly string[]) => Promise<void>;
+  /** Called with the key of a counter that was changed, which the local caches of other processes have to forget. */
+  readonly onForgotten?: ((cacheKey: string) => void) | undefined;
 }
 
 /** The counter of a descriptor in its current window. */
@@ -80,7 +82,7 @@ export class OperatedCounters {
     count: number | null,
     ruleset: Ruleset | undefined,
   ): Promise<CounterChange | NoCounter> {
-    const { limiter } = this.#options;
+    const { limiter, onForgotten } = this.#options;
     const located = await this.release(query, ruleset);
     if ('reason' in located) return located;
     const { limited } = located;
@@ -89,6 +91,7 @@ export class OperatedCounters {
     const after = await this.#read(limited);
     // A decision that was in flight may have added the key again.
     limiter.forget(limited.key);
+    onForgotten?.(limited.key);
     return {
       ...this.#stateOf(located, after, await this.#reservationsOf(limited)),
       countBefore: countIn(before, limited.limit.currentLimit.algorithm ?? null),

@@ -3,6 +3,7 @@ import { RateLimitResponse_Code as Code } from '../../src/gen/envoy/service/rate
 import { SHOULD_RATE_LIMIT } from '../../src/grpc/rate-limit/rate-limit-service';
 import { RateLimitClient, requestMessage } from '../support/clients/grpc-client';
 import { Http2Connection } from '../support/clients/http2-connection';
+import { PinnedClient } from '../support/clients/pinned-client';
 import { isListening } from '../support/processes/is-listening';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { RedisTls } from '../support/processes/redis/redis-tls';
@@ -244,5 +245,83 @@ describe('two services on one store', () => {
     await one.weir.line(/cannot connect to the counter store/);
     await expect(one.client.shouldRateLimit('shop', ['day=x'])).rejects.toMatchObject({ code: UNAVAILABLE });
     expect(await health(one.weir)).toBe(200);
+  });
+});
+
+describe('two services with local caches on one store, one of them with two workers', () => {
+  const TOKEN = 'a-token-of-tests';
+  const BURST = 5;
+  let server: RedisProcess;
+  let one: Shop;
+  let other: WeirProcess;
+  beforeAll(async () => {
+    server = await RedisProcess.start();
+    const env = {
+      ...{ BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, OPERATOR_TOKEN: TOKEN, CACHE_KEY_PREFIX: 'shop:' },
+      // Without the channel, a key is forgotten when its window ends.
+      ...{ LOCAL_CACHE_SIZE_IN_BYTES: '100000', LOCAL_CACHE_MAX_AGE: '0s' },
+    };
+    const day = RULES.replace('unit: day, requests_per_unit: 1000000', `unit: day, requests_per_unit: ${BURST}`);
+    one = await Shop.start({ env }, day);
+    other = await WeirProcess.start({ env: { ...one.rules.env, ...env, WORKERS: '2' } });
+  });
+  afterAll(() => Promise.all([one, other, server].map((each) => each?.[Symbol.asyncDispose]())));
+
+  async function reserve(user: string): Promise<unknown> {
+    const response = await one.weir.http('/v1/reservations', {
+      method: 'POST',
+      body: JSON.stringify({
+        ...{ domain: 'shop', hitsAddend: BURST, ttl: '60s', id: user },
+        descriptors: [{ entries: [{ key: 'day', value: user }] }],
+      }),
+    });
+    return response.status;
+  }
+
+  it.each<[what: string, spend: (user: string) => Promise<unknown>, free: (user: string) => Promise<unknown>]>([
+    [
+      'a refund',
+      (user) => one.client.shouldRateLimit('shop', [`day=${user}`], BURST),
+      (user) => {
+        const entries = [{ key: 'day', value: user }];
+        return one.client.shouldRateLimit('shop', [
+          { entries, limit: undefined, hitsAddend: BigInt(BURST), isNegativeHits: true },
+        ]);
+      },
+    ],
+    [
+      'the settlement of a reservation',
+      reserve,
+      (user) => one.weir.http(`/v1/reservations/${user}/settle`, { method: 'POST', body: JSON.stringify({ hits: 0 }) }),
+    ],
+    [
+      'a cleared counter',
+      (user) => one.client.shouldRateLimit('shop', [`day=${user}`], BURST),
+      (user) =>
+        fetch(`http://127.0.0.1:${one.weir.ports.debug}/api/counters?domain=shop&descriptor=day=${user}`, {
+          method: 'DELETE',
+          headers: { Authorization: `Bearer ${TOKEN}` },
+        }),
+    ],
+  ])('count again after %s, in each process', async (what, spend, free) => {
+    const user = what.replaceAll(' ', '_');
+    const name = 'ratelimit.localcache.entryCount';
+    const before = (await other.statistics()).get(name) ?? 0;
+    await spend(user);
+    const clients: PinnedClient[] = [];
+    await other.until('each process to have the key', async () => {
+      const client = await PinnedClient.connect(other.grpcAddress);
+      clients.push(client);
+      expect((await client.shouldRateLimit('shop', [`day=${user}`])).overallCode).toBe(Code.OVER_LIMIT);
+      return (await other.statistics()).get(name) === before + 2;
+    });
+    const key = (await server.control.keys(`shop:shop_day_${user}_*`)).find((each) => /_\d+$/.test(each))!;
+    expect(await server.control.get(key)).toBe(String(BURST + 2));
+    expect(await free(user)).toMatchObject(what === 'a refund' ? { overallCode: Code.OK } : { status: 200 });
+    await other.until('each process to have forgotten the key', async () => {
+      return (await other.statistics()).get(name) === before;
+    });
+    expect((await clients[0]!.shouldRateLimit('shop', [`day=${user}`])).overallCode).toBe(Code.OK);
+    for (const client of clients) client[Symbol.dispose]();
   });
 });

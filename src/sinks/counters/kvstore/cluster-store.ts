@@ -1,5 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BehaviorSubject, type Observable, Subject, Subscription, distinctUntilChanged, merge, take, tap } from 'rxjs';
+import {
+  BehaviorSubject,
+  type Observable,
+  Subject,
+  Subscription,
+  defer,
+  distinctUntilChanged,
+  map,
+  merge,
+  take,
+  tap,
+} from 'rxjs';
 import {
   type Counted,
   type Operation,
@@ -145,6 +156,21 @@ export class ClusterStore implements Store {
       if (!outcome.isTryAgain) throw outcome;
       await sleep(TRY_AGAIN_AFTER);
     }
+  }
+
+  /** To any node, because a message goes to all of them. */
+  connect(): Observable<Connection> {
+    return defer(() => {
+      const nodes = [...this.#nodes.values()].filter(({ pool }) => pool.isConnected);
+      const node = nodes[Math.floor(Math.random() * nodes.length)];
+      if (node === undefined) throw slotUnassigned();
+      const left$ = node.retired$.pipe(
+        map(() => {
+          throw slotUnassigned();
+        }),
+      );
+      return merge(this.#instance.connect(node.route.server, { counts: false }), left$);
+    });
   }
 
   close(): void {

@@ -39,6 +39,8 @@ export interface KvstoreOptions {
   readonly hasDecisionTimeout?: boolean | undefined;
   /** EXPIRATION_JITTER_MAX_SECONDS */
   readonly expirationJitterMaxSeconds: number;
+  /** The channel of {@link FreedKeys}; undefined without a local cache. */
+  readonly freedKeysChannel?: string | undefined;
   /** Unix time in microseconds for limits with an algorithm, in tests; undefined: the time of the server. */
   readonly now?: (() => number) | undefined;
   readonly scheduler: SchedulerLike;

@@ -28,6 +28,10 @@ export interface Store extends CommandRunner {
   readonly connected$: Observable<boolean>;
   /** Connections that could not be made or were lost. */
   readonly failures$: Observable<Error>;
+  /**
+   * Opens a connection for messages, as `connect` does, to a server of the store; it fails when that leaves the store.
+   */
+  connect(): Observable<Connection>;
   close(): void;
 }
 

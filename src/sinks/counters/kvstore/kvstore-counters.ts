@@ -19,6 +19,7 @@ import { counterAdministration } from './administration';
 import type { KvstoreOptions } from './deployment';
 import { ClusterStore } from './cluster-store';
 import { describeDeployment, readDeployment } from './deployment';
+import { FreedKeys } from './freed-keys';
 import { Instance, type Store } from './instance';
 import { kvstoreReservations } from './reservations';
 import { ServerStore } from './server-store';
@@ -40,6 +41,8 @@ export interface KvstoreCounters extends Counters, CounterAdministration {
    */
   readonly ready$: Observable<void>;
   readonly reservations: ReservationStore;
+  /** Undefined without a local cache. */
+  readonly freedKeys: FreedKeys | undefined;
   /** The kind and the addresses of the instances, without credentials, for log lines. */
   readonly description: string;
 }
@@ -62,6 +65,10 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
   const stores = instances.map(openStore);
   const [mainStore, perSecondStore = mainStore] = stores as [Store, Store?];
 
+  const { freedKeysChannel: channel } = store;
+  // Limits per second, of the other instance, are in no local cache for longer than that.
+  const freedKeys = channel === undefined ? undefined : new FreedKeys(mainStore, instances[0]!, channel);
+
   function storeOf({ limit }: Pick<Counted, 'limit'>): Store {
     return limit.windowSeconds === PER_SECOND && limit.isOneOfSeveral !== true ? perSecondStore : mainStore;
   }
@@ -74,6 +81,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
       isCluster: read.some(({ deployment }) => deployment.servers.kind === 'cluster'),
       jitter: store.expirationJitterMaxSeconds,
     }),
+    freedKeys,
     laneOf: (operation) => storeOf(operation).laneOf(operation),
     connected$: combineLatest(stores.map(({ connected$ }) => connected$)).pipe(
       map((states) => !states.includes(false)),
@@ -83,6 +91,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     ready$: waitForStores(stores, startup.maxElapsedTime),
     endWithin: (milliseconds) => instances.forEach((instance) => instance.endWithin(milliseconds)),
     close: async () => {
+      await freedKeys?.flush();
       await Promise.all(instances.map((instance) => instance.settled()));
       for (const each of stores) each.close();
     },

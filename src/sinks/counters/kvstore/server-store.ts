@@ -20,6 +20,7 @@ import { isReply } from './store-error';
 export class ServerStore implements Store {
   readonly connected$: Observable<boolean>;
   readonly failures$: Observable<Error>;
+  readonly connect: () => Observable<Connection>;
   readonly #instance: Instance;
   readonly #sentinels: Sentinels | undefined;
   readonly #pool: Pool;
@@ -35,10 +36,12 @@ export class ServerStore implements Store {
       instance: { lanesAtOnce: 1 },
     });
     if (servers.kind === 'single') {
+      this.connect = () => instance.connect(servers.server, { counts: false });
       this.#pool = instance.openPool(name, () => instance.connect(servers.server));
     } else {
       const sentinels = (this.#sentinels = new Sentinels(servers, instance));
-      this.#pool = instance.openPool(name, () => sentinels.connect(() => this.#pool.isConnected));
+      this.connect = () => sentinels.connect(() => this.#pool.isConnected);
+      this.#pool = instance.openPool(name, this.connect);
     }
     this.#windows = new CommandWindows(this.#pool, this.#lane.pipeline, instance);
     this.connected$ = this.#pool.connected$;
