@@ -7,8 +7,10 @@ const { setFlagsFromString } = require('node:v8');
 const { Script } = require('node:vm');
 
 const DIST = path.join(__dirname, '../dist');
+const { CACHE_NAME, digestOf } = require(path.join(DIST, 'code-cache.js'));
 const filename = path.join(DIST, 'main.bundle.js');
-const script = new Script(readFileSync(filename, 'latin1'), { filename });
+const source = readFileSync(filename);
+const script = new Script(source.toString('latin1'), { filename });
 const bundle = { exports: {} };
 script.runInThisContext()(bundle.exports, require, bundle, path.join(DIST, 'main.js'), DIST);
 
@@ -38,8 +40,8 @@ const settings = {
 function write() {
   // The service has changed this flag, and V8 rejects code that was compiled with other flags than those at the start.
   setFlagsFromString('--parallel-scavenge');
-  const cache = path.join(DIST, `main.bundle.${process.version}-${process.arch}.cache`);
-  writeFileSync(cache, script.createCachedData());
+  const code = script.createCachedData();
+  writeFileSync(path.join(DIST, CACHE_NAME), Buffer.concat([code, digestOf(code, source)]));
   process.exit();
 }
 bundle.exports.run(settings, write).then((code) => process.exit(code || 1));

@@ -46,6 +46,10 @@ async function runApp(
   for (const warning of app.warnings) app.log.warn(warning);
   if (app.ignored.length > 0)
     app.log.info('variables that have no effect here are ignored', { variables: app.ignored.join(' ') });
+  // Set by launch.ts.
+  const { ignoredCache } = module as { readonly ignoredCache?: string };
+  if (ignoredCache !== undefined)
+    app.log.info('the code cache is ignored; the start takes longer', { reason: ignoredCache });
   const options = { notifier: await managerNotifier(app), ...callbacks };
   const workers = processCount(app.settings.workers);
   if (workers === 1) return runProcess(app, single(app, options));
