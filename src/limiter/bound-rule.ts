@@ -67,6 +67,8 @@ export class BoundRule implements RuleBinding {
   readonly #shadow: Limit | undefined = undefined;
   /** What follows the keys of the rule's statistics: see {@link limitSuffix}. */
   readonly #suffix: string;
+  /** See {@link RuleStatistics.window}. */
+  readonly #window: string | undefined;
   readonly #plainKey: string;
   /** By the request values in the statistics key; limited by the maximum number of runtime keys. */
   readonly #shared: ByValues<Shared>;
@@ -91,6 +93,7 @@ export class BoundRule implements RuleBinding {
     const { shadowMode, enforcePercent = 100 } = rule.options;
     if (!shadowMode && enforcePercent < 100) this.#shadow = limitOfRule(rule, limit, { ...options, isInShadow: true });
     this.#suffix = limit === undefined ? '' : limitSuffix(rule, limit);
+    this.#window = this.#suffix === '' ? undefined : this.#suffix.slice(1);
     this.#plainKey = plainStatisticsKey(rule) + this.#suffix;
     const levels = runtimeStatisticsLevels(rule);
     // The values in a statistics key are a subset of those in the cache key, so equal numbers mean equal sets.
@@ -99,7 +102,10 @@ export class BoundRule implements RuleBinding {
     this.#kept = levels.length > 1 ? new Set() : undefined;
     if (levels.length === 0) {
       const configured = rule.path.map(({ key, value }) => ({ key, value }));
-      this.#shared.set(configured, new Shared(statistics.rule(statisticsKey(rule, configured) + this.#suffix)));
+      this.#shared.set(
+        configured,
+        new Shared(statistics.rule(statisticsKey(rule, configured) + this.#suffix, this.#window)),
+      );
     }
   }
 
@@ -150,7 +156,7 @@ export class BoundRule implements RuleBinding {
    */
   #addShared(entries: readonly Entry[]): Shared {
     const key = statisticsKey(this.rule, entries) + this.#suffix;
-    const shared = new Shared(this.statistics.runtimeRule(key, this.#plainKey));
+    const shared = new Shared(this.statistics.runtimeRule(key, this.#plainKey, this.#window));
     if (this.statistics.keepsRuntimeRule(key) && this.#kept?.has(shared.statistics) !== true) {
       this.#kept?.add(shared.statistics);
       this.#shared.set(entries, shared);

@@ -222,7 +222,7 @@ const listenerChecks = listeners.flatMap((one, index) =>
  * page invalid.
  */
 const OWN_LABELS = new Set([
-  ...['domain', 'key1', 'key2', 'key3', 'err_type', 'grpc_method', 'worker', 'descriptor', 'le', 'quantile'],
+  ...['domain', 'key1', 'key2', 'key3', 'window', 'err_type', 'grpc_method', 'worker', 'descriptor', 'le', 'quantile'],
 ]);
 
 const HEADERS = ['limitLimitHeader', 'limitRemainingHeader', 'limitResetHeader'] as const;

@@ -20,10 +20,12 @@ export class RuleStatistics {
   /**
    * @param name the full name of the key, escaped, without the name of the statistic
    * @param rollUp for a key with request values: the key that counts instead when there are too many, unescaped
+   * @param window of a limit of a rule with `rate_limits`: the window with which the name ends, such as `5minute`
    */
   constructor(
     readonly name: string,
     readonly rollUp?: string,
+    readonly window?: string,
   ) {}
 
   /** The statistics that are not 0, each with its full name. */

@@ -124,23 +124,29 @@ export class Statistics {
     for (const timer of this.#timers.values()) listener(timer);
   }
 
-  /** The statistics of a key that contains no request values, for example `domain.key_value`, unescaped. */
-  rule(key: string): RuleStatistics {
+  /**
+   * The statistics of a key that contains no request values, for example `domain.key_value`, unescaped.
+   *
+   * @param window see {@link RuleStatistics.window}
+   */
+  rule(key: string, window?: string): RuleStatistics {
     const name = RULE_PREFIX + escapeStatisticsKey(key);
-    return this.#rules.get(name) ?? this.#addRule(new RuleStatistics(ownText(name)));
+    return this.#rules.get(name) ?? this.#addRule(new RuleStatistics(ownText(name), undefined, window));
   }
 
   /**
    * The statistics of a key with request values, unescaped. When the maximum number of runtime keys or of their
    * characters is reached, or when the key is too long, a new key is counted under `rollUp` instead; existing keys are
    * kept.
+   *
+   * @param window see {@link RuleStatistics.window}
    */
-  runtimeRule(key: string, rollUp: string): RuleStatistics {
+  runtimeRule(key: string, rollUp: string, window?: string): RuleStatistics {
     const known = this.#runtimeRules.get(key);
     if (known !== undefined) return known;
-    if (this.#rollsUp(key)) return this.rule(rollUp);
+    if (this.#rollsUp(key)) return this.rule(rollUp, window);
     const name = RULE_PREFIX + escapeStatisticsKey(key);
-    const statistics = this.#rules.get(name) ?? this.#addRule(new RuleStatistics(ownText(name), rollUp));
+    const statistics = this.#rules.get(name) ?? this.#addRule(new RuleStatistics(ownText(name), rollUp, window));
     this.#runtimeRules.set(ownText(key), statistics);
     this.#runtimeCharacters += key.length;
     return this.#rollUpInto(rollUp, statistics);
@@ -159,18 +165,19 @@ export class Statistics {
   }
 
   /**
-   * The statistics here that correspond to those of another registry, by their name and `rollUp`. Keys with request
-   * values are limited as if they were first used here: beyond the maximum, those of the roll-up.
+   * The statistics here that correspond to those of another registry. Keys with request values are limited as if they
+   * were first used here: beyond the maximum, those of the roll-up.
    */
-  adoptRule(name: string, rollUp?: string): RuleStatistics {
+  adoptRule({ name, rollUp, window }: Pick<RuleStatistics, 'name' | 'rollUp' | 'window'>): RuleStatistics {
     const known = this.#rules.get(name);
     if (known !== undefined) return known;
-    if (rollUp === undefined) return this.#addRule(new RuleStatistics(name));
+    const adopted = new RuleStatistics(name, rollUp, window);
+    if (rollUp === undefined) return this.#addRule(adopted);
     const key = name.slice(RULE_PREFIX.length);
-    if (this.#rollsUp(key)) return this.rule(rollUp);
+    if (this.#rollsUp(key)) return this.rule(rollUp, window);
     this.#runtimeCharacters += key.length;
     this.#adoptedKeys += 1;
-    return this.#rollUpInto(rollUp, this.#addRule(new RuleStatistics(name, rollUp)));
+    return this.#rollUpInto(rollUp, this.#addRule(adopted));
   }
 
   /** All counters and gauges, a summary of each timer, and what rules have counted, in no particular order. */

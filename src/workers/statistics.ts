@@ -31,7 +31,7 @@ const MESSAGE_SIZE = 64 * 1024;
 
 /** By how much a counter has grown; the statistics of a rule in the order of `RULE_STATS`. */
 type CounterGrowth = readonly [fullName: string, delta: number];
-type RuleGrowth = readonly [name: string, deltas: number[], rollUp: string | null];
+type RuleGrowth = readonly [name: string, deltas: number[], rollUp: string | null, window: string | null];
 
 const NOTHING: readonly number[] = RULE_STATS.map(() => 0);
 
@@ -127,7 +127,7 @@ function* growthsOf(changes: readonly Change[]): Generator<Growth, void, void> {
     size += name.length;
     if (rule === undefined) growth.counters.push([joinTags(name, tags), delta]);
     else {
-      if (isNext) growth.rules.push([rule.name, NOTHING.slice(), rule.rollUp ?? null]);
+      if (isNext) growth.rules.push([rule.name, NOTHING.slice(), rule.rollUp ?? null, rule.window ?? null]);
       (growth.rules.at(-1) as RuleGrowth)[1][position % RULE_STATS.length] = delta;
     }
   }
@@ -179,8 +179,8 @@ export class MergedStatistics {
   #arrived(channel: Channel, { counters, rules, gauges, durations }: StatisticsMessage): void {
     const statistics = this.#statistics;
     for (const [fullName, delta] of counters ?? []) statistics.counter(fullName).add(delta);
-    for (const [name, deltas, rollUp] of rules ?? []) {
-      const rule = statistics.adoptRule(name, rollUp ?? undefined);
+    for (const [name, deltas, rollUp, window] of rules ?? []) {
+      const rule = statistics.adoptRule({ name, rollUp: rollUp ?? undefined, window: window ?? undefined });
       for (let stat = 0; stat < RULE_STATS.length; stat += 1) {
         rule[(RULE_STATS[stat] as (typeof RULE_STATS)[number])[1]] += deltas[stat] as number;
       }

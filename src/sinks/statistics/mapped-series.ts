@@ -106,11 +106,14 @@ export class MappedSeries<Recorder extends SampleRecorder> {
 
   #mapRule(index: number, rule: RuleStatistics): void {
     let mapped = (this.#mappedOfRule[index] ??= 0);
+    const window = this.#mapped.mapper.hasWindowLabel ? rule.window : undefined;
+    const name = window === undefined ? rule.name : rule.name.slice(0, -window.length - 1);
+    const tags = window === undefined ? NO_TAGS : { window };
     for (let stat = 0; stat < RULE_STATS.length; stat += 1) {
       const [suffix, field] = RULE_STATS[stat] as (typeof RULE_STATS)[number];
       if (rule[field] === 0 || (mapped & (1 << stat)) !== 0) continue;
       mapped |= 1 << stat;
-      const target = this.#target(`${rule.name}.${suffix}`, 'counter');
+      const target = this.#target(`${name}.${suffix}`, 'counter', tags);
       if (target === undefined) continue;
       // One text for all statistics of the rule.
       const last = this.#labelsOfRule[index];

@@ -39,6 +39,10 @@ export interface MappingTable {
   readonly unmapped: Observer;
   /** Whether the most specific of several matching globs is used, instead of the first. */
   readonly isMostSpecificFirst: boolean;
+  /**
+   * Whether the window of a limit is the label `window`, and no part of the names that are mapped. Undefined: false.
+   */
+  readonly hasWindowLabel?: boolean;
 }
 
 export interface Mapped {
@@ -61,10 +65,12 @@ export function globPattern(glob: string): Pattern {
  */
 export class Mapper {
   readonly unmapped: Observer;
+  readonly hasWindowLabel: boolean;
   readonly #mappings: readonly Mapping[];
 
-  constructor({ mappings, unmapped, isMostSpecificFirst }: MappingTable) {
+  constructor({ mappings, unmapped, isMostSpecificFirst, hasWindowLabel = false }: MappingTable) {
     this.unmapped = unmapped;
+    this.hasWindowLabel = hasWindowLabel;
     const globs = mappings.filter(({ glob }) => glob !== undefined);
     // Where two globs match the same name, the more specific one has a literal where the other has its first differing
     // star.

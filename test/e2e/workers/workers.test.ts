@@ -24,6 +24,7 @@ const MORE_RULES = `
   - { key: together, all_or_nothing: true, rate_limits: ${LIMITS} }
 `;
 const HITS = 'ratelimit.service.rate_limit.shop.exact.total_hits';
+const SEVERAL_HITS = 'ratelimit.service.rate_limit.shop.several.2year.total_hits';
 const REPORT_FLAGS = join(__dirname, '../../support/processes/report-flags.cjs');
 
 let rules: RuleFolder;
@@ -128,12 +129,24 @@ describe('an instance with two workers, and counters in memory,', () => {
 
   it('shows Prometheus the statistics of all workers, and the metrics of each process', async () => {
     await call(80, 'exact=b');
-    const hits = (await weir.statistics()).get(HITS);
+    await call(80, 'several=b');
+    const statistics = await weir.statistics();
+    const ofRules = {
+      'key1="exact",region="eu"': statistics.get(HITS),
+      'key1="several",region="eu",window="year"': statistics.get(SEVERAL_HITS),
+      'key1="several",region="eu",window="2year"': statistics.get(SEVERAL_HITS),
+    };
     // A worker that is late is shown by its last report.
     const page = await weir.until('a complete page', async () => {
       const text = await (await fetch(metrics, { headers: { connection: 'close' } })).text();
-      const total = `ratelimit_service_rate_limit_total_hits{domain="shop",key1="exact",region="eu"} ${hits}\n`;
-      return text.includes(total) && text.match(/^process_resident_memory_bytes\{/gm)?.length === 3 && text;
+      const totals = Object.entries(ofRules).map(
+        ([labels, hits]) => `ratelimit_service_rate_limit_total_hits{domain="shop",${labels}} ${hits}\n`,
+      );
+      return (
+        totals.every((total) => text.includes(total)) &&
+        text.match(/^process_resident_memory_bytes\{/gm)?.length === 3 &&
+        text
+      );
     });
     expect(page).toMatch(/^ratelimit_service_response_time_seconds_bucket\{.*le="\+Inf"\} \d{3,}$/m);
     const processes = [...page.matchAll(/^process_resident_memory_bytes\{(.*)\} \d+$/gm)].map(([, labels]) => labels);

@@ -141,8 +141,11 @@ const SERIES: readonly (readonly [series: string, values: string])[] = [
   [`ratelimit_store_breaker_open{${A},server="other"}`, '0x9 1x9 0x20'],
   [`ratelimit_service_should_rate_limit_error{${A},err_type="redis_error"}`, '0x4 0+60x10 600x15'],
   [`ratelimit_service_should_rate_limit_error{${A},err_type="service_error"}`, '0+60x30'],
-  [`ratelimit_service_rate_limit_over_limit{${BUSY},key1="k",key2="v"}`, '0+90x30'],
-  [`ratelimit_service_rate_limit_total_hits{${BUSY},key1="k",key2="v"}`, '0+120x30'],
+  // A rule with two limits, each of which counts all of its hits.
+  [`ratelimit_service_rate_limit_over_limit{${BUSY},key1="k",key2="v",window="second"}`, '0+90x30'],
+  [`ratelimit_service_rate_limit_total_hits{${BUSY},key1="k",key2="v",window="second"}`, '0+120x30'],
+  [`ratelimit_service_rate_limit_over_limit{${BUSY},key1="k",key2="v",window="day"}`, '0x30'],
+  [`ratelimit_service_rate_limit_total_hits{${BUSY},key1="k",key2="v",window="day"}`, '0+120x30'],
   [`ratelimit_service_rate_limit_over_limit{${QUIET},key1="k"}`, '0+1x30'],
   [`ratelimit_service_rate_limit_total_hits{${QUIET},key1="k"}`, '0+1x30'],
   [`ratelimit_server_http2_ping_flood{${A}}`, '0+60x40'],

@@ -79,6 +79,31 @@ describe('the metrics page', () => {
     expect(await series()).toEqual([`${RULE}_total_hits{domain="shop",key1="user_a"} 7`, ...others]);
   });
 
+  it('has the window of one of several limits as a label, and keys that are called like a window as keys', async () => {
+    const limits = [
+      ['shop.user.second', 'second'],
+      ['shop.user.5minute', '5minute'],
+      ['shop.user.path_x.1.2.3.day', 'day'],
+      ['shop.team.second', undefined],
+    ] as const;
+    const { statistics, series } = expositionOf();
+    const mapped = expositionOf({
+      table: readMappingFile('mappings: [{ match: "*.*.*.*.user.*.total_hits", name: m }]'),
+    });
+    for (const registry of [statistics, mapped.statistics]) {
+      for (const [key, window] of limits) registry.rule(key, window).totalHits = 2;
+      registry.runtimeRule('shop.user.second', 'shop.user.second', 'second').totalNegativeHits = 1;
+    }
+    expect(await series()).toEqual([
+      `${RULE}_total_hits{domain="shop",key1="user",window="second"} 2`,
+      `${RULE}_total_hits{domain="shop",key1="user",window="5minute"} 2`,
+      `${RULE}_total_hits{domain="shop",key1="user",key2="path_x",key3="1.2.3",window="day"} 2`,
+      `${RULE}_total_hits{domain="shop",key1="team",key2="second"} 2`,
+      `${RULE}_shop_user_total_negative_hits{window="second"} 1`,
+    ]);
+    expect((await mapped.series()).slice(0, 2)).toEqual(['m 4', `${RULE}_shop_user_second_total_negative_hits 1`]);
+  });
+
   it('has an unmapped statistic under its own name', async () => {
     const { statistics, series } = expositionOf();
     statistics.counter('ratelimit.service.global_shadow_mode').add(1);
