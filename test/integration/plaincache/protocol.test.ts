@@ -204,12 +204,21 @@ describe('replies', () => {
   const LINE_TOO_LONG = /a line is too long/;
   it.each([
     ['get', 'a key that was not requested', 'VALUE x 0 1\r\n1\r\nEND\r\n', /, the server sent "VALUE x 0 1"/, 7],
-    ['get', 'a value that is longer than announced', 'VALUE a 0 1\r\n17\r\nEND\r\n', /not as long as announced/, 7],
+    ['get', 'a key twice', 'VALUE a 0 1\r\n0\r\nVALUE a 0 1\r\n0\r\nEND\r\n', /, the server sent "VALUE a 0 1"/, 7],
+    [
+      'get',
+      'a value that is longer than announced',
+      'VALUE a 0 1\r\n17\r\nEND\r\n',
+      /in reply to get, a value is not as long as announced/,
+      7,
+    ],
     ['get', 'a value that is too long for a count', 'VALUE a 0 1025\r\n', /a value has 1025 bytes/, 7],
     ['get', 'bytes after its end', 'END\r\nEND\r\n', /bytes follow the last reply/, 7],
     ['get', 'a line without end', 'x'.repeat(3000), LINE_TOO_LONG, 7],
     ['incr', 'the reply of another command', 'STORED\r\n', /in reply to incr, the server sent "STORED"/, 7],
     ['incr', 'an error of the connection', 'CLIENT_ERROR line too long\r\n', /in reply to incr/, 7],
+    ['incr', 'a number of 400 digits', `${'9'.repeat(400)}\r\n`, /in reply to incr, the server sent "9{60}/, 7],
+    ['incr', 'a number and more', '7e1\r\n', /in reply to incr, the server sent "7e1"/, 7],
     ['incr', 'one reply too many', '1\r\n2\r\n', /bytes follow the last reply/, 0],
     ['incr', 'a line without end', '1'.repeat(2000), LINE_TOO_LONG, 7],
   ])('to %s with %s close the connection and drop the hits', async (command, _, reply, reason, dropped) => {
@@ -324,6 +333,8 @@ describe('operators', () => {
   it.each([
     ['mg', 'a value that is longer than announced', 'VA 1 t17\r\n42\r\n'],
     ['mg', 'another line', 'HD\r\n'],
+    ['mg', 'a time to live of 400 digits', `VA 1 t${'9'.repeat(400)}\r\n4\r\n`],
+    ['mg', 'a time to live before −1', 'VA 1 t-2\r\n4\r\n'],
     ['mg', 'a line without end', 'x'.repeat(2000)],
     ['set', 'the reply of another command', 'NOT_STORED\r\n'],
     ['set', 'an error', 'SERVER_ERROR out of memory storing object\r\n'],

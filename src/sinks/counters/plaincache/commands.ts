@@ -78,7 +78,7 @@ function inParts<T>(all: readonly T[]): readonly (readonly T[])[] {
 export type StoredValue = number | undefined;
 
 /** A value of a counter: decimal digits; after a decrement, blanks keep its length. */
-const COUNT = /^ *(\d+) *$/;
+const COUNT = /^ *(\d{1,20}) *$/;
 
 function storedValue(text: string): StoredValue {
   const digits = COUNT.exec(text)?.[1];
@@ -93,7 +93,8 @@ export function get(keys: ReadonlySet<WireKey>, values: Map<WireKey, StoredValue
     onLine: (line, value) => {
       if (line === 'END') return true;
       const key = line.slice('VALUE '.length, line.indexOf(' ', 'VALUE '.length));
-      if (value === undefined || !line.startsWith('VALUE ') || !keys.has(key)) throw unexpected('get', line);
+      if (value === undefined || !line.startsWith('VALUE ') || !keys.has(key) || values.has(key))
+        throw unexpected('get', line);
       values.set(key, storedValue(value));
       return undefined;
     },
@@ -140,7 +141,8 @@ function textOf({ kind, key, hits, lifetime }: WriteCommand): string {
   return `${kind} ${key} 0 ${memcachedExpiry(lifetime)} ${value.length}\r\n${value}\r\n`;
 }
 
-const NUMBER = /^\d+ *$/;
+/** Counters have 64 bits; after a decrement, blanks keep the length of the value. */
+const NUMBER = /^\d{1,20} *$/;
 /** Errors of one command, after which the connection continues with the reply to the next one. */
 const COMMAND_ERROR = /^(?:SERVER_ERROR |CLIENT_ERROR cannot increment or decrement non-numeric value)/;
 
@@ -157,7 +159,8 @@ function writeOutcome({ kind }: WriteCommand, line: string): WriteOutcome {
   throw unexpected(kind, line);
 }
 
-const META_LINE = /^VA \d+ t(-?\d+) *$/;
+/** The time to live in seconds, −1 without one. */
+const META_LINE = /^VA \d+ t(-1|\d{1,10}) *$/;
 
 /**
  * Reads a count and its time to live, which `get` does not return. `unsupported`: the server is older than the command,

@@ -133,21 +133,25 @@ export class Connection {
       if (exchange === undefined) break;
       const end = text.indexOf('\r\n', start);
       if (end === -1) {
-        if (text.length - start > MAX_BYTES) throw new Error('a line is too long');
+        if (text.length - start > MAX_BYTES) throw inReplyTo(exchange.request, 'a line is too long');
         break;
       }
       const line = text.slice(start, end);
       const size = line.startsWith('VA') ? VALUE_LINE.exec(line)?.[1] : undefined;
       let next = end + 2;
       if (size !== undefined) {
-        next += valueLength(size) + 2;
+        if (Number(size) > MAX_BYTES)
+          throw inReplyTo(exchange.request, `a value has ${size} bytes, so it is not a count`);
+        next += Number(size) + 2;
         if (text.length < next) break;
-        if (!text.startsWith('\r\n', next - 2)) throw new Error('a value is not as long as announced');
+        if (!text.startsWith('\r\n', next - 2))
+          throw inReplyTo(exchange.request, 'a value is not as long as announced');
       }
       const result = exchange.request.onLine(line, size === undefined ? undefined : text.slice(end + 2, next - 2));
       start = next;
       if (result === undefined) continue;
-      if (this.#exchanges.length === 1 && start < text.length) throw new Error('bytes follow the last reply');
+      if (this.#exchanges.length === 1 && start < text.length)
+        throw inReplyTo(exchange.request, 'bytes follow the last reply');
       this.#exchanges.shift();
       this.#wasUsed = true;
       exchange.resolve(result);
@@ -193,7 +197,7 @@ export class Connection {
   }
 }
 
-function valueLength(size: string): number {
-  if (Number(size) > MAX_BYTES) throw new Error(`a value has ${size} bytes, so it is not a count`);
-  return Number(size);
+/** What the server sent is not the reply to a request. */
+function inReplyTo({ text }: Request<unknown>, problem: string): Error {
+  return new Error(`in reply to ${/^\w+/.exec(text)![0]}, ${problem}`);
 }
