@@ -99,6 +99,13 @@ export function grantOf(wants: number, left: number): number {
   return granted < LEAST_GRANT ? 0 : granted;
 }
 
+/** Whether a store can have a count, or a state, for an operation, whatever the types say. */
+export function isStoredOf({ limit: { algorithm } }: Operation, stored: unknown): stored is Stored {
+  if (algorithm === undefined) return Number.isSafeInteger(stored);
+  const state = (typeof stored === 'object' ? stored : undefined) as LimitState | null | undefined;
+  return state !== undefined && state !== null && Number.isFinite(state.now) && algorithm.isPossible(state);
+}
+
 /**
  * Whether a store can have granted so many hits to an operation, whatever the types say.
  *

@@ -91,7 +91,7 @@ export function countsInMemory({ backendType }: Settings): boolean {
 }
 
 /** The counters in the memory of the primary, seen from a worker. */
-export function remoteStore({ kvstorePipelineWindow: windowSpan }: Settings, channel: Channel): CounterStore {
-  const counters = new RemoteCounters(channel, windowSpan);
+export function remoteStore({ settings, log }: App, channel: Channel): CounterStore {
+  const counters = new RemoteCounters(channel, settings.kvstorePipelineWindow, log);
   return { counters, canLease: true, reservations: counters, ready$: of(true), description: 'memory' };
 }

@@ -240,13 +240,8 @@ export class Channel {
     for (let end = chunk.indexOf('\n'); end >= 0; end = chunk.indexOf('\n', at)) {
       const text = this.#begun + chunk.slice(at, end);
       this.#begun = '';
-      let line: Line;
-      try {
-        line = JSON.parse(text) as Line;
-      } catch {
-        return false;
-      }
-      this.#received(line);
+      const line = parsed(text);
+      if (!Array.isArray(line) || !this.#received(line as unknown as Line)) return false;
       at = end + 1;
     }
     // Appended without being searched again, because a line may be of many chunks.
@@ -254,24 +249,35 @@ export class Channel {
     return this.#begun.length <= MAX_UNSENT;
   }
 
-  #received([first, second, third]: Line): void {
-    if (typeof first === 'number') this.#answered(this.#pending.get(first), second, third);
-    else if (third === undefined) this.#topics.get(first)?.next(second);
+  /** @returns false when a line cannot be read, as {@link #read} */
+  #received([first, second, third]: Line): boolean {
+    if (typeof first === 'number') return this.#answered(first, second, third);
+    if (third === undefined) this.#topics.get(first)?.next(second);
     else this.#methods.get(first)?.(second as never, third as number);
+    return true;
   }
 
-  #answered(pending: Pending | undefined, value: unknown, kind: unknown): void {
+  #answered(number: number, value: unknown, kind: unknown): boolean {
+    const pending = this.#pending.get(number);
     // It is no longer waited for.
-    if (pending === undefined) return;
+    if (pending === undefined) return true;
     pending.hasBegun = true;
-    if (kind === 'piece') pending.text += value as string;
-    else if (kind === 'error') {
-      const { message, code } = value as Failure;
-      pending.subscriber.error(code === undefined ? new Error(message) : new DecisionError(code, message));
+    if (kind === 'piece') {
+      pending.text += String(value);
+      return pending.text.length <= MAX_UNSENT;
+    }
+    const result = kind === undefined || kind === 'error' ? value : parsed(pending.text);
+    if (result === undefined) return false;
+    // It is answered, also when what receives the answer closes the channel.
+    this.#pending.delete(number);
+    if (kind === 'error') {
+      const { message, code } = (result ?? {}) as Partial<Failure>;
+      pending.subscriber.error(code === undefined ? new Error(message) : new DecisionError(code, String(message)));
     } else {
-      pending.subscriber.next((kind === undefined ? value : JSON.parse(pending.text)) as never);
+      pending.subscriber.next(result as never);
       pending.subscriber.complete();
     }
+    return true;
   }
 
   #close(): void {
@@ -281,6 +287,15 @@ export class Channel {
     for (const resolve of this.#waiting.splice(0)) resolve();
     for (const messages$ of this.#topics.values()) messages$.complete();
     for (const { subscriber } of [...this.#pending.values()]) subscriber.complete();
+  }
+}
+
+/** What a text of JSON says; undefined for another text. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
   }
 }
 

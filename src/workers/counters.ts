@@ -20,18 +20,23 @@ import {
   Operation,
   type Result,
   type Stored,
+  isGrantOf,
+  isStoredOf,
 } from '../counting/operation';
 import { mostOf } from '../counting/group';
 import { windowStart } from '../counting/windows';
 import { Breaker } from '../streams/circuit-breaker';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../streams/ports/counters';
-import type {
-  OpenReservations,
-  ReservationChange,
-  ReservationResult,
-  ReservationStore,
+import {
+  type OpenReservations,
+  type ReservationChange,
+  type ReservationResult,
+  type ReservationStore,
+  isOpenReservations,
+  isResultOf,
 } from '../streams/ports/reservations';
+import type { Log } from '../log/log';
 import { tableKey } from '../text/table-key';
 import type { Channel } from './channel';
 
@@ -85,10 +90,12 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   readonly instance = { lanesAtOnce: 1 };
   readonly retired$ = NEVER;
   readonly #channel: Channel;
+  readonly #log: Log | undefined;
   readonly #breaker: Breaker;
 
   /** @param windowSpan how long a pipeline window gathers, in milliseconds */
-  constructor(channel: Channel, windowSpan: number) {
+  constructor(channel: Channel, windowSpan: number, log?: Log) {
+    this.#log = log;
     const isConnected$ = new BehaviorSubject(true);
     this.connected$ = isConnected$.asObservable();
     this.#breaker = new Breaker({
@@ -110,11 +117,9 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
   apply(batch: readonly Operation[]): Observable<readonly Result[]> {
     return defer(() => {
-      const parts = Array.from(messagesOf(batch), (message) => this.#request<readonly Answer[]>('count', message));
+      const parts = Array.from(messagesOf(batch), (message) => this.#request('count', message));
       const answers$ = parts.length === 1 ? parts[0]! : forkJoin(parts).pipe(map((answers) => answers.flat(1)));
-      return batch.some(({ lease }) => lease !== undefined)
-        ? answers$.pipe(map((answers) => resultsOf(batch, answers)))
-        : (answers$ as Observable<readonly Stored[]>);
+      return answers$.pipe(map((answers) => resultsOf(batch, answers) ?? this.#invalid('count')));
     });
   }
 
@@ -139,17 +144,20 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   async readRecord(key: string): Promise<string | undefined> {
-    const record = await firstValueFrom(this.#request<string | null>('read_record', key));
-    return record ?? undefined;
+    const record = await firstValueFrom(this.#request('read_record', key));
+    if (record === null || typeof record === 'string') return record ?? undefined;
+    return this.#invalid('read_record');
   }
 
-  changeReservation(change: ReservationChange): Promise<ReservationResult> {
-    return firstValueFrom(this.#request<ReservationResult>('change_reservation', change));
+  async changeReservation(change: ReservationChange): Promise<ReservationResult> {
+    const result = await firstValueFrom(this.#request('change_reservation', change));
+    return isResultOf(change, result) ? result : this.#invalid('change_reservation');
   }
 
-  readOpen({ key, limit: { requestsPerUnit, windowSeconds } }: Counted, now: number): Promise<OpenReservations> {
+  async readOpen({ key, limit: { requestsPerUnit, windowSeconds } }: Counted, now: number): Promise<OpenReservations> {
     const parameters: ReadOpen = { counter: { key, limit: { requestsPerUnit, windowSeconds } }, now };
-    return firstValueFrom(this.#request<OpenReservations>('read_open', parameters));
+    const open = await firstValueFrom(this.#request('read_open', parameters));
+    return isOpenReservations(open) ? open : this.#invalid('read_open');
   }
 
   /** Requests are answered in order, so that those before an empty batch are when that is. */
@@ -166,9 +174,25 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   /** Fails when the primary does not answer. */
-  #request<T>(method: string, parameters: unknown): Observable<T> {
-    const request$ = this.#breaker.isOpen ? EMPTY : this.#channel.request<T>(method, parameters, ANSWER_LIMIT);
+  #request(method: string, parameters: unknown): Observable<unknown> {
+    const request$ = this.#breaker.isOpen ? EMPTY : this.#channel.request<unknown>(method, parameters, ANSWER_LIMIT);
     return request$.pipe(throwIfEmpty(() => this.#noAnswer()));
+  }
+
+  /**
+   * What the primary has answered cannot be used, and so nothing else on this channel: without it, the worker drains
+   * and ends.
+   *
+   * @throws DecisionError
+   */
+  #invalid(method: string): never {
+    if (!this.#channel.isClosed) {
+      this.#log?.error('the primary has sent an answer that does not fit its request; this worker ends', {
+        request: method,
+      });
+    }
+    this.#channel.close();
+    throw new DecisionError('store_failed', 'the process that has the counters sent an answer that does not fit');
   }
 
   #noAnswer(): DecisionError {
@@ -206,14 +230,23 @@ function answersTo(operations: readonly Operation[], results: readonly Stored[])
   });
 }
 
-/** The results in answers to a batch, whose operations receive what was granted. */
-function resultsOf(batch: readonly Operation[], answers: readonly Answer[]): readonly Stored[] {
-  return answers.map((answer, index) => {
-    if (!Array.isArray(answer)) return answer as Stored;
-    const [stored, hits] = answer as readonly [Stored, number];
-    batch[index]!.lease!.granted = hits;
-    return stored;
-  });
+/**
+ * The results in answers to a batch, whose operations receive what was granted; undefined when one cannot be an answer.
+ */
+function resultsOf(batch: readonly Operation[], answers: unknown): readonly Stored[] | undefined {
+  if (!Array.isArray(answers) || answers.length !== batch.length) return undefined;
+  const results = new Array<Stored>(batch.length);
+  for (let index = 0; index < results.length; index += 1) {
+    const operation = batch[index] as Operation;
+    const answer: unknown = answers[index];
+    const [stored, granted] = (Array.isArray(answer) ? answer : [answer]) as readonly unknown[];
+    if (!isStoredOf(operation, stored)) return undefined;
+    results[index] = stored;
+    if (granted === undefined) continue;
+    if (operation.lease === undefined || !isGrantOf(operation, granted, stored)) return undefined;
+    operation.lease.granted = granted;
+  }
+  return results;
 }
 
 /** The messages of a batch, in order. Operations of a common group are in the same one. */

@@ -10,7 +10,8 @@ import { Channel } from '../../src/workers/channel';
 import { RemoteCounters, serveCounters } from '../../src/workers/counters';
 import { until } from '../support/waiting/until';
 import { channelPair, duplexPair } from '../support/workers/channel-pair';
-import { allOrNothingGroup, operation, stopWhenOver } from '../support/data/operations';
+import { allOrNothingGroup, counterOf, operation, stopWhenOver } from '../support/data/operations';
+import { RecordedLog } from '../support/data/recorded-log';
 
 const MIB = 1024 * 1024;
 
@@ -32,6 +33,10 @@ describe('a channel', () => {
   it.each([
     ['is no message', '?[]\n'],
     ['is half a message', '["rules",{\n'],
+    ['is no list', '5\n'],
+    ['is nothing', 'null\n'],
+    ['has an answer without a result', '[1]\n'],
+    ['ends an answer that is no message', '[1,"{","piece"]\n[1,"","end"]\n'],
     ['has no end', ' '.repeat(65 * MIB)],
   ])('closes, completes its topics and requests, and then does nothing when a line %s', async (_, bytes) => {
     const [stream, other] = duplexPair();
@@ -173,6 +178,67 @@ describe('counters in the memory of the primary', () => {
     await Promise.all([counters, memory!, alone!].map((each) => each.close()));
   });
 
+  const state = { whole: 1, part: 0, parts: 1, now: 0 };
+  it.each([
+    ...[null, true, false, '', 'text', '5', [], {}, 1.5, -0.5, 1e300, 2 ** 53, -(2 ** 53)],
+    ...[
+      { ...state, parts: 2 },
+      { ...state, part: 1 },
+      { ...state, part: -1 },
+      { ...state, whole: -1 },
+    ],
+    ...[
+      { ...state, whole: 1e15 },
+      { ...state, whole: '1' },
+      { ...state, now: null },
+      { previous: 0, current: 0, now: 0 },
+    ],
+  ])('end the worker when the primary answers %j where that cannot be', async (value) => {
+    const log = new RecordedLog();
+    const counter = counterOf('k');
+    const bucket = new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, windowSeconds: 3600, burst: 9 });
+    const lent = Object.assign(operation('k', 1, { limit: 3 }), {
+      lease: { wants: 9, milliseconds: 250, sentAt: 0, granted: 0 },
+    });
+    const step = { ...counter, hits: 1, denies: 'alone', member: 'c:0:id' } as const;
+    const change = { key: 'r', before: undefined, after: 'text', lifetime: 1000, now: 0, steps: [step] };
+    const requests: readonly [method: string, answers: unknown, ask: (counters: RemoteCounters) => Promise<unknown>][] =
+      [
+        ['count', value, (counters) => firstValueFrom(counters.apply([operation('k', 1)]))],
+        ['count', [value, 1], (counters) => firstValueFrom(counters.apply([operation('k', 1), operation('l', 1)]))],
+        ['count', [value], (counters) => firstValueFrom(counters.apply([operation('k', 1, { algorithm: bucket })]))],
+        ['count', [[1, value]], (counters) => firstValueFrom(counters.apply([lent]))],
+        ['count', [value], (counters) => counters.readCounter(counter)],
+        ['read_record', { value }, (counters) => counters.readRecord('k')],
+        [
+          'change_reservation',
+          { outcome: value, counts: [1], added: [1] },
+          (counters) => counters.changeReservation(change),
+        ],
+        [
+          'change_reservation',
+          { outcome: 'done', counts: [value], added: [1] },
+          (counters) => counters.changeReservation(change),
+        ],
+        [
+          'change_reservation',
+          { outcome: 'done', counts: [1], added: [value] },
+          (counters) => counters.changeReservation(change),
+        ],
+        ['read_open', { count: value, first: [] }, (counters) => counters.readOpen(counter, 0)],
+        ['read_open', { count: 1, first: [value] }, (counters) => counters.readOpen(counter, 0)],
+      ];
+    for (const [method, answer, ask] of requests) {
+      const { primary, worker } = channelPair();
+      primary.serveNow(method, () => answer);
+      const counters = new RemoteCounters(worker, 0, log);
+      await expect(ask(counters)).rejects.toMatchObject({ code: 'store_failed' });
+      expect(worker.isClosed).toBe(true);
+      expect(log.lines.splice(0)).toMatchObject([{ level: 'error', fields: { request: method } }]);
+      primary.close();
+    }
+  });
+
   it('get every operation as it was, whichever of its numbers are those of the operation before', async () => {
     const group = stopWhenOver();
     const over = stopWhenOver(true);
@@ -213,7 +279,7 @@ describe('counters in the memory of the primary', () => {
     serveCounters(primary, store);
     jest.spyOn(store, 'applyNow').mockImplementation((operations) => {
       received.push(...operations);
-      return operations.map(() => 1);
+      return operations.map(({ limit }) => limit.algorithm?.empty(0) ?? 1);
     });
     const counters = new RemoteCounters(worker, 0);
     await firstValueFrom(counters.apply([...sent, ...sent]));

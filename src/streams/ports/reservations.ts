@@ -1,4 +1,5 @@
 import type { JudgedStep } from '../../counting/group';
+import { isWholeNumber } from '../../text/plain-number';
 import type { Counted } from '../../counting/operation';
 import type { RateLimitRequest } from '../../limiter/request';
 import type { Verdict } from '../../limiter/verdict';
@@ -108,6 +109,23 @@ export interface OpenReservations {
   readonly first: readonly OpenReservation[];
 }
 
+/** Whether it is one, whatever the types say. */
+export function isOpenReservations(open: unknown): open is OpenReservations {
+  const { count, first } = (open ?? {}) as { readonly count?: unknown; readonly first?: unknown };
+  return isWholeNumber(count) && Array.isArray(first) && first.every(isOpenReservation);
+}
+
+function isOpenReservation(open: unknown): boolean {
+  const { id, hits, expiresAt, onExpiry } = (open ?? {}) as Partial<OpenReservation>;
+  return (
+    typeof id === 'string' &&
+    isWholeNumber(hits) &&
+    typeof expiresAt === 'number' &&
+    Math.abs(expiresAt) <= LAST_DATE &&
+    (onExpiry === 'settle' || onExpiry === 'cancel')
+  );
+}
+
 export interface OpenReservation {
   readonly id: string;
   /** Those of one descriptor that were added to the counter. */
@@ -186,6 +204,28 @@ export type ReservationResult =
   | { readonly outcome: 'expired' }
   /** The record is not what it must be. */
   | { readonly outcome: 'changed'; readonly record: string | undefined };
+
+/** Whether a store can have answered so to the change of a reservation, whatever the types say. */
+export function isResultOf({ steps }: Pick<ReservationChange, 'steps'>, result: unknown): result is ReservationResult {
+  const { outcome, ...rest } = (result ?? {}) as { readonly outcome?: unknown; readonly record?: unknown };
+  if (outcome === 'full' || outcome === 'expired') return true;
+  if (outcome === 'changed') return rest.record === undefined || typeof rest.record === 'string';
+  const { counts, added } = rest as { readonly counts?: unknown; readonly added?: unknown };
+  if ((outcome !== 'done' && outcome !== 'denied') || !Array.isArray(counts) || !Array.isArray(added)) return false;
+  return (
+    counts.length === steps.length &&
+    added.length === steps.length &&
+    counts.every(isWholeNumber) &&
+    steps.every(({ hits }, index) => isAddedBy(outcome === 'denied' ? 0 : hits, added[index]))
+  );
+}
+
+/** Whether hits can have changed a counter so: subtracting ends at 0, to which it also sets one that was negative. */
+function isAddedBy(hits: number, added: unknown): boolean {
+  return (
+    Number.isSafeInteger(added) && (added as number) >= Math.min(0, hits) && ((added as number) <= hits || hits < 0)
+  );
+}
 
 /** What a step has done. */
 export interface StepDone {

@@ -2,7 +2,7 @@ import type { Algorithm, LimitState, Span } from '../../../counting/algorithms/a
 import { TokenBucket } from '../../../counting/algorithms/bucket';
 import { SlidingWindow } from '../../../counting/algorithms/sliding';
 import { mostOf } from '../../../counting/group';
-import { type CountedLimit, type Operation, groupLength, isGrantOf } from '../../../counting/operation';
+import { type CountedLimit, type Operation, groupLength, isGrantOf, isStoredOf } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, joined } from './commands';
 import {
@@ -262,8 +262,7 @@ function resultsIn(
     if (isLending) at += 1;
     if (first instanceof Error) return first;
     const result = algorithm === undefined ? first : stateOf(algorithm, [first, second], now);
-    if (typeof result !== 'number' && !algorithm!.isPossible(result))
-      throw new InvalidReply('has a state that the limit cannot have', command);
+    if (!isStoredOf(operation, result)) throw new InvalidReply('has a state that the limit cannot have', command);
     if (isLending && !isGrantOf(operation, granted, result))
       throw new InvalidReply('grants hits that were not to be had', command);
     if (operation.lease !== undefined && isLending) operation.lease.granted = granted as number;

@@ -8,8 +8,8 @@ import {
   type ReservationResult,
   type ReservationStep,
   type ReservationStore,
+  isResultOf,
 } from '../../../streams/ports/reservations';
-import { isWholeNumber } from '../../../text/plain-number';
 import { endedAtOnce, heldMember, openReservation } from '../open-reservations';
 import type { Counted } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
@@ -56,7 +56,7 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
       const args = [change.before ?? '', change.after ?? '', argumentOf(change, jitter)];
       const result = await runAt(counter, change.key, async (send) => {
         const reply = await call(send, [String(keys.length), ...keys, ...args]);
-        return isRejected(reply) ? undefined : resultOf(reply as readonly unknown[], change.steps);
+        return isRejected(reply) ? undefined : resultOf(reply as readonly unknown[], change);
       });
       if (result !== undefined) return result;
       throw new ReservationError('not_supported', 'reservations need scripts, and the counter store rejects them');
@@ -156,23 +156,10 @@ function stepOf({ hits, limit, denies, member = '', held }: ReservationStep, jit
 }
 
 /** @throws InvalidReply when the script cannot have the reply */
-function resultOf([outcome, ...rest]: readonly unknown[], steps: readonly ReservationStep[]): ReservationResult {
-  if (outcome === 'full') return { outcome, of: 'counter' };
-  if (outcome === 'expired') return { outcome };
-  if (outcome === 'changed' && typeof rest[0] === 'string') {
-    return { outcome, record: rest[0] === '' ? undefined : rest[0] };
-  }
-  if ((outcome === 'done' || outcome === 'denied') && rest.length === 2 * steps.length) {
-    const [counts, added] = [0, 1].map((part) => rest.filter((_, index) => index % 2 === part)) as [number[], number[]];
-    const areAdded = steps.every(({ hits }, index) => isAddedBy(outcome === 'denied' ? 0 : hits, added[index]!));
-    if (counts.every(isWholeNumber) && areAdded) return { outcome, counts, added };
-  }
+function resultOf([outcome, ...rest]: readonly unknown[], change: ReservationChange): ReservationResult {
+  const [counts, added] = [0, 1].map((part) => rest.filter((_, index) => index % 2 === part));
+  const record = rest[0] === '' ? undefined : rest[0];
+  const result: unknown = outcome === 'changed' ? { outcome, record } : { outcome, of: 'counter', counts, added };
+  if (isResultOf(change, result)) return result;
   throw new InvalidReply('does not match the script of reservations', 'EVALSHA');
-}
-
-/**
- * Whether hits can have changed a counter by a number: subtracting ends at 0, where a counter that was negative is set.
- */
-function isAddedBy(hits: number, added: number): boolean {
-  return Number.isSafeInteger(added) && added >= Math.min(0, hits) && (added <= hits || hits < 0);
 }
