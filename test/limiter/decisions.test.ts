@@ -1,9 +1,10 @@
 import { LARGEST_COUNT } from '../../src/counting/operation';
 import type { LimiterOptions } from '../../src/limiter/decision';
-import { Code } from '../../src/limiter/verdict';
+import { Code, type DescriptorStatus } from '../../src/limiter/verdict';
 import type { RuleLimit } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { unitByName } from '../../src/rules/unit';
+import fc from '../support/data/properties';
 import { descriptor, request } from '../support/data/requests';
 import { type RuleSketch, domainConfig, limit, ruleConfig, unlimited } from '../support/data/rules';
 import { NOW, call, codes, hits, overall, perMinute, remaining, rule, serve, shown } from './serve';
@@ -528,6 +529,28 @@ describe('response headers', () => {
     const verdict = call(serve(rules, { responseHeaders }), ...descriptors);
     const names = ['X-Limit', 'X-Left', 'X-Reset'];
     expect(verdict.responseHeaders).toEqual(values.map((value, index) => ({ key: names[index], value })));
+  });
+
+  it('are those of the status that the Go service selects, whichever rules the call matches', () => {
+    const keys = ['a', 'b', 'c', 'ban', 'last', 'quota', 'u', 'none', 'shadow', 'tight', 'partly', 'shadows'];
+    const calls = fc.array(fc.array(fc.constantFrom(...keys), { minLength: 1, maxLength: 5 }), { maxLength: 8 });
+    fc.assert(
+      fc.property(calls, (all) => {
+        const service = serve(rules, { responseHeaders });
+        for (const asked of all) {
+          const verdict = call(service, ...asked.map((key) => `${key}=x`));
+          let [selected, fewest]: [DescriptorStatus | undefined, number] = [undefined, 2 ** 32 - 1];
+          for (const [index, status] of verdict.statuses.entries()) {
+            const left = status.limitRemaining;
+            if (status.currentLimit !== undefined && left < fewest) [selected, fewest] = [status, left];
+            if (status.code === Code.OVER_LIMIT && asked[index] !== 'quota') [selected, fewest] = [status, 0];
+          }
+          const expected =
+            selected === undefined ? [] : [selected.limitRemaining, selected.secondsUntilReset].map(String);
+          expect([asked, verdict.responseHeaders.slice(1).map(({ value }) => value)]).toEqual([asked, expected]);
+        }
+      }),
+    );
   });
 
   const several: RuleSketch[] = [
