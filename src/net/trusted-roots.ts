@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
+import { readFileSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
 
@@ -21,7 +21,10 @@ const BUNDLES = [
 /** Where systems keep one file for each certificate. */
 const FOLDERS = ['/etc/ssl/certs', '/etc/pki/tls/certs'];
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Of a file of certificates; the largest bundles have a few hundred KiB. */
+const MAX_BYTES = 16 * 1024 * 1024;
 
 /** Variables by name, like `process.env`. */
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -75,7 +78,8 @@ function filesIn(folder: string): readonly string[] {
 
 function contentsOf(path: string): string {
   try {
-    return readFileSync(path, 'latin1');
+    const stat = statSync(path);
+    return stat.isFile() && stat.size <= MAX_BYTES ? readFileSync(path, 'latin1') : '';
   } catch {
     return '';
   }

@@ -59,7 +59,8 @@ function secretsOfCredentials(text: string): readonly string[] {
 /** One URL or a list of them, each `scheme://user:password@host` or with the password in the query. */
 function secretsOfUrls(text: string): readonly string[] {
   return text.split(/,(?=[^,]*:\/\/)/).flatMap((url) => {
-    const credentials = /:\/\/([^/@:]*:[^]*)@/.exec(url)?.[1];
+    // Up to the last at sign: without one, each scheme would be followed to the end of the text in vain.
+    const credentials = /:\/\/([^/@:]*:[^]*)$/.exec(url.slice(0, Math.max(0, url.lastIndexOf('@'))))?.[1];
     const query = /[?&]password=([^&]*)/.exec(url)?.[1];
     const encoded = [
       ...(credentials === undefined ? [] : secretsOfCredentials(credentials)),

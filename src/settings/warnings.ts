@@ -80,13 +80,17 @@ const OUR_TOLERANCE: NameTolerance = { maxEdits: (length) => Math.max(1, VARIABL
  */
 const SERVICE_LINK = /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
 
+/** In characters, of what follows the name of a service, which has at most 63. */
+const LONGEST_LINK = 256;
+
 /** Variables of the gRPC libraries, here and in the Go service. */
 const GRPC_LIBRARY =
   /^GRPC_(?:VERBOSITY|TRACE|SSL_CIPHER_SUITES|DEFAULT_SSL_ROOTS_FILE_PATH|(?:NODE|EXPERIMENTAL|GO)_\w+)$/;
 
 /** Whether a variable is one that others set or read. */
 function isOfOthers({ name, text }: Variable): boolean {
-  const isLink = SERVICE_LINK.test(name) || (name.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(text));
+  const isLink =
+    SERVICE_LINK.test(name.slice(-LONGEST_LINK)) || (name.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(text));
   return isLink || GRPC_LIBRARY.test(name);
 }
 

@@ -1,6 +1,6 @@
 const NAME_OR_IPV4 = /^[\w.-]+$/;
 const IPV6 = /^(?=.*:.*:)[\da-fA-F:.]+(?:%[\w.-]+)?$/;
-const HOST_PORT = /^(?:\[(?<bracketed>[^\]]+:[^\]]*)\]|(?<plain>[^:[\]]*)):(?<port>\d{1,5})$/;
+const HOST_PORT = /^(?:\[(?<bracketed>[^\]][^\]:]*:[^\]]*)\]|(?<plain>[^:[\]]*)):(?<port>\d{1,5})$/;
 
 /** A host (IPv6 addresses without brackets; empty when omitted) and a port. */
 export interface HostPort {

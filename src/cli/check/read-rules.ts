@@ -110,7 +110,8 @@ function folderWarnings(dir: string, { files, others, linkedFolders }: RuleFiles
 
 /** `ENOENT: no such file or directory`, without the system call and the path that follow in the message. */
 function reasonOf(error: unknown): string {
-  return String(error)
+  const [reason = ''] = String(error)
     .replace(/^Error: /, '')
-    .replace(/, \w+( '.*)?$/, '');
+    .split(', ', 1);
+  return reason;
 }

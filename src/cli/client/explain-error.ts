@@ -1,5 +1,6 @@
 import { status } from '@grpc/grpc-js';
 import { connectionFailure } from '../../text/connection-failure';
+import { excerpt } from '../../text/excerpt';
 import { visibleLine } from '../../text/visible';
 
 /** The parts of a gRPC error that explain why a call failed. */
@@ -53,6 +54,9 @@ const CERTIFICATES: readonly Explanation[] = [
   [/no application protocol/, 'the server does not speak HTTP/2'],
 ];
 
+/** In characters: the names of a certificate are those that its server has chosen. */
+const LONGEST_FAILURE = 4096;
+
 /** Why a call failed, in one sentence for the user of the program. */
 export async function explainError(call: FailedCall, { code, details }: CallError): Promise<string> {
   const { address, timeoutMs } = call;
@@ -67,7 +71,7 @@ export async function explainError(call: FailedCall, { code, details }: CallErro
 
 async function explainFailure(call: FailedCall, failure: string): Promise<string> {
   for (const [pattern, reason] of call.isTls ? [...NETWORK, ...CERTIFICATES] : NETWORK) {
-    const match = pattern.exec(failure);
+    const match = pattern.exec(excerpt(failure, LONGEST_FAILURE));
     if (match !== null) return typeof reason === 'string' ? reason : reason(match);
   }
   if (!/Failed to connect|Protocol error|ECONNRESET|EPIPE|socket hang up|disconnected/.test(failure)) return failure;

@@ -57,7 +57,7 @@ function* treesOf(files: readonly RuleFile[], report: ProblemReport): IterableIt
 }
 
 /** What a template language replaces, where YAML has no text: of Go and Helm, Jinja, ERB. */
-const TEMPLATE = /^[^"'#\n]*?(\{\{[^{}\n]{1,500}\}\}|\{%[^%\n]{1,500}%\}|<%[^%\n]{1,500}%>)/m;
+const TEMPLATE = /(?<![^\n])[^"'#\n]*?(\{\{[^{}\n]{1,500}\}\}|\{%[^%\n]{1,500}%\}|<%[^%\n]{1,500}%>)/;
 
 /** Says of a file with errors that it is a template, if it is one: its errors are consequences. */
 function reportTemplate(source: SourceText, report: ProblemReport): void {

@@ -43,9 +43,9 @@ export const count = wholeNumber({ min: 0 });
 /** A number of things that cannot be none. */
 export const positive = wholeNumber({ min: 1 });
 
-const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
+const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/;
 const HEXADECIMAL =
-  /^(?<sign>[+-]?)0[xX](?=\.?[\da-fA-F])(?<whole>[\da-fA-F]*)\.?(?<fraction>[\da-fA-F]*)[pP](?<exponent>[+-]?\d+)$/;
+  /^(?<sign>[+-]?)0[xX](?=\.?[\da-fA-F])(?<whole>[\da-fA-F]*)(?:\.(?<fraction>[\da-fA-F]*))?[pP](?<exponent>[+-]?\d+)$/;
 
 /**
  * Parses a floating-point literal of Go: decimal or hexadecimal, optional exponent, `_` between digits. Else undefined.

@@ -25,7 +25,8 @@ const TYPES: Readonly<Record<string, StatisticType>> = {
   observer: 'observer',
   timer: 'observer',
 };
-const METRIC_NAME = /^(?:[A-Za-z_:]|\$\{?\d+\}?)(?:[\w:]|\$\{?\d+\}?)*$/;
+// Where digits follow a reference to a group, all of them belong to it: otherwise the time would be exponential.
+const METRIC_NAME = /^(?:[A-Za-z_:]|\$\{?\d+(?!\d)\}?)(?:[\w:]|\$\{?\d+(?!\d)\}?)*$/;
 const LABEL_NAME = /^[A-Za-z_]\w*$/;
 
 const OBSERVER_KEYS = ['observer_type', 'timer_type', 'buckets', 'quantiles', 'histogram_options', 'summary_options'];

@@ -31,6 +31,10 @@ describe('a large rule file is read in linear time', () => {
     ]);
   });
 
+  it.each([']', '{}', '"a" '])('with a syntax error at each %j', (unit) => {
+    expect(read(unit.repeat((4 * 1024 * 1024) / unit.length)).errors.length).toBeGreaterThan(0);
+  });
+
   it.each([
     ['without an end', "- a: 'x\n"],
     ['with a line that is not indented', 'a: "x\nb"\n'],

@@ -22,13 +22,18 @@ const OPTIONS = {
  * `undefined` when it cannot be read; the report has the reason.
  */
 export function parseYaml(source: SourceText, report: Report): YamlNode | undefined {
+  const { stackTraceLimit } = Error;
   try {
+    // The library makes an error for each character of `}}}…`; their stack traces would take a minute for each MiB.
+    Error.stackTraceLimit = 0;
     return readDocument(source, report);
   } catch (error) {
     const message = `error loading config file: ${String(error)}`;
     if (error instanceof NestedTooDeeply) report({ offset: error.offset, end: error.offset + 1 }, TOO_DEEP);
     else report({ offset: 0, end: 0 }, { code: 'yaml-syntax', message });
     return undefined;
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 
