@@ -25,7 +25,7 @@ export interface ConditionLines {
   /**
    * That of the beginning. The end is a notice, so that an alert on warnings or errors stays silent when a fault ends.
    */
-  readonly level?: 'warn' | 'error';
+  readonly level?: 'notice' | 'warn' | 'error';
   /** Without an event for so many milliseconds of a clock the condition can end; undefined: at any time. */
   readonly quiet?: { readonly milliseconds: number; readonly now: () => number };
 }

@@ -38,13 +38,15 @@ export interface CounterStore {
  * Creates the counter store that the settings select. Each is loaded only when it is used: the client library of Redis
  * takes 6 MB of memory.
  *
+ * @param worker the number of this process among those of the instance
  * @throws Error that names the setting or the TLS file that cannot be used
  */
-export async function counterStore(app: App): Promise<CounterStore> {
+export async function counterStore(app: App, worker = 1): Promise<CounterStore> {
   const { settings, statistics, log } = app;
   if (settings.backendType === 'kvstore') {
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
-    const counters = kvstoreCounters({ ...kvstoreOptions(app, log), statistics, scheduler: turnScheduler });
+    const options = { ...kvstoreOptions(app, log), statistics, scheduler: turnScheduler };
+    const counters = kvstoreCounters({ ...options, watchesEvictions: worker === 1 });
     const { reservations, freedKeys, ready$, description } = counters;
     return { counters, canLease: true, reservations, freedKeys, ready$, description: `kvstore (${description})` };
   }

@@ -86,7 +86,7 @@ function worker(app: App, link: PrimaryLink, number: number): Role<WorkerCore> {
       const rules = receiveRules(channel, (raw) => loadRules(raw, { form, settings }));
       const path = await decisionPath(app, {
         rules$: rules.events$,
-        store: countsInMemory(settings) ? remoteStore(app, channel) : await counterStore(app),
+        store: countsInMemory(settings) ? remoteStore(app, channel) : await counterStore(app, number),
         termination$: drain$,
         onForgotten: (cacheKey) => channel.notify('forget', cacheKey),
       });

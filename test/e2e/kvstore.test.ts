@@ -255,7 +255,7 @@ describe('two services with local caches on one store, one of them with two work
   let one: Shop;
   let other: WeirProcess;
   beforeAll(async () => {
-    server = await RedisProcess.start();
+    server = await RedisProcess.start({ directives: ['--maxmemory-policy', 'allkeys-lru'] });
     const env = {
       ...{ BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, OPERATOR_TOKEN: TOKEN, CACHE_KEY_PREFIX: 'shop:' },
       // Without the channel, a key is forgotten when its window ends.
@@ -323,5 +323,12 @@ describe('two services with local caches on one store, one of them with two work
     });
     expect((await clients[0]!.shouldRateLimit('shop', [`day=${user}`])).overallCode).toBe(Code.OK);
     for (const client of clients) client[Symbol.dispose]();
+  });
+
+  it('warn once that the store evicts counters, whatever the number of workers', async () => {
+    for (const weir of [one.weir, other]) {
+      await weir.line(/evicts counters when its memory is full.*reason="maxmemory-policy allkeys-lru"/);
+      expect(weir.output.match(/evicts counters/g)).toHaveLength(1);
+    }
   });
 });

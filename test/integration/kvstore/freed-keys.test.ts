@@ -29,7 +29,8 @@ async function listening(main: Partial<InstanceOptions> & { readonly url: string
   const subscription = counters.freedKeys!.freed$.subscribe((freed) => heard.push(freed));
   subscribed.push(() => subscription.unsubscribe());
   return {
-    log,
+    /** The lines about the channel: on a busy machine, a connection may be lost. */
+    lines: () => log.lines.filter(({ fields }) => fields['channel'] !== undefined),
     heard,
     announce: (...keys: readonly string[]) => keys.forEach((key) => counters.freedKeys!.announce(key)),
     flush: () => counters.freedKeys!.flush(),
@@ -69,8 +70,8 @@ describe('the keys of reduced counters', () => {
     const keys = Array.from({ length: 10_050 }, (_, index) => `${'\u0001'.repeat(200)}${index}`);
     one.announce(...keys);
     expect(await other.keys(10_000)).toEqual(keys.slice(0, 10_000));
-    expect(other.log.lines).toEqual([]);
-    expect(one.log.lines).toMatchObject([{ level: 'warn', fields: { channel: CHANNEL, announced: 10_000 } }]);
+    expect(other.lines()).toEqual([]);
+    expect(one.lines()).toMatchObject([{ level: 'warn', fields: { channel: CHANNEL, announced: 10_000 } }]);
   });
 
   it('are all forgotten when the subscription was lost, and heard of again', async () => {
@@ -89,7 +90,7 @@ describe('the keys of reduced counters', () => {
       await one.flush();
       return other.heard.flat().includes('l');
     });
-    expect(other.log.messages.filter((message) => message.includes('channel'))).toEqual([]);
+    expect(other.lines()).toEqual([]);
   });
 
   it.each([
@@ -112,7 +113,7 @@ describe('the keys of reduced counters', () => {
     for (let time = 0; time < 3; time += 1) await server.control.publish(CHANNEL, message);
     await server.control.publish(CHANNEL, '["name","good"]');
     expect((await other.keys(1)).at(-1)).toBe('good');
-    expect(other.log.lines).toMatchObject([{ level: 'warn', fields: { channel: CHANNEL } }]);
+    expect(other.lines()).toMatchObject([{ level: 'warn', fields: { channel: CHANNEL } }]);
   });
 
   it('are heard of again after a message that is larger than what is read', async () => {
@@ -130,11 +131,11 @@ describe('the keys of reduced counters', () => {
     await server.control.call('ACL', 'SETUSER', 'weir', 'on', '>secret', '~*', '+@all', 'resetchannels');
     const main = { url: server.address, auth: 'weir:secret' };
     const [one, other] = await Promise.all([listening(main), listening(main)]);
-    await until('both have warned', () => [one, other].every(({ log }) => log.lines.length > 0));
+    await until('both have warned', () => [one, other].every(({ lines }) => lines().length > 0));
     one.announce('k');
     await one.flush();
-    for (const { log } of [one, other]) {
-      expect(log.lines).toMatchObject([
+    for (const { lines } of [one, other]) {
+      expect(lines()).toMatchObject([
         { level: 'warn', fields: { store: 'main', channel: CHANNEL, reason: expect.stringContaining('NOPERM') } },
       ]);
     }
@@ -142,7 +143,7 @@ describe('the keys of reduced counters', () => {
     await Promise.all([one.subscription(), other.subscription()]);
     await server.control.publish(CHANNEL, '["name","k"]');
     expect(await other.keys(1)).toEqual(['k']);
-    expect(other.log.messages).toEqual([
+    expect(other.lines().map(({ message }) => message)).toEqual([
       'cannot use the channel of reduced counters; local caches notice them after LOCAL_CACHE_MAX_AGE',
       'the channel of reduced counters can be used again',
     ]);

@@ -197,6 +197,10 @@ async function withFilesAndRedis(): Promise<void> {
   await service.moves(`ratelimit.store.request_time_ms.__server=${redis.address}.__store=main`, () =>
     service.call('user=a'),
   );
+  await redis.control.config('SET', 'maxmemory-policy', 'allkeys-random');
+  await redis.control.config('SET', 'maxmemory', '1');
+  for (const pool of ['redis_pool', 'redis_per_second_pool']) await service.moves(`ratelimit.${pool}.evicted_keys`);
+  await redis.control.config('SET', 'maxmemory', '0');
   await service.observe();
   await folder.write('bad.yaml', 'domain: [');
   await weir.line(/new rules rejected/);

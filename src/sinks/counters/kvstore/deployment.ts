@@ -39,6 +39,8 @@ export interface KvstoreOptions {
   readonly hasDecisionTimeout?: boolean | undefined;
   /** EXPIRATION_JITTER_MAX_SECONDS */
   readonly expirationJitterMaxSeconds: number;
+  /** Whether this process watches for servers that evict keys: of several workers, one does. */
+  readonly watchesEvictions?: boolean | undefined;
   /** The channel of {@link FreedKeys}; undefined without a local cache. */
   readonly freedKeysChannel?: string | undefined;
   /** Unix time in microseconds for limits with an algorithm, in tests; undefined: the time of the server. */

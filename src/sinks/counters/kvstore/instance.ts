@@ -12,6 +12,7 @@ import { type Credentials, type Deployment, currentDeployment } from './deployme
 import type { InstanceOptions, KvstoreOptions } from './deployment';
 import { Pool, PoolStatistics, RECONNECT, connectBackoff } from './pool';
 import { isReply, replyCode, storeError } from './store-error';
+import { Evictions } from './evictions';
 import type { CountOptions } from './count-call';
 import { KnownExpiries } from './known-expiries';
 import type { CommandRunner } from './administration';
@@ -89,6 +90,7 @@ export class Instance {
   readonly #keyErrors: ConditionLog;
   readonly #scriptRejections: ConditionLog;
   readonly #invalidReplies: ConditionLog;
+  readonly #evictions: Evictions | undefined;
   readonly #current: () => Deployment;
   readonly #inFlight = new Map<Promise<unknown>, Deadline>();
   /** When the process ends: the time, by `performance.now()`, at which what is in flight has to end. */
@@ -127,6 +129,13 @@ export class Instance {
     this.#invalidReplies = this.#replyLog(
       'the counter store sends replies that do not fit their commands; their calls fail, and the connection is closed',
     );
+    if (store.watchesEvictions === true) {
+      this.#evictions = new Evictions({
+        ...{ scheduler: this.scheduler, timeout: options.timeout },
+        conditionLog: (lines) => this.conditionLog(lines),
+        evicted: statistics.counter(`ratelimit.${poolName}.evicted_keys`),
+      });
+    }
     this.#current = currentDeployment(options, deployment);
   }
 
@@ -147,7 +156,7 @@ export class Instance {
   /** Opens a pool. @param server the server, or the name of the master, for log lines */
   openPool(server: string, open: () => Observable<Connection>): Pool {
     const { poolSize, poolOnEmptyBehavior, timeout } = this.options;
-    return new Pool({
+    const pool = new Pool({
       connect: open,
       size: poolSize,
       mayExceed: poolOnEmptyBehavior === 'CREATE',
@@ -161,6 +170,8 @@ export class Instance {
         fields: { server },
       }),
     });
+    this.#evictions?.watch(pool);
+    return pool;
   }
 
   /** The lane of one server, with a pipeline window for each connection of its pool. */

@@ -25,8 +25,10 @@ const REPLIES: Readonly<Record<string, Check | undefined>> = {
   EXPIRE: isWholeNumber,
   GET: isTextOrNothing,
   INCRBY: Number.isInteger,
+  INFO: isText,
   // On a connection with a subscription, a list.
   PING: (reply) => (Array.isArray(reply) ? reply[0] === 'pong' : reply === 'PONG'),
+  PUBLISH: isWholeNumber,
   ROLE: (reply) => Array.isArray(reply) && typeof reply[0] === 'string',
   SCRIPT: isText,
   SELECT: isOk,
