@@ -1,6 +1,9 @@
 // Prepares a checkout: installs the dependencies and builds dist/; with --servers also installs the servers that the
-// tests use. Skips what is up to date, and prints what it does. Needs only Node.
+// tests use; with --ports ends first if a port of the service is in use. Skips what is up to date, and prints what it
+// does. Needs only Node.
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { BUILD_STAMP, CONSOLE_PAGES, ROOT, isStale, run, printStatus, timed } from './workspace.mjs';
 
@@ -9,6 +12,38 @@ const oldestNode = engines.node.replace('>=', '');
 if (process.versions.node.localeCompare(oldestNode, 'en', { numeric: true }) < 0) {
   printStatus(`Node ${oldestNode} or newer is required; this is ${process.version}`);
   process.exit(1);
+}
+
+/** The settings of the listeners of `npm start`, with their defaults. */
+const LISTENERS = [
+  ['HOST', undefined, 'PORT', 8080],
+  ['GRPC_HOST', undefined, 'GRPC_PORT', 8081],
+  ['DEBUG_HOST', '127.0.0.1', 'DEBUG_PORT', 6070],
+];
+
+/** Whether another process listens there. Of other problems the service says what to do. */
+async function isBusy(host, port) {
+  const server = createServer();
+  try {
+    await once(server.listen({ host, port }), 'listening');
+    return false;
+  } catch (error) {
+    return error.code === 'EADDRINUSE';
+  } finally {
+    server.close();
+  }
+}
+
+if (process.argv.includes('--ports')) {
+  const { env } = process;
+  for (const [hostName, defaultHost, name, defaultPort] of LISTENERS) {
+    const port = env[name] || defaultPort;
+    if (name === 'GRPC_PORT' && env.GRPC_UDS) continue;
+    if (!(await isBusy(env[hostName] || defaultHost, port))) continue;
+    printStatus(`another process is already listening on port ${port}: end it, or set ${name} to another port`);
+    process.exitCode = 1;
+  }
+  if (process.exitCode === 1) process.exit();
 }
 
 // npm does not update its own marker file if everything is installed already; `npm ci` writes no other.

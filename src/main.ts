@@ -12,7 +12,6 @@ import { single } from './main/single';
 import { SettingsError } from './settings/read-settings';
 import { createLogger, describeError } from './sinks/logs/logger';
 import { asError } from './text/thrown';
-import { visible } from './text/visible';
 import { workerNumber } from './workers/role';
 
 /**
@@ -57,14 +56,12 @@ async function runApp(
   return runProcess(app, primary(app, { ...options, workers, fork: { program: __filename, environment } }));
 }
 
-/** Writes what is wrong with settings as one text, or with LOG_FORMAT=json as one log line for each problem. */
+/** Logs why the service cannot run, with a line for each invalid setting. */
 function reportFailure(error: unknown, { app, lines, secrets: { hide: mask } }: Failing): void {
   if (app !== undefined) return app.log.fatal(`the service cannot run: ${describeError(asError(error))}`);
   if (!(error instanceof SettingsError)) throw error;
-  const { message, problems, logFormat } = error;
-  if (logFormat === 'text') return lines.write(`${visible(mask(message))}\n`);
-  const log = createLogger({ level: 'fatal', format: logFormat, stream: lines, mask });
-  for (const problem of problems) log.fatal(`invalid setting: ${problem}`);
+  const log = createLogger({ level: 'fatal', format: error.logFormat, stream: lines, mask });
+  for (const problem of error.problems) log.fatal(`invalid setting: ${problem}`);
   return undefined;
 }
 

@@ -133,8 +133,8 @@ export class HttpListener {
    *
    * @throws when it cannot listen, with a human-readable message
    */
-  async listen({ host, port, inherited }: TcpAddress): Promise<this> {
-    await listen(this.#acceptor, { host, port, inherited });
+  async listen({ host, port, inherited, settings }: TcpAddress): Promise<this> {
+    await listen(this.#acceptor, { host, port, inherited, ...(settings !== undefined && { settings }) });
     this.#acceptor.on('error', (error) => {
       this.#options.log.error('a listener has failed', { error: asError(error) });
     });

@@ -49,6 +49,7 @@ export async function openDebugListener(
     host: settings.debugHost,
     port: settings.debugPort,
     inherited: app.manager.sockets.debug,
+    settings: `${app.nameOf('debugHost')}, ${app.nameOf('debugPort')}`,
     version: VERSION,
     config: () => config$.value,
     readiness,

@@ -46,6 +46,7 @@ export async function openMetricsListener(
     host: settings.pullmetricsAddr.host,
     port: settings.pullmetricsAddr.port,
     inherited: app.manager.sockets.metrics,
+    settings: app.nameOf('pullmetricsAddr'),
     path,
     page: async function* pieces() {
       await workers?.collect();

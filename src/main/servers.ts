@@ -115,15 +115,16 @@ function neverWhenZero(milliseconds: number): number {
 }
 
 /** Where gRPC is to be served. */
-export function grpcAddress({ settings, manager }: App): ListenAddress {
+export function grpcAddress({ settings, nameOf, manager }: App): ListenAddress {
   const { grpcUds, grpcHost: host, grpcPort: port } = settings;
   const inherited = manager.sockets.grpc;
-  return grpcUds === undefined || inherited !== undefined ? { host, port, inherited } : { path: grpcUds };
+  if (grpcUds !== undefined && inherited === undefined) return { path: grpcUds, settings: nameOf('grpcUds') };
+  return { host, port, inherited, settings: `${nameOf('grpcHost')}, ${nameOf('grpcPort')}` };
 }
 
 /** Where HTTP is to be served. */
-export function httpAddress({ settings: { host, port }, manager }: App): TcpAddress {
-  return { host, port, inherited: manager.sockets.http };
+export function httpAddress({ settings: { host, port }, nameOf, manager }: App): TcpAddress {
+  return { host, port, inherited: manager.sockets.http, settings: `${nameOf('host')}, ${nameOf('port')}` };
 }
 
 /** Where the listeners for decisions are. */

@@ -13,10 +13,12 @@ export interface TcpAddress {
    * The file descriptor of a TCP socket that another process has opened and this one has inherited; it is used instead.
    */
   readonly inherited?: number | undefined;
+  /** The names of the settings that it is from, for messages. */
+  readonly settings?: string;
 }
 
 /** Where to listen: a TCP address or the path of a Unix socket. */
-export type ListenAddress = TcpAddress | { readonly path: string };
+export type ListenAddress = TcpAddress | (Pick<TcpAddress, 'settings'> & { readonly path: string });
 
 const ANY_ADDRESS = new Set(['', '0.0.0.0']);
 /** The codes with which a system without IPv6 rejects `::`. */
@@ -124,7 +126,8 @@ function hintOfPermission(at: ListenAddress): string {
 }
 
 function nameOf(at: ListenAddress): string {
-  if ('path' in at) return at.path;
+  const settings = at.settings === undefined ? '' : ` (${at.settings})`;
+  if ('path' in at) return `${at.path}${settings}`;
   if (at.inherited !== undefined) return `the inherited socket with file descriptor ${at.inherited}`;
-  return formatHostPort(at.host, at.port);
+  return `${formatHostPort(at.host, at.port)}${settings}`;
 }

@@ -1,11 +1,17 @@
-import { execSync, spawn } from 'node:child_process';
+import { exec, execSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import packageFile from '../../package.json';
 import { SecretMount } from '../support/data/secret-mount';
 import { TemporaryFolder } from '../support/data/temporary-folder';
 import { freePorts } from '../support/processes/free-ports';
 import { RedisProcess } from '../support/processes/redis/redis-process';
+
+const ROOT = join(__dirname, '../..');
 
 /**
  * Calls of three rules with smaller limits are not suggested: one bans, one needs quotes, and `a*` matches before
@@ -32,7 +38,7 @@ async function start(env: Readonly<Record<string, string>>) {
     ...(env['USE_PULLMETRICS'] !== undefined && { PULLMETRICS_ADDR: `127.0.0.1:${metrics}` }),
   };
   const child = spawn('sh', ['-c', packageFile.scripts.start], {
-    cwd: join(__dirname, '../..'),
+    cwd: ROOT,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'], ...own, ...env },
   });
@@ -78,6 +84,25 @@ describe('npm start', () => {
     );
   });
 
+  it('ends before it installs or builds when a port is in use, and names the settings', async () => {
+    using checkout = new TemporaryFolder();
+    checkout.write('package.json', '{"engines":{"node":">=20"}}');
+    for (const name of ['prepare.mjs', 'workspace.mjs'])
+      checkout.write(`scripts/${name}`, readFileSync(join(ROOT, 'scripts', name), 'utf8'));
+    const servers = [1, 2].map(() => createServer().listen(0, '127.0.0.1'));
+    await Promise.all(servers.map((server) => once(server, 'listening')));
+    const [PORT, DEBUG_PORT] = servers.map((server) => String((server.address() as AddressInfo).port));
+    const env = { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT, GRPC_PORT: '0', DEBUG_PORT };
+    const run = promisify(exec)(packageFile.scripts.prestart, { cwd: checkout.base, env });
+    await expect(run).rejects.toMatchObject({
+      code: 1,
+      stderr:
+        `weir: another process is already listening on port ${PORT}: end it, or set PORT to another port\n` +
+        `weir: another process is already listening on port ${DEBUG_PORT}: end it, or set DEBUG_PORT to another port\n`,
+    });
+    for (const server of servers) server.close();
+  });
+
   it('suggests calls that are limited by the rules that it runs with', async () => {
     using rules = new TemporaryFolder();
     rules.write('config/mail.yaml', MAIL);
@@ -91,10 +116,9 @@ describe('npm start', () => {
       '',
       `  node dist/cli/weir-client.js -address localhost:${weir.ports.grpc} -domain mail -descriptors sender=list-x,user=anna`,
     ]);
-    const root = join(__dirname, '../..');
-    expect(execSync(suggested[5]!, { cwd: root, encoding: 'utf8' })).toMatch(/ OK {2}6 of 7 per hour left/);
+    expect(execSync(suggested[5]!, { cwd: ROOT, encoding: 'utf8' })).toMatch(/ OK {2}6 of 7 per hour left/);
     // Also without a warning of Node.
-    const repeated = execSync(`${suggested[5]} -n 30 -rate 100 2>&1`, { cwd: root, encoding: 'utf8' });
+    const repeated = execSync(`${suggested[5]} -n 30 -rate 100 2>&1`, { cwd: ROOT, encoding: 'utf8' });
     expect(repeated).toMatch(/^30 calls in [\d.]+ s: 6 OK, 24 OVER_LIMIT\n {2}latency: .*\n$/);
     expect(execSync(suggested.slice(2, 4).join('\n'), { encoding: 'utf8' })).toContain('"requestsPerUnit":3');
   });

@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { VERSION } from '../../src/cli/version';
@@ -30,7 +32,7 @@ async function failToStart(env: Environment): Promise<string> {
 }
 
 describe('what prevents the service from starting', () => {
-  it('is stated in one message, also files that are missing, before anything listens', async () => {
+  it('is in the log, a line for each invalid setting or missing file, before anything listens', async () => {
     const file = '/none/such.file';
     const stderr = await failToStart({
       ...{ ...EXAMPLES, ...MEMORY, DISABLE_STATS: 'false', USE_PROMETHEUS: 'true', PROMETHEUS_MAPPER_YAML: file },
@@ -38,8 +40,10 @@ describe('what prevents the service from starting', () => {
       ...{ DECISION_LOG: 'all', DECISION_LOG_OUTPUT: file, PORT: 'x' },
     });
     const missing = 'it cannot be read (ENOENT)';
-    expect(stderr.split('\n').map((line) => line.trim())).toEqual([
-      'The settings are invalid (weir --help describes them):',
+    const lines = stderr
+      .split('\n')
+      .map((line) => /^time="[-\dT:.]+Z" level=fatal msg=(".*")$/.exec(line)?.[1] ?? line);
+    expect(lines.map((text) => String(JSON.parse(text)).replace('invalid setting: ', ''))).toEqual([
       'PORT="x" is invalid; allowed: whole number, 0 to 65535.',
       `cannot use GRPC_SERVER_TLS_CERT=${file}: ${missing}.`,
       `cannot use GRPC_SERVER_TLS_KEY=${file}: ${missing}.`,
@@ -48,8 +52,26 @@ describe('what prevents the service from starting', () => {
     ]);
   });
 
+  it.each([
+    ['HOST, PORT', 'PORT', {}],
+    ['GRPC_HOST, GRPC_PORT', 'GRPC_PORT', { WORKERS: '2' }],
+    ['DEBUG_HOST, DEBUG_PORT', 'DEBUG_PORT', {}],
+    ['PROMETHEUS_ADDR', 'PROMETHEUS_ADDR', { DISABLE_STATS: 'false', USE_PROMETHEUS: 'true' }],
+  ])('is in the log with the settings %s when a port is in use', async (settings, name, more) => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const at = name === 'PROMETHEUS_ADDR' ? `127.0.0.1:${port}` : String(port);
+    const stderr = await failToStart({ ...EXAMPLES, ...MEMORY, GRPC_HOST: '127.0.0.1', ...more, [name]: at });
+    server.close();
+    expect(stderr).toMatch(/time="[-\dT:.]+Z" level=fatal msg="the service cannot run: cannot listen on 127/);
+    expect(stderr).toContain(
+      `127.0.0.1:${port} (${settings}): another process is already listening there (EADDRINUSE)`,
+    );
+  });
+
   it('shows every character of an invalid setting in its place', async () => {
-    expect(await failToStart({ PORT: '80\u202e' })).toContain(String.raw`PORT="80\u202e" is invalid`);
+    expect(await failToStart({ PORT: '80\u202e' })).toContain(String.raw`PORT=\"80\u202e\" is invalid`);
   });
 
   it('is one JSON object for each invalid setting with LOG_FORMAT=json, without secrets', async () => {

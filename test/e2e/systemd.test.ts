@@ -174,7 +174,7 @@ describe('a service that inherits its sockets', () => {
       'cannot listen on the inherited socket with file descriptor 3: it is not a TCP socket',
     );
     expect(await unknown.line(/LISTEN_FDNAMES/)).toContain(
-      'names socket 1 of 1 "web"; set FileDescriptorName= in its unit',
+      String.raw`names socket 1 of 1 \"web\"; set FileDescriptorName= in its unit`,
     );
   });
 });

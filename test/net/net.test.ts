@@ -76,6 +76,8 @@ describe('listen, with a TCP address,', () => {
     const { port } = await listen(newServer(), { host: LOOPBACK, port: 0 });
     const problem = `cannot listen on ${host}:${port}: another process is already listening there (EADDRINUSE)`;
     await expect(listen(newServer(), { host, port })).rejects.toThrow(problem);
+    const named = listen(newServer(), { host, port, settings: 'HOST, PORT' });
+    await expect(named).rejects.toThrow(`cannot listen on ${host}:${port} (HOST, PORT): another process`);
   });
 
   it.each([

@@ -246,7 +246,9 @@ describe('an instance with two workers, and counters in memory,', () => {
     await using second = await WeirProcess.start({ env, awaitServing: false });
     expect(await second.exited).toBe(1);
     expect(instance.linesWith(second, 'the service cannot run: ')).toBe(1);
-    expect(second.output).toMatch(/cannot listen on 127\.0\.0\.1:\d+: another process is already listening there/);
+    expect(second.output).toMatch(
+      /cannot listen on 127\.0\.0\.1:\d+ \(GRPC_HOST, GRPC_PORT\): another process is already listening there/,
+    );
   });
 
   it('answers on SIGTERM every call that it does not refuse, exits with 0, and leaves no process', async () => {
