@@ -24,7 +24,7 @@ export function FleetPage() {
 }
 
 function All({ fleet }: { readonly fleet: Fleet }) {
-  const { instances, pending, omitted, differences, rates, latency, rules, offenders } = fleet;
+  const { instances, pending, omitted, differences, omittedDifferences, rates, latency, rules, offenders } = fleet;
   const away = instances.filter(({ problem }) => problem !== null).length;
   return (
     <>
@@ -40,7 +40,7 @@ function All({ fleet }: { readonly fleet: Fleet }) {
           </>
         )}
       </p>
-      <Differences differences={differences} />
+      <Differences differences={differences} omittedDifferences={omittedDifferences} />
       <Numbers rates={rates} latency={latency} />
       <Table
         title="Instances"
@@ -69,7 +69,8 @@ function All({ fleet }: { readonly fleet: Fleet }) {
 }
 
 function Instance({ instance }: { readonly instance: FleetInstance }) {
-  const { address, name, version, startedAt, health, loaded, rates, latency, answeredAt, problem, differs } = instance;
+  const { address, name, version, startedAt, health, loaded, rates, latency, answeredAt, problem, note, differs } =
+    instance;
   return (
     <tr>
       <td class="text">
@@ -108,6 +109,11 @@ function Instance({ instance }: { readonly instance: FleetInstance }) {
                   <Text text={text} />. <Todo todo={todo} />
                 </div>
               ))}
+            {note !== null && (
+              <div class="hint">
+                <Short text={note} />
+              </div>
+            )}
           </>
         )}
       </td>
@@ -120,7 +126,7 @@ function Instance({ instance }: { readonly instance: FleetInstance }) {
         </Differing>
       </td>
       <td class="text wide">
-        <Differing is={differs.includes('version')}>{version}</Differing>
+        <Differing is={differs.includes('version')}>{version !== null && <Short text={version} />}</Differing>
         {differs.includes('settings') && <div class="differs">other settings</div>}
       </td>
     </tr>
@@ -138,7 +144,7 @@ const NAMES: Readonly<Record<FleetDifference['aspect'], string>> = {
   settings: 'Setting',
 };
 
-function Differences({ differences }: Pick<Fleet, 'differences'>) {
+function Differences({ differences, omittedDifferences }: Pick<Fleet, 'differences' | 'omittedDifferences'>) {
   if (differences.length === 0) return <></>;
   return (
     <section class="notice bad" role="alert">
@@ -158,6 +164,7 @@ function Differences({ differences }: Pick<Fleet, 'differences'>) {
           </div>
         ))}
       </dl>
+      {omittedDifferences > 0 && <p>{counted(omittedDifferences, 'other setting')} differ.</p>}
     </section>
   );
 }

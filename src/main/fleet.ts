@@ -6,9 +6,11 @@ import type { CurrentToken } from '../http/operators/authorization';
 import { peersAt } from '../http/operators/peers';
 import { trustedRoots } from '../net/trusted-roots';
 import type { FindPeers } from '../operators/fleet';
+import { LONGEST_REPORTED } from '../operators/merge-reports';
 import type { OperatorOptions } from '../operators/operator';
 import type { SettingLine } from '../settings/list-settings';
 import type { Field } from '../settings/settings';
+import { boundedText } from '../text/table-key';
 import { parsePeer } from '../settings/values/addresses';
 import type { App } from './app';
 
@@ -26,7 +28,7 @@ export function instanceOf({ nameOf }: App, lines: readonly SettingLine[]): Oper
   const compared = lines.filter(({ name, source }) => source !== 'default' && !ofOne.has(name));
   return {
     ...{ id: randomUUID(), name: hostname(), version: VERSION, startedAt: new Date().toISOString() },
-    settings: Object.fromEntries(compared.map(({ name, value }) => [name, value ?? ''])),
+    settings: Object.fromEntries(compared.map(({ name, value }) => [name, boundedText(value ?? '', LONGEST_REPORTED)])),
   };
 }
 

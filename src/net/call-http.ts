@@ -1,10 +1,19 @@
 import { X509Certificate } from 'node:crypto';
 import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { isIP } from 'node:net';
+import { StringDecoder } from 'node:string_decoder';
 import { type SecureContext, type TLSSocket, checkServerIdentity, connect } from 'node:tls';
+import { excerpt } from '../text/excerpt';
 import { formatHostPort } from '../text/host-port';
 import { messageOf } from '../text/thrown';
 import { visibleLine } from '../text/visible';
+
+/** Each piece of an answer takes time of its own: after so many, they must have so many bytes on average. */
+const [FREE_PIECES, MIN_PIECE_BYTES] = [1_024, 16];
+/** Interim responses (RFC 9110, 15.2) before the answer. */
+const MAX_INTERIM = 8;
+/** Of an error that an answer describes, in characters. */
+const LONGEST_ERROR = 2_000;
 
 export interface HttpCall {
   /** IPv6 addresses without brackets. */
@@ -61,7 +70,8 @@ export function callHttp({
     }
     const options = { ...rest, host, port, headers: { ...headers, Host: hostHeader(host, port) }, signal };
     const how = tls === undefined ? { agent: false } : { createConnection: connectionOf(tls, { host, port, signal }) };
-    request({ ...options, ...how })
+    let interim = 0;
+    const sent = request({ ...options, ...how })
       .on('response', (response) => {
         const { statusCode: status = 0 } = response;
         textOf(response, maxBytes).then((text) => resolve({ status, text }), fail);
@@ -70,6 +80,10 @@ export function callHttp({
       .on('upgrade', ({ statusCode: status = 0 }, socket) => {
         socket.destroy();
         resolve({ status, text: '' });
+      })
+      .on('information', () => {
+        interim += 1;
+        if (interim > MAX_INTERIM) sent.destroy(new Error(`it sent more than ${MAX_INTERIM} interim responses`));
       })
       .on('error', fail)
       .end(body);
@@ -105,15 +119,21 @@ function isKnown(socket: TLSSocket, known: string | undefined): boolean {
   return known !== undefined && presented === new X509Certificate(known).fingerprint256;
 }
 
-async function textOf(response: IncomingMessage, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new Error(`its answer has more than ${maxBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
+function textOf(response: IncomingMessage, maxBytes: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    // Texts are collected as garbage earlier than buffers, whose memory is not in the heap.
+    const decoder = new StringDecoder();
+    let [text, bytes, pieces] = ['', 0, 0];
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      pieces += 1;
+      if (bytes > maxBytes) response.destroy(new Error(`its answer has more than ${maxBytes} bytes`));
+      else if (pieces > FREE_PIECES && bytes < pieces * MIN_PIECE_BYTES) {
+        response.destroy(new Error(`its answer is in pieces of fewer than ${MIN_PIECE_BYTES} bytes`));
+      } else text += decoder.write(chunk);
+    });
+    response.on('end', () => resolve(text + decoder.end())).on('error', reject);
+  });
 }
 
 /**
@@ -130,7 +150,7 @@ export function readAnswer({ status, text }: HttpAnswer, who: string): unknown {
   const message: unknown = detail ?? Object(error).message;
   throw new Error(
     typeof message === 'string'
-      ? visibleLine(message)
+      ? visibleLine(excerpt(message, LONGEST_ERROR))
       : `${who} is not the debug listener of weir: it answered with status ${status}`,
   );
 }

@@ -1,9 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { counted } from '../text/counted';
 import { excerpt } from '../text/excerpt';
 import { messageOf } from '../text/thrown';
+import { ownText } from '../text/table-key';
 import { inTime } from './decisions';
-import type { Fleet, FleetDifference, FleetInstance, HealthPart, InstanceReport, ListedHealth } from './live-answers';
-import { type Compared, differencesOf, mergeReports } from './merge-reports';
+import type { Fleet, FleetAspect, HealthPart, InstanceReport, ListedHealth, PeerReport } from './live-answers';
+import { type Compared, type Differences, differencesOf, mergeReports } from './merge-reports';
 
 /** Peers that are asked at most, */
 const MOST_PEERS = 100;
@@ -12,6 +14,8 @@ const MOST_PEERS = 100;
  */
 const AT_ONCE = 3;
 const FAILING_AT_ONCE = 1;
+/** Milliseconds between two of those: an answer that is wrong may take longer to read than others. */
+const REST = 50;
 /** Milliseconds from the end of a round, in which each is asked once, to the beginning of the next one. */
 const PAUSE = 3_000;
 /** Milliseconds that an answer about all instances waits for a round. */
@@ -23,8 +27,12 @@ const LONGEST = 200;
 export interface Peer {
   /** Different from those of all other peers. */
   readonly address: string;
-  /** Rejects in about a second with an error that says in a few words why there is no answer. */
-  readonly ask: () => Promise<unknown>;
+  /**
+   * Rejects in about a second with an error that says in a few words why there is no answer, or what is wrong with it.
+   *
+   * @param last what it answered last, which is returned again if it answers the same
+   */
+  readonly ask: (last?: PeerReport) => Promise<PeerReport>;
 }
 
 /** Finds the other instances. This one may be among them. Never rejects. */
@@ -32,12 +40,16 @@ export type FindPeers = () => Promise<readonly Peer[]>;
 
 /** What is known of a peer. */
 class KnownPeer {
-  report: InstanceReport | undefined;
+  answer: PeerReport | undefined;
   answeredAt: string | null = null;
   problem: string | null = null;
   isAsked = false;
 
   constructor(public peer: Peer) {}
+
+  get report(): InstanceReport | undefined {
+    return this.answer?.report;
+  }
 
   get isAnswering(): boolean {
     return this.isAsked && this.problem === null;
@@ -45,11 +57,11 @@ class KnownPeer {
 
   async ask(): Promise<void> {
     try {
-      this.report = checkedReport(await this.peer.ask());
+      this.answer = await this.peer.ask(this.answer);
       this.answeredAt = new Date().toISOString();
       this.problem = null;
     } catch (error) {
-      this.problem = excerpt(messageOf(error), LONGEST);
+      this.problem = ownText(excerpt(messageOf(error), LONGEST));
     }
     this.isAsked = true;
   }
@@ -62,6 +74,8 @@ export class FleetView {
   /** By address; undefined before they have been found for the first time. */
   #peers: ReadonlyMap<string, KnownPeer> | undefined;
   #omitted = 0;
+  /** In what those differ that answered in the last round, or at the last look. */
+  #differing: readonly FleetAspect[] = [];
   #round: Promise<void> = Promise.resolve();
   #isRetrying = false;
   /** When the next round may begin. */
@@ -75,42 +89,52 @@ export class FleetView {
 
   /** All instances, as far as they are known by now. @param own the report of this one */
   async read(own: InstanceReport): Promise<Fleet> {
-    this.#look();
+    this.#look(own);
     await inTime(PATIENCE, this.#round);
     const others = this.#others;
     const answering = others.filter(({ isAnswering }) => isAnswering);
-    const { differences, labels } = compare(own, answering);
-    function differs(peer: KnownPeer | undefined): FleetInstance['differs'] {
-      const label = labels.get(peer);
-      const aspects = differences.filter(({ values }) =>
-        values.slice(1).some(({ instances }) => label !== undefined && instances.includes(label)),
-      );
-      return [...new Set(aspects.map(({ aspect }) => aspect))];
-    }
+    const { differs, ...differences } = await this.#compare(own, answering);
     const at = new Date().toISOString();
     return {
       at,
       instances: [
-        { ...shown(own), address: null, answeredAt: at, problem: null, differs: differs(undefined) },
+        { ...shown(own), address: null, answeredAt: at, problem: null, note: null, differs: differs[0]! },
         ...others.map((known) => {
-          const { report, answeredAt, problem, peer } = known;
-          return { ...shown(report), address: peer.address, answeredAt, problem, differs: differs(known) };
+          const { report, answer, answeredAt, problem, peer } = known;
+          const note = answer?.note ?? null;
+          const of = differs[1 + answering.indexOf(known)] ?? [];
+          return { ...shown(report), address: peer.address, answeredAt, problem, note, differs: of };
         }),
       ],
       pending: others.filter(({ isAsked }) => !isAsked).length,
       omitted: this.#omitted,
-      differences,
+      ...differences,
       ...mergeReports([own, ...reportsOf(answering)]),
     };
   }
 
   /** How the others are, as far as that is known by now: begins to ask them, but does not wait. */
   part(own: Compared): ListedHealth['instances'] {
-    this.#look();
+    this.#look(own);
     const others = this.#others;
     const answering = others.filter(({ isAnswering }) => isAnswering);
-    const part = this.#peers === undefined ? asking('looking for other instances') : partOf(own, others, answering);
+    const part =
+      this.#peers === undefined ? asking('looking for other instances') : partOf(others, answering, this.#differing);
     return { ...part, known: 1 + others.length, seen: 1 + answering.length };
+  }
+
+  /** Compares instances, this one first. Names of machines may be the same. */
+  async #compare(own: Compared, answering: readonly KnownPeer[]): Promise<Differences> {
+    const names = new Set([own.name]);
+    const labels = answering.map(({ report, peer }) => {
+      const name = report!.name;
+      if (names.has(name)) return `${name} (${peer.address})`;
+      names.add(name);
+      return name;
+    });
+    const found = await differencesOf([own, ...reportsOf(answering)], [own.name, ...labels]);
+    this.#differing = [...new Set(found.differences.map(({ aspect }) => aspect))];
+    return found;
   }
 
   /** The peers that are other instances, each once. */
@@ -124,13 +148,13 @@ export class FleetView {
     });
   }
 
-  #look(): void {
+  #look(own: Compared): void {
     if (performance.now() < this.#due) return;
     this.#due = Infinity;
-    this.#round = this.#askAll().finally(() => (this.#due = performance.now() + PAUSE));
+    this.#round = this.#askAll(own).finally(() => (this.#due = performance.now() + PAUSE));
   }
 
-  async #askAll(): Promise<void> {
+  async #askAll(own: Compared): Promise<void> {
     const found = await this.#find();
     this.#omitted = Math.max(0, found.length - MOST_PEERS);
     const peers = found.slice(0, MOST_PEERS).map((peer) => {
@@ -142,43 +166,33 @@ export class FleetView {
     const failing = peers.filter(({ problem }) => problem !== null);
     if (!this.#isRetrying) {
       this.#isRetrying = true;
-      void askInTurn(failing, FAILING_AT_ONCE).finally(() => (this.#isRetrying = false));
+      void askInTurn(failing, FAILING_AT_ONCE, REST).finally(() => (this.#isRetrying = false));
     }
     await askInTurn(
       peers.filter((known) => !failing.includes(known)),
       AT_ONCE,
     );
+    await this.#compare(
+      own,
+      this.#others.filter(({ isAnswering }) => isAnswering),
+    );
   }
 }
 
-async function askInTurn(peers: readonly KnownPeer[], atOnce: number): Promise<void> {
+/** @param rest milliseconds between two of them */
+async function askInTurn(peers: readonly KnownPeer[], atOnce: number, rest?: number): Promise<void> {
   const left = [...peers];
   async function askNext(): Promise<void> {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) await next.ask();
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      await next.ask();
+      if (rest !== undefined && left.length > 0) await pause(rest);
+    }
   }
   await Promise.all(Array.from({ length: atOnce }, askNext));
 }
 
 function reportsOf(peers: readonly KnownPeer[]): readonly InstanceReport[] {
   return peers.flatMap(({ report }) => report ?? []);
-}
-
-/**
- * What differs, and by which name each instance is in it; undefined stands for this one. Names of machines may be the
- * same.
- */
-function compare(own: Compared, answering: readonly KnownPeer[]) {
-  const labels = new Map<KnownPeer | undefined, string>([[undefined, own.name]]);
-  const reports = new Map<string, Compared>([[own.name, own]]);
-  for (const known of answering) {
-    const { report, peer } = known;
-    if (report === undefined) continue;
-    const label = reports.has(report.name) ? `${report.name} (${peer.address})` : report.name;
-    labels.set(known, label);
-    reports.set(label, report);
-  }
-  const differences: readonly FleetDifference[] = differencesOf(reports);
-  return { labels, differences };
 }
 
 function shown(report: InstanceReport | undefined) {
@@ -195,7 +209,11 @@ function shown(report: InstanceReport | undefined) {
 
 const LINK = 'docs/operators-api.md#the-fleet';
 
-function partOf(own: Compared, others: readonly KnownPeer[], answering: readonly KnownPeer[]): HealthPart {
+function partOf(
+  others: readonly KnownPeer[],
+  answering: readonly KnownPeer[],
+  differing: readonly FleetAspect[],
+): HealthPart {
   const [away] = others.filter(({ problem }) => problem !== null);
   if (away !== undefined) {
     const count = counted(others.length - answering.length, 'instance');
@@ -210,9 +228,8 @@ function partOf(own: Compared, others: readonly KnownPeer[], answering: readonly
     const text = `${ill.name} is ${ill.health.state}`;
     return { state: 'amber', text, todo: { text: 'look at that instance', link: LINK } };
   }
-  const aspects = [...new Set(compare(own, answering).differences.map(({ aspect }) => aspect))];
-  if (aspects.length > 0) {
-    const text = `instances differ in ${aspects.join(', ')}`;
+  if (differing.length > 0) {
+    const text = `instances differ in ${differing.join(', ')}`;
     return { state: 'amber', text, todo: { text: 'wait for the end of a rollout, or make them equal', link: LINK } };
   }
   const text = others.length === 0 ? 'this is the only instance' : `${1 + others.length} instances, which are alike`;
@@ -221,38 +238,4 @@ function partOf(own: Compared, others: readonly KnownPeer[], answering: readonly
 
 function asking(text: string): HealthPart {
   return { state: 'unknown', text, todo: { text: 'the next answer says more', link: LINK } };
-}
-
-/**
- * What an instance has answered, which may be of another version.
- *
- * @throws Error when what is read of it is something else
- */
-function checkedReport(value: unknown): InstanceReport {
-  const report = Object(value) as InstanceReport;
-  const texts: readonly unknown[] = [
-    report.id,
-    report.name,
-    report.version,
-    report.startedAt,
-    Object(report.health).state,
-  ];
-  const lists: readonly unknown[] = [
-    Object(report.rules).hits,
-    Object(report.rules).denials,
-    Object(report.offenders).offenders,
-  ];
-  const numbers: readonly unknown[] = [
-    ...Object.values(Object(report.rates) as object),
-    ...Object.values(Object(report.latency) as object),
-    Object(report.offenders).floor,
-  ];
-  const isRight =
-    texts.every((text) => typeof text === 'string') &&
-    lists.every((list) => Array.isArray(list)) &&
-    numbers.every((number) => typeof number === 'number') &&
-    Object.values(Object(report.settings) as object).every((text) => typeof text === 'string') &&
-    (report.loaded === null || typeof Object(report.loaded).version === 'string');
-  if (!isRight) throw new Error('its answer is not that of an instance of this version');
-  return { ...report, name: excerpt(report.name, LONGEST), version: excerpt(report.version, LONGEST) };
 }

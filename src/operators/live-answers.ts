@@ -188,6 +188,15 @@ export interface InstanceReport {
   readonly offenders: OffenderSummary;
 }
 
+/** What is kept of the answer of a peer. */
+export interface PeerReport {
+  /** Of the whole answer. */
+  readonly digest: string;
+  readonly report: InstanceReport;
+  /** What of the answer was dropped, as it was too much or is not known here; null: nothing. */
+  readonly note: string | null;
+}
+
 /** What differs between instances, which should be equal. */
 export type FleetAspect = 'rules' | 'version' | 'settings';
 
@@ -206,7 +215,10 @@ export interface Fleet {
   readonly latency: InstanceReport['latency'];
   /** The 20 with the most hits, and with the most hits over their limits. */
   readonly rules: LiveEvent['rules'];
+  /** Those of settings that most instances have set first. */
   readonly differences: readonly FleetDifference[];
+  /** How many more settings differ than the 200 that are listed, of the first 1,024. */
+  readonly omittedDifferences: number;
   /** The 50 that are limited most. Null for a viewer that may not see what callers have sent. */
   readonly offenders: readonly Offender[] | null;
 }
@@ -228,6 +240,8 @@ export interface FleetInstance {
   readonly answeredAt: string | null;
   /** Why it does not answer now; null: it does, or has not been asked yet. */
   readonly problem: string | null;
+  /** What of its last answer was dropped; null: nothing. */
+  readonly note: string | null;
   /** In what it differs from most instances. */
   readonly differs: readonly FleetAspect[];
 }

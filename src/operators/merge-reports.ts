@@ -1,10 +1,18 @@
 import { mergeOffenders, topOf } from '../limiter/offender';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { mapRates } from './growth';
-import type { Fleet, FleetDifference, InstanceReport, LiveRule } from './live-answers';
+import type { Fleet, FleetAspect, FleetDifference, InstanceReport, LiveRule } from './live-answers';
 
 /** How many rules and callers are listed, of all instances and in the report of one. */
 export const LISTED_RULES = 20;
 export const LISTED_OFFENDERS = 50;
+/** How many settings of an instance and of all are compared, and how many differences of them are listed. */
+export const MOST_SETTINGS = 256;
+const [ALL_SETTINGS, LISTED_SETTINGS] = [1_024, 200];
+/** Of each text of a report, in characters, unless more is said. */
+export const LONGEST_REPORTED = 260;
+/** Steps of a comparison, each of one instance or of one setting, from one turn of the event loop to the next. */
+const STEPS = 8;
 
 /** Reports that are numbers of one service, as one. */
 export function mergeReports(reports: readonly InstanceReport[]): Pick<Fleet, 'rates' | 'latency' | 'rules'> & {
@@ -54,37 +62,74 @@ function mergeRules(rules: readonly LiveRule[], by: 'hits' | 'over'): readonly L
 /** What should be the same in all instances. */
 export type Compared = Pick<InstanceReport, 'name' | 'version' | 'loaded' | 'settings'>;
 
-/** What differs between instances, by the name of each. */
-export function differencesOf(reports: ReadonlyMap<string, Compared>): readonly FleetDifference[] {
-  const settings = new Set([...reports.values()].flatMap((report) => Object.keys(report.settings)));
-  return [
-    difference({ aspect: 'rules', name: '' }, reports, ({ loaded }) => loaded && contentOf(loaded.version)),
-    difference({ aspect: 'version', name: '' }, reports, ({ version }) => version),
-    ...[...settings].sort().map((name) => {
-      return difference({ aspect: 'settings', name }, reports, (report) => report.settings[name] ?? null);
-    }),
-  ].flatMap((found) => found ?? []);
+export interface Differences {
+  readonly differences: readonly FleetDifference[];
+  readonly omittedDifferences: number;
+  /** Of each of the instances, in what it differs from most. */
+  readonly differs: readonly (readonly FleetAspect[])[];
+}
+
+/** The numbers of the instances by what they have; null: they have none. */
+type Values = Map<string | null, number[]>;
+
+/**
+ * What differs between instances. The event loop turns after every few of them.
+ *
+ * @param labels by which each instance is listed
+ */
+export async function differencesOf(instances: readonly Compared[], labels: readonly string[]): Promise<Differences> {
+  const [rules, versions]: [Values, Values] = [new Map(), new Map()];
+  /** By the names of settings: the first value of each, how many have it, and how many have any. */
+  const settings = new Map<string, { readonly value: string; alike: number; setBy: number }>();
+  for (const [index, { loaded, version, settings: own }] of instances.entries()) {
+    add(rules, loaded && contentOf(loaded.version), index);
+    add(versions, version, index);
+    for (const name of Object.keys(own)) {
+      const value = own[name]!;
+      const known = settings.get(name);
+      if (known === undefined) {
+        if (settings.size < ALL_SETTINGS) settings.set(name, { value, alike: 1, setBy: 1 });
+      } else {
+        known.setBy += 1;
+        if (known.value === value) known.alike += 1;
+      }
+    }
+    if (index % STEPS === 0) await nextTurn();
+  }
+  const differing = [...settings].filter(([, { alike }]) => alike < instances.length);
+  differing.sort(([one, { setBy }], [other, of]) => of.setBy - setBy || (one < other ? -1 : 1));
+  const differences: FleetDifference[] = [];
+  const differs = instances.map(() => new Set<FleetAspect>());
+  function list(aspect: FleetAspect, name: string, found: Values): void {
+    const values = [...found].sort(([, one], [, other]) => other.length - one.length);
+    for (const [, others] of values.slice(1)) for (const index of others) differs[index]!.add(aspect);
+    differences.push({
+      ...{ aspect, name },
+      values: values.map(([value, of]) => ({ value, instances: of.map((index) => labels[index]!) })),
+    });
+  }
+  if (rules.size > 1) list('rules', '', rules);
+  if (versions.size > 1) list('version', '', versions);
+  for (const [index, [name]] of differing.slice(0, LISTED_SETTINGS).entries()) {
+    const values: Values = new Map();
+    for (const [each, { settings: own }] of instances.entries()) add(values, own[name] ?? null, each);
+    list('settings', name, values);
+    if (index % STEPS === 0) await nextTurn();
+  }
+  return {
+    differences,
+    omittedDifferences: Math.max(0, differing.length - LISTED_SETTINGS),
+    differs: differs.map((aspects) => [...aspects]),
+  };
+}
+
+function add(values: Values, value: string | null, instance: number): void {
+  const others = values.get(value);
+  if (others === undefined) values.set(value, [instance]);
+  else others.push(instance);
 }
 
 /** Equal for the same rules in another folder: the version of files ends with a digest of them. */
 function contentOf(version: string): string {
   return /@([\da-f]{12})$/.exec(version)?.[1] ?? version;
-}
-
-/** Undefined if there is one value only. */
-function difference(
-  { aspect, name }: Pick<FleetDifference, 'aspect' | 'name'>,
-  reports: ReadonlyMap<string, Compared>,
-  read: (report: Compared) => string | null,
-): FleetDifference | undefined {
-  const instances = new Map<string | null, string[]>();
-  for (const [instance, report] of reports) {
-    const value = read(report);
-    const others = instances.get(value);
-    if (others === undefined) instances.set(value, [instance]);
-    else others.push(instance);
-  }
-  if (instances.size < 2) return undefined;
-  const values = Array.from(instances, ([value, of]) => ({ value, instances: of }));
-  return { aspect, name, values: values.sort((one, other) => other.instances.length - one.instances.length) };
 }

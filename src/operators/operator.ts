@@ -1,6 +1,7 @@
-import { mergeOffenders, topOf } from '../limiter/offender';
+import { type ListedOffender, mergeOffenders, topOf } from '../limiter/offender';
 import type { ListedSetting } from './answers';
 import { excerpt } from '../text/excerpt';
+import { boundedText } from '../text/table-key';
 import type { Configurations } from './configurations';
 import type { DecisionOperator } from './decisions';
 import { isoTime } from './explanation';
@@ -9,7 +10,7 @@ import { type HealthOptions, HealthView, worstOf } from './health';
 import { type HistoryOptions, HistoryRecorder, type RecordedHistory } from './history';
 import { LiveView } from './live';
 import type { Fleet, InstanceReport, ListedHealth, LiveEvent } from './live-answers';
-import { LISTED_OFFENDERS, LISTED_RULES } from './merge-reports';
+import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED } from './merge-reports';
 import { type RuleListing, listRules } from './rules';
 
 /** How much of a rejection is in an event, in characters, and how many callers. */
@@ -118,12 +119,13 @@ export class Operator {
   /** What other instances see of this one. */
   async report(): Promise<InstanceReport> {
     const { instance, decisions } = this.#options;
+    const summary = mergeOffenders([await decisions.offenders()], LISTED_OFFENDERS);
     return {
       ...instance,
       health: this.#ownHealth,
       loaded: this.#loaded,
       ...this.#history.latest(LISTED_RULES),
-      offenders: mergeOffenders([await decisions.offenders()], LISTED_OFFENDERS),
+      offenders: { ...summary, offenders: summary.offenders.map(reported) },
     };
   }
 
@@ -151,6 +153,11 @@ export class Operator {
   get settings(): readonly ListedSetting[] {
     return this.#options.settings;
   }
+}
+
+/** With texts as other instances keep them, so that the callers of all can be merged. */
+function reported({ key, rule, ...offender }: ListedOffender): ListedOffender {
+  return { ...offender, key: boundedText(key, LONGEST_REPORTED), rule: boundedText(rule, LONGEST_REPORTED) };
 }
 
 const ONLY_THIS: ListedHealth['instances'] = {

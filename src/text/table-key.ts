@@ -20,6 +20,16 @@ export function tableKey(cacheKey: string): string {
 }
 
 /**
+ * A text of at most `most` characters, which differs for different texts: of a longer one, the beginning and 48 bits of
+ * its SHA-256 digest.
+ */
+export function boundedText(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 12);
+  return `${text.slice(0, most - 1 - digest.length)}…${digest}`;
+}
+
+/**
  * A copy of a text for a table, which shares no memory with other texts: V8 keeps a part of a text as a reference to
  * the whole text, and a concatenation as a tree of its parts.
  */

@@ -9,6 +9,7 @@ import { HTTP_REQUESTS } from './programs/http-requests';
 import { LARGE_MESSAGES, OTHER_MESSAGES } from './programs/messages';
 import { RESERVATIONS } from './programs/reservations';
 import { FILES, MANAGEMENT_SERVER, PROCESS } from './programs/surroundings';
+import { INSTANCES } from './programs/instances';
 import { STORES } from './programs/stores';
 import { startTarget } from './start-target';
 import { WellBehavedClient } from './well-behaved-client';
@@ -27,6 +28,7 @@ export const ATTACKS: Readonly<Record<string, Readonly<Record<string, Attack>>>>
   Files: FILES,
   'A management server that sends without pause': MANAGEMENT_SERVER,
   'A store that names or announces too much': STORES,
+  'Instances that answer with too much': INSTANCES,
   'Outputs, signals and clock': PROCESS,
 };
 
@@ -65,6 +67,7 @@ const FAST = [
   '5,000 calls with damaged messages',
   '10 connections, each with 20,000 calls that are reset at once',
   'new versions for 3 s',
+  '12 instances with wrong answers and with answers of 256 KiB, seen 5 times',
   '300 connections to the debug listener that send no request',
 ];
 

@@ -47,6 +47,8 @@ export interface Attack {
   readonly openFiles?: number;
   /** What the service takes for its store, in front of a Redis. */
   readonly front?: (redis: RedisProcess) => Promise<StoreFront>;
+  /** How many other instances there are, and what each answers, from 1. */
+  readonly instances?: { readonly count: number; readonly answerOf: (peer: number) => string };
   /** Whether the rules come from a management server; the attack gets its stream. */
   readonly isXds?: boolean;
   /** Whether the gRPC listener uses TLS, with `tls.crt` and `tls.key` next to the folder of the rule files. */

@@ -6,6 +6,7 @@ import { NamedPipe } from '../support/processes/named-pipe';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { WeirProcess } from '../support/processes/weir-process';
 import { AdsServer } from '../support/servers/ads-server';
+import { LargePeers } from '../support/servers/large-peers';
 import type { Attack, Target } from './peers';
 import { WELL_BEHAVED_RESOURCE, WELL_BEHAVED_RULES } from './well-behaved-client';
 
@@ -23,6 +24,11 @@ export async function startTarget(attack: Attack): Promise<Target & AsyncDisposa
   try {
     const rules = use(await RuleFolder.with({ 'well-behaved.yaml': WELL_BEHAVED_RULES, ...attack.rules }));
     const env: Record<string, string> = { ...rules.env, ...attack.settings };
+    const { instances } = attack;
+    if (instances !== undefined) {
+      const others = use(await new LargePeers(instances.answerOf).listen(0, '0.0.0.0'));
+      env['OPERATOR_PEERS'] = others.listOf(instances.count);
+    }
     const redis = attack.store === 'redis' || attack.front !== undefined ? use(await RedisProcess.start()) : undefined;
     const front = redis && attack.front && use(await attack.front(redis));
     if (redis !== undefined)

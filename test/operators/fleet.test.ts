@@ -1,40 +1,37 @@
 import { FleetView, type Peer } from '../../src/operators/fleet';
 import type { InstanceReport } from '../../src/operators/live-answers';
 import { until } from '../support/waiting/until';
-import { LOADED_AT } from '../http/operators/served-api';
+import { reportOf } from '../support/servers/large-peers';
 
 type Changes = Partial<InstanceReport> & { readonly state?: InstanceReport['health']['state'] };
 
-const RATES = { within: 1, near: 0, over: 1, shadow: 0, calls: 2, invalid: 0, storeErrors: 0, noMatch: 0 };
+const RATES = reportOf('').rates;
 
 /** What an instance of this name reports. */
 function report(name: string, { state = 'green', ...changes }: Changes = {}): InstanceReport {
+  const { health, ...rest } = reportOf(name);
   return {
-    ...{ id: `id of ${name}`, name, version: '1.0.0', startedAt: new Date(LOADED_AT).toISOString() },
-    settings: { LOG_LEVEL: 'info' },
-    health: { state } as InstanceReport['health'],
-    loaded: { source: 'files', version: '/a/config@0123456789ab', at: '', rules: 1 },
-    rates: RATES,
-    latency: { p50: 1, p99: 5 },
+    ...rest,
+    health: { ...health, state },
     rules: { hits: [{ statisticsKey: 'shop.user', hits: 2, over: 1 }], denials: [] },
-    offenders: { since: 0, floor: 0, offenders: [] },
     ...changes,
   };
 }
 
 /** Peers by their addresses: what each answers, or the error. A promise that does not end is one that hangs. */
-function peers(answers: Readonly<Record<string, unknown>>): readonly Peer[] {
+type Answers = Record<string, InstanceReport | Error | Promise<never>>;
+function peers(answers: Readonly<Answers>): readonly Peer[] {
   return Object.entries(answers).map(([address, answer]) => ({
     address,
     ask: async () => {
       if (answer instanceof Error) throw answer;
-      return answer;
+      return { report: await answer, note: null, digest: '' };
     },
   }));
 }
 
 const OWN = report('own');
-function viewOf(answers: Readonly<Record<string, unknown>>): FleetView {
+function viewOf(answers: Readonly<Answers>): FleetView {
   return new FleetView(async () => peers(answers), OWN.id);
 }
 
@@ -115,8 +112,39 @@ describe('the instances that are shown', () => {
     expect(view.part(OWN)).toMatchObject({ state: 'amber', text: 'instances differ in rules, version, settings' });
   });
 
+  it('list 200 settings that differ, those of the most instances first, and say how many more do', async () => {
+    function settings(peer: string): Record<string, string> {
+      const others = Array.from({ length: 250 }, (_, index) => [`OF_${peer}_${index}`, '1']);
+      return Object.fromEntries([['LOG_LEVEL', 'info'], ...others, ['SHADOW_MODE', peer]]) as Record<string, string>;
+    }
+    const view = viewOf({
+      'a:1': report('a', { settings: settings('A') }),
+      'b:1': report('b', { settings: settings('B') }),
+    });
+    const { differences, omittedDifferences, instances } = await view.read(OWN);
+    expect([differences.length, omittedDifferences]).toEqual([200, 301]);
+    expect(differences.slice(0, 2)).toEqual([
+      {
+        ...{ aspect: 'settings', name: 'SHADOW_MODE' },
+        values: [
+          { value: null, instances: ['own'] },
+          { value: 'A', instances: ['a'] },
+          { value: 'B', instances: ['b'] },
+        ],
+      },
+      {
+        ...{ aspect: 'settings', name: 'OF_A_0' },
+        values: [
+          { value: null, instances: ['own', 'b'] },
+          { value: '1', instances: ['a'] },
+        ],
+      },
+    ]);
+    expect(instances.map(({ differs }) => differs)).toEqual([[], ['settings'], ['settings']]);
+  });
+
   it('include one that does not answer, with the reason and its last report, which is in no sum', async () => {
-    const answers: Record<string, unknown> = { 'a:1': report('a', { version: '2.0.0' }), 'b:1': {} };
+    const answers: Answers = { 'a:1': report('a', { version: '2.0.0' }), 'b:1': new Error('its answer is wrong') };
     const view = viewOf(answers);
     await view.read(OWN);
     answers['a:1'] = new Error('connection refused');
@@ -124,10 +152,7 @@ describe('the instances that are shown', () => {
     const { instances, rates, differences } = await view.read(OWN);
     expect(instances.slice(1)).toMatchObject([
       { address: 'a:1', name: 'a', version: '2.0.0', problem: 'connection refused', answeredAt: expect.any(String) },
-      {
-        ...{ address: 'b:1', name: null, answeredAt: null, differs: [] },
-        problem: 'its answer is not that of an instance of this version',
-      },
+      { address: 'b:1', name: null, answeredAt: null, differs: [], problem: 'its answer is wrong' },
     ]);
     expect([rates, differences]).toEqual([RATES, []]);
     expect(view.part(OWN)).toMatchObject({
@@ -145,7 +170,10 @@ describe('the instances that are shown', () => {
 });
 
 it('one that hangs delays neither the others nor the answer, which says who was not asked yet', async () => {
-  const waiting = Array.from({ length: 4 }, (_, index) => [`hang-${index}:1`, new Promise(() => undefined)]);
+  const waiting = Array.from(
+    { length: 4 },
+    (_, index) => [`hang-${index}:1`, new Promise<never>(() => undefined)] as const,
+  );
   const view = viewOf({ 'a:1': report('a'), ...Object.fromEntries(waiting), 'b:1': report('b') });
   const before = view.part(OWN);
   expect(before).toMatchObject({ state: 'unknown', text: 'looking for other instances', known: 1 });
@@ -165,7 +193,7 @@ it('those that did not answer are asked one at a time, apart from the others and
       address,
       ask: async () => {
         asked.push(address);
-        if (address === 'a:1') return report('a');
+        if (address === 'a:1') return { report: report('a'), note: null, digest: '' };
         if (!isFirstRound) await first;
         throw new Error('away');
       },
@@ -201,7 +229,7 @@ it('100 peers are asked at most, three at a time, and not again before a pause',
         most = Math.max(most, (open += 1));
         await new Promise(setImmediate);
         open -= 1;
-        return report(`peer-${index}`);
+        return { report: report(`peer-${index}`), note: null, digest: '' };
       },
     }));
   }

@@ -13,6 +13,7 @@ export function formatFleetHealth(fleet: Fleet): string {
       continue;
     }
     lines.push(`${nameOf(instance)}: ${health.healthy ? 'healthy' : `unhealthy: ${health.unhealthy.join(', ')}`}`);
+    if (instance.note !== null) lines.push(`  ${instance.note}`);
     for (const name of ['store', 'rules', 'process'] as const) {
       if (health[name].state !== 'green') lines.push(`  ${partText(name, health[name])}`);
     }
@@ -55,9 +56,10 @@ function withoutAnswer(instance: FleetInstance): string {
   return `${nameOf(instance)}: no answer: ${problem ?? 'it has not been asked yet'}${last}`;
 }
 
-function differencesOf({ differences }: Fleet): readonly string[] {
-  return differences.map(({ aspect, name, values }) => {
+function differencesOf({ differences, omittedDifferences }: Fleet): readonly string[] {
+  const lines = differences.map(({ aspect, name, values }) => {
     const texts = values.map(({ value, instances }) => `${value ?? 'not set'} (${instances.join(', ')})`);
     return `${aspect}${name === '' ? '' : ` ${name}`} differ: ${texts.join('; ')}`;
   });
+  return omittedDifferences === 0 ? lines : [...lines, `${counted(omittedDifferences, 'other setting')} differ`];
 }

@@ -3,7 +3,8 @@ import { MalformedBody } from '../errors';
 
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WHITE_SPACE = /[ \t\n\r]*/y;
-const [QUOTE, BACKSLASH, SPACE] = [0x22, 0x5c, 0x20];
+const [QUOTE, BACKSLASH, SPACE, COMMA] = [0x22, 0x5c, 0x20, 0x2c];
+const [BRACKET, END_OF_BRACKET, BRACE, END_OF_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** How many characters of a caller's text an error message repeats. */
@@ -16,14 +17,17 @@ const MAX_EXCERPT = 40;
  */
 export class JsonCursor {
   readonly #text: string;
+  readonly #allowsSurrogates: boolean;
   #at = 0;
   /** The position: the member name or element index of each level, undefined before the first member or element. */
   readonly #path: (string | number | undefined)[] = [];
   /** The bits of the members of each level so far. */
   readonly #given: number[] = [];
 
-  constructor(text: string) {
+  /** @param allowsSurrogates whether strings may have unpaired surrogates, as texts have that weir has cut off */
+  constructor(text: string, allowsSurrogates = false) {
     this.#text = text;
+    this.#allowsSurrogates = allowsSurrogates;
   }
 
   /**
@@ -77,9 +81,24 @@ export class JsonCursor {
     const level = this.#path.length - 1;
     if ((this.#given[level]! & bit) !== 0) this.fail('duplicate field');
     this.#given[level]! |= bit;
-    if (this.#peek() !== 'n') return true;
+    return !this.isNull();
+  }
+
+  /** Reads null. Returns false, without moving, when the value is something else. */
+  isNull(): boolean {
+    if (this.#peek() !== 'n') return false;
     this.#literal('null');
-    return false;
+    return true;
+  }
+
+  /** Moves behind a value of any kind. Of what is in it, only strings and brackets are looked at. */
+  skip(): void {
+    this.#skip(false);
+  }
+
+  /** Moves behind all values that are left in the list or the object of the current one, and returns how many. */
+  skipRest(): number {
+    return this.#skip(true);
   }
 
   string(): string {
@@ -128,6 +147,26 @@ export class JsonCursor {
     throw new MalformedBody(`${this.#location()}: ${problem}`);
   }
 
+  #skip(isAll: boolean): number {
+    let [values, depth] = [1, 0];
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code === QUOTE) {
+        this.#endOfString();
+        continue;
+      }
+      if (code === BRACKET || code === BRACE) depth += 1;
+      else if (code === END_OF_BRACKET || code === END_OF_BRACE) {
+        if (depth === 0) return values;
+        depth -= 1;
+      } else if (code === COMMA && depth === 0) {
+        if (!isAll) return values;
+        values += 1;
+      } else if (Number.isNaN(code)) this.unexpected('the end of a value');
+      this.#at += 1;
+    }
+  }
+
   #enter(): void {
     this.#at += 1;
     this.#path.push(undefined);
@@ -164,12 +203,17 @@ export class JsonCursor {
 
   #stringToken(): string {
     const start = this.#at;
+    return this.#endOfString() ? this.#unescape(start) : this.#text.slice(start + 1, this.#at - 1);
+  }
+
+  /** Moves behind a string, and returns whether it has escapes. */
+  #endOfString(): boolean {
     let hasEscapes = false;
-    for (let end = start + 1; ; end += 1) {
+    for (let end = this.#at + 1; ; end += 1) {
       const code = this.#text.charCodeAt(end);
       if (code === QUOTE) {
         this.#at = end + 1;
-        return hasEscapes ? this.#unescape(start) : this.#text.slice(start + 1, end);
+        return hasEscapes;
       }
       if (code === BACKSLASH) {
         hasEscapes = true;
@@ -187,7 +231,7 @@ export class JsonCursor {
     } catch {
       return this.fail('invalid escape sequence in a string');
     }
-    if (typeof text !== 'string' || LONE_SURROGATE.test(text)) {
+    if (typeof text !== 'string' || (!this.#allowsSurrogates && LONE_SURROGATE.test(text))) {
       return this.fail('unpaired surrogate in a string: not valid Unicode');
     }
     return text;

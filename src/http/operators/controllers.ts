@@ -147,16 +147,16 @@ class ExplanationsController extends OperatorsController {
 }
 
 class FleetController extends OperatorsController {
-  async show(): Promise<Fleet> {
+  async show(): Promise<void> {
     parametersOf(this.ctx, []);
     const seesAll = this.state.authorization.seesCallers(this.ctx);
     const fleet = await this.operator.fleet();
-    if (seesAll) return fleet;
+    if (seesAll) return this.stream(fleetText(fleet));
     const differences = fleet.differences.map((difference) => {
       if (difference.aspect !== 'settings') return difference;
       return { ...difference, values: difference.values.map(({ instances }) => ({ value: null, instances })) };
     });
-    return { ...fleet, differences, offenders: null };
+    return this.stream(fleetText({ ...fleet, differences, offenders: null }));
   }
 }
 
@@ -346,6 +346,17 @@ function* configurationText(configuration: Configurations[keyof Configurations])
     separator = ',';
   }
   return yield files.length === 0 ? '[]}' : ']}';
+}
+
+/** The instances and what differs may be long, for which the event loop does not wait. */
+function* fleetText({ instances, differences, ...rest }: Fleet): Generator<string, void, void> {
+  yield JSON.stringify(rest).slice(0, -1);
+  for (const [name, items] of Object.entries({ instances, differences })) {
+    yield `,"${name}":[`;
+    for (const [index, item] of items.entries()) yield `${index === 0 ? '' : ','}${JSON.stringify(item)}`;
+    yield ']';
+  }
+  yield '}\n';
 }
 
 function* historyText(history: object, rules: RecordedHistory['rules']): Generator<string, void, void> {

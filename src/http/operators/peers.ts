@@ -1,15 +1,21 @@
+import { createHash } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type CallTls, callHttp, readAnswer } from '../../net/call-http';
 import { isPrivateAddress } from '../../net/private-addresses';
 import type { FindPeers, Peer } from '../../operators/fleet';
+import type { PeerReport } from '../../operators/live-answers';
 import { type HostPort, formatHostPort } from '../../text/host-port';
 import { codeOf } from '../../text/thrown';
 import type { CurrentToken } from './authorization';
+import { readReport } from './read-report';
 
 /** Milliseconds for a look-up in DNS, and for the answer of a peer. */
 const TIMEOUT = 1_000;
 /** Of an answer. */
 const MAX_BYTES = 256 * 1024;
+/** Milliseconds of rest for each KiB of an answer, so that large ones take little of the time of the event loop. */
+const REST = 0.4;
 
 /** One instance, or a name that has the address of each instance. */
 export interface PeerAddress extends HostPort {
@@ -35,11 +41,12 @@ export function peersAt(options: PeersOptions): FindPeers {
 
 async function peersOf(address: PeerAddress, options: PeersOptions): Promise<readonly Peer[]> {
   const { text, host, port, isDns } = address;
-  if (!isDns) return [{ address: text, ask: async () => report((await resolved(host))[0]!, address, options) }];
+  if (!isDns)
+    return [{ address: text, ask: async (last) => report((await resolved(host))[0]!, address, { ...options, last }) }];
   try {
     return (await resolved(host)).map((ip) => ({
       address: formatHostPort(ip, port),
-      ask: () => report(ip, address, options),
+      ask: (last) => report(ip, address, { ...options, last }),
     }));
   } catch (error) {
     return [{ address: text, ask: () => Promise.reject(error) }];
@@ -63,7 +70,11 @@ async function resolved(host: string): Promise<readonly string[]> {
 }
 
 /** What the instance at an IP address reports. It is called by this address, which every instance accepts. */
-async function report(ip: string, { host, port, isTls }: PeerAddress, options: PeersOptions): Promise<unknown> {
+async function report(
+  ip: string,
+  { host, port, isTls }: PeerAddress,
+  { last, ...options }: PeersOptions & { readonly last: PeerReport | undefined },
+): Promise<PeerReport> {
   const token = options.currentToken();
   if (token !== undefined && !isTls && !isPrivateAddress(ip)) {
     throw new Error(
@@ -82,5 +93,8 @@ async function report(ip: string, { host, port, isTls }: PeerAddress, options: P
     maxBytes: MAX_BYTES,
     tls: isTls ? { name: host, ...options.trust() } : undefined,
   });
-  return readAnswer(answer, 'it');
+  await pause((REST * answer.text.length) / 1024);
+  if (answer.status !== 200) readAnswer(answer, 'it');
+  const digest = createHash('sha256').update(answer.text).digest('base64');
+  return last?.digest === digest ? last : { digest, ...readReport(answer.text) };
 }

@@ -1,11 +1,13 @@
 import dns from 'node:dns/promises';
 import { createServer } from 'node:http';
-import { isIP } from 'node:net';
+import { createServer as createTcpServer, isIP } from 'node:net';
 import { createSecureContext } from 'node:tls';
 import { peersAt } from '../../../src/http/operators/peers';
+import { readReport } from '../../../src/http/operators/read-report';
 import { isPrivateAddress } from '../../../src/net/private-addresses';
 import { parsePeer } from '../../../src/settings/values/addresses';
 import { newAuthority } from '../../support/data/certificates';
+import { LARGEST_ANSWERS, reportOf } from '../../support/servers/large-peers';
 import { LocalServer } from '../../support/servers/local-server';
 import { ServedApi } from './served-api';
 
@@ -25,7 +27,10 @@ async function answersOf(texts: readonly string[], token: string | undefined = T
     trust: () => ({ context: createSecureContext({ ca }) }),
   });
   const answers = (await find()).map(async ({ address, ask }) => {
-    const answer = await ask().catch(({ message }: Error) => message);
+    const answer = await ask().then(
+      ({ report }) => report,
+      ({ message }: Error) => message,
+    );
     return [address, answer] as const;
   });
   return Promise.all(answers);
@@ -40,8 +45,35 @@ function resolving(name: string, ...addresses: readonly string[]): jest.SpyInsta
   }) as never);
 }
 
+const REPORT = reportOf('a');
+
+/** A report with an item in each of its lists. */
+const FULL = reportOf('full', {
+  health: {
+    ...REPORT.health,
+    ...{ unhealthy: ['a'], degraded: ['b'] },
+    store: {
+      ...{ state: 'amber', text: 'slow', todo: { text: 'look', link: 'docs/a.md' }, policy: 'allow' },
+      servers: [
+        {
+          ...{ state: 'red', text: 'away', todo: null, server: 'a:1', store: 'main', isOpen: true },
+          ...{ requests: 1, errors: 1, latency: 1 },
+        },
+      ],
+    },
+  },
+  rules: {
+    hits: [{ statisticsKey: 'a', hits: 1, over: 0 }],
+    denials: [{ statisticsKey: 'a', hits: 1, over: 1 }],
+  },
+  offenders: {
+    ...{ since: 1, floor: 0 },
+    offenders: [{ key: 'a', domain: 'b', rule: 'c', descriptor: 'd', isShadow: false, limited: 1, error: 0 }],
+  },
+});
+
 /** A server that keeps the headers of its requests, and answers each with a text. */
-async function recording(text = '{}') {
+async function recording(text = JSON.stringify(REPORT)) {
   const headers: unknown[] = [];
   const server = createServer((req, res) => {
     headers.push([req.url, req.headers.host, req.headers.authorization]);
@@ -70,7 +102,7 @@ it('each address of a name with `dns:` is a peer; a name that has none is one th
   resolving('weir-peers', '127.0.0.1', '127.0.0.2');
   const { port } = server;
   expect(await answersOf([`dns:weir-peers:${port}`, 'dns:nothing:1', 'nothing:1'])).toEqual([
-    [`127.0.0.1:${port}`, {}],
+    [`127.0.0.1:${port}`, REPORT],
     [`127.0.0.2:${port}`, expect.stringContaining('ECONNREFUSED')],
     ['dns:nothing:1', 'its name cannot be looked up (ENOTFOUND)'],
     ['nothing:1', 'its name cannot be looked up (ENOTFOUND)'],
@@ -132,6 +164,124 @@ it('an answer that is too long or is none of weir is the reason why there is no 
   const other = await recording('<html>');
   expect(await answersOf([long.server.address, other.server.address])).toEqual([
     [long.server.address, 'its answer has more than 262144 bytes'],
-    [other.server.address, 'it is not the debug listener of weir: it answered with status 200'],
+    [
+      other.server.address,
+      'its answer is not that of an instance: $: expected a value (an object), got <html> (line 1, column 1)',
+    ],
   ]);
+});
+
+/** A server that writes bytes of its own on each connection, again and again while it is open. */
+async function writing(begin: string, again: string) {
+  const server = createTcpServer((socket) => {
+    function write(): void {
+      while (again !== '' && socket.writable && socket.write(again));
+    }
+    socket.on('error', () => undefined).on('drain', write);
+    socket.once('data', () => socket.write(begin, write));
+  });
+  const local = await new LocalServer(server).listen();
+  servers.push(local);
+  return local.address;
+}
+
+it('a server that answers without end, in tiny pieces, with interim responses or elsewhere is left at once', async () => {
+  const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+  const endless = await writing(chunked, `10000\r\n${' '.repeat(65_536)}\r\n`);
+  const tiny = await writing(chunked, '1\r\nx\r\n'.repeat(2_000));
+  const interim = await writing('', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(100));
+  const moved = await writing('HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n', '');
+  const escapes = JSON.stringify({ detail: '\u001b'.repeat(20_000) });
+  const detail = await writing(`HTTP/1.1 500 No\r\nContent-Length: ${escapes.length}\r\n\r\n${escapes}`, '');
+  expect((await answersOf([endless, tiny, interim, moved])).map(([, answer]) => answer)).toEqual([
+    'its answer has more than 262144 bytes',
+    'its answer is in pieces of fewer than 16 bytes',
+    'it sent more than 8 interim responses',
+    'it is not the debug listener of weir: it answered with status 302',
+  ]);
+  const [[, told]] = (await answersOf([detail])) as [[string, string]];
+  expect(told).toMatch(/^(?:\\u001b){2000}…$/);
+});
+
+describe('of the report of a peer', () => {
+  const valid = JSON.stringify(REPORT);
+
+  it('all is kept, and members, items and texts beyond the bounds are dropped with a note', () => {
+    expect(readReport(valid)).toEqual({ report: REPORT, note: null });
+    const long = { name: 'x'.repeat(300), more: [[{}, '"]\\']], toString: 1 };
+    const hits = Array.from({ length: 22 }, (_, hit) => ({ statisticsKey: `${hit}`, hits: hit, over: 0 }));
+    const all = hits.map((hit) => ({ ...hit, more: {} }));
+    const changed = reportOf('', { ...long, rules: { hits: all, denials: [] } });
+    const { report, note } = readReport(JSON.stringify(changed));
+    expect(note).toBe('of its answer, 1 ends of long texts and 22 unknown members and 2 rules were dropped');
+    expect(report).toEqual({
+      ...reportOf('', { rules: { hits: hits.slice(0, 20), denials: [] } }),
+      name: expect.stringMatching(/^x{247}…[\da-f]{12}$/),
+    });
+  });
+
+  it('every place where something else is, is named, and none is read that is no value of its kind', () => {
+    const seen: string[] = [];
+    let count = 0;
+    /** Replaces the value at each place of the report by others. */
+    function replaceEach(value: unknown, replace: (other: unknown) => unknown, place: string): void {
+      for (const other of [null, [], {}, [null], 'x', -1, 0.5, 1e300, true]) {
+        count += 1;
+        const json = JSON.stringify(replace(other));
+        let told = '';
+        try {
+          readReport(json);
+        } catch (error) {
+          told = String(error);
+          expect(told).toContain('its answer is not that of an instance: $');
+        }
+        const isSame = typeof other === typeof value && Array.isArray(other) === Array.isArray(value) && other !== null;
+        if (!isSame && told === '') seen.push(`${place}: ${JSON.stringify(other)}`);
+        else if (typeof value === 'number' && (other === -1 || other === 1e300)) expect(told).not.toBe('');
+      }
+      if (typeof value !== 'object' || value === null) return;
+      for (const name of Object.keys(value)) {
+        function inner(other: unknown): unknown {
+          if (Array.isArray(value)) return replace(value.with(Number(name), other));
+          return replace({ ...(value as object), [name]: other });
+        }
+        replaceEach(Reflect.get(value, name), inner, `${place}.${name}`);
+        if (Array.isArray(value) || place === '$.settings') continue;
+        const { [name]: _, ...without } = value as Record<string, unknown>;
+        expect(() => readReport(JSON.stringify(replace(without)))).toThrow(`it lacks ${name}`);
+      }
+    }
+    replaceEach(FULL, (report) => report, '$');
+    expect(count).toBeGreaterThan(500);
+    // What may be null, and one object for another one: of settings, any, and the prototype of none.
+    expect(seen.filter((each) => !each.endsWith(': null'))).toEqual([]);
+    expect(seen.map((each) => each.split(':')[0])).toEqual(
+      expect.arrayContaining(['$.loaded', '$.rates', '$.latency', '$.health.store.policy', '$.offenders.since']),
+    );
+    expect(seen.map((each) => each.split(':')[0])).not.toContain('$.rules.hits.0');
+  });
+
+  it('settings are kept by names of settings alone, whatever else has the names of members of objects', () => {
+    const settings = { LOG_LEVEL: 'info', __proto__: null, constructor: 'x', toString: 'y' };
+    const json = valid.replace('"LOG_LEVEL":"info"', `"__proto__":{"a":1},${JSON.stringify(settings).slice(1, -1)}`);
+    const { report, note } = readReport(json);
+    expect([Object.entries(report.settings), note]).toEqual([
+      [['LOG_LEVEL', 'info']],
+      'of its answer, 3 settings were dropped',
+    ]);
+  });
+
+  it('half of a character, where a text was cut off, is no error', () => {
+    const name = '\ud83d';
+    expect(readReport(JSON.stringify(reportOf(name))).report.name).toBe(name);
+  });
+
+  it.each(Object.entries(LARGEST_ANSWERS))('of the largest answer, full of %s, little is kept', (_, answerOf) => {
+    const json = answerOf(1);
+    expect(json.length).toBeGreaterThan(150_000);
+    const { report, note } = readReport(json);
+    expect(report.name).toBe('peer 1');
+    expect(JSON.stringify(report).length).toBeLessThan(64 * 1024);
+    expect(note).not.toBeNull();
+  });
 });

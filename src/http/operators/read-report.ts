@@ -1,0 +1,226 @@
+import type { ListedOffender, OffenderSummary } from '../../limiter/offender';
+import type {
+  HealthPart,
+  InstanceReport,
+  LiveRates,
+  LiveRule,
+  PeerReport,
+  ServerHealth,
+} from '../../operators/live-answers';
+import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED, MOST_SETTINGS } from '../../operators/merge-reports';
+import { messageOf } from '../../text/thrown';
+import { boundedText, ownText } from '../../text/table-key';
+import { JsonCursor } from '../json/json-cursor';
+
+/** Characters of all texts that are kept of an answer; of further ones, each is kept up to this length. */
+const [MOST_TEXT, SHORT] = [24 * 1024, 32];
+
+/** An answer while it is read. */
+class Answer extends JsonCursor {
+  /** What is left out: how many of what, by its name. */
+  readonly dropped = new Map<string, number>();
+  #textLeft = MOST_TEXT;
+
+  drop(what: string, count = 1): void {
+    this.dropped.set(what, (this.dropped.get(what) ?? 0) + count);
+  }
+
+  keep(whole: string, most: number): string {
+    const kept = boundedText(whole, Math.min(most, Math.max(SHORT, this.#textLeft)));
+    if (kept !== whole) this.drop('ends of long texts');
+    this.#textLeft -= kept.length;
+    return ownText(kept);
+  }
+}
+
+/** Reads a value, and keeps of it what it is about. Throws with the place of what is something else. */
+type Read<Value> = (answer: Answer) => Value;
+
+/** A text; of a longer one, the beginning and a digest. */
+function text(most = LONGEST_REPORTED): Read<string> {
+  return (answer) => answer.keep(answer.string(), most);
+}
+
+const time: Read<string> = (answer) => {
+  const iso = answer.string();
+  if (iso.length > 30 || Number.isNaN(Date.parse(iso))) answer.fail('expected a time in the format of ISO 8601');
+  return ownText(iso);
+};
+
+const flag: Read<boolean> = (answer) => answer.boolean();
+
+/** From 0 to 2^53 − 1. */
+const number: Read<number> = (answer) => {
+  const value = Number(answer.numberText() ?? answer.unexpected('a number'));
+  if (!(value >= 0 && value <= Number.MAX_SAFE_INTEGER)) answer.fail('expected a number from 0 to 2^53 − 1');
+  return value;
+};
+
+function oneOf<const Text extends string>(...texts: readonly Text[]): Read<Text> {
+  return (answer) => {
+    const given = answer.string();
+    return texts.find((each) => each === given) ?? answer.fail(`expected ${texts.join(' or ')}`);
+  };
+}
+
+function nullable<Value>(read: Read<Value>): Read<Value | null> {
+  return (answer) => (answer.isNull() ? null : read(answer));
+}
+
+/** @param what names the items that are more than `most` */
+function list<Item>(what: string, most: number, read: Read<Item>): Read<readonly Item[]> {
+  return (answer) => {
+    const items: Item[] = [];
+    answer.enterArray('values');
+    while (answer.nextElement()) {
+      if (items.length === most) answer.drop(what, answer.skipRest());
+      else items.push(read(answer));
+    }
+    return items;
+  };
+}
+
+/** An object of exactly these members; others, for example of a newer version, are dropped. */
+function object<Value extends object>(members: { readonly [Name in keyof Value]-?: Read<Value[Name]> }): Read<Value> {
+  const reads = new Map<string, Read<unknown>>(Object.entries(members));
+  return (answer) => {
+    const values = new Map<string, unknown>();
+    answer.enterObject('a value');
+    for (let name = answer.nextMember(); name !== undefined; name = answer.nextMember()) {
+      const read = reads.get(name);
+      if (read !== undefined) values.set(name, read(answer));
+      else {
+        answer.drop('unknown members');
+        answer.skip();
+      }
+    }
+    const missing = Array.from(reads.keys()).filter((name) => !values.has(name));
+    if (missing.length > 0) answer.fail(`it lacks ${missing.join(', ')}`);
+    return Object.fromEntries(values) as Value;
+  };
+}
+
+const SETTING = /^[A-Z][A-Z\d_]*$/;
+
+/** Characters of the name of a setting. */
+const LONGEST_NAME = 64;
+
+/** Values of settings, by their names. */
+const settings: Read<InstanceReport['settings']> = (answer) => {
+  // Without a prototype, an object has no hidden classes, of which any names would make new ones.
+  const values: Record<string, string> = Object.create(null);
+  let count = 0;
+  const read = text();
+  answer.enterObject('settings');
+  for (let name = answer.nextMember(); name !== undefined; name = answer.nextMember()) {
+    if (count === MOST_SETTINGS) answer.drop('settings', answer.skipRest());
+    else if (SETTING.test(name)) {
+      values[answer.keep(name, LONGEST_NAME)] = read(answer);
+      count += 1;
+    } else {
+      answer.drop('settings');
+      answer.skip();
+    }
+  }
+  return values;
+};
+
+/** Characters of a sentence about health, and of the version of rules, which may be a path. */
+const [SENTENCE, VERSION] = [1_000, 5_000];
+
+const STATE = oneOf('green', 'amber', 'red', 'unknown');
+const PART = {
+  state: STATE,
+  text: text(SENTENCE),
+  todo: nullable(object<NonNullable<HealthPart['todo']>>({ text: text(), link: text() })),
+};
+const SERVER = object<ServerHealth>({
+  ...{ ...PART, text: text() },
+  server: text(),
+  store: text(),
+  isOpen: flag,
+  requests: number,
+  errors: number,
+  latency: nullable(number),
+});
+const RULES = list('rules', LISTED_RULES, object<LiveRule>({ statisticsKey: text(), hits: number, over: number }));
+const OFFENDER = object<ListedOffender>({
+  key: text(),
+  domain: text(),
+  rule: text(),
+  descriptor: text(),
+  isShadow: flag,
+  limited: number,
+  error: number,
+});
+const RATES = object<LiveRates>({
+  within: number,
+  near: number,
+  over: number,
+  shadow: number,
+  calls: number,
+  invalid: number,
+  storeErrors: number,
+  noMatch: number,
+});
+
+/** All that is kept of what a peer answers: a member of the type that has no row here does not compile. */
+const REPORT = object<InstanceReport>({
+  id: text(),
+  name: text(),
+  version: text(),
+  startedAt: time,
+  settings,
+  health: object<InstanceReport['health']>({
+    healthy: flag,
+    unhealthy: list('unhealthy parts', 16, text()),
+    degraded: list('degraded parts', 16, text()),
+    state: STATE,
+    store: object<InstanceReport['health']['store']>({
+      ...PART,
+      policy: nullable(oneOf('error', 'allow', 'deny', 'local')),
+      servers: list('servers', 64, SERVER),
+    }),
+    rules: object<InstanceReport['health']['rules']>({
+      ...PART,
+      version: nullable(text(VERSION)),
+      age: nullable(number),
+      isRejected: flag,
+    }),
+    process: object<InstanceReport['health']['process']>({ ...PART, phase: oneOf('starting', 'serving', 'draining') }),
+  }),
+  loaded: nullable(
+    object<NonNullable<InstanceReport['loaded']>>({
+      source: text(VERSION),
+      version: text(VERSION),
+      at: time,
+      rules: number,
+    }),
+  ),
+  rates: nullable(RATES),
+  latency: nullable(object<NonNullable<InstanceReport['latency']>>({ p50: number, p99: number })),
+  rules: object<InstanceReport['rules']>({ hits: RULES, denials: RULES }),
+  offenders: object<OffenderSummary>({
+    // Of a process that has counted none, JSON has null.
+    since: (answer) => nullable(number)(answer) ?? 0,
+    floor: number,
+    offenders: list('callers', LISTED_OFFENDERS, OFFENDER),
+  }),
+});
+
+/**
+ * Reads what an instance reports, which may be of another version. Nothing else of the text is kept in memory.
+ *
+ * @throws Error that says where it is something else
+ */
+export function readReport(json: string): Omit<PeerReport, 'digest'> {
+  const answer = new Answer(json, true);
+  try {
+    const report = REPORT(answer);
+    answer.end();
+    const parts = Array.from(answer.dropped, ([what, count]) => `${count} ${what}`);
+    return { report, note: parts.length === 0 ? null : `of its answer, ${parts.join(' and ')} were dropped` };
+  } catch (error) {
+    throw new Error(`its answer is not that of an instance: ${messageOf(error)}`, { cause: error });
+  }
+}
