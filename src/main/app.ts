@@ -1,4 +1,4 @@
-import { Subscription } from 'rxjs';
+import { Subscription, noop } from 'rxjs';
 import { type LoadedSettings, readSettings } from '../settings/read-settings';
 import { secretsOf } from '../settings/secrets';
 import { BoundedLines } from '../sinks/logs/bounded-lines';
@@ -9,6 +9,7 @@ import { maskingReader } from '../sources/secret-files';
 import { Statistics } from '../statistics/statistics';
 import { SecretMask } from '../text/secret-mask';
 import { asError } from '../text/thrown';
+import { loopWatch } from './loop-watch';
 import { collectOnOneThread } from './process';
 import { startChecks } from './start-checks';
 
@@ -22,9 +23,11 @@ export interface App extends LoadedSettings {
   readonly onRejectedCall: ReturnType<typeof rejectionWarnings>;
   /**
    * Closes every listener that is still open when the service ends, because its drain was aborted or it could not
-   * start.
+   * start, and ends the watch on the event loop.
    */
   readonly listeners: Subscription;
+  /** Starts the watch on the event loop, unless it has begun. */
+  readonly watchLoop: () => void;
 }
 
 /** How a process reports that it cannot run. */
@@ -79,8 +82,11 @@ function createApp(
   const reading = readSettings(environment, maskingReader(secrets), inspect);
   const { logLevel: level, logFormat: format } = reading.settings;
   const common = worker === undefined ? {} : { common: { worker } };
-  const log = createLogger({ level, format, stream: lines, mask: secrets.hide, ...common });
-  const app = appOf(reading, log, lines);
+  const form = { format, mask: secrets.hide, ...common };
+  const log = createLogger({ level, stream: lines, ...form });
+  const { start: watchLoop, stop } = loopWatch({ ...reading, log, lines: form, isWorker: worker !== undefined });
+  const app = { ...appOf(reading, log, lines), watchLoop };
+  app.listeners.add(stop);
   const dropped = app.statistics.counter('ratelimit.log.dropped');
   lines.onDropped((count) => dropped.add(count));
   lines.onResumed((count) => {
@@ -94,7 +100,7 @@ function createApp(
 export function appOf(reading: LoadedSettings, log: Logger, lines: BoundedLines): App {
   const statistics = new Statistics(reading.settings.statsMaxRuntimeKeys);
   const onRejectedCall = rejectionWarnings(log, Date.now);
-  return { ...reading, log, lines, statistics, onRejectedCall, listeners: new Subscription() };
+  return { ...reading, log, lines, statistics, onRejectedCall, listeners: new Subscription(), watchLoop: noop };
 }
 
 /**

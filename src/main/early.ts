@@ -28,10 +28,11 @@ if (workerNumber() !== undefined) {
   for (const signal of TERMINATION_SIGNALS) process.on(signal, () => undefined);
 } else if (isService()) recordTerminationSignals();
 
-// A signal that came while Node itself was starting has opened the inspector.
 const options = [...process.execArgv, process.env['NODE_OPTIONS']].join(' ');
-const isRequested = /--inspect(?:-brk|-wait)?(?:[= ]|$)/.test(options);
-if (!isRequested) {
+/** Whether the process was started with an inspector, through which a debugger can stop the event loop. */
+export const isInspected = /--inspect(?:-brk|-wait)?(?:[= ]|$)/.test(options);
+// A signal that came while Node itself was starting has opened it otherwise.
+if (!isInspected) {
   setImmediate(() => {
     if (url() !== undefined) close();
   });

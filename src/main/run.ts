@@ -1,4 +1,4 @@
-import { type Observable, merge } from 'rxjs';
+import { type Observable, merge, tap } from 'rxjs';
 import type { DecisionOperator } from '../operators/decisions';
 import type { CurrentConfig } from '../streams/config';
 import type { Connections, DrainStep } from '../streams/drain';
@@ -64,7 +64,8 @@ export async function runProcess<C extends Core>(app: App, role: Role<C>): Promi
   // Before the subscription: until then, a second signal ends the process, should the address of a listener not be
   // found.
   const front = await role.front(core, rejections);
-  const flow = merge(core.flow$, front.flow$, rejections.logConditions()).subscribe();
+  const watch$ = core.readiness.opened$.pipe(tap(app.watchLoop));
+  const flow = merge(core.flow$, front.flow$, rejections.logConditions(), watch$).subscribe();
   const drainSteps = [
     ...core.endOfCalls,
     front.afterCalls,

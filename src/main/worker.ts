@@ -107,6 +107,7 @@ function worker(app: App, link: PrimaryLink, number: number): Role<WorkerCore> {
         await warmUp(app, store);
         const adopting = servers.adopting(settings.grpcServerUseTls ? await firstValueFrom(tls$) : undefined);
         readiness.opened();
+        app.watchLoop();
         receiveConnections(process, (listener, socket) => adopting[listener].adopt(socket));
         link.report({ kind: 'serving', store: store.description });
       }

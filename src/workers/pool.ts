@@ -28,10 +28,12 @@ const PING_INTERVAL = 1_000;
  */
 export const SILENT_AFTER = 10_000;
 /**
- * … and after which it is killed: far longer than a heap snapshot or a collection takes, or than a new worker takes to
- * load its program.
+ * … and after which it is killed, if it has not ended itself: far longer than a collection takes, or than a new worker
+ * takes to load its program. …
  */
 const STUCK_AFTER = 60_000;
+/** … and while a heap snapshot of it is taken, which takes minutes with a heap of several GB. */
+const RECORDED_STUCK_AFTER = 600_000;
 
 /** How long the replacement of a worker waits, while those of its number keep dying. */
 const delayAfter = backoff({ initial: 100, max: 10_000 });
@@ -213,8 +215,10 @@ export class WorkerPool {
       mergeMap(() => {
         const silence = unanswered * PING_INTERVAL;
         // Also before it serves, because a worker may stand still then.
-        if (silence === STUCK_AFTER) this.killSilent(worker, `it has not answered for ${STUCK_AFTER} ms`);
-        else if (silence >= SILENT_AFTER) this.#responded(worker, false);
+        if (silence >= (worker.isRecorded ? RECORDED_STUCK_AFTER : STUCK_AFTER)) {
+          this.killSilent(worker, `it has not answered for ${silence} ms`);
+          unanswered = -Infinity;
+        } else if (silence >= SILENT_AFTER) this.#responded(worker, false);
         unanswered += 1;
         return worker.channel.request('ping', null);
       }),

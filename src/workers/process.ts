@@ -82,6 +82,7 @@ export class WorkerProcess {
   readonly startedAt = performance.now();
   readonly #child: ChildProcess;
   readonly #pages: ClientHttp2Session;
+  #openPages = 0;
 
   /**
    * @param number from 1; a replacement has the number of its predecessor
@@ -120,6 +121,11 @@ export class WorkerProcess {
     return this.isServing && this.isResponsive;
   }
 
+  /** Whether a profile or a heap snapshot of it is being taken, for which it may stand still. */
+  get isRecorded(): boolean {
+    return this.#openPages > 0;
+  }
+
   get pid(): number | undefined {
     return this.#child.pid;
   }
@@ -147,7 +153,9 @@ export class WorkerProcess {
    * error.
    */
   page(path: string): ClientHttp2Stream {
-    return this.#pages.request({ ':path': path });
+    const stream = this.#pages.request({ ':path': path });
+    this.#openPages += 1;
+    return stream.once('close', () => (this.#openPages -= 1));
   }
 
   kill(): void {

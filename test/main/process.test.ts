@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import packageFile from '../../package.json';
 import { answerCommandLine } from '../../src/main/command-line';
+import { Standstill, type StandstillOptions } from '../../src/main/loop-thread';
 import { processCount, usableCores } from '../../src/main/process';
 import { usableMemory } from '../../src/sources/usable-memory';
 
@@ -77,5 +78,39 @@ describe('the memory that the process may use', () => {
   it('is known for this process', () => {
     expect(usableMemory()).toBeGreaterThan(10_000_000);
     expect(usableMemory()).toBeLessThan(2 ** 50);
+  });
+});
+
+describe('the watch on an event loop', () => {
+  const OPTIONS = { limit: 30, recordingLimit: 600, orphanLimit: 5 };
+
+  /** After how many ticks without a turn a process is killed, and why; undefined after 1,000. */
+  function killedAfter(options: StandstillOptions, seen: { isRecording?: boolean; isOrphan?: boolean } = {}) {
+    const standstill = new Standstill(options);
+    const turns = 7;
+    standstill.tick({ turns, isRecording: false, isOrphan: false });
+    for (let ticks = 1; ticks <= 1_000; ticks += 1) {
+      const reason = standstill.tick({ turns, isRecording: false, isOrphan: false, ...seen });
+      if (reason !== undefined) return [ticks, reason];
+    }
+    return undefined;
+  }
+
+  it('kills after the ticks of its limit, which is another one for a recording and without a primary', () => {
+    expect(killedAfter(OPTIONS)).toEqual([30, 'stalled']);
+    expect(killedAfter(OPTIONS, { isRecording: true })).toEqual([600, 'stalled']);
+    expect(killedAfter({ ...OPTIONS, limit: 900 }, { isRecording: true })).toEqual([900, 'stalled']);
+    expect(killedAfter(OPTIONS, { isRecording: true, isOrphan: true })).toEqual([5, 'orphaned']);
+    const unlimited = { ...OPTIONS, limit: Infinity };
+    expect(killedAfter(unlimited)).toBeUndefined();
+    expect(killedAfter(unlimited, { isOrphan: true })).toEqual([5, 'orphaned']);
+  });
+
+  it('counts from the last turn', () => {
+    const standstill = new Standstill(OPTIONS);
+    const reasons = Array.from({ length: 300 }, (_, tick) =>
+      standstill.tick({ turns: 1 + Math.floor(tick / 30), isRecording: false, isOrphan: tick % 30 < 5 }),
+    );
+    expect(new Set(reasons)).toEqual(new Set([undefined]));
   });
 });

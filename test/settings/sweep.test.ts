@@ -107,6 +107,7 @@ describe('every setting that is accepted with an extreme value has a warning, or
       silent(DURATION, '87600h', {
         GRPC_MAX_CONNECTION_AGE: 'as never',
         GRPC_MAX_CONNECTION_AGE_GRACE: 'as never',
+        EVENT_LOOP_TIMEOUT: 'as 0, which is for ever',
         LOCAL_CACHE_MAX_AGE: 'a key is kept for its window at most',
       }),
     ).toEqual([]);

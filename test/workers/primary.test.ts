@@ -24,6 +24,7 @@ class FakeWorker {
   readonly startedAt = performance.now();
   isServing = false;
   isResponsive = true;
+  isRecorded = false;
   /** Whether it answers requests that show whether it does. */
   isAlive = true;
   readonly received: string[] = [];
@@ -127,6 +128,17 @@ describe('the pool of workers', () => {
     const silent = 'a worker does not answer; others get the new connections';
     expect(log.messages).toEqual([silent, 'a worker answers again', silent, 'a worker does not answer and is killed']);
     expect(log.lines.at(-1)?.fields).toEqual({ worker: 1, reason: 'it has not answered for 60000 ms' });
+  });
+
+  it('kills a worker that does not answer while a heap snapshot of it is taken only after ten minutes', () => {
+    const { workers, pass } = startPool({ areServing: true });
+    for (const worker of workers) Object.assign(worker, { isAlive: false, isRecorded: true });
+    pass(599_000);
+    workers[1].isRecorded = false;
+    pass(1_000);
+    expect(workers.map(({ received }) => received)).toEqual([['start'], ['start', 'kill']]);
+    pass(1_000);
+    expect(workers.map(({ received }) => received)).toEqual(Array(2).fill(['start', 'kill']));
   });
 
   it('kills a worker that stands still before it serves, without a line before', () => {

@@ -1,5 +1,6 @@
 import type { HeapProfiler, Profiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
+import { finished } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { getHeapSnapshot } from 'node:v8';
@@ -19,6 +20,12 @@ const MAX_SECONDS = 300;
 /** Bytes between two samples on average; less than the 512 KiB of Go, because a recording is short. */
 const SAMPLING_INTERVAL = 32 * 1024;
 
+/**
+ * How many profiles and heap snapshots of this process are being taken or sent. In shared memory, for the thread that
+ * watches the event loop, which may stand still for them.
+ */
+export const recordings = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+
 /** A profile of a process. */
 export interface ProfileRoute extends Route, IndexLine {
   /** Whether a request stops the process, or shows what it has in memory. */
@@ -37,7 +44,7 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
   // V8 has one heap sampler.
   const heapSlot = new Slot('another heap profile is being recorded; only one can be recorded at a time');
   const snapshotSlot = new Slot('another heap snapshot is being written or was just written; try again later');
-  return [
+  const profiles: readonly ProfileRoute[] = [
     {
       path: `${PATH}/profile`,
       description: `a CPU profile of the next ?seconds=${CPU_SECONDS}, for go tool pprof`,
@@ -81,6 +88,15 @@ export function profilesOfProcess(availableMemory = () => process.availableMemor
       handle: (ctx) => respondWithHeap(ctx, heapSlot, 'alloc_space'),
     },
   ];
+  return profiles.map(({ handle, ...profile }) => ({
+    ...profile,
+    handle: (ctx, next) => {
+      Atomics.add(recordings, 0, 1);
+      // Also when the caller has disconnected already.
+      finished(ctx.res, () => Atomics.sub(recordings, 0, 1));
+      return handle(ctx, next);
+    },
+  }));
 }
 
 /** The query parameter `seconds`. */

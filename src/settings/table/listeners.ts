@@ -75,6 +75,8 @@ export const processSettings = group({
       warned about, and stop.`,
     setting('LOG_FORMAT', logFormat, 'text')`key="value" fields, or one JSON object per line.`,
     setting('WORKERS', workers, 1)`Processes that decide behind the same ports; auto: one per CPU core.`,
+    setting('EVENT_LOOP_TIMEOUT', atLeast(span, 1000), 30_000)`
+      Time without a turn of its event loop after which a process kills itself; 0: never.`,
     setting('SHUTDOWN_DELAY', duration('0 to 1h'), 5_000)`
       Time from SIGTERM, SIGHUP or SIGPWR, when health turns unhealthy, to the drain; calls are served until then.`,
   ],

@@ -10,6 +10,7 @@ import { underPermissions } from './permissions';
 const DIST = join(__dirname, '../../../dist');
 const END_WITH_PARENT = join(__dirname, 'end-with-parent.cjs');
 const TIMEOUT = 60_000;
+const FIRST = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--mount-proc', '--kill-child'] as const;
 
 function withOpenFiles(limit: number, command: readonly string[]): readonly [string, ...string[]] {
   return ['sh', '-c', `ulimit -n ${limit}; exec "$@"`, 'sh', ...command];
@@ -21,6 +22,11 @@ export interface WeirOptions {
   readonly awaitServing?: boolean;
   /** Whether file permissions apply to it even when the tests run as root; default: false. */
   readonly underPermissions?: boolean;
+  /**
+   * Whether it is the first process (PID 1) of a namespace, as in a container; its parent is then the process of
+   * {@link WeirProcess.pid}.
+   */
+  readonly isFirst?: boolean;
   /** File descriptors for its outputs, which are then not part of {@link WeirProcess.output}. */
   readonly outputs?: { readonly stdout?: number; readonly stderr?: number };
   /** The limit of open files (`ulimit -n`); default: that of the tests. */
@@ -84,7 +90,8 @@ export class WeirProcess implements AsyncDisposable {
     const folder = mkdtempSync(join(tmpdir(), 'weir-e2e-'));
     const command = [process.execPath, '--require', END_WITH_PARENT, main] as const;
     const limited = openFiles === undefined ? command : withOpenFiles(openFiles, command);
-    const [program, ...args] = options.underPermissions === true ? underPermissions([...limited]) : limited;
+    const permitted = options.underPermissions === true ? underPermissions([...limited]) : limited;
+    const [program, ...args] = options.isFirst === true ? [...FIRST, ...permitted] : permitted;
     const child = spawn(program, args, {
       cwd: folder,
       stdio: ['ignore', outputs.stdout ?? 'pipe', outputs.stderr ?? 'pipe', 'pipe'],
