@@ -150,7 +150,13 @@ function isLowSurrogate(unit: number): boolean {
 /** Reports a problem of one source. */
 export type Report = (range: SourceRange, details: ProblemDetails) => void;
 
-/** Collects problems. A problem of one place is reported once, however many aliases lead to that place. */
+/** Errors that are kept, and warnings: each takes some KiB, and a file of a few MiB can have one for each character. */
+const MAX_PROBLEMS = 50_000;
+
+/**
+ * Collects problems, the first {@link MAX_PROBLEMS} of each severity. A problem of one place is reported once, however
+ * many aliases lead to that place.
+ */
 export class ProblemReport {
   readonly #errors: Problem[] = [];
   readonly #warnings: Problem[] = [];
@@ -167,12 +173,14 @@ export class ProblemReport {
 
   add(source: SourceDocument, range: SourceRange, details: ProblemDetails): void {
     const { code, message } = details;
+    const { severity, advice } = { ...PROBLEMS[code], ...details };
+    const problems = severity === 'error' ? this.#errors : this.#warnings;
+    if (problems.length >= MAX_PROBLEMS) return;
     const identity = `${code} ${range.offset} ${source.file} ${message}`;
     if (this.#reported.has(identity)) return;
     this.#reported.add(identity);
-    const { severity, advice } = { ...PROBLEMS[code], ...details };
     const problem: Problem = { code, severity, file: source.file, ...source.locate(range), message, advice };
-    (severity === 'error' ? this.#errors : this.#warnings).push(problem);
+    problems.push(problem);
   }
 
   /** Reports a problem in place of all others of its source, which are consequences of it. */
