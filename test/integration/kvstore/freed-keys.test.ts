@@ -1,10 +1,11 @@
 import { tableKey } from '../../../src/text/table-key';
-import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
+import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import type { Freed } from '../../../src/sinks/counters/kvstore/freed-keys';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
+import { RedisTls } from '../../support/processes/redis/redis-tls';
 import { schedulerWith } from '../../support/waiting/scheduler-with';
 import { until } from '../../support/waiting/until';
 import { connected, instance } from './options';
@@ -20,11 +21,15 @@ afterEach(() => {
 });
 
 /** A process with a local cache, and what it has heard of others. */
-async function listening(main: Partial<InstanceOptions> & { readonly url: string }, channel = CHANNEL) {
+async function listening(
+  main: Partial<InstanceOptions> & { readonly url: string },
+  channel = CHANNEL,
+  more: Partial<KvstoreOptions> = {},
+) {
   const log = new RecordedLog();
   // Not the time of performance.now(): a rejection is tried again after the next loss, too.
   const scheduler = schedulerWith({ [REJECTED_FOR]: 50 });
-  const counters = await connected(instance(main.url, main), { freedKeysChannel: channel, log, scheduler });
+  const counters = await connected(instance(main.url, main), { ...more, freedKeysChannel: channel, log, scheduler });
   const heard: Freed[] = [];
   const subscription = counters.freedKeys!.freed$.subscribe((freed) => heard.push(freed));
   subscribed.push(() => subscription.unsubscribe());
@@ -147,6 +152,23 @@ describe('the keys of reduced counters', () => {
       'cannot use the channel of reduced counters; local caches notice them after LOCAL_CACHE_MAX_AGE',
       'the channel of reduced counters can be used again',
     ]);
+  });
+
+  it('are announced on the main instance, with its TLS and its password', async () => {
+    using tls = new RedisTls();
+    await using server = await RedisProcess.start({
+      directives: [...tls.directives('127.0.0.1'), '--requirepass', 'secret'],
+      isTls: true,
+      control: { ...tls.server.control, password: 'secret' },
+    });
+    await using perSecond = await RedisProcess.start();
+    const main = { url: server.address, tls: true, auth: 'secret' };
+    const more = { tlsFiles: tls.files({ withCertificate: true }), perSecond: instance(perSecond.address) };
+    const [one, other] = await Promise.all([listening(main, CHANNEL, more), listening(main, CHANNEL, more)]);
+    await other.subscription();
+    one.announce('k');
+    expect(await other.keys(1)).toEqual(['k']);
+    expect(await perSecond.control.info('commandstats')).not.toMatch(/cmdstat_(?:publish|subscribe)/);
   });
 
   it('are announced over all nodes of a cluster', async () => {
