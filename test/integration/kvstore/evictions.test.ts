@@ -2,6 +2,7 @@ import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
+import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
 import { schedulerWith } from '../../support/waiting/scheduler-with';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
@@ -115,4 +116,29 @@ it('nodes of a cluster that evict keys are warned about once, and what each of t
   await fill(master);
   await until('evictions are counted', () => (evicted() ?? 0) > 0);
   expect(log.messages).toEqual([POLICY, EVICTS]);
+});
+
+it('a new master of sentinels that has evicted keys before is not counted', async () => {
+  await using sentinels = await RedisSentinels.start();
+  const { evicted, counters } = await watching(sentinels.url, { type: 'sentinel' });
+  const master = await sentinels.currentMaster();
+  await asked(master);
+  const replica = sentinels.servers.find((each) => each !== master)!;
+  // A replica evicts by itself, if it is told to.
+  await replica.control.config('SET', 'replica-ignore-maxmemory', 'no');
+  await replica.control.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  await replica.control.config('SET', 'replica-read-only', 'no');
+  await fill(replica);
+  const others = sentinels.servers.filter((each) => each !== master && each !== replica);
+  for (const { control } of others) await control.config('SET', 'replica-priority', '0');
+  await sentinels.failOver();
+  expect(await sentinels.currentMaster()).toBe(replica);
+  await until('calls succeed', () =>
+    apply(counters, operation('k', 1)).then(
+      ([count]) => typeof count === 'number',
+      () => false,
+    ),
+  );
+  await asked(replica);
+  expect(evicted()).toBe(0);
 });

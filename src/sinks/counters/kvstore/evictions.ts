@@ -1,6 +1,5 @@
 import { EMPTY, type SchedulerLike, endWith, exhaustMap, switchMap, timer } from 'rxjs';
 import type { Counter } from '../../../statistics/counter';
-import { Deadline } from '../../../streams/deadline';
 import type { ConditionLines, ConditionLog } from '../../../log/condition-log';
 import { commandsOn } from './commands';
 import type { Pool } from './pool';
@@ -16,11 +15,15 @@ const HARMLESS = new Set(['noeviction', 'volatile-ttl']);
 
 export interface EvictionsOptions {
   readonly scheduler: SchedulerLike;
-  /** KVSTORE_TIMEOUT in milliseconds, 0: no limit. */
-  readonly timeout: number;
   readonly conditionLog: (lines: ConditionLines) => ConditionLog;
   /** Counts the keys that servers evict. */
   readonly evicted: Counter;
+}
+
+/** The keys that a server has evicted since its start. */
+interface Evicted {
+  readonly server: string;
+  readonly keys: number;
 }
 
 /**
@@ -52,16 +55,17 @@ export class Evictions {
 
   /** Watches a server until its pool is closed. */
   watch(pool: Pool): void {
-    let before: number | undefined;
+    let before: Evicted | undefined;
     const asked$ = pool.connected$.pipe(
       endWith(false),
       switchMap((isConnected) => (isConnected ? timer(0, ASKED_EVERY, this.#options.scheduler) : EMPTY)),
       exhaustMap(async () => {
-        const evicted = await this.#ask(pool).catch(() => undefined);
-        if (evicted === undefined) return;
-        // What was evicted before is not news; a server that has started again begins at 0.
-        const more = before === undefined ? 0 : evicted < before ? evicted : evicted - before;
-        before = evicted;
+        const now = await this.#ask(pool).catch(() => undefined);
+        if (now === undefined) return;
+        // What was evicted before is not news, also of a new master; a server that has started again begins at 0.
+        const known = before?.server === now.server ? before.keys : now.keys;
+        const more = now.keys < known ? now.keys : now.keys - known;
+        before = now;
         this.#options.evicted.add(more);
         if (more > 0) this.#evicting.occurred({ evicted: more });
         else this.#evicting.ended();
@@ -71,24 +75,17 @@ export class Evictions {
     asked$.subscribe();
   }
 
-  /** Resolves with the number of keys that a server says that it has evicted; logs its policy. */
-  async #ask(pool: Pool): Promise<number | undefined> {
-    const { scheduler, timeout } = this.#options;
-    const deadline = new Deadline(scheduler);
-    if (timeout > 0) deadline.passWithin(timeout);
-    try {
-      const [memory, stats] = await pool.use(deadline, (connection) => {
-        const send = commandsOn(connection, false);
-        return Promise.all([send('INFO', 'memory'), send('INFO', 'stats')]);
-      });
-      const rejected = [memory, stats].find(isReply);
-      if (rejected !== undefined) this.#rejection.because(rejected.message);
-      const [, policy] = /^maxmemory_policy:([a-z-]{1,40})\r?$/m.exec(String(memory)) ?? [];
-      if (policy !== undefined && !HARMLESS.has(policy)) this.#policy.because(`maxmemory-policy ${policy}`);
-      const [, evicted] = /^evicted_keys:(\d{1,15})\r?$/m.exec(String(stats)) ?? [];
-      return evicted === undefined ? undefined : Number(evicted);
-    } finally {
-      deadline.end();
-    }
+  /** Resolves with what a server says that it has evicted; logs its policy. */
+  async #ask(pool: Pool): Promise<Evicted | undefined> {
+    const connection = pool.anyConnection;
+    if (connection === undefined) return undefined;
+    const send = commandsOn(connection, false);
+    const [memory, stats] = await Promise.all([send('INFO', 'memory'), send('INFO', 'stats')]);
+    const rejected = [memory, stats].find(isReply);
+    if (rejected !== undefined) this.#rejection.because(rejected.message);
+    const [, policy] = /^maxmemory_policy:([a-z-]{1,40})\r?$/m.exec(String(memory)) ?? [];
+    if (policy !== undefined && !HARMLESS.has(policy)) this.#policy.because(`maxmemory-policy ${policy}`);
+    const [, evicted] = /^evicted_keys:(\d{1,15})\r?$/m.exec(String(stats)) ?? [];
+    return evicted === undefined ? undefined : { server: connection.server, keys: Number(evicted) };
   }
 }

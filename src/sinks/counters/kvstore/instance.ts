@@ -131,7 +131,7 @@ export class Instance {
     );
     if (store.watchesEvictions === true) {
       this.#evictions = new Evictions({
-        ...{ scheduler: this.scheduler, timeout: options.timeout },
+        scheduler: this.scheduler,
         conditionLog: (lines) => this.conditionLog(lines),
         evicted: statistics.counter(`ratelimit.${poolName}.evicted_keys`),
       });

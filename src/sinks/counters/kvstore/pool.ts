@@ -119,6 +119,12 @@ export class Pool {
     }
   }
 
+  /** A connection for a command that no window waits for, an idle one if there is one. Windows can use it meanwhile. */
+  get anyConnection(): Connection | undefined {
+    const [first] = this.#alive.keys();
+    return this.#idle.at(-1) ?? first;
+  }
+
   /** Closes the pool once the windows in flight have ended. */
   drain(): void {
     this.#isDraining = true;
