@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from '../rules/rule-config';
 import { UNIT_NAMES } from '../rules/unit';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from './request';
+import { wholeNumber } from '../text/plain-number';
 import { type Resolution, outcomeOf } from './resolution';
 import type { CurrentLimit } from '../counting/limit';
 import { CODE_NAMES, type DescriptorStatus } from './verdict';
@@ -85,8 +86,8 @@ function describeDecision(
     ...(policy !== undefined && { policy }),
     ...(rule !== undefined && { rule }),
     ...(currentLimit !== undefined && { currentLimit: describeLimit(currentLimit) }),
-    ...(count !== undefined && { count }),
-    ...(secondsUntilReset !== undefined && { durationUntilReset: `${secondsUntilReset}s` }),
+    ...(count !== undefined && { count: wholeNumber(count) }),
+    ...(secondsUntilReset !== undefined && { durationUntilReset: `${wholeNumber(secondsUntilReset)}s` }),
     ...(isShadow && { shadowMode: true }),
   };
 }

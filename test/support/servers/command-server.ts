@@ -2,9 +2,10 @@ import { type Socket, createServer } from 'node:net';
 import { LocalServer } from './local-server';
 
 /**
- * A reply in the Redis protocol: an integer, a text, nothing, a list, or an error whose message begins with its code.
+ * A reply in the Redis protocol: an integer, a text, nothing, a list, an error whose message begins with its code, or
+ * the bytes of what may be none.
  */
-export type Reply = number | string | null | Error | readonly Reply[];
+export type Reply = number | string | null | Error | Buffer | readonly Reply[];
 
 /** Answers a command, whose name is in lower case. */
 type Answer = (name: string, args: readonly string[], client: Socket) => Reply | Promise<Reply>;
@@ -22,7 +23,7 @@ export class CommandServer extends LocalServer {
             unread = unread.slice(command.length);
             const [name = '', ...args] = command.words;
             const reply = answer(name.toLowerCase(), args, client);
-            written = written.then(async () => void client.write(encode(await reply)));
+            written = written.then(async () => void client.write(bytesOf(await reply)));
           }
         });
       }),
@@ -44,12 +45,17 @@ export function loopback(index: number): string {
   return `127.1.${Math.floor(index / 250)}.${(index % 250) + 1}`;
 }
 
+function bytesOf(reply: Reply): Buffer {
+  return Buffer.isBuffer(reply) ? reply : Buffer.from(encode(reply));
+}
+
 export function encode(reply: Reply): string {
   if (typeof reply === 'number') return `:${reply}\r\n`;
   if (typeof reply === 'string') return `$${Buffer.byteLength(reply)}\r\n${reply}\r\n`;
   if (reply === null) return '$-1\r\n';
+  if (Buffer.isBuffer(reply)) return reply.toString();
   if (reply instanceof Error) return `-${reply.message}\r\n`;
-  return `*${reply.length}\r\n${reply.map(encode).join('')}`;
+  return `*${reply.length}\r\n${reply.map((each: Reply) => encode(each)).join('')}`;
 }
 
 /** The first command of a text, a list of its words, and its length; undefined when it is incomplete. */

@@ -206,7 +206,7 @@ export function connect(options: ConnectionOptions): Observable<Connection> {
     redis.once('connect', () => guardParser(redis, { bounds: new ReplyBounds(options.counts), pipeline, fail }));
     // Every error ends the connection: once replies no longer match commands, its counts would be wrong.
     redis.on('error', (error: Error) =>
-      fail(error.message.startsWith(UNASKED) ? new InvalidReply('comes without the command') : withoutCommand(error)),
+      fail(error.message.startsWith(UNASKED) ? new InvalidReply('comes without a command') : withoutCommand(error)),
     );
     redis.once('end', () => fail(new Error('the server closed the connection')));
     redis.once('ready', () => {

@@ -31,12 +31,12 @@ const NOT_AN_INTEGER = 'the key of a counter holds a value that is not an intege
 export class InvalidReply extends Error {
   override readonly name = 'InvalidReply';
 
-  /** @param problem continues “the reply to EVALSHA …” */
+  /** @param problem continues “the reply to EVALSHA …”, or “a reply …” */
   constructor(
     readonly problem: string,
-    command = '?',
+    command?: string,
   ) {
-    super(`the reply to ${command.toUpperCase()} ${problem}`);
+    super(`${command === undefined ? 'a reply' : `the reply to ${command.toUpperCase()}`} ${problem}`);
   }
 }
 
