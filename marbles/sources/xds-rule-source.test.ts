@@ -52,6 +52,9 @@ const SETTINGS = {
   xdsClientBackoffJitter: false,
   mergeDomainConfig: false,
   backendType: 'memory',
+  storeFailurePolicy: 'error',
+  leases: 'rules',
+  stopCacheKeyIncrementWhenOverlimit: false,
 } as const;
 
 /**

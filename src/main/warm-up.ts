@@ -95,7 +95,7 @@ async function readOften(counters: Counters, key: string, progress: Progress): P
 async function serveOften(progress: Progress): Promise<void> {
   const app = appOf(readSettings(ENVIRONMENT), SILENT, new BoundedLines({ write: nothing }));
   const store = memoryStore(app);
-  const path = await decisionPath(app, { rules$: rules(), store, termination$: NEVER });
+  const path = await decisionPath(app, { rules$: rules(app), store, termination$: NEVER });
   const subscriptions = path.flow$.subscribe();
   const servers = new Servers(app, { ...path, rejections: new Rejections(app) });
   try {
@@ -112,9 +112,9 @@ async function serveOften(progress: Progress): Promise<void> {
   }
 }
 
-function rules(): Observable<RuleEvent> {
+function rules({ settings }: App): Observable<RuleEvent> {
   const raw = [{ path: 'warm-up.yaml', content: Buffer.from(RULES) }];
-  return loadRules(raw, { form: 'files', settings: { mergeDomainConfig: false, backendType: 'memory' } }).pipe(
+  return loadRules(raw, { form: 'files', settings }).pipe(
     map(({ ruleset }): RuleEvent => {
       const origin = { source: '', version: '' };
       return { kind: 'loaded', ruleset: ruleset!, origin, warnings: [] };

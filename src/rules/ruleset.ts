@@ -2,8 +2,6 @@ import type { DomainConfig, RuleConfig, RuleLimit } from './rule-config';
 import { type Entry, Level, Rule, type RuleSource } from './rule-tree';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import { plainStatisticsKey } from './statistics-key';
-import { counted } from '../text/counted';
-import { excerpt } from '../text/excerpt';
 
 /** How many domains or rules, and the names of the first ones. */
 export interface Named {
@@ -70,38 +68,6 @@ export class Ruleset implements Summary {
   domain(name: string): Level | undefined {
     return this.domains.get(name);
   }
-}
-
-/** What STORE_FAILURE_POLICY=local does not cover, as a warning; undefined: nothing. */
-export function notLocalWarning({ notLocal }: Ruleset): string | undefined {
-  if (notLocal.count === 0) return undefined;
-  return (
-    `STORE_FAILURE_POLICY=local does not cover limits with an algorithm or all_or_nothing: without the store, calls for ` +
-    `${listOf(notLocal)} fail, unless on_store_failure of the rule is allow or deny`
-  );
-}
-
-/**
- * Why \`lease: true\` has no effect, as a warning; undefined: it has, or no rule has it, or counts in memory make it
- * needless.
- */
-export function notLeasedWarning(
-  { leased }: Ruleset,
-  {
-    backendType,
-    stopCacheKeyIncrementWhenOverlimit: isExact,
-  }: { readonly backendType: string; readonly stopCacheKeyIncrementWhenOverlimit: boolean },
-): string | undefined {
-  if (leased.count === 0 || (backendType !== 'plaincache' && !isExact)) return undefined;
-  const reason = isExact
-    ? 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call'
-    : 'memcached has no scripts, without which hits cannot be taken up to a limit';
-  return `\`lease\` of ${listOf(leased)} has no effect: ${reason}`;
-}
-
-function listOf({ count, names }: Named): string {
-  const list = names.map((name) => excerpt(name, 60)).join(', ');
-  return `${counted(count, 'rule')} (${list}${count > names.length ? ', …' : ''})`;
 }
 
 /** How much work the search for a descriptor's rule may take, and who observes it. */

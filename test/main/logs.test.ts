@@ -109,16 +109,11 @@ describe('the log of loads', () => {
     return rulesetOf('shop', ...keys.map((key) => ({ key, rateLimit: limit(1, 'MINUTE') })));
   }
 
-  function recorded(changed: Partial<Parameters<typeof recordLoads>[0]['settings']> = {}) {
+  function recorded() {
     const log = new RecordedLog();
     const events$ = new Subject<RuleEvent>();
-    const settings = {
-      ...({ storeFailurePolicy: 'error', backendType: 'memory', leases: 'rules' } as const),
-      stopCacheKeyIncrementWhenOverlimit: false,
-      ...changed,
-    };
-    const subscription = events$.pipe(recordLoads({ statistics: new Statistics(10), log, settings })).subscribe();
-    return { log, events$, subscription };
+    const records = recordLoads({ statistics: new Statistics(10), log, settings: { configType: 'FILE' } });
+    return { log, events$, subscription: events$.pipe(records).subscribe() };
   }
 
   /**
@@ -145,26 +140,6 @@ describe('the log of loads', () => {
       'notice: 1 domain added (edge); 1 domain removed (shop); 6 rules removed (shop.user, shop.a, shop.b, …)',
       'info: none',
     ]);
-  });
-
-  it.each([
-    [{ backendType: 'plaincache' }, 'memcached has no scripts, without which hits cannot be taken up to a limit'],
-    [
-      { backendType: 'kvstore', stopCacheKeyIncrementWhenOverlimit: true },
-      'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call',
-    ],
-    [{ backendType: 'plaincache', leases: 'off' }, undefined],
-    [{ backendType: 'kvstore' }, undefined],
-    [{ backendType: 'memory' }, undefined],
-  ] as const)('with %j warns once at each load of rules that cannot be leased', async (settings, reason) => {
-    const { log, events$, subscription } = recorded(settings);
-    const leased = ['a', 'b'].map((key) => ({ key, rateLimit: limit(1, 'MINUTE', { lease: true }) }));
-    events$.next(loaded(rulesetOf('shop', ...leased)));
-    events$.next(loaded(rulesWith('a')));
-    subscription.unsubscribe();
-    const warnings = log.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
-    const message = `\`lease\` of 2 rules (shop.a, shop.b) has no effect: ${reason}`;
-    expect(warnings).toEqual(reason === undefined ? [] : [message]);
   });
 
   it('has one line for loads that follow each other faster than they are compared', async () => {

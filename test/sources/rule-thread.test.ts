@@ -192,6 +192,27 @@ describe('rules whose check failed in the thread', () => {
   });
 });
 
+it.each([
+  [{ backendType: 'plaincache' }, 'memcached has no scripts, without which hits cannot be taken up to a limit'],
+  [
+    { backendType: 'kvstore', stopCacheKeyIncrementWhenOverlimit: true },
+    'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call',
+  ],
+  [{ backendType: 'plaincache', leases: 'off' }, undefined],
+  [{ backendType: 'kvstore' }, undefined],
+  [{ backendType: 'memory' }, undefined],
+] as const)('with %j a load of rules that cannot be leased has one warning of them all', async (changed, reason) => {
+  const limit = '{ unit: day, requests_per_unit: 1, lease: true }';
+  const text = `domain: shop\ndescriptors: [{ key: a, rate_limit: ${limit} }, { key: b, rate_limit: ${limit} }]\n`;
+  const settings = { ...LOAD_SETTINGS, ...changed };
+  const warning = `\`lease\` of 2 rules (shop.a, shop.b) has no effect: ${reason}`;
+  for (const where of [IN_WORKER, IN_MAIN_THREAD]) {
+    expect(await load({ 'a.yaml': text }, { ...where, settings })).toMatchObject([
+      { warnings: reason === undefined ? [] : [warning] },
+    ]);
+  }
+});
+
 const WITHOUT_SCRIPTS =
   'memcached has no scripts, without which a decision is not atomic. Remove it, or use another store.';
 

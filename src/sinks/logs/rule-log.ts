@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type MonoTypeOperatorFunction, type Observable, connect, filter, ignoreElements, merge, tap } from 'rxjs';
 import { type RulesetChanges, compareRulesets } from '../../rules/compare-rulesets';
-import { type Named, type Ruleset, notLeasedWarning, notLocalWarning } from '../../rules/ruleset';
+import type { Named, Ruleset } from '../../rules/ruleset';
 import type { Settings } from '../../settings/settings';
 import { exhaustMapWithTrailing } from '../../streams/exhaust-map-with-trailing';
 import type { Statistics } from '../../statistics/statistics';
@@ -16,7 +16,8 @@ const MAX_NAME = 60;
 /**
  * Counts and logs loads as they pass: each rejection, its end, and what each load has changed. Two gauges let an alert
  * detect a service that keeps old rules: `ratelimit.config.loaded_at`, when the active rules were loaded, in Unix
- * seconds (0: no rules yet), and `ratelimit.config.rejected`, 1 while the newest rules are rejected.
+ * seconds (0: no rules yet), and `ratelimit.config.rejected`, 1 while the newest rules are rejected. Loads of files are
+ * also counted under the names of the Go service.
  */
 export function recordLoads({
   statistics,
@@ -25,10 +26,7 @@ export function recordLoads({
 }: {
   readonly statistics: Statistics;
   readonly log: Log;
-  readonly settings: Pick<
-    Settings,
-    'storeFailurePolicy' | 'backendType' | 'leases' | 'stopCacheKeyIncrementWhenOverlimit'
-  >;
+  readonly settings: Pick<Settings, 'configType'>;
 }): MonoTypeOperatorFunction<RuleEvent> {
   const successes = statistics.counter('ratelimit.service.config_load_success');
   const errors = statistics.counter('ratelimit.service.config_load_error');
@@ -36,6 +34,7 @@ export function recordLoads({
   let isRejected = false;
   statistics.gauge('ratelimit.config.loaded_at', () => loadedAt);
   statistics.gauge('ratelimit.config.rejected', () => Number(isRejected));
+  const countFiles = settings.configType === 'FILE' ? fileLoads(statistics) : () => undefined;
 
   function rejected({ reason, skipped, isRepeated }: RulesRejected): void {
     isRejected = true;
@@ -44,16 +43,13 @@ export function recordLoads({
     if (loadedAt > 0) log.error(`new rules rejected; keeping the active rules: ${reason}`, { skipped });
     else log.error(`rules rejected; none are active: ${reason}`, { skipped });
   }
-  function loaded({ warnings, ruleset }: RulesLoaded): void {
+  function loaded({ warnings }: RulesLoaded): void {
     loadedAt = Math.floor(Date.now() / 1000);
-    // Counters in memory do not fail, and memcached has no such rules.
-    const isLocal = settings.storeFailurePolicy === 'local' && settings.backendType === 'kvstore';
-    const notLocal = isLocal ? notLocalWarning(ruleset) : undefined;
-    const notLeased = settings.leases === 'off' ? undefined : notLeasedWarning(ruleset, settings);
-    for (const warning of [...warnings, notLocal, notLeased]) if (warning !== undefined) log.warn(warning);
+    for (const warning of warnings) log.warn(warning);
     if (isRejected) log.notice('the rules are valid again');
   }
   function record(event: RuleEvent): void {
+    countFiles(event);
     if (event.kind === 'rejected') return rejected(event);
     if (isNewLoad(event)) loaded(event);
     if (event.isResent !== true) successes.add(1);
@@ -64,6 +60,19 @@ export function recordLoads({
       tap(record),
       connect((recorded$) => merge(logChanges(recorded$.pipe(filter(isNewLoad)), log), recorded$)),
     );
+}
+
+/** @returns what counts a load of rule files, whether it is accepted or not */
+function fileLoads(statistics: Statistics): (event: RuleEvent) => void {
+  const attempts = statistics.counter('runtime.load_attempts');
+  const failures = statistics.counter('runtime.load_failures');
+  let files = 0;
+  statistics.gauge('runtime.num_values', () => files);
+  return (event) => {
+    attempts.add(1);
+    if (event.kind === 'rejected') failures.add(1);
+    else files = event.files ?? 0;
+  };
 }
 
 function isNewLoad(event: RuleEvent): event is RulesLoaded {

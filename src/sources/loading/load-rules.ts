@@ -11,10 +11,11 @@ import type * as CheckResources from '../xds/check-resources';
 import { codeOf } from '../../text/thrown';
 import { usableMemory } from '../usable-memory';
 import { type CheckedRules, checkFiles } from './check-files';
+import { type EffectSettings, ineffectiveRules } from './ineffective-rules';
 
 export interface LoadOptions {
   readonly form: 'files' | 'response';
-  readonly settings: Pick<Settings, 'mergeDomainConfig' | 'backendType'>;
+  readonly settings: Pick<Settings, 'mergeDomainConfig'> & EffectSettings;
   /** The compiled module of the worker thread. */
   readonly workerFile?: string | undefined;
   /** Bytes up to which rules are loaded without a worker thread. */
@@ -36,9 +37,14 @@ export type RulesMessage =
   | ({ readonly kind: 'checked' } & Omit<CheckedRules, 'configs'>)
   | { readonly kind: 'chunk'; readonly rows: readonly RuleRow[] };
 
+interface ValidRules {
+  readonly ruleset: Ruleset;
+  readonly warnings: readonly string[];
+}
+
 /** The outcome of loading rules: a ruleset, or lines that describe the errors. */
 export type LoadedRules =
-  | { readonly ruleset: Ruleset; readonly warnings: readonly string[] }
+  | ValidRules
   | {
       readonly ruleset: undefined;
       readonly errors: readonly string[];
@@ -82,8 +88,13 @@ export function loadRules(raw: RawRules, options: LoadOptions): Observable<Loade
     bytes > smallSet ? loadInThread(workerFile, input, { bytes, memory }) : defer(() => of(loadHere(input)));
   return loaded$.pipe(
     map((loaded) => (settings.backendType === 'plaincache' ? withoutScripts(loaded) : loaded)),
+    map((loaded) => (loaded.ruleset === undefined ? loaded : withAdvice(loaded, settings))),
     tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)),
   );
+}
+
+function withAdvice({ ruleset, warnings }: ValidRules, settings: EffectSettings): ValidRules {
+  return { ruleset, warnings: [...warnings, ...ineffectiveRules(ruleset, settings)] };
 }
 
 /** Rejects rules of which one needs a store with scripts. */

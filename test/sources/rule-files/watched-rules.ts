@@ -33,7 +33,10 @@ export const MODES = [
   { watchRoot: false, mode: 'RUNTIME_WATCH_ROOT=false' },
 ];
 /** What rules are loaded with: domains are not merged, and the store has scripts. */
-export const LOAD_SETTINGS = { mergeDomainConfig: false, backendType: 'memory' } as const;
+export const LOAD_SETTINGS = {
+  ...({ mergeDomainConfig: false, backendType: 'memory', storeFailurePolicy: 'error', leases: 'rules' } as const),
+  stopCacheKeyIncrementWhenOverlimit: false,
+};
 export const WORKER_FILE = join(__dirname, '../../support/data/rule-thread-entry.cjs');
 
 /** The options of a source that a test gives; for the others see {@link fileOptions}. */

@@ -18,6 +18,9 @@ const SETTINGS = {
   xdsClientBackoffJitter: false,
   mergeDomainConfig: false,
   backendType: 'memory',
+  storeFailurePolicy: 'error',
+  leases: 'rules',
+  stopCacheKeyIncrementWhenOverlimit: false,
 } as const;
 
 export interface XdsRulesOptions extends Partial<Server>, Pick<Partial<LoadOptions>, 'smallSet'> {
