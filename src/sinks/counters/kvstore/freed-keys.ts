@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import {
   type Observable,
   Subject,
+  catchError,
   defer,
   filter,
   ignoreElements,
@@ -9,7 +10,6 @@ import {
   map,
   merge,
   mergeMap,
-  of,
   retry,
   switchMap,
   take,
@@ -112,19 +112,13 @@ export class FreedKeys {
 
   #listen(connection: Connection): Observable<Freed> {
     const messages$ = new Subject<string>();
-    const subscribed$ = defer(() =>
-      connection
-        .subscribe(this.#channel, (message) => messages$.next(message))
-        .then(
-          () => undefined,
-          (error: Error) => error,
-        ),
-    ).pipe(
-      switchMap((error): Observable<Freed> => {
-        if (error === undefined) {
-          this.#rejection.ended();
-          return of('all');
-        }
+    const subscribed$ = defer(() => connection.subscribe(this.#channel, (message) => messages$.next(message))).pipe(
+      map((): Freed => {
+        this.#rejection.ended();
+        return 'all';
+      }),
+      catchError((error: unknown) => {
+        if (!isReply(error)) throw error;
         this.#rejected(error);
         return timer(REJECTED_FOR, this.#instance.scheduler).pipe(
           map(() => {
