@@ -22,8 +22,16 @@ export function textFlag(placeholder: string, help: string, byDefault = ''): Fla
 
 /** Can be repeated; the values are kept in order. */
 export function listFlag(placeholder: string, help: string): Flag<readonly string[]> {
-  const read: Flag<readonly string[]>['read'] = (text, before) => [...before, text];
-  return { placeholder, help, byDefault: [], read, expected: placeholder, isList: true };
+  const byDefault: string[] = [];
+  const flag: Flag<string[]> = {
+    ...{ placeholder, help, byDefault, expected: placeholder, isList: true },
+    read(text, before) {
+      const values = before === byDefault ? [] : before;
+      values.push(text);
+      return values;
+    },
+  };
+  return flag;
 }
 
 /** A whole number from 0 to `max`. */

@@ -1,3 +1,4 @@
+import { listFlag, parseFlags } from '../../src/cli/flags';
 import { readRuleFiles } from '../../src/rules/files/read-rule-files';
 import { readSettings } from '../../src/settings/read-settings';
 import { secretsOfText } from '../../src/settings/secrets';
@@ -25,6 +26,11 @@ const MIB = 1024 * 1024;
 describe('texts of others are read in linear time', () => {
   it.each([
     ['a host', () => parseHostPort(`[\0${':'.repeat(MIB)}]`), undefined],
+    [
+      'repeated flags',
+      () => parseFlags(Array<string>(MIB / 4).fill('-d=1'), { d: listFlag('d', '') }).values.d.length,
+      MIB / 4,
+    ],
     ['a metric of a mapping', () => nameInMapping(`:$0${'0$0'.repeat(MIB / 4)}-`), expect.any(Error)],
     ['a metric of a mapping with digits', () => nameInMapping(`$${'0'.repeat(MIB)}-`), expect.any(Error)],
     ['a quoted value of a rule', () => problemsOf(`a: "${'\u2028'.repeat(MIB / 4)}"\n`), expect.any(Array)],
