@@ -1,10 +1,10 @@
 import { NEVER, type Observable, map, timer } from 'rxjs';
 import type { RunHelpers, TestScheduler } from 'rxjs/testing';
-import { Batch, type ServerOutcome } from '../../src/counting/batch';
+import type { ServerOutcome } from '../../src/counting/batch';
+import type { Operation, Result } from '../../src/counting/operation';
 import { DecisionError } from '../../src/counting/decision-error';
 import type { Fault } from '../../src/streams/circuit-breaker';
 import { Lanes } from '../../src/streams/lanes';
-import type { WindowCall } from '../../src/streams/ports/decide';
 import { operation } from '../../test/support/data/operations';
 import { marbles } from '../support/marbles';
 import { ScriptedLane } from '../support/scripted-lanes';
@@ -23,12 +23,7 @@ interface Course {
   readonly unsubscribe?: number;
 }
 
-/** Ends a window. */
-function settled(batch: Batch, outcome: ServerOutcome): Batch {
-  const result = { ok: 1, none: OF_KEY, bad: AWAY }[outcome];
-  batch.settle(batch.operations.map(() => result));
-  return batch;
-}
+const RESULTS: Readonly<Record<ServerOutcome, Result>> = { ok: 1, none: OF_KEY, bad: AWAY };
 
 /**
  * Sends windows of 1 ms to a lane with a breaker in virtual time. Returns what happens at which millisecond: `sent`,
@@ -41,16 +36,13 @@ function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe
     function happened(event: string): void {
       events.push(`${scheduler.now()} ${event}`);
     }
-    function send(calls: readonly WindowCall[], limit = Infinity): Observable<Batch> {
-      const values = calls.map(({ operations }) => operations[0]?.key ?? '');
-      happened(`sent ${values.join('')}`);
-      const [first = ''] = values;
+    function reply(batch: readonly Operation[]): Observable<readonly Result[]> {
+      const [{ key: first } = { key: '' }] = batch;
+      happened(`sent ${batch.map(({ key }) => key).join('')}`);
       const outcome = OUTCOMES[first.toLowerCase()];
+      if (outcome === undefined) return NEVER;
       const time = first === first.toLowerCase() ? REPLY_TIME : LATE;
-      const isLate = outcome === undefined || time > limit;
-      if (isLate && limit === Infinity) return NEVER;
-      const batch = new Batch(calls);
-      return timer(isLate ? limit : time, scheduler).pipe(map(() => settled(batch, isLate ? 'bad' : outcome)));
+      return timer(time, scheduler).pipe(map(() => batch.map(() => RESULTS[outcome])));
     }
     function observe() {
       return {
@@ -59,8 +51,12 @@ function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe
         faultEnded: ({ milliseconds, calls, isUp }: Fault) => happened(`fault ended ${milliseconds} ${calls} ${isUp}`),
       };
     }
-    const lane = new ScriptedLane(() => NEVER, { span: 1, windowsInFlight });
-    const lanes = new Lanes({ scheduler, send: () => send, breaker: { failures, observe } });
+    const lane = new ScriptedLane(reply, { span: 1, windowsInFlight });
+    const lanes = new Lanes({
+      scheduler,
+      errorOf: (thrown) => thrown as DecisionError,
+      breaker: { failures, observe },
+    });
     const subscription = lanes.windows$.subscribe({ complete: () => happened('complete') });
     cold(source).subscribe({
       next: (key) => {

@@ -1,6 +1,5 @@
 import { type Observable, map, mergeMap, timer } from 'rxjs';
-import type { TestScheduler } from 'rxjs/testing';
-import { Deadline } from '../../src/streams/deadline';
+import { Trip, Trips } from '../../src/streams/deadline';
 import { decisionPath } from '../support/decision-path';
 import { marbles } from '../support/marbles';
 import { ScriptedLane, freshCounts } from '../support/scripted-lanes';
@@ -34,46 +33,71 @@ describe('a call whose time is over', () => {
   });
 });
 
-describe('a deadline', () => {
-  /** What happens to a deadline of some limits at which milliseconds; `work` is done with it. */
-  function course(limits: readonly number[], work: (deadline: Deadline, scheduler: TestScheduler) => void): string[] {
+describe('a trip', () => {
+  interface Ends {
+    readonly timeout?: number;
+    readonly answerWithin?: number;
+  }
+
+  /** What happens to a trip, which has begun on a connection and waits for another one, at which milliseconds. */
+  function course({ timeout, answerWithin }: Ends, work: (trip: Trip, trips: Trips) => unknown = () => 0): string[] {
     return marbles(({ flush }, scheduler) => {
       const events: string[] = [];
-      const deadline = new Deadline(scheduler);
-      for (const limit of limits) deadline.passWithin(limit);
-      deadline.watch(() => events.push(`${scheduler.now()} cut ${deadline.hasPassed}`));
-      deadline.watch(() => events.push(`${scheduler.now()} not begun`), true);
-      work(deadline, scheduler);
+      function happens(event: string) {
+        return () => events.push(`${scheduler.now()} ${event}`);
+      }
+      const trips = new Trips({ scheduler, timeout });
+      const trip = new Trip();
+      trip.unanswered = happens('unanswered');
+      trips.begin(trip, answerWithin);
+      trip.begin({ cut: happens('cut') });
+      trip.whileWaiting(happens('waits no longer'));
+      work(trip, trips);
       flush();
       return events;
     });
   }
 
-  it('notifies what the work waits for once, at the earliest of its limits', () => {
-    expect(course([9, 3, 6], () => undefined)).toEqual(['3 cut true', '3 not begun']);
-    expect(course([], () => undefined)).toEqual([]);
+  it('is cut at the end of KVSTORE_TIMEOUT, and waits for nothing from the end of STORE_DECISION_TIMEOUT on', () => {
+    expect(course({})).toEqual([]);
+    expect(course({ timeout: 9 })).toEqual(['9 waits no longer', '9 cut']);
+    expect(course({ timeout: 9, answerWithin: 4 })).toEqual(['4 waits no longer', '4 unanswered', '9 cut']);
+    expect(course({ timeout: 4, answerWithin: 9 })).toEqual(['4 waits no longer', '4 cut', '9 unanswered']);
   });
 
-  it('passes for a reply only after those of the same turn, but nothing is sent in it', () => {
-    const events = course([6], (deadline) => {
+  it('ends for a reply only after those of the same turn, but nothing is sent in it', () => {
+    const events = course({ timeout: 6, answerWithin: 6 }, (trip, trips) => {
       lastAfter(6).subscribe(() => {
-        expect(deadline.hasPassed).toBe(true);
-        deadline.end();
+        expect(trip.hasPassed).toBe(true);
+        trips.ended(trip);
       });
     });
     expect(events).toEqual([]);
   });
 
-  it('of abandoned work lets end what has begun, and passes then', () => {
-    const events = course([9], (deadline, scheduler) => scheduler.schedule(() => deadline.abandon(), 4));
-    expect(events).toEqual(['4 not begun', '9 cut true']);
+  it('is not cut on a connection that it has left, nor when it has ended', () => {
+    function leave(trip: Trip): void {
+      const [first, second] = [{ cut: () => undefined }, { cut: () => expect(false).toBe(true) }];
+      for (const connection of [first, second]) trip.begin(connection);
+      trip.left(second);
+    }
+    expect(course({ timeout: 9 }, leave)).toEqual(['9 waits no longer', '9 cut']);
+    expect(course({ timeout: 9, answerWithin: 5 }, (trip, trips) => trips.ended(trip))).toEqual([]);
   });
 
-  it('does not pass when the work is done before', () => {
-    const events = course([9, 5], (deadline, scheduler) => {
-      scheduler.schedule(() => deadline.end(), 4);
-      scheduler.schedule(() => expect(deadline.hasPassed).toBe(false), 10);
-    });
-    expect(events).toEqual([]);
+  it('ends in time for a drain, as those do that begin later, which have at least a second', () => {
+    function drain(_: Trip, trips: Trips): void {
+      trips.endWithin(4_500);
+      timer(1_500).subscribe(() => {
+        const last = new Trip();
+        trips.begin(last);
+        last.begin({ cut: () => expect(last.sentAt).toBe(1_500) });
+        timer(999).subscribe(() => expect(last.hasPassed).toBe(false));
+        timer(1_001).subscribe(() => expect(last.hasPassed).toBe(true));
+      });
+    }
+    expect(course({ timeout: 10_000 }, drain)).toEqual(['2000 waits no longer', '2000 cut']);
+    const sooner = course({ timeout: 9 }, (_, trips) => trips.endWithin(4_500));
+    expect(sooner).toEqual(['9 waits no longer', '9 cut']);
   });
 });

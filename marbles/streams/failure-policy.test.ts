@@ -1,5 +1,4 @@
-import { type Observable, type SchedulerLike, map, of, tap, throwError } from 'rxjs';
-import { Batch } from '../../src/counting/batch';
+import { type Observable, type SchedulerLike, map, of, throwError } from 'rxjs';
 import { DecisionError } from '../../src/counting/decision-error';
 import { Offenders } from '../../src/limiter/offenders';
 import type { FailurePolicy } from '../../src/rules/rule-config';
@@ -230,16 +229,7 @@ describe('what the store asks to send again', () => {
   it('is counted when the service completes meanwhile, which it does after that', () => {
     marbles(({ flush }, scheduler) => {
       const lane = movingUntil(scheduler, 30);
-      const lanes = new Lanes({
-        scheduler,
-        send: () => (calls) => {
-          const batch = new Batch(calls);
-          return lane.apply(batch.operations).pipe(
-            tap((results) => batch.settle(results)),
-            map(() => batch),
-          );
-        },
-      });
+      const lanes = new Lanes({ scheduler, errorOf: (thrown) => thrown as DecisionError });
       const seen: string[] = [];
       lanes.windows$.subscribe({ complete: () => seen.push(`${scheduler.now()}: complete`) });
       function settle(): void {

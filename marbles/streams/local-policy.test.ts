@@ -30,9 +30,9 @@ class Server extends ScriptedLane {
     this.#replyTime = replyTime;
   }
 
-  override apply(batch: readonly Operation[], deadline?: Deadline): Observable<readonly Result[]> {
-    if (deadline !== undefined) deadline.hasBegun = this.state !== 'busy';
-    return super.apply(batch);
+  override apply(batch: readonly Operation[], deadline: Deadline): PromiseLike<readonly Result[]> {
+    deadline.hasBegun = this.state !== 'busy';
+    return super.apply(batch, deadline);
   }
 
   #reply(batch: readonly Operation[]): Observable<readonly Result[]> {

@@ -1,5 +1,6 @@
-import { NEVER, type Observable, of } from 'rxjs';
+import { NEVER, type Observable, of, take } from 'rxjs';
 import type { Counted, Operation, Result } from '../../src/counting/operation';
+import type { Deadline } from '../../src/streams/deadline';
 import type { CounterInstance, CounterLane, Counters, LanePipeline } from '../../src/streams/ports/counters';
 
 export type Reply = (batch: readonly Operation[]) => Observable<readonly Result[]>;
@@ -27,10 +28,20 @@ export class ScriptedLane implements CounterLane {
     this.retired$ = retired$;
   }
 
-  apply(batch: readonly Operation[]): Observable<readonly Result[]> {
+  apply(batch: readonly Operation[], _deadline: Deadline): PromiseLike<readonly Result[]> {
     this.sent.push(batch.map(({ key, hits }) => `${key.split('_')[2] ?? key}${hits < 0 ? '' : '+'}${hits}`).join(' '));
-    return this.#reply(batch);
+    return inVirtualTime(this.#reply(batch));
   }
+}
+
+/**
+ * The first value of a stream, or its error, for what calls `then` once: a Promise would settle outside virtual time.
+ */
+export function inVirtualTime<T>(value$: Observable<T>): PromiseLike<T> {
+  function then(next: (value: T) => unknown, failed: (error: unknown) => unknown): void {
+    value$.pipe(take(1)).subscribe({ next, error: failed });
+  }
+  return { then } as PromiseLike<T>;
 }
 
 /** A server in which every key is new. */

@@ -1,13 +1,18 @@
-import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs';
+import { type SchedulerAction, Subscription } from 'rxjs';
+import type { Timing } from '../streams/deadline';
 
 /**
  * A scheduler whose unit is the turn of the event loop. Work with a delay below a millisecond runs at the end of the
  * current turn, after the input of every socket that was ready: no timer of Node is finer, and turning until such a
  * delay is over would keep a core busy. Longer delays use a timer.
  */
-class TurnScheduler implements SchedulerLike {
+class TurnScheduler implements Timing {
   now(): number {
     return Date.now();
+  }
+
+  elapsed(): number {
+    return performance.now();
   }
 
   schedule<T>(work: (this: SchedulerAction<T>, state?: T) => void, delay = 0, state?: T): Subscription {
@@ -48,7 +53,7 @@ class TurnAction<T> extends Subscription implements SchedulerAction<T> {
 }
 
 /** The shared scheduler of event loop turns. */
-export const turnScheduler: SchedulerLike = new TurnScheduler();
+export const turnScheduler: Timing = new TurnScheduler();
 
 /**
  * A clock that is read once per callback of the event loop, however often it is called there: milliseconds with

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NEVER, type Observable, concatWith, firstValueFrom, map } from 'rxjs';
+import { NEVER, type Observable, concatWith, map } from 'rxjs';
 import { RateLimitRequest } from '../gen/envoy/service/ratelimit/v3/rls';
 import { FRAME_HEADER_BYTES, Flag, FrameType, PREFACE } from '../grpc/http2/protocol';
 import { SHOULD_RATE_LIMIT } from '../grpc/rate-limit/rate-limit-service';
@@ -13,6 +13,7 @@ import type { Logger } from '../sinks/logs/logger';
 import { loadRules } from '../sources/loading/load-rules';
 import type { Counters } from '../streams/ports/counters';
 import type { RuleEvent } from '../streams/ports/rule-source';
+import { Trip } from '../streams/deadline';
 import { asError } from '../text/thrown';
 import { type App, appOf } from './app';
 import { type CounterStore, memoryStore } from './counter-store';
@@ -85,8 +86,12 @@ export async function warmUp(
 
 async function readOften(counters: Counters, key: string, progress: Progress): Promise<void> {
   const read = new Operation({ requestsPerUnit: 1, windowSeconds: 60 }, key, 0);
+  const lane = counters.laneOf(read);
   for (let index = 0; index < CALLS && !progress.signal.aborted; index += 1) {
-    await firstValueFrom(counters.laneOf(read).apply([read]));
+    const trip = new Trip();
+    lane.trips?.begin(trip);
+    await lane.apply([read], trip);
+    lane.trips?.ended(trip);
     progress.answers += 1;
   }
 }

@@ -1,4 +1,19 @@
 import { Observable, type SchedulerLike, type Subscription } from 'rxjs';
+import { timedOut } from '../counting/decision-error';
+
+/** A scheduler that also measures time. */
+export interface Timing extends SchedulerLike {
+  /**
+   * Milliseconds that no change of the system's clock moves; undefined: `now` is the time of the scheduler, as in
+   * tests.
+   */
+  readonly elapsed?: () => number;
+}
+
+/** What measures durations; {@link SchedulerLike.now} tells the time of day. */
+export function elapsedBy(scheduler: Timing): () => number {
+  return scheduler.elapsed ?? (() => scheduler.now());
+}
 
 /**
  * Calls `onElapsed` when a time is over, unless the returned subscription is unsubscribed from first.
@@ -30,61 +45,182 @@ export function failAfter(scheduler: SchedulerLike, milliseconds: number, error:
   );
 }
 
-/**
- * The end of a piece of work for callers that wait, however many steps it takes. Notifies everything that the work
- * waits for when its time is over.
- */
+/** A connection that carries one batch at a time. */
+export interface Cuttable {
+  /** Ends it at once, without waiting for the peer: its next reply might belong to what was sent before. */
+  cut(reason: Error): void;
+}
+
+/** The end of a piece of work, however many steps and connections it takes: what a store is told with a batch. */
 export class Deadline {
   /** Whether nothing more is to be sent; a reply may still be read. */
   hasPassed = false;
-  /** Whether the store may have counted some of it. To be set by a lane that lets work wait before it is sent. */
+  /**
+   * Whether the store may have counted some of it. A lane that lets work wait before it is sent sets it to false first.
+   */
   hasBegun = true;
-  readonly #scheduler: SchedulerLike;
-  #timer: Subscription | undefined;
-  /** With whether they wait to begin. */
-  readonly #watchers = new Map<() => void, boolean>();
+  /** What follows the answer, set before that: until it is done, the work is in flight, and nothing overtakes it. */
+  writing: PromiseLike<unknown> | undefined;
+  #connection: Cuttable | undefined;
+  #others: Set<Cuttable> | undefined;
+  #waiting: Set<() => void> | undefined;
 
-  constructor(scheduler: SchedulerLike) {
-    this.#scheduler = scheduler;
+  /**
+   * A connection carries the work from now on: it is cut when the deadline passes, unless {@link left} is called first.
+   */
+  begin(connection: Cuttable): void {
+    this.hasBegun = true;
+    if (this.#connection === undefined) this.#connection = connection;
+    else (this.#others ??= new Set()).add(connection);
   }
 
-  /** Lets it pass so many milliseconds from now on, at the latest. */
-  passWithin(milliseconds: number): void {
-    const timer = afterTime(this.#scheduler, milliseconds, {
-      onDue: () => (this.hasPassed = true),
-      onElapsed: () => {
-        for (const onPassed of this.#watchers.keys()) onPassed();
-        this.#watchers.clear();
-      },
-    });
-    if (this.#timer === undefined) this.#timer = timer;
-    else this.#timer.add(timer);
+  /** A connection carries the work no longer. */
+  left(connection: Cuttable): void {
+    if (this.#connection === connection) this.#connection = undefined;
+    else this.#others?.delete(connection);
   }
 
   /**
-   * Calls `onPassed` when the deadline passes, unless the returned function is called first.
-   *
-   * @param isWaiting also when the work is abandoned, because it waits to begin
+   * Calls back when nothing waits for the work any more while it waits to begin, unless the returned function is called
+   * first.
    */
-  watch(onPassed: () => void, isWaiting = false): () => void {
-    this.#watchers.set(onPassed, isWaiting);
-    return () => this.#watchers.delete(onPassed);
+  whileWaiting(onOver: () => void): () => void {
+    this.#waiting ??= new Set();
+    this.#waiting.add(onOver);
+    return () => this.#waiting?.delete(onOver);
   }
 
-  /** Nothing waits for the work any more: what has begun may end until the deadline, but nothing else begins. */
+  /** Nothing waits for the work any more: what has begun may end until the deadline passes, but nothing else begins. */
   abandon(): void {
     this.hasPassed = true;
-    for (const [onPassed, isWaiting] of this.#watchers) {
-      if (!isWaiting) continue;
-      this.#watchers.delete(onPassed);
-      onPassed();
-    }
+    for (const onOver of this.#waiting ?? []) onOver();
+    this.#waiting = undefined;
   }
 
-  /** The work is done: the deadline no longer passes. */
-  end(): void {
+  /** Nothing of the work is read any more. */
+  pass(): void {
+    this.abandon();
+    this.#connection?.cut(timedOut());
+    for (const connection of this.#others ?? []) connection.cut(timedOut());
+  }
+}
+
+/** A batch, or commands, on the way to a server and back. Times are milliseconds by {@link elapsedBy}. */
+export class Trip extends Deadline {
+  sentAt = 0;
+  /** When nothing waits for it any more. */
+  answerBy = Infinity;
+  /** When the connections that carry it are cut. */
+  cutBy = Infinity;
+  /** Where it is in the list of those in flight. */
+  index = -1;
+
+  /**
+   * Called when nothing waits for it any more; a reply may still come. A method, because with a closure in each trip,
+   * young collections copied the calls of windows that had ended: twice the CPU time and four times the p99 of windows
+   * with many calls.
+   */
+  unanswered(): void {
+    // Nothing waits for commands but themselves.
+  }
+}
+
+export interface TripsOptions {
+  readonly scheduler: Timing;
+  /** KVSTORE_TIMEOUT: milliseconds after which the connection of a trip is cut; 0 or undefined: no limit. */
+  readonly timeout?: number | undefined;
+}
+
+/** The process ends: milliseconds of a drain for what follows after what is in flight. */
+const AFTERWARDS = 2_500;
+/** Most milliseconds, when the process ends, of what begins when less is left for it. */
+const LAST_TIMEOUT = 1_000;
+
+/**
+ * The trips to one server that are in flight. One timer ends them, armed for the one that is due first and again only
+ * when it fires: a timer for each trip costs as much as the rest of a small one.
+ */
+export class Trips {
+  readonly #scheduler: Timing;
+  readonly #now: () => number;
+  readonly #timeout: number;
+  readonly #inFlight: Trip[] = [];
+  #timer: Subscription | undefined;
+  #armedFor = Infinity;
+  /** When the process ends: the time at which what is in flight has to end. */
+  #lastEnd: number | undefined;
+
+  constructor({ scheduler, timeout }: TripsOptions) {
+    this.#scheduler = scheduler;
+    this.#now = elapsedBy(scheduler);
+    this.#timeout = timeout || Infinity;
+  }
+
+  /** @param answerWithin milliseconds that something waits for it */
+  begin(trip: Trip, answerWithin = Infinity): void {
+    const now = this.#now();
+    const left = this.#lastEnd === undefined ? Infinity : Math.max(this.#lastEnd - now, LAST_TIMEOUT);
+    trip.sentAt = now;
+    trip.answerBy = now + answerWithin;
+    trip.cutBy = now + Math.min(this.#timeout, left);
+    trip.index = this.#inFlight.push(trip) - 1;
+    this.#arm(Math.min(trip.answerBy, trip.cutBy));
+  }
+
+  /** Its work is done. @returns milliseconds since it began */
+  ended(trip: Trip): number {
+    const last = this.#inFlight.pop()!;
+    if (last !== trip) {
+      this.#inFlight[trip.index] = last;
+      last.index = trip.index;
+    }
+    return this.#now() - trip.sentAt;
+  }
+
+  /** The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds. */
+  endWithin(milliseconds: number): void {
+    this.#lastEnd = this.#now() + milliseconds - AFTERWARDS;
+    for (const trip of this.#inFlight) trip.cutBy = Math.min(trip.cutBy, this.#lastEnd);
+    this.#arm(this.#lastEnd);
+  }
+
+  /** Nothing waits for what is in flight, and no timer runs. */
+  close(): void {
     this.#timer?.unsubscribe();
-    this.#watchers.clear();
+    for (const trip of this.#inFlight) trip.abandon();
+  }
+
+  #arm(by: number): void {
+    if (by >= this.#armedFor) return;
+    this.#timer?.unsubscribe();
+    this.#armedFor = by;
+    let due = 0;
+    this.#timer = afterTime(this.#scheduler, Math.max(1, Math.ceil(by - this.#now())), {
+      onDue: () => {
+        due = this.#now();
+        for (const trip of this.#inFlight) if (Math.min(trip.answerBy, trip.cutBy) <= due) trip.hasPassed = true;
+      },
+      onElapsed: () => this.#end(due),
+    });
+  }
+
+  /** Ends trips that were due at a time. */
+  #end(due: number): void {
+    this.#armedFor = Infinity;
+    let next = Infinity;
+    for (const trip of [...this.#inFlight]) {
+      if (trip.cutBy <= due) {
+        trip.cutBy = Infinity;
+        trip.pass();
+      }
+      if (trip.answerBy <= due) {
+        trip.answerBy = Infinity;
+        trip.abandon();
+        trip.unanswered();
+      }
+      next = Math.min(next, trip.answerBy, trip.cutBy);
+    }
+    this.#arm(next);
   }
 }
 
@@ -98,18 +234,20 @@ export interface Expiring {
  * way to the store; what has ended before is not removed, so the waits should be short.
  */
 export class Expiries {
-  readonly #scheduler: SchedulerLike;
+  readonly #scheduler: Timing;
+  readonly #now: () => number;
   /** What is due at the same millisecond, in order. Mostly, what is added is due last. */
   readonly #due: { readonly at: number; readonly expiring: Expiring[] }[] = [];
   #timer: Subscription | undefined;
 
-  constructor(scheduler: SchedulerLike) {
+  constructor(scheduler: Timing) {
     this.#scheduler = scheduler;
+    this.#now = elapsedBy(scheduler);
   }
 
   /** @param wait in milliseconds */
   add(expiring: Expiring, wait: number): void {
-    const at = Math.ceil(this.#scheduler.now() + Math.max(0, wait));
+    const at = Math.ceil(this.#now() + Math.max(0, wait));
     let index = this.#due.length;
     while (index > 0 && this.#due[index - 1]!.at > at) index -= 1;
     const last = this.#due[index - 1];
@@ -125,12 +263,12 @@ export class Expiries {
     this.#timer?.unsubscribe();
     const [first] = this.#due;
     if (first === undefined) return;
-    const milliseconds = Math.max(1, first.at - this.#scheduler.now());
+    const milliseconds = Math.max(1, first.at - this.#now());
     this.#timer = afterTime(this.#scheduler, milliseconds, { onElapsed: () => this.#expire() });
   }
 
   #expire(): void {
-    const now = this.#scheduler.now();
+    const now = this.#now();
     while (this.#due[0] !== undefined && this.#due[0].at <= now) {
       for (const each of this.#due.shift()!.expiring) each.expire();
     }

@@ -1,6 +1,6 @@
-import { Observable, type SchedulerLike, of } from 'rxjs';
-import { Batch, failCall } from '../counting/batch';
-import type { Operation, Result } from '../counting/operation';
+import type { Observable } from 'rxjs';
+import { type Batch, failCall } from '../counting/batch';
+import type { Operation } from '../counting/operation';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../counting/decision-error';
 import type { Limiter } from '../limiter/limiter';
@@ -9,16 +9,15 @@ import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
-import { Expiries } from './deadline';
-import { type LaneBreaker, Lanes, type LanesOptions } from './lanes';
+import { Expiries, type Timing } from './deadline';
+import { Lanes } from './lanes';
 import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
 import { Leasing } from './leasing';
 import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
-import { applyWithin, reconciliation } from './reconciliation';
 import { requestCounters } from './store-faults';
-import { tracedTrip } from './traced-trip';
+import type { LaneBreaker } from './trip';
 
 export interface DecisionsOptions extends OutcomeCallbacks {
   readonly limiter: Limiter;
@@ -27,7 +26,7 @@ export interface DecisionsOptions extends OutcomeCallbacks {
   readonly counters: Counters;
   readonly statistics: Statistics;
   /** Closes windows, and gives the time. */
-  readonly scheduler: SchedulerLike;
+  readonly scheduler: Timing;
   /**
    * STORE_DECISION_TIMEOUT: most milliseconds that a call waits for the store; undefined: the store has an end of its
    * own.
@@ -70,8 +69,10 @@ export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, ruleset, counters, scheduler, statistics, timeout: limit, breaker, tracer } = options;
   const outcomes = new Outcomes(outcomeCounters(statistics), options);
   const lanes = new Lanes({
-    ...{ scheduler, limit, breaker },
-    send: sendToStore(options, outcomes, () => leasing),
+    ...{ scheduler, limit, breaker, tracer, local: limiter.local, leasing: () => leasing },
+    onBatch: countBatches(statistics),
+    errorOf: (thrown) => outcomes.errorOf(thrown),
+    requestsOf: requestCounters(statistics),
     onRetired: (lane) => limiter.local?.leave(lane),
   });
   const leasing = limiter.leases && new Leasing({ leases: limiter.leases, limiter }, scheduler, sendAlone);
@@ -134,9 +135,7 @@ export function decisions(options: DecisionsOptions): Decisions {
     lanes.complete();
   }
 
-  const release: Decisions['release'] = (keys, released) => {
-    return leasing === undefined ? released() : leasing.release(keys, released);
-  };
+  const release: Decisions['release'] = (keys, released) => (leasing ? leasing.release(keys, released) : released());
 
   return { decide, apply, release, windows$: lanes.windows$, complete };
 }
@@ -160,62 +159,13 @@ function outcomeCounters(statistics: Statistics): OutcomeCounters {
 /** A decision whose outcome was delivered before it could be cancelled. */
 const ANSWERED: PendingDecision = { cancel: () => undefined };
 
-/** Sends the calls of a closed window to their lane as one batch. */
-function sendToStore(
-  { limiter, statistics, scheduler, tracer }: DecisionsOptions,
-  outcomes: Outcomes,
-  leasingOf: () => Leasing | undefined,
-): LanesOptions['send'] {
+/** Counts what windows merge. @returns called with each batch */
+function countBatches(statistics: Statistics): (batch: Batch) => void {
   const mergedHits = statistics.counter('ratelimit.pipeline.merged_hits');
   let lastBatch = 0;
   statistics.gauge('ratelimit.pipeline.window_size', () => lastBatch);
-
-  const { local } = limiter;
-  const countersOf = requestCounters(statistics);
-
-  return (lane) => {
-    const countRequest = lane.server && countersOf(lane.server);
-    const addUnsent = local && reconciliation(lane, local, scheduler);
-    return (calls, limit) => {
-      const batch = new Batch(calls);
-      const { operations } = batch;
-      lastBatch = operations.length;
-      mergedHits.add(batch.mergedHits);
-      if (operations.length === 0) return of(batch);
-      const present = leasingOf();
-      const leasing = present?.prepare(batch) === true ? present : undefined;
-      const results$ = applyWithin(limit, { lane, batch: operations, scheduler });
-      const sentAt = scheduler.now();
-      // By hand, because a chain of operators costs as much as the rest of a small window.
-      return new Observable((subscriber) => {
-        function end(): void {
-          subscriber.next(batch);
-          subscriber.complete();
-        }
-        function fail(error: unknown): void {
-          const failure = outcomes.errorOf(error);
-          batch.fail(failure);
-          countRequest?.(0, batch.outcome);
-          leasing?.answered(batch, failure);
-          end();
-        }
-        function settle(results: readonly Result[]): void {
-          const milliseconds = scheduler.now() - sentAt;
-          try {
-            batch.settle(local?.saw(operations, results, scheduler.now()) ?? results);
-            leasing?.answered(batch, results);
-          } catch (error) {
-            return fail(error);
-          }
-          countRequest?.(milliseconds, batch.outcome);
-          if (addUnsent === undefined || batch.outcome !== 'ok' || !local?.hasUnsent(lane)) return end();
-          // The window of a probe ends when these are added, so that calls are sent again after them.
-          subscriber.add(addUnsent(limit).subscribe({ complete: end }));
-          return undefined;
-        }
-        const traced$ = tracer === undefined ? results$ : results$.pipe(tracedTrip(tracer, batch));
-        return traced$.subscribe({ next: settle, error: fail });
-      });
-    };
+  return (batch) => {
+    lastBatch = batch.operations.length;
+    mergedHits.add(batch.mergedHits);
   };
 }

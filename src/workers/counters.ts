@@ -1,14 +1,4 @@
-import {
-  BehaviorSubject,
-  EMPTY,
-  NEVER,
-  type Observable,
-  defer,
-  firstValueFrom,
-  forkJoin,
-  map,
-  throwIfEmpty,
-} from 'rxjs';
+import { BehaviorSubject, EMPTY, NEVER, type Observable, firstValueFrom, forkJoin, map, throwIfEmpty } from 'rxjs';
 import type { AlgorithmLimit } from '../counting/algorithms/algorithm';
 import { DecisionError } from '../counting/decision-error';
 import { algorithmOf } from '../counting/limit';
@@ -115,12 +105,10 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     return this;
   }
 
-  apply(batch: readonly Operation[]): Observable<readonly Result[]> {
-    return defer(() => {
-      const parts = Array.from(messagesOf(batch), (message) => this.#request('count', message));
-      const answers$ = parts.length === 1 ? parts[0]! : forkJoin(parts).pipe(map((answers) => answers.flat(1)));
-      return answers$.pipe(map((answers) => resultsOf(batch, answers) ?? this.#invalid('count')));
-    });
+  async apply(batch: readonly Operation[]): Promise<readonly Result[]> {
+    const parts = Array.from(messagesOf(batch), (message) => this.#request('count', message));
+    const answers$ = parts.length === 1 ? parts[0]! : forkJoin(parts).pipe(map((answers) => answers.flat(1)));
+    return resultsOf(batch, await firstValueFrom(answers$)) ?? this.#invalid('count');
   }
 
   async readCounter(counter: Counted): Promise<StoredCounter> {
@@ -168,7 +156,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
   /** Adds hits, or subtracts them; returns the count after. */
   async #hit({ key, limit }: Counted, hits: number): Promise<number> {
-    const [count] = await firstValueFrom(this.apply([new Operation(limit, key, hits)]));
+    const [count] = await this.apply([new Operation(limit, key, hits)]);
     if (count instanceof DecisionError) throw count;
     return Number(count);
   }

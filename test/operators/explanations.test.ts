@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { NEVER, asyncScheduler, throwError } from 'rxjs';
+import { asyncScheduler } from 'rxjs';
 import { DecisionError } from '../../src/counting/decision-error';
 import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
 import { Limiter } from '../../src/limiter/limiter';
@@ -123,8 +123,8 @@ class FailingStore extends MemoryCounters {
 
   override apply(...parameters: Parameters<MemoryCounters['apply']>): ReturnType<MemoryCounters['apply']> {
     if (this.state === 'counts') return super.apply(...parameters);
-    if (this.state === 'hangs') return NEVER;
-    return throwError(() => new DecisionError('store_failed', 'there is no connection', { isUncounted: true }));
+    if (this.state === 'hangs') return new Promise(() => undefined);
+    return Promise.reject(new DecisionError('store_failed', 'there is no connection', { isUncounted: true }));
   }
 }
 

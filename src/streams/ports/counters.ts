@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { Counted, Operation, Result } from '../../counting/operation';
-import type { Deadline } from '../deadline';
+import type { Deadline, Trips } from '../deadline';
 
 /**
  * A counter store. Its servers are lanes, which neither wait for each other nor fail together: a slow server slows the
@@ -42,14 +42,20 @@ export interface CounterLane {
   /** Emits when the server has left the store; {@link Counters.laneOf} does not return the lane any more. */
   readonly retired$: Observable<unknown>;
   /**
-   * Sends a batch. Its operations take effect in order; operations on the same key as if they were sent one by one.
-   * Emits once, the count after each operation, in the order of the batch, and completes; or fails as a whole with a
-   * `DecisionError`. A failed batch may have been counted once, never twice: implementations do not retry what the
-   * store may have applied. Unsubscribing does not undo what was sent, but nothing more of the batch is sent then.
-   *
-   * @param deadline of the calls, to which the lane may add its own; undefined: it has only its own
+   * What is in flight to the store, commands of other kinds included; undefined: what the lane applies has no end of
+   * its own here.
    */
-  apply(batch: readonly Operation[], deadline?: Deadline): Observable<readonly Result[]>;
+  readonly trips?: Trips | undefined;
+  /**
+   * Sends a batch. Its operations take effect in order; operations on the same key as if they were sent one by one.
+   * Resolves with the count after each operation, in the order of the batch; or rejects as a whole with a
+   * `DecisionError`. A failed batch may have been counted once, never twice: implementations do not retry what the
+   * store may have applied. Only `then` of the result is used, which may call back before it returns, so that lanes in
+   * virtual time need no Promise.
+   *
+   * @param deadline after which nothing more of the batch is sent
+   */
+  apply(batch: readonly Operation[], deadline: Deadline): PromiseLike<readonly Result[]>;
 }
 
 /** How the operations for a lane are gathered and how many batches it takes. */

@@ -158,7 +158,7 @@ it.each(['single', 'cluster'] as const)(
     expect(flapping.failures).toBeGreaterThan(20);
     const counters = ['tried', 'first', 'other'].map((name) => `long_d_${name}_x_1699999980`);
     const counts = await Promise.all(counters.map((key) => store.run(key, (send) => send('GET', key))));
-    store.close();
+    await store.close();
     expect(counts.map(Number)).toEqual([expected, 0, 0]);
   },
 );

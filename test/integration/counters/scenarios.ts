@@ -7,7 +7,7 @@ import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../..
 import { run, simulate } from '../../../src/counting/simulate';
 import type { CounterLane, Counters } from '../../../src/streams/ports/counters';
 import { anyLimit, shown } from '../../counting/algorithm-models';
-import { LaneClient } from '../../support/clients/lane-client';
+import { LaneClient, applyTo } from '../../support/clients/lane-client';
 import { FEW_HITS, MANY_HITS, anyCall, operationsOf, resultsOf } from '../../support/data/calls';
 import { operation, stopWhenOver } from '../../support/data/operations';
 import fc from '../../support/data/properties';
@@ -44,7 +44,7 @@ export async function apply(counters: Counters, ...batch: readonly Operation[]):
   const outcomes = await Promise.allSettled(
     [...groups].map(async ([group, indices]) => {
       const operations = indices.map((index) => batch[index]!);
-      const results = await ('apply' in group ? firstValueFrom(group.apply(operations)) : client.call(operations));
+      const results = await ('apply' in group ? applyTo(group, operations) : client.call(operations));
       for (const [at, index] of indices.entries()) counts[index] = results[at]!;
     }),
   );
@@ -233,7 +233,7 @@ export function callScenarios(store: () => Counters, hasAlgorithms: boolean): vo
               clock.now += Math.floor(pause * limit.windowSeconds * 1000);
               table.now = clock.now;
               const [sent, expected] = [lentOf(key, limit, step), lentOf(key, limit, step)];
-              const [result] = await firstValueFrom(store().laneOf(sent).apply([sent]));
+              const [result] = await applyTo(store().laneOf(sent), [sent]);
               const [simulatedResult] = run([expected], table);
               expect(shownOf(sent, result!)).toEqual(shownOf(expected, simulatedResult!));
             }

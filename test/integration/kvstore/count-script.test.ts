@@ -1,9 +1,9 @@
-import { firstValueFrom } from 'rxjs';
 import type { AlgorithmLimit } from '../../../src/counting/algorithms/algorithm';
 import { algorithmOf } from '../../../src/counting/limit';
 import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../../src/counting/operation';
 import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counters';
 import type { Counters } from '../../../src/streams/ports/counters';
+import { applyTo } from '../../support/clients/lane-client';
 import { allOrNothingGroup, operation, stopWhenOver } from '../../support/data/operations';
 import fc from '../../support/data/properties';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -35,7 +35,7 @@ function open() {
 }
 
 function applied(counters: Counters, operations: readonly Operation[]): Promise<readonly Result[]> {
-  return firstValueFrom(counters.laneOf(operations[0]!).apply(operations));
+  return applyTo(counters.laneOf(operations[0]!), operations);
 }
 
 type Limit = Partial<AlgorithmLimit> & Pick<AlgorithmLimit, 'name'>;

@@ -8,11 +8,11 @@ import type { Connection } from '../../../src/sinks/counters/kvstore/connection'
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { Pool, PoolStatistics } from '../../../src/sinks/counters/kvstore/pool';
-import { Deadline } from '../../../src/streams/deadline';
+import { Deadline, Trips } from '../../../src/streams/deadline';
 import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { Statistics } from '../../../src/statistics/statistics';
 import { ConditionLog } from '../../../src/log/condition-log';
-import { LaneClient } from '../../support/clients/lane-client';
+import { LaneClient, applyTo } from '../../support/clients/lane-client';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { freePorts } from '../../support/processes/free-ports';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -100,16 +100,18 @@ it('a window whose time ends, or that is abandoned, while it waits for a connect
   const connection = { isOpen: true, cut: () => undefined, ping: () => undefined } as Partial<Connection> as Connection;
   const statistics = new PoolStatistics(new Statistics(10), 'redis_pool');
   const outage = new ConditionLog(new RecordedLog(), { begins: 'an outage' });
-  const options = { size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage };
+  const trips = new Trips({ scheduler: turnScheduler });
+  const options = { size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage, trips };
   const pool = new Pool({ ...options, scheduler: turnScheduler, connect: () => concat(of(connection), NEVER) });
   const released$ = new Subject<void>();
-  const busy = pool.use(new Deadline(turnScheduler), () => firstValueFrom(released$));
+  const busy = pool.use(new Deadline(), () => firstValueFrom(released$));
   // In a cluster a window that was sent to the wrong server first has less time left than those that are served.
   const late = { code: 'store_timeout', isUncounted: true };
-  const short = new Deadline(turnScheduler);
-  short.passWithin(1);
-  await expect(pool.use(short, () => Promise.resolve())).rejects.toMatchObject(late);
-  const abandoned = Object.assign(new Deadline(turnScheduler), { hasBegun: false });
+  const short = new Deadline();
+  const passed = pool.use(short, () => Promise.resolve());
+  short.pass();
+  await expect(passed).rejects.toMatchObject(late);
+  const abandoned = new Deadline();
   const waiting = pool.use(abandoned, () => Promise.resolve());
   abandoned.abandon();
   await expect(waiting).rejects.toMatchObject(late);
@@ -117,7 +119,7 @@ it('a window whose time ends, or that is abandoned, while it waits for a connect
   expect(abandoned.hasBegun).toBe(false);
   released$.next();
   await busy;
-  expect(await pool.use(new Deadline(turnScheduler), () => Promise.resolve('served'))).toBe('served');
+  expect(await pool.use(new Deadline(), () => Promise.resolve('served'))).toBe('served');
   pool.close();
 });
 
@@ -329,7 +331,7 @@ describe('when the event loop stands still for longer than KVSTORE_TIMEOUT, a re
     const main = { url: peer.address, poolSize: 1, poolOnEmptyBehavior: 'WAIT', timeout: TIMEOUT } as const;
     const counters = await open(main, { statistics });
     const lane = counters.laneOf(operation('k', 1));
-    const [first, next] = ['one', 'two'].map((key) => firstValueFrom(lane.apply([operation(key, 1)])));
+    const [first, next] = ['one', 'two'].map((key) => applyTo(lane, [operation(key, 1)]));
     await Promise.all([
       expect(first).resolves.toEqual([1]),
       expect(next).rejects.toMatchObject({ code: 'store_timeout' }),

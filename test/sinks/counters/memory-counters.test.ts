@@ -24,7 +24,7 @@ function memory({ maxKeys = 100, maxBytes = 1_000_000, log }: Partial<MemoryCoun
   opened.push(counters);
   function apply(...operations: readonly Operation[]): readonly number[] {
     let counts: readonly number[] = [];
-    counters.apply(operations).subscribe((result) => (counts = result.map(Number)));
+    counters.apply(operations).then((result) => (counts = result.map(Number)));
     return counts;
   }
   function count(key: string, hits: number, windowSeconds = 60): number {

@@ -1,10 +1,10 @@
-import { type Subscription, asapScheduler, catchError, map, of, tap } from 'rxjs';
-import { Batch } from '../../../src/counting/batch';
-import type { Operation } from '../../../src/counting/operation';
+import { type Subscription, asapScheduler } from 'rxjs';
+import type { Operation, Result } from '../../../src/counting/operation';
 import type { DecisionError } from '../../../src/counting/decision-error';
 import { dispatch } from '../../../src/streams/dispatch';
 import { Lanes } from '../../../src/streams/lanes';
-import type { Counters } from '../../../src/streams/ports/counters';
+import type { CounterLane, Counters } from '../../../src/streams/ports/counters';
+import { Trip } from '../../../src/streams/deadline';
 
 /** Counts on a store as the decision path does: each call goes through the pipeline windows of its lanes. */
 export class LaneClient implements Disposable {
@@ -14,17 +14,7 @@ export class LaneClient implements Disposable {
 
   constructor(counters: Counters) {
     this.#counters = counters;
-    this.#lanes = new Lanes({
-      scheduler: asapScheduler,
-      send: (lane) => (calls) => {
-        const window = new Batch(calls);
-        return lane.apply(window.operations).pipe(
-          tap((counts) => window.settle(counts)),
-          catchError((error: DecisionError) => of(window.fail(error))),
-          map(() => window),
-        );
-      },
-    });
+    this.#lanes = new Lanes({ scheduler: asapScheduler, errorOf: (thrown) => thrown as DecisionError });
     this.#subscription = this.#lanes.windows$.subscribe();
   }
 
@@ -43,5 +33,16 @@ export class LaneClient implements Disposable {
 
   [Symbol.dispose](): void {
     this.#subscription.unsubscribe();
+  }
+}
+
+/** Applies a batch to a lane as it is, within the time of the lane. */
+export async function applyTo(lane: CounterLane, batch: readonly Operation[]): Promise<readonly Result[]> {
+  const trip = new Trip();
+  lane.trips?.begin(trip);
+  try {
+    return await lane.apply(batch, trip);
+  } finally {
+    lane.trips?.ended(trip);
   }
 }

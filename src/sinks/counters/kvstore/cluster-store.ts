@@ -31,7 +31,7 @@ import { isReply, replyCode, slotMoving, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
 import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
-import { type ApplyBatch, type Instance, type Store, QUIET } from './instance';
+import { type Instance, type Store, QUIET } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
 /** How often an operation is redirected at most. */
@@ -173,9 +173,11 @@ export class ClusterStore implements Store {
     });
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    // First, so that no node is connected to any more.
     this.#subscription.unsubscribe();
-    for (const { pool } of this.#nodes.values()) pool.close();
+    await Promise.all(Array.from(this.#nodes.values(), ({ pool }) => pool.drain()));
+    this.#instance.trips.close();
     this.#connected$.complete();
   }
 
@@ -289,7 +291,7 @@ export class ClusterStore implements Store {
     }
     for (const [, { retired$, pool }] of leaving) {
       retired$.next();
-      pool.drain();
+      void pool.drain();
     }
     this.#update();
   }
@@ -307,7 +309,7 @@ export class ClusterStore implements Store {
     const retired$ = new Subject<void>();
     const [route, askingRoute] = [new Route(server, false), new Route(server, true)];
     const lane = this.#lane(name, retired$);
-    const windows = new CommandWindows(pool, lane.pipeline, this.#instance);
+    const windows = new CommandWindows(pool, lane.pipeline);
     const node = { pool, windows, lane, route, askingRoute, retired$ };
     this.#nodes.set(name, node);
     const changes$ = merge(
@@ -326,8 +328,7 @@ export class ClusterStore implements Store {
   }
 
   #lane(name: string, retired$?: Observable<unknown>): CounterLane {
-    const apply: ApplyBatch = (batch) => (deadline) => this.#apply(batch, deadline);
-    return this.#instance.lane(name, { apply, instance: this.#lanes, retired$ });
+    return this.#instance.lane(name, { apply: this.#apply.bind(this), instance: this.#lanes, retired$ });
   }
 
   /**

@@ -1,9 +1,8 @@
-import { EMPTY, type Observable, Subject, asapScheduler, catchError, defer, ignoreElements, mergeMap, tap } from 'rxjs';
+import { Subject, asapScheduler } from 'rxjs';
 import { DecisionError, poolEmpty } from '../../../counting/decision-error';
 import { pipelineWindow } from '../../../streams/pipeline-window';
 import type { LanePipeline } from '../../../streams/ports/counters';
 import type { Connection } from './connection';
-import type { Instance } from './instance';
 import type { Pool } from './pool';
 import { isReply } from './store-error';
 
@@ -25,32 +24,16 @@ interface Call {
 export class CommandWindows {
   readonly #calls$ = new Subject<Call>();
 
-  constructor(pool: Pool, { windowsInFlight, whenFull }: LanePipeline, instance: Instance) {
-    function send(calls: readonly Call[]): Observable<never> {
-      return instance
-        .inTime((deadline) =>
-          pool.use(deadline, async (connection) => {
-            const begun = connection.inOneWrite(() => calls.map((call) => call.begin(connection)));
-            const lost = (await Promise.all(begun)).find((error) => error !== undefined);
-            if (lost !== undefined) throw lost;
-          }),
-        )
-        .pipe(
-          // Of a call that has its result, nothing changes.
-          catchError((error: Error) => failAll(calls, error)),
-          ignoreElements(),
-        );
-    }
-    const windows$ = this.#calls$.pipe(
-      pipelineWindow({ span: 0, scheduler: asapScheduler, windowsInFlight, overflowAfter: whenFull?.after }),
-      mergeMap((window) => {
-        const isRefused = window.isOverflow && whenFull?.behavior === 'fail';
-        const sent$ = isRefused ? failAll(window.values, poolEmpty()) : send(window.values);
-        return sent$.pipe(tap({ complete: () => window.end() }));
-      }),
-    );
+  constructor(pool: Pool, { windowsInFlight, whenFull }: LanePipeline) {
+    const isBounded = whenFull?.behavior === 'fail';
     // oxlint-disable-next-line house-style/kept-subscriptions -- it emits nothing, and is gone with the pool
-    windows$.subscribe();
+    this.#calls$
+      .pipe(pipelineWindow({ span: 0, scheduler: asapScheduler, windowsInFlight, overflowAfter: whenFull?.after }))
+      .subscribe((window) => {
+        const sent = window.isOverflow && isBounded ? Promise.reject(poolEmpty()) : sendOn(pool, window.values);
+        // Of a call that has its result, nothing changes.
+        void sent.catch((error: Error) => window.values.forEach(({ fail }) => fail(error))).finally(() => window.end());
+      });
   }
 
   /**
@@ -73,9 +56,11 @@ export class CommandWindows {
   }
 }
 
-function failAll(calls: readonly Call[], error: Error): Observable<never> {
-  return defer(() => {
-    for (const { fail } of calls) fail(error);
-    return EMPTY;
+/** Sends calls on one connection, in one write. */
+function sendOn(pool: Pool, calls: readonly Call[]): Promise<void> {
+  return pool.run(async (connection) => {
+    const begun = connection.inOneWrite(() => calls.map((call) => call.begin(connection)));
+    const lost = (await Promise.all(begun)).find((error) => error !== undefined);
+    if (lost !== undefined) throw lost;
   });
 }

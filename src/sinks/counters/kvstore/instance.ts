@@ -1,9 +1,9 @@
-import { NEVER, Observable, type SchedulerLike, tap } from 'rxjs';
-import type { Counted, Operation, Result, Stored } from '../../../counting/operation';
+import { NEVER, type Observable, tap } from 'rxjs';
+import type { Counted, Stored } from '../../../counting/operation';
 import { type DecisionError, timedOut } from '../../../counting/decision-error';
 import type { Backoff } from '../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../log/condition-log';
-import { Deadline } from '../../../streams/deadline';
+import { type Deadline, type Timing, Trips } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
@@ -33,14 +33,11 @@ export interface Store extends CommandRunner {
    * Opens a connection for messages, as `connect` does, to a server of the store; it fails when that leaves the store.
    */
   connect(): Observable<Connection>;
-  close(): void;
+  /** Waits for what is in flight. */
+  close(): Promise<void>;
 }
 
-/** Applies a batch, with the results of {@link CounterLane.apply}; rejects when the batch fails as a whole. */
-export type ApplyBatch = (batch: readonly Operation[]) => (deadline: Deadline) => Promise<readonly Result[]>;
-
-export interface LaneParts {
-  readonly apply: ApplyBatch;
+export interface LaneParts extends Pick<CounterLane, 'apply'> {
   readonly instance: CounterInstance;
   readonly retired$?: Observable<unknown> | undefined;
 }
@@ -65,16 +62,13 @@ export const QUIET = { milliseconds: 1000, now: () => performance.now() };
  */
 const QUERY_TIMEOUT = 1000;
 
-/** The process ends: milliseconds of a drain for what follows after what is in flight. */
-const AFTERWARDS = 2500;
-/** Most milliseconds, when the process ends, of what begins when less is left for it. */
-const LAST_TIMEOUT = 1000;
-
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
 export class Instance {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
-  readonly scheduler: SchedulerLike;
+  readonly scheduler: Timing;
+  /** What is in flight to any server, commands included. */
+  readonly trips: Trips;
   /** For the nodes that hold the slots of their keys. */
   readonly countOptions: CountOptions;
   /** Called with the name of a server that has replied that it is a read-only replica. */
@@ -92,9 +86,6 @@ export class Instance {
   readonly #invalidReplies: ConditionLog;
   readonly #evictions: Evictions | undefined;
   readonly #current: () => Deployment;
-  readonly #inFlight = new Map<Promise<unknown>, Deadline>();
-  /** When the process ends: the time, by `performance.now()`, at which what is in flight has to end. */
-  #lastEnd: number | undefined;
 
   constructor(parts: InstanceParts) {
     const { options, deployment, store, poolName } = parts;
@@ -103,6 +94,7 @@ export class Instance {
     this.options = options;
     this.deployment = deployment;
     this.scheduler = store.scheduler;
+    this.trips = new Trips({ scheduler: store.scheduler, timeout: options.timeout });
     this.queryTimeout = Math.min(options.timeout || QUERY_TIMEOUT, QUERY_TIMEOUT);
     this.countOptions = {
       jitter: expirationJitterMaxSeconds,
@@ -164,6 +156,7 @@ export class Instance {
       retryDelay: this.retryDelay,
       scheduler: this.scheduler,
       statistics: this.#statistics,
+      trips: this.trips,
       outage: this.conditionLog({
         begins: 'cannot connect to the counter store; retrying',
         ends: 'connected to the counter store',
@@ -187,44 +180,11 @@ export class Instance {
             : { behavior: poolOnEmptyBehavior === 'CREATE' ? 'exceed' : 'fail', after },
       },
       server: { store: this.#parts.name, server },
+      trips: this.trips,
       instance,
       retired$,
-      apply: (batch, deadline) => this.inTime(apply(batch), deadline),
+      apply,
     };
-  }
-
-  /**
-   * Runs work within the time of a batch. Emits what it resolves with, and completes; fails with a DecisionError.
-   * Unsubscribing abandons it.
-   *
-   * @param deadline of the callers, which is bounded by that time, too
-   */
-  inTime<T>(work: (deadline: Deadline) => Promise<T>, deadline = new Deadline(this.scheduler)): Observable<T> {
-    return new Observable((subscriber) => {
-      deadline.hasBegun = false;
-      this.#bound(deadline);
-      const end = (): void => {
-        deadline.end();
-        this.#inFlight.delete(done);
-      };
-      // Written out, because each Promise in between costs every window.
-      const done = work(deadline).then(
-        (result) => {
-          end();
-          subscriber.next(result);
-          subscriber.complete();
-        },
-        (error: unknown) => {
-          end();
-          subscriber.error(storeError(error));
-        },
-      );
-      this.#inFlight.set(done, deadline);
-      // Nothing waits for a reply that is late; until it comes, or the deadline, the connection is in use.
-      return () => {
-        if (this.#inFlight.delete(done)) deadline.abandon();
-      };
-    });
   }
 
   /**
@@ -259,29 +219,6 @@ export class Instance {
   conditionLog(lines: ConditionLines): ConditionLog {
     const { store, name } = this.#parts;
     return new ConditionLog(store.log, { ...lines, fields: { store: name, ...lines.fields } });
-  }
-
-  /** Resolves when nothing is in flight. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.#inFlight.keys());
-  }
-
-  /** Everything ends so many milliseconds from now, less {@link AFTERWARDS}, what is in flight as well. */
-  endWithin(milliseconds: number): void {
-    const lastTime = milliseconds - AFTERWARDS;
-    this.#lastEnd = performance.now() + lastTime;
-    const { timeout } = this.options;
-    // A shorter one passes before.
-    if (timeout > 0 && timeout <= lastTime) return;
-    for (const deadline of this.#inFlight.values()) deadline.passWithin(lastTime);
-  }
-
-  /** Bounds what begins now. */
-  #bound(deadline: Deadline): void {
-    const { timeout } = this.options;
-    const left = this.#lastEnd === undefined ? Infinity : Math.max(this.#lastEnd - performance.now(), LAST_TIMEOUT);
-    const within = Math.min(timeout || Infinity, left);
-    if (within < Infinity) deadline.passWithin(within);
   }
 
   #replyLog(begins: string, ends?: string): ConditionLog {

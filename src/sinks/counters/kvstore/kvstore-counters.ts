@@ -89,11 +89,10 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     ),
     description: read.map(({ name, deployment }) => `${name}: ${describeDeployment(deployment)}`).join('; '),
     ready$: waitForStores(stores, startup.maxElapsedTime),
-    endWithin: (milliseconds) => instances.forEach((instance) => instance.endWithin(milliseconds)),
+    endWithin: (milliseconds) => instances.forEach(({ trips }) => trips.endWithin(milliseconds)),
     close: async () => {
       await freedKeys?.flush();
-      await Promise.all(instances.map((instance) => instance.settled()));
-      for (const each of stores) each.close();
+      await Promise.all(stores.map((each) => each.close()));
     },
   };
 }

@@ -17,7 +17,7 @@ import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { type Backoff, backoff } from '../../../streams/backoff';
 import type { ConditionLog } from '../../../log/condition-log';
-import type { Deadline } from '../../../streams/deadline';
+import { type Deadline, Trip, type Trips } from '../../../streams/deadline';
 import type { Connection } from './connection';
 import { isReply, noConnection, storeError } from './store-error';
 
@@ -44,12 +44,15 @@ export interface PoolOptions {
   readonly retryDelay: Backoff;
   readonly scheduler: SchedulerLike;
   readonly statistics: PoolStatistics;
+  /** Ends commands that are of no window. */
+  readonly trips: Trips;
   /** Of the time without a connection. */
   readonly outage: ConditionLog;
 }
 
 /** A window that waits for a connection. */
 interface Waiting {
+  readonly deadline: Deadline;
   readonly resolve: (connection: Connection) => void;
   readonly reject: (error: DecisionError) => void;
 }
@@ -76,7 +79,8 @@ export class Pool {
   #slots = 0;
   /** Windows that use a connection or wait for one. */
   #inFlight = 0;
-  #isDraining = false;
+  /** Called when there are none any more. */
+  readonly #onDrained: (() => void)[] = [];
   /** Why no connection is alive; undefined while one is, and before the first attempt has ended. */
   #lastFailure: Error | undefined;
 
@@ -92,30 +96,44 @@ export class Pool {
   }
 
   /**
-   * Runs the commands of a window on a connection that no other window uses meanwhile. Rejects with a DecisionError.
-   *
-   * The connection is cut when the deadline passes, and when `run` rejects other than with an error reply or a
-   * DecisionError: its next reply might belong to a command of this window.
+   * Leases a connection to a window, until {@link give} is called; it is cut when the deadline passes. A window that
+   * has to wait for one gets a Promise, which rejects with a DecisionError when none can be had.
    */
-  async use<T>(deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
+  take(deadline: Deadline): Connection | Promise<Connection> {
+    deadline.hasBegun = false;
     this.#inFlight += 1;
-    let connection: Connection | undefined;
-    let unwatch: (() => void) | undefined;
+    const connection = this.#takeIdle();
+    if (connection === undefined) return this.#wait(deadline);
+    deadline.begin(connection);
+    return connection;
+  }
+
+  /** The window has ended on a connection that it has taken. */
+  give(connection: Connection, deadline: Deadline): void {
+    deadline.left(connection);
+    if (this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
+    this.#left();
+  }
+
+  /**
+   * A window has failed on its connection, which is cut unless the error is an error reply or a DecisionError: its next
+   * reply might belong to a command of this window. Returns the error for callers.
+   */
+  failed(error: unknown, connection: Connection, deadline: Deadline): DecisionError {
+    if (error instanceof DecisionError) return error;
+    if (!isReply(error)) connection.cut(error as Error);
+    return deadline.hasPassed ? timedOut() : storeError(error);
+  }
+
+  /** Runs the commands of a window on a connection. Rejects with a DecisionError. */
+  async use<T>(deadline: Deadline, run: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection = await this.take(deadline);
     try {
-      const own = (connection = this.#takeIdle() ?? (await this.#wait(deadline)));
-      // Granted while overdue replies were read, the connection would be cut right after the window was sent.
-      if (deadline.hasPassed) throw timedOut({ isUncounted: true });
-      deadline.hasBegun = true;
-      unwatch = deadline.watch(() => own.cut(timedOut()));
-      return await run(own);
+      return await run(connection);
     } catch (error) {
-      if (!isReply(error) && !(error instanceof DecisionError)) connection?.cut(error as Error);
-      throw deadline.hasPassed && !(error instanceof DecisionError) ? timedOut() : storeError(error);
+      throw this.failed(error, connection, deadline);
     } finally {
-      unwatch?.();
-      if (connection !== undefined && this.#alive.has(connection) && connection.isOpen) this.#offer(connection);
-      this.#inFlight -= 1;
-      if (this.#isDraining) this.drain();
+      this.give(connection, deadline);
     }
   }
 
@@ -125,10 +143,24 @@ export class Pool {
     return this.#idle.at(-1) ?? first;
   }
 
-  /** Closes the pool once the windows in flight have ended. */
-  drain(): void {
-    this.#isDraining = true;
-    if (this.#inFlight === 0) this.close();
+  /** As {@link use}, for commands of no window, which end with the time of the store. */
+  async run<T>(commands: (connection: Connection) => Promise<T>): Promise<T> {
+    const { trips } = this.#options;
+    const trip = new Trip();
+    trips.begin(trip);
+    try {
+      return await this.use(trip, commands);
+    } finally {
+      trips.ended(trip);
+    }
+  }
+
+  /** Closes the pool once the windows in flight have ended; resolves then. */
+  drain(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onDrained.push(() => resolve(this.close()));
+      this.#drained();
+    });
   }
 
   close(): void {
@@ -143,29 +175,46 @@ export class Pool {
   /** Resolves with a connection; rejects when the deadline passes, or the last connection is lost. */
   #wait(deadline: Deadline): Promise<Connection> {
     const { mayExceed, size } = this.#options;
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve, fail) => {
+      const reject = (error: DecisionError): void => {
+        this.#waiting.delete(waiting);
+        fail(error);
+        this.#left();
+      };
+      const waiting = { deadline, resolve, reject };
       if (deadline.hasPassed) return reject(timedOut({ isUncounted: true }));
-      const waiting = { resolve, reject };
       this.#waiting.add(waiting);
       if (this.#lastFailure !== undefined) return this.#failWaiting();
-      deadline.watch(() => {
-        this.#waiting.delete(waiting);
-        reject(timedOut({ isUncounted: true }));
-      }, true);
+      deadline.whileWaiting(() => this.#waiting.has(waiting) && reject(timedOut({ isUncounted: true })));
       // When it cannot be opened, the window waits for another one.
       if (mayExceed && this.#inFlight > size) this.#open();
     });
   }
 
+  #left(): void {
+    this.#inFlight -= 1;
+    this.#drained();
+  }
+
+  #drained(): void {
+    if (this.#inFlight === 0) for (const onDrained of this.#onDrained.splice(0)) onDrained();
+  }
+
   #failWaiting(): void {
     for (const { reject } of this.#waiting) reject(noConnection(this.#lastFailure));
-    this.#waiting.clear();
   }
 
   #offer(connection: Connection): void {
     for (const waiting of this.#waiting) {
+      const { deadline, resolve, reject } = waiting;
+      // Granted while overdue replies are read, the connection would be cut right after the window was sent.
+      if (deadline.hasPassed) {
+        reject(timedOut({ isUncounted: true }));
+        continue;
+      }
       this.#waiting.delete(waiting);
-      waiting.resolve(connection);
+      deadline.begin(connection);
+      resolve(connection);
       return;
     }
     if (this.#alive.size <= this.#options.size) {

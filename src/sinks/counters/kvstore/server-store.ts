@@ -3,7 +3,7 @@ import type { Operation, Result } from '../../../counting/operation';
 import type { CounterLane } from '../../../streams/ports/counters';
 import { nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
-import { type SendCommand, commandsOn, joined } from './commands';
+import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
 import type { Connection } from './connection';
 import { callsOf, count } from './count';
 import type { Deadline } from '../../../streams/deadline';
@@ -31,8 +31,7 @@ export class ServerStore implements Store {
     this.#instance = instance;
     const name = servers.kind === 'single' ? nameOf(servers.server) : servers.masterName;
     this.#lane = instance.lane(name, {
-      apply: (batch) => (deadline) =>
-        this.#pool.use(deadline, (connection) => this.#count(batch, connection, deadline)),
+      apply: this.#apply.bind(this),
       instance: { lanesAtOnce: 1 },
     });
     if (servers.kind === 'single') {
@@ -43,7 +42,7 @@ export class ServerStore implements Store {
       this.connect = () => sentinels.connect(() => this.#pool.isConnected);
       this.#pool = instance.openPool(name, this.connect);
     }
-    this.#windows = new CommandWindows(this.#pool, this.#lane.pipeline, instance);
+    this.#windows = new CommandWindows(this.#pool, this.#lane.pipeline);
     this.connected$ = this.#pool.connected$;
     this.failures$ = this.#pool.failures$;
   }
@@ -60,25 +59,43 @@ export class ServerStore implements Store {
     );
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await this.#pool.drain();
     this.#sentinels?.close();
-    this.#pool.close();
+    this.#instance.trips.close();
   }
 
-  /** Rejects when the connection is lost before the first reply. */
-  async #count(batch: readonly Operation[], connection: Connection, deadline: Deadline): Promise<readonly Result[]> {
+  async #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
+    const pool = this.#pool;
+    const taken = pool.take(deadline);
+    // Sent before this function returns, if a connection is free.
+    const connection = taken instanceof Promise ? await taken : taken;
+    try {
+      const groups = callsOf(batch);
+      const results = await count(connection, groups, this.#instance.countOptions);
+      const [first] = results;
+      // The connection was lost before the first reply.
+      if (first instanceof Error && !isReply(first)) throw first;
+      const counts = results.map((result, index) => this.#resultsOf(result, groups[index]!, { connection, deadline }));
+      return joined(counts);
+    } catch (error) {
+      throw pool.failed(error, connection, deadline);
+    } finally {
+      pool.give(connection, deadline);
+    }
+  }
+
+  #resultsOf(
+    result: GroupResult,
+    group: readonly Operation[],
+    { connection, deadline }: { readonly connection: Connection; readonly deadline: Deadline },
+  ): readonly Result[] {
     const instance = this.#instance;
-    const groups = callsOf(batch);
-    const results = await count(connection, groups, instance.countOptions);
-    if (results[0] instanceof Error && !isReply(results[0])) throw results[0];
-    const counts = results.map((result, index): readonly Result[] => {
-      if (result instanceof Error) {
-        const failure = instance.failed(result, connection, deadline);
-        return groups[index]!.map(() => failure);
-      }
-      if (instance.counted(result, connection)) return result;
-      return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
-    });
-    return joined(counts);
+    if (result instanceof Error) {
+      const failure = instance.failed(result, connection, deadline);
+      return group.map(() => failure);
+    }
+    if (instance.counted(result, connection)) return result;
+    return result.map((each) => (each instanceof Error ? instance.failed(each, connection) : each));
   }
 }

@@ -113,8 +113,8 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return this;
   }
 
-  apply(batch: readonly Operation[]): Observable<readonly Stored[]> {
-    return of(this.applyNow(batch));
+  apply(batch: readonly Operation[]): PromiseLike<readonly Stored[]> {
+    return settled(this.applyNow(batch));
   }
 
   /** Applies a batch as {@link apply} does, before it returns. */
@@ -234,4 +234,15 @@ class EvictingCounts extends TimedCounts {
   #evicted({ limit: { path } }: Counted, before: number): void {
     this.evictors.set(path, (this.evictors.get(path) ?? 0) + this.counts.evictions - before);
   }
+}
+
+/**
+ * A result that is there: `then` calls back before it returns, so that what replays calls sees each answered in its
+ * turn.
+ */
+function settled<T>(value: T): PromiseLike<T> {
+  return {
+    then: <Next, Caught>(next?: ((value: T) => Next | PromiseLike<Next>) | null) =>
+      settled(next?.(value)) as PromiseLike<Next | Caught>,
+  };
 }

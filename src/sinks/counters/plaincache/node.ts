@@ -1,5 +1,5 @@
-import { BehaviorSubject, Observable, type Subscriber, takeLast } from 'rxjs';
-import { DecisionError } from '../../../counting/decision-error';
+import { BehaviorSubject, type Observable, takeLast } from 'rxjs';
+import { DecisionError, timedOut } from '../../../counting/decision-error';
 import { LARGEST_COUNT, type Operation, type Result } from '../../../counting/operation';
 import { hitsOnRead } from '../../../counting/read-then-decide';
 import { ConditionLog } from '../../../log/condition-log';
@@ -108,14 +108,15 @@ export class Node implements CounterLane {
   }
 
   /**
-   * As {@link CounterLane.apply}, but completes only when the hits have been written: until then the batch is in
-   * flight. The counts that a node does not send are 0, so that their limits do not apply; the batch does not fail.
-   * Nothing is written of a batch that is not waited for any longer.
+   * As {@link CounterLane.apply}: the hits are written after that, in `deadline.writing`. The counts that a node does
+   * not send are 0, so that their limits do not apply; the batch does not fail. Nothing is written of a batch that is
+   * not waited for any longer.
    */
-  apply(batch: readonly Operation[], deadline?: Deadline): Observable<readonly Result[]> {
-    return new Observable((subscriber) => {
-      if (deadline !== undefined) deadline.hasBegun = false;
-      this.#inTurn(() => this.#apply(batch, subscriber)).catch((error: unknown) => subscriber.error(error));
+  apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
+    deadline.hasBegun = false;
+    return new Promise((resolve, reject) => {
+      deadline.writing = this.#inTurn(() => this.#apply(batch, deadline, resolve));
+      deadline.writing.then(undefined, reject);
     });
   }
 
@@ -158,16 +159,19 @@ export class Node implements CounterLane {
     return done;
   }
 
-  async #apply(batch: readonly Operation[], subscriber: Subscriber<readonly Result[]>): Promise<void> {
+  async #apply(
+    batch: readonly Operation[],
+    deadline: Deadline,
+    answer: (counts: readonly Result[]) => void,
+  ): Promise<void> {
     const keys = batch.map(({ key }) => wireKey(key));
     const stored = await this.#read(new Set(keys));
-    if (subscriber.closed) return;
+    if (deadline.hasPassed) throw timedOut({ isUncounted: true });
     const { countsAsZero, expirationJitterMaxSeconds } = this.#context;
     if (!countsAsZero && this.#breaker.isOpen) throw doesNotAnswer();
     const { counts, commands } = planBatch(batch, { keys, stored }, expirationJitterMaxSeconds);
-    subscriber.next(counts);
+    answer(counts);
     await this.#write(commands);
-    subscriber.complete();
   }
 
   /**

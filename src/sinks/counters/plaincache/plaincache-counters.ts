@@ -13,7 +13,6 @@ import {
   of,
   switchMap,
   take,
-  throwError,
 } from 'rxjs';
 import type { Counted } from '../../../counting/operation';
 import { DecisionError } from '../../../counting/decision-error';
@@ -156,7 +155,7 @@ const NO_NODES: CounterLane = {
   pipeline: { span: 0, windowsInFlight: 1, whenFull: undefined },
   instance: { lanesAtOnce: 1 },
   retired$: NEVER,
-  apply: () => throwError(unknownServers),
+  apply: () => Promise.reject(unknownServers()),
 };
 
 /** Whether any of the nodes answers, while it is subscribed to. */

@@ -1,0 +1,318 @@
+import { BehaviorSubject, Observable, Subject, type Subscriber, finalize, mergeMap, takeUntil, tap } from 'rxjs';
+import { Batch, failCall } from '../counting/batch';
+import { DecisionError, poolEmpty, timedOut } from '../counting/decision-error';
+import type { Result } from '../counting/operation';
+import type { LocalCounts } from '../limiter/local-counts';
+import { Breaker, type BreakerObserver } from './circuit-breaker';
+import { type Timing, Trip, Trips } from './deadline';
+import type { Leasing } from './leasing';
+import { type ClosedWindow, pipelineWindow } from './pipeline-window';
+import type { CounterLane } from './ports/counters';
+import type { WindowCall } from './ports/decide';
+import type { CallTrace, WindowTrace, WindowTracer } from './ports/tracer';
+import type { CountRequest } from './store-faults';
+
+export interface LaneBreaker {
+  /** STORE_BREAKER_FAILURES; 0: it never opens. */
+  readonly failures: number;
+  /** Receives what becomes of a lane, which is named as by {@link CounterLane.server}. */
+  readonly observe: (server: NonNullable<CounterLane['server']>) => BreakerObserver;
+}
+
+export interface LaneTripsOptions {
+  /** Closes windows, and gives the time. */
+  readonly scheduler: Timing;
+  /**
+   * STORE_DECISION_TIMEOUT: most milliseconds that a window waits for its counts; undefined: the store has an end of
+   * its own.
+   */
+  readonly limit?: number | undefined;
+  /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
+  readonly breaker?: LaneBreaker | undefined;
+  /** What the policy `local` has counted: hits that could not be sent are added when the server counts again. */
+  readonly local?: LocalCounts | undefined;
+  /** The leases that batches take and give back, if there are any. */
+  readonly leasing?: (() => Leasing | undefined) | undefined;
+  /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
+  readonly tracer?: WindowTracer | undefined;
+  /** Called with each batch before it is sent. */
+  readonly onBatch?: ((batch: Batch) => void) | undefined;
+  /** Reports what was thrown; returns the error for callers. */
+  readonly errorOf: (thrown: unknown) => DecisionError;
+  /** Makes what counts the requests to a server. */
+  readonly requestsOf?: ((server: NonNullable<CounterLane['server']>) => CountRequest | undefined) | undefined;
+}
+
+/** The calls of a time in which the server was called, and what becomes of their windows. */
+interface Epoch {
+  readonly calls$: Subject<WindowCall>;
+  /** Receives each window when it has settled. */
+  readonly settled: Subscriber<Batch>;
+  readonly unanswered: (trip: WindowTrip) => void;
+}
+
+/** The trip of a pipeline window. */
+class WindowTrip extends Trip {
+  trace: WindowTrace | undefined;
+  leasing: Leasing | undefined;
+  /** Its calls have their outcome. */
+  isOver = false;
+
+  constructor(
+    readonly batch: Batch<WindowCall>,
+    readonly window: ClosedWindow<WindowCall>,
+    readonly epoch: Epoch,
+  ) {
+    super();
+  }
+
+  override unanswered(): void {
+    this.epoch.unanswered(this);
+  }
+}
+
+/** The trip of hits that could not be sent before. */
+class UnsentTrip extends Trip {
+  constructor(override readonly unanswered: () => void) {
+    super();
+  }
+}
+
+/** Milliseconds that a probe may take. */
+const PROBE_LIMIT = 1_000;
+
+const NOT_SENT = new DecisionError(
+  'store_failed',
+  'the counter store does not answer; calls fail immediately until it does',
+);
+
+/**
+ * The pipeline windows of one lane, and their trips. While its breaker is open, calls are refused at once, those too
+ * that were gathered but not sent, and then one window is the probe. Each time it opens, other windows begin, so that
+ * those of the time before have no say in what follows: they end by themselves.
+ */
+export class LaneTrips {
+  /**
+   * Each window when all its calls have their outcome. To be subscribed to before calls are added; never fails.
+   * Unsubscribing abandons windows in flight.
+   */
+  readonly windows$: Observable<Batch>;
+  readonly lane: CounterLane;
+  readonly #options: LaneTripsOptions;
+  readonly #trips: Trips;
+  readonly #countRequest: CountRequest | undefined;
+  readonly #breaker: Breaker | undefined;
+  /** Where calls go: the present one of `#epochs$`. */
+  #calls$ = new Subject<WindowCall>();
+  readonly #epochs$ = new BehaviorSubject(this.#calls$);
+  #isComplete = false;
+  /** Hits that could not be sent before are being added. */
+  #isAdding = false;
+
+  constructor(lane: CounterLane, options: LaneTripsOptions, onRetired: () => void) {
+    this.lane = lane;
+    this.#options = options;
+    const { scheduler, breaker } = options;
+    const own = lane.trips === undefined ? new Trips({ scheduler }) : undefined;
+    this.#trips = lane.trips ?? own!;
+    this.#countRequest = lane.server && options.requestsOf?.(lane.server);
+    if (breaker !== undefined && breaker.failures > 0 && lane.server !== undefined) {
+      this.#breaker = new Breaker({ failures: breaker.failures, scheduler, observer: breaker.observe(lane.server) });
+    }
+    const retired$ = lane.retired$.pipe(
+      tap(() => {
+        onRetired();
+        this.complete();
+      }),
+    );
+    this.windows$ = this.#epochs$.pipe(
+      takeUntil(retired$),
+      mergeMap((calls$) => this.#windowsOf(calls$)),
+      finalize(() => {
+        this.#breaker?.end();
+        own?.close();
+      }),
+    );
+  }
+
+  add(call: WindowCall): void {
+    if (this.#breaker?.isOpen) this.#refuse(call);
+    else this.#calls$.next(call);
+  }
+
+  /** Sends the open window; no call follows. */
+  complete(): void {
+    this.#isComplete = true;
+    this.#calls$.complete();
+    this.#epochs$.complete();
+  }
+
+  #windowsOf(calls$: Subject<WindowCall>): Observable<Batch> {
+    const { span, windowsInFlight, whenFull } = this.lane.pipeline;
+    const { scheduler } = this.#options;
+    return new Observable((settled) => {
+      const epoch = { calls$, settled, unanswered: (trip: WindowTrip) => this.#unanswered(trip) };
+      return calls$
+        .pipe(pipelineWindow({ span, scheduler, windowsInFlight, overflowAfter: whenFull?.after }))
+        .subscribe({ next: (window) => this.#send(window, epoch), complete: () => settled.complete() });
+    });
+  }
+
+  #send(window: ClosedWindow<WindowCall>, epoch: Epoch): void {
+    if (epoch.calls$ !== this.#calls$) {
+      for (const call of window.values) this.#refuse(call);
+      return window.end();
+    }
+    const batch = new Batch(window.values);
+    const trip = new WindowTrip(batch, window, epoch);
+    if (window.isOverflow && this.lane.pipeline.whenFull?.behavior === 'fail') {
+      batch.fail(poolEmpty());
+      return this.#end(trip);
+    }
+    const { limit, tracer, leasing, onBatch } = this.#options;
+    onBatch?.(batch);
+    if (batch.operations.length === 0) return this.#end(trip);
+    const present = leasing?.();
+    if (present?.prepare(batch) === true) trip.leasing = present;
+    if (tracer !== undefined) trip.trace = traceOf(tracer, batch);
+    const isProbe = this.#breaker?.beginsProbe() === true;
+    this.#trips.begin(trip, isProbe ? Math.min(limit ?? PROBE_LIMIT, PROBE_LIMIT) : limit);
+    // `then` calls back in virtual time, too, where nothing may be awaited.
+    this.lane.apply(batch.operations, trip).then(
+      (results) => this.#answered(trip, results),
+      (error: unknown) => this.#failed(trip, error),
+    );
+    return undefined;
+  }
+
+  #answered(trip: WindowTrip, results: readonly Result[]): void {
+    const milliseconds = this.#trips.ended(trip);
+    if (trip.isOver || trip.epoch.settled.closed) return;
+    const { batch, leasing } = trip;
+    const { scheduler, local, errorOf } = this.#options;
+    trip.trace?.ended(results.find((result) => result instanceof DecisionError)?.code);
+    try {
+      batch.settle(local?.saw(batch.operations, results, scheduler.now()) ?? results);
+      leasing?.answered(batch, results);
+    } catch (error) {
+      return this.#fail(trip, errorOf(error));
+    }
+    this.#settled(trip, milliseconds);
+  }
+
+  #failed(trip: WindowTrip, error: unknown): void {
+    this.#trips.ended(trip);
+    if (trip.isOver || trip.epoch.settled.closed) return;
+    const failure = this.#options.errorOf(error);
+    trip.trace?.ended(failure.code);
+    this.#fail(trip, failure);
+  }
+
+  /** The calls wait no longer; a reply may still come. */
+  #unanswered(trip: WindowTrip): void {
+    if (trip.epoch.settled.closed) return;
+    trip.trace?.ended('store_timeout');
+    this.#fail(trip, timedOut({ isUncounted: !trip.hasBegun }));
+  }
+
+  #fail(trip: WindowTrip, failure: DecisionError): void {
+    const { batch, leasing } = trip;
+    batch.fail(failure);
+    leasing?.answered(batch, failure);
+    this.#settled(trip, 0);
+  }
+
+  /** All calls have their outcome. */
+  #settled(trip: WindowTrip, milliseconds: number): void {
+    const { batch, writing } = trip;
+    trip.isOver = true;
+    this.#countRequest?.(milliseconds, batch.outcome);
+    if (writing === undefined) this.#written(trip);
+    else this.#endAfter(trip, writing);
+  }
+
+  /** In a function of its own, because only what captures variables costs each call the memory for them. */
+  #endAfter(trip: WindowTrip, writing: PromiseLike<unknown>): void {
+    const written = (): void => this.#written(trip);
+    writing.then(written, written);
+  }
+
+  /**
+   * The window of a probe ends when what could not be sent before is added, so that calls are sent again after that.
+   */
+  #written(trip: WindowTrip): void {
+    const mayAdd = trip.batch.outcome === 'ok' && !this.#isAdding;
+    if (mayAdd && this.#options.local?.hasUnsent(this.lane) === true) this.#addThenEnd(trip);
+    else this.#end(trip);
+  }
+
+  #addThenEnd(trip: WindowTrip): void {
+    this.#isAdding = true;
+    this.#addUnsent(() => {
+      this.#isAdding = false;
+      this.#end(trip);
+    });
+  }
+
+  #end({ batch, window, epoch: { calls$, settled } }: WindowTrip): void {
+    if (settled.closed) return;
+    if (calls$ === this.#calls$ && !this.#isComplete) this.#judge(batch);
+    settled.next(batch);
+    window.end();
+  }
+
+  #judge({ outcome, size }: Batch): void {
+    this.#breaker?.ended(outcome, size);
+    if (this.#breaker?.isOpen !== true) return;
+    const before = this.#calls$;
+    this.#epochs$.next((this.#calls$ = new Subject()));
+    before.complete();
+  }
+
+  /**
+   * Adds hits that could not be sent before, a batch at a time, until none are left or the server does not count a
+   * batch.
+   */
+  #addUnsent(added: () => void): void {
+    const lane = this.lane;
+    const { scheduler, limit } = this.#options;
+    const local = this.#options.local!;
+    const taken = local.take(lane, Math.floor(scheduler.now() / 1000));
+    if (taken.length === 0) return added();
+    const trips = this.#trips;
+    let isOver = false;
+    const ended = (results: readonly Result[]): void => {
+      if (isOver) return;
+      isOver = true;
+      if (local.sent(taken, results, scheduler.now())) this.#addUnsent(added);
+      else added();
+    };
+    function fail(failure: DecisionError): void {
+      ended(taken.map(() => failure));
+    }
+    const trip = new UnsentTrip(() => fail(timedOut({ isUncounted: !trip.hasBegun })));
+    trips.begin(trip, limit);
+    lane.apply(taken, trip).then(
+      (results) => {
+        trips.ended(trip);
+        ended(results);
+      },
+      (error: unknown) => {
+        trips.ended(trip);
+        fail(error instanceof DecisionError ? error : timedOut());
+      },
+    );
+  }
+
+  #refuse(call: WindowCall): void {
+    this.#breaker?.refused();
+    failCall(call, NOT_SENT);
+  }
+}
+
+/** Begins the span of a trip in the traces of the calls that it carries; undefined: none is traced. */
+function traceOf(tracer: WindowTracer, { operations, calls }: Batch<WindowCall>): WindowTrace | undefined {
+  const traces = calls.flatMap(({ trace }): readonly CallTrace[] => (trace === undefined ? [] : [trace]));
+  if (traces.length === 0) return undefined;
+  return tracer.beginWindow({ operations: operations.length, calls: calls.length }, traces);
+}
