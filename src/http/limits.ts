@@ -72,6 +72,8 @@ export const OPERATOR_LIMITS: HttpLimits = {
 export const HTTP_REJECTIONS = [
   /** A connection that was closed because there are as many as {@link HttpLimits.maxConnections}. */
   'connections',
+  /** A connection that was closed because more arrive than can be passed on to the processes that serve them. */
+  'hand_over',
   /** Too many requests in flight on one connection. */
   'pipelining',
   /** Headers with too many bytes or fields. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Subject, defer, merge, takeUntil, tap } from 'rxjs';
 import type { ServerTls } from '../grpc/http2/tls';
 import { GRPC_BACKLOG } from '../grpc/server/grpc-server';
+import { PUBLIC_LIMITS } from '../http/limits';
 import { unavailableHttp } from '../http/serve-http';
 import { WorkerDecisions } from '../operators/worker-decisions';
 import type { RawRules } from '../rules/files/read-rule-files';
@@ -164,7 +165,7 @@ function dispatchTo(pool: WorkerPool, app: App, { readiness, rejections }: Dispa
   const resets = statistics.counter('ratelimit.workers.reset_connections');
   const dispatch: ConnectionDispatch = new ConnectionDispatch({
     pool,
-    maxGrpcConnections: settings.grpcMaxConnections,
+    maxConnections: { grpc: settings.grpcMaxConnections, http: PUBLIC_LIMITS.maxConnections },
     unavailable: unavailableHttp({ readiness, onRejected, log }),
     onError: (error) => log.error('a listener has failed', { error }),
     onReset: (listener) => {
@@ -172,7 +173,7 @@ function dispatchTo(pool: WorkerPool, app: App, { readiness, rejections }: Dispa
       rejections.reset(listener === 'grpc' ? 'gRPC' : 'HTTP');
     },
     onRefused: (listener, kind, peer) => {
-      if (listener === 'http') onRejected('connections', peer, HTTP_REASONS[kind]);
+      if (listener === 'http') onRejected(kind === 'hand_over' ? kind : 'connections', peer, HTTP_REASONS[kind]);
       else rejections.grpc({ kind, reason: '', peer, open: dispatch.count('grpc') });
     },
   });

@@ -19,6 +19,10 @@ const HTTP_LINES: Partial<Record<HttpRejection, Lines>> = {
     begins: 'an HTTP listener has too many connections; it closes idle ones for new ones, or else the new ones',
     ends: 'an HTTP listener no longer closes connections for new ones',
   },
+  hand_over: {
+    begins: 'HTTP connections are closed: more arrive than the workers can be given, and too many wait',
+    ends: 'HTTP connections are no longer closed because of those that wait for a worker',
+  },
   request_memory: {
     begins: 'unfinished bodies of HTTP requests use all of the memory for them; the largest and oldest are rejected',
     ends: 'unfinished bodies of HTTP requests are no longer rejected',
@@ -31,7 +35,7 @@ const HTTP_LINES: Partial<Record<HttpRejection, Lines>> = {
 
 const ACCEPTED = 'gRPC connections are accepted again';
 
-/** The same of the gRPC listener. `hand_over`: more connections arrive than can be given to the workers. */
+/** Kinds of rejections by the gRPC listener that can last. */
 const GRPC_LINES: Partial<Record<GrpcRejection['kind'], Lines & { readonly bound: string }>> = {
   connections: {
     begins: 'gRPC connections are refused: GRPC_MAX_CONNECTIONS are open',
@@ -44,7 +48,8 @@ const GRPC_LINES: Partial<Record<GrpcRejection['kind'], Lines & { readonly bound
     bound: 'open files',
   },
   hand_over: {
-    begins: 'gRPC connections are refused: more arrive than the workers can be given',
+    begins:
+      'gRPC connections are refused: more arrive than the workers can be given, and GRPC_MAX_CONNECTIONS wait or are open',
     ends: ACCEPTED,
     bound: 'hand-over',
   },
@@ -58,7 +63,7 @@ export interface RejectionParts {
 
 /** A connection or stream of gRPC that is rejected. */
 export interface GrpcRejection {
-  readonly kind: Rejection | 'hand_over';
+  readonly kind: Rejection;
   readonly reason: string;
   readonly peer: Parameters<typeof nameOfPeer>[0];
   /** The connections that are open. */
@@ -99,7 +104,7 @@ export class Rejections {
 
   grpc({ kind, reason, peer, open }: GrpcRejection): void {
     const { settings, statistics, log } = this.#parts;
-    statistics.counter(`ratelimit_server.http2.${kind === 'hand_over' ? 'connections' : kind}`).add(1);
+    statistics.counter(`ratelimit_server.http2.${kind}`).add(1);
     if (log.isDebug) log.debug('gRPC connection or stream rejected', { kind, reason, peer: nameOfPeer(peer) });
     const lines = GRPC_LINES[kind];
     if (lines === undefined) return;

@@ -65,7 +65,7 @@ function prefixOf(digits: string, bits: number): string {
  * The digits of an address as it is written; undefined for what is none, in the strict sense of `net.isIP`, and for one
  * with a zone.
  */
-function digitsOf(address: string): string | undefined {
+export function digitsOf(address: string): string | undefined {
   if (address.length > LONGEST || address.includes('%')) return undefined;
   switch (isIP(address)) {
     case 4:

@@ -11,20 +11,20 @@ import {
 } from 'rxjs';
 import { type ListenAddress, type TcpAddress, listen } from '../net/listen';
 import { openFiles } from '../net/open-files';
+import { digitsOf } from '../rules/networks';
 import type { Connections } from '../streams/drain';
 import type { ListenerName, WorkerConnections } from './connections';
+import { FairQueue } from './fair-queue';
 import type { WorkerPool } from './pool';
 import type { WorkerProcess } from './process';
 
 /** Milliseconds that a gRPC connection waits for a worker when none is ready. */
 const WAIT_FOR_WORKER = 1_000;
 /**
- * How many connections of a listener may be on their way to a worker. A hand-over takes the primary about half a
- * millisecond, so that more would keep those of the other listener waiting.
+ * How many connections of a listener may be on their way to a worker; further ones wait. A hand-over takes the primary
+ * about half a millisecond, so that more would keep those of the other listener waiting.
  */
 const MAX_IN_TRANSIT = 16;
-/** How many connections of a listener may wait for that: handing them over takes less than a second. */
-const MAX_QUEUED = 1_000;
 /** Milliseconds in which every worker that answers has taken the connections that are on their way to it. */
 const TAKEN_WITHIN = 1_000;
 
@@ -33,8 +33,11 @@ export type ConnectionBound = 'connections' | 'file_descriptors' | 'hand_over';
 
 export interface ConnectionDispatchOptions {
   readonly pool: Pick<WorkerPool, 'workers' | 'serving$'>;
-  /** How many gRPC connections may be open. */
-  readonly maxGrpcConnections: number;
+  /**
+   * How many gRPC connections may be open, wait for a worker or be on their way to one; how many HTTP connections may
+   * wait: the workers close open ones for new ones.
+   */
+  readonly maxConnections: Readonly<Record<ListenerName, number>>;
   /** Called for each connection that is closed when it is accepted, before it is closed. */
   readonly onRefused: (listener: ListenerName, bound: ConnectionBound, socket: Socket) => void;
   /** Called for each connection that its peer has reset before a worker had it. */
@@ -56,8 +59,14 @@ export class ConnectionDispatch {
   readonly #subscription: Subscription;
   /** gRPC connections that wait for a worker, and what ends the wait of each. */
   readonly #waiting = new Map<Socket, Subscription>();
-  /** Connections for which no worker has room, by listener, so that a flood at one does not delay the other. */
-  readonly #queues: Readonly<Record<ListenerName, Socket[]>> = { grpc: [], http: [] };
+  /**
+   * Connections for which no worker has room, by listener, so that a flood at one does not delay the other. Peers take
+   * turns.
+   */
+  readonly #queues: Readonly<Record<ListenerName, FairQueue<Socket>>> = {
+    grpc: new FairQueue(),
+    http: new FairQueue(),
+  };
   /** Those that are on their way to a worker. */
   readonly #given = new WeakSet<Socket>();
   readonly #taken = new Subject<unknown>();
@@ -88,7 +97,7 @@ export class ConnectionDispatch {
 
   /** The connections of a listener that are open or on their way to a worker. */
   count(listener: ListenerName): number {
-    const waiting = this.#queues[listener].length + (listener === 'grpc' ? this.#waiting.size : 0);
+    const waiting = this.#queues[listener].size + (listener === 'grpc' ? this.#waiting.size : 0);
     return this.#options.pool.workers.reduce((sum, { connections }) => sum + connections.load[listener], waiting);
   }
 
@@ -103,10 +112,7 @@ export class ConnectionDispatch {
   accepted(listener: ListenerName, socket: Socket): void {
     this.#accepted += 1;
     socket.on('error', () => socket.destroy());
-    if (listener === 'grpc' && this.count('grpc') >= this.#options.maxGrpcConnections) {
-      this.#refuse(listener, 'connections', socket);
-      return;
-    }
+    if (!this.#makeRoom(listener, socket)) return;
     const accepted = performance.now();
     const given = this.#given;
     const isAdmitted = openFiles.admit(socket, listener, {
@@ -115,8 +121,7 @@ export class ConnectionDispatch {
       },
       wasUsed: false,
       giveWay: () => {
-        const queue = this.#queues[listener];
-        if (queue.includes(socket)) queue.splice(queue.indexOf(socket), 1);
+        this.#queues[listener].delete(socket);
         this.#refuse(listener, 'file_descriptors', socket);
       },
     });
@@ -131,10 +136,9 @@ export class ConnectionDispatch {
   async stop(listener: ListenerName): Promise<void> {
     this.#servers.get(listener)?.close();
     const queue = this.#queues[listener];
-    if (listener === 'grpc') for (const socket of [...this.#waiting.keys(), ...queue.splice(0)]) socket.destroy();
+    if (listener === 'grpc') for (const socket of [...this.#waiting.keys(), ...queue.clear()]) socket.destroy();
     const isSettled = () =>
-      queue.length === 0 &&
-      this.#options.pool.workers.every(({ connections }) => connections.inTransit[listener] === 0);
+      queue.size === 0 && this.#options.pool.workers.every(({ connections }) => connections.inTransit[listener] === 0);
     const late$ = timer(TAKEN_WITHIN, this.#scheduler);
     if (!isSettled()) await firstValueFrom(merge(this.#taken.pipe(filter(isSettled)), late$));
   }
@@ -155,7 +159,19 @@ export class ConnectionDispatch {
   #destroyWaiting(): void {
     this.#subscription.unsubscribe();
     const { grpc, http } = this.#queues;
-    for (const socket of [...this.#waiting.keys(), ...grpc, ...http]) socket.destroy();
+    for (const socket of [...this.#waiting.keys(), ...grpc.clear(), ...http.clear()]) socket.destroy();
+  }
+
+  /**
+   * At the limit, a connection that waits gives way to one of a peer that has fewer. @returns false if it is refused
+   */
+  #makeRoom(listener: ListenerName, socket: Socket): boolean {
+    const queue = this.#queues[listener];
+    const count = listener === 'grpc' ? this.count('grpc') : queue.size;
+    if (count < this.#options.maxConnections[listener]) return true;
+    const displaced = queue.giveWayTo(turnOf(socket));
+    this.#refuse(listener, queue.size > 0 ? 'hand_over' : 'connections', displaced ?? socket);
+    return displaced !== undefined;
   }
 
   #refuse(listener: ListenerName, bound: ConnectionBound, socket: Socket): void {
@@ -168,8 +184,7 @@ export class ConnectionDispatch {
     if (worker === undefined && listener === 'http') this.#options.unavailable.adopt(socket);
     else if (worker === undefined) this.#wait(socket);
     else if (hasRoom(worker, listener)) this.#give(worker, listener, socket);
-    else if (this.#queues[listener].length < MAX_QUEUED) this.#queues[listener].push(socket);
-    else this.#refuse(listener, 'hand_over', socket);
+    else this.#queues[listener].add(turnOf(socket), socket);
   }
 
   #give({ connections }: WorkerProcess, listener: ListenerName, socket: Socket): void {
@@ -185,10 +200,10 @@ export class ConnectionDispatch {
   #placeQueued(): void {
     for (const listener of ['http', 'grpc'] as const) {
       const queue = this.#queues[listener];
-      while (queue.length > 0) {
+      while (queue.size > 0) {
         const worker = leastLoaded(this.#options.pool.workers, listener);
         if (worker !== undefined && !hasRoom(worker, listener)) break;
-        this.#place(listener, queue.shift() as Socket);
+        this.#place(listener, queue.take() as Socket);
       }
     }
   }
@@ -228,7 +243,36 @@ export class ConnectionDispatch {
  * Whether the peer has reset a TCP connection from which nothing was read: the system has no address of it any more.
  */
 function isReset(socket: Socket): boolean {
-  return socket.destroyed || (socket.localAddress !== undefined && socket.remoteAddress === undefined);
+  return socket.destroyed || (socket.localAddress !== undefined && peerOf(socket) === undefined);
+}
+
+/**
+ * The address of the peer; undefined on a Unix socket, and when the peer has reset the connection. Not `remoteAddress`
+ * where Node has the field of a TCP socket that is not documented: that keeps its first answer.
+ */
+function peerOf(socket: Socket): string | undefined {
+  const { _handle: handle } = socket as InnerSocket;
+  if (typeof handle?.getpeername !== 'function') return socket.remoteAddress;
+  const name: { address?: string } = {};
+  handle.getpeername(name);
+  return name.address;
+}
+
+interface InnerSocket {
+  readonly _handle?: { readonly getpeername?: (name: { address?: string }) => unknown } | null;
+}
+
+/** The digits with which addresses of IPv4 begin as those of IPv6, and those of the networks that one host may have. */
+const MAPPED = `${'0'.repeat(20)}ffff`;
+const NETWORK_DIGITS = 16;
+
+/**
+ * Whose turn a connection takes: that of its peer's IPv4 address or /64 network. All peers of Unix sockets take one.
+ */
+function turnOf(socket: Socket): string {
+  const address = peerOf(socket) ?? '';
+  const digits = digitsOf(address) ?? address;
+  return digits.startsWith(MAPPED) ? digits.slice(MAPPED.length) : digits.slice(0, NETWORK_DIGITS);
 }
 
 type LoadedWorker = Pick<WorkerProcess, 'isServing' | 'isResponsive'> & {

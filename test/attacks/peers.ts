@@ -64,8 +64,11 @@ export class GrpcPeer implements Disposable {
   readonly #session: ClientHttp2Session;
   readonly #answers: Answers;
 
-  constructor({ ports }: Target, answers: Answers) {
-    this.#session = connectHttp2(`http://127.0.0.1:${ports.grpc}`).on('error', () => undefined);
+  /** @param localAddress of its own end of the connection */
+  constructor({ ports }: Target, answers: Answers, localAddress?: string) {
+    this.#session = connectHttp2('http://127.0.0.1', {
+      createConnection: () => connect({ port: ports.grpc, host: '127.0.0.1', localAddress }),
+    }).on('error', () => undefined);
     this.#answers = answers;
   }
 

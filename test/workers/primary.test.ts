@@ -5,7 +5,7 @@ import { BehaviorSubject, EMPTY, NEVER, Subject, VirtualTimeScheduler, firstValu
 import { TestScheduler } from 'rxjs/testing';
 import { Channel } from '../../src/workers/channel';
 import { WorkerConnections } from '../../src/workers/connections';
-import { ConnectionDispatch, leastLoaded } from '../../src/workers/dispatch';
+import { ConnectionDispatch, type ConnectionDispatchOptions, leastLoaded } from '../../src/workers/dispatch';
 import { instanceOfWorkers } from '../../src/workers/instance';
 import type { Awaited } from '../../src/streams/readiness';
 import { WorkerPool } from '../../src/workers/pool';
@@ -274,37 +274,79 @@ describe('a connection', () => {
     expect([chosen([20, 0, undefined, 16], [30, 0]), chosen([20, 0, undefined, 15], [30, 0])]).toEqual([1, 0]);
   });
 
-  it('waits while 16 of its listener are on their way to the worker, is refused behind 1,000, and has a way for each listener', async () => {
+  /** A dispatch to one worker that serves, and the connections that it has refused. */
+  function dispatchToOne(maxConnections: ConnectionDispatchOptions['maxConnections']) {
     const worker = new FakeWorker(1);
     worker.isServing = true;
     const refused: unknown[] = [];
     const serving$ = new Subject<WorkerProcess>();
     const dispatch = new ConnectionDispatch({
       pool: { serving$, workers: [worker as unknown as WorkerProcess] },
-      maxGrpcConnections: 100_000,
+      maxConnections,
       onRefused: (...[listener, bound]) => void refused.push([listener, bound]),
       onReset: () => undefined,
       unavailable: { adopt: () => undefined, close: () => Promise.resolve(), abort: () => undefined },
       onError: () => undefined,
     });
     serving$.next(worker as unknown as WorkerProcess);
-    const sockets = Array.from({ length: 1018 }, () => new Socket());
-    const [http, ...grpc] = sockets;
+    return { worker, refused, dispatch };
+  }
+
+  /** Connections of a peer. */
+  function socketsOf(address: string, count: number): readonly Socket[] {
+    return Array.from({ length: count }, () =>
+      Object.defineProperty(new Socket(), 'remoteAddress', { value: address, configurable: true }),
+    );
+  }
+
+  it('waits while 16 of its listener are on their way to the worker, up to the limits of both, and has a way for each', async () => {
+    const { worker, refused, dispatch } = dispatchToOne({ grpc: 2_000, http: 10 });
+    const sockets = socketsOf('10.0.0.1', 2_001 + 27);
+    const [grpc, http] = [sockets.slice(0, 2_001), sockets.slice(2_001)];
     for (const socket of grpc) dispatch.accepted('grpc', socket);
     expect([worker.sockets, refused, dispatch.count('grpc')]).toEqual([
       grpc.slice(0, 16),
       [['grpc', 'hand_over']],
-      1016,
+      2_000,
     ]);
-    expect(grpc.map(({ destroyed }) => destroyed).lastIndexOf(false)).toBe(1015);
-    dispatch.accepted('http', http!);
+    expect(grpc.map(({ destroyed }) => destroyed).lastIndexOf(false)).toBe(1_999);
+    for (const socket of http) dispatch.accepted('http', socket);
+    expect([worker.sockets.slice(16), refused.slice(1)]).toEqual([http.slice(0, 16), [['http', 'hand_over']]]);
     worker.notice({ taken: 1 });
-    expect(worker.sockets.slice(16)).toEqual([http, grpc[16]]);
+    expect(worker.sockets.slice(32)).toEqual([grpc[16]]);
     // Those that wait are not served any more when the listener is closed.
     void dispatch.stop('grpc');
     expect(grpc.filter(({ destroyed }) => !destroyed)).toEqual(grpc.slice(1, 17));
     await dispatch.close();
     for (const socket of sockets) socket.destroy();
+  });
+
+  it('waits for one turn of the other peers, and takes the place of one of the peer with the most at the limit', async () => {
+    const { worker, refused, dispatch } = dispatchToOne({ grpc: 100, http: 10 });
+    const storm = socketsOf('10.0.0.1', 100);
+    for (const socket of storm) dispatch.accepted('grpc', socket);
+    // One network of IPv6, one address of IPv4 as it is written for both families, and Unix sockets.
+    const others = ['2001:db8::1', '2001:db8::ffff:1', '10.0.0.2', '::ffff:10.0.0.2', '::1'].flatMap((address) => [
+      ...socketsOf(address, 1),
+    ]);
+    for (const socket of others) dispatch.accepted('grpc', socket);
+    expect(refused).toEqual(Array(5).fill(['grpc', 'hand_over']));
+    // The oldest that waited.
+    expect(storm.filter(({ destroyed }) => destroyed)).toEqual(storm.slice(16, 21));
+    const [first, sameNetwork, second, sameAddress, third] = others;
+    for (let id = 1; id <= 7; id += 1) worker.notice({ taken: id });
+    expect(worker.sockets.slice(16)).toEqual([storm[21], first, second, third, storm[22], sameNetwork, sameAddress]);
+    for (const socket of [...storm, ...others]) socket.destroy();
+    await dispatch.close();
+  });
+
+  it('is refused for the connections that are open when none waits', async () => {
+    const { refused, dispatch } = dispatchToOne({ grpc: 16, http: 10 });
+    const sockets = socketsOf('10.0.0.1', 17);
+    for (const socket of sockets) dispatch.accepted('grpc', socket);
+    expect(refused).toEqual([['grpc', 'connections']]);
+    for (const socket of sockets) socket.destroy();
+    await dispatch.close();
   });
 
   it('waits for the first worker if it is of gRPC, passes to another one until it is taken, and is counted until its end', async () => {
@@ -315,7 +357,7 @@ describe('a connection', () => {
     const pool = { serving$, workers: [] as WorkerProcess[] };
     const dispatch = new ConnectionDispatch({
       pool,
-      maxGrpcConnections: 2,
+      maxConnections: { grpc: 2, http: 10 },
       onRefused: (_listener, bound) => void refused.push(bound),
       onReset: () => undefined,
       scheduler,

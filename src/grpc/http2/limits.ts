@@ -143,6 +143,8 @@ export const REJECTIONS = [
   'connections',
   /** A connection that the server's caller rejects, because too few file descriptors are free. */
   'file_descriptors',
+  /** A connection that the server's caller closes, because more arrive than it can pass on to other processes. */
+  'hand_over',
   /**
    * A TLS handshake that failed: no common protocol, a missing or bad client certificate, no TLS at all, or too slow.
    */

@@ -204,6 +204,46 @@ async function resetConnections(target: Target, answers: Answers): Promise<void>
   answers.add(served >= ENOUGH_SERVED ? 'others served' : `${served} others served`);
 }
 
+const GOOD_CONNECTIONS = 99;
+
+/**
+ * Connects and closes at once without pause, 16 at a time, until another address has made a call on each of 99 new
+ * connections; and opens 500 connections in a row from a third address, which stay.
+ */
+async function stormOfConnections(target: Target, answers: Answers): Promise<void> {
+  const { grpc } = target.ports;
+  let isOver = false;
+  const storm = concurrently(16, 16, async () => {
+    while (!isOver) {
+      const socket = connect(grpc, '127.0.0.1').on('error', () => undefined);
+      await once(socket, 'connect').catch(() => undefined);
+      socket.destroy();
+    }
+  });
+  try {
+    await target.weir.until('more to wait than may', async () => {
+      return (await target.weir.statistics()).has('ratelimit_server.http2.hand_over');
+    });
+    let failed = 0;
+    for (let at = 0; at < GOOD_CONNECTIONS; at += 1) {
+      const outcome: Answers = new Set();
+      using caller = new GrpcPeer(target, outcome, '127.0.0.2');
+      await caller.call(requestMessage('well-behaved', ['counted=0']));
+      if (!outcome.has('OK')) failed += 1;
+    }
+    answers.add(failed <= GOOD_CONNECTIONS * 0.05 ? 'others served' : `${failed} of others refused`);
+    const idle = Array.from({ length: 500 }, () =>
+      connect({ port: grpc, host: '127.0.0.1', localAddress: '127.0.0.3' }),
+    );
+    const peers = idle.map((socket) => new RawClient(socket).send(hello()));
+    await until('each is served', () => peers.every(({ frames, isEnded }) => isEnded || frames.length > 0));
+    leave(peers, answers);
+  } finally {
+    isOver = true;
+    await storm;
+  }
+}
+
 function leave(peers: readonly RawClient[], answers: Answers): void {
   for (const peer of peers) {
     answers.add(peer.isEnded ? 'closed' : 'open');
@@ -234,6 +274,10 @@ export const HTTP2_FRAMES = {
   '100 connections with 1,000 calls each, without their messages': { run: unfinishedCalls },
   '20,000 connections that are reset at once': { run: resetConnections },
   '20,000 connections that are reset at once, with WORKERS=2': { settings: { WORKERS: '2' }, run: resetConnections },
+  'connections from 16 sockets that are closed at once, without pause, with WORKERS=2': {
+    settings: { WORKERS: '2', GRPC_MAX_CONNECTIONS: '2000' },
+    run: stormOfConnections,
+  },
   '200 connections with 200 health Watches each, all closed at once': { run: openWatches },
   '200 connections with 1,000 reflection requests each': { run: reflections },
   '500 connections with a call and the end of half of it in one segment, with Redis': {

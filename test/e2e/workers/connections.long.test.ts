@@ -4,6 +4,7 @@ import { type ClientHttp2Session, connect } from 'node:http2';
 import { connect as connectTo } from 'node:net';
 import { type TLSSocket, connect as connectTls } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
+import { hello } from '../../grpc/http2/frames';
 import { RateLimitClient } from '../../support/clients/grpc-client';
 import { type Authority, type Certificate, newAuthority } from '../../support/data/certificates';
 import { RuleFolder } from '../../support/data/rule-folder';
@@ -86,6 +87,21 @@ describe('the connections of an instance with two workers', () => {
     await opened;
     expect((await weir.statistics()).get('ratelimit.workers.reset_connections')).toBe(400);
     await weir.line(/connections are no longer reset before a worker has them" listener=gRPC reset=400/);
+  });
+
+  it('wait when many arrive at once, and stay open', async () => {
+    await using weir = await start();
+    const pid = weir.pid!;
+    process.kill(pid, 'SIGSTOP');
+    const sockets = Array.from({ length: 2_000 }, () => connectTo(weir.ports.grpc, '127.0.0.1'));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    process.kill(pid, 'SIGCONT');
+    const outcomes = sockets.map((socket) => {
+      socket.write(hello());
+      return Promise.race([once(socket, 'data').then(() => 'served'), once(socket, 'close').then(() => 'closed')]);
+    });
+    expect(new Set(await Promise.all(outcomes))).toEqual(new Set(['served']));
+    for (const socket of sockets) socket.destroy();
   });
 
   it('are bounded for all workers together', async () => {
