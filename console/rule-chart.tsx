@@ -1,11 +1,11 @@
 import { useMemo } from 'preact/hooks';
-import type { CounterLimit } from '../src/operators/answers';
+import type { LimitOfCounter } from '../src/operators/answers';
 import type { History } from '../src/operators/live-answers';
 import { windowLabel } from '../src/rules/unit';
 import { Chart } from './chart';
 import { useHistory } from './history';
 
-type Limit = Pick<CounterLimit, 'unit' | 'unitMultiplier'>;
+type Limit = Pick<LimitOfCounter, 'unit' | 'unitMultiplier'>;
 
 interface RuleChartProps {
   readonly statisticsKey: string;

@@ -1,6 +1,6 @@
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { CounterLimit, NestedRule, RulesAnswer } from '../src/operators/answers';
+import type { LimitOfCounter, NestedRule, RulesAnswer } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { ConfigurationChanges, RejectedConfiguration } from './configurations';
 import { live } from './live-events';
@@ -246,7 +246,7 @@ function Details({ row: { domain, rule, parent } }: { readonly row: Row }) {
   ];
   return (
     <aside aria-label="The chosen rule">
-      <RuleChart statisticsKey={rule.statisticsKey} limits={(rule.limits ?? []) as readonly CounterLimit[]} />
+      <RuleChart statisticsKey={rule.statisticsKey} limits={(rule.limits ?? []) as readonly LimitOfCounter[]} />
       <dl class="facts">
         {facts.map(
           ([name, value]) =>

@@ -1,7 +1,6 @@
 import type { RulePlace } from '../rules/rule-config';
 import { calendarText, windowText } from '../rules/unit';
 import type {
-  CounterLimit,
   ExplainedDescriptor,
   ExplainedStep,
   Explanation,
@@ -52,7 +51,7 @@ function formatStep({ key, value, candidates, otherValues, keys, omitted }: Expl
 }
 
 /** A limit as it is listed, or with its counter, and the modes of its rule. */
-type Limit = (Omit<ListedLimit, 'unlimited' | 'replaces' | 'lease'> | CounterLimit) &
+type Limit = Omit<ListedLimit, 'unlimited' | 'replaces' | 'lease'> &
   Partial<Pick<ListedLimit, 'lease'>> &
   Partial<Pick<ListedRule, 'shadowMode' | 'enforcePercent' | 'quotaMode' | 'onStoreFailure'>>;
 

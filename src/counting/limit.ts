@@ -1,10 +1,10 @@
 import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
 import {
-  type ALGORITHMS,
   type AlgorithmName,
   type CalendarConfig,
   DEFAULT_RULE_OPTIONS,
   type FailurePolicy,
+  NO_LIMIT,
   type RuleLimit,
   type RuleOptions,
 } from '../rules/rule-config';
@@ -34,65 +34,46 @@ export interface LimitOptions {
   readonly isInShadow?: boolean;
 }
 
-/** A limit as the response contains it. */
-export interface CurrentLimit {
-  readonly requestsPerUnit: number;
-  readonly unit: Unit;
-  /** How many units the window has; 1 for a limit override. */
-  readonly unitMultiplier: number;
-  /** Undefined: the window has a fixed length. */
-  readonly calendar?: CalendarConfig | undefined;
-  /** Undefined: hits are counted in fixed windows. */
-  readonly algorithm?: AlgorithmName | undefined;
-  /** Of a token bucket with another burst than `requestsPerUnit`. */
-  readonly burst?: number | undefined;
-  /** The rule's `name`; without one, its path with LIMIT_NAME_FROM_RULE. Otherwise empty, as for a limit override. */
-  readonly name: string;
-}
-
-/** Where a limit comes from. */
-interface LimitSource {
-  /** The path of the rule in its file, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for a limit override. */
-  readonly path: string;
-  readonly options: RuleOptions;
-  readonly algorithm: (typeof ALGORITHMS)[number] | undefined;
-  readonly burst: number | undefined;
-  readonly lease: boolean;
-}
-
 /**
- * The limit of a rule or of a request, from its match to its answer: computed once per rule, or per request for a limit
- * override.
+ * The limit of a rule, or of a request that overrides it, from the match to the answer: made at the first match of the
+ * rule, or for each request with a limit override. Only a window of the calendar moves afterwards.
  */
 export class Limit implements CountedLimit {
+  /** The path of the rule in its file, as `/rlconfig` shows it: `domain.key_value.key2`. Empty for a limit override. */
   readonly path: string;
-  /** Those of its rule. */
+  /** The options of the rule; the default ones for a limit override. */
   readonly options: RuleOptions;
   readonly isOneOfSeveral: boolean;
   /** Also for the callers for which the rule is not enforced. */
   readonly shadowMode: boolean;
   readonly onStoreFailure: FailurePolicy;
   readonly lease: boolean;
+  /** The rule's `name`; without one, its path with LIMIT_NAME_FROM_RULE. Otherwise empty, as for a limit override. */
+  readonly name: string;
   readonly requestsPerUnit: number;
+  readonly unit: Unit;
+  /** How many units the window has; 1 for a limit override. */
+  readonly unitMultiplier: number;
   /** Undefined: the window has a fixed length. */
-  readonly calendar: CalendarWindows | undefined;
+  readonly calendar: CalendarConfig | undefined;
+  /** The windows of {@link calendar}, shared by all limits that have the same ones. */
+  readonly #windows: CalendarWindows | undefined;
   /** Undefined: hits are counted in fixed windows. For these, there is one only in a rule with `all_or_nothing`. */
   readonly algorithm: Algorithm | undefined;
+  /** The algorithm as answers name it; undefined for fixed windows, whatever decides them. */
+  readonly algorithmName: AlgorithmName | undefined;
   /** The most hits that can count at once: `requestsPerUnit`, of a token bucket its burst. */
   readonly capacity: number;
   /** Counts above this value are near the limit. */
   readonly nearThreshold: number;
-  /** The limit as the response contains it. */
-  readonly currentLimit: CurrentLimit;
   /** The length of a window in seconds; of one of the calendar, about. */
   readonly lengthSeconds: number;
 
-  constructor(
-    limit: CurrentLimit,
-    { path, options, algorithm: name, burst, lease }: LimitSource,
-    settings: LimitOptions,
-  ) {
-    const { requestsPerUnit, unit, unitMultiplier, calendar } = limit;
+  /** @param limit with a unit: neither unlimited nor that of `on_unmatched` */
+  constructor(limit: RuleLimit, options: RuleOptions, path: string, settings: LimitOptions) {
+    const { unitMultiplier, calendar, algorithm, burst } = limit;
+    const { leases = 'off' } = settings;
+    const name = algorithm ?? (options.allOrNothing ? 'fixed_window' : undefined);
     const policy = options.onStoreFailure ?? settings.onStoreFailure ?? 'error';
     this.path = path;
     this.options = options;
@@ -100,17 +81,19 @@ export class Limit implements CountedLimit {
     this.shadowMode = options.shadowMode || settings.isInShadow === true;
     // `local` counts in fixed windows only.
     this.onStoreFailure = policy === 'local' && name !== undefined ? 'error' : policy;
-    this.lease = lease;
-    this.requestsPerUnit = requestsPerUnit;
-    this.calendar = calendar && calendarWindows(unit.name as CalendarUnit, calendar);
-    this.lengthSeconds = unitMultiplier * unit.seconds;
-    this.algorithm = name && algorithmOf({ name, requestsPerUnit, windowSeconds: this.lengthSeconds, burst });
+    this.lease = leases !== 'off' && !options.allOrNothing && (limit.lease ?? leases === 'auto');
+    this.name = limit.name;
+    this.requestsPerUnit = settings.limitTried ?? limit.requestsPerUnit;
+    this.unit = UNITS[limit.unit!];
+    this.unitMultiplier = unitMultiplier;
+    this.calendar = calendar;
+    this.#windows = calendar && calendarWindows(this.unit.name as CalendarUnit, calendar);
+    this.lengthSeconds = unitMultiplier * this.unit.seconds;
+    const { requestsPerUnit, lengthSeconds: windowSeconds } = this;
+    this.algorithm = name && algorithmOf({ name, requestsPerUnit, windowSeconds, burst });
+    this.algorithmName = algorithm;
     this.capacity = this.algorithm?.capacity ?? requestsPerUnit;
     this.nearThreshold = nearThreshold(this.capacity, settings.nearLimitRatio);
-    this.currentLimit =
-      name === undefined || name === 'fixed_window'
-        ? limit
-        : { ...limit, algorithm: name, ...(this.capacity !== requestsPerUnit && { burst: this.capacity }) };
   }
 
   /**
@@ -118,12 +101,17 @@ export class Limit implements CountedLimit {
    * the counter later.
    */
   get windowSeconds(): number {
-    return this.calendar === undefined ? this.lengthSeconds : this.calendar.end;
+    return this.#windows === undefined ? this.lengthSeconds : this.#windows.end;
   }
 
   /** Whether it counts in fixed windows, also where an algorithm decides them together with other limits. */
   get isFixedWindow(): boolean {
-    return this.currentLimit.algorithm === undefined;
+    return this.algorithmName === undefined;
+  }
+
+  /** The burst of a token bucket, where it is another number than `requestsPerUnit`. */
+  get burst(): number | undefined {
+    return this.capacity === this.requestsPerUnit ? undefined : this.capacity;
   }
 
   /** Higher the more it allows: what tells a limit that was raised from the one before. */
@@ -133,16 +121,16 @@ export class Limit implements CountedLimit {
 
   /** When the window that contains a time has begun, in Unix seconds. */
   startOfWindow(nowSeconds: number): number {
-    return this.calendar === undefined
+    return this.#windows === undefined
       ? windowStart(nowSeconds, this.lengthSeconds)
-      : this.calendar.at(nowSeconds).start;
+      : this.#windows.at(nowSeconds).start;
   }
 
-  /** When it ends. */
+  /** The first second after the window that contains a time, in Unix seconds. */
   endOfWindow(nowSeconds: number): number {
-    return this.calendar === undefined
+    return this.#windows === undefined
       ? windowStart(nowSeconds, this.lengthSeconds) + this.lengthSeconds
-      : this.calendar.at(nowSeconds).end;
+      : this.#windows.at(nowSeconds).end;
   }
 }
 
@@ -170,42 +158,23 @@ export function algorithmOf(limit: AlgorithmLimit): Algorithm {
 /** A limit of a rule; undefined when it is unlimited, or none. */
 export function limitOfRule(rule: Rule, limit: RuleLimit | undefined, settings: LimitOptions): Limit | undefined {
   if (limit?.unit === undefined || limit.unlimited) return undefined;
-  const { limitNameFromRule = false, limitTried, leases = 'off' } = settings;
-  const { requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst, name } = limit;
-  const { options } = rule;
   const path = plainStatisticsKey(rule);
-  return new Limit(
-    {
-      requestsPerUnit: limitTried ?? requestsPerUnit,
-      unit: UNITS[unit],
-      unitMultiplier,
-      calendar,
-      name: name === '' && limitNameFromRule ? path + limitSuffix(rule, limit) : name,
-    },
-    {
-      path,
-      options,
-      algorithm: algorithm ?? (options.allOrNothing ? 'fixed_window' : undefined),
-      burst,
-      lease: leases !== 'off' && !options.allOrNothing && (limit.lease ?? leases === 'auto'),
-    },
-    settings,
-  );
+  const isNamed = limit.name !== '' || settings.limitNameFromRule !== true;
+  const named = isNamed ? limit : { ...limit, name: path + limitSuffix(rule, limit) };
+  return new Limit(named, rule.options, path, settings);
 }
 
 /**
  * A limit override of a request: without shadow mode, quota mode and name.
  *
- * @param rule the limit of the rule that the descriptor matches, if it has an algorithm
+ * @param rule the limit of the rule that the descriptor matches, whose algorithm decides
  */
 export function limitOfOverride(
   { requestsPerUnit, unit }: { readonly requestsPerUnit: number; readonly unit: Unit },
   rule: RuleLimit | undefined,
   settings: LimitOptions,
 ): Limit {
-  return new Limit(
-    { requestsPerUnit: settings.limitTried ?? requestsPerUnit, unit, unitMultiplier: 1, name: '' },
-    { path: '', options: DEFAULT_RULE_OPTIONS, algorithm: rule?.algorithm, burst: rule?.burst, lease: false },
-    settings,
-  );
+  const { algorithm, burst } = rule ?? NO_LIMIT;
+  const limit = { ...NO_LIMIT, requestsPerUnit, unit: unit.name, algorithm, burst, lease: false };
+  return new Limit(limit, DEFAULT_RULE_OPTIONS, '', settings);
 }

@@ -2,7 +2,7 @@ import type { AnsweringPolicy, JsonObject } from '../rules/rule-config';
 import type { Counter } from '../statistics/counter';
 import type { RuleStatistics } from '../statistics/rule-statistics';
 import type { Outcome } from '../counting/algorithms/algorithm';
-import type { CurrentLimit, Limit, LimitOptions } from '../counting/limit';
+import type { Limit, LimitOptions } from '../counting/limit';
 import { decisionsMetadata, dynamicMetadata } from './metadata';
 import type { Leases } from '../counting/leases';
 import type { LocalCounts } from './local-counts';
@@ -22,7 +22,7 @@ import {
   responseHeaders,
   secondsToRetry,
 } from './verdict';
-import { MOST_LIMITS, type ShownLimit, structuredHeaders } from './structured-headers';
+import { MOST_LIMITS, structuredHeaders } from './structured-headers';
 
 /** The settings of decisions. */
 export interface LimiterOptions extends LimitOptions {
@@ -204,7 +204,7 @@ export class Decision {
     const { responseHeaders: names, hasStructuredHeaders = false, hasRetryAfter = false } = options;
     const quotas = this.#resolutions.map((resolution) => isQuota(resolution, options));
     const headers = names === undefined ? [] : [...responseHeaders(names, statuses, quotas, this.nowSeconds)];
-    if (hasStructuredHeaders) headers.push(...structuredHeaders(this.#shownLimits(statuses)));
+    if (hasStructuredHeaders) headers.push(...structuredHeaders(this.#shownStatuses(statuses), this.nowSeconds));
     const retryAfter = hasRetryAfter && overallCode === Code.OVER_LIMIT ? secondsToRetry(statuses, quotas) : undefined;
     if (retryAfter !== undefined) headers.push({ key: 'Retry-After', value: String(retryAfter) });
     if (this.#policies.length > 0 && (names !== undefined || hasStructuredHeaders)) {
@@ -213,25 +213,17 @@ export class Decision {
     return headers;
   }
 
-  /** The first of the limits that are enforced. */
-  #shownLimits(statuses: readonly DescriptorStatus[]): readonly ShownLimit[] {
-    const shown: ShownLimit[] = [];
+  /** The statuses of the limits that are enforced, of each one of several; at least as many as are shown. */
+  #shownStatuses(statuses: readonly DescriptorStatus[]): readonly DescriptorStatus[] {
+    const shown: DescriptorStatus[] = [];
     for (let index = 0; index < statuses.length && shown.length < MOST_LIMITS; index += 1) {
       const resolution = this.#resolutions[index]!;
-      if (resolution.limited?.limit.shadowMode === true) continue;
-      const ofLimits = resolution instanceof SeveralLimits ? resolution.statuses : [statuses[index]!];
-      for (const [at, { limit }] of limitsOfResolution(resolution).entries()) {
-        shown.push(this.#shownLimit(limit, ofLimits[at]!));
-      }
+      const { limited } = resolution;
+      if (limited === undefined || limited.limit.shadowMode) continue;
+      if (resolution instanceof SeveralLimits) shown.push(...resolution.statuses);
+      else shown.push(statuses[index]!);
     }
     return shown;
-  }
-
-  #shownLimit(limit: Limit, { limitRemaining, secondsUntilReset = 0 }: DescriptorStatus): ShownLimit {
-    const { currentLimit, requestsPerUnit: quota } = limit;
-    const windowSeconds = limit.endOfWindow(this.nowSeconds) - limit.startOfWindow(this.nowSeconds);
-    const name = nameOf(currentLimit);
-    return { name, quota, windowSeconds, burst: currentLimit.burst, remaining: limitRemaining, secondsUntilReset };
   }
 
   #forget({ key }: LimitedDescriptor): void {
@@ -276,7 +268,7 @@ export class Decision {
     resolution.statuses = statuses;
     if (isShownOver) this.#addOffender(resolution, resolution.limited, index);
     const { code, currentLimit, limitRemaining, secondsUntilReset } = shown!;
-    const all = limits.map(({ limit }) => limit.currentLimit);
+    const all = limits.map(({ limit }) => limit);
     return { code, currentLimit, limits: all, limitRemaining, secondsUntilReset };
   }
 
@@ -303,7 +295,7 @@ export class Decision {
     const remaining = isOver ? 0 : Math.max(0, limit.requestsPerUnit - Math.max(0, limited.after));
     return {
       code,
-      currentLimit: limit.currentLimit,
+      currentLimit: limit,
       limitRemaining: limited.outcome?.remaining ?? remaining,
       secondsUntilReset: limit.endOfWindow(this.nowSeconds) - this.nowSeconds,
     };
@@ -311,13 +303,13 @@ export class Decision {
 
   /** Without an outcome, which is without the store, nothing is known to be left, nor whether anything is used. */
   #statusByAlgorithm({ limit, key, outcome }: LimitedDescriptor, code: Code, isOver: boolean): DescriptorStatus {
-    const { currentLimit, capacity, windowSeconds } = limit;
+    const { capacity, lengthSeconds } = limit;
     if (outcome !== undefined) {
       const { remaining: limitRemaining, secondsUntilReset } = outcome;
-      return { code, currentLimit, limitRemaining, secondsUntilReset };
+      return { code, currentLimit: limit, limitRemaining, secondsUntilReset };
     }
-    const secondsUntilReset = this.#context.overLimitCache.secondsLeft(key, this.nowSeconds) ?? windowSeconds;
-    return { code, currentLimit, limitRemaining: isOver ? 0 : capacity, secondsUntilReset };
+    const secondsUntilReset = this.#context.overLimitCache.secondsLeft(key, this.nowSeconds) ?? lengthSeconds;
+    return { code, currentLimit: limit, limitRemaining: isOver ? 0 : capacity, secondsUntilReset };
   }
 
   /**
@@ -386,13 +378,6 @@ export class Decision {
 
 function hasHeaders({ responseHeaders: names, hasStructuredHeaders, hasRetryAfter }: LimiterOptions): boolean {
   return names !== undefined || hasStructuredHeaders === true || hasRetryAfter === true;
-}
-
-/** Without a name, what the limit is: `5-per-minute`, `2-per-5-minute`. */
-function nameOf({ name, requestsPerUnit, unit, unitMultiplier }: CurrentLimit): string {
-  if (name !== '') return name;
-  const units = unitMultiplier === 1 ? '' : `${unitMultiplier}-`;
-  return `${requestsPerUnit}-per-${units}${unit.name.toLowerCase()}`;
 }
 
 function statusWithoutLimit({ kind }: Resolution): DescriptorStatus {

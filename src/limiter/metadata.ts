@@ -3,7 +3,7 @@ import { UNIT_NAMES } from '../rules/unit';
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from './request';
 import { wholeNumber } from '../text/plain-number';
 import { type Resolution, outcomeOf } from './resolution';
-import type { CurrentLimit } from '../counting/limit';
+import type { Limit } from '../counting/limit';
 import { CODE_NAMES, type DescriptorStatus } from './verdict';
 
 /**
@@ -92,8 +92,9 @@ function describeDecision(
   };
 }
 
-function describeLimit(limit: CurrentLimit): JsonObject {
-  const { requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst, name } = limit;
+/** A limit as dynamic metadata and the decision log have it. */
+export function describeLimit(limit: Limit): JsonObject {
+  const { requestsPerUnit, unit, unitMultiplier, calendar, algorithmName: algorithm, burst, name } = limit;
   return {
     requestsPerUnit,
     unit: unit.name,

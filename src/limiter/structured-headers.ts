@@ -1,19 +1,6 @@
+import type { Limit } from '../counting/limit';
 import { wholeNumber } from '../text/plain-number';
-import type { HeaderValue } from './verdict';
-
-/** A limit as the headers of a response show it. */
-export interface ShownLimit {
-  /** What identifies it to clients; others may have the same. */
-  readonly name: string;
-  /** The requests that it allows in a window, or the rate of a token bucket. */
-  readonly quota: number;
-  /** The length of the current window in seconds. */
-  readonly windowSeconds: number;
-  /** Of a token bucket with another burst than {@link quota}. */
-  readonly burst: number | undefined;
-  readonly remaining: number;
-  readonly secondsUntilReset: number;
-}
+import type { DescriptorStatus, HeaderValue } from './verdict';
 
 /** Limits that are shown: headers with more would not pass every proxy. */
 export const MOST_LIMITS = 10;
@@ -21,18 +8,23 @@ export const MOST_LIMITS = 10;
 /**
  * `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11: lists of structured fields (RFC 9651)
  * with an item for each limit. Empty without limits.
+ *
+ * @param all statuses with a limit, of which the first ones are shown
  */
-export function structuredHeaders(all: readonly ShownLimit[]): readonly HeaderValue[] {
+export function structuredHeaders(all: readonly DescriptorStatus[], nowSeconds: number): readonly HeaderValue[] {
   if (all.length === 0) return [];
-  const limits = all.slice(0, MOST_LIMITS);
+  const statuses = all.slice(0, MOST_LIMITS);
+  const limits = statuses.map(({ currentLimit }) => currentLimit!);
   const names = uniqueNames(limits);
-  const policies = limits.map(({ quota, windowSeconds, burst }, index) => {
+  const policies = limits.map((limit, index) => {
+    const { requestsPerUnit, burst } = limit;
+    const length = limit.endOfWindow(nowSeconds) - limit.startOfWindow(nowSeconds);
     // The name of a parameter of our own begins with that of its maker, as the draft requires.
     const capacity = burst === undefined ? '' : `;weir-burst=${wholeNumber(burst)}`;
-    return `${names[index]};q=${wholeNumber(quota)};qu="requests";w=${wholeNumber(windowSeconds)}${capacity}`;
+    return `${names[index]};q=${wholeNumber(requestsPerUnit)};qu="requests";w=${wholeNumber(length)}${capacity}`;
   });
-  const states = limits.map(({ remaining, secondsUntilReset }, index) => {
-    return `${names[index]};r=${wholeNumber(remaining)};t=${wholeNumber(secondsUntilReset)}`;
+  const states = statuses.map(({ limitRemaining, secondsUntilReset = 0 }, index) => {
+    return `${names[index]};r=${wholeNumber(limitRemaining)};t=${wholeNumber(secondsUntilReset)}`;
   });
   return [
     { key: 'RateLimit-Policy', value: policies.join(', ') },
@@ -41,15 +33,22 @@ export function structuredHeaders(all: readonly ShownLimit[]): readonly HeaderVa
 }
 
 /** The names as strings of structured fields; of equal ones, the second one and so on have a number. */
-function uniqueNames(limits: readonly ShownLimit[]): readonly string[] {
+function uniqueNames(limits: readonly Limit[]): readonly string[] {
   const taken = new Set<string>();
-  return limits.map(({ name }) => {
-    const first = stringOf(name);
+  return limits.map((limit) => {
+    const first = stringOf(nameOf(limit));
     let unique = first;
     for (let number = 2; taken.has(unique); number += 1) unique = `${first.slice(0, -1)}-${number}"`;
     taken.add(unique);
     return unique;
   });
+}
+
+/** Without a name, what the limit is: `5-per-minute`, `2-per-5-minute`. */
+function nameOf({ name, requestsPerUnit, unit, unitMultiplier }: Limit): string {
+  if (name !== '') return name;
+  const units = unitMultiplier === 1 ? '' : `${unitMultiplier}-`;
+  return `${requestsPerUnit}-per-${units}${unit.name.toLowerCase()}`;
 }
 
 /** Such strings have printable ASCII characters only: others are percent-encoded. */

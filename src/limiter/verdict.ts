@@ -1,4 +1,4 @@
-import type { CurrentLimit } from '../counting/limit';
+import type { Limit } from '../counting/limit';
 import type { JsonObject } from '../rules/rule-config';
 import { wholeNumber } from '../text/plain-number';
 
@@ -26,9 +26,9 @@ export interface Verdict {
 export interface DescriptorStatus {
   readonly code: Code;
   /** Undefined if no limit applies to the descriptor, and for an unlimited rule. */
-  readonly currentLimit: CurrentLimit | undefined;
+  readonly currentLimit: Limit | undefined;
   /** The limits of a rule with `rate_limits`, in its order; the other fields are those of the most restrictive one. */
-  readonly limits?: readonly CurrentLimit[] | undefined;
+  readonly limits?: readonly Limit[] | undefined;
   /** The remaining requests in the window, or the tokens left; 4294967295 for an unlimited rule. */
   readonly limitRemaining: number;
   /**
@@ -124,13 +124,13 @@ export function secondsToRetry(statuses: readonly DescriptorStatus[], quotas: re
  * burst comes first, as so much can be left: `50, 10;w=1;burst=50`. Of several limits, each one comes after that
  * number: `10, 10;w=1, 250;w=86400`.
  */
-function limitHeader(limit: CurrentLimit, limits: readonly CurrentLimit[] | undefined): string {
+function limitHeader(limit: Limit, limits: readonly Limit[] | undefined): string {
   const { requestsPerUnit, unitMultiplier, burst } = limit;
   if (limits === undefined && unitMultiplier === 1 && burst === undefined) return String(wholeNumber(requestsPerUnit));
   return [wholeNumber(burst ?? requestsPerUnit), ...(limits ?? [limit]).map(policyOf)].join(', ');
 }
 
-function policyOf({ requestsPerUnit, unit, unitMultiplier, burst }: CurrentLimit): string {
+function policyOf({ requestsPerUnit, unit, unitMultiplier, burst }: Limit): string {
   const policy = `${wholeNumber(requestsPerUnit)};w=${wholeNumber(unitMultiplier * unit.seconds)}`;
   return burst === undefined ? policy : `${policy};burst=${wholeNumber(burst)}`;
 }

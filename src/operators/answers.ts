@@ -1,12 +1,5 @@
 import type { Descriptor } from '../limiter/request';
-import type {
-  AlgorithmName,
-  AnsweringPolicy,
-  CalendarConfig,
-  FailurePolicy,
-  Json,
-  RulePlace,
-} from '../rules/rule-config';
+import type { AnsweringPolicy, FailurePolicy, Json, RuleLimit, RulePlace } from '../rules/rule-config';
 import type { OpenReservation } from '../streams/ports/reservations';
 import type { UnitName } from '../rules/unit';
 import type { RuleOrigin } from '../streams/ports/rule-source';
@@ -32,22 +25,19 @@ export interface NoCounter {
   readonly windows?: readonly string[];
 }
 
-/** The limit that a counter is compared with. */
-export interface CounterLimit {
-  readonly requestsPerUnit: number;
+/** The fields of a limit as answers have them: null where a rule file says nothing. */
+type Answered<Fields> = {
+  readonly [Name in keyof Fields]-?: undefined extends Fields[Name]
+    ? Exclude<Fields[Name], undefined> | null
+    : Fields[Name];
+};
+
+/** The limit that a counter is compared with; its `burst` is null except for a token bucket, which always has one. */
+export interface LimitOfCounter extends Answered<Omit<RuleLimit, 'unit' | 'lease' | 'unlimited' | 'replaces'>> {
   readonly unit: UnitName;
-  /** How many units the window has. */
-  readonly unitMultiplier: number;
-  /** Null: the window has a fixed length. */
-  readonly calendar: CalendarConfig | null;
-  /** Null: fixed windows. */
-  readonly algorithm: AlgorithmName | null;
-  /** Of a token bucket. */
-  readonly burst: number | null;
-  readonly name: string;
 }
 
-export interface CounterState extends CounterLimit {
+export interface CounterState extends LimitOfCounter {
   readonly cacheKey: string;
   /** Null for a limit sent with the request. */
   readonly rule: RuleReference | null;
@@ -142,23 +132,10 @@ export interface ListedRule {
   readonly totals: RuleTotals | null;
 }
 
-/** The `rate_limit` of a rule. */
-export interface ListedLimit {
-  readonly unlimited: boolean;
-  /** Null when unlimited, as are the numbers. */
-  readonly unit: UnitName | null;
+/** The limit of a rule as {@link RuleLimit} has it; when unlimited, its numbers are null, too. */
+export interface ListedLimit extends Answered<Omit<RuleLimit, 'unitMultiplier' | 'requestsPerUnit'>> {
   readonly unitMultiplier: number | null;
-  /** Null: the window has a fixed length. */
-  readonly calendar: CalendarConfig | null;
   readonly requestsPerUnit: number | null;
-  /** Null: fixed windows. */
-  readonly algorithm: AlgorithmName | null;
-  /** Null: `requestsPerUnit`. */
-  readonly burst: number | null;
-  /** Whether its hits may be leased. Null: LEASES decides. */
-  readonly lease: boolean | null;
-  readonly name: string;
-  readonly replaces: readonly string[];
 }
 
 /** In hits, not in calls. */
@@ -294,7 +271,7 @@ export interface RuleReference {
   readonly place: RulePlace | null;
 }
 
-export interface ExplainedCounter extends CounterLimit {
+export interface ExplainedCounter extends LimitOfCounter {
   readonly cacheKey: string;
   /** Also if `enforce_percent` leaves the caller out. */
   readonly shadowMode: boolean;

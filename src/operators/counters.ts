@@ -94,7 +94,7 @@ export class OperatedCounters {
     onForgotten?.(limited.key);
     return {
       ...this.#stateOf(located, after, await this.#reservationsOf(limited)),
-      countBefore: countIn(before, limited.limit.currentLimit.algorithm ?? null),
+      countBefore: countIn(before, limited.limit.algorithmName ?? null),
     };
   }
 
@@ -161,7 +161,7 @@ export class OperatedCounters {
     openReservations: CounterReservations | null,
   ): CounterState {
     const { limit, key } = limited;
-    const { algorithm = null } = limit.currentLimit;
+    const { algorithmName: algorithm = null } = limit;
     const [start, end] =
       'state' in stored && algorithm !== null
         ? [nowSeconds, nowSeconds + stored.secondsUntilReset]
@@ -184,7 +184,7 @@ export class OperatedCounters {
 }
 
 function windowOf({ limit }: LimitedDescriptor): string {
-  const { unit, unitMultiplier } = limit.currentLimit;
+  const { unit, unitMultiplier } = limit;
   return windowLabel(unit.name, unitMultiplier);
 }
 

@@ -2,13 +2,14 @@ import { setImmediate } from 'node:timers/promises';
 import { DecisionError } from '../counting/decision-error';
 import { isQuota } from '../limiter/decision';
 import type { Leases } from '../counting/leases';
+import type { Limit } from '../counting/limit';
 import type { Result } from '../counting/operation';
 import type { ExplainedDescriptor as Explained, ExplainedRequest } from '../limiter/explained-request';
 import type { LimitState } from '../counting/algorithms/algorithm';
 import type { LimitedDescriptor, ResolutionKind } from '../limiter/resolution';
 import { Code, type DescriptorStatus, OverallCode, type Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
-import type { CounterLimit, ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation } from './answers';
+import type { ExplainedCounter, ExplainedDescriptor, ExplainedStatus, Explanation, LimitOfCounter } from './answers';
 import { counted } from '../text/counted';
 import { type LookUp, type LookUps, referenceTo, shortened } from './look-ups';
 
@@ -143,9 +144,10 @@ function counterOf(limited: LimitedDescriptor, state: DescriptorState): Explaine
   };
 }
 
-export function counterLimitOf({ currentLimit, capacity }: LimitedDescriptor['limit']): CounterLimit {
-  const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithm = null } = currentLimit;
-  const burst = algorithm === 'token_bucket' ? capacity : null;
+/** What answers about a counter say of its limit. */
+export function counterLimitOf(limit: Limit): LimitOfCounter {
+  const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithmName: algorithm = null } = limit;
+  const burst = algorithm === 'token_bucket' ? limit.capacity : null;
   return { requestsPerUnit, unit: unit.name, unitMultiplier, calendar, algorithm, burst, name };
 }
 

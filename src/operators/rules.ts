@@ -1,4 +1,4 @@
-import type { RuleLimit } from '../rules/rule-config';
+import { NO_LIMIT, type RuleLimit } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { Network } from '../rules/networks';
@@ -52,19 +52,9 @@ export function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'de
 }
 
 function listedLimit(limit: RuleLimit): ListedLimit {
-  const { unlimited, unit, unitMultiplier, calendar = null, requestsPerUnit, algorithm, burst, name, replaces } = limit;
-  return {
-    unlimited,
-    unit: unit ?? null,
-    unitMultiplier: unlimited ? null : unitMultiplier,
-    calendar,
-    requestsPerUnit: unlimited ? null : requestsPerUnit,
-    algorithm: algorithm ?? null,
-    burst: burst ?? null,
-    lease: limit.lease ?? null,
-    name,
-    replaces,
-  };
+  const numbers = limit.unlimited ? { unitMultiplier: undefined, requestsPerUnit: undefined } : undefined;
+  const fields = Object.entries({ ...NO_LIMIT, ...limit, ...numbers });
+  return Object.fromEntries(fields.map(([name, value]) => [name, value ?? null])) as unknown as ListedLimit;
 }
 
 function totalsOf(rule: Rule, key: string, statistics: Statistics): RuleTotals {

@@ -132,6 +132,28 @@ export interface RuleLimit {
   readonly replaces: readonly string[];
 }
 
+/** The limit of `on_unmatched: deny`, which counts nothing: every field as where a rule file leaves it out. */
+export const NO_LIMIT: RuleLimit = {
+  unlimited: false,
+  unit: undefined,
+  unitMultiplier: 1,
+  calendar: undefined,
+  requestsPerUnit: 0,
+  algorithm: undefined,
+  burst: undefined,
+  lease: undefined,
+  name: '',
+  replaces: [],
+};
+
+/** The fields that `/rlconfig` shows after the number of requests, by their names in rule files. */
+export const SHOWN_AFTER_NUMBER = ['algorithm', 'burst', 'lease'] as const satisfies readonly (keyof RuleLimit)[];
+
+/** The name of a field in rule files: `requests_per_unit` of `requestsPerUnit`. */
+export function nameInFiles(field: string): string {
+  return field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
 /** Where a rule is configured. */
 export interface RulePlace {
   readonly file: string;

@@ -1,4 +1,11 @@
-import type { DomainConfig, RuleConfig, RuleLimit } from './rule-config';
+import {
+  type DomainConfig,
+  NO_LIMIT,
+  type RuleConfig,
+  type RuleLimit,
+  SHOWN_AFTER_NUMBER,
+  nameInFiles,
+} from './rule-config';
 import { type Entry, Level, Rule, type RuleSource } from './rule-tree';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import { plainStatisticsKey } from './statistics-key';
@@ -108,7 +115,7 @@ export function matchRule(
  * order, as `/rlconfig` shows them: `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`.
  * These are the lines of the Go service, in which an unlimited rule has the unit UNKNOWN and 0 requests, as if it were
  * banned; a comment after the line says what it is. A window of several units has a ` unit_multiplier=<n>` after its
- * unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; an algorithm and `lease` come after the number,
+ * unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; {@link SHOWN_AFTER_NUMBER} come after the number,
  * `enforce_percent`, `all_or_nothing` and a policy of the rule's own for failures of the store come last. A rule with
  * `rate_limits` has a line for each of them.
  */
@@ -125,15 +132,13 @@ function linesOf(rule: Rule): readonly string[] {
 }
 
 function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: RuleLimit): string {
-  const { unitMultiplier, calendar, algorithm, burst, lease } = limit;
+  const { unitMultiplier, calendar } = limit;
   const { shadowMode, quotaMode, enforcePercent, allOrNothing, onStoreFailure } = rule.options;
   const window =
     (unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`) +
     (calendar === undefined ? '' : ` time_zone=${calendar.timeZone} starts_on=${calendar.startsOn}`);
-  const counting =
-    (algorithm === undefined ? '' : ` algorithm=${algorithm}`) +
-    (burst === undefined ? '' : ` burst=${burst}`) +
-    (lease === undefined ? '' : ` lease=${lease}`);
+  const given = SHOWN_AFTER_NUMBER.filter((field) => limit[field] !== NO_LIMIT[field]);
+  const counting = given.map((field) => ` ${nameInFiles(field)}=${limit[field]}`).join('');
   const shown = `unit=${unit ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
   const modes = `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}`;
   const enforced = enforcePercent === undefined ? '' : `, enforce_percent: ${enforcePercent}`;

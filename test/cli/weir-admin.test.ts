@@ -1,6 +1,6 @@
 import { ADMIN } from '../../src/cli/admin/admin';
 import type {
-  CounterLimit,
+  LimitOfCounter,
   CounterState,
   ExplainedDescriptor,
   Explanation,
@@ -207,7 +207,7 @@ it('weir-admin sends one request with its method, headers and body, and closes i
 });
 
 describe('weir-admin prints no control characters of a server', () => {
-  const LIMIT: CounterLimit = {
+  const LIMIT: LimitOfCounter = {
     requestsPerUnit: 1,
     unit: 'HOUR',
     unitMultiplier: 1,

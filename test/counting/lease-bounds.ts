@@ -1,13 +1,13 @@
 import { Limit } from '../../src/counting/limit';
 import { LARGEST_COUNT, Operation } from '../../src/counting/operation';
 import { run } from '../../src/counting/simulate';
-import { type ALGORITHMS, type CalendarConfig, DEFAULT_RULE_OPTIONS } from '../../src/rules/rule-config';
-import { UNITS } from '../../src/rules/unit';
+import { type AlgorithmName, type CalendarConfig, DEFAULT_RULE_OPTIONS } from '../../src/rules/rule-config';
+import { limit as ruleLimit } from '../support/data/rules';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
 import { type CounterEvent, excessOf } from './lease-events';
 
 interface Counting {
-  readonly algorithm?: (typeof ALGORITHMS)[number];
+  readonly algorithm?: AlgorithmName | undefined;
   readonly burst?: number;
   /** Windows of a day of this calendar, instead of seconds. */
   readonly calendar?: CalendarConfig | undefined;
@@ -19,10 +19,9 @@ export function leasedLimit(
   unitMultiplier: number,
   { algorithm, burst, calendar }: Counting = {},
 ): Limit {
-  const unit = calendar === undefined ? UNITS.SECOND : UNITS.DAY;
-  const limit = { requestsPerUnit, unit, unitMultiplier, calendar, name: '' };
-  const source = { path: 'd.k', options: DEFAULT_RULE_OPTIONS, algorithm, burst, lease: true };
-  return new Limit(limit, source, { nearLimitRatio: 0.8 });
+  const unit = calendar === undefined ? 'SECOND' : 'DAY';
+  const of = ruleLimit(requestsPerUnit, unit, { unitMultiplier, calendar, algorithm, burst });
+  return new Limit(of, DEFAULT_RULE_OPTIONS, 'd.k', { nearLimitRatio: 0.8, leases: 'auto' });
 }
 
 /** Random numbers from 0 to 1 that a seed determines. */

@@ -51,8 +51,8 @@ describe('a limit', () => {
     const bucket = limit(100, 'MINUTE', { algorithm: 'token_bucket', burst: 10 });
     const [own, plain] = [bucket, { ...bucket, burst: 100 }].map((of) => limitOf(of));
     expect(own).toMatchObject({ requestsPerUnit: 100, capacity: 10, nearThreshold: 8, isFixedWindow: false });
-    expect(own!.currentLimit).toMatchObject({ requestsPerUnit: 100, algorithm: 'token_bucket', burst: 10 });
-    expect(plain!.currentLimit).not.toHaveProperty('burst');
+    expect([own!.algorithmName, own!.burst]).toEqual(['token_bucket', 10]);
+    expect(plain!.burst).toBeUndefined();
   });
 
   it('allows more than another by its rate or its burst', () => {
@@ -75,7 +75,7 @@ describe('a limit', () => {
       [true, true],
       [false, true],
     ]);
-    expect(fixed.currentLimit).not.toHaveProperty('algorithm');
+    expect(fixed.algorithmName).toBeUndefined();
     expect(limitOf(limit(1, 'MINUTE'))).toMatchObject({ algorithm: undefined, isOneOfSeveral: false });
   });
 
@@ -87,7 +87,7 @@ describe('a limit', () => {
   it('has the name of its rule, or with LIMIT_NAME_FROM_RULE its path', () => {
     const of = limit(1, 'MINUTE');
     function nameOf(named: RuleLimit, limitNameFromRule: boolean): string {
-      return limitOf(named, { value: 'x' }, { limitNameFromRule }).currentLimit.name;
+      return limitOf(named, { value: 'x' }, { limitNameFromRule }).name;
     }
     expect([nameOf(of, true), nameOf(of, false), nameOf({ ...of, name: 'own' }, true)]).toEqual([
       'shop.k_x',
@@ -95,7 +95,7 @@ describe('a limit', () => {
       'own',
     ]);
     const several = limitsOf({ rateLimits: [of, limit(9, 'HOUR')] }, { limitNameFromRule: true });
-    expect(several.map((each) => each!.currentLimit.name)).toEqual(['shop.k.minute', 'shop.k.hour']);
+    expect(several.map((each) => each!.name)).toEqual(['shop.k.minute', 'shop.k.hour']);
   });
 
   it('is in shadow mode with its rule, and for those for whom that is not enforced', () => {
@@ -130,10 +130,7 @@ describe('a limit', () => {
 
   it('is tried with another number of requests', () => {
     const tried = { limitTried: 7 };
-    expect(limitOf(limit(1, 'MINUTE'), {}, tried)).toMatchObject({
-      requestsPerUnit: 7,
-      currentLimit: { requestsPerUnit: 7 },
-    });
+    expect(limitOf(limit(1, 'MINUTE'), {}, tried)).toMatchObject({ requestsPerUnit: 7 });
     const sent = limitOfOverride({ requestsPerUnit: 1, unit: UNITS.HOUR }, undefined, {
       nearLimitRatio: 0.8,
       ...tried,
@@ -153,9 +150,9 @@ it('a limit override has nothing of the rule but its algorithm', () => {
     onStoreFailure: 'local',
     algorithm: undefined,
   });
-  expect(plain.currentLimit).toEqual({ ...sent, unitMultiplier: 1, name: '' });
+  expect(plain).toMatchObject({ ...sent, unitMultiplier: 1, calendar: undefined, name: '' });
   const rule = limit(1, 'MINUTE', { algorithm: 'token_bucket', burst: 30, name: 'rule' });
   const decided = limitOfOverride(sent, rule, settings);
   expect(decided).toMatchObject({ windowSeconds: 3600, capacity: 30, onStoreFailure: 'error' });
-  expect(decided.currentLimit).toEqual({ ...sent, unitMultiplier: 1, name: '', algorithm: 'token_bucket', burst: 30 });
+  expect(decided).toMatchObject({ ...sent, unitMultiplier: 1, name: '', algorithmName: 'token_bucket', burst: 30 });
 });

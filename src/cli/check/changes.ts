@@ -1,7 +1,7 @@
 import type { ListedLimit, ListedRule } from '../../operators/answers';
 import { listed } from '../../operators/rules';
 import { differentRules } from '../../rules/compare-rulesets';
-import type { RulePlace } from '../../rules/rule-config';
+import { type RulePlace, nameInFiles } from '../../rules/rule-config';
 import type { Rule } from '../../rules/rule-tree';
 import type { Ruleset } from '../../rules/ruleset';
 import { Statistics } from '../../statistics/statistics';
@@ -60,10 +60,7 @@ function fieldsOf(rule: Omit<ListedRule, 'depth'>): ReadonlyMap<string, string> 
   else if (limit !== null) fields.set('rate_limit', limitText(limit));
   for (const [name, set] of Object.entries(rule)) {
     if (NO_FIELDS.has(name) || set === null || set === false) continue;
-    fields.set(
-      name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-      JSON.stringify(set),
-    );
+    fields.set(nameInFiles(name), JSON.stringify(set));
   }
   return fields;
 }

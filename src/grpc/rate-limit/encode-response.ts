@@ -1,5 +1,5 @@
 import { Struct } from '../../gen/google/protobuf/struct';
-import type { CurrentLimit } from '../../counting/limit';
+import type { Limit } from '../../counting/limit';
 import type { DescriptorStatus, HeaderValue, Verdict } from '../../limiter/verdict';
 import { WireType } from './protobuf-reader';
 import { ProtobufWriter } from './protobuf-writer';
@@ -24,7 +24,7 @@ const DURATION_SECONDS = (1 << 3) | WireType.VARINT;
 const writer = new ProtobufWriter();
 const limitWriter = new ProtobufWriter();
 /** A rule has the same limit object in every response, so it is encoded once. */
-const encodedLimits = new WeakMap<CurrentLimit, Uint8Array>();
+const encodedLimits = new WeakMap<Limit, Uint8Array>();
 
 /**
  * Encodes a verdict as an `envoy.service.ratelimit.v3.RateLimitResponse`.
@@ -55,13 +55,13 @@ function writeStatus({ code, currentLimit, limitRemaining, secondsUntilReset }: 
   writer.close(start);
 }
 
-function encodedLimit(limit: CurrentLimit): Uint8Array {
+function encodedLimit(limit: Limit): Uint8Array {
   let encoded = encodedLimits.get(limit);
   if (encoded === undefined) encodedLimits.set(limit, (encoded = encodeLimit(limit)));
   return encoded;
 }
 
-function encodeLimit({ requestsPerUnit, unit, name }: CurrentLimit): Uint8Array {
+function encodeLimit({ requestsPerUnit, unit, name }: Limit): Uint8Array {
   limitWriter.reset();
   if (requestsPerUnit !== 0) limitWriter.varintField(LIMIT_REQUESTS_PER_UNIT, requestsPerUnit);
   limitWriter.varintField(LIMIT_UNIT, unit.number);

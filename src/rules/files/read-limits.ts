@@ -1,5 +1,5 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
-import type { RuleLimit } from '../rule-config';
+import { NO_LIMIT, type RuleLimit } from '../rule-config';
 import {
   MAX_FILL_SECONDS,
   MAX_WINDOW_SECONDS,
@@ -13,6 +13,7 @@ import { ignoredWhenUnlimited } from './checks/check-rule';
 import type { SourceRange } from './problems/source-text';
 import { readCalendar } from './read-calendar';
 import { Fields, type ReadContext, countAdvice } from './read-fields';
+import { FIELDS, type FieldName } from './rule-fields';
 import { showText, type YamlMap } from './yaml/yaml-tree';
 
 const NONE: readonly never[] = [];
@@ -27,20 +28,6 @@ export interface ReadLimits {
 }
 
 const NO_LIMITS: ReadLimits = { limits: NONE, zero: undefined, replaces: NONE };
-
-/** The limit of `on_unmatched: deny`, which counts nothing. */
-export const NO_LIMIT: RuleLimit = {
-  unit: undefined,
-  unitMultiplier: 1,
-  calendar: undefined,
-  requestsPerUnit: 0,
-  algorithm: undefined,
-  burst: undefined,
-  lease: undefined,
-  unlimited: false,
-  name: '',
-  replaces: NONE,
-};
 
 /** One of them. */
 interface ReadLimit extends Omit<ReadLimits, 'limits'> {
@@ -144,13 +131,14 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
   };
 }
 
-const LIMITING = ['unit', 'unit_multiplier', 'calendar', 'requests_per_unit', 'algorithm', 'burst', 'lease'] as const;
+/** The fields that have an effect on a rule that is unlimited. */
+const WITHOUT_COUNTING: ReadonlySet<string> = new Set(['unlimited', 'name', 'replaces']);
 
 /** Reports what an unlimited rule has no use for. */
 function reportIgnored(fields: Fields<'rate_limit'>): void {
   const { context } = fields;
-  for (const name of LIMITING) {
-    const value = fields.given(name);
+  for (const name of Object.keys(FIELDS.rate_limit) as FieldName<'rate_limit'>[]) {
+    const value = WITHOUT_COUNTING.has(name) ? undefined : fields.given(name);
     // Tools that write every field write 0.
     if (value === undefined || (name === 'requests_per_unit' && fields.count(name) === 0)) continue;
     if (name === 'unit' && unitByName(fields.text(name)) !== undefined) {

@@ -1,7 +1,7 @@
-import { DEFAULT_RULE_OPTIONS, type RuleConfig } from '../rule-config';
+import { DEFAULT_RULE_OPTIONS, NO_LIMIT, type RuleConfig } from '../rule-config';
 import { placeFrom, type SourceRange } from './problems/source-text';
 import type { Fields, ReadContext } from './read-fields';
-import { NO_LIMIT, readRateLimit } from './read-limits';
+import { readRateLimit } from './read-limits';
 
 /** What a file says about descriptors that match no rule. */
 export interface Unmatched {

@@ -2,7 +2,8 @@ import type { Decision } from '../../limiter/decision';
 import { DecisionError } from '../../counting/decision-error';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { type Descriptor, type Entry, type RateLimitRequest, hitsOf } from '../../limiter/request';
-import type { CurrentLimit } from '../../counting/limit';
+import type { Limit } from '../../counting/limit';
+import { describeLimit } from '../../limiter/metadata';
 import { CODE_NAMES, Code, type DescriptorStatus, type Verdict } from '../../limiter/verdict';
 import type { LoggedReservation } from '../../streams/pending';
 import type { EndedDescriptor, EndedReservation } from '../../streams/ports/reservations';
@@ -13,6 +14,9 @@ const MOST_LISTED = 20;
 /** How many characters of one text a record has, and of all of them together. */
 const LONGEST_TEXT = 256;
 const MOST_TEXT = 8192;
+
+/** The limit of a rule is described once. */
+const textsOfLimits = new WeakMap<Limit, string>();
 
 /** What a record has besides the decision. */
 export interface RecordContext {
@@ -96,21 +100,17 @@ function describe({ request, resolutions }: Decision, index: number, status: Des
   if (descriptor.isNegativeHits) json += ',"isNegativeHits":true';
   json += `,"code":"${CODE_NAMES[code]}","reason":"${reason}"${ruleOf(resolution)}`;
   if (policy !== undefined) json += `,"policy":"${policy}"`;
-  if (currentLimit !== undefined) json += `,"currentLimit":${describeLimit(currentLimit)}`;
+  if (currentLimit !== undefined) json += `,"currentLimit":${textOfLimit(currentLimit)}`;
   if (count !== undefined) json += `,"count":${count}`;
   if (resolution.limited?.isLeased === true) json += ',"leased":true';
   if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${secondsUntilReset}s"`;
   return isShadow ? `${json},"shadowMode":true` : json;
 }
 
-function describeLimit({ requestsPerUnit, unit, unitMultiplier, ...limit }: CurrentLimit): string {
-  const { calendar, algorithm, burst, name } = limit;
-  const multiplied = unitMultiplier === 1 ? '' : `,"unitMultiplier":${unitMultiplier}`;
-  const zoned = calendar === undefined ? '' : `,"timeZone":${JSON.stringify(calendar.timeZone)}`;
-  const counted =
-    (algorithm === undefined ? '' : `,"algorithm":"${algorithm}"`) + (burst === undefined ? '' : `,"burst":${burst}`);
-  const named = name === '' ? '' : `,"name":${JSON.stringify(name)}`;
-  return `{"requestsPerUnit":${requestsPerUnit},"unit":"${unit.name}"${multiplied}${zoned}${counted}${named}}`;
+function textOfLimit(limit: Limit): string {
+  let text = textsOfLimits.get(limit);
+  if (text === undefined) textsOfLimits.set(limit, (text = JSON.stringify(describeLimit(limit))));
+  return text;
 }
 
 /** The only part of a decision without a verdict that is known. */

@@ -4,7 +4,7 @@ import { FIELDS, type FieldType } from '../../rules/files/rule-fields';
 import type { ProblemLocation, SourceDocument, SourceRange } from '../../rules/files/problems/source-text';
 import { showText } from '../../rules/files/yaml/yaml-tree';
 import type { YamlNode, YamlScalar } from '../../rules/files/yaml/yaml-tree';
-import type { Json } from '../../rules/rule-config';
+import { type Json, nameInFiles } from '../../rules/rule-config';
 import { UNIT_NAMES } from '../../rules/unit';
 
 /**
@@ -91,7 +91,7 @@ function written(message: object): Json {
   const isUnlimited = 'unlimited' in message && message.unlimited === true;
   const entries: readonly (readonly [name: string, value: Json | undefined])[] = Object.entries(message);
   for (const [name, value] of entries) {
-    const field = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const field = nameInFiles(name);
     const inFile = value === undefined ? undefined : writtenValue(field, value, isUnlimited);
     if (inFile !== undefined) fields[field] = inFile;
   }

@@ -2,13 +2,15 @@ import { readFileSync } from 'node:fs';
 import { RateLimitResponse as GeneratedResponse } from '../../../src/gen/envoy/service/ratelimit/v3/rls';
 import { decodeRequest } from '../../../src/grpc/rate-limit/decode-request';
 import { encodeResponse } from '../../../src/grpc/rate-limit/encode-response';
+import type { Limit } from '../../../src/counting/limit';
 import { ProtobufError } from '../../../src/grpc/rate-limit/protobuf-reader';
 import { MAX_TEXT } from '../../../src/limiter/request';
 import { writeVerdict } from '../../../src/http/json/json-handler';
 import { structuredHeaders } from '../../../src/limiter/structured-headers';
 import { Code, type Verdict, responseHeaders } from '../../../src/limiter/verdict';
-import { unitByNumber } from '../../../src/rules/unit';
+import { UNIT_NAMES, type UnitName } from '../../../src/rules/unit';
 import fc from '../../support/data/properties';
+import { boundLimit } from '../../support/data/rules';
 import { heapAfterCollection } from '../../support/processes/collect-garbage';
 import { type ParsedRequest, asDecoded, decode } from './parsed-requests';
 
@@ -119,14 +121,16 @@ it('decodeRequest accepts and rejects the same of 4,000 messages as the protobuf
 const longText = fc.string({ maxLength: 300, size: 'max' });
 const uint32 = fc.oneof(fc.nat(2), fc.nat(300), fc.integer({ min: 0, max: 0xffffffff }));
 const code = fc.constantFrom(Code.OK, Code.OVER_LIMIT);
-const unit = fc.integer({ min: 1, max: 7 }).map((number) => unitByNumber(number)!);
+const unit = fc.constantFrom(...(UNIT_NAMES.slice(1) as readonly UnitName[]));
 const verdict: fc.Arbitrary<Verdict> = fc.record({
   overallCode: code,
   statuses: fc.array(
     fc.record({
       code,
       currentLimit: fc.option(
-        fc.record({ requestsPerUnit: uint32, unit, unitMultiplier: fc.constantFrom(1, 5), name: text }),
+        fc
+          .tuple(uint32, unit, fc.record({ unitMultiplier: fc.constantFrom(1, 5), name: text }))
+          .map((of) => boundLimit(...of)),
         { nil: undefined },
       ),
       limitRemaining: uint32,
@@ -157,9 +161,9 @@ describe('encodeResponse', () => {
           statuses: answer.statuses.map(({ code: statusCode, currentLimit, limitRemaining, secondsUntilReset }) => ({
             code: statusCode,
             currentLimit: currentLimit && {
-              ...currentLimit,
-              unitMultiplier: undefined,
+              requestsPerUnit: currentLimit.requestsPerUnit,
               unit: currentLimit.unit.number,
+              name: currentLimit.name,
             },
             limitRemaining,
             durationUntilReset:
@@ -177,7 +181,7 @@ describe('encodeResponse', () => {
       return Array.from({ length: 150 }, (_, index) => least + index);
     }
     for (const length of [200_000, ...lengthsFrom(0), ...lengthsFrom(16_300), ...lengthsFrom(399_950)]) {
-      const currentLimit = { requestsPerUnit: 1, unit: unitByNumber(2)!, unitMultiplier: 1, name: 'x'.repeat(length) };
+      const currentLimit = boundLimit(1, 'MINUTE', { name: 'x'.repeat(length) });
       const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 0xffffffff, secondsUntilReset: 0 }];
       const answer = { overallCode: Code.OK, statuses, responseHeaders: [], dynamicMetadata: undefined };
       const [status] = GeneratedResponse.decode(encodeResponse(answer)).statuses;
@@ -187,14 +191,13 @@ describe('encodeResponse', () => {
   });
 
   it('writes whole numbers into protobuf, JSON and headers, whatever numbers it is given', () => {
-    const minute = { unit: unitByNumber(2)!, unitMultiplier: 1, name: '' };
     for (const given of [NaN, Infinity, -Infinity, -1, -1_795_941_636_609, 0.5, 2 ** 53, 2 ** 64, 1e300]) {
-      const currentLimit = { ...minute, requestsPerUnit: given, burst: given };
+      const numbers = { requestsPerUnit: given, capacity: 2 * given, unitMultiplier: given, lengthSeconds: given };
+      const currentLimit = Object.assign(boundLimit(1, 'MINUTE', { name: 'n' }), numbers);
       const status = { code: Code.OK, currentLimit, limitRemaining: given, secondsUntilReset: given };
-      const limit = { name: 'n', quota: given, windowSeconds: given, burst: given, remaining: given };
       const headers = [
         ...responseHeaders({ limit: 'l', remaining: 'm', reset: 'r' }, [status], [false], 0),
-        ...structuredHeaders([{ ...limit, secondsUntilReset: given }]),
+        ...structuredHeaders([status], given),
       ];
       const answer = {
         ...{ overallCode: Code.OK, statuses: [status], responseHeaders: headers },
@@ -218,20 +221,21 @@ describe('encodeResponse', () => {
     function keptBytes(): number {
       return heapAfterCollection() + process.memoryUsage().arrayBuffers;
     }
-    const minute = { unit: unitByNumber(2)!, unitMultiplier: 1, name: '' };
-    function encodeLimits(count: number) {
-      const limits = Array.from({ length: count }, (_, requestsPerUnit) => ({ ...minute, requestsPerUnit }));
+    function limitsOf(count: number) {
+      return Array.from({ length: count }, (_, requestsPerUnit) => boundLimit(requestsPerUnit, 'MINUTE'));
+    }
+    function encodeLimits(limits: readonly Limit[]) {
       for (const currentLimit of limits) {
         const statuses = [{ code: Code.OK, currentLimit, limitRemaining: 1, secondsUntilReset: 60 }];
         encodeResponse({ overallCode: Code.OK, statuses, responseHeaders: [], dynamicMetadata: undefined });
       }
-      return limits;
     }
     // What is compiled and grown once is not counted.
-    encodeLimits(1_000);
+    encodeLimits(limitsOf(1_000));
+    const limitsOfRules = limitsOf(10_000);
     const before = keptBytes();
-    const limitsOfRules = encodeLimits(10_000);
-    // About 500 of V8 itself, with the limit; the buffer of the writer would be a kilobyte more.
+    encodeLimits(limitsOfRules);
+    // About 450 of V8 itself; the buffer of the writer would be a kilobyte more.
     expect((keptBytes() - before) / limitsOfRules.length).toBeLessThan(700);
     // They are in use until here.
     expect(limitsOfRules).toHaveLength(10_000);

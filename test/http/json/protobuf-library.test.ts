@@ -6,9 +6,10 @@ import { writeVerdict } from '../../../src/http/json/json-handler';
 import { MalformedBody } from '../../../src/http/errors';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';
-import { UNIT_NAMES, unitByNumber } from '../../../src/rules/unit';
+import { UNIT_NAMES, type UnitName, unitByNumber } from '../../../src/rules/unit';
 import fc from '../../support/data/properties';
-import type { CurrentLimit } from '../../../src/counting/limit';
+import type { Limit } from '../../../src/counting/limit';
+import { boundLimit } from '../../support/data/rules';
 
 /** The message as the protobuf library builds it from its descriptor. */
 interface RequestMessage {
@@ -178,12 +179,13 @@ const verdict: fc.Arbitrary<Verdict> = fc.record({
     fc.record({
       code,
       currentLimit: fc.option(
-        fc.record({
-          requestsPerUnit: uint32,
-          unit: fc.integer({ min: 1, max: 7 }).map((it) => unitByNumber(it)!),
-          unitMultiplier: fc.constantFrom(1, 5),
-          name: anyText,
-        }),
+        fc
+          .tuple(
+            uint32,
+            fc.constantFrom(...(UNIT_NAMES.slice(1) as readonly UnitName[])),
+            fc.record({ unitMultiplier: fc.constantFrom(1, 5), name: anyText }),
+          )
+          .map((of) => boundLimit(...of)),
         { nil: undefined },
       ),
       limitRemaining: uint32,
@@ -217,7 +219,7 @@ function writeByLibrary({ overallCode, statuses, responseHeaders, dynamicMetadat
 }
 
 /** A limit as the protocol has it. */
-function limitOf({ requestsPerUnit, unit, name }: CurrentLimit): object {
+function limitOf({ requestsPerUnit, unit, name }: Limit): object {
   return { requestsPerUnit, unit: unit.name, name };
 }
 

@@ -1,3 +1,4 @@
+import { Limit } from '../../../src/counting/limit';
 import {
   DEFAULT_RULE_OPTIONS,
   type DomainConfig,
@@ -58,6 +59,11 @@ export function rulesetOf(domain: string, ...descriptors: readonly RuleSketch[])
 /** A `rate_limit` block, for example `limit(10, 'MINUTE')`. */
 export function limit(requestsPerUnit: number, unit: UnitName, more: Partial<RuleLimit> = {}): RuleLimit {
   return { unit, unitMultiplier: 1, requestsPerUnit, unlimited: false, name: '', replaces: [], ...more };
+}
+
+/** The limit of a rule without a path, as decisions have it. */
+export function boundLimit(...of: Parameters<typeof limit>): Limit {
+  return new Limit(limit(...of), DEFAULT_RULE_OPTIONS, '', { nearLimitRatio: 0.8 });
 }
 
 export function unlimited(more: Partial<RuleLimit> = {}): RuleLimit {
