@@ -1,5 +1,5 @@
 import { strangeReplyTests } from './strange-replies';
 
 describe('a store whose replies are damaged or replaced', () => {
-  strangeReplyTests(10_000);
+  strangeReplyTests(2_000);
 });
