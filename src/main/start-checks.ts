@@ -2,8 +2,8 @@ import { accessSync, constants } from 'node:fs';
 import { dirname } from 'node:path';
 import { openFilesLimit } from '../net/open-files';
 import { MAX_TLS_FILE_BYTES, checkedContext, readSmallFile } from '../net/reloaded-files';
-import type { Finding, Inspect, InspectedSettings } from '../settings/read-settings';
-import { type Field, INSTANCES, type InstanceFields, instanceSettings } from '../settings/settings';
+import type { Finding, Inspect } from '../settings/read-settings';
+import { type Field, INSTANCES, type InstanceFields, type SettingsView, instanceSettings } from '../settings/settings';
 import { splitList } from '../settings/values/lists';
 import type { readMappingFile } from '../sinks/statistics/mapping-file';
 import { usableMemory } from '../sources/usable-memory';
@@ -48,7 +48,7 @@ const TLS_FILES: readonly TlsFields[] = [
 
 type FileField = Extract<Field, `${string}Cacert` | `${string}Cert` | `${string}Key`>;
 
-function tlsProblems(view: InspectedSettings, fields: TlsFields): readonly Finding[] {
+function tlsProblems(view: SettingsView, fields: TlsFields): readonly Finding[] {
   const problems: Finding[] = [];
   function read(field: FileField) {
     const path = view.settings[field];
@@ -74,7 +74,7 @@ function tlsProblems(view: InspectedSettings, fields: TlsFields): readonly Findi
 /** Bytes of a mapping file: some ten thousand mappings. */
 export const MAX_MAPPING_BYTES = 4 * 1024 * 1024;
 
-function mapperProblems({ settings, nameOf, isUsed }: InspectedSettings): readonly Finding[] {
+function mapperProblems({ settings, nameOf, isUsed }: SettingsView): readonly Finding[] {
   const path = settings.pullmetricsMapperYaml;
   if (path === undefined || !isUsed('pullmetricsMapperYaml')) return [];
   try {
@@ -90,7 +90,7 @@ function mapperProblems({ settings, nameOf, isUsed }: InspectedSettings): readon
 /** Settings that name something to be made in a folder. */
 const FOLDERS_OF = ['grpcUds', 'decisionLogOutput'] as const;
 
-function folderProblems(view: InspectedSettings, field: (typeof FOLDERS_OF)[number]): readonly Finding[] {
+function folderProblems(view: SettingsView, field: (typeof FOLDERS_OF)[number]): readonly Finding[] {
   const path = view.settings[field];
   if (path === undefined || path === 'stdout' || path === 'stderr' || !view.isUsed(field)) return [];
   try {
@@ -107,12 +107,11 @@ function folderProblems(view: InspectedSettings, field: (typeof FOLDERS_OF)[numb
 const OTHER_FILES = 64;
 
 function connectionProblems(
-  { settings, nameOf }: InspectedSettings,
+  { settings, nameOf, hasEffect }: SettingsView,
   instance: InstanceFields,
   { files }: Machine,
 ): readonly Finding[] {
-  const isUsed = settings.backendType === 'kvstore' && (instance === INSTANCES.main || settings.kvstorePersecond);
-  if (!isUsed) return [];
+  if (!hasEffect(instance.poolSize)) return [];
   const { poolSize: size, type, url = '' } = instanceSettings(settings, instance);
   const nodes = type === 'cluster' ? splitList(url).length : 1;
   const most = Math.floor((files - OTHER_FILES) / nodes);
@@ -135,7 +134,7 @@ const SIZES = {
   statsMaxRuntimeKeys: 500,
 } as const;
 
-function memoryWarnings({ settings, nameOf, isUsed }: InspectedSettings, { memory }: Machine): readonly Finding[] {
+function memoryWarnings({ settings, nameOf, isUsed }: SettingsView, { memory }: Machine): readonly Finding[] {
   return Object.entries(SIZES).flatMap(([name, bytes]) => {
     const field = name as keyof typeof SIZES;
     const value = settings[field];

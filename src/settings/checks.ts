@@ -9,34 +9,46 @@ import { splitList } from './values/lists';
  */
 export type Check = (view: SettingsView) => string | undefined;
 
+/** A check that applies only while each of the settings has an effect, by its conditions in the table. */
+function whileEffective(fields: readonly Field[], find: Check): Check {
+  return (view) => (fields.every(view.hasEffect) ? find(view) : undefined);
+}
+
+function pairsOf<Item>(items: readonly Item[]): readonly (readonly [Item, Item])[] {
+  return items.flatMap((one, index) => items.slice(index + 1).map((other) => [one, other] as const));
+}
+
 type File = { [F in Field]: string | undefined extends Settings[F] ? F : never }[Field];
 
 function requireFile(file: File): Check {
-  return ({ settings, nameOf }) =>
-    settings.grpcServerUseTls && settings[file] === undefined
+  return whileEffective([file], ({ settings, nameOf }) =>
+    settings[file] === undefined
       ? `${nameOf('grpcServerUseTls')} is true, but ${nameOf(file)} is not set; set it to the path of a PEM file.`
-      : undefined;
+      : undefined,
+  );
 }
 
 /**
  * A client presents a certificate only if it has both the certificate and its key: one alone would be silently ignored.
  */
-function requirePair(certificate: File, key: File, usesTls: (settings: Settings) => boolean): Check {
-  return ({ settings, nameOf }) => {
-    if (!usesTls(settings) || (settings[certificate] === undefined) === (settings[key] === undefined)) return undefined;
+function requirePair(certificate: File, key: File, isUsed: (view: SettingsView) => boolean = () => true): Check {
+  return whileEffective([certificate, key], (view) => {
+    const { settings, nameOf } = view;
+    if ((settings[certificate] === undefined) === (settings[key] === undefined) || !isUsed(view)) return undefined;
     const [present, absent] = settings[key] === undefined ? [certificate, key] : [key, certificate];
     return `${nameOf(present)} is set, but ${nameOf(absent)} is not; a certificate and its key must be set together.`;
-  };
+  });
 }
 
 function requestsTls(url = ''): boolean {
   return /rediss:\/\//i.test(url);
 }
 
-function usesStoreTls(settings: Settings): boolean {
-  const { backendType, kvstorePersecond, kvstoreTls, kvstorePersecondTls, kvstoreUrl, kvstorePersecondUrl } = settings;
-  const usesPerSecondTls = kvstorePersecond && (kvstorePersecondTls || requestsTls(kvstorePersecondUrl));
-  return backendType === 'kvstore' && (kvstoreTls || requestsTls(kvstoreUrl) || usesPerSecondTls);
+/** TLS that only the second store requests counts while that store is used. */
+function usesStoreTls({ settings, hasEffect }: SettingsView): boolean {
+  const { kvstoreTls, kvstoreUrl, kvstorePersecondTls, kvstorePersecondUrl } = settings;
+  if (kvstoreTls || requestsTls(kvstoreUrl)) return true;
+  return hasEffect('kvstorePersecondTls') && (kvstorePersecondTls || requestsTls(kvstorePersecondUrl));
 }
 
 const tlsChecks: readonly Check[] = [
@@ -52,18 +64,10 @@ const tlsChecks: readonly Check[] = [
       ? `${nameOf('grpcClientTlsSan')} is set, but clients present no certificate unless ${nameOf('grpcClientTlsCacert')} ` +
         'is set; set both or neither.'
       : undefined,
-  requirePair(
-    'configGrpcXdsClientTlsCert',
-    'configGrpcXdsClientTlsKey',
-    (settings) => settings.configType === 'GRPC_XDS_SOTW' && settings.configGrpcXdsServerUseTls,
-  ),
-  requirePair('debugTlsCert', 'debugTlsKey', () => true),
+  requirePair('configGrpcXdsClientTlsCert', 'configGrpcXdsClientTlsKey'),
+  requirePair('debugTlsCert', 'debugTlsKey'),
   requirePair('kvstoreTlsClientCert', 'kvstoreTlsClientKey', usesStoreTls),
-  requirePair(
-    'plaincacheTlsClientCert',
-    'plaincacheTlsClientKey',
-    ({ backendType, plaincacheTls }) => backendType === 'plaincache' && plaincacheTls,
-  ),
+  requirePair('plaincacheTlsClientCert', 'plaincacheTlsClientKey'),
 ];
 
 const ALLOWED_ADDRESSES = {
@@ -88,114 +92,75 @@ function addressProblem(type: Settings['kvstoreType'], url: string): string | un
  * Checks the address of an instance of the key-value store; `requiredBy` is the setting that makes the service use it.
  */
 function addressCheck(instance: InstanceFields, requiredBy: 'backendType' | 'kvstorePersecond'): Check {
-  return ({ settings, nameOf }) => {
-    if (settings.backendType !== 'kvstore' || settings[requiredBy] === false) return undefined;
-    const url = settings[instance.url];
-    const type = settings[instance.type];
+  return whileEffective([instance.url], ({ settings, nameOf }) => {
+    const [url, type, name] = [settings[instance.url], settings[instance.type], nameOf(instance.url)];
     if (url === undefined) {
-      return (
-        `${nameOf(requiredBy)} is ${settings[requiredBy]}, but ${nameOf(instance.url)} is not set; set it to the address of ` +
-        'Redis or Valkey.'
-      );
+      const reason = `${nameOf(requiredBy)} is ${settings[requiredBy]}`;
+      return `${reason}, but ${name} is not set; set it to the address of Redis or Valkey.`;
     }
     const problem = addressProblem(type, url);
     if (problem === undefined) return undefined;
-    return `${nameOf(instance.url)} is invalid with ${nameOf(instance.type)}=${type}: ${problem}; allowed: ${ALLOWED_ADDRESSES[type]}.`;
-  };
+    return `${name} is invalid with ${nameOf(instance.type)}=${type}: ${problem}; allowed: ${ALLOWED_ADDRESSES[type]}.`;
+  });
 }
 
 /** Calls would never be answered by policy before the store is given up. */
-function timeoutCheck(
-  timeout: 'kvstoreTimeout' | 'kvstorePersecondTimeout',
-  isUsed: (settings: Settings) => boolean,
-): Check {
-  return ({ settings, nameOf }) => {
-    const { backendType, storeDecisionTimeout = 0 } = settings;
-    const most = settings[timeout];
-    if (backendType !== 'kvstore' || !isUsed(settings) || most === 0 || storeDecisionTimeout <= most) return undefined;
+function timeoutCheck(timeout: InstanceFields['timeout']): Check {
+  return whileEffective(['storeDecisionTimeout', timeout], ({ settings, nameOf }) => {
+    const { [timeout]: most, storeDecisionTimeout = 0 } = settings;
+    if (most === 0 || storeDecisionTimeout <= most) return undefined;
     return `${nameOf('storeDecisionTimeout')} is longer than ${nameOf(timeout)}; set it to at most ${most}ms.`;
-  };
+  });
+}
+
+/** A window in which calls wait longer than for the store would end with no call answered. */
+function windowCheck(
+  window: InstanceFields['pipelineWindow'],
+  limit: InstanceFields['timeout'] | 'storeDecisionTimeout',
+): Check {
+  return whileEffective([window, limit], ({ settings: { [limit]: most = 0, [window]: length }, nameOf }) =>
+    most !== 0 && length >= most
+      ? `${nameOf(window)} is not shorter than ${nameOf(limit)}, so that no call could be answered; 150us to 5ms are usual.`
+      : undefined,
+  );
 }
 
 /** Of the rest of the shortest key of a counter: a domain, an entry and the start of the window. In bytes. */
 const SHORTEST_KEY = 15;
 const LONGEST_PREFIX = 250 - SHORTEST_KEY;
 
-/** A window in which calls wait longer than for the store would end with no call answered. */
-function windowCheck(
-  [window, limit]: readonly ['kvstorePipelineWindow' | 'kvstorePersecondPipelineWindow', Field],
-  isUsed: (settings: Settings) => boolean,
-): Check {
-  return ({ settings, nameOf }) => {
-    const most = settings[limit];
-    if (!isUsed(settings) || typeof most !== 'number' || most === 0 || settings[window] < most) return undefined;
-    return `${nameOf(window)} is not shorter than ${nameOf(limit)}, so that no call could be answered; 150us to 5ms are usual.`;
-  };
-}
-
-function isKvstore({ backendType }: Settings): boolean {
-  return backendType === 'kvstore';
-}
-
-function hasPerSecond(settings: Settings): boolean {
-  return isKvstore(settings) && settings.kvstorePersecond;
-}
-
-function isShared({ backendType }: Settings): boolean {
-  return backendType !== 'memory';
-}
-
 const storeChecks: readonly Check[] = [
-  ({ settings: { backendType, cacheKeyPrefix }, nameOf }) => {
-    if (backendType !== 'plaincache') return undefined;
+  whileEffective(['plaincacheHostPort'], ({ settings: { cacheKeyPrefix }, nameOf }) => {
     const name = nameOf('cacheKeyPrefix');
     if (/\s/.test(cacheKeyPrefix))
       return `${name} contains white space, which keys of memcached may not have; remove it.`;
     return Buffer.byteLength(cacheKeyPrefix) > LONGEST_PREFIX
       ? `${name} has more than ${LONGEST_PREFIX} bytes, so that no key has the at most 250 bytes of memcached; shorten it.`
       : undefined;
-  },
-  windowCheck(['kvstorePipelineWindow', 'kvstoreTimeout'], isKvstore),
-  windowCheck(['kvstorePersecondPipelineWindow', 'kvstorePersecondTimeout'], hasPerSecond),
-  windowCheck(['kvstorePipelineWindow', 'storeDecisionTimeout'], isShared),
-  windowCheck(['kvstorePersecondPipelineWindow', 'storeDecisionTimeout'], hasPerSecond),
-  timeoutCheck('kvstoreTimeout', () => true),
-  timeoutCheck('kvstorePersecondTimeout', ({ kvstorePersecond }) => kvstorePersecond),
+  }),
+  ...Object.values(INSTANCES).flatMap(({ pipelineWindow, timeout }) => [
+    windowCheck(pipelineWindow, timeout),
+    windowCheck(pipelineWindow, 'storeDecisionTimeout'),
+    timeoutCheck(timeout),
+  ]),
   addressCheck(INSTANCES.main, 'backendType'),
   addressCheck(INSTANCES.perSecond, 'kvstorePersecond'),
-  ({ settings, nameOf }) => {
-    if (settings.backendType !== 'plaincache') return undefined;
+  whileEffective(['plaincacheHostPort'], ({ settings, nameOf }) => {
     const [list, record] = [nameOf('plaincacheHostPort'), nameOf('plaincacheSrv')];
     const hasRecord = settings.plaincacheSrv !== undefined;
-    if (settings.plaincacheHostPort.length > 0) {
-      return hasRecord ? `${list} and ${record} are both set; remove one of them.` : undefined;
-    }
-    if (hasRecord) return undefined;
-    return (
-      `${nameOf('backendType')} is plaincache, but neither ${list} nor ${record} is set; set one of them to the ` +
-      'memcached servers.'
-    );
-  },
+    if (hasRecord !== settings.plaincacheHostPort.length > 0) return undefined;
+    if (hasRecord) return `${list} and ${record} are both set; remove one of them.`;
+    const reason = `${nameOf('backendType')} is plaincache, but neither ${list} nor ${record} is set`;
+    return `${reason}; set one of them to the memcached servers.`;
+  }),
 ];
 
-interface Listener {
-  /** The setting of its port. */
-  readonly port: Field;
-  /** Undefined when the listener is not used. */
-  readonly address: (settings: Settings) => HostPort | undefined;
-}
-
-const listeners: readonly Listener[] = [
-  { port: 'port', address: ({ host, port }) => ({ host, port }) },
-  {
-    port: 'grpcPort',
-    address: ({ grpcHost: host, grpcPort: port, grpcUds }) => (grpcUds === undefined ? { host, port } : undefined),
-  },
-  { port: 'debugPort', address: ({ debugHost: host, debugPort: port }) => ({ host, port }) },
-  {
-    port: 'pullmetricsAddr',
-    address: (settings) => (settings.usePullmetrics && !settings.disableStats ? settings.pullmetricsAddr : undefined),
-  },
+/** The setting of the port of each listener, and its address. */
+const listeners: readonly (readonly [Field, (settings: Settings) => HostPort])[] = [
+  ['port', ({ host, port }) => ({ host, port })],
+  ['grpcPort', ({ grpcHost: host, grpcPort: port }) => ({ host, port })],
+  ['debugPort', ({ debugHost: host, debugPort: port }) => ({ host, port })],
+  ['pullmetricsAddr', ({ pullmetricsAddr }) => pullmetricsAddr],
 ];
 
 function isEveryAddress(host: string) {
@@ -208,11 +173,11 @@ function collide(one: HostPort, other: HostPort): boolean {
 }
 
 /** Two listeners cannot share a port. (In the Go service the kernel would distribute the connections between them.) */
-const listenerChecks = listeners.flatMap((one, index) =>
-  listeners.slice(index + 1).map((other): Check => ({ settings, nameOf }) => {
-    const [first, second] = [one.address(settings), other.address(settings)];
-    return first !== undefined && second !== undefined && collide(first, second)
-      ? `${nameOf(one.port)} and ${nameOf(other.port)} both use port ${first.port}; give each listener its own port.`
+const listenerChecks = pairsOf(listeners).map(([[one, addressOfOne], [other, addressOfOther]]) =>
+  whileEffective([one, other], ({ settings, nameOf }) => {
+    const address = addressOfOne(settings);
+    return collide(address, addressOfOther(settings))
+      ? `${nameOf(one)} and ${nameOf(other)} both use port ${address.port}; give each listener its own port.`
       : undefined;
   }),
 );
@@ -227,13 +192,12 @@ const OWN_LABELS = new Set([
 
 const HEADERS = ['limitLimitHeader', 'limitRemainingHeader', 'limitResetHeader'] as const;
 
-const headerChecks = HEADERS.flatMap((one, index) =>
-  HEADERS.slice(index + 1).map((other): Check => ({ settings, nameOf }) => {
-    const isSame = settings[one].toLowerCase() === settings[other].toLowerCase();
-    return settings.limitResponseHeadersEnabled && settings.limitResponseHeaders !== 'structured' && isSame
+const headerChecks = pairsOf(HEADERS).map(([one, other]) =>
+  whileEffective([one, other], ({ settings, nameOf }) =>
+    settings[one].toLowerCase() === settings[other].toLowerCase()
       ? `${nameOf(one)} and ${nameOf(other)} are the same header, ${settings[one]}; give each its own name.`
-      : undefined;
-  }),
+      : undefined,
+  ),
 );
 
 /** Whether statistics go to standard output, because no output is enabled. */
@@ -242,8 +206,8 @@ export function printsStatistics({ usePushstats, useTaggedstats, usePullmetrics,
 }
 
 const statisticsChecks: readonly Check[] = [
-  ({ settings: { disableStats, usePullmetrics, useOtlpMetrics, extraTags }, nameOf }) => {
-    if (disableStats || !(usePullmetrics || useOtlpMetrics)) return undefined;
+  whileEffective(['extraTags'], ({ settings: { usePullmetrics, useOtlpMetrics, extraTags }, nameOf }) => {
+    if (!usePullmetrics && !useOtlpMetrics) return undefined;
     const labels = new Map<string, string>();
     for (const tag of Object.keys(extraTags)) {
       const label = tag.replaceAll(/\W/g, '_');
@@ -257,25 +221,20 @@ const statisticsChecks: readonly Check[] = [
       labels.set(label, tag);
     }
     return undefined;
-  },
-  ({ settings, nameOf }) => {
-    const { disableStats, pushstatsHost, usePushstats, useTaggedstats } = settings;
-    const isUsed = !disableStats && usePushstats && useTaggedstats;
-    return isUsed && 'socketPath' in pushstatsHost
+  }),
+  whileEffective(['pushstatsHost'], ({ settings: { pushstatsHost, usePushstats, useTaggedstats }, nameOf }) =>
+    usePushstats && useTaggedstats && 'socketPath' in pushstatsHost
       ? `${nameOf('pushstatsHost')} is a socket, whose daemon would receive every statistic twice, without and with tags; ` +
-          `enable only one of ${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
-      : undefined;
-  },
-  ({ settings, nameOf }) => {
-    const { decisionLog, decisionLogOutput, disableStats } = settings;
-    if (disableStats || !printsStatistics(settings) || decisionLog === 'off' || decisionLogOutput !== 'stdout')
-      return undefined;
-    return (
-      `${nameOf('decisionLog')}=${decisionLog} would write to standard output, as the statistics do when ` +
-      `${nameOf('usePushstats')} is false and no other output is on; set ${nameOf('decisionLogOutput')} to stderr or to a file, ` +
-      `or enable another output of the statistics, or set ${nameOf('disableStats')}=true.`
-    );
-  },
+        `enable only one of ${nameOf('usePushstats')} and ${nameOf('useTaggedstats')}.`
+      : undefined,
+  ),
+  whileEffective(['decisionLogOutput', 'usePushstats'], ({ settings, nameOf }) =>
+    printsStatistics(settings) && settings.decisionLogOutput === 'stdout'
+      ? `${nameOf('decisionLog')}=${settings.decisionLog} would write to standard output, as the statistics do when ` +
+        `${nameOf('usePushstats')} is false and no other output is on; set ${nameOf('decisionLogOutput')} to stderr or to a file, ` +
+        `or enable another output of the statistics, or set ${nameOf('disableStats')}=true.`
+      : undefined,
+  ),
 ];
 
 const responseHeaderCheck: Check = ({ settings, nameOf }) => {

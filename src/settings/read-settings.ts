@@ -1,11 +1,11 @@
 import { checks } from './checks';
-import { mogrifierVariables, readMogrifiers } from './mogrifiers';
+import { readMogrifiers } from './mogrifiers';
 import { type ServiceManager, readServiceManager } from './service-manager';
 import type { Field, Settings, SettingsView } from './settings';
-import { type SettingState, type StateOf, findUnmet } from './table/condition';
+import { type SettingState, findUnmet } from './table/condition';
 import { TAGGED_OUTPUT } from './table/outputs';
-import { DerivedDefault, conditionsOf } from './table/setting';
-import { settingRows, settingsTable } from './table/settings-table';
+import { DerivedDefault } from './table/setting';
+import { type TableRow, settingRows } from './table/settings-table';
 import {
   type Environment,
   type ReadSecretFile,
@@ -15,7 +15,7 @@ import {
   readVariable,
   readsNoFiles,
 } from './variables';
-import { findIneffective, noEffect } from './warnings';
+import { findIneffective } from './warnings';
 
 /** The environment contains invalid settings. The message lists all of them and contains no secrets. */
 export class SettingsError extends Error {
@@ -33,12 +33,6 @@ export class SettingsError extends Error {
   }
 }
 
-/** Settings that are valid by themselves. */
-export interface InspectedSettings extends SettingsView {
-  /** Whether the environment sets the setting and it has an effect. */
-  readonly isUsed: (field: Field) => boolean;
-}
-
 /** A sentence each. */
 export interface Finding {
   readonly problem?: string;
@@ -46,7 +40,7 @@ export interface Finding {
 }
 
 /** Finds what is wrong with settings outside of them. */
-export type Inspect = (view: InspectedSettings) => readonly Finding[];
+export type Inspect = (view: SettingsView) => readonly Finding[];
 
 export interface LoadedSettings {
   readonly settings: Settings;
@@ -70,11 +64,14 @@ export interface LoadedSettings {
   readonly ignored: readonly string[];
 }
 
-const rowsByField = new Map(settingRows.map((row) => [row.field, row] as const));
-const rowsWithGroups = new Map(
-  settingsTable.flatMap((group) => group.settings.map((row) => [row.field, [group, row] as const])),
-);
-const rowsByName = new Map(settingRows.map((row) => [row.name, row] as const));
+/** The rows by their fields and by their neutral names. */
+const rows = new Map(settingRows.flatMap((row) => [[row.field, row] as const, [row.name, row] as const]));
+
+function rowOf(fieldOrName: string): TableRow {
+  const row = rows.get(fieldOrName);
+  if (row === undefined) throw new Error(`the settings table has no row ${fieldOrName}`);
+  return row;
+}
 
 /**
  * Reads the settings of the table from environment variables. Names are case-sensitive. Unknown variables are ignored,
@@ -93,12 +90,10 @@ export function readSettings(
   const reading: Reading = { environment, readFile, problems: [], warnings: [] };
   const { values, given, files, invalid } = readRows(reading);
   function nameOf(field: Field): string {
-    return given.get(field) ?? rowsByField.get(field)?.name ?? field;
+    return given.get(field) ?? rowOf(field).name;
   }
   function stateOf(name: string): SettingState {
-    const row = rowsByName.get(name);
-    if (row === undefined) throw new Error(`the settings table has no row ${name}`);
-    const { field, type } = row;
+    const { field, type } = rowOf(name);
     // A default that follows from another one of that kind may come before it.
     const present = values[field];
     if (present instanceof DerivedDefault) values[field] = present.derive(stateOf);
@@ -111,14 +106,21 @@ export function readSettings(
   // The type is derived from the rows, so every field has a value of its type, except for the mogrifiers, which are filled in next.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const settings = values as unknown as Settings;
-  values['mogrifiers'] = mogrifiersOf({ settings, nameOf }, stateOf, reading);
-  reading.problems.push(...contradictions(settings, invalid, nameOf));
-  function isUsed(field: Field): boolean {
-    if (!given.has(field) || invalid.has(field)) return false;
-    const [group, row] = rowsWithGroups.get(field)!;
-    return conditionsOf(row, group).every(({ failure }) => failure(stateOf) === undefined);
+  const hasMogrifiers = !invalid.has('taggedstatsMogrifiers') && findUnmet([TAGGED_OUTPUT], stateOf) === undefined;
+  values['mogrifiers'] = hasMogrifiers
+    ? readMogrifiers(settings.taggedstatsMogrifiers, nameOf('taggedstatsMogrifiers'), reading)
+    : [];
+  function hasEffect(field: Field): boolean {
+    return rowOf(field).conditions.every(({ names, failure }) => {
+      return names.every((name) => stateOf(name).isValid) && failure(stateOf) === undefined;
+    });
   }
-  for (const { problem, warning } of inspect({ settings, nameOf, isUsed })) {
+  function isUsed(field: Field): boolean {
+    return given.has(field) && !invalid.has(field) && hasEffect(field);
+  }
+  const view: SettingsView = { settings, nameOf, hasEffect, isUsed };
+  reading.problems.push(...contradictions(view, invalid));
+  for (const { problem, warning } of inspect(view)) {
     if (problem !== undefined) reading.problems.push(problem);
     if (warning !== undefined) reading.warnings.push(warning);
   }
@@ -158,13 +160,9 @@ function readRows(reading: Reading) {
  * What the checks find. One that reads an invalid setting finds nothing: it would judge a default that the user does
  * not want.
  */
-function contradictions(
-  settings: Settings,
-  invalid: ReadonlySet<Field>,
-  nameOf: SettingsView['nameOf'],
-): readonly string[] {
+function contradictions(view: SettingsView, invalid: ReadonlySet<Field>): readonly string[] {
   const unreadable = new Error('the setting is invalid');
-  const valid = new Proxy(settings, {
+  const settings = new Proxy(view.settings, {
     get(target, field) {
       if (invalid.has(field as Field)) throw unreadable;
       return Reflect.get(target, field) as unknown;
@@ -172,23 +170,12 @@ function contradictions(
   });
   return checks.flatMap((find) => {
     try {
-      return find({ settings: valid, nameOf }) ?? [];
+      return find({ ...view, settings }) ?? [];
     } catch (error) {
       if (error !== unreadable) throw error;
       return [];
     }
   });
-}
-
-/** The mogrifiers of the DogStatsD output. */
-function mogrifiersOf({ settings, nameOf }: SettingsView, stateOf: StateOf, reading: Reading) {
-  if (!stateOf('TAGGEDSTATS_MOGRIFIERS').isValid) return [];
-  const reason = findUnmet([TAGGED_OUTPUT], stateOf);
-  if (reason === undefined) {
-    return readMogrifiers(settings.taggedstatsMogrifiers, nameOf('taggedstatsMogrifiers'), reading);
-  }
-  reading.warnings.push(...mogrifierVariables(reading.environment).map((name) => noEffect(name, reason)));
-  return [];
 }
 
 /** Freezes a value that consists of plain objects and arrays, recursively. */

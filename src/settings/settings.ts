@@ -62,9 +62,13 @@ export function instanceSettings(settings: Settings, fields: InstanceFields): In
   return Object.fromEntries(values) as InstanceSettings;
 }
 
-/** Some settings and the variables that set them: the input of checks between settings. */
+/** Settings that are valid by themselves, for checks between them and of what is outside of them. */
 export interface SettingsView {
   readonly settings: Settings;
   /** The variable that sets the setting, or else its neutral name. */
   readonly nameOf: (field: Field) => string;
+  /** Whether the conditions hold under which the setting has an effect; false if that cannot be said. */
+  readonly hasEffect: (field: Field) => boolean;
+  /** Whether the environment sets the setting and it has an effect. */
+  readonly isUsed: (field: Field) => boolean;
 }

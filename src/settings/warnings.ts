@@ -1,9 +1,10 @@
 import { type NameTolerance, VARIABLE_TOLERANCE, nearestName } from '../text/nearest-name';
-import { mogrifierOf } from './mogrifiers';
+import { mogrifierOf, mogrifierVariables } from './mogrifiers';
 import type { ServiceManager } from './service-manager';
 import { type StateOf, findUnmet } from './table/condition';
-import { type Setting, type SettingGroup, conditionsOf, fileNamesOf, namesOf } from './table/setting';
-import { settingRows, settingsTable } from './table/settings-table';
+import { TAGGED_OUTPUT } from './table/outputs';
+import { fileNamesOf, namesOf } from './table/setting';
+import { type TableRow, settingRows } from './table/settings-table';
 import { type Environment, type Variable, lookUp } from './variables';
 
 /** What warnings are about: the settings, by neutral name, and what the environment contains besides. */
@@ -15,14 +16,17 @@ export interface Warned {
 
 /** What is set and has no effect: warnings, one sentence each, and the variables that need none. */
 export function findIneffective({ environment, stateOf, manager }: Warned) {
-  const settings = settingsTable.flatMap((group) =>
-    group.settings.flatMap((row) => (isSetAnyway(row, stateOf) ? [] : ineffectiveSetting(row, group, stateOf))),
-  );
+  const settings = settingRows.flatMap((row) => (isSetAnyway(row, stateOf) ? [] : ineffectiveSetting(row, stateOf)));
   const variables = lookUp(environment, Object.keys(environment));
   const ignored = variables.filter((variable) => isSetAnyway(variable, stateOf));
   const others = variables.filter((variable) => !ignored.includes(variable));
   return {
-    warnings: [...settings, ...unknownVariables(others), ...unusedSockets(manager, stateOf)],
+    warnings: [
+      ...unusedMogrifiers(environment, stateOf),
+      ...settings,
+      ...unknownVariables(others),
+      ...unusedSockets(manager, stateOf),
+    ],
     ignored: ignored.map(({ name }) => name),
   };
 }
@@ -37,18 +41,23 @@ function isSetAnyway({ name }: { readonly name: string }, stateOf: StateOf): boo
 }
 
 /** A setting has no effect because it is deprecated, or because of another setting. */
-function ineffectiveSetting(setting: Setting, group: SettingGroup, stateOf: StateOf): readonly string[] {
+function ineffectiveSetting(setting: TableRow, stateOf: StateOf): readonly string[] {
   const { variable, isGiven, isValid, value } = stateOf(setting.name);
   // Switching something off that is off anyway needs no warning; nor does 0 for a deprecated number.
   const isOff = (value === 'false' && setting.default !== true) || (setting.isDeprecated === true && value === '0');
   if (!isGiven || !isValid || isOff) return [];
   if (setting.isDeprecated === true) return [`${variable} is deprecated and has no effect; remove it.`];
-  const reason = findUnmet(conditionsOf(setting, group), stateOf);
+  const reason = findUnmet(setting.conditions, stateOf);
   return reason === undefined ? [] : [noEffect(variable, reason)];
 }
 
+function unusedMogrifiers(environment: Environment, stateOf: StateOf): readonly string[] {
+  const reason = findUnmet([TAGGED_OUTPUT], stateOf);
+  return reason === undefined ? [] : mogrifierVariables(environment).map((name) => noEffect(name, reason));
+}
+
 /** The warning that a variable has no effect. */
-export function noEffect(variable: string, reason: string): string {
+function noEffect(variable: string, reason: string): string {
   return `${variable} has no effect, because ${reason}.`;
 }
 

@@ -28,16 +28,16 @@ const ENABLED_BY_FORMAT = derived(
   },
 );
 
+const headerForms = choice({ off: [], draft03: [], structured: [], both: [] });
+const BY_SWITCH = 'draft03 if LIMIT_RESPONSE_HEADERS_ENABLED is true, else off';
+
 export const responseHeaderSettings = group({
   title: 'Response headers',
   settings: [
     setting('LIMIT_RESPONSE_HEADERS_ENABLED', boolean, ENABLED_BY_FORMAT)`
       Adds headers to responses to which a limit applies.`,
-    setting(
-      'LIMIT_RESPONSE_HEADERS',
-      choice({ off: [], draft03: [], structured: [], both: [] }),
-      noDefault('draft03 if LIMIT_RESPONSE_HEADERS_ENABLED is true, else off'),
-    )`The three headers below, those of the IETF draft 11 (RateLimit, RateLimit-Policy), or both.`,
+    setting('LIMIT_RESPONSE_HEADERS', headerForms, noDefault(BY_SWITCH))`
+      The three headers below, those of the IETF draft 11 (RateLimit, RateLimit-Policy), or both.`,
     setting('LIMIT_LIMIT_HEADER', headerName, 'RateLimit-Limit', ...DRAFT_03)`
       Header with the requests that the limit allows.`,
     setting('LIMIT_REMAINING_HEADER', headerName, 'RateLimit-Remaining', ...DRAFT_03)`

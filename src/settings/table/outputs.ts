@@ -34,6 +34,8 @@ const UNLESS_OTHERS = derived('true unless USE_TAGGEDSTATS, USE_PULLMETRICS or U
   ['USE_TAGGEDSTATS', 'USE_PULLMETRICS', 'USE_OTLP_METRICS'].every((name) => stateOf(name).value !== 'true'),
 );
 
+const REQUIRED = noDefault('required');
+
 export const statisticsOutputSettings = group({
   title: 'Statistics outputs (statsd, DogStatsD, Prometheus, OpenTelemetry)',
   note: 'Several can be enabled. With none, statistics are on standard output, one JSON object per line.',
@@ -64,14 +66,9 @@ export const statisticsOutputSettings = group({
       Exports statistics by OTLP, with the names and labels of Prometheus.`,
   ],
   families: [
-    setting(
-      'TAGGEDSTATS_MOGRIFIER_<NAME>_PATTERN',
-      anyText('regular expression'),
-      noDefault('required'),
-      TAGGED_OUTPUT,
-    )`
+    setting('TAGGEDSTATS_MOGRIFIER_<NAME>_PATTERN', anyText('regular expression'), REQUIRED, TAGGED_OUTPUT)`
       Pattern of the names to which it applies; <NAME> is that of the mogrifier in upper case.`,
-    setting('TAGGEDSTATS_MOGRIFIER_<NAME>_NAME', anyText(), noDefault('required'), TAGGED_OUTPUT)`
+    setting('TAGGEDSTATS_MOGRIFIER_<NAME>_NAME', anyText(), REQUIRED, TAGGED_OUTPUT)`
       Name to send instead; $1, $2 are capture groups of the pattern.`,
     setting('TAGGEDSTATS_MOGRIFIER_<NAME>_TAGS', mogrifierTags, noDefault('none'), TAGGED_OUTPUT)`
       Tags to send with that name; values may contain $1, $2.`,
@@ -86,12 +83,8 @@ export const traceSettings = group({
   note: 'Spans are exported by OTLP; the standard OTEL_EXPORTER_OTLP_* variables apply, too.',
   settings: [
     setting('TRACING_ENABLED', boolean, false)`Exports spans.`,
-    setting(
-      'TRACING_EXPORTER_PROTOCOL',
-      choice({ http: [], grpc: [] }),
-      'http',
-      TRACED,
-    )`Protocol of the OTLP exporter.`,
+    setting('TRACING_EXPORTER_PROTOCOL', choice({ http: [], grpc: [] }), 'http', TRACED)`
+      Protocol of the OTLP exporter.`,
     setting('TRACING_SERVICE_NAME', anyText(), 'RateLimit', EXPORTED)`Service name in spans and OTLP metrics.`,
     setting('TRACING_SERVICE_NAMESPACE', anyText(), '', EXPORTED)`Service namespace in spans and OTLP metrics.`,
     setting('TRACING_SERVICE_INSTANCE_ID', anyText(), noDefault('random UUID (version 4)'), EXPORTED)`
@@ -102,6 +95,8 @@ export const traceSettings = group({
 });
 
 const OTLP_PROTOCOL = choice({ 'http/protobuf': [], 'http/json': [], grpc: [] });
+
+const TEMPORALITY = choice({ cumulative: [], delta: [], lowmemory: [] });
 
 export const otlpExporterSettings = group({
   title: 'OTLP exporters (OpenTelemetry)',
@@ -116,11 +111,7 @@ export const otlpExporterSettings = group({
       Protocol for metrics; that for traces is TRACING_EXPORTER_PROTOCOL.`,
     setting('OTEL_EXPORTER_OTLP_METRICS_PROTOCOL', OTLP_PROTOCOL, noDefault('OTEL_EXPORTER_OTLP_PROTOCOL'))`
       Protocol for metrics.`,
-    setting(
-      'OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE',
-      choice({ cumulative: [], delta: [], lowmemory: [] }),
-      'cumulative',
-    )`
+    setting('OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE', TEMPORALITY, 'cumulative')`
       Values since the start or since the last export; lowmemory: only histograms since the last export.`,
   ],
 });

@@ -142,11 +142,3 @@ export interface SettingGroup<Rows extends readonly Setting[] = readonly Setting
 export function group<const Rows extends readonly Setting[]>(rows: SettingGroup<Rows>): SettingGroup<Rows> {
   return rows;
 }
-
-/**
- * The conditions under which a setting has an effect: those of its group, except those on the setting itself, and its
- * own.
- */
-export function conditionsOf(row: Setting, { requires = [] }: SettingGroup): readonly Condition[] {
-  return [...requires.filter(({ names }) => !names.includes(row.name)), ...row.requires];
-}

@@ -1,4 +1,5 @@
 import { decisionSettings, explanationSettings, responseHeaderSettings } from './decisions';
+import type { Condition } from './condition';
 import { grpcTlsSettings, listenerSettings, processSettings } from './listeners';
 import { otlpExporterSettings, statisticsOutputSettings, statisticsSettings, traceSettings } from './outputs';
 import { ruleSettings, xdsSettings } from './rules';
@@ -33,4 +34,12 @@ export type Row = (typeof settingsTable)[number]['settings'][number];
 
 const groups: readonly SettingGroup<readonly Setting<Row['field']>[]>[] = settingsTable;
 
-export const settingRows = groups.flatMap(({ settings }) => settings);
+/** A row with all conditions under which it has an effect: those of its group that are not on itself, and its own. */
+export type TableRow = Setting<Row['field']> & { readonly conditions: readonly Condition[] };
+
+export const settingRows = groups.flatMap(({ settings, requires = [] }) =>
+  settings.map((row): TableRow => {
+    const ofGroup = requires.filter(({ names }) => !names.includes(row.name));
+    return { ...row, conditions: [...ofGroup, ...row.requires] };
+  }),
+);

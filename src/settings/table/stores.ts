@@ -97,11 +97,8 @@ function instanceSettings<const Prefix extends 'KVSTORE' | 'KVSTORE_PERSECOND'>(
     setting(`${prefix}_AUTH`, credentials, undefined)`Credentials for the servers; override those in ${prefix}_URL.`,
     setting(`${prefix}_SENTINEL_AUTH`, credentials, undefined, is(`${prefix}_TYPE`, 'sentinel'))`
       Credentials for the sentinels.`,
-    setting(
-      `${prefix}_POOL_SIZE`,
-      wholeNumber({ min: 1, max: MOST_CONNECTIONS }),
-      10,
-    )`Connections to keep open to each server.`,
+    setting(`${prefix}_POOL_SIZE`, wholeNumber({ min: 1, max: MOST_CONNECTIONS }), 10)`
+      Connections to keep open to each server.`,
     setting(`${prefix}_TIMEOUT`, timeout, 10_000)`Timeout of connecting and of each command batch; 0: none.`,
     setting(`${prefix}_POOL_ON_EMPTY_BEHAVIOR`, choice({ CREATE: [], ERROR: [], WAIT: [] }), 'CREATE')`
       While all connections are busy: open another one, fail the request, or wait.`,
@@ -151,11 +148,8 @@ export const kvstoreSettings = group({
       Verifies the certificate of a server, but not the host name in it.`,
     setting('KVSTORE_CLOSE_CONNECTION_ON_READONLY_ERROR', boolean, false)`
       Closes a connection to a read-only replica; for both stores.`,
-    setting(
-      'KVSTORE_STARTUP_INITIAL_INTERVAL',
-      interval(10),
-      1000,
-    )`Delay before the first retry of connecting at startup.`,
+    setting('KVSTORE_STARTUP_INITIAL_INTERVAL', interval(10), 1000)`
+      Delay before the first retry of connecting at startup.`,
     setting('KVSTORE_STARTUP_MAX_INTERVAL', interval(10), 30_000)`
       Longest delay between two attempts to connect at startup.`,
     setting('KVSTORE_STARTUP_MAX_ELAPSED_TIME', timeout, 0)`
