@@ -159,10 +159,14 @@ function readDecision(
   };
 }
 
-/** Lines without valid terms get those that keep the reservation open for longest. */
+/** The terms of a reservation, its time in whole milliseconds as stores keep it; without a valid one, the longest. */
 function readTerms(id: string, ttl: unknown, onExpiry: unknown): RecordedReservation {
   const seconds = typeof ttl === 'string' ? Number.parseFloat(ttl) : Number.NaN;
-  return { id, ttl: seconds > 0 ? seconds * 1000 : MAX_TTL, onExpiry: onExpiry === 'cancel' ? onExpiry : 'settle' };
+  return {
+    id,
+    ttl: seconds > 0 ? Math.round(seconds * 1000) : MAX_TTL,
+    onExpiry: onExpiry === 'cancel' ? onExpiry : 'settle',
+  };
 }
 
 function readEnd({ reservation, state }: Fields, { time, sample, descriptors }: ReadLine): RecordedEnd {
