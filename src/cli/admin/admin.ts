@@ -47,6 +47,8 @@ interface Command {
   readonly further?: (answer: never, values: Values) => readonly Values[];
   /** Whether the exit code is 1. */
   readonly hasFailed?: (answer: never) => boolean;
+  /** How the answers of all instances are printed; undefined: there is no such command for `-fleet`. */
+  readonly formatFleet?: (fleet: Fleet, values: Values) => string;
 }
 
 type Call = (request: ApiRequest) => Promise<unknown>;
@@ -55,6 +57,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   rules: {
     request: ({ domain }) => ({ path: domain === '' ? 'rules' : rulesOf(domain) }),
     format: formatRules,
+    formatFleet: formatFleetRules,
   },
   explain: {
     request: ({ domain, descriptors, hits_addend: hitsAddend }) => {
@@ -88,11 +91,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       query: { top: String(top), ...(domain !== '' && { domain }) },
     }),
     format: formatTop,
+    formatFleet: formatFleetTop,
   },
   health: {
     request: () => ({ path: 'health' }),
     format: formatHealth,
     hasFailed: ({ healthy }: ListedHealth) => !healthy,
+    formatFleet: formatFleetHealth,
   },
 };
 
@@ -149,23 +154,20 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
   },
 };
 
-const OF_FLEET: Readonly<Record<string, (fleet: Fleet, values: Values) => string>> = {
-  rules: formatFleetRules,
-  top: formatFleetTop,
-  health: formatFleetHealth,
-};
-/** Milliseconds for which instances are waited for, and between two answers. */
-const FLEET_TIMEOUT = 10_000;
-const FLEET_INTERVAL = 250;
+/** For which answers of all instances are awaited, and between two looks at them. */
+const [FLEET_TIMEOUT_MS, FLEET_INTERVAL_MS] = [10_000, 250];
 
 /** What all instances answer, which are asked one after the other. */
 async function ofFleet(name: string, values: Values, call: Call) {
-  const format = Object.hasOwn(OF_FLEET, name) ? OF_FLEET[name] : undefined;
-  if (format === undefined) throw new FlagError(`flag -fleet is for ${Object.keys(OF_FLEET).join(', ')}`);
-  const deadline = performance.now() + FLEET_TIMEOUT;
+  const format = COMMANDS[name]!.formatFleet;
+  if (format === undefined) {
+    const names = Object.keys(COMMANDS).filter((each) => COMMANDS[each]!.formatFleet !== undefined);
+    throw new FlagError(`flag -fleet is for ${names.join(', ')}`);
+  }
+  const deadline = performance.now() + FLEET_TIMEOUT_MS;
   let fleet = (await call({ path: 'fleet' })) as Fleet;
   while (fleet.pending > 0 && performance.now() < deadline) {
-    await wait(FLEET_INTERVAL);
+    await wait(FLEET_INTERVAL_MS);
     fleet = (await call({ path: 'fleet' })) as Fleet;
   }
   const isWell = fleet.instances.every(({ health, problem }) => problem === null && health?.healthy === true);

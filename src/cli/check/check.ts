@@ -13,7 +13,7 @@ import { parseEntries } from '../request';
 import { Player } from '../replay/player';
 import { replayPage } from '../replay/page';
 import { replay } from '../replay/replay';
-import { type ReplayReport, formatReport, reportOf } from '../replay/report';
+import { type ReplayReport, formatReport } from '../replay/report';
 import { readTestFiles } from '../tests/read-tests';
 import { casesOf, formatTests, runTests } from '../tests/run-tests';
 import { decidingOptions, optionsOfTests, readSome } from './deciding-settings';
@@ -56,24 +56,34 @@ Tests of rules: see docs/testing-rules.md.
       'Exit codes: 0 valid, as expected, or replayed; 1 errors (or warnings with -strict), or a test that fails; 2 wrong use.\n',
   ],
   async run(line) {
-    const { values, rest, environment } = line;
-    rejectCombinations(values);
-    const paths = values.config_dir === '' ? rest : [values.config_dir, ...rest];
-    if (values.test) return tested(rest, line);
-    if (values.diff) return diffed(paths, line);
-    const [path, ...others] = paths;
-    if (path === undefined) throw new FlagError('give the folder with the rule files, or rule files');
-    const explained = values.explain ? explainedRequest(others) : undefined;
-    const read = await readRules(values.explain ? path : paths, readOptions(values));
-    const candidate = withEnvironment(read, path, environment);
-    if (explained !== undefined && candidate.errors.length === 0) {
-      const explanation = await explain(explained, rulesetOf(candidate));
-      return printed(values, { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) });
-    }
-    const checked = resultOf(candidate, values);
-    return values.replay === '' || checked.exitCode !== Exit.DONE ? checked : replayed(candidate, line);
+    rejectCombinations(line.values);
+    return printed(await checked(line), line.values);
   },
 };
+
+/** What weir-check has found. */
+interface CheckResult extends ProgramResult {
+  /** For the formats that list what is wrong. */
+  readonly cases?: readonly CheckedCase[];
+}
+
+async function checked(line: Line): Promise<CheckResult> {
+  const { values, rest, environment } = line;
+  const paths = values.config_dir === '' ? rest : [values.config_dir, ...rest];
+  if (values.test) return tested(rest, line);
+  if (values.diff) return diffed(paths, line);
+  const [path, ...others] = paths;
+  if (path === undefined) throw new FlagError('give the folder with the rule files, or rule files');
+  const explained = values.explain ? explainedRequest(others) : undefined;
+  const read = await readRules(values.explain ? path : paths, readOptions(values));
+  const candidate = withEnvironment(read, path, environment);
+  if (explained !== undefined && candidate.errors.length === 0) {
+    const explanation = await explain(explained, buildRuleset(candidate.configs));
+    return { exitCode: Exit.DONE, answer: explanation, text: () => formatExplanation(explanation) };
+  }
+  const result = resultOf(candidate, values);
+  return values.replay === '' || result.exitCode !== Exit.DONE ? result : replayed(candidate, line);
+}
 
 /** Adds what the environment keeps from having an effect to the warnings. */
 function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.ProcessEnv): CheckedRules {
@@ -83,7 +93,7 @@ function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.
   const isMemcached = /^(?:plaincache|memcache)$/i.test(environment['BACKEND_TYPE'] ?? '');
   const isUsual = !isLocal && !isMemcached && !settings.stopCacheKeyIncrementWhenOverlimit;
   if (rules.errors.length > 0 || isUsual) return rules;
-  const ruleset = rulesetOf(rules);
+  const ruleset = buildRuleset(rules.configs);
   const backendType = isMemcached ? 'plaincache' : 'memory';
   const found = [
     ['local-policy-with-algorithm', isLocal ? notLocalWarning(ruleset) : undefined],
@@ -120,36 +130,25 @@ function formatOf({ format, json }: Values): Format {
   return json ? 'json' : format;
 }
 
-/** A result in the format that is chosen. @param cases for the formats that list what is wrong */
-function printed(values: Values, result: ProgramResult, cases: readonly CheckedCase[] = []): ProgramResult {
+/** A result in the format that is chosen; only `-diff` has Markdown, and has written its text so. */
+function printed({ cases = [], ...result }: CheckResult, values: Values): ProgramResult {
   const format = formatOf(values);
   if (format === 'text') return result;
-  // It has this format already.
   if (format === 'markdown') return { ...result, isPlain: true };
-  const { answer } = result;
-  return {
-    ...result,
-    isPlain: true,
-    text: () => (format === 'json' ? JSON.stringify(answer, null, 2) : formatCases(format, cases)),
-  };
+  const shown = format === 'json' ? JSON.stringify(result.answer, null, 2) : formatCases(format, cases);
+  return { ...result, isPlain: true, text: () => shown };
 }
 
 function readOptions(values: Values): ReadOptions {
   return { mergeDomainConfigs: values.merge_domain_configs, ignoreDotFiles: values.ignore_dot_files };
 }
 
-function rulesetOf({ configs }: CheckedRules): Ruleset {
-  return buildRuleset(configs);
-}
-
 /** All problems, then a line with the totals. With `strict`, warnings count as errors. */
-function resultOf({ files: paths, configs, errors, warnings }: CheckedRules, values: Values): ProgramResult {
+function resultOf({ files: paths, configs, errors, warnings }: CheckedRules, values: Values): CheckResult {
   const ok = errors.length === 0 && !(values.strict && warnings.length > 0);
-  const [files, domains, rules] = [
-    paths.length,
-    new Set(configs.map(({ domain }) => domain)).size,
-    countRules(configs),
-  ];
+  const files = paths.length;
+  const domains = new Set(configs.map(({ domain }) => domain)).size;
+  const rules = countRules(configs);
   const all = [...errors, ...warnings];
   function text(): string {
     const problems = all.map((problem) => `${formatProblem(problem)}\n\n`);
@@ -158,11 +157,11 @@ function resultOf({ files: paths, configs, errors, warnings }: CheckedRules, val
     return `${problems.join('')}${ok ? 'passed' : 'failed'}: ${read}; ${found}`;
   }
   const answer = { ok, files, domains, rules, errors, warnings };
-  return printed(values, { exitCode: ok ? Exit.DONE : Exit.FAILED, answer, text }, casesOfRules(all, paths));
+  return { exitCode: ok ? Exit.DONE : Exit.FAILED, answer, text, cases: casesOfRules(all, paths) };
 }
 
 /** Plays tests of rules. */
-async function tested(paths: readonly string[], { values, environment }: Line): Promise<ProgramResult> {
+async function tested(paths: readonly string[], { values, environment }: Line): Promise<CheckResult> {
   if (paths.length === 0)
     throw new FlagError('give the test files: *.test.yaml, *.decisions, or folders with such files');
   const report = await runTests(await readTestFiles(paths), {
@@ -176,7 +175,7 @@ async function tested(paths: readonly string[], { values, environment }: Line): 
     isUpdated: values.update,
   });
   const exitCode = report.ok ? Exit.DONE : Exit.FAILED;
-  return printed(values, { exitCode, answer: report, text: () => formatTests(report, values) }, casesOf(report));
+  return { exitCode, answer: report, text: () => formatTests(report, values), cases: casesOf(report) };
 }
 
 /** The number of descriptors, of all levels. */
@@ -185,45 +184,45 @@ function countRules(parents: readonly Pick<RuleConfig, 'descriptors'>[]): number
 }
 
 /** Says what changes; with `-replay`, also for the calls of a log. */
-async function diffed([old, candidate, ...others]: readonly string[], line: Line): Promise<ProgramResult> {
+async function diffed([old, candidate, ...others]: readonly string[], line: Line): Promise<CheckResult> {
   const { values } = line;
   if (old === undefined || candidate === undefined || others.length > 0) {
     throw new FlagError('give two folders or files with rules: -diff OLD NEW');
   }
   const [before, after] = [await readRules(old, readOptions(values)), await readRules(candidate, readOptions(values))];
   for (const each of [before, after]) if (each.errors.length > 0) return resultOf(each, values);
-  const changes = rulesetChanges(rulesetOf(before), rulesetOf(after));
+  const changes = rulesetChanges(buildRuleset(before.configs), buildRuleset(after.configs));
   const report = values.replay === '' ? undefined : await reportOfReplay(line, after, before);
   const calls = report && formatReport(report);
   function text(): string {
     if (formatOf(values) === 'markdown') return formatChangesAsMarkdown(changes, calls);
     return [formatChanges(changes), ...(calls === undefined ? [] : [calls])].join('\n\n');
   }
-  return printed(values, { exitCode: Exit.DONE, answer: { changes, replay: report ?? null }, text });
+  return { exitCode: Exit.DONE, answer: { changes, replay: report ?? null }, text };
 }
 
-async function replayed(candidate: CheckedRules, line: Line): Promise<ProgramResult> {
+async function replayed(candidate: CheckedRules, line: Line): Promise<CheckResult> {
   const { values } = line;
   const present = values.now === '' ? undefined : await readRules(values.now, readOptions(values));
-  const checked = present && resultOf(present, values);
-  if (checked !== undefined && checked.exitCode !== Exit.DONE) return checked;
+  const result = present && resultOf(present, values);
+  if (result !== undefined && result.exitCode !== Exit.DONE) return result;
   const report = await reportOfReplay(line, candidate, present);
   const isFailed = values.strict && report.log.malformed > 0;
-  return printed(values, {
+  return {
     exitCode: isFailed ? Exit.FAILED : Exit.DONE,
     answer: report,
     text: () => (values.html ? replayPage(report) : formatReport(report)),
-  });
+  };
 }
 
-async function reportOfReplay(
+function reportOfReplay(
   { values, stderr: progress, environment }: Line,
   candidate: CheckedRules,
   present: CheckedRules | undefined,
 ): Promise<ReplayReport> {
+  const now = present && buildRuleset(present.configs);
   const options = decidingOptions(environment);
-  const now = present && rulesetOf(present);
-  return reportOf(await replay({ log: values.replay, candidate: rulesetOf(candidate), now, options, progress }));
+  return replay({ log: values.replay, candidate: buildRuleset(candidate.configs), now, options, progress });
 }
 
 function explainedRequest([domain, ...descriptors]: readonly string[]): RateLimitRequest {

@@ -1,4 +1,4 @@
-import type { Problem, Severity } from '../../rules/files/problems/problem';
+import type { Problem } from '../../rules/files/problems/problem';
 import { visible, visibleLine } from '../../text/visible';
 import { VERSION } from '../version';
 
@@ -6,16 +6,10 @@ import { VERSION } from '../version';
 export const FORMATS = ['text', 'json', 'github', 'sarif', 'junit', 'markdown'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** What is wrong at a place of a file. */
-export interface Finding {
-  readonly file: string;
-  /** From 1; 0: the file as a whole. */
-  readonly line: number;
-  readonly column: number;
-  readonly severity: Severity;
+/** What is wrong at a place of a file: a problem of rules, or a test that fails. */
+export interface Finding extends Pick<Problem, 'file' | 'line' | 'column' | 'severity' | 'message'> {
   /** What kind of finding it is, for tools that group them. */
   readonly code: string;
-  readonly message: string;
 }
 
 /** Something that was checked: a rule file, or a test. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { counted } from '../../text/counted';
 import { visibleLine } from '../../text/visible';
-import { COMPARED, type ReplayReport, callersTitle, figuresOf } from './report';
-import type { RuleFigures } from './tally';
+import { COMPARED, type ReplayReport, callersTitle } from './report';
+import { COLUMNS, type Counts, type RuleFigures, countsOf } from './tally';
 
 const STYLE = `
   :root { color-scheme: light dark; --calls: #8888; --before: #5b8def; --after: #e08a2c }
@@ -44,29 +44,24 @@ function callersOf(row: RuleFigures): string {
   return `<details open><summary>${escaped(callersTitle(row))}</summary>\n${figureTable('Caller', callers, row.calls)}\n</details>\n`;
 }
 
-const COLUMNS = ['Calls', 'Allowed before', 'Allowed after', 'Newly denied', 'Newly allowed'];
-
-type Row = readonly [name: string, figures: Parameters<typeof figuresOf>[0]];
-
 /** @param most the calls of a bar of full length */
-function figureTable(name: string, rows: readonly Row[], most: number): string {
-  const head = [name, ...COLUMNS, 'Denied before and after'].map((text) => `<th>${text}</th>`).join('');
-  const body = rows.map(([text, figures]) => {
-    const cells = figuresOf(figures).map((figure) => `<td>${figure}</td>`);
-    return `<tr><td>${escaped(text)}</td>${cells.join('')}<td>${bars(figures, most)}</td></tr>`;
+function figureTable(name: string, rows: readonly (readonly [name: string, counts: Counts])[], most: number): string {
+  const head = [name, ...Object.values(COLUMNS), 'Denied before and after'].map((text) => `<th>${text}</th>`).join('');
+  const body = rows.map(([text, counts]) => {
+    const cells = countsOf(counts).map((count) => `<td>${count}</td>`);
+    return `<tr><td>${escaped(text)}</td>${cells.join('')}<td>${bars(counts, most)}</td></tr>`;
   });
   return `<table>\n<tr>${head}</tr>\n${body.join('\n')}\n</table>`;
 }
 
 const BAR = 160;
 
-function bars(figures: Row[1], most: number): string {
-  const { calls } = figures;
-  const [all, before, after] = [calls, ...deniedOf(figures)].map((count) => ((count / most) * BAR).toFixed(1));
+function bars(counts: Counts, most: number): string {
+  const [all, before, after] = [counts.calls, ...deniedOf(counts)].map((count) => ((count / most) * BAR).toFixed(1));
   return `<svg viewBox="0 0 ${BAR} 16" width="${BAR}" aria-hidden="true"><rect class="calls" width="${all}" height="16"/><rect class="before" width="${before}" height="7"/><rect class="after" y="8" width="${after}" height="7"/></svg>`;
 }
 
-function deniedOf({ calls, allowedBefore, allowedAfter }: Row[1]): readonly [before: number, after: number] {
+function deniedOf({ calls, allowedBefore, allowedAfter }: Counts): readonly [before: number, after: number] {
   return [calls - allowedBefore, calls - allowedAfter];
 }
 

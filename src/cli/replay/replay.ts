@@ -8,6 +8,7 @@ import { Progress } from '../progress';
 import { LogInput } from './log-lines';
 import { type PlayedCall, Player } from './player';
 import { type JudgedCall, type RecordedCall, type RecordedEnd, readLine } from './recorded-call';
+import { LogFigures, type ReplayReport, reportOf } from './report';
 import { Tally } from './tally';
 
 /** Malformed lines that are listed. */
@@ -25,53 +26,12 @@ export interface ReplayOptions {
   readonly progress: Output;
 }
 
-/** What the lines of a log were. */
-export class LogFigures {
-  lines = 0;
-  /** Those that were played. */
-  played = 0;
-  malformed = 0;
-  /** The first ones. */
-  malformedLines: { readonly line: number; readonly reason: string }[] = [];
-  /** Settlements and cancellations of reservations that were played. */
-  ended = 0;
-  /** Those of reservations that are not open in the replay. */
-  unreserved = 0;
-  /** Lines that came too late to be put in order: they were played at the time of the line before. */
-  late = 0;
-  /** Lines of something else. */
-  other = 0;
-  /** Calls that had failed, so that no rule had decided them. */
-  failed = 0;
-  /** Calls of which the log has left out descriptors or entries. */
-  incomplete = 0;
-  /** Calls that a service would reject. */
-  rejected = 0;
-  /** Played calls whose texts the log has cut off. */
-  cutOff = 0;
-  /** Played calls that were within their limits; none is in a log with `DECISION_LOG=denied`. */
-  withinLimits = 0;
-  /** The smallest share of the decisions that was written; 1 if all were. */
-  sample = 1;
-  /** Of the first and the last played call, in Unix milliseconds; NaN without one. */
-  from = Number.NaN;
-  to = Number.NaN;
-  /** Counters that were removed for lack of room. */
-  evictions = 0;
-}
-
-export interface Replayed {
-  readonly log: LogFigures;
-  readonly tally: Tally;
-  readonly isRecorded: boolean;
-}
-
 /**
  * Plays the calls of a decision log against rules.
  *
- * @throws Error with one sentence for the user when the log cannot be read
+ * @throws Error with one sentence for the user when the log cannot be read, or no call of it was played
  */
-export async function replay({ log, progress, ...options }: ReplayOptions): Promise<Replayed> {
+export async function replay({ log, progress, ...options }: ReplayOptions): Promise<ReplayReport> {
   const input = new LogInput(log);
   const shown = new Progress(progress);
   const run = new Run(options);
@@ -86,7 +46,7 @@ export async function replay({ log, progress, ...options }: ReplayOptions): Prom
     shown.end();
     await run.close();
   }
-  return { log: run.log, tally: run.tally, isRecorded: options.now === undefined };
+  return reportOf(run.log, run.tally, options.now === undefined ? 'recorded' : 'replayed');
 }
 
 const BAR_WIDTH = 30;

@@ -1,7 +1,41 @@
 import { counted } from '../../text/counted';
 import { visibleLines } from '../../text/visible';
-import type { LogFigures, Replayed } from './replay';
-import type { Figures, RuleFigures, Span } from './tally';
+import { COLUMNS, type Counts, type Figures, type RuleFigures, type Span, type Tally, countsOf } from './tally';
+
+/** What the lines of a log were. */
+export class LogFigures {
+  lines = 0;
+  /** Calls that were played. */
+  played = 0;
+  malformed = 0;
+  /** The first ones. */
+  malformedLines: { readonly line: number; readonly reason: string }[] = [];
+  /** Settlements and cancellations of reservations that were played. */
+  ended = 0;
+  /** Settlements and cancellations of reservations that are not open in the replay. */
+  unreserved = 0;
+  /** Lines that came too late to be put in order: they were played at the time of the line before. */
+  late = 0;
+  /** Lines of something else. */
+  other = 0;
+  /** Calls that had failed, so that no rule had decided them. */
+  failed = 0;
+  /** Calls of which the log has left out descriptors or entries. */
+  incomplete = 0;
+  /** Calls that a service would reject. */
+  rejected = 0;
+  /** Played calls whose texts the log has cut off. */
+  cutOff = 0;
+  /** Played calls that were within their limits; none is in a log with `DECISION_LOG=denied`. */
+  withinLimits = 0;
+  /** The smallest share of the decisions that was written; 1 if all were. */
+  sample = 1;
+  /** Of the first and the last played call, in Unix milliseconds; NaN without one. */
+  from = Number.NaN;
+  to = Number.NaN;
+  /** Counters that were removed for lack of room. */
+  evictions = 0;
+}
 
 /** The result of a replay; the JSON that weir-check prints. */
 export interface ReplayReport {
@@ -14,24 +48,23 @@ export interface ReplayReport {
   /** What limits the meaning of the figures, in sentences. */
   readonly notes: readonly string[];
   readonly total: Figures;
-  /** Those with the biggest change first. */
+  /** The rules with the biggest change first. */
   readonly rules: readonly RuleFigures[];
   readonly timeline: readonly (Omit<Span, 'start'> & { readonly start: string })[];
 }
 
 /** @throws Error when no call of the log was played */
-export function reportOf({ log: figures, tally, isRecorded }: Replayed): ReplayReport {
-  const { from, to, ...log } = figures;
+export function reportOf({ from, to, ...log }: LogFigures, tally: Tally, before: ReplayReport['before']): ReplayReport {
   const { total, rules, spans } = tally;
-  const notes = [...notesOnLog(log, isRecorded), ...notesOnRules(rules, tally.unlistedCalls)].flatMap(
-    ([count, note]) => (count === 0 ? [] : [note]),
+  const notes = [...notesOnLog(log, before), ...notesOnRules(rules, tally.unlistedCalls)].flatMap(([count, note]) =>
+    count === 0 ? [] : [note],
   );
   if (log.played === 0) throw new Error(['the log has no decision that can be played', ...notes].join('; '));
   return {
     log,
     from: new Date(from).toISOString(),
     to: new Date(to).toISOString(),
-    before: isRecorded ? 'recorded' : 'replayed',
+    before,
     notes,
     total,
     rules,
@@ -42,7 +75,7 @@ export function reportOf({ log: figures, tally, isRecorded }: Replayed): ReplayR
 /** A note, unless the count is 0. */
 type Note = readonly [count: number, text: string];
 
-function notesOnLog(log: ReplayReport['log'], isRecorded: boolean): readonly Note[] {
+function notesOnLog(log: ReplayReport['log'], before: ReplayReport['before']): readonly Note[] {
   const { played, malformed, other, failed, incomplete, rejected, unreserved, late, cutOff, withinLimits } = log;
   const { sample, evictions } = log;
   const first = log.malformedLines.map(({ line, reason }) => `line ${line}: ${reason}`).join('; ');
@@ -69,7 +102,7 @@ function notesOnLog(log: ReplayReport['log'], isRecorded: boolean): readonly Not
       `the log is a sample (DECISION_LOG_SAMPLE=${sample}): each call stands for ${Math.round(1 / sample)} calls at one time, so that all figures are estimates, and callers with few calls are denied too often`,
     ],
     [
-      isSample && Number(isRecorded),
+      isSample && Number(before === 'recorded'),
       'the log says how all calls were decided, but the replay has only the sample: use -now, so that both are estimated alike',
     ],
     [evictions, `${counted(evictions, 'counter')} had no room in memory and started again at 0: too much is allowed`],
@@ -98,15 +131,6 @@ function listed(names: readonly string[]): string {
 /** What the candidate rules are compared with. */
 export const COMPARED = { recorded: 'what the log says was decided', replayed: 'the present rules' } as const;
 
-const HEAD = ['CALLS', 'ALLOWED BEFORE', 'ALLOWED AFTER', 'NEWLY DENIED', 'NEWLY ALLOWED'] as const;
-
-export function figuresOf(
-  figures: Pick<Figures, 'calls' | 'allowedBefore' | 'allowedAfter' | 'newlyDenied' | 'newlyAllowed'>,
-): readonly number[] {
-  const { calls, allowedBefore, allowedAfter, newlyDenied, newlyAllowed } = figures;
-  return [calls, allowedBefore, allowedAfter, newlyDenied, newlyAllowed];
-}
-
 /**
  * A human-readable report: the rules in a table, then the callers of each, then what limits the meaning of the figures.
  */
@@ -131,9 +155,10 @@ export function callersTitle({ rule, callersNewlyDenied, callersNewlyAllowed }: 
   return `${rule}: ${counted(callersNewlyDenied, 'caller')} newly denied, ${callersNewlyAllowed} newly allowed`;
 }
 
-function table(name: string, rows: readonly (readonly [string, Parameters<typeof figuresOf>[0]])[]): readonly string[] {
-  const cells = [[name, ...HEAD], ...rows.map(([first, figures]) => [first, ...figuresOf(figures).map(String)])];
-  const widths = [name, ...HEAD].map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
+function table(name: string, rows: readonly (readonly [string, Counts])[]): readonly string[] {
+  const head = [name, ...Object.values(COLUMNS).map((title) => title.toUpperCase())];
+  const cells = [head, ...rows.map(([first, counts]) => [first, ...countsOf(counts).map(String)])];
+  const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
   return cells.map((row) =>
     row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '),
   );

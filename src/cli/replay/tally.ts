@@ -16,8 +16,25 @@ const FEW_SAMPLED = 10;
 /** Most columns of the chart. */
 const MOST_SPANS = 120;
 
+/** What is counted of calls, and how a report names it. */
+export const COLUMNS = {
+  calls: 'Calls',
+  allowedBefore: 'Allowed before',
+  allowedAfter: 'Allowed after',
+  newlyDenied: 'Newly denied',
+  newlyAllowed: 'Newly allowed',
+} as const;
+const COUNTED = Object.keys(COLUMNS) as readonly (keyof typeof COLUMNS)[];
+
+export type Counts = Readonly<Record<keyof typeof COLUMNS, number>>;
+
+/** In the order of {@link COLUMNS}. */
+export function countsOf(counts: Counts): readonly number[] {
+  return COUNTED.map((name) => counts[name]);
+}
+
 /** How many calls were allowed and denied, by what decided before and by the candidate rules. */
-export class Figures {
+export class Figures implements Counts {
   calls = 0;
   allowedBefore = 0;
   allowedAfter = 0;
@@ -32,12 +49,8 @@ export class Figures {
     if (after && !before) this.newlyAllowed += calls;
   }
 
-  merge(other: Figures): void {
-    this.calls += other.calls;
-    this.allowedBefore += other.allowedBefore;
-    this.allowedAfter += other.allowedAfter;
-    this.newlyDenied += other.newlyDenied;
-    this.newlyAllowed += other.newlyAllowed;
+  merge(other: Counts): void {
+    for (const name of COUNTED) this[name] += other[name];
   }
 
   get changed(): number {
@@ -114,7 +127,7 @@ export class Tally {
     });
   }
 
-  /** Those with the biggest change first. */
+  /** The rules with the biggest change first. */
   get rules(): readonly RuleFigures[] {
     return [...this.#rows.values()].sort(byChange).map(({ rule, callers, smallestLimit, ...figures }) => {
       const changed = [...callers.values()].filter((caller) => caller.changed > 0);

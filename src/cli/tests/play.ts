@@ -32,16 +32,16 @@ export interface RuleTest {
   readonly lines: readonly SourceLine[];
 }
 
-/** A line that is not so. */
+/** A line of a test whose expectation is not met, or that cannot be played. */
 export interface Difference extends SourceLine {
   /** Null: the line cannot be played. */
   readonly expected: string | null;
   /** What is; when the line cannot be played, why. */
   readonly actual: string;
-  /** The line as it would be right. */
+  /** The line with what is as its expectation; undefined when it cannot be played. */
   readonly right: string | undefined;
-  /** Of calls: what the service says of the first of them. */
-  readonly explanation: Explanation | undefined;
+  /** What the service says of the first of the calls; null where the line has none, or their request is rejected. */
+  readonly explanation: Explanation | null;
 }
 
 export interface PlayedTest {
@@ -64,7 +64,7 @@ export async function playTest(test: RuleTest, stage: Stage): Promise<PlayedTest
   /** Plays what is before a difference again, to explain it: `run` has counted the calls of the line. */
   const behind = new TestRun(test, { ...stage, matched: new Set() });
   let playedBehind = 0;
-  async function explained(line: CallsLine, index: number): Promise<Explanation | undefined> {
+  async function explained(line: CallsLine, index: number): Promise<Explanation | null> {
     for (const { text } of test.lines.slice(playedBehind, index)) behind.lineIfValid(text);
     playedBehind = index;
     return behind.explain(line);
@@ -73,14 +73,14 @@ export async function playTest(test: RuleTest, stage: Stage): Promise<PlayedTest
   let expectations = 0;
   try {
     for (const [index, { number, text }] of test.lines.entries()) {
-      const difference = { number, text, right: undefined, explanation: undefined };
+      const difference = { number, text, right: undefined, explanation: null };
       try {
         const line = readLine(text);
         const actual = visibleLine(run.line(line));
         if (!('expected' in line)) continue;
         expectations += 1;
         if (actual === line.expected) continue;
-        const explanation = line.kind === 'calls' ? await explained(line, index) : undefined;
+        const explanation = line.kind === 'calls' ? await explained(line, index) : null;
         const { expected } = line;
         differences.push({ ...difference, expected, actual, right: line.before + actual, explanation });
       } catch (error) {
@@ -133,12 +133,12 @@ class TestRun {
     }
   }
 
-  /** @returns undefined when the service rejects the request, for the reason that the line has as its answer */
-  async explain(line: CallsLine): Promise<Explanation | undefined> {
+  /** @returns null when the service rejects the request, for the reason that the line has as its answer */
+  async explain(line: CallsLine): Promise<Explanation | null> {
     try {
       return await this.#player.explain(this.#requestOf(line), this.#now);
     } catch (error) {
-      if (error instanceof DecisionError) return undefined;
+      if (error instanceof DecisionError) return null;
       throw error;
     }
   }

@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { readBoundedFile } from '../../sources/bounded-file';
 import { messageOf } from '../../text/thrown';
 import { NotationError, readLine } from './notation';
-import type { SourceLine } from './play';
+import type { Difference, SourceLine } from './play';
 import { type TestFile, readTestDocument } from './test-document';
 
 const DECISIONS = '.decisions';
@@ -94,22 +94,14 @@ function readIfValid(text: string): ReturnType<typeof readLine> | undefined {
   }
 }
 
-/** A line of a test file, and what is right in its place. */
-export interface Correction {
-  /** From 1. */
-  readonly line: number;
-  readonly text: string;
-  readonly right: string;
-}
-
-/** Replaces lines of a test file, and nothing else. */
-export async function correctTestFile(path: string, corrections: readonly Correction[]): Promise<void> {
+/** Replaces the lines of a test file that would be right with another expectation, and nothing else. */
+export async function correctTestFile(path: string, differences: readonly Difference[]): Promise<void> {
   const lines = Buffer.from(await contentOf(path))
     .toString()
     .split('\n');
-  for (const { line, text, right } of corrections) {
-    const present = lines[line - 1];
-    if (present !== undefined) lines[line - 1] = present.replace(text, () => right);
+  for (const { number, text, right } of differences) {
+    const present = lines[number - 1];
+    if (present !== undefined && right !== undefined) lines[number - 1] = present.replace(text, () => right);
   }
   await writeFile(path, lines.join('\n'));
 }

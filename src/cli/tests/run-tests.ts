@@ -1,5 +1,4 @@
 import type { LimiterOptions } from '../../limiter/decision';
-import type { Explanation } from '../../operators/answers';
 import { type Problem, formatProblem } from '../../rules/files/problems/problem';
 import type { RulePlace } from '../../rules/rule-config';
 import type { Rule } from '../../rules/rule-tree';
@@ -10,8 +9,8 @@ import { visibleLines } from '../../text/visible';
 import { type CheckedCase, type Finding, casesOfRules, grouped } from '../check/formats';
 import type { CheckedRules } from '../check/read-rules';
 import { formatExplanation, placeOf } from '../explanation';
-import { playTest } from './play';
-import { type Correction, correctTestFile } from './read-tests';
+import { type Difference, playTest } from './play';
+import { correctTestFile } from './read-tests';
 import type { TestFile } from './test-document';
 
 export interface TestsOptions {
@@ -23,17 +22,11 @@ export interface TestsOptions {
   readonly isUpdated: boolean;
 }
 
-/** A line of a test that is not so, or that cannot be played. */
-export interface TestFailure {
+/** A {@link Difference} as it is reported. */
+export interface TestFailure extends Pick<Difference, 'expected' | 'actual' | 'explanation'> {
   readonly file: string;
   readonly line: number;
   readonly test: string;
-  /** Null: the line cannot be played. */
-  readonly expected: string | null;
-  /** What is; when the line cannot be played, why. */
-  readonly actual: string;
-  /** What the service says of the call; null where the line is none. */
-  readonly explanation: Explanation | null;
   /** Whether what is right was written into the file. */
   readonly isUpdated: boolean;
 }
@@ -81,19 +74,20 @@ class Run {
     const ruleset = await this.#rulesetOf(rules);
     if (ruleset === undefined) return;
     const stage = { ruleset, options: this.#options.optionsOf(settings), matched: this.#matched };
-    const corrections: Correction[] = [];
+    const corrected: Difference[] = [];
     for (const test of tests) {
       const { expectations, differences } = await playTest(test, stage);
       this.#expectations += expectations;
-      for (const { number: line, expected, actual, text, right, explanation = null } of differences) {
+      for (const difference of differences) {
+        const { number: line, expected, actual, right, explanation } = difference;
         const isUpdated = this.#options.isUpdated && right !== undefined;
-        if (isUpdated) corrections.push({ line, text, right });
+        if (isUpdated) corrected.push(difference);
         this.#failures.push({ file: path, line, test: test.name, expected, actual, explanation, isUpdated });
       }
       const ok = differences.every(({ right }) => this.#options.isUpdated && right !== undefined);
       this.#tests.push({ file: path, name: test.name, ok });
     }
-    if (corrections.length > 0) await correctTestFile(path, corrections);
+    if (corrected.length > 0) await correctTestFile(path, corrected);
   }
 
   report(files: number): TestsReport {
