@@ -1,9 +1,8 @@
 import type { RateLimitConfig } from '../../gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { RuleTree } from '../../rules/files/read-rule-trees';
 import { FIELDS, type FieldType } from '../../rules/files/rule-fields';
-import type { ProblemLocation, SourceDocument, SourceRange } from '../../rules/files/problems/source-text';
-import { showText } from '../../rules/files/yaml/yaml-tree';
-import type { YamlNode, YamlScalar } from '../../rules/files/yaml/yaml-tree';
+import type { SourceDocument, SourceRange } from '../../rules/files/problems/source-text';
+import { type YamlNode, type YamlScalar, showText } from '../../rules/files/yaml/yaml-tree';
 import { type Json, nameInFiles } from '../../rules/rule-config';
 import { UNIT_NAMES } from '../../rules/unit';
 
@@ -12,74 +11,35 @@ import { UNIT_NAMES } from '../../rules/unit';
  * its default value is omitted, as in a file. A limit always keeps its number, because a limit of 0 rejects every
  * request.
  */
-export function resourceTree(resource: RateLimitConfig): RuleTree {
-  return new ResourceTree(resource);
-}
-
-/** Builds the tree. The offset of a node is its number; its name in messages is the path from the root. */
-class ResourceTree implements RuleTree, SourceDocument {
-  readonly file: string;
-  readonly root: YamlNode;
-  /** By node: its parent. */
-  readonly #parents: number[] = [];
-  /** By node: the field name or index that leads to it from its parent. */
-  readonly #steps: (string | number)[] = [];
-
-  constructor({ name, ...rules }: RateLimitConfig) {
-    this.file = name === '' ? 'a resource without a name' : `resource '${showText(name)}'`;
-    this.root = this.#node(this.#add(-1, ''), written(rules));
-  }
-
-  get source(): SourceDocument {
-    return this;
-  }
-
-  locate({ offset }: SourceRange): ProblemLocation {
-    const path = this.#pathOf(offset);
-    return { line: 0, column: 0, sourceLine: path, mark: { start: 0, length: Math.max(1, path.length) } };
-  }
-
-  position(): Pick<ProblemLocation, 'line' | 'column'> {
-    return { line: 0, column: 0 };
-  }
-
-  describe({ offset }: SourceRange): string {
-    return this.#pathOf(offset);
-  }
-
-  #node(at: number, value: Json): YamlNode {
-    const range = { offset: at, end: at + 1 };
+export function resourceTree({ name, ...rules }: RateLimitConfig): RuleTree {
+  /** By the offset of a node, which is its number: the path to it from the root, its name in messages. */
+  const paths: string[] = [];
+  function nodeOf(value: Json, path: string): YamlNode {
+    const offset = paths.push(path) - 1;
+    const range = { offset, end: offset + 1 };
     if (Array.isArray(value)) {
-      return {
-        kind: 'list',
-        items: value.map((each: Json, index) => this.#node(this.#add(at, index), each)),
-        ...range,
-      };
+      return { kind: 'list', items: value.map((each: Json, index) => nodeOf(each, `${path}[${index}]`)), ...range };
     }
-    if (typeof value === 'object' && value !== null) {
-      const entries = Object.entries(value).map(([name, each]) => {
-        const inner = this.#add(at, name);
-        return { key: scalar(inner, name), value: this.#node(inner, each) };
-      });
-      return { kind: 'map', entries, ...range };
-    }
-    return scalar(at, value);
+    if (typeof value !== 'object' || value === null) return scalar(offset, value);
+    const entries = Object.entries(value).map(([field, each]) => {
+      const inner = nodeOf(each, path === '' ? field : `${path}.${field}`);
+      return { key: scalar(inner.offset, field), value: inner };
+    });
+    return { kind: 'map', entries, ...range };
   }
-
-  /** @returns the number of a new node */
-  #add(parent: number, step: string | number): number {
-    this.#parents.push(parent);
-    return this.#steps.push(step) - 1;
+  function pathOf({ offset }: SourceRange): string {
+    return paths[offset] ?? '';
   }
-
-  #pathOf(node: number): string {
-    let path = '';
-    for (let at = node; at > 0; at = this.#parents[at] ?? 0) {
-      const step = this.#steps[at];
-      path = (typeof step === 'number' ? `[${step}]` : `.${step}`) + path;
-    }
-    return path.slice(1);
-  }
+  const source: SourceDocument = {
+    file: name === '' ? 'a resource without a name' : `resource '${showText(name)}'`,
+    locate: (range) => {
+      const path = pathOf(range);
+      return { line: 0, column: 0, sourceLine: path, mark: { start: 0, length: Math.max(1, path.length) } };
+    },
+    position: () => ({ line: 0, column: 0 }),
+    describe: pathOf,
+  };
+  return { source, root: nodeOf(written(rules), '') };
 }
 
 /**

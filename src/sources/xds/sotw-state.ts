@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Observable, map, of } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../gen/envoy/service/discovery/v3/discovery';
-import type { Ruleset } from '../../rules/ruleset';
 import { backoff } from '../../streams/backoff';
 import type { RuleEvent, RulesLoaded } from '../../streams/ports/rule-source';
 import type { Settings } from '../../settings/settings';
@@ -48,18 +47,14 @@ export interface HandledResponse {
   readonly delay: number;
 }
 
-/** The rules of the last accepted response. */
-interface AcceptedRules {
-  readonly version: string;
+/** The last accepted response. */
+interface AcceptedResponse {
   readonly digest: string;
-  readonly ruleset: Ruleset;
-  readonly warnings: readonly string[];
+  readonly loaded: RulesLoaded;
 }
 
 /** The last rejected response. */
-interface RejectedResponse {
-  readonly version: string;
-  readonly digest: string;
+interface RejectedResponse extends Pick<ReceivedResponse, 'version' | 'digest'> {
   readonly errors: readonly string[];
   /** Whether its rules could not be checked: they may be valid, and are loaded again when it is sent again. */
   readonly isUnchecked: boolean;
@@ -83,7 +78,7 @@ export class SotwState {
   readonly #load: LoadResponse;
   /** The human-readable name of the server. */
   readonly #source: string;
-  #accepted: AcceptedRules | undefined;
+  #accepted: AcceptedResponse | undefined;
   #rejected: RejectedResponse | undefined;
   /** The reason of the last event if it was a rejection. */
   #lastReason: string | undefined;
@@ -97,7 +92,7 @@ export class SotwState {
 
   /** The last accepted version; undefined before the first. */
   get version(): string | undefined {
-    return this.#accepted?.version;
+    return this.#accepted?.loaded.origin.version;
   }
 
   /**
@@ -142,13 +137,12 @@ export class SotwState {
 
   #accept(
     { version, digest, nonce }: ReceivedResponse,
-    { ruleset, warnings }: Pick<AcceptedRules, 'ruleset' | 'warnings'>,
+    { ruleset, warnings }: Pick<RulesLoaded, 'ruleset' | 'warnings'>,
   ): HandledResponse & { readonly event: RulesLoaded } {
-    const rules = { ruleset, warnings };
-    this.#accepted = { version, digest, ...rules };
+    const event: RulesLoaded = { kind: 'loaded', origin: { source: this.#source, version }, ruleset, warnings };
+    this.#accepted = { digest, loaded: event };
     this.#rejected = undefined;
     this.#lastReason = undefined;
-    const event = { kind: 'loaded', origin: { source: this.#source, version }, ...rules } as const;
     return { event, reply: this.#request(nonce), delay: 0 };
   }
 
@@ -156,11 +150,11 @@ export class SotwState {
    * These are the active rules: they are a load only after a rejection. Otherwise only another version of them is
    * emitted.
    */
-  #acceptAgain(active: AcceptedRules, response: ReceivedResponse): HandledResponse {
+  #acceptAgain({ loaded: active }: AcceptedResponse, response: ReceivedResponse): HandledResponse {
     const isLoad = this.#lastReason !== undefined;
     const accepted = this.#accept(response, active);
     if (isLoad) return accepted;
-    const isKnown = active.version === response.version;
+    const isKnown = active.origin.version === response.version;
     return { ...accepted, event: isKnown ? undefined : { ...accepted.event, isResent: true } };
   }
 

@@ -142,8 +142,7 @@ function hasLostResponse(error: unknown): error is AdsStreamError {
 class ConnectionLog {
   readonly #log: Log;
   readonly #state: SotwState;
-  readonly #server: string;
-  readonly #node: string;
+  readonly #fields: { readonly server: string; readonly node: string };
   /** Why there is no stream; undefined while there is one. */
   #failure: string | undefined;
   #hasResponse = false;
@@ -154,20 +153,19 @@ class ConnectionLog {
   constructor({ settings, log }: XdsRuleOptions, state: SotwState) {
     this.#log = log;
     this.#state = state;
-    this.#server = settings.configGrpcXdsServerUrl;
-    this.#node = settings.configGrpcXdsNodeId;
+    this.#fields = { server: settings.configGrpcXdsServerUrl, node: settings.configGrpcXdsNodeId };
     this.#silent = new ConditionLog(log, {
       begins: `the xDS server has sent no rules for ${STABLE_AFTER / 1000} s: it may not know this node`,
       ends: 'the xDS server has sent rules',
-      fields: { server: this.#server, node: this.#node },
+      fields: this.#fields,
     });
   }
 
   progress(progress: AdsProgress): void {
     if (progress === 'connected') {
-      const fields = { server: this.#server, node: this.#node, version: this.#state.version };
       // At the level of the line that it ends.
-      this.#log[this.#isDown ? 'notice' : 'info']('connected to the xDS server', fields);
+      const level = this.#isDown ? 'notice' : 'info';
+      this.#log[level]('connected to the xDS server', { ...this.#fields, version: this.#state.version });
       this.#failure = undefined;
       this.#isDown = false;
     } else if (progress === 'handled') {
@@ -181,7 +179,7 @@ class ConnectionLog {
   /** @param error undefined when the server has ended the stream */
   streamEnd(error: unknown, { hasWorked, wait }: { readonly hasWorked: boolean; readonly wait: number }): void {
     const failure = error === undefined ? 'the server ended the stream' : messageOf(error);
-    const fields = { server: this.#server, wait: `${Math.round(wait)}ms` };
+    const fields = { server: this.#fields.server, wait: `${Math.round(wait)}ms` };
     // A lost response is reported as a rejection.
     if (failure === this.#failure || hasLostResponse(error)) {
       this.#log.debug(`still no stream from the xDS server: ${failure}`, fields);
