@@ -12,23 +12,31 @@ import { UNIT_NAMES } from '../../rules/unit';
  * request.
  */
 export function resourceTree({ name, ...rules }: RateLimitConfig): RuleTree {
-  /** By the offset of a node, which is its number: the path to it from the root, its name in messages. */
-  const paths: string[] = [];
-  function nodeOf(value: Json, path: string): YamlNode {
-    const offset = paths.push(path) - 1;
+  /** By the offset of a node, which is its number: its parent, and the field name or index that leads to it there. */
+  const parents: number[] = [];
+  const steps: (string | number)[] = [];
+  function nodeOf(value: Json, parent: number, step: string | number): YamlNode {
+    parents.push(parent);
+    const offset = steps.push(step) - 1;
     const range = { offset, end: offset + 1 };
     if (Array.isArray(value)) {
-      return { kind: 'list', items: value.map((each: Json, index) => nodeOf(each, `${path}[${index}]`)), ...range };
+      return { kind: 'list', items: value.map((each: Json, index) => nodeOf(each, offset, index)), ...range };
     }
     if (typeof value !== 'object' || value === null) return scalar(offset, value);
     const entries = Object.entries(value).map(([field, each]) => {
-      const inner = nodeOf(each, path === '' ? field : `${path}.${field}`);
+      const inner = nodeOf(each, offset, field);
       return { key: scalar(inner.offset, field), value: inner };
     });
     return { kind: 'map', entries, ...range };
   }
+  /** The path from the root, which names a node in messages. */
   function pathOf({ offset }: SourceRange): string {
-    return paths[offset] ?? '';
+    let path = '';
+    for (let at = offset; at > 0; at = parents[at] ?? 0) {
+      const step = steps[at];
+      path = (typeof step === 'number' ? `[${step}]` : `.${step}`) + path;
+    }
+    return path.slice(1);
   }
   const source: SourceDocument = {
     file: name === '' ? 'a resource without a name' : `resource '${showText(name)}'`,
@@ -39,7 +47,7 @@ export function resourceTree({ name, ...rules }: RateLimitConfig): RuleTree {
     position: () => ({ line: 0, column: 0 }),
     describe: pathOf,
   };
-  return { source, root: nodeOf(written(rules), '') };
+  return { source, root: nodeOf(written(rules), -1, '') };
 }
 
 /**
