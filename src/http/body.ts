@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { CallerDisconnected, type Exchange, MalformedBody, type Rejection } from './errors';
+import { BodyRejected, CallerDisconnected, type Exchange, MalformedBody, type Rejection } from './errors';
+import type { OnHttpRejected } from './limits';
 
 /** Limits of bodies, in bytes. */
 export interface BodyLimits {
@@ -80,6 +81,7 @@ export function receiveBody({ req, res }: Exchange, memory: BodyMemory, reader: 
     isDone = true;
     req.off('data', onData).pause();
     body.discard();
+    if (rejection.kind !== undefined) memory.onRejected(rejection.kind, req.socket, rejection.message);
     reader.rejected(rejection);
   }
   function onData(piece: Buffer) {
@@ -102,23 +104,14 @@ export function receiveBody({ req, res }: Exchange, memory: BodyMemory, reader: 
 }
 
 /**
- * The body of a request as text. Rejects with {@link MalformedBody}, and when there is no body to answer with
+ * The body of a request as text. Rejects with {@link MalformedBody} when it is none, {@link BodyRejected} or
  * {@link CallerDisconnected}.
- *
- * @param respond answers a rejected body
  */
-export function receiveText(
-  exchange: Exchange,
-  memory: BodyMemory,
-  respond: (rejection: Rejection) => void,
-): Promise<string> {
+export function receiveText(exchange: Exchange, memory: BodyMemory): Promise<string> {
   return new Promise<Buffer>((resolve, reject) => {
     receiveBody(exchange, memory, {
       complete: resolve,
-      rejected: (rejection) => {
-        respond(rejection);
-        reject(new CallerDisconnected('the body was rejected'));
-      },
+      rejected: (rejection) => reject(new BodyRejected(rejection)),
       disconnected: () => reject(new CallerDisconnected('the body is incomplete')),
     });
   }).then(textOf);
@@ -136,12 +129,15 @@ const RELEASED_PART = 1 / 8;
  */
 export class BodyMemory {
   readonly limits: BodyLimits;
+  /** Called for each body that is rejected, except one that is only too large. */
+  readonly onRejected: OnHttpRejected;
   readonly #bodies = new Set<GrowingBody>();
   #reserved = 0;
 
   /** @param limits those that differ from {@link BODY_LIMITS} */
-  constructor(limits: Partial<BodyLimits> = {}) {
+  constructor(limits: Partial<BodyLimits>, onRejected: OnHttpRejected = () => undefined) {
     this.limits = { ...BODY_LIMITS, ...limits };
+    this.onRejected = onRejected;
   }
 
   /** Reserves further bytes for a body. Bodies are ended if necessary; this one never. */

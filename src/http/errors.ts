@@ -35,7 +35,16 @@ export class HttpError extends Error {
   }
 }
 
-/** The caller has closed its connection, or was answered already: no response can be sent. */
+/** A body that is not read further: its request is answered before the rest of it has arrived. */
+export class BodyRejected extends Error {
+  override readonly name = 'BodyRejected';
+
+  constructor(readonly rejection: Rejection) {
+    super(rejection.message);
+  }
+}
+
+/** The caller has closed its connection: no response can be sent. */
 export class CallerDisconnected extends Error {
   override readonly name = 'CallerDisconnected';
 }
@@ -104,17 +113,22 @@ export interface ErrorFormat {
 const PLAIN: ErrorFormat = { type: 'application/json', bodyOf: errorBody };
 
 /** Turns every error of the inner middleware into a response. */
-export function errorBoundary(log: Log, { type, bodyOf } = PLAIN): Middleware {
+export function errorBoundary(log: Log, format = PLAIN): Middleware {
   return async (ctx, next) => {
     try {
       await next();
     } catch (error) {
       if (error instanceof CallerDisconnected) return;
+      if (error instanceof BodyRejected) {
+        ctx.respond = false;
+        respondEarly(ctx, error.rejection, format);
+        return;
+      }
       const response = responseTo(error, log);
       ctx.status = response.status;
       ctx.set(response.headers ?? {});
-      ctx.set('Content-Type', type);
-      ctx.body = bodyOf(response);
+      ctx.set('Content-Type', format.type);
+      ctx.body = format.bodyOf(response);
     }
   };
 }

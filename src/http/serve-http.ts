@@ -3,12 +3,13 @@ import type { OpenFiles } from '../net/open-files';
 import { type BodyLimits, BodyMemory } from './body';
 import { type JsonHandlerOptions, jsonHandler } from './json/json-handler';
 import { type ReservationsHandlerOptions, reservationsHandler } from './json/reservations-handler';
-import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, PUBLIC_LIMITS } from './limits';
+import { type HttpLimits, type HttpTimeouts, OPERATOR_LIMITS, type OnHttpRejected, PUBLIC_LIMITS } from './limits';
 import { HttpListener } from './listener';
 import { type ProbedReadiness, probes } from './probes';
 
 export interface HttpServerOptions extends JsonHandlerOptions, ReservationsHandlerOptions {
   readonly readiness: ProbedReadiness;
+  readonly onRejected: OnHttpRejected;
   /** The timeouts that differ from {@link DEFAULT_TIMEOUTS}. */
   readonly timeouts?: Partial<HttpTimeouts>;
   /** The limits that differ from the defaults. */
@@ -35,10 +36,10 @@ export function serveHttp(options: HttpServerOptions & TcpAddress): Promise<Http
   return adoptingHttp(options).listen(options);
 }
 
-/** The same for connections that are accepted elsewhere. */
+/** As {@link serveHttp}, for connections that are accepted elsewhere. */
 export function adoptingHttp(options: HttpServerOptions): HttpListener {
   const { timeouts, limits, onRejected, log } = options;
-  const memory = new BodyMemory(limits);
+  const memory = new BodyMemory(limits ?? {}, onRejected);
   const answered = probes(options.readiness);
   return new HttpListener({
     direct: { path: '/json', handle: jsonHandler(options, memory) },

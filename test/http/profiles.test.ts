@@ -250,8 +250,7 @@ describe('the debug listener of an instance with workers', () => {
     expect((await ended).status).toBe(503);
     const abort = new AbortController();
     const aborted = get('profile?seconds=60&worker=1', { signal: abort.signal }).catch(() => 'aborted');
-    await until('the worker has the next request', () => responses.length === 2);
-    expect(Atomics.load(recordings, 0)).toBe(1);
+    await until('the worker records', () => responses.length === 2 && Atomics.load(recordings, 0) === 1);
     abort.abort();
     expect(await aborted).toBe('aborted');
     await until('the worker has ended it', () => responses[1]!.destroyed && Atomics.load(recordings, 0) === 0);

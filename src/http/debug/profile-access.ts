@@ -2,11 +2,10 @@ import { type ClientHttp2Stream, type IncomingHttpHeaders, type IncomingHttpStat
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import type { WorkerInfo } from '../../operators/live-answers';
-import { BodyMemory } from '../body';
+import { BodyMemory, receiveText } from '../body';
 import { endWithCaller } from '../connections';
 import { HttpError, methodNotAllowed } from '../errors';
 import type { Authorization } from '../operators/authorization';
-import { readText } from '../operators/problems';
 import type { ProfileRoute } from './profiles';
 
 /** The workers of an instance, seen from the primary. */
@@ -59,7 +58,7 @@ export function protectProfiles(
 
 /** Its parameters become those of the query, which a worker receives. @returns the token, if there is one in it */
 async function readForm(ctx: Context, memory: BodyMemory): Promise<string | undefined> {
-  const form = new URLSearchParams(ctx.is('urlencoded') ? await readText(ctx, memory) : '');
+  const form = new URLSearchParams(ctx.is('urlencoded') ? await receiveText(ctx, memory) : '');
   for (const name of PARAMETERS) {
     const value = form.get(name);
     if (value) ctx.query = { ...ctx.query, [name]: value };

@@ -11,14 +11,12 @@ import { type BodyMemory, receiveBody, textOf } from '../body';
 import {
   type Exchange,
   MalformedBody,
-  type Rejection,
   errorBody,
   methodNotAllowed,
   respondEarly,
   respondJson,
   responseTo,
 } from '../errors';
-import type { OnHttpRejected } from '../limits';
 import type { Handler } from '../listener';
 import { readRequest } from './read-request';
 
@@ -29,7 +27,6 @@ export interface JsonHandlerOptions {
   readonly decide: Decide;
   /** Called for each body that is not a RateLimitRequest, or too large a one, and so is not decided. */
   readonly onMalformed: OnMalformed;
-  readonly onRejected: OnHttpRejected;
   readonly log: Log;
   /** Chooses the requests to trace. */
   readonly tracer?: Tracer | undefined;
@@ -50,20 +47,13 @@ export function jsonHandler(options: JsonHandlerOptions, memory: BodyMemory): Ha
     receiveBody({ req, res }, memory, {
       complete: (body) => answer(body, call, options),
       rejected: (rejection) => {
-        rejectBody(rejection, call, options.onRejected);
+        respondEarly(call, rejection);
         endTrace(call, rejection.status);
       },
       // There is no response, and so no status.
       disconnected: () => call.trace?.ended({}, false),
     });
   };
-}
-
-/** Answers a request whose body is not read further, and reports why. */
-export function rejectBody(rejection: Rejection, exchange: Exchange, onRejected: OnHttpRejected): void {
-  const { kind, message } = rejection;
-  if (kind !== undefined) onRejected(kind, exchange.req.socket, message);
-  respondEarly(exchange, rejection);
 }
 
 interface Call extends Exchange {

@@ -2,10 +2,10 @@ import type { Context, Middleware } from 'koa';
 import type { EndedReservation, Reservations, Reserved } from '../../streams/ports/reservations';
 import { type BodyMemory, receiveText } from '../body';
 import { HttpError, MalformedBody, methodNotAllowed } from '../errors';
-import { type JsonHandlerOptions, rejectBody, writeVerdict } from './json-handler';
+import { type JsonHandlerOptions, writeVerdict } from './json-handler';
 import { readReservation, readSettlement } from './read-request';
 
-export interface ReservationsHandlerOptions extends Pick<JsonHandlerOptions, 'onMalformed' | 'onRejected'> {
+export interface ReservationsHandlerOptions extends Pick<JsonHandlerOptions, 'onMalformed'> {
   readonly reservations: Reservations;
 }
 
@@ -22,13 +22,13 @@ interface Answer {
  * send it again with the same id.
  */
 export function reservationsHandler(options: ReservationsHandlerOptions, memory: BodyMemory): Middleware {
-  const { reservations, onMalformed, onRejected } = options;
+  const { reservations, onMalformed } = options;
 
   async function answer(ctx: Context, [id = '', action, ...rest]: readonly string[]): Promise<Answer> {
     const caller = { peer: ctx.req.socket, metadata: (name: string) => ctx.req.headersDistinct[name]?.[0] };
     if (id === '') {
       if (ctx.method !== 'POST') throw methodNotAllowed(ctx.method, 'POST');
-      return reserved(await reservations.reserve({ ...readReservation(await bodyOf(ctx)), caller }));
+      return reserved(await reservations.reserve({ ...readReservation(await receiveText(ctx, memory)), caller }));
     }
     if (action === undefined) {
       if (ctx.method !== 'DELETE') throw methodNotAllowed(ctx.method, 'DELETE');
@@ -38,14 +38,7 @@ export function reservationsHandler(options: ReservationsHandlerOptions, memory:
       throw new HttpError({ status: 404, code: 'not_found', message: 'a reservation has only the action settle' });
     }
     if (ctx.method !== 'POST') throw methodNotAllowed(ctx.method, 'POST');
-    return ended(await reservations.settle(id, readSettlement(await bodyOf(ctx)), caller));
-  }
-
-  function bodyOf(ctx: Context): Promise<string> {
-    return receiveText(ctx, memory, (rejection) => {
-      ctx.respond = false;
-      rejectBody(rejection, ctx, onRejected);
-    });
+    return ended(await reservations.settle(id, readSettlement(await receiveText(ctx, memory)), caller));
   }
 
   return async (ctx, next) => {

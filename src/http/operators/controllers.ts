@@ -7,20 +7,18 @@ import { topOf } from '../../limiter/offender';
 import { type Descriptor, NO_HITS_ADDEND } from '../../limiter/request';
 import type { Log } from '../../log/log';
 import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from '../../operators/answers';
-import type { Configurations } from '../../operators/configurations';
-import type { RecordedHistory } from '../../operators/history';
 import type { Fleet, InstanceReport } from '../../operators/live-answers';
 import type { Operator } from '../../operators/operator';
 import type { RuleListing } from '../../operators/rules';
+import type { RuleFile } from '../../rules/files/read-rule-files';
 import { excerpt } from '../../text/excerpt';
 import { ipAddress } from '../../text/host-port';
 import { inPieces } from '../../net/turns';
-import type { BodyMemory } from '../body';
+import { type BodyMemory, receiveText } from '../body';
 import { HttpError, invalidRequest } from '../errors';
 import { type CounterBody, readCounter, readDescriptorText, readExplained } from '../json/read-request';
 import type { Access, Authorization } from './authorization';
 import type { EventStreams } from './event-streams';
-import { readText } from './problems';
 
 /** What the controllers of the API work with. */
 export interface OperatorsState {
@@ -50,14 +48,19 @@ class OperatorsController {
   }
 
   protected readJson(): Promise<string> {
-    return readText(this.ctx, this.state.memory);
+    return receiveText(this.ctx, this.state.memory);
   }
 
-  /** Answers with JSON that is written while it is generated, at the pace of the caller. */
+  /** Answers with a line of JSON that is written while it is generated, at the pace of the caller. */
   protected stream(json: Iterable<string>): void {
     this.ctx.type = 'application/json';
-    this.ctx.body = Readable.from(inPieces(json), { objectMode: false });
+    this.ctx.body = Readable.from(inPieces(line(json)), { objectMode: false });
   }
+}
+
+function* line(json: Iterable<string>): Generator<string, void, void> {
+  yield* json;
+  yield '\n';
 }
 
 /** How much of a caller's text is logged, in characters. */
@@ -68,7 +71,10 @@ const LONGEST_LIST = 1_000;
 class ConfigurationsController extends OperatorsController {
   index(): void {
     parametersOf(this.ctx, []);
-    this.stream(configurationsText(this.operator.configurations));
+    const configurations = Object.entries(this.operator.configurations).map(([name, configuration]) => {
+      return [name, configuration && { ...configuration, files: configuration.files && textsOf(configuration.files) }];
+    });
+    this.stream(jsonText(Object.fromEntries(configurations), 4));
   }
 }
 
@@ -151,12 +157,17 @@ class FleetController extends OperatorsController {
     parametersOf(this.ctx, []);
     const seesAll = this.state.authorization.seesCallers(this.ctx);
     const fleet = await this.operator.fleet();
-    if (seesAll) return this.stream(fleetText(fleet));
+    if (seesAll) return this.#answer(fleet);
     const differences = fleet.differences.map((difference) => {
       if (difference.aspect !== 'settings') return difference;
       return { ...difference, values: difference.values.map(({ instances }) => ({ value: null, instances })) };
     });
-    return this.stream(fleetText({ ...fleet, differences, offenders: null }));
+    return this.#answer({ ...fleet, differences, offenders: null });
+  }
+
+  /** The long lists come last. */
+  #answer({ instances, differences, ...rest }: Fleet): void {
+    this.stream(jsonText({ ...rest, instances, differences }, 2));
   }
 }
 
@@ -170,8 +181,7 @@ class HistoryController extends OperatorsController {
   show(): void {
     const { since } = parametersOf(this.ctx, ['since']);
     if (since !== undefined && !/^\d{1,12}$/.test(since)) throw invalidRequest('since must be a time in Unix seconds');
-    const { rules, ...history } = this.operator.history(since === undefined ? undefined : Number(since));
-    this.stream(historyText(history, rules));
+    this.stream(jsonText(this.operator.history(since === undefined ? undefined : Number(since)), 2));
   }
 }
 
@@ -322,51 +332,38 @@ function* rulesText({ items, ...origin }: RuleListing): Generator<string, void, 
     yield `${JSON.stringify(members).slice(0, -1)},"descriptors":[`;
     last = depth;
   }
-  yield `${last === undefined ? '' : ']}'.repeat(last - DOMAIN + 1)}]}\n`;
+  yield `${last === undefined ? '' : ']}'.repeat(last - DOMAIN + 1)}]}`;
 }
 
-function* configurationsText(configurations: Configurations): Generator<string, void, void> {
-  let separator = '{';
-  for (const [name, configuration] of Object.entries(configurations)) {
-    yield `${separator}${JSON.stringify(name)}:`;
-    yield* configurationText(configuration);
-    separator = ',';
-  }
-  yield '}\n';
+/** The files of a configuration; each is decoded when it is written. */
+function* textsOf(files: readonly RuleFile[]): Generator<object, void, void> {
+  for (const { path, content } of files) yield { path, text: new TextDecoder().decode(content) };
 }
 
-function* configurationText(configuration: Configurations[keyof Configurations]): Generator<string, void, void> {
-  if (configuration === null) return yield 'null';
-  const { files, ...rest } = configuration;
-  yield `${JSON.stringify(rest).slice(0, -1)},"files":`;
-  if (files === null) return yield 'null}';
-  let separator = '[';
-  for (const { path, content } of files) {
-    yield `${separator}${JSON.stringify({ path, text: new TextDecoder().decode(content) })}`;
-    separator = ',';
-  }
-  return yield files.length === 0 ? '[]}' : ']}';
-}
-
-/** The instances and what differs may be long, for which the event loop does not wait. */
-function* fleetText({ instances, differences, ...rest }: Fleet): Generator<string, void, void> {
-  yield JSON.stringify(rest).slice(0, -1);
-  for (const [name, items] of Object.entries({ instances, differences })) {
-    yield `,"${name}":[`;
-    for (const [index, item] of items.entries()) yield `${index === 0 ? '' : ','}${JSON.stringify(item)}`;
-    yield ']';
-  }
-  yield '}\n';
-}
-
-function* historyText(history: object, rules: RecordedHistory['rules']): Generator<string, void, void> {
-  yield `${JSON.stringify(history).slice(0, -1)},"rules":[`;
+/**
+ * The JSON of a value in parts, for which the event loop turns: each item of its lists and each member of its objects,
+ * down to a depth.
+ */
+function* jsonText(value: unknown, depth: number): Generator<string, void, void> {
+  if (depth === 0 || typeof value !== 'object' || value === null) return yield JSON.stringify(value);
   let separator = '';
-  for (const rule of rules) {
-    yield separator + JSON.stringify(rule);
+  if (Symbol.iterator in value) {
+    yield '[';
+    for (const item of value as Iterable<unknown>) {
+      yield separator;
+      yield* jsonText(item, depth - 1);
+      separator = ',';
+    }
+    return yield ']';
+  }
+  yield '{';
+  for (const [name, member] of Object.entries(value)) {
+    if (member === undefined) continue;
+    yield `${separator}${JSON.stringify(name)}:`;
+    yield* jsonText(member, depth - 1);
     separator = ',';
   }
-  yield ']}\n';
+  return yield '}';
 }
 
 function* statisticsText(entries: Iterable<readonly [name: string, value: number]>): Generator<string, void, void> {
@@ -375,5 +372,5 @@ function* statisticsText(entries: Iterable<readonly [name: string, value: number
     yield `${separator}${JSON.stringify(name)}:${JSON.stringify(value)}`;
     separator = ',';
   }
-  yield `${separator === ',' ? '' : separator}}}\n`;
+  yield `${separator === ',' ? '' : separator}}}`;
 }

@@ -1,8 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../log/log';
-import { type BodyMemory, receiveText } from '../body';
-import { type ErrorFormat, type ErrorResponse, HttpError, errorBoundary, respondEarly } from '../errors';
+import { type ErrorFormat, type ErrorResponse, HttpError, errorBoundary } from '../errors';
 
 /** An error of the API (RFC 9457), which has the members `title`, `status`, `code`, `detail` and those of its kind. */
 const PROBLEM: ErrorFormat = {
@@ -37,15 +36,4 @@ function fromRouting(ctx: Context): ErrorResponse {
     return { status, code: 'method_not_allowed', message };
   }
   return { status, code: 'not_found', message: `the API has no ${path}; /api/openapi.json describes it` };
-}
-
-/**
- * Reads a body. Rejects with an error that is answered as a problem; a body that exceeds a limit is answered here,
- * before it is read.
- */
-export function readText(ctx: Context, memory: BodyMemory): Promise<string> {
-  return receiveText(ctx, memory, (rejection) => {
-    ctx.respond = false;
-    respondEarly(ctx, rejection, PROBLEM);
-  });
 }
