@@ -8,9 +8,9 @@ import { isDeepStrictEqual, parseArgs } from 'node:util';
 const require = createRequire(import.meta.url);
 // oxlint-disable-next-line no-unassigned-import -- it registers itself as a loader of TypeScript
 require('../../test/support/processes/typescript-hook.cjs');
-const { mutatedMessage } = require('../../test/grpc/rate-limit/mutated-messages.ts');
+const { mutatedMessage } = require('./mutated-messages.ts');
 const { asDecoded, withoutRounding } = require('../../test/grpc/rate-limit/parsed-requests.ts');
-const { seededRandom } = require('../../test/grpc/http2/seeded-random.ts');
+const { seededRandom } = require('../../test/support/data/seeded-random.ts');
 const { decodeRequest } = require('../../src/grpc/rate-limit/decode-request.ts');
 
 const { values: options } = parseArgs({

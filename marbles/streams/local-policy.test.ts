@@ -114,6 +114,21 @@ describe('a call that is answered by the policy local', () => {
     expect(offenders.top({ limit: 9 }, 0)).toMatchObject([{ limited: 2 }]);
   });
 
+  it('has the rest of a window of the calendar until that ends, and then the next one', () => {
+    const server = new Server();
+    // Virtual time begins at 09:00 in Tokyo.
+    const end = 15 * 3_600_000;
+    const { outcomes } = play(server, {}, ({ call }) => ({
+      0: () => call([hitting('day=x', 8)]),
+      5: () => (server.state = 'away'),
+      6: times(3, () => call(['day=x'])),
+      [end - 2]: () => call(['day=x']),
+      [end]: () => call(['day=x']),
+    }));
+    const left = ['1: OK 2', '7: OK 1', '7: OK 0', '7: OVER_LIMIT 0'];
+    expect(outcomes).toEqual([...left, `${end - 1}: OVER_LIMIT 0`, `${end + 1}: OK 9`]);
+  });
+
   it('lowers the count by negative hits, passes in shadow mode, and is over a limit of 0', () => {
     const server = new Server();
     const { outcomes } = play(server, {}, ({ call }) => ({

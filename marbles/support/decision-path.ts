@@ -16,6 +16,7 @@ const ruleset = rulesetOf(
   { key: 'k', rateLimit: limit(10, 'MINUTE') },
   { key: 's', rateLimit: limit(10, 'SECOND') },
   { key: 'none', rateLimit: limit(0, 'MINUTE') },
+  { key: 'day', rateLimit: limit(10, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
   { key: 'shadow', shadowMode: true, rateLimit: limit(10, 'MINUTE') },
   { key: 'busy', rateLimit: { ...limit(1_000_000, 'HOUR'), lease: true } },
   { key: 'pair', rateLimits: [limit(10, 'MINUTE'), limit(3, 'HOUR')] },

@@ -173,10 +173,12 @@ describe('a replay of the log of a service with the rules of the service', () =>
     ['SHADOW_MODE', { shadowMode: true }, { SHADOW_MODE: 'true' }],
   ])('finds no difference with %s', async (_, options, environment) => {
     await drive(options, 1);
-    const { total, rules, log } = await replay(environment);
+    const { total, rules, log, notes } = await replay(environment);
     expect(log).toMatchObject({ malformed: 0, other: 0, failed: 0, incomplete: 0, rejected: 0, unreserved: 0 });
     expect(rules.filter(({ newlyDenied, newlyAllowed }) => newlyDenied + newlyAllowed > 0)).toEqual([]);
     expect(total).toMatchObject({ newlyDenied: 0, newlyAllowed: 0 });
+    const inShadow = /^calls over limits in shadow mode, which are allowed: shop\.\w+ \d+, shop\.\w+ \d+/;
+    expect(notes).toContainEqual(expect.stringMatching(inShadow));
     // The traffic has all kinds of calls, or the above means nothing.
     expect(log.ended).toBeGreaterThan(50);
     expect(rules.length).toBeGreaterThan(30);

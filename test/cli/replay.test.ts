@@ -141,68 +141,6 @@ shop.path: 1 caller newly denied, 0 newly allowed
     expect((await report()).rules).toMatchObject([{ rule: 'shop.user', newlyAllowed: 2, callersNewlyAllowed: 1 }]);
   });
 
-  it('finds no change with the rules of the log, whatever they have', async () => {
-    const rules = rulesOf(
-      '{ key: user, rate_limit: { unit: second, requests_per_unit: 2, name: users } }',
-      '{ key: slow, rate_limit: { unit: minute, unit_multiplier: 5, requests_per_unit: 7 } }',
-      '{ key: staff, rate_limit: { unlimited: true, replaces: [{ name: users }] } }',
-      '{ key: bucket, rate_limit: { unit: minute, requests_per_unit: 6, algorithm: token_bucket, burst: 3 } }',
-      '{ key: sliding, rate_limit: { unit: minute, requests_per_unit: 6, algorithm: sliding_window } }',
-      '{ key: address, value_cidr: 10.0.0.0/8, rate_limit: { unit: minute, requests_per_unit: 3 } }',
-      '{ key: zone, rate_limit: { unit: day, requests_per_unit: 20, calendar: { time_zone: Asia/Tokyo } } }',
-      '{ key: part, enforce_percent: 50, rate_limit: { unit: minute, requests_per_unit: 3 } }',
-      '{ key: quota, quota_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
-      '{ key: trial, shadow_mode: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
-      '{ key: file, value: "/img/*", share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 3 } }',
-    ).concat('default_rate_limit: { unit: minute, requests_per_unit: 3 }\n');
-    const texts = [
-      'user=a',
-      'user=b',
-      'slow=a',
-      'bucket=a',
-      'sliding=a',
-      'address=10.1.2.3',
-      'staff=a',
-      'quota=a',
-      'quota=b',
-      'trial=a',
-      'zone=a',
-      'part=anna',
-      'part=gil',
-      'file=/img/1',
-      'file=/img/2',
-      'x=y',
-    ];
-    let seed = 1;
-    function draw(most: number): number {
-      seed = (seed * 48_271) % 2_147_483_647;
-      return seed % most;
-    }
-    const calls = Array.from({ length: 1000 }, (_, index) => {
-      const own = { limit: { requestsPerUnit: 2, unit: { name: 'SECOND', number: 1, seconds: 1 } } } as const;
-      const plain = Array.from({ length: 1 + draw(2) }, () => texts[draw(texts.length)]!);
-      const special = [descriptor('user=a', { hitsAddend: 1, isNegativeHits: true }), descriptor('any=c', own)][
-        draw(20)
-      ];
-      return {
-        at: index * 0.3,
-        request: request('shop', special === undefined ? plain : [...plain, special], draw(3)),
-      };
-    });
-    await record(rules, calls);
-    folder.write('candidate/shop.yaml', rules);
-    const { total, rules: rows, log: figures, notes } = await report();
-    expect(figures).toMatchObject({ lines: 1000, played: 1000 });
-    expect(total).toMatchObject({ calls: 1000, newlyDenied: 0, newlyAllowed: 0 });
-    expect(total.allowedAfter).toBeLessThan(900);
-    expect(total.allowedAfter).toBeGreaterThan(200);
-    // All rules, and the limits of requests.
-    expect(rows).toHaveLength(13);
-    expect(notes).toEqual([
-      expect.stringMatching(/^calls over limits in shadow mode, which are allowed: shop\.\w+ \d+, shop\.\w+ \d+$/),
-    ]);
-  });
-
   it('reads a log that is compressed', async () => {
     await record(PRESENT, callsOf('anna', 12));
     const plain = await report();

@@ -107,19 +107,3 @@ it('weir-admin -fleet prints the health, the rules and the callers of all', asyn
     stderr: expect.stringContaining('-fleet is for'),
   });
 });
-
-// Last, as it ends one of them.
-it('an instance that is stopped is shown with its last answer, and in no sum', async () => {
-  const [one, several] = shops;
-  await several[Symbol.asyncDispose]();
-  const fleet = await fleetOf(one, ({ instances }) =>
-    instances.some(({ problem }) => problem?.includes('ECONNREFUSED') === true),
-  );
-  const stopped = fleet.instances.find(({ address }) => address === addresses[1])!;
-  expect(stopped).toMatchObject({
-    name: expect.any(String),
-    answeredAt: expect.any(String),
-    health: { healthy: true },
-  });
-  expect(fleet.differences.flatMap(({ name }) => name)).not.toContain('WORKERS');
-});

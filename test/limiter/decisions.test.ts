@@ -63,29 +63,12 @@ describe('the verdict', () => {
     expect(statuses).toEqual([24 * 3600 - 10, 15 * 3600 - 10]);
   });
 
-  it('has the overall code OVER_LIMIT if any descriptor is over, and the status of each', () => {
-    const service = serve(A_AND_B);
-    call(service, 'a=x', 'b=x');
-    const verdict = call(service, 'a=x', 'b=x', 'none=x');
-    expect(verdict.overallCode).toBe(Code.OVER_LIMIT);
-    expect(shown(verdict)).toBe('OVER 0, OK 8, OK 0');
-    expect(verdict.statuses[2]?.currentLimit).toBeUndefined();
-  });
-
-  it('counts a key that occurs twice in one request twice, in order', () => {
-    expect(codes(call(serve([rule(1)]), 'k=x', 'k=x'))).toEqual(['OK', 'OVER']);
-  });
-
   it('of an unknown domain is OK for every descriptor, which is counted once regardless of hits and overrides', () => {
     const service = serve([rule(1)]);
     const override = descriptor('k=z', { limit: { requestsPerUnit: 0, unit: undefined } });
     const verdict = service.decide(request('other', ['k=x', hits('k=y', 9), override]));
     expect(codes(verdict)).toEqual(['OK', 'OK', 'OK']);
     expect(service.moved()).toEqual({ 'other.domain_not_found': 3, 'ratelimit.service.unknown_domain': 1 });
-  });
-
-  it('of a limit of 0 is OVER_LIMIT for every request that counts a hit', () => {
-    expect(overall(serve([rule(0)]), hits('k=x', 0), 'k=x')).toEqual(['OK', 'OVER']);
   });
 
   it('of an unlimited rule is OK with the largest remainder and no limit; hits are counted without the store', () => {
@@ -320,19 +303,6 @@ describe('a saturated counter', () => {
   });
 });
 
-it('the statistics of all_or_nothing have as within a limit only what was counted', () => {
-  const rateLimits = [perMinute(10), limit(1_000, 'HOUR')];
-  const service = serve([{ key: 'k', rateLimits, allOrNothing: true }]);
-  for (let made = 0; made < 3; made += 1) call(service, hits('k=x', 8));
-  expect(service.moved()).toEqual({
-    'shop.k.minute.total_hits': 24,
-    'shop.k.minute.within_limit': 8,
-    'shop.k.minute.over_limit': 16,
-    'shop.k.hour.total_hits': 24,
-    'shop.k.hour.within_limit': 8,
-  });
-});
-
 describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
   it('adds to no other key if one would exceed its limit, and updates the statistics as if it had', () => {
     const service = serve(A_AND_B, STOPPING);
@@ -354,30 +324,12 @@ describe('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
     expect(service.moved()).toMatchObject({ 'shop.b.within_limit': 5, 'shop.b.near_limit': 5 });
   });
 
-  it('adds to no key if one is over according to the local cache', () => {
-    const service = serve(A_AND_B, { ...STOPPING, localCacheBytes: 10_000 });
-    call(service, hits('a=x', 5));
-    expect(shown(call(service, 'a=x', 'b=x'))).toBe('OVER 0, OK 10');
-    expect(remaining(call(service, 'b=x'))).toEqual([9]);
-  });
-
   it('is not caused by a bucket that is over, also where the local cache has it', () => {
     const bucket = { key: 'k', rateLimit: perMinute(1, { algorithm: 'token_bucket' }) } as const;
     const service = serve([bucket, ...A_AND_B], { ...STOPPING, localCacheBytes: 10_000 });
     const answers = ['OK 0, OK 9', 'OVER 0, OK 8', 'OVER 0, OK 7'];
     expect(answers.map(() => shown(call(service, 'k=x', 'b=x')))).toEqual(answers);
     expect(service.moved()).toMatchObject({ 'shop.k.over_limit_with_local_cache': 1 });
-  });
-
-  it('does not affect negative hits, and is not caused by them, not even by 0 of them on a key over its limit', () => {
-    const service = serve(A_AND_B, STOPPING);
-    call(service, hits('b=x', 11));
-    call(service, 'a=x');
-    expect(remaining(call(service, hits('b=x', -4), 'a=x', 'b=y'))).toEqual([3, 0, 10]);
-    call(service, hits('b=x', 20));
-    const none = descriptor('b=x', { hitsAddend: 0, isNegativeHits: true });
-    call(service, none, 'b=y', 'b=z');
-    expect(remaining(call(service, 'b=y'))).toEqual([8]);
   });
 });
 
@@ -456,28 +408,6 @@ describe('a descriptor that matches no rule', () => {
     expect(service.moved()).toMatchObject({ [`${name}.total_hits`]: 3, [`${name}.over_limit`]: 3 });
     expect(new Map(service.statistics.entries()).get('ratelimit.service.no_match')).toBe(0);
     expect(service.counters.size).toBe(1);
-  });
-
-  it('that is denied keeps what is within its limit from being counted with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
-    for (const more of [{}, { localCacheBytes: 10_000 }]) {
-      const service = serveWith(DENY, { ...STOPPING, ...more });
-      expect([shown(call(service, 'a=x', 'k=x')), shown(call(service, 'k=x'))]).toEqual(['OVER 0, OK 9', 'OK 8']);
-      expect(shown(call(service, hits('k=x', 9), 'a=x'))).toBe('OVER 0, OVER 0');
-      expect([shown(call(service, hits('k=x', -4))), shown(call(service, 'k=x'))]).toEqual(['OK 3', 'OK 2']);
-    }
-  });
-
-  it('that is denied is with QUOTA_MODE a quota that is over, and keeps nothing from being counted', () => {
-    const service = serveWith(DENY, { ...STOPPING, quotaMode: true });
-    expect([shown(call(service, 'a=x', hits('k=x', 5))), shown(call(service, 'k=x', 'a=x'))]).toEqual([
-      'OVER 0, OK 4',
-      'OK 3, OVER 0',
-    ]);
-    expect([5, 1].map((count) => call(service, 'a=x', hits('k=x', count)).overallCode)).toEqual([
-      Code.OVER_LIMIT,
-      Code.OVER_LIMIT,
-    ]);
-    expect(overall(service, 'a=x')).toEqual(['OVER']);
   });
 });
 

@@ -145,13 +145,6 @@ describe('a rule with rate_limits', () => {
     });
   });
 
-  it('answers OK in shadow mode, and counts what is over each limit', () => {
-    const { passed, statistics } = play({ shadowMode: true }, ['k=x', 'k=x', 'k=x']);
-    expect(passed).toBe('+++');
-    expect(statistics).toMatchObject({ 'k.second.shadow_mode': 1, 'k.second.over_limit': 1 });
-    expect(statistics).not.toHaveProperty('k.5minute.over_limit');
-  });
-
   it('answers by the local cache when one limit is over, and counts on the others', () => {
     const cached = play({}, ['k=x', 'k=x', 'k=x', 'k=x'], { localCacheBytes: 100_000 });
     expect(cached.passed).toBe('++--');
@@ -166,17 +159,6 @@ describe('a rule with rate_limits', () => {
     const { verdicts, statistics } = play({ enforcePercent: 0 }, ['k=x', 'k=x', 'k=x']);
     expect(verdicts.map(({ overallCode }) => overallCode)).toEqual([Code.OK, Code.OK, Code.OK]);
     expect(statistics).toMatchObject({ 'k.second.shadow_mode': 1, 'k.second.over_limit': 1 });
-  });
-
-  it('is one quota: its most restrictive limit says whether that is used up', () => {
-    const { verdicts } = play({ quotaMode: true }, ['k=x', 'k=x', 'k=x', 'k=x k=y']);
-    const codes = verdicts.map(({ overallCode }) => overallCode);
-    expect(codes).toEqual([Code.OK, Code.OK, Code.OVER_LIMIT, Code.OK]);
-  });
-
-  it('counts nothing on all limits when one is over, with STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', () => {
-    const { passed } = play({}, [...SECOND, ...SECOND, 'k=x', 'k=x'], { stopIncrementWhenOverLimit: true });
-    expect(passed).toBe('++--++--+-');
   });
 
   it('lists a caller once for a call that is over several limits', () => {
@@ -228,50 +210,6 @@ describe('a rule with all_or_nothing', () => {
     });
   });
 
-  it('counts a call with all of its hits or with none, and shows what is left', () => {
-    const { answers } = together({}, [
-      hits('k=x', 1),
-      hits('k=x', 2),
-      hits('k=x', 0),
-      hits('k=x', 1),
-      1,
-      hits('k=x', 2),
-      hits('k=x', 2),
-      1,
-      hits('k=x', 2),
-    ]);
-    expect(answers).toEqual([
-      [true, 1, 1, 2],
-      [false, 1, 1, 2],
-      [true, 1, 1, 2],
-      [true, 0, 1, 2],
-      [true, 0, 1, 2],
-      // Both limits deny it: the one with the longer reset is shown.
-      [false, 1, 299, 5],
-      [false, 1, 298, 5],
-    ]);
-  });
-
-  it('gives back hits at each limit, down to none', () => {
-    const { answers, statistics } = together({}, [
-      hits('k=x', 2),
-      hits('k=x', -1),
-      hits('k=x', 1),
-      hits('k=x', 1),
-      hits('k=x', -9),
-      hits('k=x', 2),
-    ]);
-    expect(answers.map(([isAllowed, remaining]) => [isAllowed, remaining])).toEqual([
-      [true, 0],
-      [true, 1],
-      [true, 0],
-      [false, 0],
-      [true, 2],
-      [true, 0],
-    ]);
-    expect(statistics).toMatchObject({ 'k.second.total_negative_hits': 10, 'k.5minute.total_negative_hits': 10 });
-  });
-
   it('does not count what is over a limit in shadow mode either', () => {
     const { passed, statistics } = together({ shadowMode: true }, [...SECOND, ...SECOND, 'k=x', 'k=x']);
     expect(passed).toBe('++++++++++');
@@ -285,25 +223,6 @@ describe('a rule with all_or_nothing', () => {
       'k.second.over_limit_with_local_cache': 3,
       'k.5minute.over_limit_with_local_cache': 2,
     });
-  });
-
-  it('is neither implied by STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT nor changed by it', () => {
-    const stop = { stopIncrementWhenOverLimit: true };
-    const { passed } = together({}, [...SECOND, ...SECOND, 'k=x', 'k=x'], stop);
-    expect(passed).toBe('++--++--+-');
-    // The other descriptor of the call is counted by itself.
-    const beside = together({ rateLimits: [limit(2, 'SECOND')] }, ['k=x other=y', 'k=x other=y', 'k=x other=y'], stop);
-    expect(beside.verdicts.map(({ statuses }) => statuses[1]!.limitRemaining)).toEqual([8, 7, 6]);
-  });
-
-  it('counts twice for a descriptor that a call has twice', () => {
-    const { verdicts } = together({ rateLimits: [LONG] }, ['k=x k=x', 'k=x k=x', 'k=x k=x', 'k=x']);
-    expect(verdicts.map(({ statuses }) => statuses.map(({ limitRemaining }) => limitRemaining))).toEqual([
-      [4, 3],
-      [2, 1],
-      [0, 0],
-      [0],
-    ]);
   });
 
   it('begins to count at 0 when it is switched on, at fixed windows', () => {

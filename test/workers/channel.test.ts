@@ -12,6 +12,8 @@ import { until } from '../support/waiting/until';
 import { channelPair, duplexPair } from '../support/workers/channel-pair';
 import { allOrNothingGroup, counterOf, operation, stopWhenOver } from '../support/data/operations';
 import { RecordedLog } from '../support/data/recorded-log';
+import { limit as limitOf, rulesetOf } from '../support/data/rules';
+import { Service } from '../integration/counters/rule-scenarios';
 
 const MIB = 1024 * 1024;
 
@@ -176,6 +178,26 @@ describe('counters in the memory of the primary', () => {
     await expect(inFlight).rejects.toMatchObject(failure);
     await expect(countsOf(counters, [small])).rejects.toMatchObject(failure);
     await Promise.all([counters, memory!, alone!].map((each) => each.close()));
+  });
+
+  it('count in a window of the calendar until that ends', async () => {
+    const calendar = { timeZone: 'Asia/Tokyo', startsOn: 1 };
+    const ruleset = rulesetOf('shop', { key: 'k', rateLimit: limitOf(5, 'DAY', { calendar }) });
+    const end = Date.UTC(2026, 0, 2, 15);
+    let now = end - 10_000;
+    const memory = new MemoryCounters({ maxKeys: 10, now: () => now });
+    const { primary, worker } = channelPair();
+    serveCounters(primary, memory);
+    const counters = new RemoteCounters(worker, 0);
+    using service = new Service(ruleset, counters, {}, () => now);
+    const left: number[] = [];
+    for (const time of [now, end - 1, end, end + 2 * 86_400_000]) {
+      now = time;
+      left.push((await service.decide('shop', ['k=x'])).statuses[0]!.limitRemaining);
+      memory.removeExpired();
+    }
+    expect([left, memory.size]).toEqual([[4, 3, 4, 4], 1]);
+    await Promise.all([counters, memory].map((each) => each.close()));
   });
 
   const state = { whole: 1, part: 0, parts: 1, now: 0 };

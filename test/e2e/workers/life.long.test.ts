@@ -1,10 +1,9 @@
 import { once } from 'node:events';
-import type { ServiceError } from '@grpc/grpc-js';
 import {
   HealthCheckResponse,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../../src/gen/grpc/health/v1/health';
-import { CONNECTION_LOST, RateLimitClient } from '../../support/clients/grpc-client';
+import { RateLimitClient } from '../../support/clients/grpc-client';
 import { Http2Connection } from '../../support/clients/http2-connection';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { isListening } from '../../support/processes/is-listening';
@@ -99,21 +98,6 @@ describe('the life of an instance with two workers', () => {
     await weir.line(/level=error msg="drained, but calls have failed; the process exits" .*exit_code=1/);
   });
 
-  it('ends at once on a second signal, all workers included', async () => {
-    await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '9s' });
-    const workers = workersOf(weir);
-    const calls = await callsInFlight(weir, 'second', 1);
-    weir.signal('SIGTERM');
-    await weir.line(/msg="draining: /);
-    await weir.signalAgain('SIGINT');
-    expect(await weir.exited).toBe(1);
-    await weir.line(/drain aborted by second signal; still in flight: gRPC calls/);
-    expect(instance.linesWith(weir, 'a worker has ended')).toBe(0);
-    const [outcome] = await calls.outcomes;
-    expect(CONNECTION_LOST).toContain(((outcome as PromiseRejectedResult).reason as ServiceError).code);
-    await until('the workers have ended', () => workers.every(({ pid }) => !instance.isRunning(pid)));
-  });
-
   it('ends when its calls are answered if the primary is killed, and leaves no process', async () => {
     await using weir = await start({ KVSTORE_PIPELINE_WINDOW: '4s' });
     const workers = workersOf(weir);
@@ -122,13 +106,6 @@ describe('the life of an instance with two workers', () => {
     expect(await calls.statuses()).toEqual(['fulfilled']);
     await until('the workers have ended', () => workers.every(({ pid }) => !instance.isRunning(pid)));
     expect(await isListening(weir.ports.grpc)).toBe(false);
-  });
-
-  it('does not begin when a worker cannot start, with one message', async () => {
-    await using weir = await start({ REDIS_URL: '127.0.0.1:1', REDIS_STARTUP_MAX_ELAPSED_TIME: '100ms' }, false);
-    expect(await weir.exited).toBe(1);
-    expect(instance.linesWith(weir, 'the service cannot run: ')).toBe(1);
-    expect(weir.output).toMatch(/level=fatal msg="the service cannot run: .*127\.0\.0\.1:1/);
   });
 
   it('fails calls while the process with the counters does not answer, and recovers', async () => {
@@ -180,17 +157,6 @@ describe('the health of an instance with two workers', () => {
     await untilHealth(weir, 200, 'OK', Status.SERVING);
     await own.crash();
     expect(await untilHealth(weir, 500, 'unhealthy: counter store', Status.NOT_SERVING)).toBe(true);
-  });
-
-  it('is bad until there are rules, if they may be missing at the start', async () => {
-    await using empty = await RuleFolder.with({});
-    const may = { FORCE_START_WITHOUT_INITIAL_CONFIG: 'true', HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED: 'true' };
-    await using weir = await start({ ...empty.env, ...may });
-    await untilHealth(weir, 500, 'unhealthy: configuration', Status.NOT_SERVING);
-    await empty.write('shop.yaml', instance.ruleFile(1));
-    await untilHealth(weir, 200, 'OK', Status.SERVING);
-    using clients = await instance.Clients.open(weir, 4);
-    expect(await clients.versions()).toEqual([1, 1, 1, 1]);
   });
 });
 

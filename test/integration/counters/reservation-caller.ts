@@ -17,6 +17,7 @@ const RULES = rulesetOf(
   { key: 'tried', rateLimit: limit(LIMITS.tried, 'MINUTE'), shadowMode: true },
   { key: 'both', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')] },
   { key: 'quotas', rateLimits: [limit(10, 'MINUTE'), limit(100, 'HOUR')], quotaMode: true },
+  { key: 'year', rateLimit: limit(10, 'YEAR', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
   { key: 'unlimited', rateLimit: unlimited() },
   { key: 'second', rateLimit: limit(10, 'SECOND') },
   { key: 'first', rateLimit: limit(10, 'MINUTE'), quotaMode: true },

@@ -303,6 +303,27 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     expect(await caller.reserve('rest', [{ name: 'both', hits: 8 }])).toBe('reserved true 0');
   });
 
+  it('count in a window of the calendar until that ends', async () => {
+    const [caller, other] = callers();
+    const [now, ahead] = [Date.now(), 9 * 3_600_000];
+    const end = Date.UTC(new Date(now + ahead).getUTCFullYear() + 1, 0) - ahead;
+    const answers: string[] = [];
+    for (const time of [now, end - 1, end]) {
+      caller.now = other.now = time;
+      for (const id of ['a', 'b']) answers.push(await caller.reserve(`${id}${time}`, [{ name: 'year', hits: 6 }]));
+    }
+    expect(answers).toEqual([
+      'reserved true 4',
+      ...Array(3).fill('denied false 0'),
+      'reserved true 4',
+      'denied false 0',
+    ]);
+    if (kind !== 'Redis') return;
+    const keys = (await redis.control.keys(`${caller.cacheKeyPrefix}d_year_x_*[0-9]`)).toSorted();
+    const left = await Promise.all(keys.map((key) => redis.control.ttl(key)));
+    expect(Math.abs(left[0]! - (end - now) / 1000)).toBeLessThan(600);
+  });
+
   it('are over a limit with all their hits when they are denied, and within none', async () => {
     const [caller] = callers();
     const uses = [
@@ -314,25 +335,6 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     expect([totalHits, withinLimit, nearLimit, overLimit]).toEqual([243, 81, 1, 162]);
     const quota = caller.statistics.rule('d.first');
     expect([quota.totalHits, quota.withinLimit, quota.nearLimit, quota.overLimit]).toEqual([24, 8, 0, 16]);
-  });
-
-  it('give back what they have added to a quota that is used up', async () => {
-    const [caller, other] = callers();
-    await caller.reserve('used', [{ name: 'first', hits: 10 }]);
-    const most = [
-      { name: 'first', hits: LARGEST_COUNT },
-      { name: 'tried', hits: LARGEST_COUNT },
-      { name: 'other', hits: 1 },
-    ];
-    expect(await caller.reserve('most', most)).toBe('reserved true 0,0,19');
-    expect(await other.reserve('again', most, { ttl: 1_000, onExpiry: 'cancel' })).toBe('reserved true 0,0,18');
-    const [own, more] = [LARGEST_COUNT, -(LARGEST_COUNT - 10)];
-    expect(await other.cancel('most')).toBe(`cancelled ${own}>0:${more},${own}>0:${-own},1>0:-1`);
-    caller.now = other.now = STARTS_AT + 1_000;
-    const read = ['first', 'tried', 'other'].map((name) => ({ name, hits: 0 }));
-    expect(await other.reserve('read', read)).toBe('reserved true 0,10,20');
-    expect(await caller.settle('used', 9)).toBe('settled 10>9:-1');
-    expect(await other.reserve('one', [{ name: 'first', hits: 1 }])).toBe('reserved true 0');
   });
 
   it('say what was given back when the counter was lower', async () => {

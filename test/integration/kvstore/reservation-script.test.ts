@@ -218,14 +218,6 @@ describe('the script for reservations', () => {
     expect(await server.control.zcard('many:reservations')).toBe(MAX_OPEN + 1);
   });
 
-  it('ends one that has expired once, in each of its counters', async () => {
-    const both = ['k', 'other'].map((key) => ({ key, hits: 3 }));
-    await change(opening('one', both, { ttl: 1 }));
-    now += 1000;
-    for (const id of ['two', 'three']) await change(opening(id, both));
-    expect(await server.control.mget('k', 'other')).toEqual(['6', '6']);
-  });
-
   it('does not end one whose members are gone, which has expired', async () => {
     const opened = opening('one', uses);
     await change(opened);
