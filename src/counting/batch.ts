@@ -2,7 +2,7 @@ import type { LimitState } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
 import { decideAllOrNothing, decideAlone } from './group';
 import { LARGEST_COUNT, Operation, type Result, groupLength } from './operation';
-import { isCalendarEnd } from './windows';
+import type { LimitWindow } from './windows';
 
 /**
  * Operations on longer keys are not merged, in characters. V8 hashes texts above 16,383 characters by their length
@@ -201,11 +201,12 @@ export class Batch<Call extends BatchCall = BatchCall> {
     const sum = present.hits + hits;
     // A limit override can have the key of a rule and other numbers.
     if (sum > MOST_MERGED || present.limit.algorithm !== limit.algorithm) return undefined;
-    if (isCalendarEnd(present.limit.windowSeconds) !== isCalendarEnd(limit.windowSeconds)) return undefined;
+    // The length of a window and the end of one of the calendar do not say which key has to be kept for longer.
+    if ((present.limit.endsAt === undefined) !== (limit.endsAt === undefined)) return undefined;
     if ((present.group === undefined) !== (operation.group === undefined)) return undefined;
     const merged = present instanceof Merged ? present : new Merged(present);
     // Limits of different units can have one key; it has to outlive the longest window in which hits are counted.
-    if (hits > 0 && (present.hits <= 0 || limit.windowSeconds > present.limit.windowSeconds)) merged.limit = limit;
+    if (hits > 0 && (present.hits <= 0 || isLonger(limit, present.limit))) merged.limit = limit;
     merged.hits = sum;
     merged.calls?.push(hits);
     this.operations[index] = merged;
@@ -220,6 +221,10 @@ export function failCall(call: BatchCall, error: DecisionError): void {
   for (const operation of call.operations) failure = operation.fail(error) ?? failure;
   if (failure === undefined) call.settle();
   else call.fail(failure);
+}
+
+function isLonger(window: LimitWindow, other: LimitWindow): boolean {
+  return (window.endsAt ?? window.lengthSeconds) > (other.endsAt ?? other.lengthSeconds);
 }
 
 /** A server that can count one of the operations works. */

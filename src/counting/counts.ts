@@ -3,7 +3,7 @@ import { WideMap } from '../text/wide-map';
 import type { Algorithm, LimitState } from './algorithms/algorithm';
 import { type Counted, LARGEST_COUNT, type Stored } from './operation';
 import type { CounterTable } from './simulate';
-import { windowStart } from './windows';
+import { type LimitWindow, windowStart } from './windows';
 
 /**
  * The memory of a key in addition to its characters, at most. With 10,000 to 1,200,000 keys, 52 to 65 bytes were
@@ -88,14 +88,15 @@ export class ExpiringCounts {
   }
 
   /**
-   * Adds to a key, and creates it when it is absent, in the current window of its length.
+   * Adds to a key, and creates it when it is absent, in the current window of its length, or in one from the Unix epoch
+   * to the end of its window of the calendar.
    *
    * @param now Unix time in milliseconds
    * @returns the count after the addition, at most 2^53 − 1, where a count saturates
    */
-  add(key: string, amount: number, now: number, windowSeconds: number): number {
-    const start = windowStart(Math.floor(now / 1000), windowSeconds) * 1000;
-    const end = start + windowSeconds * 1000;
+  add(key: string, amount: number, now: number, { lengthSeconds, endsAt }: LimitWindow): number {
+    const start = endsAt === undefined ? windowStart(Math.floor(now / 1000), lengthSeconds) * 1000 : 0;
+    const end = start + (endsAt ?? lengthSeconds) * 1000;
     const part = this.#windowAt(start, end, 0)?.counts.part(key);
     const before = part?.get(key) as number | undefined;
     if (part === undefined || before === undefined) return this.#addElsewhere(key, amount, { now, start, end });
@@ -131,15 +132,15 @@ export class ExpiringCounts {
    * Adds hits as {@link add}, subtracts negative ones as {@link subtract}, and reads with 0. Returns the count after
    * it.
    */
-  change(key: string, hits: number, now: number, windowSeconds: number): number {
+  change(key: string, hits: number, now: number, window: LimitWindow): number {
     if (hits < 0) return this.subtract(key, -hits);
-    return hits === 0 ? this.get(key) : this.add(key, hits, now, windowSeconds);
+    return hits === 0 ? this.get(key) : this.add(key, hits, now, window);
   }
 
   /** Replaces the count of a key, which is created when it is absent, as by {@link add}; 0 creates none. */
-  set(key: string, count: number, now: number, windowSeconds: number): void {
+  set(key: string, count: number, now: number, window: LimitWindow): void {
     this.subtract(key, LARGEST_COUNT);
-    if (count > 0) this.add(key, count, now, windowSeconds);
+    if (count > 0) this.add(key, count, now, window);
   }
 
   remove(key: string): void {
@@ -224,7 +225,7 @@ export class TimedCounts implements CounterTable {
   }
 
   add({ key, limit }: Counted, hits: number): number {
-    return this.counts.change(tableKey(key), hits, this.now, limit.windowSeconds);
+    return this.counts.change(tableKey(key), hits, this.now, limit);
   }
 
   stateOf({ key, limit }: Counted): LimitState {

@@ -89,19 +89,19 @@ export class Limit implements CountedLimit {
     this.calendar = calendar;
     this.#windows = calendar && calendarWindows(this.unit.name as CalendarUnit, calendar);
     this.lengthSeconds = unitMultiplier * this.unit.seconds;
-    const { requestsPerUnit, lengthSeconds: windowSeconds } = this;
-    this.algorithm = name && algorithmOf({ name, requestsPerUnit, windowSeconds, burst });
+    const { requestsPerUnit, lengthSeconds } = this;
+    this.algorithm = name && algorithmOf({ name, requestsPerUnit, lengthSeconds, burst });
     this.algorithmName = algorithm;
     this.capacity = this.algorithm?.capacity ?? requestsPerUnit;
     this.nearThreshold = nearThreshold(this.capacity, settings.nearLimitRatio);
   }
 
   /**
-   * See {@link CountedLimit.windowSeconds}. The window of the calendar may have ended since; the next one's end removes
-   * the counter later.
+   * When the window of the calendar ends that was asked for last, in Unix seconds. If a call of the next window has
+   * come between the binding of a call and its counting, it is the later end, and the counter is removed later.
    */
-  get windowSeconds(): number {
-    return this.#windows === undefined ? this.lengthSeconds : this.#windows.end;
+  get endsAt(): number | undefined {
+    return this.#windows?.end;
   }
 
   /** Whether it counts in fixed windows, also where an algorithm decides them together with other limits. */

@@ -13,10 +13,14 @@ export interface CountedLimit {
   /** The most hits of a window, or the tokens that flow into a bucket in one. */
   readonly requestsPerUnit: number;
   /**
-   * The length of a window in seconds; the end of a window of the calendar, in Unix seconds: see {@link windowStart}. A
-   * key without expiry gets this expiry, or the time until then, plus the store's jitter.
+   * The length of a window in seconds; of one of the calendar, about. A key is kept as long, plus the store's jitter.
    */
-  readonly windowSeconds: number;
+  readonly lengthSeconds: number;
+  /**
+   * When the present window of the calendar ends, in Unix seconds: a key is kept until then, plus the store's jitter.
+   * Undefined: windows have the length above, and the first one began at the Unix epoch.
+   */
+  readonly endsAt?: number | undefined;
   /**
    * Decides by the state of the counter. Undefined: hits are counted in a window that is part of the key, and compared
    * with the limit.

@@ -1,18 +1,22 @@
-import { MAX_WINDOW_SECONDS } from '../rules/unit';
+import type { CountedLimit } from './operation';
 
-/**
- * The start of the window that contains `nowSeconds`, in Unix seconds. For stores, a window of the calendar is one from
- * the epoch to its end, which is longer than all others, and does not begin again.
- */
-export function windowStart(nowSeconds: number, windowSeconds: number): number {
-  if (isCalendarEnd(windowSeconds)) return 0;
-  return nowSeconds - (nowSeconds % windowSeconds);
+/** What says when the present window of a limit ends. */
+export type LimitWindow = Pick<CountedLimit, 'lengthSeconds' | 'endsAt'>;
+
+/** The start of the window of a fixed length that contains `nowSeconds`, in Unix seconds. */
+export function windowStart(nowSeconds: number, lengthSeconds: number): number {
+  return nowSeconds - (nowSeconds % lengthSeconds);
 }
 
 /**
- * Whether the length of a window is the end of one of the calendar, in Unix seconds: it says nothing next to the length
- * of another one.
+ * The first second after the window that contains `nowSeconds`, in Unix seconds; that of a window of the calendar may
+ * be over.
  */
-export function isCalendarEnd(windowSeconds: number): boolean {
-  return windowSeconds > MAX_WINDOW_SECONDS;
+export function windowEnd({ lengthSeconds, endsAt }: LimitWindow, nowSeconds: number): number {
+  return endsAt ?? windowStart(nowSeconds, lengthSeconds) + lengthSeconds;
+}
+
+/** Whether a key of one window is kept as long as that of another one. */
+export function areOneWindow(one: LimitWindow, other: LimitWindow): boolean {
+  return one.lengthSeconds === other.lengthSeconds && one.endsAt === other.endsAt;
 }

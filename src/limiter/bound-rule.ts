@@ -140,13 +140,13 @@ export class BoundRule implements RuleBinding {
   }
 
   #taggedKey(entries: readonly Entry[], limit: Limit, start: number): string {
-    const { algorithm, isFixedWindow, lengthSeconds: windowSeconds } = limit;
+    const { algorithm, isFixedWindow, lengthSeconds } = limit;
     const body = cacheKeyBody('', this.rule.domain, entries, this.rule);
     const prefix = this.#options.cacheKeyPrefix;
     if (algorithm !== undefined && !isFixedWindow) return taggedKey(prefix, body, algorithm);
     // Two names, as a count and the state of an algorithm are not the same for every store.
     const name = algorithm === undefined ? 'fixed_window' : 'all_or_nothing';
-    return `${taggedKey(prefix, body, { name, windowSeconds })}_${start}`;
+    return `${taggedKey(prefix, body, { name, lengthSeconds })}_${start}`;
   }
 
   /**

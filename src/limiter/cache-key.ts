@@ -41,12 +41,12 @@ export function runtimeKeyLevels(rule: Rule): readonly number[] {
  * the start of the window. The part in braces, which is never empty, keeps what a store makes of it, and all limits of
  * a rule, in one slot of a cluster.
  */
-export function taggedKey(prefix: string, body: string, { name, windowSeconds }: Counting): string {
-  return `${prefix}{_${body}}${name}_${windowSeconds}`;
+export function taggedKey(prefix: string, body: string, { name, lengthSeconds }: Counting): string {
+  return `${prefix}{_${body}}${name}_${lengthSeconds}`;
 }
 
 /** How a limit counts. */
 interface Counting {
   readonly name: (typeof ALGORITHMS)[number] | 'all_or_nothing';
-  readonly windowSeconds: number;
+  readonly lengthSeconds: number;
 }

@@ -5,7 +5,6 @@ import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, Statistics } from '../statistics/statistics';
 import { type Limit, limitOfOverride } from '../counting/limit';
 import type { Group } from '../counting/operation';
-import { windowStart } from '../counting/windows';
 import { BoundLimits, BoundRule } from './bound-rule';
 import { cacheKeyBody, taggedKey } from './cache-key';
 import { Decision, type DecisionContext, type LimiterOptions } from './decision';
@@ -227,7 +226,7 @@ export class Limiter {
     const statistics = this.#statistics.runtimeRule(domain + path, `${domain}.${OVERRIDE_ROLL_UP}`);
     const key =
       algorithm === undefined
-        ? cacheKeyBody(prefix, domain, entries, undefined) + windowStart(nowSeconds, limit.windowSeconds)
+        ? cacheKeyBody(prefix, domain, entries, undefined) + limit.startOfWindow(nowSeconds)
         : taggedKey(prefix, cacheKeyBody('', domain, entries, base), algorithm);
     const limited = new LimitedDescriptor(limit, key, statistics, hits, isNegativeHits);
     return { kind: 'limited', limited, rule: undefined };

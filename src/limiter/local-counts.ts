@@ -1,6 +1,6 @@
 import type { Counter } from '../statistics/counter';
 import { ownText, tableKey, textBytes } from '../text/table-key';
-import { windowStart } from '../counting/windows';
+import { windowEnd } from '../counting/windows';
 import { type Counted, LARGEST_COUNT, Operation, type Result } from '../counting/operation';
 import { simulate } from '../counting/simulate';
 import { DecisionError } from '../counting/decision-error';
@@ -77,7 +77,7 @@ export class LocalCounts {
       const withLeased = stored + (operation.lease?.granted ?? 0);
       if (withLeased > operation.limit.requestsPerUnit * KEPT_ABOVE || this.#counts.get(known) > 0) {
         const count = Math.max(0, withLeased + this.#options.share * unsent);
-        this.#counts.set(known, count, now, operation.limit.windowSeconds);
+        this.#counts.set(known, count, now, operation.limit);
       }
       if (unsent !== 0) (corrected ??= [...counts])[index] = Math.min(LARGEST_COUNT, Math.max(0, stored + unsent));
     }
@@ -95,8 +95,7 @@ export class LocalCounts {
     simulate(operations, this.#table);
     for (const operation of operations) {
       if (!this.#options.reconciles || operation.hits === 0 || !isUnsent(operation)) continue;
-      const { windowSeconds } = operation.limit;
-      this.#keep(operation, windowStart(nowSeconds, windowSeconds) + windowSeconds);
+      this.#keep(operation, windowEnd(operation.limit, nowSeconds));
     }
   }
 
@@ -112,7 +111,7 @@ export class LocalCounts {
   copyOf(counters: readonly Counted[], nowSeconds: number): LocalCounts {
     const copy = new LocalCounts({ ...this.#options, reconciles: false });
     for (const { key, limit } of counters) {
-      copy.#counts.set(tableKey(key), this.countOf(key), nowSeconds * 1000, limit.windowSeconds);
+      copy.#counts.set(tableKey(key), this.countOf(key), nowSeconds * 1000, limit);
     }
     return copy;
   }

@@ -85,7 +85,7 @@ export async function warmUp(
 }
 
 async function readOften(counters: Counters, key: string, progress: Progress): Promise<void> {
-  const read = new Operation({ requestsPerUnit: 1, windowSeconds: 60 }, key, 0);
+  const read = new Operation({ requestsPerUnit: 1, lengthSeconds: 60 }, key, 0);
   const lane = counters.laneOf(read);
   for (let index = 0; index < CALLS && !progress.signal.aborted; index += 1) {
     const trip = new Trip();

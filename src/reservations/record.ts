@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Descriptor, RateLimitRequest } from '../limiter/request';
-import { type Unit, unitByNumber } from '../rules/unit';
+import type { LimitWindow } from '../counting/windows';
+import { MAX_WINDOW_SECONDS, type Unit, unitByNumber } from '../rules/unit';
 import {
   type EndedDescriptor,
   type EndedReservation,
@@ -36,7 +37,7 @@ export interface CountedDescriptor {
   readonly limit: number;
   readonly key: string;
   readonly hits: number;
-  /** As that of a counter operation. */
+  /** The length of the window in seconds; of one of the calendar its end, in Unix seconds: see {@link windowIn}. */
   readonly windowSeconds: number;
   readonly isInMainStore: boolean;
   /** When the window ends, in Unix seconds. */
@@ -51,6 +52,13 @@ export interface StoredRecord {
   readonly record: ReservationRecord;
   readonly made: readonly StepDone[];
   readonly done: readonly StepDone[];
+}
+
+/**
+ * The window of a counter. No window of a fixed length is as long as the Unix time at which one of the calendar ends.
+ */
+export function windowIn({ windowSeconds }: Pick<CountedDescriptor, 'windowSeconds'>): LimitWindow {
+  return { lengthSeconds: windowSeconds, endsAt: windowSeconds > MAX_WINDOW_SECONDS ? windowSeconds : undefined };
 }
 
 const COUNTED = ['limit', 'hits', 'windowSeconds', 'end'] as const;

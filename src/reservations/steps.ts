@@ -11,6 +11,7 @@ import {
   digestOf,
   writeEmpty,
   writeRecord,
+  windowIn,
 } from './record';
 
 const MAX_RECORD_BYTES = 16 * 1024;
@@ -68,18 +69,15 @@ export function endingOf(
   const indices: number[] = [];
   const ended = request.descriptors.map((_, index) => ({ reserved: 0, hits: hits[index] as number }));
   let present: readonly Resolution[] | undefined;
-  for (const [
-    position,
-    { index, limit, key, hits: reserved, windowSeconds, isInMainStore, end },
-  ] of counted.entries()) {
+  for (const [position, { index, limit, key, hits: reserved, isInMainStore, ...window }] of counted.entries()) {
     const own = ended[index] as (typeof ended)[number];
     own.reserved = reserved;
     const held = made[position]!.added;
     const common = { hits: own.hits - held, denies: 'never' as Denies };
-    if (now < end * 1000) {
+    if (now < window.end * 1000) {
       const entered = reserved === 0 ? {} : { held };
       const member = reserved === 0 ? undefined : memberOf(id, index, onExpiry);
-      const unlimited = { requestsPerUnit: LARGEST_COUNT, windowSeconds, isOneOfSeveral: isInMainStore };
+      const unlimited = { requestsPerUnit: LARGEST_COUNT, ...windowIn(window), isOneOfSeveral: isInMainStore };
       steps.push({ ...common, key, limit: unlimited, member, ...entered });
       indices.push(index);
     } else if (state === 'settled' && common.hits > 0) {
@@ -102,8 +100,10 @@ export function recordOf(
   const nowSeconds = Math.floor(call.at / 1000);
   const counted = resolutions.flatMap((resolution, index) =>
     limitsOfResolution(resolution).map(({ key, callHits: hits, limit: applied }, limit) => {
-      const { windowSeconds, isOneOfSeveral: isInMainStore } = applied;
-      return { index, limit, key, hits, windowSeconds, isInMainStore, end: applied.endOfWindow(nowSeconds) };
+      const { isOneOfSeveral: isInMainStore } = applied;
+      const end = applied.endOfWindow(nowSeconds);
+      const windowSeconds = applied.endsAt ?? applied.lengthSeconds;
+      return { index, limit, key, hits, windowSeconds, isInMainStore, end };
     }),
   );
   return { ...call, counted, state: 'open' };
@@ -149,6 +149,6 @@ export function countsBefore({ record, made }: StoredRecord): ReadonlyMap<string
 }
 
 /** What counting needs of a limit without an algorithm, as data. */
-function plainLimit({ requestsPerUnit, windowSeconds, isOneOfSeveral }: CountedLimit): CountedLimit {
-  return { requestsPerUnit, windowSeconds, isOneOfSeveral };
+function plainLimit({ requestsPerUnit, lengthSeconds, endsAt, isOneOfSeveral }: CountedLimit): CountedLimit {
+  return { requestsPerUnit, lengthSeconds, endsAt, isOneOfSeveral };
 }

@@ -14,7 +14,7 @@ import {
   isStoredOf,
 } from '../counting/operation';
 import { mostOf } from '../counting/group';
-import { windowStart } from '../counting/windows';
+import { areOneWindow, windowEnd } from '../counting/windows';
 import { Breaker } from '../streams/circuit-breaker';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../streams/ports/counters';
@@ -44,15 +44,17 @@ const OPERATIONS_PER_MESSAGE = 500;
 const ANSWER_LIMIT = 5_000;
 
 /**
- * A batch: a text is the key of an operation, whose hits and limit are those of the last {@link Head} before it, so
- * that operations which are alike take little more than their keys.
+ * A batch: a text is the key of an operation, whose hits and limit are those of the last {@link OperationHeader} before
+ * it, so that operations which are alike take little more than their keys.
  */
-type BatchMessage = (string | Head)[];
+type BatchMessage = (string | OperationHeader)[];
 
-type Head = readonly [hits: number, requestsPerUnit: number, windowSeconds: number, more?: More];
+type OperationHeader = readonly [hits: number, requestsPerUnit: number, lengthSeconds: number, more?: More];
 
 interface More {
-  readonly algorithm?: Pick<AlgorithmLimit, 'name' | 'burst' | 'windowSeconds'> | undefined;
+  /** {@link CountedLimit.endsAt}. */
+  readonly endsAt?: number | undefined;
+  readonly algorithm?: Pick<AlgorithmLimit, 'name' | 'burst' | 'lengthSeconds'> | undefined;
   readonly calls?: number[] | undefined;
   readonly lease?: Pick<LeaseRequest, 'wants' | 'milliseconds'> | undefined;
   readonly onlyInWindow?: number | undefined;
@@ -114,8 +116,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   async readCounter(counter: Counted): Promise<StoredCounter> {
     const count = await this.#hit(counter, 0);
     const now = Date.now() / 1000;
-    const { windowSeconds } = counter.limit;
-    const end = windowStart(Math.floor(now), windowSeconds) + windowSeconds;
+    const end = windowEnd(counter.limit, Math.floor(now));
     return { count, timeToLive: count === 0 ? null : Math.ceil(end - now) };
   }
 
@@ -142,8 +143,8 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     return isResultOf(change, result) ? result : this.#invalid('change_reservation');
   }
 
-  async readOpen({ key, limit: { requestsPerUnit, windowSeconds } }: Counted, now: number): Promise<OpenReservations> {
-    const parameters: ReadOpen = { counter: { key, limit: { requestsPerUnit, windowSeconds } }, now };
+  async readOpen({ key, limit: { requestsPerUnit, lengthSeconds } }: Counted, now: number): Promise<OpenReservations> {
+    const parameters: ReadOpen = { counter: { key, limit: { requestsPerUnit, lengthSeconds } }, now };
     const open = await firstValueFrom(this.#request('read_open', parameters));
     return isOpenReservations(open) ? open : this.#invalid('read_open');
   }
@@ -262,31 +263,32 @@ function isAlike(one: Operation, other: Operation): boolean {
   for (const { lease, onlyInWindow } of [one, other])
     if (lease !== undefined || onlyInWindow !== undefined) return false;
   if (one.limit === other.limit) return other.calls === undefined;
-  const [{ requestsPerUnit, windowSeconds, algorithm }, limit] = [one.limit, other.limit];
+  const { limit } = other;
   return (
-    requestsPerUnit === limit.requestsPerUnit &&
-    windowSeconds === limit.windowSeconds &&
-    algorithm === undefined &&
+    one.limit.requestsPerUnit === limit.requestsPerUnit &&
+    areOneWindow(one.limit, limit) &&
+    one.limit.algorithm === undefined &&
     limit.algorithm === undefined
   );
 }
 
-function headOf(operation: Operation, isJoined: boolean): Head {
+function headOf(operation: Operation, isJoined: boolean): OperationHeader {
   const { hits, limit, calls, group, lease, onlyInWindow } = operation;
-  const { requestsPerUnit, windowSeconds, algorithm } = limit;
-  if (algorithm === undefined && group === undefined && lease === undefined)
-    return [hits, requestsPerUnit, windowSeconds];
-  const decides = algorithm && { name: algorithm.name, burst: algorithm.burst, windowSeconds: algorithm.windowSeconds };
+  const { requestsPerUnit, lengthSeconds, endsAt, algorithm } = limit;
+  if (algorithm === undefined && group === undefined && lease === undefined && endsAt === undefined)
+    return [hits, requestsPerUnit, lengthSeconds];
+  const decides = algorithm && { name: algorithm.name, burst: algorithm.burst, lengthSeconds: algorithm.lengthSeconds };
   const asks = lease && { wants: lease.wants, milliseconds: lease.milliseconds };
-  const more = { algorithm: decides, calls, group: isJoined ? ('same' as const) : group, lease: asks, onlyInWindow };
+  const joined = isJoined ? ('same' as const) : group;
+  const more = { endsAt, algorithm: decides, calls, group: joined, lease: asks, onlyInWindow };
   // A message has no −0.
-  return [hits, group?.mode === 'stop_when_over' ? mostOf(operation) : requestsPerUnit, windowSeconds, more];
+  return [hits, group?.mode === 'stop_when_over' ? mostOf(operation) : requestsPerUnit, lengthSeconds, more];
 }
 
 function operationsIn(message: BatchMessage): readonly Operation[] {
   const operations: Operation[] = [];
   let hits = 0;
-  let limit: CountedLimit = { requestsPerUnit: 0, windowSeconds: 0 };
+  let limit: CountedLimit = { requestsPerUnit: 0, lengthSeconds: 0 };
   let last: More | undefined;
   let group: Group | undefined;
   for (const item of message) {
@@ -298,10 +300,10 @@ function operationsIn(message: BatchMessage): readonly Operation[] {
       operation.onlyInWindow = last?.onlyInWindow;
       operations.push(operation);
     } else {
-      const [, requestsPerUnit, windowSeconds, more] = item;
+      const [, requestsPerUnit, lengthSeconds, more] = item;
       const algorithm = more?.algorithm && algorithmOf({ ...more.algorithm, requestsPerUnit });
       [hits] = item;
-      limit = { requestsPerUnit, windowSeconds, algorithm };
+      limit = { requestsPerUnit, lengthSeconds, endsAt: more?.endsAt, algorithm };
       last = more;
       if (more?.group !== 'same') group = more?.group;
     }

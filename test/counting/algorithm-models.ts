@@ -28,14 +28,14 @@ export function anyLimit(name: AlgorithmLimit['name']): fc.Arbitrary<AlgorithmLi
         fc.integer({ min: 1, max: 2 ** 32 - 1 }),
         fc.constantFrom(100, 1000, 7_000, 3_000_000, 2 ** 32 - 1),
       ),
-      windowSeconds: fc.constantFrom(1, 60, 300, 3600, 86_400, 31_536_000),
+      lengthSeconds: fc.constantFrom(1, 60, 300, 3600, 86_400, 31_536_000),
       share: fc.constantFrom(0.001, 0.1, 0.5, 0.9, 1, 1.01, 1.5, 3),
     })
-    .map(({ requestsPerUnit, windowSeconds, share }) => {
-      const most = Math.floor((3_153_600_000 / windowSeconds) * requestsPerUnit);
+    .map(({ requestsPerUnit, lengthSeconds, share }) => {
+      const most = Math.floor((3_153_600_000 / lengthSeconds) * requestsPerUnit);
       const burst = Math.max(1, Math.min(2 ** 32 - 1, most, Math.ceil(requestsPerUnit * share)));
       const hasBurst = name === 'token_bucket' && requestsPerUnit > 0;
-      return { name, requestsPerUnit, windowSeconds, burst: hasBurst ? burst : undefined };
+      return { name, requestsPerUnit, lengthSeconds, burst: hasBurst ? burst : undefined };
     });
 }
 
@@ -106,7 +106,7 @@ class BucketModel implements Model {
 
   constructor(limit: AlgorithmLimit) {
     this.#limit = limit;
-    this.#window = BigInt(limit.windowSeconds) * SECOND;
+    this.#window = BigInt(limit.lengthSeconds) * SECOND;
     this.#rate = BigInt(limit.requestsPerUnit);
     this.#capacity = this.#rate === 0n ? 0n : BigInt(limit.burst ?? limit.requestsPerUnit);
   }
@@ -119,7 +119,7 @@ class BucketModel implements Model {
     let reset: bigint;
     if (isAllowed) reset = this.#secondsTo((this.#missing = after));
     else if (hits <= this.#capacity) reset = atLeast(1n, this.#secondsTo(after - this.#capacity * this.#window));
-    else reset = this.#rate === 0n ? BigInt(this.#limit.windowSeconds) : atLeast(1n, this.#secondsTo(this.#missing));
+    else reset = this.#rate === 0n ? BigInt(this.#limit.lengthSeconds) : atLeast(1n, this.#secondsTo(this.#missing));
     const remaining = floor(this.#capacity * this.#window - this.#missing, this.#window);
     const untilOne = this.#missing + this.#window - this.#capacity * this.#window;
     const closed = this.#rate === 0n || untilOne <= 0n ? 0n : untilOne / this.#rate / SECOND;
@@ -143,8 +143,8 @@ class WindowsModel implements Model {
   readonly #limit: bigint;
   readonly #hits = new Map<bigint, bigint>();
 
-  constructor({ windowSeconds, requestsPerUnit }: AlgorithmLimit) {
-    this.#window = BigInt(windowSeconds) * 1000n;
+  constructor({ lengthSeconds, requestsPerUnit }: AlgorithmLimit) {
+    this.#window = BigInt(lengthSeconds) * 1000n;
     this.#limit = BigInt(requestsPerUnit);
   }
 

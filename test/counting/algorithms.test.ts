@@ -53,7 +53,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
         (limit, steps, start) => {
           const [model, simulated] = [modelOf(limit), new Simulated([limit], start)];
           for (const step of steps) {
-            simulated.pass(Math.floor(step.pause * limit.windowSeconds * 1000));
+            simulated.pass(Math.floor(step.pause * limit.lengthSeconds * 1000));
             for (const hits of hitsOf(step, limit)) {
               const expected = model.decide(BigInt(hits), BigInt(simulated.now) * 1000n);
               const [{ outcome, after }] = simulated.decide(hits) as [Operation];
@@ -67,7 +67,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
   });
 
   it('gives or costs at most one limit when the clock jumps', () => {
-    const simulated = new Simulated([{ name, requestsPerUnit: 5, windowSeconds: 3600, burst: undefined }]);
+    const simulated = new Simulated([{ name, requestsPerUnit: 5, lengthSeconds: 3600, burst: undefined }]);
     const allowed = [0, 86_400_000, -86_400_000, 7_200_000].map((jump) => {
       simulated.pass(jump);
       return simulated.passing(20);
@@ -80,7 +80,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
 it.each(['token_bucket', 'sliding_window'] as const)(
   'a %s takes hits back for as long as it says, and at most a millisecond longer',
   (name) => {
-    const algorithm = algorithmOf({ name, requestsPerUnit: 5, windowSeconds: 60, burst: undefined });
+    const algorithm = algorithmOf({ name, requestsPerUnit: 5, lengthSeconds: 60, burst: undefined });
     fc.assert(
       fc.property(fc.integer({ min: 1_764_000_000_000_000, max: 1_764_000_060_000_000 }), (now) => {
         const { number, rest } = algorithm.windowAt(now, 250)!;
@@ -95,7 +95,7 @@ it('limits with all_or_nothing decide a call as one model for each, all of which
   const limit = fc.record({
     name: fc.constantFrom('fixed_window', 'sliding_window', 'token_bucket'),
     requestsPerUnit: fc.integer({ min: 0, max: 9 }),
-    windowSeconds: fc.constantFrom(1, 60, 3600),
+    lengthSeconds: fc.constantFrom(1, 60, 3600),
     burst: fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined }),
   });
   const call = fc.record({
@@ -136,7 +136,7 @@ it('limits with all_or_nothing decide a call as one model for each, all of which
 });
 
 it.each([1, 2, 10, 100])('a sliding window of %d lets twice as much less 1 pass in a window, and no more', (most) => {
-  const limit = { name: 'sliding_window', requestsPerUnit: most, windowSeconds: 1, burst: undefined } as const;
+  const limit = { name: 'sliding_window', requestsPerUnit: most, lengthSeconds: 1, burst: undefined } as const;
   const simulated = new Simulated([limit], 1_764_000_000_999);
   let passed = 0;
   for (let elapsed = 0; elapsed < 1000; elapsed += 1) {
@@ -151,7 +151,7 @@ it('a token bucket lets its burst and what flows in pass in every interval, and 
   const [rates, bursts] = [fc.integer({ min: 1, max: 50 }), fc.integer({ min: 1, max: 60 })];
   fc.assert(
     fc.property(rates, bursts, fc.array(call, { minLength: 1, maxLength: 40 }), (rate, burst, calls) => {
-      const simulated = new Simulated([{ name: 'token_bucket', requestsPerUnit: rate, windowSeconds: 1, burst }]);
+      const simulated = new Simulated([{ name: 'token_bucket', requestsPerUnit: rate, lengthSeconds: 1, burst }]);
       const passed: [at: number, hits: number][] = [];
       for (const [pause, hits] of calls) {
         simulated.pass(pause);
@@ -183,7 +183,7 @@ it.each(ALGORITHMS)('a %s lends what is left, and counts what it has lent', (nam
       const after = algorithm.lend(state, hits, held);
       const notLent = [remaining - algorithm.lendable(state, 0), most - hits - algorithm.lendable(after, 0)];
       // A bucket lends in whole microseconds, of which each rounding costs at most two.
-      const perMicrosecond = limit.requestsPerUnit / limit.windowSeconds / 1_000_000;
+      const perMicrosecond = limit.requestsPerUnit / limit.lengthSeconds / 1_000_000;
       const rounded = name === 'token_bucket' ? 1 + Math.ceil(4 * perMicrosecond) : 0;
       expect([Math.min(...notLent) >= 0, Math.max(...notLent) <= rounded, most <= remaining]).toEqual([
         true,
@@ -196,7 +196,7 @@ it.each(ALGORITHMS)('a %s lends what is left, and counts what it has lent', (nam
 });
 
 describe.each(ALGORITHMS)('the state of a %s', (name) => {
-  const algorithm = algorithmOf({ name, requestsPerUnit: 1, windowSeconds: 60, burst: undefined });
+  const algorithm = algorithmOf({ name, requestsPerUnit: 1, lengthSeconds: 60, burst: undefined });
   const START = 1_764_000_000_000_000;
   const { state } = algorithm.decide(algorithm.empty(START), 1);
 
@@ -214,7 +214,7 @@ describe.each(ALGORITHMS)('the state of a %s', (name) => {
 });
 
 it('a token bucket takes over what a limit of another rate has left, rounded up to a microsecond', () => {
-  const bucket = algorithmOf({ name: 'token_bucket', requestsPerUnit: 7, windowSeconds: 60, burst: undefined });
+  const bucket = algorithmOf({ name: 'token_bucket', requestsPerUnit: 7, lengthSeconds: 60, burst: undefined });
   const left = [0, 1, 2].map((part) => bucket.at({ whole: 1000, part, parts: 3, now: 0 }, 600));
   expect(left).toEqual([400, 401, 401].map((whole) => ({ whole, part: 0, parts: 7, now: 600 })));
   // No more than it takes this one to be full.

@@ -5,7 +5,7 @@ import { algorithmOf } from '../../src/counting/limit';
 import { LARGEST_COUNT, type Operation } from '../../src/counting/operation';
 import { run } from '../../src/counting/simulate';
 import { TestCall } from '../support/data/calls';
-import { allOrNothingGroup, operation, stopWhenOver } from '../support/data/operations';
+import { allOrNothingGroup, operation, stopWhenOver, windowOf } from '../support/data/operations';
 
 // That merged calls have the counts of calls one by one: simulate.test.ts.
 
@@ -49,9 +49,9 @@ describe('a batch', () => {
   });
 
   it('has the longest window in which hits are added, not of reads, and apart from the end of a window of the calendar', () => {
-    function sentWindows(...of: readonly (readonly [hits: number, windowSeconds: number])[]) {
-      const { operations } = new Batch(of.map(([hits, windowSeconds]) => call(`a+${hits}`, { windowSeconds })));
-      return operations.map(({ hits, limit: { windowSeconds } }) => [hits, windowSeconds]);
+    function sentWindows(...of: readonly (readonly [hits: number, seconds: number])[]) {
+      const { operations } = new Batch(of.map(([hits, seconds]) => call(`a+${hits}`, windowOf(seconds))));
+      return operations.map(({ hits, limit: { lengthSeconds, endsAt } }) => [hits, endsAt ?? lengthSeconds]);
     }
     expect(sentWindows([1, 60], [1, 3600], [1, 1])).toEqual([[3, 3600]]);
     expect(sentWindows([0, 3600], [1, 60], [0, 3600], [2, 1])).toEqual([[3, 60]]);
@@ -91,9 +91,9 @@ describe('a batch', () => {
 });
 
 describe('operations with algorithms', () => {
-  const bucket = algorithmOf({ name: 'token_bucket', requestsPerUnit: 3, windowSeconds: 60, burst: undefined });
-  const window = algorithmOf({ name: 'fixed_window', requestsPerUnit: 9, windowSeconds: 1, burst: undefined });
-  const other = algorithmOf({ name: 'token_bucket', requestsPerUnit: 9, windowSeconds: 60, burst: undefined });
+  const bucket = algorithmOf({ name: 'token_bucket', requestsPerUnit: 3, lengthSeconds: 60, burst: undefined });
+  const window = algorithmOf({ name: 'fixed_window', requestsPerUnit: 9, lengthSeconds: 1, burst: undefined });
+  const other = algorithmOf({ name: 'token_bucket', requestsPerUnit: 9, lengthSeconds: 60, burst: undefined });
 
   /** A call on some limits of a rule, or on one that is counted alone. */
   function calling(limits: readonly (readonly [key: string, algorithm: typeof bucket])[], isAlone = false) {

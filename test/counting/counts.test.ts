@@ -1,7 +1,7 @@
 import { ExpiringCounts, type ExpiringCountsOptions, KEY_OVERHEAD_BYTES, TimedCounts } from '../../src/counting/counts';
 import { algorithmOf } from '../../src/counting/limit';
 import { LARGEST_COUNT } from '../../src/counting/operation';
-import { operation } from '../support/data/operations';
+import { operation, windowOf } from '../support/data/operations';
 import fc from '../support/data/properties';
 
 const SECOND = 1000;
@@ -11,12 +11,12 @@ const [HOUR, DAY] = [3600 * SECOND, 86_400 * SECOND];
 function counts({ maxKeys = 100, ...bounds }: Partial<ExpiringCountsOptions> = {}) {
   const table = new TimedCounts(new ExpiringCounts({ maxKeys, ...bounds }));
   table.now = 20_000 * DAY;
-  function count(key: string, hits: number, windowSeconds = 60): number {
-    return table.add(operation(key, hits, { windowSeconds }), hits);
+  function count(key: string, hits: number, seconds = 60): number {
+    return table.add(operation(key, hits, windowOf(seconds)), hits);
   }
   /** Adds one hit to each of `n` keys. */
-  function flood(n: number, prefix: string, windowSeconds = 60): void {
-    for (let key = 0; key < n; key += 1) count(`${prefix}${key}`, 1, windowSeconds);
+  function flood(n: number, prefix: string, seconds = 60): void {
+    for (let key = 0; key < n; key += 1) count(`${prefix}${key}`, 1, seconds);
   }
   /** After some milliseconds, removes the keys of windows that have ended so many before, or have not begun. */
   function pass(milliseconds: number, grace = 0): void {
@@ -118,7 +118,7 @@ describe('a table of counts', () => {
       [week, calendar],
       [day, calendar + day],
     ];
-    orders.forEach((windows, index) => windows.forEach((windowSeconds) => count(`k${index}`, 2, windowSeconds)));
+    orders.forEach((windows, index) => windows.forEach((seconds) => count(`k${index}`, 2, seconds)));
     const kept = [DAY, DAY, 7 * DAY].map((milliseconds) => {
       pass(milliseconds);
       return orders.map((_, index) => count(`k${index}`, 0));
@@ -179,15 +179,15 @@ describe('a table of counts', () => {
   it('replaces a count, creates it when it is absent, and removes it', () => {
     const { table, of, count, pass } = counts();
     for (const most of [7, LARGEST_COUNT, 3, 0, 1]) {
-      of.set('k', most, table.now, 60);
+      of.set('k', most, table.now, windowOf(60));
       expect(count('k', 0)).toBe(most);
     }
     expect([of.size, count('k', -2), count('k', 2)]).toEqual([1, 0, 2]);
-    of.set('absent', 0, table.now, 60);
+    of.set('absent', 0, table.now, windowOf(60));
     of.remove('k');
     of.remove('k');
     expect([of.size, of.bytes]).toEqual([0, 0]);
-    of.set('k', 5, table.now, 60);
+    of.set('k', 5, table.now, windowOf(60));
     pass(59_999);
     expect(count('k', 0)).toBe(5);
     pass(1);
@@ -196,7 +196,7 @@ describe('a table of counts', () => {
 
   it('keeps the state of an algorithm for its lifetime at least, and at most four times as long, and none that changes nothing', () => {
     const { table, of, pass } = counts();
-    const limit = { name: 'token_bucket', requestsPerUnit: 5, windowSeconds: 100, burst: undefined } as const;
+    const limit = { name: 'token_bucket', requestsPerUnit: 5, lengthSeconds: 100, burst: undefined } as const;
     const bucket = operation('k', 0, { algorithm: algorithmOf(limit) });
     const { lifetime } = bucket.limit.algorithm!;
     function taken(hits: number): number {

@@ -13,7 +13,7 @@ function stepOf(text: string) {
   return {
     key: key!,
     hits: hits === 'max' ? LARGEST_COUNT : Number(hits),
-    limit: { requestsPerUnit: 10, windowSeconds: 60 },
+    limit: { requestsPerUnit: 10, lengthSeconds: 60 },
     denies,
   };
 }

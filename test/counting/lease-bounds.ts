@@ -104,7 +104,7 @@ class Fleet {
   readonly #store = new SimulatedStore();
   readonly #end: number;
   readonly #counting: Counting;
-  readonly #windowSeconds: number;
+  readonly #lengthSeconds: number;
   readonly #requestsPerUnit: number;
   #limit: Limit;
   readonly #other: Limit;
@@ -132,7 +132,7 @@ class Fleet {
     const { length, played, before } = isOfCalendar ? DAYS : WINDOWS[Math.floor(random() * WINDOWS.length)]!;
     const fleet = 2 + Math.floor(random() * 19);
     const perSecond = fleet * 10 * 30 ** random();
-    this.#windowSeconds = isOfCalendar ? 1 : length;
+    this.#lengthSeconds = isOfCalendar ? 1 : length;
     this.#requestsPerUnit = Math.floor(perSecond * Math.min(length, played / 2));
     const burst = Math.ceil(this.#requestsPerUnit * (0.2 + random()));
     this.#counting = {
@@ -141,7 +141,7 @@ class Fleet {
       ...(isOfCalendar && { calendar: CALENDAR }),
     };
     this.#limit = this.#newLimit();
-    this.#other = leasedLimit(Math.ceil(this.#requestsPerUnit / 2), this.#windowSeconds, this.#counting);
+    this.#other = leasedLimit(Math.ceil(this.#requestsPerUnit / 2), this.#lengthSeconds, this.#counting);
     const start = (this.#limit.endOfWindow(MIDDAY) - before) * 1000;
     this.#timeline = new Timeline(start);
     this.#end = start + played * 1000;
@@ -168,7 +168,7 @@ class Fleet {
   }
 
   #newLimit(): Limit {
-    return leasedLimit(this.#requestsPerUnit, this.#windowSeconds, this.#counting);
+    return leasedLimit(this.#requestsPerUnit, this.#lengthSeconds, this.#counting);
   }
 
   #newInstance(): SimulatedInstance {
@@ -186,7 +186,7 @@ class Fleet {
 
   /** Calls of one instance, at a rate of its own: little for a time, then much. @param rate calls per millisecond */
   #callFrom(index: number, rate: number): void {
-    const period = Math.min(this.#windowSeconds, 10) * 1000 * (0.3 + 2 * this.#random());
+    const period = Math.min(this.#lengthSeconds, 10) * 1000 * (0.3 + 2 * this.#random());
     const arrive = (): void => {
       if (this.#timeline.now >= this.#end) return;
       this.#made += 1;
@@ -245,7 +245,7 @@ class Fleet {
     else if (disturbance === 'change') this.#change(instance, key);
     // Others know neither the algorithms of weir nor its reservations, which are of fixed windows.
     else if (this.#options.algorithm !== undefined) return;
-    else if (disturbance === 'outside') this.#store.counts.change(key, 1, now, this.#limit.windowSeconds);
+    else if (disturbance === 'outside') this.#store.counts.change(key, 1, now, this.#limit);
     else if (disturbance === 'reserve') this.#reserve(instance, key);
   }
 
@@ -268,7 +268,7 @@ class Fleet {
           change.calls = [-LARGEST_COUNT, count];
           if (limit.algorithm !== undefined) run([change], table);
           else if (count === 0) counts.remove(key);
-          else counts.set(key, count, now, limit.windowSeconds);
+          else counts.set(key, count, now, limit);
         },
         () => instance.release(key),
       );
@@ -286,13 +286,13 @@ class Fleet {
 
   /** All hits are reserved, or none; what is not used of them is counted no more. */
   #reserve(instance: SimulatedInstance, key: string): void {
-    const { requestsPerUnit, windowSeconds } = this.#limit;
+    const limit = this.#limit;
     const hits = 1 + Math.floor(this.#random() * 10);
     const { counts } = this.#store;
     instance.release(key, () => {
       instance.onStore((now) => {
-        if (counts.get(key) + hits > requestsPerUnit) return;
-        counts.add(key, hits, now, windowSeconds);
+        if (counts.get(key) + hits > limit.requestsPerUnit) return;
+        counts.add(key, hits, now, limit);
         this.#events.push({ kind: 'passed', key, at: now, hits });
         const unused = Math.floor(this.#random() * (hits + 1));
         this.#timeline.after(this.#random() * 2_000, () => {

@@ -32,7 +32,7 @@ describe('a leased key', () => {
   it('lets its calls pass when the store has counted more than the limit since, of calls that were denied', () => {
     const { call, held, timeline, store, key, limit } = leasing();
     while (held() > 1) call();
-    store.counts.change(key, 5_000, timeline.now, 10);
+    store.counts.change(key, 5_000, timeline.now, limit);
     timeline.runTo(timeline.now + 2 * TRIP);
     expect([held(), call()!.after]).toEqual([1, limit.requestsPerUnit]);
   });

@@ -31,9 +31,9 @@ describe('a limit', () => {
     const made = limitOf(limit(...of));
     const window = [made.startOfWindow(NOW), made.endOfWindow(NOW)];
     expect(window.map((time) => new Date(time * 1000).toISOString().slice(0, 19))).toEqual([start, end]);
-    const length = window[1]! - window[0]!;
-    // For stores, a window of the calendar begins at the Unix epoch.
-    expect([made.windowSeconds, made.isFixedWindow]).toEqual([of[2]?.calendar ? window[1] : length, true]);
+    const isOfCalendar = of[2]?.calendar !== undefined;
+    expect([made.endsAt, made.isFixedWindow]).toEqual([isOfCalendar ? window[1] : undefined, true]);
+    if (!isOfCalendar) expect(made.lengthSeconds).toBe(window[1]! - window[0]!);
   });
 
   it.each([
@@ -153,6 +153,6 @@ it('a limit override has nothing of the rule but its algorithm', () => {
   expect(plain).toMatchObject({ ...sent, unitMultiplier: 1, calendar: undefined, name: '' });
   const rule = limit(1, 'MINUTE', { algorithm: 'token_bucket', burst: 30, name: 'rule' });
   const decided = limitOfOverride(sent, rule, settings);
-  expect(decided).toMatchObject({ windowSeconds: 3600, capacity: 30, onStoreFailure: 'error' });
+  expect(decided).toMatchObject({ lengthSeconds: 3600, capacity: 30, onStoreFailure: 'error' });
   expect(decided).toMatchObject({ ...sent, unitMultiplier: 1, name: '', algorithmName: 'token_bucket', burst: 30 });
 });

@@ -67,7 +67,7 @@ describe('a simulated group that stops when one of its limits is over', () => {
 
 it('hits that are given back count in the window in which they were taken, and in no other', () => {
   const table = emptyTable();
-  const algorithm = algorithmOf({ name: 'sliding_window', requestsPerUnit: 9, windowSeconds: 60, burst: undefined });
+  const algorithm = algorithmOf({ name: 'sliding_window', requestsPerUnit: 9, lengthSeconds: 60, burst: undefined });
   const { number } = algorithm.windowAt(table.now * 1000, 0)!;
   const used = [5, -2, -2].map((hits, at) => {
     const change = operation('k', hits, { algorithm });
@@ -90,7 +90,7 @@ it.each([
   ['what it was asked for', 7, 290, 7],
   ['nothing when it will be full then', 50, 299, 0],
 ])('a bucket lends at most %s', (_, wants, milliseconds, granted) => {
-  const algorithm = algorithmOf({ name: 'token_bucket', requestsPerUnit: 1_000, windowSeconds: 1, burst: 300 });
+  const algorithm = algorithmOf({ name: 'token_bucket', requestsPerUnit: 1_000, lengthSeconds: 1, burst: 300 });
   const lent = operation('k', 0, { algorithm });
   lent.lease = { wants, milliseconds, sentAt: 0, granted: 0 };
   run([lent], emptyTable());
@@ -108,7 +108,7 @@ describe('calls that are merged into batches', () => {
     ['hits that saturate their counters', MANY_HITS],
   ])('have the counts and the outcomes that they have one by one, with %s', (_, hits) => {
     const [hour, day] = [NOW + 10, NOW + 10 + 86_400];
-    const calls = fc.array(anyCall({ hits, windowSeconds: [1, 60, 60, 3600, hour, day] }), { maxLength: 8 });
+    const calls = fc.array(anyCall({ hits, windows: [1, 60, 60, 3600, hour, day] }), { maxLength: 8 });
     const batches = fc.array(fc.record({ pause: fc.constantFrom(0, 0, 0.3, 1, 8, 70, 4000), calls }), { maxLength: 5 });
     fc.assert(
       fc.property(batches, (all) => {

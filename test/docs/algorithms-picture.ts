@@ -30,7 +30,7 @@ const PANELS: readonly (readonly [title: string, decide: () => Decide])[] = [
 ];
 
 function limitOf(name: Algorithm['name']) {
-  return { name, requestsPerUnit: LIMIT, windowSeconds: WINDOW, burst: undefined };
+  return { name, requestsPerUnit: LIMIT, lengthSeconds: WINDOW, burst: undefined };
 }
 
 function fixedWindow(): Decide {

@@ -25,7 +25,7 @@ function leasing(): TestService {
 
 /** The hits that are counted. */
 async function stored(service: TestService): Promise<number> {
-  const { count } = await service.counters.readCounter({ key: KEY, limit: { requestsPerUnit: 0, windowSeconds: 1 } });
+  const { count } = await service.counters.readCounter({ key: KEY, limit: { requestsPerUnit: 0, lengthSeconds: 1 } });
   return count;
 }
 

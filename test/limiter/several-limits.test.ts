@@ -78,10 +78,10 @@ it('two limits of a rule answer as two models do, of which the most restrictive 
       });
       const service = serve([{ key: 'k', rateLimits }], {}, START);
       const models = sketches.map(({ name, requestsPerUnit }, index) => {
-        const { seconds: windowSeconds } = unitByName(UNITS[index]!)!;
+        const { seconds: lengthSeconds } = unitByName(UNITS[index]!)!;
         return name === undefined
-          ? windowModel(requestsPerUnit, windowSeconds)
-          : algorithmModel({ name, requestsPerUnit, windowSeconds, burst: undefined });
+          ? windowModel(requestsPerUnit, lengthSeconds)
+          : algorithmModel({ name, requestsPerUnit, lengthSeconds, burst: undefined });
       });
       for (const { pause, count } of calls) {
         service.now += pause;
@@ -103,14 +103,14 @@ function algorithmModel(of: AlgorithmLimit): Model {
   };
 }
 
-function windowModel(most: number, windowSeconds: number): Model {
+function windowModel(most: number, lengthSeconds: number): Model {
   let [start, used] = [0, 0];
   return (count, now) => {
     const seconds = Math.floor(now / 1000);
-    const begun = seconds - (seconds % windowSeconds);
+    const begun = seconds - (seconds % lengthSeconds);
     if (begun !== start) [start, used] = [begun, 0];
     used = Math.max(0, used + count);
-    return [count < 0 || used <= most, Math.max(0, most - used), start + windowSeconds - seconds, most];
+    return [count < 0 || used <= most, Math.max(0, most - used), start + lengthSeconds - seconds, most];
   };
 }
 

@@ -46,7 +46,7 @@ it.each(Object.entries(COUNTING))(
 it('an explanation says that what is held passes, although others have used up the limit, and not with another limit', async () => {
   const { service, decisions, held } = leasing();
   const { cacheKey: key } = (await decisions.readCounter(QUERY)) as CounterState;
-  const counted = { requestsPerUnit: 1_000, windowSeconds: 31_536_000 };
+  const counted = { requestsPerUnit: 1_000, lengthSeconds: 31_536_000 };
   const none = { settled: () => undefined, failed: () => undefined };
   service.apply([new Operation(counted, key, 5_000)], none);
   async function explained(hits: number, limitTried?: number) {

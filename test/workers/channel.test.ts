@@ -218,7 +218,7 @@ describe('counters in the memory of the primary', () => {
   ])('end the worker when the primary answers %j where that cannot be', async (value) => {
     const log = new RecordedLog();
     const counter = counterOf('k');
-    const bucket = new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, windowSeconds: 3600, burst: 9 });
+    const bucket = new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, lengthSeconds: 3600, burst: 9 });
     const lent = Object.assign(operation('k', 1, { limit: 3 }), {
       lease: { wants: 9, milliseconds: 250, sentAt: 0, granted: 0 },
     });
@@ -267,14 +267,17 @@ describe('counters in the memory of the primary', () => {
     const changes = [
       {},
       { hits: 2 },
-      { windowSeconds: 3600 },
+      { lengthSeconds: 3600 },
+      { endsAt: 1_764_028_800 },
+      { endsAt: 1_764_547_200 },
+      { endsAt: undefined },
       { limit: 4 },
       { group },
       { group },
       { group: over },
       { group: { ...over } },
       { group: undefined },
-      { algorithm: new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, windowSeconds: 3600, burst: 9 }) },
+      { algorithm: new TokenBucket({ name: 'token_bucket', requestsPerUnit: 4, lengthSeconds: 3600, burst: 9 }) },
       { calls: [1, 1] },
       {},
       { calls: undefined },
@@ -285,7 +288,7 @@ describe('counters in the memory of the primary', () => {
       { lease: undefined },
       {},
       { group: allOrNothingGroup() },
-      { algorithm: new FixedWindow({ name: 'fixed_window', requestsPerUnit: 4, windowSeconds: 60, burst: undefined }) },
+      { algorithm: new FixedWindow({ name: 'fixed_window', requestsPerUnit: 4, lengthSeconds: 60, burst: undefined }) },
       { algorithm: undefined, group: undefined },
     ];
     const sent = changes.map((_, last) => {

@@ -45,7 +45,7 @@ export interface AlgorithmLimit {
   readonly name: (typeof ALGORITHMS)[number];
   /** From 0 to 2^32 − 1. */
   readonly requestsPerUnit: number;
-  readonly windowSeconds: number;
+  readonly lengthSeconds: number;
   /** The hits that a full token bucket allows at once. Undefined: `requestsPerUnit`; otherwise from 1 to 2^32 − 1. */
   readonly burst: number | undefined;
 }

@@ -12,7 +12,7 @@ const MICROSECONDS = 1_000_000;
 export class TokenBucket implements Algorithm {
   readonly name = 'token_bucket';
   readonly requestsPerUnit: number;
-  readonly windowSeconds: number;
+  readonly lengthSeconds: number;
   readonly burst: number | undefined;
   readonly capacity: number;
   /** How many parts of a microsecond are told apart: 1 where a hit takes whole ones. */
@@ -25,18 +25,18 @@ export class TokenBucket implements Algorithm {
   /** The same, in parts of a microsecond. */
   readonly #partsPerHit: number;
 
-  constructor({ requestsPerUnit, windowSeconds, burst }: AlgorithmLimit) {
-    const window = windowSeconds * MICROSECONDS;
+  constructor({ requestsPerUnit, lengthSeconds, burst }: AlgorithmLimit) {
+    const window = lengthSeconds * MICROSECONDS;
     const rate = Math.max(1, requestsPerUnit);
     const common = greatestCommonDivisor(window, rate);
     this.requestsPerUnit = requestsPerUnit;
-    this.windowSeconds = windowSeconds;
+    this.lengthSeconds = lengthSeconds;
     this.burst = burst;
     this.#partsPerHit = window / common;
     this.parts = rate / common;
     this.microsecondsPerHit = window / rate;
     // An override may have a lower rate than the burst of its rule was checked with.
-    const most = Math.max(1, Math.floor((MAX_FILL_SECONDS / windowSeconds) * rate));
+    const most = Math.max(1, Math.floor((MAX_FILL_SECONDS / lengthSeconds) * rate));
     this.capacity = requestsPerUnit === 0 ? 0 : Math.min(burst ?? requestsPerUnit, most);
     this.span = this.spanOf(this.capacity);
     this.lifetime = Math.ceil((this.span.whole + 1) / MICROSECONDS);
@@ -94,7 +94,7 @@ export class TokenBucket implements Algorithm {
   decide(state: BucketState, hits: number): Outcome {
     const { now } = state;
     if (hits > this.capacity)
-      return this.#denied(state, this.requestsPerUnit === 0 ? this.windowSeconds : secondsOf(state));
+      return this.#denied(state, this.requestsPerUnit === 0 ? this.lengthSeconds : secondsOf(state));
     const after = this.#plus(state, this.spanOf(hits));
     if (hits > 0 && isLonger(after, this.span)) return this.#denied(state, secondsOf(this.#minus(after, this.span)));
     const left = after.whole < 0 ? NOTHING : after;

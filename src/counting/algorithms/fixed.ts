@@ -8,15 +8,15 @@ export class FixedWindow implements Algorithm {
   readonly name = 'fixed_window';
   readonly burst = undefined;
   readonly requestsPerUnit: number;
-  readonly windowSeconds: number;
+  readonly lengthSeconds: number;
   readonly capacity: number;
   readonly lifetime: number;
 
-  constructor({ requestsPerUnit, windowSeconds }: AlgorithmLimit) {
+  constructor({ requestsPerUnit, lengthSeconds }: AlgorithmLimit) {
     this.requestsPerUnit = requestsPerUnit;
-    this.windowSeconds = windowSeconds;
+    this.lengthSeconds = lengthSeconds;
     this.capacity = requestsPerUnit;
-    this.lifetime = windowSeconds;
+    this.lifetime = lengthSeconds;
   }
 
   empty(now: number): WindowsState {

@@ -9,18 +9,18 @@ export class SlidingWindow implements Algorithm {
   readonly name = 'sliding_window';
   readonly burst = undefined;
   readonly requestsPerUnit: number;
-  readonly windowSeconds: number;
+  readonly lengthSeconds: number;
   readonly capacity: number;
   readonly lifetime: number;
   /** In milliseconds. */
   readonly #window: number;
 
-  constructor({ requestsPerUnit, windowSeconds }: AlgorithmLimit) {
+  constructor({ requestsPerUnit, lengthSeconds }: AlgorithmLimit) {
     this.requestsPerUnit = requestsPerUnit;
-    this.windowSeconds = windowSeconds;
+    this.lengthSeconds = lengthSeconds;
     this.capacity = requestsPerUnit;
-    this.lifetime = 2 * windowSeconds;
-    this.#window = windowSeconds * 1000;
+    this.lifetime = 2 * lengthSeconds;
+    this.#window = lengthSeconds * 1000;
   }
 
   empty(now: number): WindowsState {

@@ -42,7 +42,7 @@ async function decide(
   calls: readonly number[],
 ): Promise<readonly Outcome[]> {
   const algorithm = algorithmOf(limit);
-  const operations = calls.map((hits) => operation(key, hits, { windowSeconds: limit.windowSeconds, algorithm }));
+  const operations = calls.map((hits) => operation(key, hits, { lengthSeconds: limit.lengthSeconds, algorithm }));
   using client = new LaneClient(counters);
   await Promise.all(operations.map((each) => client.call([each])));
   return operations.map(({ outcome }) => outcome!);
@@ -62,7 +62,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s on 
         const model = modelOf(limit);
         clock.now = start;
         for (const step of played) {
-          clock.now += Math.floor(step.pause * limit.windowSeconds * 1000);
+          clock.now += Math.floor(step.pause * limit.lengthSeconds * 1000);
           const hits = hitsOf(step, limit);
           const expected = hits.map((each) => model.decide(BigInt(each), BigInt(clock.now) * 1000n));
           expect((await decide(kvstore, key, limit, hits)).map(shown)).toEqual(expected);
@@ -79,13 +79,13 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s on 
       fc.asyncProperty(anyLimit(name), anyLimit(name), steps, anyStart, async (one, second, played, start) => {
         const key = `{_changed_${(keys += 1)}_}${name}`;
         // Windows of other lengths have other keys.
-        const limits = [one, name === 'token_bucket' ? second : { ...second, windowSeconds: one.windowSeconds }];
+        const limits = [one, name === 'token_bucket' ? second : { ...second, lengthSeconds: one.lengthSeconds }];
         let stored: LimitState | undefined;
         clock.now = start + 0.123 * (start % 1000);
         for (const [step, index] of played) {
           const limit = limits[index]!;
           const algorithm = algorithmOf(limit);
-          clock.now += step.pause * limit.windowSeconds * 1000;
+          clock.now += step.pause * limit.lengthSeconds * 1000;
           const now = Math.round(clock.now * 1000);
           const before = stored === undefined ? algorithm.empty(now) : algorithm.at(stored, now);
           if (stored !== undefined && fullAt(before) < fullAt(stored)) stored = before;
@@ -107,7 +107,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s on 
 
   it('gives or costs at most one limit when the clock jumps', async () => {
     const key = `{_jump_}${name}`;
-    const ofAnHour = { name, requestsPerUnit: 5, windowSeconds: 3600, burst: undefined };
+    const ofAnHour = { name, requestsPerUnit: 5, lengthSeconds: 3600, burst: undefined };
     clock.now = 1_764_000_000_000;
     const allowed: number[] = [];
     for (const jump of [0, 86_400_000, -86_400_000, 7_200_000]) {
@@ -203,8 +203,8 @@ describe('on Redis with its own clock', () => {
   it('keys have an expiry that is renewed while they are used, and are gone when nothing counts', async () => {
     const real = await connected(instance(redis.address), { expirationJitterMaxSeconds: 0 });
     const client = redis.control;
-    const bucket = { name: 'token_bucket', requestsPerUnit: 1, windowSeconds: 60, burst: 2 } as const;
-    const window = { name: 'sliding_window', requestsPerUnit: 4, windowSeconds: 60, burst: undefined } as const;
+    const bucket = { name: 'token_bucket', requestsPerUnit: 1, lengthSeconds: 60, burst: 2 } as const;
+    const window = { name: 'sliding_window', requestsPerUnit: 4, lengthSeconds: 60, burst: undefined } as const;
     await decide(real, '{_ttl_}b', bucket, [1, 1, 1]);
     await decide(real, '{_ttl_}s', window, [1, 1]);
     const stored = (await client.keys('{_ttl_}*')).toSorted();
@@ -220,7 +220,7 @@ describe('on Redis with its own clock', () => {
     const directives = ['--user', 'default', 'on', 'nopass', '~*', '+@all', '-@scripting'];
     await using restricted = await RedisProcess.start({ directives });
     const real = await connected(instance(restricted.address));
-    const bucket = { name: 'token_bucket', requestsPerUnit: 1, windowSeconds: 60, burst: 2 } as const;
+    const bucket = { name: 'token_bucket', requestsPerUnit: 1, lengthSeconds: 60, burst: 2 } as const;
     await expect(decide(real, '{_rejected_}b', bucket, [1])).rejects.toMatchObject({
       code: 'store_failed',
       message: 'the limit has an algorithm, which needs scripts, and the counter store rejects them',

@@ -604,7 +604,7 @@ describe('reservations of one store only', () => {
       const step = {
         key: counter,
         hits: 1,
-        limit: { requestsPerUnit: 1_000_000, windowSeconds: 60 },
+        limit: { requestsPerUnit: 1_000_000, lengthSeconds: 60 },
         denies: 'alone',
       } as const;
       return store.changeReservation({

@@ -104,7 +104,7 @@ export function countingScenarios(
 
   it('removes a counter when its window has passed, also a saturated one', async () => {
     const key = freshKeys();
-    const second = { windowSeconds: 1 };
+    const second = { lengthSeconds: 1 };
     const hits = [4, 9, LARGEST_COUNT].map((each, index) => operation(key(index === 0 ? 'a' : 'b'), each, second));
     await apply(store(), ...hits);
     const reads = [operation(key('a'), 0, second), operation(key('b'), 0, second)];
@@ -193,7 +193,7 @@ export function callScenarios(store: () => Counters, hasAlgorithms: boolean): vo
     ['few hits', FEW_HITS],
     ['hits up to 2^53 − 1', MANY_HITS],
   ])('gives the calls of a window what they are given in a simulation one by one, with %s', async (_, hits) => {
-    const calls = fc.array(anyCall({ hits, windowSeconds: [86_400, 172_800], hasAlgorithms }), {
+    const calls = fc.array(anyCall({ hits, windows: [86_400, 172_800], hasAlgorithms }), {
       minLength: 1,
       maxLength: 6,
     });
@@ -230,7 +230,7 @@ export function callScenarios(store: () => Counters, hasAlgorithms: boolean): vo
           fc.asyncProperty(anyLimit(name), steps, async (limit, all) => {
             const [key, table] = [`{${freshKeys()()}}`, simulated()];
             for (const { pause, ...step } of all) {
-              clock.now += Math.floor(pause * limit.windowSeconds * 1000);
+              clock.now += Math.floor(pause * limit.lengthSeconds * 1000);
               table.now = clock.now;
               const [sent, expected] = [lentOf(key, limit, step), lentOf(key, limit, step)];
               const [result] = await applyTo(store().laneOf(sent), [sent]);
@@ -266,7 +266,7 @@ function lentOf(key: string, limit: AlgorithmLimit, { calls, wants, milliseconds
   const algorithm = name === 'fixed_window' ? undefined : algorithmOf(limit);
   const hits = calls.reduce<number>((sum, each) => sum + each, 0);
   // Of a day, so that no key expires in the test.
-  const made = operation(`${key}${name}`, hits, { limit: requestsPerUnit, windowSeconds: 86_400, algorithm });
+  const made = operation(`${key}${name}`, hits, { limit: requestsPerUnit, lengthSeconds: 86_400, algorithm });
   if (algorithm !== undefined) made.calls = [...calls];
   made.lease = { wants, milliseconds, sentAt: 0, granted: 0 };
   if (onlyIn !== undefined) made.onlyInWindow = algorithm!.windowAt(clock.now * 1000, 0)!.number + onlyIn;

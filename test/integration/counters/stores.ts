@@ -19,13 +19,13 @@ type AdministeredCounters = Counters & CounterAdministration;
 let keys = 0;
 
 /** A counter that no other scenario uses. Half of them are in the store of per-second limits, if there is one. */
-function freshCounter(windowSeconds = 60): Counted {
+function freshCounter(seconds = 60): Counted {
   keys += 1;
-  return counterOf(`administered_${keys}`, windowSeconds);
+  return counterOf(`administered_${keys}`, seconds);
 }
 
-function hit({ key, limit: { windowSeconds } }: Counted, hits: number, more: OperationParts = {}) {
-  return operation(key, hits, { windowSeconds, ...more });
+function hit({ key, limit: { lengthSeconds, endsAt } }: Counted, hits: number, more: OperationParts = {}) {
+  return operation(key, hits, { lengthSeconds, endsAt, ...more });
 }
 
 interface Traits extends StoreTraits {
@@ -39,22 +39,22 @@ interface Traits extends StoreTraits {
 /** The administration that all counter stores have in common. @param store called when a scenario begins */
 function administrationScenarios(store: () => AdministeredCounters, { livesForWindow = true }: Traits): void {
   /** Checks that a key lives about as long as its window: nothing that depends on how fast the test runs. */
-  function expectLifetime(timeToLive: number | null, windowSeconds: number): void {
+  function expectLifetime(timeToLive: number | null, lengthSeconds: number): void {
     expect(timeToLive).not.toBeNull();
-    expect(timeToLive).toBeGreaterThan(livesForWindow ? windowSeconds / 2 : 0);
-    expect(timeToLive).toBeLessThanOrEqual(windowSeconds + 2);
+    expect(timeToLive).toBeGreaterThan(livesForWindow ? lengthSeconds / 2 : 0);
+    expect(timeToLive).toBeLessThanOrEqual(lengthSeconds + 2);
   }
 
   const NONE = { count: 0, timeToLive: null };
 
-  it.each([3600, 1])('reads a counter of %d seconds without changing it', async (windowSeconds) => {
-    const counter = freshCounter(windowSeconds);
+  it.each([3600, 1])('reads a counter of %d seconds without changing it', async (lengthSeconds) => {
+    const counter = freshCounter(lengthSeconds);
     for (let read = 0; read < 2; read += 1) expect(await store().readCounter(counter)).toEqual(NONE);
     await apply(store(), hit(counter, 4));
     const { count, timeToLive } = await store().readCounter(counter);
     // A counter of a second may be gone.
-    expect(windowSeconds === 1 ? [4, 0] : [4]).toContain(count);
-    if (windowSeconds > 1) expectLifetime(timeToLive, windowSeconds);
+    expect(lengthSeconds === 1 ? [4, 0] : [4]).toContain(count);
+    if (lengthSeconds > 1) expectLifetime(timeToLive, lengthSeconds);
   });
 
   it('keeps a counter of a window of the calendar until its end, and what is counted after the end only briefly', async () => {

@@ -22,7 +22,7 @@ function countersAt(url: string, more: Partial<InstanceOptions> = {}, log = new 
   return connected(instance(url, { type: 'cluster', ...more }), { log });
 }
 
-const NINE_A_DAY = { requestsPerUnit: 9, windowSeconds: 86_400, burst: undefined };
+const NINE_A_DAY = { requestsPerUnit: 9, lengthSeconds: 86_400, burst: undefined };
 
 describe('a cluster', () => {
   let cluster: RedisCluster;
@@ -76,7 +76,7 @@ describe('a cluster', () => {
   });
 
   it('is counted on, and its counters are read, set and cleared, while a slot moves and afterwards', async () => {
-    const hour = { windowSeconds: 3600 };
+    const hour = { lengthSeconds: 3600 };
     /** Two counters of this slot. */
     const stored = counterOf('{slot}_stored', 3600);
     const absent = counterOf('{slot}_absent', 3600);
@@ -96,7 +96,7 @@ describe('a cluster', () => {
   });
 
   it('counts what needs several keys of a slot that moves once it has moved, and delays nothing else', async () => {
-    const day = { windowSeconds: 86_400, limit: 9 };
+    const day = { lengthSeconds: 86_400, limit: 9 };
     const sliding = algorithmOf({ ...NINE_A_DAY, name: 'sliding_window' });
     const bucket = algorithmOf({ ...NINE_A_DAY, name: 'token_bucket' });
     const [slot, group] = [keySlot('{moving}'), allOrNothingGroup()];
@@ -135,7 +135,7 @@ describe('a cluster', () => {
   it('fails what needs several keys of a slot that moves for longer than a call may take, and counts nothing', async () => {
     const parts = {
       limit: 9,
-      windowSeconds: 86_400,
+      lengthSeconds: 86_400,
       algorithm: algorithmOf({ ...NINE_A_DAY, name: 'sliding_window' }),
     };
     const counters = await countersAt(cluster.url, { timeout: 300 });

@@ -42,10 +42,10 @@ type Limit = Partial<AlgorithmLimit> & Pick<AlgorithmLimit, 'name'>;
 
 /** Operations with an algorithm, one for each call, or one for all of them. */
 function decided(key: string, limit: Limit, ...calls: readonly number[]): Operation {
-  const { requestsPerUnit = 4, windowSeconds = 60, burst } = limit;
-  const algorithm = algorithmOf({ name: limit.name, requestsPerUnit, windowSeconds, burst });
+  const { requestsPerUnit = 4, lengthSeconds = 60, burst } = limit;
+  const algorithm = algorithmOf({ name: limit.name, requestsPerUnit, lengthSeconds, burst });
   const hits = calls.reduce((sum, each) => sum + each, 0);
-  return operation(key, hits, { limit: requestsPerUnit, windowSeconds, algorithm, calls: [...calls] });
+  return operation(key, hits, { limit: requestsPerUnit, lengthSeconds, algorithm, calls: [...calls] });
 }
 
 function grouped(group: Group, ...operations: readonly Operation[]): readonly Operation[] {
@@ -91,11 +91,11 @@ async function commandsOf(run: () => Promise<unknown>): Promise<readonly string[
     .toSorted();
 }
 
-const BUCKET = { name: 'token_bucket', requestsPerUnit: 4, windowSeconds: 60 } as const;
+const BUCKET = { name: 'token_bucket', requestsPerUnit: 4, lengthSeconds: 60 } as const;
 /** A hit takes 8,571,428 4/7 µs. */
-const PARTS = { name: 'token_bucket', requestsPerUnit: 7, windowSeconds: 60, burst: 3 } as const;
-const SLIDING = { name: 'sliding_window', requestsPerUnit: 4, windowSeconds: 60 } as const;
-const FIXED = { name: 'fixed_window', requestsPerUnit: 4, windowSeconds: YEAR } as const;
+const PARTS = { name: 'token_bucket', requestsPerUnit: 7, lengthSeconds: 60, burst: 3 } as const;
+const SLIDING = { name: 'sliding_window', requestsPerUnit: 4, lengthSeconds: 60 } as const;
+const FIXED = { name: 'fixed_window', requestsPerUnit: 4, lengthSeconds: YEAR } as const;
 /** Limits, of which those of one rate and one length of window share a key. */
 const LIMITS = {
   bucket: BUCKET,
@@ -104,7 +104,7 @@ const LIMITS = {
   fewer: { ...PARTS, burst: 2 },
   seven: { ...PARTS, burst: 7 },
   // A hit takes a third of a microsecond.
-  fast: { ...BUCKET, requestsPerUnit: 3_000_000, windowSeconds: 1, burst: 4 },
+  fast: { ...BUCKET, requestsPerUnit: 3_000_000, lengthSeconds: 1, burst: 4 },
   sliding: SLIDING,
 };
 /**
@@ -115,7 +115,7 @@ const LENDING = [
   { ...SLIDING, requestsPerUnit: 100 },
   { ...BUCKET, requestsPerUnit: 60, burst: 90 },
   { ...PARTS, requestsPerUnit: 700, burst: 130 },
-  { ...BUCKET, requestsPerUnit: 3_000_000, windowSeconds: 1, burst: 3_000 },
+  { ...BUCKET, requestsPerUnit: 3_000_000, lengthSeconds: 1, burst: 3_000 },
 ];
 const KEYS: Readonly<Record<string, string>> = { burst: 'bucket', fewer: 'parts', seven: 'parts' };
 
@@ -127,7 +127,7 @@ const anyStop = fc
     steps: fc.array(fc.tuple(anyCount, fc.integer({ min: 0, max: 9 })), { minLength: 1, maxLength: 4 }),
   })
   .map(({ isOver, steps }) => {
-    const counted = steps.map(([{ key, hits }, limit]) => operation(key, hits, { limit, windowSeconds: YEAR }));
+    const counted = steps.map(([{ key, hits }, limit]) => operation(key, hits, { limit, lengthSeconds: YEAR }));
     return grouped(stopWhenOver(isOver), ...counted);
   });
 const anyName = fc.constantFrom(...(Object.keys(LIMITS) as (keyof typeof LIMITS)[]));
@@ -147,7 +147,7 @@ const anyLent = fc
   .record({
     made: fc.oneof(
       fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 200 })).map(([hits, limit]) => {
-        return operation(`counted_${limit}`, hits, { limit, windowSeconds: YEAR });
+        return operation(`counted_${limit}`, hits, { limit, lengthSeconds: YEAR });
       }),
       fc
         .tuple(fc.constantFrom(...LENDING), fc.array(fc.constantFrom(1, 4, 0, 9), { minLength: 1, maxLength: 3 }))
@@ -168,7 +168,7 @@ const anyReturned = fc
 const anyStep = fc.oneof(
   anyLent,
   anyReturned,
-  anyCount.map(({ key, hits }) => [operation(key, hits, { windowSeconds: YEAR })]),
+  anyCount.map(({ key, hits }) => [operation(key, hits, { lengthSeconds: YEAR })]),
   anyStop,
   anyDecided,
   anyGroup,
@@ -180,8 +180,8 @@ it('gives the keys of a call different expiries, below EXPIRATION_JITTER_MAX_SEC
   const counters = await connected(instance(server.address), { expirationJitterMaxSeconds: 10 });
   const random = jest.spyOn(Math, 'random').mockReturnValue(0.7);
   const keys = Array.from({ length: 10 }, (_, index) => `k${index}`);
-  const lent = leased(operation('lent', 1, { windowSeconds: YEAR }), 1);
-  await applied(counters, [...keys.map((key) => operation(key, 1, { windowSeconds: YEAR })), lent]);
+  const lent = leased(operation('lent', 1, { lengthSeconds: YEAR }), 1);
+  await applied(counters, [...keys.map((key) => operation(key, 1, { lengthSeconds: YEAR })), lent]);
   random.mockRestore();
   const left = await Promise.all([...keys, 'lent'].map((key) => server.control.pttl(key)));
   const least = Math.min(...left);
@@ -274,13 +274,13 @@ describe('a key of a counter', () => {
   it('keeps an expiry that is as late as the end of the window, and gets its own if it is earlier', async () => {
     const clock = jest.spyOn(Date, 'now').mockReturnValue(1_765_000_000_000);
     const counters = await open();
-    const windowSeconds = 3_600_000;
+    const lengthSeconds = 3_600_000;
     const left = 2_600_000;
     await server.control.set('late', 1, 'PX', left * 1000 + 400);
     await server.control.set('early', 1, 'PX', left * 1000 - 600);
     await applied(
       counters,
-      ['late', 'early'].map((key) => operation(key, 1, { windowSeconds })),
+      ['late', 'early'].map((key) => operation(key, 1, { lengthSeconds })),
     );
     clock.mockRestore();
     expect(await server.control.ttl('late')).toBeLessThanOrEqual(left);
@@ -552,13 +552,13 @@ describe('a step that takes hits for later calls', () => {
   it('gives a new key its expiry, and leaves each result of its batch to its operation', async () => {
     const counters = await open();
     const batch = [
-      leased(operation('f', 2, { limit: 100, windowSeconds: 60 }), 50),
-      operation('g', 3, { windowSeconds: 60 }),
+      leased(operation('f', 2, { limit: 100, lengthSeconds: 60 }), 50),
+      operation('g', 3, { lengthSeconds: 60 }),
       leased(decided('s', { ...SLIDING, requestsPerUnit: 100 }, 1), 50),
       decided('b', BUCKET, 1),
-      leased(operation('r', 0, { limit: 100, windowSeconds: 60 }), 3),
+      leased(operation('r', 0, { limit: 100, lengthSeconds: 60 }), 3),
       leased(decided('c', { ...BUCKET, requestsPerUnit: 60, burst: 60 }, 0), 2),
-      operation('h', 4, { windowSeconds: 60 }),
+      operation('h', 4, { lengthSeconds: 60 }),
     ];
     expect(await applied(counters, batch)).toMatchObject([2, 3, { current: 0 }, { whole: 0 }, 0, { whole: 0 }, 4]);
     // A sixteenth of what is left.
@@ -602,7 +602,7 @@ describe('a step that takes hits for later calls', () => {
     expect(await applied(counters, texts)).toMatchObject([NOT_AN_INTEGER, NOT_AN_INTEGER]);
     await server.control.config('SET', 'maxmemory', '1');
     const reads = [
-      leased(operation('f', 0, { limit: 100, windowSeconds: 60 }), 5),
+      leased(operation('f', 0, { limit: 100, lengthSeconds: 60 }), 5),
       leased(decided('b', { ...BUCKET, requestsPerUnit: 100, burst: 100 }, 0), 5),
     ];
     expect(await applied(counters, reads)).toMatchObject([0, { message: 'the counter store is out of memory' }]);

@@ -336,12 +336,12 @@ const CLUSTER_FAULTS: Courses<Several<RedisCluster>> = {
     begin: async ({ servers }) => {
       const patient = await connected(instance(servers.url, { type: 'cluster' }));
       using client = new LaneClient(patient);
-      const limit = { requestsPerUnit: 100, windowSeconds: 86_400, burst: undefined };
+      const limit = { requestsPerUnit: 100, lengthSeconds: 86_400, burst: undefined };
       const algorithm = algorithmOf({ ...limit, name: 'sliding_window' });
       const calls: Promise<readonly number[]>[] = [];
       await servers.move([keySlot('{two_seconds}')], async () => {
         for (let made = 0; made < 20; made += 1) {
-          calls.push(client.call([operation('{two_seconds}', 1, { limit: 100, windowSeconds: 86_400, algorithm })]));
+          calls.push(client.call([operation('{two_seconds}', 1, { limit: 100, lengthSeconds: 86_400, algorithm })]));
           await sleep(100);
         }
       });

@@ -4,7 +4,7 @@ import { LARGEST_COUNT } from '../../../src/counting/operation';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { apply, operation } from '../counters/scenarios';
 import { connected, instance } from './options';
-import { counterOf, stopWhenOver } from '../../support/data/operations';
+import { counterOf, stopWhenOver, windowOf } from '../../support/data/operations';
 
 /** In seconds. */
 const YEAR = 365 * 86_400;
@@ -89,13 +89,13 @@ describe('keys in Redis', () => {
   inBothWays('live as long as the longest window that counts on them, whichever is first', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 0 });
     const group = stopWhenOver();
-    for (const [windowSeconds, count] of [
+    for (const [lengthSeconds, count] of [
       [60, 1],
       [YEAR, 2],
       [60, 3],
     ] as const) {
-      expect(await apply(counters, operation('k', 1, { windowSeconds }))).toEqual([count]);
-      const guarded = { windowSeconds, group, limit: 10 };
+      expect(await apply(counters, operation('k', 1, { lengthSeconds }))).toEqual([count]);
+      const guarded = { lengthSeconds, group, limit: 10 };
       await apply(counters, operation('g', 1, guarded), operation(`other-${count}`, 1, guarded));
     }
     // Up to the end of the year: more than a minute, except in the last one of a year.
@@ -112,7 +112,7 @@ describe('keys in Redis', () => {
       ['after', [YEAR, end]],
       ['again', [YEAR, end, 60, YEAR]],
     ] as const) {
-      for (const windowSeconds of windows) await apply(counters, operation(key, 1, { windowSeconds }));
+      for (const seconds of windows) await apply(counters, operation(key, 1, windowOf(seconds)));
       const shortest = Math.min(YEAR - (Math.floor(Date.now() / 1000) % YEAR) - 60, YEAR - 60);
       expect(await server.control.ttl(key)).toBeGreaterThan(shortest);
     }
@@ -120,9 +120,9 @@ describe('keys in Redis', () => {
 
   it('of steps with different hits and windows in one call get the expiry of their own window', async () => {
     const counters = await open({ expirationJitterMaxSeconds: 0 });
-    await apply(counters, operation('known', 1, { windowSeconds: 5000 }));
+    await apply(counters, operation('known', 1, { lengthSeconds: 5000 }));
     const windows = [100, 100, 3000, 3000, 100];
-    const steps = windows.map((windowSeconds, index) => operation(`k${index}`, 1 + (index % 2), { windowSeconds }));
+    const steps = windows.map((lengthSeconds, index) => operation(`k${index}`, 1 + (index % 2), { lengthSeconds }));
     expect(await apply(counters, operation('known', 7), ...steps)).toEqual([8, 1, 2, 1, 2, 1]);
     const found = await timesToLive(...windows.map((_, index) => `k${index}`));
     for (const [index, seconds] of found.entries()) {
@@ -290,11 +290,11 @@ describe('keys in Redis', () => {
 it('two instances hold the limits per second and all others, decide a guard over both together, and fail independently', async () => {
   // A key of the limit per second stays longer than the test takes, almost always.
   const counters = await open({ perSecond: instance(second.address), expirationJitterMaxSeconds: 1_000_000 });
-  const perSecond = { windowSeconds: 1 };
+  const perSecond = { lengthSeconds: 1 };
   const steps = [
     operation('second', 1, perSecond),
     operation('minute', 1),
-    operation('day', 2, { windowSeconds: 86_400 }),
+    operation('day', 2, { lengthSeconds: 86_400 }),
   ];
   expect(await apply(counters, ...steps)).toEqual([1, 1, 2]);
   expect((await server.control.keys('*')).toSorted()).toEqual(['day', 'minute']);

@@ -93,7 +93,7 @@ export class Load {
 
   async #send(key: string): Promise<void> {
     const begin = performance.now();
-    const hit = operation(key, 1, { windowSeconds: 3600 });
+    const hit = operation(key, 1, { lengthSeconds: 3600 });
     const count = await this.#client.call([hit]).then(
       ([result]) => result!,
       (error: DecisionError) => error,

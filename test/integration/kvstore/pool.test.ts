@@ -352,7 +352,7 @@ describe('when the event loop stands still for longer than KVSTORE_TIMEOUT, a re
   });
 });
 
-const PER_SECOND = { windowSeconds: 1 };
+const PER_SECOND = { lengthSeconds: 1 };
 
 describe('a per-second instance that hangs', () => {
   /** What became of calls, in the order in which they end. */

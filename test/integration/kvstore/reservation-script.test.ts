@@ -42,7 +42,7 @@ interface Use {
 }
 
 function limitOf(requestsPerUnit: number): CountedLimit {
-  return { requestsPerUnit, windowSeconds: YEAR };
+  return { requestsPerUnit, lengthSeconds: YEAR };
 }
 
 /** Opens a reservation that lives for so many seconds. */

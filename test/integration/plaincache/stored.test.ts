@@ -64,15 +64,15 @@ describe('a counter in memcached', () => {
     ['a day', 86_400],
     ['a month', 2_592_000],
     ['a year', 31_536_000],
-  ])('of %s expires after it, not before', async (_, windowSeconds) => {
+  ])('of %s expires after it, not before', async (_, lengthSeconds) => {
     const counters = open();
     // Up to a month, the expiry is a time to live by the clock of the server; above, a time by that of the client.
     async function measured(key: string) {
-      const longest = windowSeconds + 1;
+      const longest = lengthSeconds + 1;
       const earliest = Math.min(ownClock(), await serverClock()) + longest;
-      await apply(counters, operation(key, 1, { windowSeconds }));
+      await apply(counters, operation(key, 1, { lengthSeconds }));
       const latest = Math.max(ownClock(), await serverClock()) + longest;
-      await apply(counters, operation(key, 0, { windowSeconds }));
+      await apply(counters, operation(key, 0, { lengthSeconds }));
       const readAfter = await serverClock();
       const ttl = await ttlOf(key);
       return { earliest, latest, readAfter, ttl, readBefore: await serverClock() };
@@ -98,10 +98,10 @@ describe('a counter in memcached', () => {
   it('is created with the longest window of those that are counted together, and keeps its expiry then', async () => {
     const counters = open();
     const windows = [60, 5000, 300];
-    await apply(counters, ...windows.map((windowSeconds) => operation('joined', 1, { windowSeconds })));
-    const steps = [operation('split', 2), operation('split', -1), operation('split', 1, { windowSeconds: 5000 })];
+    await apply(counters, ...windows.map((lengthSeconds) => operation('joined', 1, { lengthSeconds })));
+    const steps = [operation('split', 2), operation('split', -1), operation('split', 1, { lengthSeconds: 5000 })];
     expect(await apply(counters, ...steps)).toEqual([2, 1, 2]);
-    await apply(counters, operation('joined', 1, { windowSeconds: 9000 }));
+    await apply(counters, operation('joined', 1, { lengthSeconds: 9000 }));
     await counters.close();
     for (const key of ['joined', 'split']) {
       expect(await ttlOf(key)).toBeGreaterThan(4000);

@@ -27,12 +27,12 @@ function memory({ maxKeys = 100, maxBytes = 1_000_000, log }: Partial<MemoryCoun
     counters.apply(operations).then((result) => (counts = result.map(Number)));
     return counts;
   }
-  function count(key: string, hits: number, windowSeconds = 60): number {
-    return apply(operation(key, hits, { windowSeconds }))[0]!;
+  function count(key: string, hits: number, lengthSeconds = 60): number {
+    return apply(operation(key, hits, { lengthSeconds }))[0]!;
   }
   /** Adds one hit to each of `n` keys. */
-  function flood(n: number, prefix: string, windowSeconds = 60): void {
-    for (let key = 0; key < n; key += 1) count(`${prefix}${key}`, 1, windowSeconds);
+  function flood(n: number, prefix: string, lengthSeconds = 60): void {
+    for (let key = 0; key < n; key += 1) count(`${prefix}${key}`, 1, lengthSeconds);
   }
   function pass(milliseconds: number): void {
     for (let passed = 0; passed < milliseconds; passed += SECOND) {
@@ -141,7 +141,7 @@ it('counters in memory without room log it once, with the rules that evict most,
   const { apply, count, pass } = memory({ maxKeys: 10, log });
   function hit(prefix: string, n: number, rule: string | undefined): void {
     for (let key = 0; key < n; key += 1)
-      apply(operation(`${prefix}${key}`, 1, { windowSeconds: 3600, limit: 9, path: rule }));
+      apply(operation(`${prefix}${key}`, 1, { lengthSeconds: 3600, limit: 9, path: rule }));
   }
   hit('before', 10, 'shop.few');
   pass(2 * SECOND);

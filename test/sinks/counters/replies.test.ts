@@ -9,7 +9,7 @@ const NOW = 1_795_941_636_609_000;
 const [MOST, HITS] = [Number.MAX_SAFE_INTEGER, 2 ** 32];
 
 function limited(name: 'fixed_window' | 'sliding_window' | 'token_bucket', requestsPerUnit = 10): Operation {
-  const algorithm = algorithmOf({ name, requestsPerUnit, windowSeconds: 60, burst: undefined });
+  const algorithm = algorithmOf({ name, requestsPerUnit, lengthSeconds: 60, burst: undefined });
   const each = operation('k', 1, { limit: requestsPerUnit, algorithm });
   if (name === 'fixed_window') each.group = allOrNothingGroup();
   return each;

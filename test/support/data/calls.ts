@@ -1,3 +1,4 @@
+import { windowOf } from './operations';
 import type { BatchCall } from '../../../src/counting/batch';
 import type { DecisionError } from '../../../src/counting/decision-error';
 import { algorithmOf } from '../../../src/counting/limit';
@@ -24,11 +25,11 @@ export class TestCall implements BatchCall {
 /** Limits with algorithms, each on a key of its own. */
 const ALGORITHMS = (
   [
-    ['fixed', { name: 'fixed_window', requestsPerUnit: 3, windowSeconds: 3600, burst: undefined }],
-    ['sliding', { name: 'sliding_window', requestsPerUnit: 4, windowSeconds: 10, burst: undefined }],
-    ['bucket', { name: 'token_bucket', requestsPerUnit: 3, windowSeconds: 7, burst: 5 }],
-    ['slow', { name: 'token_bucket', requestsPerUnit: 7, windowSeconds: 3600, burst: undefined }],
-    ['slower', { name: 'token_bucket', requestsPerUnit: 5, windowSeconds: 3600, burst: undefined }],
+    ['fixed', { name: 'fixed_window', requestsPerUnit: 3, lengthSeconds: 3600, burst: undefined }],
+    ['sliding', { name: 'sliding_window', requestsPerUnit: 4, lengthSeconds: 10, burst: undefined }],
+    ['bucket', { name: 'token_bucket', requestsPerUnit: 3, lengthSeconds: 7, burst: 5 }],
+    ['slow', { name: 'token_bucket', requestsPerUnit: 7, lengthSeconds: 3600, burst: undefined }],
+    ['slower', { name: 'token_bucket', requestsPerUnit: 5, lengthSeconds: 3600, burst: undefined }],
   ] as const
 ).map(([name, limit]) => ({ name, algorithm: algorithmOf(limit) }));
 
@@ -61,22 +62,24 @@ export const MANY_HITS = fc.constantFrom(
 
 export interface CallOptions {
   readonly hits?: fc.Arbitrary<number>;
-  /** Of the limits without an algorithm: see {@link CountedLimit.windowSeconds}. */
-  readonly windowSeconds?: readonly number[];
+  /** Of the limits without an algorithm: see {@link windowOf}. */
+  readonly windows?: readonly number[];
   readonly hasAlgorithms?: boolean;
 }
 
 /** Calls of operations of every kind, which often have the same keys. */
 export function anyCall(options: CallOptions = {}): fc.Arbitrary<CallSketch> {
-  const { hits = FEW_HITS, windowSeconds = [3600], hasAlgorithms = true } = options;
+  const { hits = FEW_HITS, windows = [3600], hasAlgorithms = true } = options;
   const counted = fc
     .record({
       name: fc.constantFrom('a', 'b', 'c'),
       hits,
       requestsPerUnit: fc.integer({ min: 0, max: 12 }),
-      windowSeconds: fc.constantFrom(...windowSeconds),
+      seconds: fc.constantFrom(...windows),
     })
-    .map(({ name, hits: own, ...limit }): Sketch => ({ name, hits: own, limit }));
+    .map(({ name, hits: own, requestsPerUnit, seconds }): Sketch => {
+      return { name, hits: own, limit: { requestsPerUnit, ...windowOf(seconds) } };
+    });
   const alone = counted.map((operation): Step => ({ group: undefined, operations: [operation] }));
   const stopped = fc
     .tuple(fc.array(counted, { minLength: 1, maxLength: 4 }), fc.boolean())
@@ -93,8 +96,8 @@ export function anyCall(options: CallOptions = {}): fc.Arbitrary<CallSketch> {
 
 function sketches(limits: typeof ALGORITHMS, hits: number): readonly Sketch[] {
   return limits.map(({ name, algorithm }) => {
-    const { requestsPerUnit, windowSeconds } = algorithm;
-    return { name, hits, limit: { requestsPerUnit, windowSeconds, algorithm } };
+    const { requestsPerUnit, lengthSeconds } = algorithm;
+    return { name, hits, limit: { requestsPerUnit, lengthSeconds, algorithm } };
   });
 }
 

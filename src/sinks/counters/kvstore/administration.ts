@@ -34,7 +34,7 @@ export function counterAdministration(
       else
         await set(send, key, {
           count: String(count),
-          expiry: String(lifetimeOf(limit.windowSeconds) + randomPart(jitter)),
+          expiry: String(lifetimeOf(limit) + randomPart(jitter)),
         });
       return before;
     });

@@ -120,9 +120,9 @@ async function add(send: SendCommand, step: Step, jitter: number): Promise<StepR
 }
 
 /** The expiry, in seconds, of a key that has none or one that is too early; undefined: it keeps what it has. */
-export function expiryOf({ limit: { windowSeconds } }: Step, timeToLive: unknown, jitter: number): number | undefined {
-  const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(windowSeconds);
-  return expiresEarly ? lifetimeOf(windowSeconds) + randomPart(jitter) : undefined;
+export function expiryOf({ limit }: Step, timeToLive: unknown, jitter: number): number | undefined {
+  const expiresEarly = typeof timeToLive === 'number' && timeToLive < secondsLeft(limit);
+  return expiresEarly ? lifetimeOf(limit) + randomPart(jitter) : undefined;
 }
 
 /** The result of INCRBY. @property expiry that the key gets, in seconds; undefined: it keeps what it has */

@@ -2,6 +2,7 @@ import type { Algorithm, LimitState, Span } from '../../../counting/algorithms/a
 import { TokenBucket } from '../../../counting/algorithms/bucket';
 import { SlidingWindow } from '../../../counting/algorithms/sliding';
 import { mostOf } from '../../../counting/group';
+import { areOneWindow } from '../../../counting/windows';
 import { type CountedLimit, type Operation, groupLength, isGrantOf, isStoredOf } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, joined } from './commands';
@@ -96,12 +97,11 @@ export class CountCall implements ScriptArguments {
 
   #count(step: Step): void {
     const { hits, limit } = step;
-    const { windowSeconds } = limit;
     const isKnown = this.#options.known.has(step);
     if (!isKnown) this.#examined.push(step);
     const last = this.#counted;
-    if (last?.step.hits !== hits || last.step.limit.windowSeconds !== windowSeconds || last.isKnown !== isKnown) {
-      const values = { hits: `"${hits}"`, expiry: lifetimeOf(windowSeconds), left: secondsLeft(windowSeconds) };
+    if (last?.step.hits !== hits || last.isKnown !== isKnown || !areOneWindow(last.step.limit, limit)) {
+      const values = { hits: `"${hits}"`, expiry: lifetimeOf(limit), left: secondsLeft(limit) };
       const run = `${isKnown ? KIND.countKnown : KIND.count},${COUNTED.write(values)}`;
       this.#counted = { step, isKnown, run };
     }
@@ -110,10 +110,8 @@ export class CountCall implements ScriptArguments {
 
   #countAndLend({ hits, limit, lease }: Operation): void {
     this.#endRun();
-    const { windowSeconds, requestsPerUnit } = limit;
-    const expiry = lifetimeOf(windowSeconds) + this.#random;
-    const counted = { hits: `"${hits}"`, expiry, left: secondsLeft(windowSeconds) };
-    const lent = { limit: requestsPerUnit, wants: lease!.wants };
+    const counted = { hits: `"${hits}"`, expiry: lifetimeOf(limit) + this.#random, left: secondsLeft(limit) };
+    const lent = { limit: limit.requestsPerUnit, wants: lease!.wants };
     this.#add(`${KIND.countAndLend},${COUNTED.write(counted)},${LENT.write(lent)}`);
     this.#endRun();
     this.#values += 1;
@@ -125,9 +123,9 @@ export class CountCall implements ScriptArguments {
     this.#run = String(operations[0]?.group?.isOver === true ? KIND.stopOver : KIND.stop);
     this.#times = operations.length;
     for (const operation of operations) {
-      const { windowSeconds } = operation.limit;
-      const expiry = lifetimeOf(windowSeconds) + randomPart(this.#options.jitter);
-      const step = { hits: operation.hits, expiry, left: secondsLeft(windowSeconds), limit: mostOf(operation) };
+      const { hits, limit } = operation;
+      const expiry = lifetimeOf(limit) + randomPart(this.#options.jitter);
+      const step = { hits, expiry, left: secondsLeft(limit), limit: mostOf(operation) };
       this.#run += `,${STOPPED.write(step)}`;
     }
     this.#endRun();
@@ -152,7 +150,7 @@ export class CountCall implements ScriptArguments {
     const algorithm = limit.algorithm!;
     const { requestsPerUnit, lifetime } = algorithm;
     const bucket = algorithm instanceof TokenBucket ? algorithm : undefined;
-    const step = { key, hits: 1, limit: bucket === undefined ? limit : { requestsPerUnit, windowSeconds: lifetime } };
+    const step = { key, hits: 1, limit: bucket === undefined ? limit : { requestsPerUnit, lengthSeconds: lifetime } };
     // A key of a sliding window gets its expiry when the window begins.
     const isKnown = algorithm instanceof SlidingWindow || this.#options.knownStates.has(step);
     if (!isKnown) this.#examinedStates.push(step);
@@ -197,8 +195,9 @@ export class CountCall implements ScriptArguments {
 }
 
 /** A limit for the script. @param random the random part of expiries, in seconds */
-function limitOf({ algorithm, windowSeconds }: CountedLimit, random: number): string {
-  const { name, requestsPerUnit, lifetime } = algorithm!;
+function limitOf(limit: CountedLimit, random: number): string {
+  const algorithm = limit.algorithm!;
+  const { name, requestsPerUnit, lifetime } = algorithm;
   const windows = { algorithm: `"${name}"`, most: requestsPerUnit, mostPart: 0, parts: 1, window: 1 };
   const ofState = { expiry: lifetime + random + MARGIN, left: lifetime + LEAST_MARGIN };
   if (algorithm instanceof TokenBucket) {
@@ -206,8 +205,8 @@ function limitOf({ algorithm, windowSeconds }: CountedLimit, random: number): st
     return LIMIT.write({ ...windows, ...ofState, most: span.whole, mostPart: span.part, parts });
   }
   if (algorithm instanceof SlidingWindow)
-    return LIMIT.write({ ...windows, ...ofState, window: algorithm.windowSeconds * 1000 });
-  return LIMIT.write({ ...windows, expiry: lifetimeOf(windowSeconds) + random, left: secondsLeft(windowSeconds) });
+    return LIMIT.write({ ...windows, ...ofState, window: algorithm.lengthSeconds * 1000 });
+  return LIMIT.write({ ...windows, expiry: lifetimeOf(limit) + random, left: secondsLeft(limit) });
 }
 
 /** Calls that follow each other. */

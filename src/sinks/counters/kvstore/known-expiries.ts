@@ -1,4 +1,3 @@
-import { isCalendarEnd } from '../../../counting/windows';
 import type { Step } from './protocol';
 
 /**
@@ -18,10 +17,10 @@ const MAX_KEY_LENGTH = 256;
  */
 export class KnownExpiries {
   readonly #lifetime: number;
-  /**
-   * The length of the longest window, in seconds, or the latest end of one of the calendar: the one that was seen last.
-   */
-  #keys = new Map<string, number>();
+  /** The length of the longest window of each key, in seconds. */
+  #lengths = new Map<string, number>();
+  /** The latest end of a window of the calendar of each key, in Unix seconds. */
+  #ends = new Map<string, number>();
   #since = performance.now();
 
   /** @param setAgain whether the expiry is set again while a key is in use, as that of the state of an algorithm */
@@ -32,23 +31,30 @@ export class KnownExpiries {
   /** Forgets the keys when it is time. Called before keys are looked up. */
   forgetOld(): void {
     const now = performance.now();
-    const lifetime = this.#keys.size < MAX_KEYS ? this.#lifetime : SHORT_LIFETIME;
+    const lifetime = this.#size < MAX_KEYS ? this.#lifetime : SHORT_LIFETIME;
     if (now - this.#since < lifetime) return;
     this.#since = now;
-    this.#keys = new Map();
+    this.#lengths = new Map();
+    this.#ends = new Map();
   }
 
-  has({ key, limit: { windowSeconds } }: Step): boolean {
-    const known = this.#keys.get(key);
-    return known !== undefined && known >= windowSeconds && isCalendarEnd(known) === isCalendarEnd(windowSeconds);
+  has({ key, limit: { lengthSeconds, endsAt } }: Step): boolean {
+    if (endsAt === undefined) return (this.#lengths.get(key) ?? -1) >= lengthSeconds;
+    return (this.#ends.get(key) ?? -1) >= endsAt;
   }
 
   /** Adds the keys of steps that were counted and whose expiry was examined: those that added hits. */
   add(steps: readonly Step[]): void {
     for (const step of steps) {
-      if (this.#keys.size >= MAX_KEYS) return;
+      if (this.#size >= MAX_KEYS) return;
       const { key, hits, limit } = step;
-      if (hits > 0 && key.length <= MAX_KEY_LENGTH && !this.has(step)) this.#keys.set(key, limit.windowSeconds);
+      if (hits <= 0 || key.length > MAX_KEY_LENGTH || this.has(step)) continue;
+      if (limit.endsAt === undefined) this.#lengths.set(key, limit.lengthSeconds);
+      else this.#ends.set(key, limit.endsAt);
     }
+  }
+
+  get #size(): number {
+    return this.#lengths.size + this.#ends.size;
   }
 }

@@ -70,7 +70,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
   const freedKeys = channel === undefined ? undefined : new FreedKeys(mainStore, instances[0]!, channel);
 
   function storeOf({ limit }: Pick<Counted, 'limit'>): Store {
-    return limit.windowSeconds === PER_SECOND && limit.isOneOfSeveral !== true ? perSecondStore : mainStore;
+    return limit.lengthSeconds === PER_SECOND && limit.isOneOfSeveral !== true ? perSecondStore : mainStore;
   }
 
   return {

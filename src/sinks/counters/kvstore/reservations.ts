@@ -142,13 +142,12 @@ function argumentOf({ now, lifetime, opens, steps }: ReservationChange, jitter: 
 }
 
 function stepOf({ hits, limit, denies, member = '', held }: ReservationStep, jitter: number): string {
-  const { requestsPerUnit, windowSeconds } = limit;
-  const left = secondsLeft(windowSeconds);
+  const left = secondsLeft(limit);
   return STEP.write({
     hits,
-    expiry: lifetimeOf(windowSeconds) + randomPart(jitter),
+    expiry: lifetimeOf(limit) + randomPart(jitter),
     left,
-    limit: requestsPerUnit,
+    limit: limit.requestsPerUnit,
     denies: `"${denies}"`,
     member: JSON.stringify(held === undefined ? member : heldMember(member, held)),
     listLifetime: left + MARGIN,

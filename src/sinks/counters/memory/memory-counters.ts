@@ -3,7 +3,7 @@ import type { LimitState } from '../../../counting/algorithms/algorithm';
 import { ExpiringCounts, type ExpiringCountsOptions, TimedCounts } from '../../../counting/counts';
 import type { Counted, Operation, Stored } from '../../../counting/operation';
 import { run, simulate } from '../../../counting/simulate';
-import { windowStart } from '../../../counting/windows';
+import { windowEnd } from '../../../counting/windows';
 import { ConditionLog } from '../../../log/condition-log';
 import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../../../streams/ports/counters';
@@ -129,7 +129,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
 
   setCounter(counter: Counted, count: number): Promise<StoredCounter> {
     const before = this.#stored(counter);
-    this.#counts.set(tableKey(counter.key), count, this.#now(), counter.limit.windowSeconds);
+    this.#counts.set(tableKey(counter.key), count, this.#now(), counter.limit);
     return Promise.resolve(before);
   }
 
@@ -164,12 +164,12 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
     return Promise.resolve();
   }
 
-  #stored({ key: cacheKey, limit: { windowSeconds } }: Counted): StoredCounter {
+  #stored({ key: cacheKey, limit }: Counted): StoredCounter {
     const key = tableKey(cacheKey);
     const count = this.#counts.get(key);
     if (count === 0) return { count, timeToLive: null };
     const now = this.#now() / 1000;
-    return { count, timeToLive: Math.ceil(windowStart(Math.floor(now), windowSeconds) + windowSeconds - now) };
+    return { count, timeToLive: Math.ceil(windowEnd(limit, Math.floor(now)) - now) };
   }
 
   #sweep(): void {

@@ -259,7 +259,7 @@ export class MemoryReservations {
 
   /** @returns the count after it */
   #count({ key, hits, limit }: ReservationStep, now: number): number {
-    return this.#counts.change(tableKey(key), hits, now, limit.windowSeconds);
+    return this.#counts.change(tableKey(key), hits, now, limit);
   }
 }
 

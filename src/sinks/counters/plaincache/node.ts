@@ -315,7 +315,7 @@ function planBatch(
     // Additions are joined, but not across a subtraction.
     if (change > 0 && last > 0) state.changes[state.changes.length - 1] = last + change;
     else state.changes.push(change);
-    if (change > 0) state.lifetime = Math.max(state.lifetime, lifetimeOf(operation.limit.windowSeconds));
+    if (change > 0) state.lifetime = Math.max(state.lifetime, lifetimeOf(operation.limit));
     return count;
   });
   const commands: WriteCommand[] = [];

@@ -190,7 +190,7 @@ function counterAdministration(nodeOf: (key: WireKey) => Node | undefined, jitte
       const before = await read(connection, key);
       // The expiry is sent in whole seconds, and one is added to it.
       const left = before.timeToLive === null ? undefined : Math.max(1, before.timeToLive - 1);
-      const lifetime = left ?? lifetimeOf(counter.limit.windowSeconds) + randomPart(jitter);
+      const lifetime = left ?? lifetimeOf(counter.limit) + randomPart(jitter);
       const kind = count === undefined ? 'delete' : 'set';
       const outcomes: WriteOutcome[] = [];
       await connection.send(...write([{ kind, key, hits: count ?? 0, lifetime }], outcomes));
