@@ -5,7 +5,7 @@ import type {
   ExplainedStep,
   Explanation,
   RuleReference,
-} from '../src/operators/answers';
+} from '../src/explain/explanation';
 import { counted } from '../src/text/counted';
 import { useAnswer } from './api';
 import { CallPicker, RecentCalls } from './call-picker';

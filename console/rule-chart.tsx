@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import type { LimitOfCounter } from '../src/operators/answers';
+import type { LimitOfCounter } from '../src/explain/explanation';
 import type { History } from '../src/operators/live-answers';
 import { windowLabel } from '../src/rules/unit';
 import { Chart } from './chart';

@@ -1,6 +1,7 @@
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { LimitOfCounter, NestedRule, RulesAnswer } from '../src/operators/answers';
+import type { LimitOfCounter } from '../src/explain/explanation';
+import type { NestedRule, RulesAnswer } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { ConfigurationChanges, RejectedConfiguration } from './configurations';
 import { live } from './live-events';

@@ -1,18 +1,17 @@
 import { useState } from 'preact/hooks';
-import type { ListedRule, RuleReference } from '../src/operators/answers';
+import type { RuleReference } from '../src/explain/explanation';
+import type { LimitInWords } from '../src/explain/text';
+import type { ListedRule } from '../src/operators/answers';
 import { calendarText, windowText } from '../src/rules/unit';
-import { excerpt } from '../src/text/excerpt';
+import { shortened } from '../src/text/excerpt';
 import { visibleLine } from '../src/text/visible';
-
-/** The longest text that is shown, in characters: one of a megabyte in a list would delay everything. */
-const LONGEST = 256;
 
 /**
  * A text of a caller or of a file: never more than text, and in its own direction. What cannot be seen, or would turn
  * what follows, is shown by its code.
  */
 export function Text({ text }: { readonly text: string }) {
-  return <bdi>{visibleLine(excerpt(text, LONGEST))}</bdi>;
+  return <bdi>{visibleLine(shortened(text))}</bdi>;
 }
 
 /** Characters of a text that has room everywhere, and of the end of a longer one, which stays visible. */
@@ -23,7 +22,7 @@ const [FITS, END] = [12, 8];
  */
 export function Short({ text, href }: { readonly text: string; readonly href?: string }) {
   const [isOpen, setOpen] = useState(false);
-  const whole = visibleLine(excerpt(text, LONGEST));
+  const whole = visibleLine(shortened(text));
   const characters = Array.from(whole);
   const end = characters.length > 2 * END ? characters.slice(-END).join('') : '';
   const content = isOpen ? (
@@ -92,14 +91,16 @@ export function Time({ iso }: { readonly iso: string }) {
   );
 }
 
-type Limit = Pick<
-  NonNullable<ListedRule['limit']>,
-  'requestsPerUnit' | 'unit' | 'unitMultiplier' | 'calendar' | 'algorithm' | 'burst'
-> &
-  Partial<Pick<NonNullable<ListedRule['limit']>, 'lease'>>;
-
 /** A limit in words: `10 a minute`, `token bucket, 5 a second, burst 20`. */
-export function limitText({ requestsPerUnit, unit, unitMultiplier, calendar, algorithm, burst, lease }: Limit): string {
+export function limitText({
+  requestsPerUnit,
+  unit,
+  unitMultiplier,
+  calendar,
+  algorithm,
+  burst,
+  lease,
+}: LimitInWords): string {
   const multiplier = unitMultiplier ?? 1;
   const window = windowText(unit ?? '', multiplier);
   const each = multiplier === 1 ? (window === 'hour' ? 'an' : 'a') : 'in';

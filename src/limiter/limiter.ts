@@ -8,7 +8,6 @@ import type { Group } from '../counting/operation';
 import { BoundLimits, BoundRule } from './bound-rule';
 import { cacheKeyBody, taggedKey } from './cache-key';
 import { Decision, type DecisionContext, type LimiterOptions } from './decision';
-import { ExplainedRequest } from './explained-request';
 import type { Leases } from '../counting/leases';
 import type { LocalCounts } from './local-counts';
 import { type Matches, isAnyDecided, isReplaced, matchRequest } from './match-request';
@@ -22,6 +21,7 @@ import {
   UNKNOWN_DOMAIN,
   limitsOfResolution,
 } from './resolution';
+import { Trial } from './trial';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
@@ -43,7 +43,7 @@ export class Limiter {
   /** Renewed for each request. */
   readonly #search: Search = { budget: new WorkBudget(MAX_MATCHING_STEPS), visit: undefined };
 
-  /** @param trialCache the local cache of a trial, which keeps nothing with the rules; see {@link explain} */
+  /** @param trialCache the local cache of a trial, which keeps nothing with the rules; see {@link trial} */
   constructor(options: LimiterOptions, statistics: Statistics, trialCache?: TrialCache) {
     this.#options = options;
     this.#statistics = statistics;
@@ -86,7 +86,7 @@ export class Limiter {
    * @param limitTried the requests per unit of every limit, instead of those of its rule or of the request
    * @throws DecisionError as {@link begin}
    */
-  explain(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number, limitTried?: number): ExplainedRequest {
+  trial(request: RateLimitRequest, ruleset: Ruleset | undefined, now: number, limitTried?: number): Trial {
     const options = {
       ...this.#options,
       limitTried,
@@ -96,8 +96,8 @@ export class Limiter {
       unmatched: undefined,
       onForgotten: undefined,
     };
-    const trial = new Limiter(options, new Statistics(0), new TrialCache(this.#context.overLimitCache));
-    return new ExplainedRequest(trial.begin(request, ruleset, now), options, Math.floor(now / 1000), this.local);
+    const limiter = new Limiter(options, new Statistics(0), new TrialCache(this.#context.overLimitCache));
+    return new Trial(limiter.begin(request, ruleset, now), options, this.local);
   }
 
   /** Counts for the policy `local`. */

@@ -1,7 +1,13 @@
+import type {
+  EnforcementModes,
+  ExplainedDescriptor,
+  LimitOfCounter,
+  ListedLimit,
+  RuleReference,
+} from '../explain/explanation';
 import type { Descriptor } from '../limiter/request';
-import type { AnsweringPolicy, FailurePolicy, Json, RuleLimit, RulePlace } from '../rules/rule-config';
+import type { FailurePolicy, Json, RulePlace } from '../rules/rule-config';
 import type { OpenReservation } from '../streams/ports/reservations';
-import type { UnitName } from '../rules/unit';
 import type { RuleOrigin } from '../streams/ports/rule-source';
 
 /** Which counter is meant. */
@@ -20,21 +26,9 @@ export interface CounterQuery {
 export interface NoCounter {
   /** Why: one sentence. */
   readonly reason: string;
-  readonly nearest: Explanation['descriptors'][number]['nearest'];
+  readonly nearest: ExplainedDescriptor['nearest'];
   /** Of a rule with several limits, of which one must be chosen, their windows. */
   readonly windows?: readonly string[];
-}
-
-/** The fields of a limit as answers have them: null where a rule file says nothing. */
-type Answered<Fields> = {
-  readonly [Name in keyof Fields]-?: undefined extends Fields[Name]
-    ? Exclude<Fields[Name], undefined> | null
-    : Fields[Name];
-};
-
-/** The limit that a counter is compared with; its `burst` is null except for a token bucket, which always has one. */
-export interface LimitOfCounter extends Answered<Omit<RuleLimit, 'unit' | 'lease' | 'unlimited' | 'replaces'>> {
-  readonly unit: UnitName;
 }
 
 export interface CounterState extends LimitOfCounter {
@@ -99,7 +93,7 @@ export interface ListedDomain {
 }
 
 /** A rule. Those after it with a greater depth are nested in it. */
-export interface ListedRule {
+export interface ListedRule extends EnforcementModes {
   /** 0 at the top level of a domain. */
   readonly depth: number;
   readonly key: string;
@@ -116,10 +110,6 @@ export interface ListedRule {
   readonly limits: readonly ListedLimit[] | null;
   /** A call that one of `limits` denies counts on none of them. */
   readonly allOrNothing: boolean;
-  readonly shadowMode: boolean;
-  /** For which share of the callers the limit is enforced. Null: for all, or in shadow mode for none. */
-  readonly enforcePercent: number | null;
-  readonly quotaMode: boolean;
   /** Null: STORE_FAILURE_POLICY decides. */
   readonly onStoreFailure: FailurePolicy | null;
   readonly shareThreshold: boolean;
@@ -130,12 +120,6 @@ export interface ListedRule {
   readonly statisticsKey: string;
   /** What was counted for the rule since the start of the process, of several limits the sums. Null without a limit. */
   readonly totals: RuleTotals | null;
-}
-
-/** The limit of a rule as {@link RuleLimit} has it; when unlimited, its numbers are null, too. */
-export interface ListedLimit extends Answered<Omit<RuleLimit, 'unitMultiplier' | 'requestsPerUnit'>> {
-  readonly unitMultiplier: number | null;
-  readonly requestsPerUnit: number | null;
 }
 
 /** In hits, not in calls. */
@@ -193,119 +177,4 @@ export interface ListedSetting {
   readonly value: string | null;
   /** Null for the variables of a mogrifier. */
   readonly documentation: { readonly help: string; readonly allowed: string; readonly default: string | null } | null;
-}
-
-/** Why a request would be answered as it would be. */
-export interface Explanation {
-  readonly domain: string;
-  /** The time of the explanation, in the format of ISO 8601. */
-  readonly at: string;
-  readonly descriptors: readonly ExplainedDescriptor[];
-  /** Null when there would be an error. */
-  readonly answer: ExplainedAnswer | null;
-  readonly error: { readonly code: string; readonly message: string } | null;
-}
-
-export interface ExplainedAnswer {
-  readonly overallCode: 'OK' | 'OVER_LIMIT';
-  readonly reason: string;
-  readonly responseHeaders: readonly { readonly key: string; readonly value: string }[];
-}
-
-export interface ExplainedDescriptor {
-  readonly entries: readonly { readonly key: string; readonly value: string }[];
-  /** The look-up, one step for each level of the rules; empty for a limit sent with the request. */
-  readonly steps: readonly ExplainedStep[];
-  /** How the look-up ended. `override`: there was none, because the request has a limit. */
-  readonly outcome:
-    | 'limit'
-    | 'unlimited'
-    | 'replaced'
-    | 'override'
-    /** No rule matches, and `default_rate_limit` applies. */
-    | 'default'
-    /** No rule matches, and `on_unmatched` denies that. */
-    | 'denied'
-    | 'no limit'
-    | 'no match'
-    | 'too deep'
-    | 'no entries'
-    | 'unknown domain';
-  /** The rule that the descriptor matches, applied or not. */
-  readonly rule: RuleReference | null;
-  readonly replacedBy: RuleReference | null;
-  /** The rule that it nearly matches, when no limit applies. */
-  readonly nearest: { readonly rule: RuleReference | null; readonly difference: string } | null;
-  /** What is counted and compared; null when nothing is. */
-  readonly counter: ExplainedCounter | null;
-  /** Of the other limits of a rule with `rate_limits`: `counter` is that of the most restrictive one. */
-  readonly otherCounters: readonly ExplainedCounter[];
-  /** Null when there would be an error. */
-  readonly status: ExplainedStatus | null;
-  /** One sentence. */
-  readonly reason: string;
-}
-
-/** The look-up at one level of the rules. */
-export interface ExplainedStep {
-  readonly key: string;
-  readonly value: string;
-  /** The rules of the key in the order in which they are tried, without those of another exact value. */
-  readonly candidates: readonly {
-    readonly rule: RuleReference;
-    readonly outcome: 'chosen' | 'passed over' | 'not tried';
-  }[];
-  /** How many more candidates there are than are listed. */
-  readonly omitted: number;
-  /** How many rules of the key have another exact value. */
-  readonly otherValues: number;
-  /** When no rule has the key: the first keys that the rules of the level have. */
-  readonly keys: readonly string[];
-}
-
-export interface RuleReference {
-  /** As {@link ListedRule.statisticsKey}. */
-  readonly statisticsKey: string;
-  readonly key: string;
-  readonly value: string;
-  readonly place: RulePlace | null;
-}
-
-export interface ExplainedCounter extends LimitOfCounter {
-  readonly cacheKey: string;
-  /** Also if `enforce_percent` leaves the caller out. */
-  readonly shadowMode: boolean;
-  /** Null: the limit is enforced for all callers. */
-  readonly enforcePercent: number | null;
-  readonly quotaMode: boolean;
-  readonly onStoreFailure: FailurePolicy;
-  readonly hits: number;
-  readonly isNegativeHits: boolean;
-  /** Whether the local cache answers, so that the store is not called. */
-  readonly isInLocalCache: boolean;
-  /** Which policy answers, because the store does not; otherwise null. */
-  readonly answeredByPolicy: AnsweringPolicy | null;
-  /**
-   * The present count, with an algorithm the hits that count, with the policy `local` what this instance has counted;
-   * null when it was not read, because the local cache answers or the store failed.
-   */
-  readonly count: number | null;
-  /** The hits of `count` that the process that explains holds for later calls. Null: it leases none of this limit. */
-  readonly leased: number | null;
-  /** What the count would be after the call, without `leased`. */
-  readonly countAfter: number | null;
-  /**
-   * How many open reservations count. Null where there can be none, where they cannot be read, and with more than 16
-   * descriptors.
-   */
-  readonly openReservations: number | null;
-  readonly windowStart: string;
-  /** When the window ends and the counter starts again at 0; with an algorithm, as the status says. */
-  readonly resetAt: string;
-}
-
-export interface ExplainedStatus {
-  readonly code: 'OK' | 'OVER_LIMIT';
-  readonly limitRemaining: number;
-  readonly secondsUntilReset: number | null;
 }

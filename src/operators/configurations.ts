@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { RuleFile } from '../rules/files/read-rule-files';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import type { ListedConfiguration, ListedConfigurations } from './answers';
-import { isoTime } from './explanation';
+import { isoTime } from '../text/iso-time';
 
 /** With the files as the source has sent them. */
 export type Configurations = ListedConfigurations<RuleFile>;

@@ -1,6 +1,7 @@
-import type { DecisionError } from '../counting/decision-error';
 import type { Outcome } from '../counting/algorithms/algorithm';
 import { type Counted, LARGEST_COUNT, type Operation, readOf } from '../counting/operation';
+import { referenceTo } from '../explain/match-trace';
+import { RequestExplanation, counterLimitOf } from '../explain/request-explanation';
 import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';
@@ -8,15 +9,14 @@ import type { AlgorithmName } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import { windowLabel } from '../rules/unit';
 import type { Ruleset } from '../rules/ruleset';
+import { isoTime } from '../text/iso-time';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { ApplyOperations } from '../streams/ports/decide';
 import type { CounterChange, CounterQuery, CounterReservations, CounterState, NoCounter } from './answers';
 import type { OpenReservations, ReservationStore } from '../streams/ports/reservations';
-import { counterLimitOf, explanationOf, isoTime } from './explanation';
-import { LookUps, referenceTo } from './look-ups';
 
 export interface CountersOptions {
-  readonly limiter: Pick<Limiter, 'explain' | 'forget' | 'isInLocalCache' | 'leases'>;
+  readonly limiter: Pick<Limiter, 'trial' | 'forget' | 'isInLocalCache' | 'leases'>;
   readonly administration: CounterAdministration;
   /** Or why there is none. */
   readonly reservations: ReservationStore | string;
@@ -130,8 +130,9 @@ export class OperatedCounters {
     mustChoose = false,
   ): Promise<Located | NoCounter> {
     const request: RateLimitRequest = { domain, descriptors: [descriptor], hitsAddend: 0 };
-    const explained = this.#options.limiter.explain(request, ruleset, Date.now());
-    const { limited: first, limits, rule } = explained.descriptors[0]!.resolution;
+    const trial = this.#options.limiter.trial(request, ruleset, Date.now());
+    const { nowSeconds, resolutions } = trial.decision;
+    const { limited: first, limits, rule } = resolutions[0]!;
     const all = limits ?? (first === undefined ? [] : [first]);
     const windows = all.map(windowOf);
     const isChosen = limits !== undefined && (window !== undefined || (mustChoose && limits.length > 1));
@@ -140,9 +141,9 @@ export class OperatedCounters {
       const reason = `the rule has several limits; choose one by the parameter window: ${windows.join(', ')}`;
       return { reason, nearest: null, windows };
     }
-    if (limited !== undefined) return { limited, rule, windows, nowSeconds: explained.nowSeconds };
-    const explanation = await explanationOf(explained, new LookUps(ruleset!, request), { stored: NO_COUNTS });
-    const { reason, nearest } = explanation.descriptors[0]!;
+    if (limited !== undefined) return { limited, rule, windows, nowSeconds };
+    // A descriptor without a limit needs no count.
+    const { reason, nearest } = new RequestExplanation(trial, ruleset!, { stored: new Map() }).descriptor(0);
     return { reason, nearest };
   }
 
@@ -151,7 +152,7 @@ export class OperatedCounters {
     if (open === undefined) return null;
     return {
       count: open.count,
-      first: open.first.map((each) => ({ ...each, expiresAt: new Date(each.expiresAt).toISOString() })),
+      first: open.first.map((each) => ({ ...each, expiresAt: isoTime(each.expiresAt / 1000) })),
     };
   }
 
@@ -193,6 +194,3 @@ function countIn(stored: StoredCounter | Outcome, algorithm: AlgorithmName | nul
   if (!('state' in stored)) return stored.count;
   return algorithm === 'token_bucket' ? stored.remaining : stored.used;
 }
-
-/** A descriptor without a limit needs no count. */
-const NO_COUNTS: ReadonlyMap<string, number> | DecisionError = new Map();

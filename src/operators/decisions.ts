@@ -1,19 +1,21 @@
+import { setImmediate } from 'node:timers/promises';
 import { failCall } from '../counting/batch';
 import { DecisionError, timedOut } from '../counting/decision-error';
 import { readOf } from '../counting/operation';
-import type { ExplainedRequest } from '../limiter/explained-request';
+import type { ExplainedDescriptor, Explanation } from '../explain/explanation';
+import { type KnownCounts, RequestExplanation } from '../explain/request-explanation';
 import type { OffenderSummary } from '../limiter/offender';
 import type { RateLimitRequest } from '../limiter/request';
 import { limitsOfResolution } from '../limiter/resolution';
+import type { Trial } from '../limiter/trial';
 import type { Ruleset } from '../rules/ruleset';
 import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
 import type { OffenderSource } from '../streams/ports/offender-source';
-import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from './answers';
+import type { CounterChange, CounterQuery, CounterState, NoCounter } from './answers';
 import { MAX_RESERVED_DESCRIPTORS } from '../streams/ports/reservations';
 import { type CountersOptions, OperatedCounters, openReservationsOf } from './counters';
-import { type StoredCounts, explanationOf } from './explanation';
-import { LookUps } from './look-ups';
+import { inTime } from './in-time';
 
 /**
  * What only the processes that decide can answer. A method rejects with a `DecisionError` when the counter store fails.
@@ -80,8 +82,11 @@ export class LocalDecisions implements DecisionOperator {
   }
 }
 
-/** Milliseconds that an explanation waits for a store for which calls wait longer. */
-const TIMEOUT = 1_000;
+/** An explanation waits so long at most for a store for which calls wait longer. */
+const TIMEOUT_MS = 1_000;
+
+/** An explanation takes so much of a turn of the event loop at most, so that decisions go on meanwhile. */
+const SLICE_MS = 5;
 
 /**
  * Explains a request by the counts that the store has. What it does not read in the time of a call, at most a second,
@@ -93,16 +98,26 @@ const TIMEOUT = 1_000;
 export async function explainRequest(
   request: RateLimitRequest,
   ruleset: Ruleset | undefined,
-  { limiter, apply, reservations, timeout = TIMEOUT, now = Date.now() }: ExplainOptions,
+  { limiter, apply, reservations, timeout = TIMEOUT_MS, now = Date.now() }: ExplainOptions,
   limit?: number,
 ): Promise<Explanation> {
-  const explained = limiter.explain(request, ruleset, now, limit);
-  const most = Math.min(timeout, TIMEOUT);
-  const stored = await countsOf(explained, apply, most);
+  const trial = limiter.trial(request, ruleset, now, limit);
+  const most = Math.min(timeout, TIMEOUT_MS);
+  const stored = await countsOf(trial, apply, most);
   const open = new Map<string, number>();
   // A store that has not read the counts is not waited for again.
-  if (isComplete(stored)) await inTime(most, readOpen(explained, reservations, open));
-  return explanationOf(explained, new LookUps(ruleset!, request), { stored, open, leases: limiter.leases });
+  if (isComplete(stored)) await inTime(most, readOpen(trial, reservations, open));
+  const explanation = new RequestExplanation(trial, ruleset!, { stored, open, leases: limiter.leases });
+  const descriptors: ExplainedDescriptor[] = [];
+  let sliceStart = performance.now();
+  for (const index of request.descriptors.keys()) {
+    if (performance.now() - sliceStart >= SLICE_MS) {
+      await setImmediate();
+      sliceStart = performance.now();
+    }
+    descriptors.push(explanation.descriptor(index));
+  }
+  return explanation.of(descriptors);
 }
 
 /** What an explanation is made with. */
@@ -115,10 +130,10 @@ interface ExplainOptions extends Pick<CountersOptions, 'limiter' | 'apply' | 're
 
 /** Reads the counts that a decision would need. */
 async function countsOf(
-  { operations }: ExplainedRequest,
+  { decision: { operations } }: Trial,
   apply: CountersOptions['apply'],
   timeout: number,
-): Promise<StoredCounts> {
+): Promise<KnownCounts['stored']> {
   const reads = new Map(operations.map((operation) => [operation.key, readOf(operation)]));
   let error: DecisionError | undefined;
   function failed(reason: DecisionError): void {
@@ -137,29 +152,18 @@ async function countsOf(
   );
 }
 
-function isComplete(stored: StoredCounts): boolean {
+function isComplete(stored: KnownCounts['stored']): boolean {
   return stored instanceof Map && ![...stored.values()].some((each) => each instanceof DecisionError);
-}
-
-/** Whether something has ended in so many milliseconds. */
-export async function inTime(milliseconds: number, ended: Promise<void>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, milliseconds, false)));
-  try {
-    return await Promise.race([ended.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Reads how many open reservations the counters have, of a request that may be one of a reservation. */
 async function readOpen(
-  { request, descriptors }: ExplainedRequest,
+  { decision: { request, resolutions } }: Trial,
   reservations: CountersOptions['reservations'],
   open: Map<string, number>,
 ): Promise<void> {
   if (request.descriptors.length > MAX_RESERVED_DESCRIPTORS) return;
-  const limits = descriptors.flatMap(({ resolution }) => limitsOfResolution(resolution));
+  const limits = resolutions.flatMap(limitsOfResolution);
   const reads = limits.map(async (limited) => {
     const found = await openReservationsOf(limited, reservations);
     if (found !== undefined) open.set(limited.key, found.count);

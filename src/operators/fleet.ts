@@ -3,7 +3,7 @@ import { counted } from '../text/counted';
 import { excerpt } from '../text/excerpt';
 import { messageOf } from '../text/thrown';
 import { ownText } from '../text/table-key';
-import { inTime } from './decisions';
+import { inTime } from './in-time';
 import type { Fleet, FleetAspect, HealthPart, InstanceReport, ListedHealth, PeerReport } from './live-answers';
 import { type Compared, type Differences, differencesOf, mergeReports } from './merge-reports';
 

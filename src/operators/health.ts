@@ -6,7 +6,7 @@ import type { Latest } from '../streams/latest';
 import type { Phase, Readiness } from '../streams/readiness';
 import { type CountedServer, countedServers } from '../streams/store-faults';
 import { counted } from '../text/counted';
-import { shortened } from './look-ups';
+import { shortened } from '../text/excerpt';
 import type {
   HealthPart,
   HealthState,

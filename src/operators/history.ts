@@ -6,7 +6,7 @@ import { excerpt } from '../text/excerpt';
 import type { RecentConfigurations } from './configurations';
 import { Growth, mapRates } from './growth';
 import type { History, HistoryMark, InstanceReport, LiveRates, LiveRule } from './live-answers';
-import { shortened } from './look-ups';
+import { shortened } from '../text/excerpt';
 
 /** Seconds between two samples. */
 export const INTERVAL = 10;

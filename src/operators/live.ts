@@ -3,7 +3,7 @@ import type { RuleStatistics } from '../statistics/rule-statistics';
 import { RULE_PREFIX, type Statistics } from '../statistics/statistics';
 import { type Grown, Growth, mapRates } from './growth';
 import type { LiveEvent, LiveRule } from './live-answers';
-import { shortened } from './look-ups';
+import { shortened } from '../text/excerpt';
 
 /** Milliseconds after which a measurement has no part in the next event: no event was read meanwhile. */
 const OLD = 5_000;

@@ -4,7 +4,7 @@ import { excerpt } from '../text/excerpt';
 import { boundedText } from '../text/table-key';
 import type { Configurations } from './configurations';
 import type { DecisionOperator } from './decisions';
-import { isoTime } from './explanation';
+import { isoTime } from '../text/iso-time';
 import { type FindPeers, FleetView } from './fleet';
 import { type HealthOptions, HealthView, worstOf } from './health';
 import { type HistoryOptions, HistoryRecorder, type RecordedHistory } from './history';

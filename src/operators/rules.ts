@@ -6,7 +6,8 @@ import { ValueList, ValueRegex } from '../rules/values';
 import { limitSuffix, listedStatisticsKey } from '../rules/statistics-key';
 import { escapeStatisticsKey } from '../statistics/escape';
 import type { Statistics } from '../statistics/statistics';
-import type { ListedDomain, ListedLimit, ListedRule, RuleTotals, RulesOrigin } from './answers';
+import type { ListedLimit } from '../explain/explanation';
+import type { ListedDomain, ListedRule, RuleTotals, RulesOrigin } from './answers';
 
 export interface RuleListing extends RulesOrigin {
   /** The domains and their rules, each parent before its children. */

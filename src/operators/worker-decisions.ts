@@ -1,10 +1,11 @@
 import { DecisionError } from '../counting/decision-error';
+import type { Explanation } from '../explain/explanation';
 import type { Limiter } from '../limiter/limiter';
 import { NO_OFFENDERS, type OffenderSummary, mergeOffenders } from '../limiter/offender';
 import type { Offenders } from '../limiter/offenders';
 import type { RateLimitRequest } from '../limiter/request';
 import type { OffenderSource } from '../streams/ports/offender-source';
-import type { CounterChange, CounterQuery, CounterState, Explanation, NoCounter } from './answers';
+import type { CounterChange, CounterQuery, CounterState, NoCounter } from './answers';
 import type { DecisionOperator, LocalDecisions } from './decisions';
 
 /** The methods that a worker answers, with the type of their JSON: parameters, result. */

@@ -194,7 +194,7 @@ export class StoredReservations implements Reservations {
     }
     const { request, at, ttl } = stored?.record ?? call;
     const before = stored === undefined ? await this.#present(change) : countsBefore(stored);
-    const verdict = limiter.explain(request, ruleset(), at).verdict(before);
+    const verdict = limiter.trial(request, ruleset(), at).verdict(before);
     this.#counters.repeated.add(1);
     return { id, verdict, expiresAt: empty?.expiresAt ?? at + ttl };
   }
@@ -237,7 +237,7 @@ export class StoredReservations implements Reservations {
       if (left <= 0) throw expired(record);
       const { steps, ending } = endingOf(id, stored, {
         ...{ hits, now, state },
-        resolved: () => limiter.explain(record.request, ruleset(), now).descriptors.map(({ resolution }) => resolution),
+        resolved: () => limiter.trial(record.request, ruleset(), now).decision.resolutions,
       });
       const ended = { ...record, state, ...ending };
       const result = await store.changeReservation({

@@ -6,6 +6,11 @@ export function excerpt(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length)}…` : text;
 }
 
+/** A text of a caller or of a file as answers and pages have it: one of a megabyte in a list would delay everything. */
+export function shortened(text: string): string {
+  return excerpt(text, 256);
+}
+
 /** After how many characters no further item of a list follows: all of a log line is searched for secrets. */
 const LONG_LIST = 8 * 1024;
 

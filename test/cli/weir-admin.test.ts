@@ -1,12 +1,6 @@
 import { ADMIN } from '../../src/cli/admin/admin';
-import type {
-  LimitOfCounter,
-  CounterState,
-  ExplainedDescriptor,
-  Explanation,
-  NestedRule,
-  RulesAnswer,
-} from '../../src/operators/answers';
+import type { LimitOfCounter, ExplainedDescriptor, Explanation } from '../../src/explain/explanation';
+import type { CounterState, NestedRule, RulesAnswer } from '../../src/operators/answers';
 import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served-api';
 import { ApiStub } from './api-stub';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';

@@ -12,7 +12,7 @@ import {
   ReserveResponse,
   SettleRequest,
 } from '../../src/gen/weir/v1/reservations';
-import type { Explanation } from '../../src/operators/answers';
+import type { Explanation } from '../../src/explain/explanation';
 import { requestMessage } from '../support/clients/grpc-client';
 import { MemcachedProcess } from '../support/processes/memcached-process';
 import { RedisProcess } from '../support/processes/redis/redis-process';

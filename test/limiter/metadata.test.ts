@@ -227,10 +227,10 @@ const someOptions: fc.Arbitrary<Partial<LimiterOptions>> = fc.record({
 describe('an explanation', () => {
   /** What a decision would answer, according to an explanation. */
   function explained(service: TestService, asked: RateLimitRequest): Verdict {
-    const explanation = service.limiter.explain(asked, service.ruleset, service.now);
-    const reads = explanation.operations.map(readOf);
+    const trial = service.limiter.trial(asked, service.ruleset, service.now);
+    const reads = trial.decision.operations.map(readOf);
     const stored = service.counters.applyNow(reads);
-    return explanation.verdict(new Map(reads.map(({ key }, index) => [key, stored[index]!])));
+    return trial.verdict(new Map(reads.map(({ key }, index) => [key, stored[index]!])));
   }
 
   it('agrees with the decision that follows it, in windows and at once, and counts nothing', async () => {

@@ -1,6 +1,5 @@
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import type { Entry } from '../../src/limiter/request';
-import { explainMatch } from '../../src/rules/explain';
 import { Network } from '../../src/rules/networks';
 import type { RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset, matchRule } from '../../src/rules/ruleset';
@@ -285,89 +284,4 @@ it('matching wildcards ends with an error when the parts of many patterns end at
   expect(() => search('a'.repeat(2000), 100_000)).toThrow(TooMuchWork);
   expect(search('a'.repeat(2000), Infinity)).toBeUndefined();
   expect(search('aaax', 100_000)).toBe('*a*x*');
-});
-
-describe('the explanation of a descriptor', () => {
-  const ruleset = rulesetOf(
-    'shop',
-    rule(1, 'user', 'anna'),
-    { key: 'user', value: 'bert' },
-    rule(2, 'user', 'b*'),
-    rule(3, 'user', '*t'),
-    rule(4, 'user', '', rule(5, 'path')),
-    { key: 'group', descriptors: [{ key: 'path', value: '/a' }] },
-  );
-
-  /** A short form of an explanation: a line for each level, and the outcome. */
-  function explain(descriptor: string, domain = 'shop', options = {}): readonly string[] {
-    const { levels, outcome, rule: last } = explainMatch(ruleset, { domain, entries: entries(descriptor) }, options);
-    const lines = levels.map(({ candidates, otherValues, omitted, keys }) =>
-      [
-        ...candidates.map(({ rule: { value }, outcome: how }) => `${value || '-'} ${how}`),
-        ...(otherValues > 0 ? [`${otherValues} others`] : []),
-        ...(omitted > 0 ? [`${omitted} omitted`] : []),
-        ...(keys.length > 0 ? [`keys ${keys.join(' ')}`] : []),
-      ].join(', '),
-    );
-    return [...lines, `${outcome} ${last?.limit?.requestsPerUnit ?? '-'}`];
-  }
-
-  it.each([
-    ['user=anna', ['anna chosen, b* not tried, *t not tried, - not tried, 1 others', 'limit 1']],
-    ['user=kurt', ['b* passed over, *t chosen, - not tried, 2 others', 'limit 3']],
-    ['group=x', ['- chosen', 'no limit -']],
-    ['User=anna', ['keys user group', 'no match -']],
-    ['group=x,path=/b', ['- chosen', '1 others', 'no match -']],
-    ['user=c,path=/', ['b* passed over, *t passed over, - chosen, 2 others', '- chosen', 'limit 5']],
-    ['group=x,path=/a,deep=1', ['- chosen', '/a chosen', 'too deep -']],
-    ['', ['no entries -']],
-  ])('shows the search for %s', (descriptor, expected) => {
-    expect(explain(descriptor)).toEqual(expected);
-  });
-
-  it('lists the network that matches and the regular expressions, and counts other values and networks', () => {
-    const others = rulesetOf(
-      'shop',
-      { key: 'ip', valueRegex: '9$' },
-      { key: 'ip', valueCidr: '10.0.0.0/8' },
-      { key: 'ip', valueCidr: '10.1.0.0/16' },
-      { key: 'ip', valueIn: ['10.1.0.1', '10.1.0.2'] },
-      { key: 'ip', value: '1*' },
-    );
-    function shownFor(value: string) {
-      const { levels } = explainMatch(others, { domain: 'shop', entries: [{ key: 'ip', value }] });
-      const [{ candidates, otherValues, omitted }] = levels as [(typeof levels)[0]];
-      return [...candidates.map(({ rule: { value: text }, outcome }) => `${text} ${outcome}`), otherValues, omitted];
-    }
-    expect(shownFor('10.1.0.9')).toEqual(['10.1.0.0/16 chosen', '1* not tried', '9$ not tried', 2, 0]);
-    expect(shownFor('10.1.0.2')).toEqual([
-      '10.1.0.1,10.1.0.2 chosen',
-      '10.1.0.0/16 not tried',
-      '1* not tried',
-      '9$ not tried',
-      1,
-      0,
-    ]);
-    expect(shownFor('9.9.9.9')).toEqual(['1* passed over', '9$ chosen', 3, 0]);
-  });
-
-  it('shows a domain without a rule file, and lists as much as it may', () => {
-    expect(explain('user=anna', 'forum')).toEqual(['unknown domain -']);
-    const options = { maxCandidates: () => 1, maxKeys: () => 1 };
-    const lines = ['user=kurt', 'User=anna'].map((text) => explain(text, 'shop', options)[0]);
-    expect(lines).toEqual(['b* passed over, *t chosen, 2 others, 1 omitted', 'keys user']);
-  });
-
-  it('ends at the rule that a decision matches', () => {
-    const key = fc.constantFrom('user', 'path', 'group', 'x');
-    const value = fc.constantFrom('', 'anna', 'bert', 'bt', 'b*', '*t', '/a', 'kurt');
-    fc.assert(
-      fc.property(fc.array(fc.record({ key, value }), { maxLength: 3 }), (descriptor) => {
-        const { outcome, rule: last } = explainMatch(ruleset, { domain: 'shop', entries: descriptor });
-        const matched = matchRule(ruleset.domain('shop')!, descriptor);
-        expect(outcome === 'limit' || outcome === 'no limit' ? last : undefined).toBe(matched);
-        expect(outcome === 'limit').toBe(matched?.limit !== undefined);
-      }),
-    );
-  });
 });

@@ -1,5 +1,4 @@
 import { type RulesetChanges, compareRulesets } from '../../src/rules/compare-rulesets';
-import { explainMatch, nearestRule } from '../../src/rules/explain';
 import { type Ruleset, buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
 import { valueText } from '../../src/rules/values';
@@ -244,78 +243,5 @@ describe('the statistics key of a rule', () => {
   ])('of two levels: %s', (_name, outer, inner, key) => {
     const nested = { key: 'a', ...outer, descriptors: [{ key: 'b', rateLimit, ...inner }] };
     expect(keysOf(nested, 'a=x,b=y').key).toBe(key);
-  });
-});
-
-describe('the rule that a descriptor nearly matches', () => {
-  const group: RuleSketch = { key: 'group', descriptors: [{ key: 'plan' }] };
-  const ruleset = rulesetOf('shop', { key: 'user', value: 'bert', descriptors: [{ key: 'path', value: '/a' }] }, group);
-  function nearest(text: string, of = ruleset, domain = 'shop') {
-    const asked = { domain, entries: entries(text) };
-    return nearestRule(of, asked, explainMatch(of, asked));
-  }
-
-  it('is one that differs in a value, a key, the order or the number of entries', () => {
-    const texts = ['user=bert,path=/b', 'usr=bert', 'x=1,group=2', 'group=x', 'group=x,plan=1,y=1', 'something=else'];
-    expect(texts.map((text) => nearest(text)?.difference)).toEqual([
-      "entry 2 has the value '/b', but the rule '/a'",
-      "entry 1 has the key 'usr', but the rule 'user'",
-      "entry 1 has the key 'x', but the rule 'group', which is that of entry 2",
-      "the descriptor has 1 entry; this rule, nested in 'group', needs another one with the key 'plan'",
-      'the descriptor has 3 entries, but no rules are nested in this one, which matches the first 2',
-      undefined,
-    ]);
-    const lists = rulesetOf(
-      'shop',
-      { key: 'tier', valueIn: ['gold', 'silver'] },
-      { key: 'tier', valueCidr: '10.0.0.0/8' },
-    );
-    expect(nearest('tier=gol', lists)?.difference).toBe("entry 1 has the value 'gol', but the rule 'gold,silver'");
-  });
-
-  it('is the one that would match, or has the nearest value, when a key is another one or out of order', () => {
-    function named(value: string): RuleSketch {
-      return { key: 'sender', value };
-    }
-    const rules = [named('news'), { key: 'sender' }, { key: 'SENDER' }, named('bert*'), named('newsletter')];
-    const senders = rulesetOf('mail', ...rules);
-    const found = ['Sender=anna', 'Sender=newsletter', 'Sender=bertram', 'SENDERs=anna', 'x=1,sender=newsletter'];
-    expect(found.map((text) => nearest(text, senders, 'mail')?.rule)).toEqual(
-      [
-        { value: '' },
-        { value: 'newsletter' },
-        { value: 'bert*' },
-        { key: 'SENDER', value: '' },
-        { value: 'newsletter' },
-      ].map((rule) => expect.objectContaining({ key: 'sender', ...rule })),
-    );
-    const only = rulesetOf('mail', named('gold'), named('silver'), named('bronze'));
-    expect(['silvester', 'brown', 'x'].map((value) => nearest(`Sender=${value}`, only, 'mail')?.rule?.value)).toEqual([
-      'silver',
-      'bronze',
-      'gold',
-    ]);
-  });
-
-  it('is found in bounded work, however many wildcards the rules of the key have', () => {
-    const wildcards = Array.from({ length: 20_000 }, (_, index) => ({
-      key: 'user',
-      value: `*${index}*a*b*c*${index}`,
-    }));
-    const many = rulesetOf('shop', ...wildcards, { key: 'user' });
-    expect(nearest('User=anna', many)?.rule?.key).toBe('user');
-  });
-
-  it('is none in another domain, of which the nearest is named', () => {
-    const difference = "the rules have the domain 'shop', not 'Shop'";
-    const found = ['Shop', 'forum'].map((domain) => nearest('user=bert', ruleset, domain));
-    expect(found).toEqual([{ rule: undefined, difference }, undefined]);
-  });
-
-  it('is looked for among the first texts, up to 2,000 characters with one more for each', () => {
-    const values = Array.from({ length: 100 }, (_, index) => `${index} is far away`.padEnd(19, '-'));
-    const many = rulesetOf('shop', ...[...values, 'anna', 'bert'].map((value) => ({ key: 'user', value })));
-    const found = ['user=ana', 'user=bertt'].map((text) => nearest(text, many)?.rule?.value);
-    expect(found).toEqual(['anna', 'anna']);
   });
 });

@@ -1,11 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Offender } from '../../limiter/offender';
-import type { CounterState, Explanation, ListedSetting } from '../../operators/answers';
+import type { Explanation } from '../../explain/explanation';
+import { formatExplanation } from '../../explain/text';
+import type { CounterState, ListedSetting } from '../../operators/answers';
 import type { Fleet, ListedHealth } from '../../operators/live-answers';
 import { type ApiRequest, type ApiTarget, callApi, tokenFrom, withPort } from '../api';
 import { parseRequest } from '../request';
 import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag } from '../flags';
-import { formatExplanation } from '../explanation';
 import { Exit, JSON_FLAG, type Program } from '../program';
 import { formatFleetHealth, formatFleetRules, formatFleetTop } from './format-fleet';
 import { formatCounter, formatHealth, formatOffenders, formatRules } from './format-answers';

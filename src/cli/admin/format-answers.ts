@@ -4,7 +4,7 @@ import type { CounterChange, CounterState, NestedRule, RulesAnswer } from '../..
 import type { HealthPart, ListedHealth } from '../../operators/live-answers';
 import { counted } from '../../text/counted';
 import { visibleLine, visibleLines } from '../../text/visible';
-import { algorithmParts, formatLimit, placeOf } from '../explanation';
+import { algorithmParts, formatLimit, placeOf } from '../../explain/text';
 
 /** The rules as an indented tree, one line each. */
 export function formatRules({ loaded, rejected, domains }: RulesAnswer): string {

@@ -1,4 +1,5 @@
-import type { ListedLimit, ListedRule } from '../../operators/answers';
+import type { ListedLimit } from '../../explain/explanation';
+import type { ListedRule } from '../../operators/answers';
 import { listed } from '../../operators/rules';
 import { differentRules } from '../../rules/compare-rulesets';
 import { type RulePlace, nameInFiles } from '../../rules/rule-config';
@@ -7,7 +8,7 @@ import type { Ruleset } from '../../rules/ruleset';
 import { Statistics } from '../../statistics/statistics';
 import { counted } from '../../text/counted';
 import { visibleLine, visibleLines } from '../../text/visible';
-import { formatLimit, placeOf } from '../explanation';
+import { formatLimit, placeOf } from '../../explain/text';
 
 /** What is different about a rule. */
 export interface RuleChange {

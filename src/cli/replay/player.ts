@@ -5,7 +5,7 @@ import type { RateLimitRequest } from '../../limiter/request';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { Code, type Verdict } from '../../limiter/verdict';
 import { StoredReservations } from '../../reservations/reservations';
-import type { Explanation } from '../../operators/answers';
+import type { Explanation } from '../../explain/explanation';
 import { explainRequest } from '../../operators/decisions';
 import type { Ruleset } from '../../rules/ruleset';
 import { MemoryCounters } from '../../sinks/counters/memory/memory-counters';

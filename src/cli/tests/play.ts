@@ -3,7 +3,7 @@ import type { LimiterOptions } from '../../limiter/decision';
 import type { RateLimitRequest } from '../../limiter/request';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { CODE_NAMES, Code, type DescriptorStatus } from '../../limiter/verdict';
-import type { Explanation } from '../../operators/answers';
+import type { Explanation } from '../../explain/explanation';
 import type { Rule } from '../../rules/rule-tree';
 import type { Ruleset } from '../../rules/ruleset';
 import { Statistics } from '../../statistics/statistics';

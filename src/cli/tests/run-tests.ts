@@ -8,7 +8,7 @@ import { counted } from '../../text/counted';
 import { visibleLines } from '../../text/visible';
 import { type CheckedCase, type Finding, casesOfRules, grouped } from '../check/formats';
 import type { CheckedRules } from '../check/read-rules';
-import { formatExplanation, placeOf } from '../explanation';
+import { formatExplanation, placeOf } from '../../explain/text';
 import { type Difference, playTest } from './play';
 import { correctTestFile } from './read-tests';
 import type { TestFile } from './test-document';

@@ -1,6 +1,7 @@
+import { followMatch } from '../../explain/match';
+import { nearestRule } from '../../explain/nearest-rule';
 import { MAX_MATCHING_STEPS, type RateLimitRequest } from '../../limiter/request';
 import { UnmatchedCalls } from '../../limiter/unmatched-calls';
-import { explainMatch, nearestRule } from '../../rules/explain';
 import type { Ruleset } from '../../rules/ruleset';
 import { plainStatisticsKey } from '../../rules/statistics-key';
 import { WorkBudget } from '../../rules/wildcards';
@@ -66,10 +67,9 @@ function describe({ domain, descriptors }: RateLimitRequest, showsValues: boolea
 /** Of the first descriptor that has one. */
 function nearestOf({ domain, descriptors }: RateLimitRequest, ruleset: Ruleset, showsValues: boolean): LogFields {
   const budget = new WorkBudget(MAX_MATCHING_STEPS);
-  const options = { budget, maxCandidates: () => MOST_LISTED, maxKeys: () => MOST_LISTED };
   for (const { entries } of descriptors.slice(0, MOST_LISTED)) {
     const path = { domain, entries };
-    const nearest = nearestRule(ruleset, path, explainMatch(ruleset, path, options));
+    const nearest = nearestRule(ruleset, path, followMatch(ruleset, path, { budget }));
     if (nearest === undefined) continue;
     const { rule, difference, withoutValue = difference } = nearest;
     return {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { CounterState, Explanation } from '../../../src/operators/answers';
+import type { Explanation } from '../../../src/explain/explanation';
+import type { CounterState } from '../../../src/operators/answers';
 import { parseDecisionLine } from '../../support/data/decision-log-schema';
 import { RuleFolder } from '../../support/data/rule-folder';
 import { TemporaryFolder } from '../../support/data/temporary-folder';

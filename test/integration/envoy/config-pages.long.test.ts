@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { readRequest } from '../../../src/http/json/read-request';
-import { explainMatch } from '../../../src/rules/explain';
+import { followMatch } from '../../../src/explain/match';
 import { codeBlocksOf } from '../../docs/code-blocks';
 import { rulesetOf } from '../../docs/play-decisions';
 import { ROOT } from '../../docs/markdown-files';
@@ -77,7 +77,7 @@ describe('docs/proxies.md', () => {
     const { domain, descriptors } = readRequest(body.replace('$limited_user', 'anna'));
     const rules = rulesetOf(await readFile(join(ROOT, 'examples/envoy/config/edge.yaml'), 'utf8'));
     expect(domain).toBe(rules.domain);
-    expect(explainMatch(rules.ruleset, { domain, entries: descriptors[0]!.entries }).outcome).toBe('limit');
+    expect(followMatch(rules.ruleset, { domain, entries: descriptors[0]!.entries }).outcome).toBe('limit');
   });
 });
 

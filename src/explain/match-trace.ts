@@ -1,0 +1,129 @@
+import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest } from '../limiter/request';
+import type { Entry, Level, Rule } from '../rules/rule-tree';
+import type { Ruleset } from '../rules/ruleset';
+import { listedStatisticsKey } from '../rules/statistics-key';
+import { Wildcard, WorkBudget } from '../rules/wildcards';
+import { escapeStatisticsKey } from '../statistics/escape';
+import { shortened } from '../text/excerpt';
+import type { ExplainedDescriptor, ExplainedStep, MatchOutcome, RuleReference } from './explanation';
+import { followMatch } from './match';
+import { nearestRule } from './nearest-rule';
+
+/** The candidates and keys that the explanation of a request lists at most… */
+const MAX_LISTED = 2_000;
+/** …and of one level. */
+const MAX_LISTED_OF_LEVEL = 20;
+/** For so many descriptors of a request, the nearest rule is searched. */
+const MAX_NEAREST = 20;
+
+/** A descriptor as the rules have it. */
+export interface TracedDescriptor extends Pick<ExplainedDescriptor, 'steps' | 'nearest'> {
+  readonly outcome: MatchOutcome | 'override';
+}
+
+/** Follows the descriptors of a request through the rules; what is listed of all of them together is limited. */
+export class MatchTrace {
+  readonly #ruleset: Ruleset;
+  readonly #domain: string;
+  readonly #budget = new WorkBudget(MAX_MATCHING_STEPS);
+  #listed = 0;
+  #nearest = 0;
+
+  constructor(ruleset: Ruleset, { domain }: Pick<RateLimitRequest, 'domain'>) {
+    this.#ruleset = ruleset;
+    this.#domain = domain;
+  }
+
+  /** @throws TooMuchWork for a request that a decision would reject */
+  of({ entries, limit }: Descriptor): TracedDescriptor {
+    const steps: ExplainedStep[] = [];
+    if (limit !== undefined && this.#ruleset.domain(this.#domain) !== undefined)
+      return { outcome: 'override', steps, nearest: null };
+    const asked = { domain: this.#domain, entries };
+    const most = Math.min(MAX_LISTED - this.#listed, MAX_LISTED_OF_LEVEL);
+    const match = followMatch(this.#ruleset, asked, {
+      budget: this.#budget,
+      visit: (level, entry, chosen) => steps.push(stepOf(level, entry, { chosen, most })),
+    });
+    for (const { candidates, keys } of steps)
+      this.#listed = Math.min(MAX_LISTED, this.#listed + candidates.length + keys.length);
+    const { outcome } = match;
+    if (outcome === 'limit' || this.#nearest === MAX_NEAREST) return { outcome, steps, nearest: null };
+    this.#nearest += 1;
+    const nearest = nearestRule(this.#ruleset, asked, match);
+    if (nearest === undefined) return { outcome, steps, nearest: null };
+    const { rule, difference } = nearest;
+    return { outcome, steps, nearest: { rule: referenceTo(rule), difference } };
+  }
+}
+
+/** What the search found at a level. @param options.most candidates, besides the chosen one, or keys */
+function stepOf(
+  level: Level,
+  entry: Entry,
+  { chosen, most }: { readonly chosen: Rule | undefined; readonly most: number },
+): ExplainedStep {
+  const candidates: ExplainedStep['candidates'][number][] = [];
+  let isFound = false;
+  for (const rule of triedRules(level, entry)) {
+    if (candidates.length >= most) break;
+    const outcome = rule === chosen ? 'chosen' : isFound ? 'not tried' : 'passed over';
+    candidates.push({ rule: referenceTo(rule), outcome });
+    isFound ||= rule === chosen;
+  }
+  if (chosen !== undefined && !isFound) candidates.push({ rule: referenceTo(chosen), outcome: 'chosen' });
+  const tried = countTried(level, entry);
+  const count = level.countOf(entry.key);
+  return {
+    key: shortened(entry.key),
+    value: shortened(entry.value),
+    candidates,
+    omitted: tried - candidates.length,
+    otherValues: count - tried,
+    keys: count === 0 ? firstOf(level.keys(), most).map(shortened) : [],
+  };
+}
+
+/**
+ * The rules of an entry's key in the order in which they are tried, without those of other exact values and networks.
+ */
+function* triedRules(level: Level, { key, value }: Entry): IterableIterator<Rule> {
+  const exact = value === '' ? undefined : level.get(key, value);
+  if (exact !== undefined) yield exact;
+  const network = level.networkOf(key, value);
+  if (network !== undefined) yield network;
+  for (const rule of level.wildcardsOf(key)) if (rule !== exact) yield rule;
+  yield* level.regexesOf(key);
+  const withoutValue = level.get(key, '');
+  if (withoutValue !== undefined) yield withoutValue;
+}
+
+/** How many rules {@link triedRules} yields, without a walk through them. */
+function countTried(level: Level, { key, value }: Entry): number {
+  const exact = value === '' ? undefined : level.get(key, value);
+  const isExplicit = exact !== undefined && !(exact.matcher instanceof Wildcard);
+  const single = [isExplicit, level.networkOf(key, value) !== undefined, level.get(key, '') !== undefined];
+  return level.wildcardsOf(key).length + level.regexesOf(key).length + single.filter(Boolean).length;
+}
+
+function firstOf<T>(items: Iterable<T>, most: number): readonly T[] {
+  const first: T[] = [];
+  for (const item of items) {
+    if (first.length >= most) break;
+    first.push(item);
+  }
+  return first;
+}
+
+/** A rule as answers name it. */
+export function referenceTo(rule: Rule): RuleReference;
+export function referenceTo(rule: Rule | undefined): RuleReference | null;
+export function referenceTo(rule: Rule | undefined): RuleReference | null {
+  if (rule === undefined) return null;
+  return {
+    statisticsKey: shortened(escapeStatisticsKey(listedStatisticsKey(rule))),
+    key: shortened(rule.key),
+    value: shortened(rule.value),
+    place: rule.place ?? null,
+  };
+}
