@@ -120,7 +120,48 @@ describe('a call that waits for the store', () => {
       call(['k=x']);
       scheduler.schedule(() => call(['k=y']), 5);
       flush();
-      expect(outcomes).toEqual(['21: OK 10', '41: OK 10']);
+      expect(outcomes).toEqual(['21: OK 10', '25: OK 10']);
+      expect(lane.sent).toEqual(['x+1', 'y+1']);
+    });
+  });
+
+  it.each<[string, Readonly<Record<string, FailurePolicy>>, string[]]>([
+    ['has a policy, of its rule or of the service', { k: 'allow', s: 'deny' }, ['101: OVER_LIMIT 10 0']],
+    ['has the policy error', { k: 'error', s: 'allow' }, []],
+  ])(
+    'is answered after the default of the decision timeout only when each of its limits %s',
+    (_, policies, expected) => {
+      marbles(({ cold, flush }, scheduler) => {
+        const lane = answering(cold('500ms (r|)'));
+        const { call, outcomes } = decisionPath(() => lane, scheduler, {
+          onStoreFailure: 'error',
+          byPolicy: 100,
+          policies,
+        });
+        call(['k=x', 's=x']);
+        flush();
+        expect(outcomes.filter((outcome) => !outcome.startsWith('50'))).toEqual(expected);
+        expect(outcomes).toHaveLength(1);
+      });
+    },
+  );
+
+  it('is answered in time next to calls without a policy, in one window and while all windows are in flight', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lane = answering(cold('500ms (r|)'));
+      const policies = { k: 'allow' } as const;
+      const { call, outcomes } = decisionPath(() => lane, scheduler, {
+        onStoreFailure: 'error',
+        byPolicy: 100,
+        policies,
+      });
+      call(['k=x']);
+      call(['s=x']);
+      scheduler.schedule(() => call(['k=y']), 5);
+      scheduler.schedule(() => call(['s=y']), 5);
+      flush();
+      expect(outcomes).toEqual(['101: OK 10', '105: OK 10', '501: OK 9', '1001: OK 9']);
+      expect(lane.sent).toEqual(['x+1 x+1', 'y+1']);
     });
   });
 

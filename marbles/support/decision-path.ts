@@ -11,21 +11,30 @@ import { request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
 import { type ScriptedLane, storeOf } from './scripted-lanes';
 
-const ruleset = rulesetOf(
-  'shop',
-  { key: 'k', rateLimit: limit(10, 'MINUTE') },
-  { key: 's', rateLimit: limit(10, 'SECOND') },
-  { key: 'none', rateLimit: limit(0, 'MINUTE') },
-  { key: 'day', rateLimit: limit(10, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
-  { key: 'shadow', shadowMode: true, rateLimit: limit(10, 'MINUTE') },
-  { key: 'busy', rateLimit: { ...limit(1_000_000, 'HOUR'), lease: true } },
-  { key: 'pair', rateLimits: [limit(10, 'MINUTE'), limit(3, 'HOUR')] },
-);
+type Policies = Readonly<Record<string, FailurePolicy>>;
+
+function rulesWith(policies: Policies) {
+  const [k, s] = [policies['k'], policies['s']];
+  return rulesetOf(
+    'shop',
+    { key: 'k', rateLimit: limit(10, 'MINUTE'), onStoreFailure: k },
+    { key: 's', rateLimit: limit(10, 'SECOND'), onStoreFailure: s },
+    { key: 'none', rateLimit: limit(0, 'MINUTE') },
+    { key: 'day', rateLimit: limit(10, 'DAY', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 1 } }) },
+    { key: 'shadow', shadowMode: true, rateLimit: limit(10, 'MINUTE') },
+    { key: 'busy', rateLimit: { ...limit(1_000_000, 'HOUR'), lease: true } },
+    { key: 'pair', rateLimits: [limit(10, 'MINUTE'), limit(3, 'HOUR')] },
+  );
+}
 
 interface Options extends Partial<LimiterOptions> {
   readonly onStoreFailure: FailurePolicy;
   /** STORE_DECISION_TIMEOUT */
   readonly timeout?: number;
+  /** Its default for calls that only limits with a policy count. */
+  readonly byPolicy?: number;
+  /** `on_store_failure` of the rules k and s. */
+  readonly policies?: Policies;
   /** STORE_FAILURE_LOCAL_SHARE */
   readonly share?: number;
   /** STORE_FAILURE_RECONCILE */
@@ -38,8 +47,9 @@ interface Options extends Partial<LimiterOptions> {
 export function decisionPath(
   laneOf: (key: string) => ScriptedLane,
   scheduler: TestScheduler,
-  { timeout, share = 1, reconciles = true, failures = 0, ...more }: Options,
+  { timeout, byPolicy = timeout, policies = {}, share = 1, reconciles = true, failures = 0, ...more }: Options,
 ) {
+  const ruleset = rulesWith(policies);
   const statistics = new Statistics(10);
   const counters = storeOf(({ key }) => laneOf(key.split('_')[2] ?? ''));
   const dropped = statistics.counter('ratelimit.store.dropped_hits');
@@ -47,7 +57,7 @@ export function decisionPath(
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, ...more }, statistics);
   const ignored = { changed: () => undefined, faultBegan: () => undefined, faultEnded: () => undefined };
   const { decide, windows$ } = decisions({
-    ...{ limiter, counters, statistics, scheduler, timeout },
+    ...{ limiter, counters, statistics, scheduler, timeouts: { ofCalls: timeout, byPolicy } },
     ruleset: () => ruleset,
     breaker: { failures, observe: () => ignored },
     onInternalError: (error) => {

@@ -177,6 +177,12 @@ const ANSWERED_BY_POLICY: ReadonlySet<DecisionErrorCode> = new Set([
   'store_pool_empty',
 ]);
 
+/** Whether all of them have another policy than `error`, so that their call has an answer without the store. */
+export function areAnsweredByPolicies(operations: readonly Operation[]): boolean {
+  for (const { limit } of operations) if ((limit.onStoreFailure ?? 'error') === 'error') return false;
+  return true;
+}
+
 /** Reads a counter. */
 export function readOf({ limit, key }: Counted): Operation {
   return new Operation(limit, key, 0);

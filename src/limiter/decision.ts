@@ -338,6 +338,14 @@ export class Decision {
     this.#context.options.local?.count(uncounted, this.nowSeconds);
   }
 
+  /** The store has answered, or failed, after policies have decided the call. */
+  endedLate(): void {
+    this.#context.options.local?.keepUnsent(
+      this.operations.filter(({ isSent, limit }) => isSent && limit.onStoreFailure === 'local'),
+      this.nowSeconds,
+    );
+  }
+
   /** What this process holds of a counter is left, too, for a call that only reads it, or subtracts from it. */
   #addHeld(limited: LimitedDescriptor): void {
     const { leaseTable } = this.#context.options;

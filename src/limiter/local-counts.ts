@@ -93,6 +93,15 @@ export class LocalCounts {
     this.#sweep(nowSeconds);
     this.#table.now = nowSeconds * 1000;
     simulate(operations, this.#table);
+    this.keepUnsent(operations, nowSeconds);
+  }
+
+  /**
+   * Keeps the hits of counted operations that the store has certainly not counted, so that they are added later.
+   *
+   * @param nowSeconds the time of their request
+   */
+  keepUnsent(operations: readonly Operation[], nowSeconds: number): void {
     for (const operation of operations) {
       if (!this.#options.reconciles || operation.hits === 0 || !isUnsent(operation)) continue;
       this.#keep(operation, windowEnd(operation.limit, nowSeconds));

@@ -21,7 +21,7 @@ import { counted } from '../text/counted';
 import { asError } from '../text/thrown';
 import type { App } from './app';
 import { type CounterStore, countsInMemory } from './counter-store';
-import { decisionTimeout, limiterOptions } from './options';
+import { decisionTimeout, decisionTimeouts, limiterOptions } from './options';
 import { processCount } from './process';
 import { type ServiceTracing, startTracing } from './tracing';
 import { turnClock, turnScheduler } from './turn-scheduler';
@@ -80,7 +80,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       counters: store.counters,
       statistics,
       scheduler: turnScheduler,
-      timeout: decisionTimeout(settings),
+      timeouts: decisionTimeouts(app),
       breaker: { failures: settings.storeBreakerFailures, observe: storeFaults(statistics, log) },
       tracer: tracing.tracer,
       decisionLog: decisionLog.log,
@@ -94,7 +94,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     summary: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? NO_OFFENDERS,
   };
   const decisions = new LocalDecisions({
-    timeout: decisionTimeout(settings),
+    timeout: decisionTimeout(app),
     ...{ config$: streams.config$, apply: streams.apply, limiter, offenders: offenderSource },
     ...{ administration: store.counters, reservations: store.reservations, release: releaseBy(streams.release) },
     onForgotten,

@@ -5,14 +5,24 @@ import { INSTANCES, type InstanceFields, type Settings, instanceSettings } from 
 import { type InstanceOptions, type KvstoreOptions, replacementProblem } from '../sinks/counters/kvstore/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Log } from '../log/log';
+import type { DecisionTimeouts } from '../streams/deadline';
 import { currentSecret } from '../sources/secret-files';
 
 /** Milliseconds that a call waits for the store where it is answered by policy. */
 const DECISION_TIMEOUT = 100;
 
-/** STORE_DECISION_TIMEOUT with its default; undefined: the store has an end of its own. */
-export function decisionTimeout({ storeDecisionTimeout, storeFailurePolicy }: Settings): number | undefined {
-  return storeDecisionTimeout ?? (storeFailurePolicy === 'error' ? undefined : DECISION_TIMEOUT);
+/** STORE_DECISION_TIMEOUT with its default, which is that of calls that only limits with a policy count. */
+export function decisionTimeouts({ settings, given }: LoadedSettings): DecisionTimeouts {
+  const { storeDecisionTimeout: ofCalls, backendType } = settings;
+  // What memcached does not answer counts as 0, unless the setting makes policies apply.
+  const hasPolicies = backendType === 'kvstore' || (backendType === 'plaincache' && given.has('storeFailurePolicy'));
+  return { ofCalls, byPolicy: ofCalls ?? (hasPolicies ? DECISION_TIMEOUT : undefined) };
+}
+
+/** Milliseconds after which calls of the setting's policy are answered; undefined: the store has an end of its own. */
+export function decisionTimeout(reading: LoadedSettings): number | undefined {
+  const { ofCalls, byPolicy } = decisionTimeouts(reading);
+  return reading.settings.storeFailurePolicy === 'error' ? ofCalls : byPolicy;
 }
 
 /** The options of the limiter. */
@@ -61,7 +71,7 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
       maxElapsedTime: settings.kvstoreStartupMaxElapsedTime,
     },
     closeConnectionOnReadonlyError: settings.kvstoreCloseConnectionOnReadonlyError,
-    hasDecisionTimeout: decisionTimeout(settings) !== undefined,
+    hasDecisionTimeout: decisionTimeouts(reading).byPolicy !== undefined,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
     freedKeysChannel: settings.localCacheSizeInBytes > 0 ? `${settings.cacheKeyPrefix}weir_freed_keys` : undefined,
     log,
@@ -88,7 +98,7 @@ export function plaincacheOptions(
           skipHostnameVerification: settings.plaincacheTlsSkipHostnameVerification,
         }
       : undefined,
-    timeoutMs: decisionTimeout(settings),
+    timeoutMs: decisionTimeout(reading),
     countsAsZero: !given.has('storeFailurePolicy'),
     windowSpan: settings.kvstorePipelineWindow,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,

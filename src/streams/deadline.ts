@@ -108,6 +108,8 @@ export class Deadline {
 /** A batch, or commands, on the way to a server and back. Times are milliseconds by {@link elapsedBy}. */
 export class Trip extends Deadline {
   sentAt = 0;
+  /** When policies answer what need not wait for it. */
+  expireBy = Infinity;
   /** When nothing waits for it any more. */
   answerBy = Infinity;
   /** When the connections that carry it are cut. */
@@ -122,6 +124,11 @@ export class Trip extends Deadline {
    */
   unanswered(): void {
     // Nothing waits for commands but themselves.
+  }
+
+  /** Called when policies answer what need not wait for it. */
+  expire(): void {
+    // Commands have no policies.
   }
 }
 
@@ -156,15 +163,19 @@ export class Trips {
     this.#timeout = timeout || Infinity;
   }
 
-  /** @param answerWithin milliseconds that something waits for it */
-  begin(trip: Trip, answerWithin = Infinity): void {
+  /**
+   * @param answerWithin milliseconds that something waits for it
+   * @param expireWithin milliseconds that what policies can answer waits for it
+   */
+  begin(trip: Trip, answerWithin = Infinity, expireWithin = Infinity): void {
     const now = this.#now();
     const left = this.#lastEnd === undefined ? Infinity : Math.max(this.#lastEnd - now, LAST_TIMEOUT);
     trip.sentAt = now;
     trip.answerBy = now + answerWithin;
+    trip.expireBy = now + expireWithin;
     trip.cutBy = now + Math.min(this.#timeout, left);
     trip.index = this.#inFlight.push(trip) - 1;
-    this.#arm(Math.min(trip.answerBy, trip.cutBy));
+    this.#arm(Math.min(trip.expireBy, trip.answerBy, trip.cutBy));
   }
 
   /** Its work is done. @returns milliseconds since it began */
@@ -213,15 +224,27 @@ export class Trips {
         trip.cutBy = Infinity;
         trip.pass();
       }
+      if (trip.expireBy <= due) {
+        trip.expireBy = Infinity;
+        trip.expire();
+      }
       if (trip.answerBy <= due) {
         trip.answerBy = Infinity;
         trip.abandon();
         trip.unanswered();
       }
-      next = Math.min(next, trip.answerBy, trip.cutBy);
+      next = Math.min(next, trip.expireBy, trip.answerBy, trip.cutBy);
     }
     this.#arm(next);
   }
+}
+
+/** Most milliseconds that calls wait for the store. */
+export interface DecisionTimeouts {
+  /** STORE_DECISION_TIMEOUT as it was set, for all calls; undefined: the store has an end of its own. */
+  readonly ofCalls?: number | undefined;
+  /** Of calls that only limits with another policy than `error` count; undefined: the store has an end of its own. */
+  readonly byPolicy?: number | undefined;
 }
 
 export interface Expiring {

@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs';
 import { type Batch, failCall } from '../counting/batch';
-import type { Operation } from '../counting/operation';
+import { type Operation, areAnsweredByPolicies } from '../counting/operation';
 import type { Decision } from '../limiter/decision';
 import { DecisionError } from '../counting/decision-error';
 import type { Limiter } from '../limiter/limiter';
@@ -9,7 +9,7 @@ import type { Ruleset } from '../rules/ruleset';
 import type { Counter } from '../statistics/counter';
 import { SERVICE_ERRORS, STORE_ERRORS, type Statistics } from '../statistics/statistics';
 import { dispatch } from './dispatch';
-import { Expiries, type Timing } from './deadline';
+import { type DecisionTimeouts, Expiries, type Timing } from './deadline';
 import { Lanes } from './lanes';
 import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
@@ -27,11 +27,7 @@ export interface DecisionsOptions extends OutcomeCallbacks {
   readonly statistics: Statistics;
   /** Closes windows, and gives the time. */
   readonly scheduler: Timing;
-  /**
-   * STORE_DECISION_TIMEOUT: most milliseconds that a call waits for the store; undefined: the store has an end of its
-   * own.
-   */
-  readonly timeout?: number | undefined;
+  readonly timeouts?: DecisionTimeouts | undefined;
   /** Holds back calls for servers that do not answer; undefined: none are. */
   readonly breaker?: LaneBreaker | undefined;
   /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
@@ -66,17 +62,17 @@ export interface Decisions {
  * more than the decision. RxJS carries windows.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, counters, scheduler, statistics, timeout: limit, breaker, tracer } = options;
+  const { limiter, ruleset, counters, scheduler, statistics, timeouts = {}, breaker, tracer } = options;
   const outcomes = new Outcomes(outcomeCounters(statistics), options);
+  const expiries = new Expiries(scheduler);
   const lanes = new Lanes({
-    ...{ scheduler, limit, breaker, tracer, local: limiter.local, leasing: () => leasing },
+    ...{ scheduler, timeouts, expiries, breaker, tracer, local: limiter.local, leasing: () => leasing },
     onBatch: countBatches(statistics),
     errorOf: (thrown) => outcomes.errorOf(thrown),
     requestsOf: requestCounters(statistics),
     onRetired: (lane) => limiter.local?.leave(lane),
   });
   const leasing = limiter.leases && new Leasing({ leases: limiter.leases, limiter }, scheduler, sendAlone);
-  const expiries = limit === undefined ? undefined : new Expiries(scheduler);
   // Trips to the store are traced by window.
   const countNow = tracer === undefined ? counters.countNow : undefined;
   let isOpen = true;
@@ -96,7 +92,7 @@ export function decisions(options: DecisionsOptions): Decisions {
     if (operations.length === 0) pending.settle();
     else if (countNow !== undefined) pending.settleBy(countNow);
     else {
-      if (isAnsweredByPolicies(pending, observer.timeToAnswer, limit)) expiries?.add(pending, observer.timeToAnswer!);
+      if (expiresEarly(operations, observer.timeToAnswer, timeouts)) expiries.add(pending, observer.timeToAnswer!);
       const queue = leasing?.queueFor(operations);
       if (queue === undefined) dispatch(pending, counters, lanes);
       // No arrow function: that would cost every call the memory for what it closes over.
@@ -140,9 +136,13 @@ export function decisions(options: DecisionsOptions): Decisions {
   return { decide, apply, release, windows$: lanes.windows$, complete };
 }
 
-/** Where policies answer, they do so before the caller has given up, if that is before the store is given up. */
-function isAnsweredByPolicies({ operations }: Pending, timeToAnswer = Infinity, limit = 0): boolean {
-  return timeToAnswer < limit && operations.every(({ limit: { onStoreFailure } }) => onStoreFailure !== 'error');
+/** Whether policies answer a call before its caller has given up, because that is before they answer every call. */
+function expiresEarly(
+  operations: readonly Operation[],
+  timeToAnswer = Infinity,
+  { byPolicy = 0 }: DecisionTimeouts,
+): boolean {
+  return timeToAnswer < byPolicy && areAnsweredByPolicies(operations);
 }
 
 function outcomeCounters(statistics: Statistics): OutcomeCounters {

@@ -92,6 +92,10 @@ class SpreadCall {
     });
   }
 
+  expire(): void {
+    this.#call.expire?.();
+  }
+
   fail(error: DecisionError): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
@@ -170,6 +174,10 @@ class Part implements WindowCall {
 
   get isCancelled(): boolean {
     return this.#call.isOver;
+  }
+
+  expire(): void {
+    this.#call.expire();
   }
 
   settle(): void {

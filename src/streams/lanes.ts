@@ -66,11 +66,12 @@ export class Lanes {
 
   /** Sends the rest of a call again, or fails it when the time of a window has passed since it was sent first. */
   #sendAgain(lane: CounterLane, { call, operations }: RestOfCall<WindowCall>): void {
-    const { scheduler, limit = Infinity } = this.#options;
+    const { scheduler, timeouts } = this.#options;
     const now = elapsedBy(scheduler)();
     const rest = call instanceof RestCall ? call : new RestCall(call, now);
     rest.operations = operations;
-    if (now + TRY_AGAIN_AFTER - rest.since >= limit) return failCall(rest, timedOut({ isUncounted: true }));
+    if (now + TRY_AGAIN_AFTER - rest.since >= (timeouts?.ofCalls ?? Infinity))
+      return failCall(rest, timedOut({ isUncounted: true }));
     this.#running += 1;
     scheduler.schedule(() => {
       this.#running -= 1;
@@ -109,6 +110,10 @@ class RestCall implements WindowCall {
 
   get trace(): WindowCall['trace'] {
     return this.#call.trace;
+  }
+
+  expire(): void {
+    this.#call.expire?.();
   }
 
   settle(): void {

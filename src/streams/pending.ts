@@ -1,6 +1,6 @@
 import type { Decision } from '../limiter/decision';
 import { DecisionError, type DecisionErrorCode, timedOut } from '../counting/decision-error';
-import type { Operation } from '../counting/operation';
+import { type Operation, areAnsweredByPolicies } from '../counting/operation';
 import type { RateLimitRequest } from '../limiter/request';
 import type { Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
@@ -130,6 +130,8 @@ export class Pending implements WindowCall, PendingDecision {
   /** Parts that are not sent yet are not needed any more. */
   isCancelled = false;
   #isAnswered = false;
+  /** Policies have answered before the store. */
+  #isExpired = false;
   /** Those that need the store. */
   operations: readonly Operation[];
   readonly #decision: Decision;
@@ -172,17 +174,20 @@ export class Pending implements WindowCall, PendingDecision {
   }
 
   /**
-   * The caller does not wait longer: what is not counted yet is decided by policy, if no policy is `error`, and not
-   * sent if it was not.
+   * The call does not wait longer: what is not counted yet is decided by policy, if no policy is `error`, and not sent
+   * if it was not.
    */
   expire(): void {
-    if (this.#isAnswered || this.isCancelled) return;
+    if (this.#isAnswered || this.isCancelled || !areAnsweredByPolicies(this.operations)) return;
     for (const operation of this.operations) if (operation.after < 0) operation.failure ??= NOT_IN_TIME;
     this.settle();
     this.isCancelled = true;
+    this.#isExpired = true;
   }
 
+  /** All operations have their count or their failure. */
   settle(): void {
+    if (this.#isExpired) this.#decision.endedLate();
     if (this.#isAnswered) return;
     this.#isAnswered = true;
     let outcome: Verdict | DecisionError;

@@ -1,10 +1,10 @@
 import { BehaviorSubject, Observable, Subject, type Subscriber, finalize, mergeMap, takeUntil, tap } from 'rxjs';
 import { Batch, failCall } from '../counting/batch';
 import { DecisionError, poolEmpty, timedOut } from '../counting/decision-error';
-import type { Result } from '../counting/operation';
+import { type Result, areAnsweredByPolicies } from '../counting/operation';
 import type { LocalCounts } from '../limiter/local-counts';
 import { Breaker, type BreakerObserver } from './circuit-breaker';
-import { type Timing, Trip, Trips } from './deadline';
+import { type DecisionTimeouts, type Expiries, type Expiring, type Timing, Trip, Trips } from './deadline';
 import type { Leasing } from './leasing';
 import { type ClosedWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
@@ -22,11 +22,10 @@ export interface LaneBreaker {
 export interface LaneTripsOptions {
   /** Closes windows, and gives the time. */
   readonly scheduler: Timing;
-  /**
-   * STORE_DECISION_TIMEOUT: most milliseconds that a window waits for its counts; undefined: the store has an end of
-   * its own.
-   */
-  readonly limit?: number | undefined;
+  /** Most milliseconds that a window waits for its counts, by what answers its calls without them. */
+  readonly timeouts?: DecisionTimeouts | undefined;
+  /** Ends the waits of calls whose window cannot be sent. */
+  readonly expiries?: Expiries | undefined;
   /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
   readonly breaker?: LaneBreaker | undefined;
   /** What the policy `local` has counted: hits that could not be sent are added when the server counts again. */
@@ -69,6 +68,10 @@ class WindowTrip extends Trip {
   override unanswered(): void {
     this.epoch.unanswered(this);
   }
+
+  override expire(): void {
+    for (const call of this.batch.calls) call.expire?.();
+  }
 }
 
 /** The trip of hits that could not be sent before. */
@@ -108,6 +111,7 @@ export class LaneTrips {
   #isComplete = false;
   /** Hits that could not be sent before are being added. */
   #isAdding = false;
+  #windowsInFlight = 0;
 
   constructor(lane: CounterLane, options: LaneTripsOptions, onRetired: () => void) {
     this.lane = lane;
@@ -136,8 +140,16 @@ export class LaneTrips {
   }
 
   add(call: WindowCall): void {
-    if (this.#breaker?.isOpen) this.#refuse(call);
-    else this.#calls$.next(call);
+    if (this.#breaker?.isOpen) return this.#refuse(call);
+    if (this.#windowsInFlight >= this.lane.pipeline.windowsInFlight) this.#limitWait(call);
+    this.#calls$.next(call);
+  }
+
+  /** The window of the call may wait for one in flight, before its own time begins. */
+  #limitWait(call: WindowCall): void {
+    const { expiries, timeouts } = this.#options;
+    if (timeouts?.byPolicy === undefined || call.expire === undefined) return;
+    if (areAnsweredByPolicies(call.operations)) expiries?.add(call as Expiring, timeouts.byPolicy);
   }
 
   /** Sends the open window; no call follows. */
@@ -159,9 +171,10 @@ export class LaneTrips {
   }
 
   #send(window: ClosedWindow<WindowCall>, epoch: Epoch): void {
+    this.#windowsInFlight += 1;
     if (epoch.calls$ !== this.#calls$) {
       for (const call of window.values) this.#refuse(call);
-      return window.end();
+      return this.#leave(window);
     }
     const batch = new Batch(window.values);
     const trip = new WindowTrip(batch, window, epoch);
@@ -169,14 +182,16 @@ export class LaneTrips {
       batch.fail(poolEmpty());
       return this.#end(trip);
     }
-    const { limit, tracer, leasing, onBatch } = this.#options;
+    const { timeouts = {}, tracer, leasing, onBatch } = this.#options;
     onBatch?.(batch);
     if (batch.operations.length === 0) return this.#end(trip);
     const present = leasing?.();
     if (present?.prepare(batch) === true) trip.leasing = present;
     if (tracer !== undefined) trip.trace = traceOf(tracer, batch);
     const isProbe = this.#breaker?.beginsProbe() === true;
-    this.#trips.begin(trip, isProbe ? Math.min(limit ?? PROBE_LIMIT, PROBE_LIMIT) : limit);
+    const { byPolicy, ofCalls = areAnsweredByPolicies(batch.operations) ? byPolicy : undefined } = timeouts;
+    const answerWithin = isProbe ? Math.min(ofCalls ?? PROBE_LIMIT, PROBE_LIMIT) : ofCalls;
+    this.#trips.begin(trip, answerWithin, byPolicy === answerWithin ? undefined : byPolicy);
     // `then` calls back in virtual time, too, where nothing may be awaited.
     this.lane.apply(batch.operations, trip).then(
       (results) => this.#answered(trip, results),
@@ -258,6 +273,11 @@ export class LaneTrips {
     if (settled.closed) return;
     if (calls$ === this.#calls$ && !this.#isComplete) this.#judge(batch);
     settled.next(batch);
+    this.#leave(window);
+  }
+
+  #leave(window: ClosedWindow<WindowCall>): void {
+    this.#windowsInFlight -= 1;
     window.end();
   }
 
@@ -275,7 +295,7 @@ export class LaneTrips {
    */
   #addUnsent(added: () => void): void {
     const lane = this.lane;
-    const { scheduler, limit } = this.#options;
+    const { scheduler, timeouts = {} } = this.#options;
     const local = this.#options.local!;
     const taken = local.take(lane, Math.floor(scheduler.now() / 1000));
     if (taken.length === 0) return added();
@@ -291,7 +311,7 @@ export class LaneTrips {
       ended(taken.map(() => failure));
     }
     const trip = new UnsentTrip(() => fail(timedOut({ isUncounted: !trip.hasBegun })));
-    trips.begin(trip, limit);
+    trips.begin(trip, timeouts.ofCalls ?? timeouts.byPolicy);
     lane.apply(taken, trip).then(
       (results) => {
         trips.ended(trip);

@@ -16,7 +16,7 @@ const MOST_INSTANCES = 1_000_000;
 /** Less would hold too few counters to limit anything, and is probably meant in another unit. In bytes. */
 const SMALLEST_MEMORY = 1_048_576;
 
-const IN_TIME = '100 ms with a STORE_FAILURE_POLICY other than error, otherwise that of the store';
+const IN_TIME = '100 ms for calls whose limits all have another policy than error, otherwise that of the store';
 const A_QUARTER = 'a quarter of the memory that the process may use';
 
 const IN_MEMORY = is('BACKEND_TYPE', 'memory');

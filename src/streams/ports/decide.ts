@@ -60,4 +60,6 @@ export type ApplyOperations = (
 export interface WindowCall extends BatchCall {
   /** The trace that records the window's trip to the store, when the call is traced. */
   readonly trace?: CallTrace | undefined;
+  /** Answers it by policies, if each of its limits has one, and it has no answer yet. */
+  expire?(): void;
 }

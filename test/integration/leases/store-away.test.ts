@@ -38,7 +38,7 @@ async function leasing(onStoreFailure: FailurePolicy, share = 1) {
   const rateLimit = limit(LIMIT, 'YEAR', { lease: true });
   const one = new Instance({
     ...{ counters, local, ruleset: rulesetOf('d', { key, rateLimit, onStoreFailure }), now: () => clock.now },
-    more: { timeout: TIMEOUT, breaker: { failures: 1, observe: () => ({ changed: () => undefined }) } },
+    more: { timeouts: { ofCalls: TIMEOUT }, breaker: { failures: 1, observe: () => ({ changed: () => undefined }) } },
   });
   instances.push(one);
   function call(): Promise<string> {
