@@ -16,7 +16,7 @@ export interface ApiTarget {
   readonly address: string;
   /** PEM file with an authority that is trusted in addition to those of the system; empty: none. */
   readonly caFile?: string | undefined;
-  /** Of the service with the same environment, the file of its certificate, which is accepted whatever its name is. */
+  /** File of the certificate of the service with the same environment, which is accepted whatever its name is. */
   readonly ownCertificate?: string | undefined;
   /** Undefined: without a token. */
   readonly token: string | undefined;
@@ -62,7 +62,9 @@ export async function callApi(target: ApiTarget, request: ApiRequest): Promise<u
 
 const NO_TOKEN = 'this needs the operator token: give -token_file, OPERATOR_TOKEN or OPERATOR_TOKEN_FILE';
 
-/** Nothing but a host and a port: the rest of a URL would send the token to another port or path. */
+/**
+ * The server of an address that is nothing but a host and a port: other parts of a URL would send the token elsewhere.
+ */
 function serverAt({ address, caFile = '', ownCertificate }: ApiTarget): HostPort & Pick<HttpCall, 'tls'> {
   const plain = address.replace(/^https:\/\//, '');
   const server = parseServerAddress(plain);
@@ -111,7 +113,7 @@ export function tokenFrom(file: string, environment: NodeJS.ProcessEnv): string 
   }
 }
 
-/** The service has no other tokens. */
+/** Rejects what cannot be the operator token of a service. */
 function tokenIn(text: string, otherwise: string): string {
   if ('value' in operatorToken.parse(text)) return text;
   throw new FlagError(`${otherwise}${operatorToken.allowed}`);

@@ -15,14 +15,14 @@ export interface Output {
   write(text: string): unknown;
 }
 
-/** What a program has to do with. */
-export interface Surroundings {
+/** The outside of a program: those of the process, or of a test. */
+export interface CliIo {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly environment: NodeJS.ProcessEnv;
 }
 
-export interface CommandLine<Spec extends FlagSpec> extends Surroundings {
+export interface CommandLine<Spec extends FlagSpec> extends CliIo {
   readonly values: FlagValues<Spec>;
   /** The arguments that are not flags. */
   readonly rest: readonly string[];
@@ -30,9 +30,9 @@ export interface CommandLine<Spec extends FlagSpec> extends Surroundings {
 
 export interface ProgramResult {
   readonly exitCode: ExitCode;
-  /** What it prints with `-json`. */
+  /** What the program prints with `-json`. */
   readonly answer: unknown;
-  /** What it prints otherwise, without the end of the last line. */
+  /** What the program prints otherwise, without the end of the last line. */
   readonly text: () => string | Promise<string>;
   /** The text is for another program: it has no colours. */
   readonly isPlain?: boolean;
@@ -68,9 +68,9 @@ const COMMON = { completion: textFlag(SHELLS.join('|'), 'print what completes th
 export async function runProgram<Spec extends ProgramFlags>(
   { name, flags, commands = [], help, run }: Program<Spec>,
   argv: readonly string[],
-  surroundings: Surroundings,
+  io: CliIo,
 ): Promise<ExitCode> {
-  const { stdout, stderr, environment } = surroundings;
+  const { stdout, stderr, environment } = io;
   try {
     const spec = { ...flags, ...COMMON };
     const { information, values: parsed, rest } = parseFlags(argv, spec);
@@ -80,7 +80,7 @@ export async function runProgram<Spec extends ProgramFlags>(
     else if (information === 'version') stdout.write(`${name} ${VERSION}\n`);
     else if (values.completion !== '') stdout.write(completion(values.completion, { name, flags: spec, commands }));
     else {
-      const { exitCode, answer, text, isPlain: isForProgram = false } = await run({ ...surroundings, values, rest });
+      const { exitCode, answer, text, isPlain: isForProgram = false } = await run({ ...io, values, rest });
       const isPlain = values.json || isForProgram || !hasColours(stdout, environment);
       const shown = visible(values.json ? JSON.stringify(answer, null, 2) : await text());
       stdout.write(`${isPlain ? shown : coloured(shown)}\n`);

@@ -1,7 +1,7 @@
 import type { Output } from './program';
 
-/** Milliseconds between two writes. */
-const INTERVAL = 100;
+/** Between two writes. */
+const INTERVAL_MS = 100;
 
 /** A line on a terminal that is written over and over. On anything else, nothing is written. */
 export class Progress {
@@ -13,7 +13,7 @@ export class Progress {
   }
 
   update(text: () => string): void {
-    if (this.#output.isTTY !== true || performance.now() - this.#shown < INTERVAL) return;
+    if (this.#output.isTTY !== true || performance.now() - this.#shown < INTERVAL_MS) return;
     this.#shown = performance.now();
     this.#output.write(`\r${text()}\u001b[K`);
   }

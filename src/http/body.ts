@@ -13,7 +13,7 @@ export interface BodyLimits {
   readonly smallPieceBytes: number;
   /** …and all pieces of a body may fall short by this much. */
   readonly maxShortfallBytes: number;
-  /** Of the unfinished bodies of all connections; at least that of one body. */
+  /** Memory of the unfinished bodies of all connections; at least that of one body. */
   readonly maxUnfinishedBytes: number;
 }
 
@@ -117,10 +117,8 @@ export function receiveText(exchange: Exchange, memory: BodyMemory): Promise<str
   }).then(textOf);
 }
 
-/**
- * The part of the memory that is released at once when there is no more: it makes the search for bodies to end rare.
- */
-const RELEASED_PART = 1 / 8;
+/** The share of the memory that is released at once when there is no more, so that bodies to end are rarely sought. */
+const RELEASED_SHARE = 1 / 8;
 
 /**
  * The memory for unfinished bodies of all connections. When it is used up, the bodies that use the most of it for the
@@ -145,7 +143,7 @@ export class BodyMemory {
     const { maxUnfinishedBytes } = this.limits;
     const now = performance.now();
     if (this.#reserved + bytes > maxUnfinishedBytes) {
-      this.#endBodies(maxUnfinishedBytes * (1 - RELEASED_PART) - bytes, body, now);
+      this.#endBodies(maxUnfinishedBytes * (1 - RELEASED_SHARE) - bytes, body, now);
     }
     if (body.reserved === 0) {
       body.since = now;
@@ -179,9 +177,9 @@ export class BodyMemory {
 }
 
 const EMPTY = Buffer.alloc(0);
-const FIRST_CAPACITY = 4 * KIB;
+const FIRST_CAPACITY_BYTES = 4 * KIB;
 /** What Node and V8 use for a piece that is kept as it arrived, in addition to its bytes. */
-const PIECE_OVERHEAD = 256;
+const PIECE_OVERHEAD_BYTES = 256;
 
 /** The part of a body that has arrived. A body in one piece, the usual case, is not copied. */
 class GrowingBody {
@@ -218,7 +216,7 @@ class GrowingBody {
     if (this.#shortfall > maxShortfallBytes) return SMALL_PIECES;
     if (this.#size === 0) {
       this.#buffer = piece;
-      if (!isComplete) this.#memory.reserve(this, piece.length + PIECE_OVERHEAD);
+      if (!isComplete) this.#memory.reserve(this, piece.length + PIECE_OVERHEAD_BYTES);
     } else {
       if (size > this.#buffer.length) this.#grow(size, isComplete);
       piece.copy(this.#buffer, this.#size);
@@ -242,7 +240,7 @@ class GrowingBody {
 
   #grow(size: number, isComplete: boolean): void {
     const { maxBytes } = this.#memory.limits;
-    const capacity = Math.min(Math.max(FIRST_CAPACITY, 2 * size), maxBytes);
+    const capacity = Math.min(Math.max(FIRST_CAPACITY_BYTES, 2 * size), maxBytes);
     if (!isComplete) this.#memory.reserve(this, capacity - this.#buffer.length);
     const buffer = Buffer.allocUnsafeSlow(capacity);
     this.#buffer.copy(buffer, 0, 0, this.#size);

@@ -6,8 +6,8 @@ import type { HttpLimits, HttpTimeouts, OnHttpRejected } from './limits';
 
 /** How many connections are considered for closing when a new one arrives at the limit. */
 const MAX_CANDIDATES = 256;
-/** Milliseconds between two checks of the connections, at most. */
-const CHECK_INTERVAL = 1_000;
+/** Between two checks of the connections, at most. */
+const CHECK_INTERVAL_MS = 1_000;
 
 /** The type of a response that ends only with its reader, and whose sender skips what the reader does not read. */
 export const EVENT_STREAM = 'text/event-stream';
@@ -45,7 +45,7 @@ export class Connections {
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
-    const interval = Math.ceil(Math.min(CHECK_INTERVAL, options.timeouts.response / 4));
+    const interval = Math.ceil(Math.min(CHECK_INTERVAL_MS, options.timeouts.response / 4));
     this.#timer = setInterval(() => this.#endSlowReaders(performance.now()), interval).unref();
   }
 

@@ -21,7 +21,7 @@ export interface TlsAcceptorOptions {
 /** Accepts connections with TLS. Its certificate can be replaced while it listens. */
 export class TlsAcceptor {
   readonly server: tls.Server;
-  /** Those whose handshake has not ended, by the address of the peer, the oldest first. */
+  /** Connections whose handshake has not ended, by the address of the peer, the oldest first. */
   readonly #handshakes = new Map<string | undefined, Socket>();
 
   constructor({ tls: presented, limits, timeouts, accept, onRejected }: TlsAcceptorOptions) {

@@ -49,7 +49,7 @@ export function validateTarget({ url = '' }: IncomingMessage, parsePath: () => u
     // `*` is the target of a request about the whole server (RFC 9112, section 3.2.4).
     if (path === '*' || (typeof path === 'string' && path.startsWith('/'))) return undefined;
   } catch {
-    // As for a target without a path.
+    // A target that cannot be parsed is rejected as one without a path.
   }
   return malformed('the request target is not a valid URL');
 }

@@ -13,7 +13,7 @@ import { formatCounter, formatHealth, formatOffenders, formatRules } from './for
 
 const TIMEOUT_MS = 10_000;
 
-/** Of the service with the same environment. */
+/** The debug listener of the service with the same environment. */
 const OWN_ADDRESS = 'localhost:$DEBUG_PORT';
 
 /** The flags of weir-admin, those of requests as in weir-client. */

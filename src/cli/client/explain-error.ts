@@ -1,16 +1,10 @@
-import { status } from '@grpc/grpc-js';
+import { type ServiceError, status } from '@grpc/grpc-js';
 import { connectionFailure } from '../../text/connection-failure';
 import { excerpt } from '../../text/excerpt';
 import { visibleLine } from '../../text/visible';
 
-/** The parts of a gRPC error that explain why a call failed. */
-export interface CallError {
-  readonly code: status;
-  readonly details: string;
-}
-
-/** What is known about a call that failed. */
-export interface FailedCall {
+/** How a client calls. */
+export interface CallContext {
   readonly address: string;
   readonly timeoutMs: number;
   /** Whether the client has used TLS, and whether with a certificate. */
@@ -58,7 +52,10 @@ const CERTIFICATES: readonly Explanation[] = [
 const LONGEST_FAILURE = 4096;
 
 /** Why a call failed, in one sentence for the user of the program. */
-export async function explainError(call: FailedCall, { code, details }: CallError): Promise<string> {
+export async function explainError(
+  call: CallContext,
+  { code, details }: Pick<ServiceError, 'code' | 'details'>,
+): Promise<string> {
   const { address, timeoutMs } = call;
   if (code === status.DEADLINE_EXCEEDED) return `no response from ${address} within ${timeoutMs / 1000} s`;
   const failure = connectionFailure(details);
@@ -69,7 +66,7 @@ export async function explainError(call: FailedCall, { code, details }: CallErro
   return visibleLine(`${address} responded with ${status[code]}: ${details}`);
 }
 
-async function explainFailure(call: FailedCall, failure: string): Promise<string> {
+async function explainFailure(call: CallContext, failure: string): Promise<string> {
   for (const [pattern, reason] of call.isTls ? [...NETWORK, ...CERTIFICATES] : NETWORK) {
     const match = pattern.exec(excerpt(failure, LONGEST_FAILURE));
     if (match !== null) return typeof reason === 'string' ? reason : reason(match);

@@ -1,5 +1,5 @@
 import { connect } from 'node:tls';
-import { type ChannelCredentials, Client, Metadata, type ServiceError, credentials } from '@grpc/grpc-js';
+import { type ChannelCredentials, Client, Metadata, credentials } from '@grpc/grpc-js';
 import {
   type RateLimitRequest,
   RateLimitResponse,
@@ -10,12 +10,12 @@ import { trustedRoots } from '../../net/trusted-roots';
 import { hideAddressCredentials } from '../../text/hide-credentials';
 import { messageOf } from '../../text/thrown';
 import { FlagError, type FlagValues, booleanFlag, textFlag } from '../flags';
-import { explainError } from './explain-error';
+import { type CallContext, explainError } from './explain-error';
 
 const METHOD = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 
 const ADDRESS = /^(?:unix:(?<path>.+)|\[?(?<host>[^/]+?)\]?:(?<port>\d+))$/;
-const PROBE_TIMEOUT = 2000;
+const PROBE_TIMEOUT_MS = 2000;
 
 /** The flags that configure TLS. They have the names that the client of the Go service gives them. */
 export const TLS_FLAGS = {
@@ -34,63 +34,50 @@ const FILE_FLAGS: readonly FileFlag[] = ['grpc-server-ca-file', 'grpc-cert-file'
 
 /** A connection to a rate limit service. */
 export class RateLimitClient {
-  readonly #address: string;
-  readonly #flags: TlsFlags;
-  readonly #timeoutMs: number;
   readonly #client: Client;
+  readonly #context: CallContext;
 
   /**
    * @param timeoutMs of each call, including the time to connect
    * @throws {FlagError} for an invalid address, for flags that contradict each other, and for invalid files
    */
   constructor(address: string, flags: TlsFlags, timeoutMs: number) {
-    this.#address = address;
-    this.#flags = flags;
-    this.#timeoutMs = timeoutMs;
     const channel = channelCredentials(flags);
+    const shown = hideAddressCredentials(address);
     try {
       this.#client = new Client(address, channel);
     } catch (cause) {
-      const shown = hideAddressCredentials(address);
       throw new FlagError(`invalid value "${shown}" for flag -address: expected host:port or unix:/path`, { cause });
     }
+    this.#context = {
+      address: shown,
+      timeoutMs,
+      isTls: flags['grpc-use-tls'],
+      hasCertificate: flags['grpc-cert-file'] !== '',
+      serverSpeaksTls: () => serverSpeaksTls(address),
+    };
   }
 
   /** @throws Error with a message of one sentence if there is no response */
-  async send(request: RateLimitRequest): Promise<RateLimitResponse> {
-    try {
-      return await new Promise((resolve, reject) => {
-        this.#client.makeUnaryRequest(
-          METHOD,
-          (message: RateLimitRequest) => Buffer.from(Request.encode(message).finish()),
-          (bytes) => RateLimitResponse.decode(bytes),
-          request,
-          new Metadata(),
-          { deadline: Date.now() + this.#timeoutMs },
-          (error, response) => {
-            if (error === null) resolve(response!);
-            else reject(error);
-          },
-        );
-      });
-    } catch (cause) {
-      throw new Error(await this.#explained(cause as ServiceError), { cause });
-    }
+  send(request: RateLimitRequest): Promise<RateLimitResponse> {
+    return new Promise((resolve, reject) => {
+      this.#client.makeUnaryRequest(
+        METHOD,
+        (message: RateLimitRequest) => Buffer.from(Request.encode(message).finish()),
+        (bytes) => RateLimitResponse.decode(bytes),
+        request,
+        new Metadata(),
+        { deadline: Date.now() + this.#context.timeoutMs },
+        (cause, response) => {
+          if (cause === null) resolve(response!);
+          else explainError(this.#context, cause).then((reason) => reject(new Error(reason, { cause })), reject);
+        },
+      );
+    });
   }
 
   close(): void {
     this.#client.close();
-  }
-
-  #explained(error: ServiceError): Promise<string> {
-    const call = {
-      address: hideAddressCredentials(this.#address),
-      timeoutMs: this.#timeoutMs,
-      isTls: this.#flags['grpc-use-tls'],
-      hasCertificate: this.#flags['grpc-cert-file'] !== '',
-      serverSpeaksTls: () => serverSpeaksTls(this.#address),
-    };
-    return explainError(call, error);
   }
 }
 
@@ -104,7 +91,7 @@ async function serverSpeaksTls(address: string): Promise<boolean | undefined> {
   const server = path === undefined ? { host, port: Number(port) } : { path };
   return new Promise((resolve) => {
     const socket = connect({ ...server, ALPNProtocols: ['h2'], rejectUnauthorized: false });
-    const timer = setTimeout(() => end(false), PROBE_TIMEOUT);
+    const timer = setTimeout(() => end(false), PROBE_TIMEOUT_MS);
     function end(isTls: boolean): void {
       clearTimeout(timer);
       socket.destroy();

@@ -13,7 +13,7 @@ import { Statistics } from '../../statistics/statistics';
 import { ReservationError, type ReserveCall } from '../../streams/ports/reservations';
 import { type JudgedCall, type JudgedDescriptor, REQUEST_LIMIT, type RecordedEnd } from './recorded-call';
 
-/** Of the counters of one player: at least 300,000 in their windows. */
+/** Bounds of the counters of one player: at least 300,000 in their windows have room. */
 const MOST_KEYS = 1_000_000;
 const MOST_BYTES = 64 * 1024 * 1024;
 
@@ -22,7 +22,7 @@ export interface PlayedCall extends JudgedCall {
 }
 
 export interface PlayedDescriptor extends JudgedDescriptor {
-  /** It is over a limit in shadow mode. */
+  /** Whether it is over a limit in shadow mode. */
   readonly isOverInShadow: boolean;
   /** The most hits that can count at once; undefined without a limit. */
   readonly capacity: number | undefined;

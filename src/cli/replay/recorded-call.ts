@@ -69,8 +69,8 @@ function requireThat(isSo: boolean, reason: string): asserts isSo {
   if (!isSo) throw new MalformedLine(reason);
 }
 
-/** Milliseconds by which the clock that a log was written with may be fast. */
-const FUTURE = 86_400_000;
+/** By which the clock that a log was written with may be fast. */
+const MAX_AHEAD_MS = 86_400_000;
 /** A call stands for at most so many that a counter can hold their hits. */
 const SMALLEST_SAMPLE = 1e-9;
 /** The longest name of a rule that is kept, in characters. */
@@ -107,7 +107,7 @@ function readRecord(record: unknown): RecordedCall | RecordedEnd | SkippedLine {
   if ('moreDescriptors' in record) return { skipped: 'incomplete' };
   const at = typeof time === 'string' ? Date.parse(time) : Number.NaN;
   requireThat(at >= 0, 'its time is not valid');
-  requireThat(at <= Date.now() + FUTURE, 'its time is in the future');
+  requireThat(at <= Date.now() + MAX_AHEAD_MS, 'its time is in the future');
   requireThat(typeof sample === 'number' && sample >= SMALLEST_SAMPLE && sample <= 1, 'its sample is not a share');
   requireThat(Array.isArray(descriptors), 'its descriptors are not a list');
   const read = { time: at, sample, descriptors: descriptors as readonly unknown[] };

@@ -75,7 +75,7 @@ class Run {
   readonly #order = new TimeOrder(({ line }) => this.#leaveOut(line, MISPLACED));
   /** How many calls the sampled calls stand for beyond those that were played. */
   #owed = 0;
-  /** Of the line that was played last. */
+  /** When the line was that was played last, in Unix milliseconds. */
   #time = -Infinity;
   readonly log = new LogFigures();
 
@@ -183,8 +183,8 @@ class Run {
 }
 
 /**
- * The same for the line of a reservation and that of its end; both are in the sample if this share of the id is below
- * it.
+ * How many calls the line of a reservation, or of its end, stands for. Both lines get one number, as the id decides it:
+ * they are in the sample if its share is below the sample.
  */
 function weightById(id: string, { sample }: { readonly sample: number }): number {
   return Math.floor((1 + shareOf(id, [])) / sample);
@@ -200,8 +200,8 @@ function heavier(request: RateLimitRequest, weight: number): RateLimitRequest {
   return { ...request, descriptors };
 }
 
-/** Milliseconds by which a line can be earlier than one before it: workers write theirs in blocks. */
-const TOLERANCE = 60_000;
+/** By which a line can be earlier than one before it: workers write theirs in blocks. */
+const TOLERANCE_MS = 60_000;
 /** Lines after one by which its time is judged. */
 const LOOK_AHEAD = 8;
 /** The lines, and their characters, of which half wait for earlier ones. */
@@ -253,8 +253,8 @@ class TimeOrder {
     const line = this.#next.shift() as NumberedLine;
     const { time } = line.recorded;
     let earlier = 0;
-    for (const { recorded } of this.#next) if (recorded.time < time - TOLERANCE) earlier += 1;
-    if (time < this.#latest - TOLERANCE || earlier > this.#next.length / 2) return this.#onMisplaced(line);
+    for (const { recorded } of this.#next) if (recorded.time < time - TOLERANCE_MS) earlier += 1;
+    if (time < this.#latest - TOLERANCE_MS || earlier > this.#next.length / 2) return this.#onMisplaced(line);
     this.#latest = Math.max(this.#latest, time);
     this.#waiting.push(line);
     this.#characters += line.length;

@@ -30,7 +30,7 @@ export class LogFigures {
   withinLimits = 0;
   /** The smallest share of the decisions that was written; 1 if all were. */
   sample = 1;
-  /** Of the first and the last played call, in Unix milliseconds; NaN without one. */
+  /** When the first and the last played call were, in Unix milliseconds; NaN without one. */
   from = Number.NaN;
   to = Number.NaN;
   /** Counters that were removed for lack of room. */

@@ -45,7 +45,7 @@ export interface TestsReport {
   readonly failures: readonly TestFailure[];
   /** The errors of the rules, with which no test of theirs is played. */
   readonly errors: readonly Problem[];
-  /** Of the rules of all tests: those that a descriptor of no test has matched. */
+  /** How many rules the tests could match, and which of them no descriptor of a test has matched. */
   readonly coverage: { readonly rules: number; readonly missed: readonly CoveredRule[] };
 }
 

@@ -25,7 +25,7 @@ const MAX_UNFINISHED_BYTES = 1024 * 1024;
 const PARAMETERS = ['seconds', 'worker'] as const;
 
 /**
- * The same profiles, which need the operator token if there is one: names of functions and scripts show what the
+ * Profiles that need the operator token if there is one: names of functions and scripts show what the
  * process does, and its memory has what callers have sent. Those that stop the process, or show all of its memory, need
  * POST, so that no link begins one. The others stay GET, as `go tool pprof` requests them.
  *

@@ -30,7 +30,7 @@ export const recordings = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_
 export interface ProfileRoute extends Route, IndexLine {
   /** Whether a request stops the process, or shows what it has in memory. */
   readonly needsPost: (ctx: Context) => boolean;
-  /** The same profile with other query parameters. */
+  /** How the profile is listed with other query parameters. */
   readonly variants?: readonly IndexLine[];
 }
 

@@ -10,8 +10,8 @@ export type CurrentToken = () => string | undefined;
 /** What a request does: a `private` read shows values of callers, what the process has in memory, or its settings. */
 export type Access = 'private' | 'write';
 
-/** Milliseconds between two lines about rejected tokens. */
-const LOG_INTERVAL = 60_000;
+/** Between two lines about rejected tokens. */
+const LOG_INTERVAL_MS = 60_000;
 
 /** Decides who may change something, and see what callers have sent. */
 export class Authorization {
@@ -58,7 +58,7 @@ export class Authorization {
   #logRejection({ req }: Context): void {
     this.#rejected += 1;
     const now = performance.now();
-    if (now - this.#loggedAt < LOG_INTERVAL) return;
+    if (now - this.#loggedAt < LOG_INTERVAL_MS) return;
     this.#log.warn('requests with a wrong operator token rejected', {
       requests: this.#rejected,
       peer: ipAddress(req.socket),

@@ -25,7 +25,7 @@ import type { EventStreams } from './event-streams';
 export interface OperatorsState {
   readonly operator: Operator;
   readonly authorization: Authorization;
-  /** Of the bodies of all requests. */
+  /** For the bodies of all requests. */
   readonly memory: BodyMemory;
   readonly explanations: Explanations;
   readonly streams: EventStreams;
@@ -147,7 +147,7 @@ export class Explanations {
 class ExplanationsController extends OperatorsController {
   async create(): Promise<Explanation> {
     this.authorize('private');
-    // As for /json, the type of the body is not examined: nothing is changed.
+    // The type of the body is not examined, as nothing is changed.
     const { limit, ...request } = readExplained(await this.readJson());
     return this.state.explanations.run(() => this.operator.decisions.explain(request, limit));
   }

@@ -7,10 +7,10 @@ import { EVENT_STREAM, endWithCaller } from '../connections';
 import { HttpError, responseTo } from '../errors';
 import { OPERATOR_LIMITS } from '../limits';
 
-/** Milliseconds between two events. */
-const INTERVAL = 1_000;
+/** Between two events. */
+const INTERVAL_MS = 1_000;
 /** A viewer with more unread bytes gets no event… */
-const MAX_UNREAD = 64 * 1024;
+const MAX_UNREAD_BYTES = 64 * 1024;
 /** …and is disconnected after as many skipped ones. */
 const MAX_SKIPPED = 60;
 
@@ -66,7 +66,7 @@ export class EventStreams {
     ctx.res.on('error', () => undefined).once('close', () => this.#left(viewer));
     endWithCaller(ctx);
     ctx.res.flushHeaders();
-    this.#timer ??= setInterval(() => void this.#make(), INTERVAL);
+    this.#timer ??= setInterval(() => void this.#make(), INTERVAL_MS);
     if (this.#last === undefined) void this.#make();
     else send(viewer, this.#last);
   }
@@ -111,7 +111,7 @@ export class EventStreams {
 /** Skips a viewer that does not read: each event is the state of a second, so that only a point is missing. */
 function send(viewer: Viewer, { open, full }: Encoded): void {
   const { res, seesCallers } = viewer;
-  if (res.writableLength <= MAX_UNREAD) {
+  if (res.writableLength <= MAX_UNREAD_BYTES) {
     viewer.skipped = 0;
     try {
       res.write(seesCallers() ? full : open);

@@ -93,7 +93,7 @@ function compress(ctx: Context): void {
   if (!(body instanceof Readable)) return;
   ctx.vary('Accept-Encoding');
   if (ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
-  // It ends the source, too, when the caller leaves.
+  // A pipeline ends its source, too, when the caller leaves.
   ctx.body = pipeline(body, createGzip(), () => undefined);
   ctx.set('Content-Encoding', 'gzip');
 }

@@ -10,12 +10,11 @@ import { codeOf } from '../../text/thrown';
 import type { CurrentToken } from './authorization';
 import { readReport } from './read-report';
 
-/** Milliseconds for a look-up in DNS, and for the answer of a peer. */
-const TIMEOUT = 1_000;
-/** Of an answer. */
-const MAX_BYTES = 256 * 1024;
-/** Milliseconds of rest for each KiB of an answer, so that large ones take little of the time of the event loop. */
-const REST = 0.4;
+/** For a look-up in DNS, and for the answer of a peer. */
+const TIMEOUT_MS = 1_000;
+const MAX_ANSWER_BYTES = 256 * 1024;
+/** Rest after an answer, so that large ones take little of the time of the event loop. */
+const REST_MS_PER_KIB = 0.4;
 
 /** One instance, or a name that has the address of each instance. */
 export interface PeerAddress extends HostPort {
@@ -57,7 +56,7 @@ async function peersOf(address: PeerAddress, options: PeersOptions): Promise<rea
 async function resolved(host: string): Promise<readonly string[]> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('its name could not be looked up in time')), TIMEOUT);
+    timer = setTimeout(() => reject(new Error('its name could not be looked up in time')), TIMEOUT_MS);
   });
   const found = lookup(host, { all: true }).catch((cause: unknown) => {
     throw new Error(`its name cannot be looked up (${codeOf(cause)})`, { cause });
@@ -89,11 +88,11 @@ async function report(
       Accept: 'application/vnd.weir+json;version=1',
       ...(token !== undefined && { Authorization: `Bearer ${token}` }),
     },
-    timeoutMs: TIMEOUT,
-    maxBytes: MAX_BYTES,
+    timeoutMs: TIMEOUT_MS,
+    maxBytes: MAX_ANSWER_BYTES,
     tls: isTls ? { name: host, ...options.trust() } : undefined,
   });
-  await pause((REST * answer.text.length) / 1024);
+  await pause((REST_MS_PER_KIB * answer.text.length) / 1024);
   if (answer.status !== 200) readAnswer(answer, 'it');
   const digest = createHash('sha256').update(answer.text).digest('base64');
   return last?.digest === digest ? last : { digest, ...readReport(answer.text) };
