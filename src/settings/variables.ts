@@ -91,27 +91,29 @@ export interface ParsedVariable<Value> {
  * instead, which another variable names.
  */
 export function readVariable<Value>(setting: Readable<Value>, reading: Reading): ParsedVariable<Value> {
-  const { environment, problems } = reading;
+  const { environment, problems, warnings } = reading;
   const variables = lookUp(environment, namesOf(setting));
   const files = lookUp(environment, fileNamesOf(setting)).map(({ name, text }) => ({ variable: name, path: text }));
-  const [variable] = variables;
-  const [file] = files;
-  if (file === undefined) {
-    return { givenAs: variable?.name, value: parseVariables(variables, setting.type, reading) };
-  }
-  const givenAs = file.variable;
-  if (variable !== undefined) {
-    const { name } = variable;
-    problems.push(
-      `${name} and ${givenAs} are both set; remove ${name} to use the file, or ${givenAs} to use the variable.`,
-    );
+  const [name, named] = [variables[0]?.name, files[0]];
+  if (named === undefined) return { givenAs: name, value: parseVariables(variables, setting.type, reading) };
+  const givenAs = named.variable;
+  function rejected(problem: string): ParsedVariable<Value> {
+    problems.push(problem);
     return { givenAs, value: undefined };
   }
-  if (files.some(({ path }) => path !== file.path)) {
-    problems.push(differentValues(files.map(describeFile)));
-    return { givenAs, value: undefined };
+  if (name !== undefined) {
+    const advice = `remove ${name} to use the file, or ${givenAs} to use the variable`;
+    return rejected(`${name} and ${givenAs} are both set; ${advice}.`);
   }
-  return readFrom({ setting, ...file }, reading);
+  if (files.some(({ path }) => path !== named.path)) return rejected(differentValues(files.map(describeFile)));
+  const file = { setting, ...named };
+  try {
+    const { value, notice } = readSecret(file, reading.readFile);
+    if (notice !== undefined) warnings.push(`${describeFile(file)}: ${notice}.`);
+    return { givenAs, file, value };
+  } catch (error) {
+    return rejected(`cannot use ${describeFile(file)}: ${messageOf(error)}.`);
+  }
 }
 
 function parseVariables<Value>(variables: readonly Variable[], type: ValueType<Value>, reading: Reading) {
@@ -129,18 +131,6 @@ function parseVariables<Value>(variables: readonly Variable[], type: ValueType<V
     return undefined;
   }
   return values.length === variables.length ? values[0] : undefined;
-}
-
-function readFrom<Value>(file: SecretFile<Value>, { readFile, problems, warnings }: Reading): ParsedVariable<Value> {
-  const givenAs = file.variable;
-  try {
-    const { value, notice } = readSecret(file, readFile);
-    if (notice !== undefined) warnings.push(`${describeFile(file)}: ${notice}.`);
-    return { givenAs, file, value };
-  } catch (error) {
-    problems.push(`cannot use ${describeFile(file)}: ${messageOf(error)}.`);
-    return { givenAs, value: undefined };
-  }
 }
 
 function differentValues(shown: readonly string[]): string {

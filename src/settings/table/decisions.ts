@@ -4,7 +4,7 @@ import { anyText, boolean, choice, headerName } from '../values/value-type';
 import { is, isNot } from './condition';
 import { derived, group, noDefault, setting } from './setting';
 
-export const decisionSettings = group({
+const decisionSettings = group({
   title: 'Decisions',
   settings: [
     setting('NEAR_LIMIT_RATIO', fraction, 0.8)`Fraction of a limit above which hits are near the limit.`,
@@ -23,15 +23,13 @@ export const decisionSettings = group({
 const DRAFT_03 = [is('LIMIT_RESPONSE_HEADERS_ENABLED', 'true'), isNot('LIMIT_RESPONSE_HEADERS', 'structured')];
 const ENABLED_BY_FORMAT = derived(
   'true if LIMIT_RESPONSE_HEADERS is set to another value than off, else false',
-  (stateOf) => {
-    return !['off', undefined].includes(stateOf('LIMIT_RESPONSE_HEADERS').value);
-  },
+  (stateOf) => !['off', undefined].includes(stateOf('LIMIT_RESPONSE_HEADERS').value),
 );
 
 const headerForms = choice({ off: [], draft03: [], structured: [], both: [] });
 const BY_SWITCH = 'draft03 if LIMIT_RESPONSE_HEADERS_ENABLED is true, else off';
 
-export const responseHeaderSettings = group({
+const responseHeaderSettings = group({
   title: 'Response headers',
   settings: [
     setting('LIMIT_RESPONSE_HEADERS_ENABLED', boolean, ENABLED_BY_FORMAT)`
@@ -54,7 +52,7 @@ export const responseHeaderSettings = group({
 const LOGGED = is('DECISION_LOG', 'denied', 'all');
 const COUNTED = isNot('OFFENDERS_SIZE', '0');
 
-export const explanationSettings = group({
+const explanationSettings = group({
   title: 'Explanations of decisions',
   settings: [
     setting('DECISION_LOG', choice({ off: [], denied: [], all: [] }), 'off')`
@@ -72,3 +70,5 @@ export const explanationSettings = group({
       Descriptors limited most that Prometheus gets, with their texts as labels.`,
   ],
 });
+
+export const decisionGroups = [decisionSettings, responseHeaderSettings, explanationSettings] as const;

@@ -8,7 +8,7 @@ import { group, setting } from './setting';
 const HOUR = 3_600_000;
 const NO_SOCKET = isNotSet('GRPC_UDS');
 
-export const listenerSettings = group({
+const listenerSettings = group({
   title: 'Listeners',
   note: '0.0.0.0 includes IPv6 where available; port 0 is a free port.',
   settings: [
@@ -47,7 +47,7 @@ export const listenerSettings = group({
   ],
 });
 
-export const grpcTlsSettings = group({
+const grpcTlsSettings = group({
   title: 'TLS of the gRPC listener',
   requires: [is('GRPC_SERVER_USE_TLS', 'true')],
   settings: [
@@ -66,7 +66,7 @@ export const grpcTlsSettings = group({
 /** trace and panic, which only the Go service has, map to the nearest level. */
 const logLevel = choice({ fatal: ['panic'], error: [], warning: ['warn'], info: [], debug: ['trace'] });
 
-export const processSettings = group({
+const processSettings = group({
   title: 'Process and logs',
   note: 'Logs are written to standard error.',
   settings: [
@@ -81,3 +81,5 @@ export const processSettings = group({
       Time from SIGTERM, SIGHUP or SIGPWR, when health turns unhealthy, to the drain; calls are served until then.`,
   ],
 });
+
+export const listenerGroups = [listenerSettings, grpcTlsSettings, processSettings] as const;

@@ -6,7 +6,7 @@ import { anyText, boolean, choice, filePath, httpPath } from '../values/value-ty
 import { anyOf, is, isNot, isNotSet, matches } from './condition';
 import { derived, group, noDefault, setting } from './setting';
 
-export const statisticsSettings = group({
+const statisticsSettings = group({
   title: 'Statistics',
   settings: [
     setting('STATS_MAX_RUNTIME_KEYS', count, 10_000)`
@@ -36,7 +36,7 @@ const UNLESS_OTHERS = derived('true unless USE_TAGGEDSTATS, USE_PULLMETRICS or U
 
 const REQUIRED = noDefault('required');
 
-export const statisticsOutputSettings = group({
+const statisticsOutputSettings = group({
   title: 'Statistics outputs (statsd, DogStatsD, Prometheus, OpenTelemetry)',
   note: 'Several can be enabled. With none, statistics are on standard output, one JSON object per line.',
   requires: [isNot('DISABLE_STATS', 'true')],
@@ -78,7 +78,7 @@ export const statisticsOutputSettings = group({
 const TRACED = is('TRACING_ENABLED', 'true');
 const EXPORTED = anyOf('with TRACING_ENABLED=true or USE_OTLP_METRICS=true', [TRACED, OTLP]);
 
-export const traceSettings = group({
+const traceSettings = group({
   title: 'Traces (OpenTelemetry)',
   note: 'Spans are exported by OTLP; the standard OTEL_EXPORTER_OTLP_* variables apply, too.',
   settings: [
@@ -98,7 +98,7 @@ const OTLP_PROTOCOL = choice({ 'http/protobuf': [], 'http/json': [], grpc: [] })
 
 const TEMPORALITY = choice({ cumulative: [], delta: [], lowmemory: [] });
 
-export const otlpExporterSettings = group({
+const otlpExporterSettings = group({
   title: 'OTLP exporters (OpenTelemetry)',
   note: 'Standard variables of OpenTelemetry, with TRACING_ENABLED=true or USE_OTLP_METRICS=true.',
   settings: [
@@ -115,3 +115,10 @@ export const otlpExporterSettings = group({
       Values since the start or since the last export; lowmemory: only histograms since the last export.`,
   ],
 });
+
+export const outputGroups = [
+  statisticsSettings,
+  statisticsOutputSettings,
+  traceSettings,
+  otlpExporterSettings,
+] as const;

@@ -9,7 +9,7 @@ import { group, setting } from './setting';
 const FROM_FILES = is('CONFIG_TYPE', 'FILE');
 const WITH_TLS = is('CONFIG_GRPC_XDS_SERVER_USE_TLS', 'true');
 
-export const ruleSettings = group({
+const ruleSettings = group({
   title: 'Rules',
   note: 'Rule files are *.yaml and *.yml below RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/RUNTIME_APPDIRECTORY.',
   settings: [
@@ -35,7 +35,7 @@ export const ruleSettings = group({
 /** In milliseconds. Without a pause, a server that answers and then ends each stream would cause a busy loop. */
 const SHORTEST_PAUSE = 100;
 
-export const xdsSettings = group({
+const xdsSettings = group({
   title: 'Rules from an xDS server',
   requires: [is('CONFIG_TYPE', 'GRPC_XDS_SOTW')],
   settings: [
@@ -67,3 +67,5 @@ export const xdsSettings = group({
       Private key of that certificate.`,
   ],
 });
+
+export const ruleGroups = [ruleSettings, xdsSettings] as const;

@@ -1,32 +1,21 @@
-import { decisionSettings, explanationSettings, responseHeaderSettings } from './decisions';
 import type { Condition } from './condition';
-import { grpcTlsSettings, listenerSettings, processSettings } from './listeners';
-import { otlpExporterSettings, statisticsOutputSettings, statisticsSettings, traceSettings } from './outputs';
-import { ruleSettings, xdsSettings } from './rules';
+import { decisionGroups } from './decisions';
+import { listenerGroups } from './listeners';
+import { outputGroups } from './outputs';
+import { ruleGroups } from './rules';
 import type { Setting, SettingGroup } from './setting';
-import { counterSettings, kvstorePersecondSettings, kvstoreSettings, plaincacheSettings } from './stores';
+import { storeGroups } from './stores';
 
 /**
  * All settings, in the order in which they are documented. Parsing, the type {@link Settings}, `weir --help` and
  * docs/settings.md are derived from this table: a new row is a new field and a new line in both documents.
  */
 export const settingsTable = [
-  listenerSettings,
-  grpcTlsSettings,
-  processSettings,
-  ruleSettings,
-  xdsSettings,
-  decisionSettings,
-  responseHeaderSettings,
-  explanationSettings,
-  counterSettings,
-  kvstoreSettings,
-  kvstorePersecondSettings,
-  plaincacheSettings,
-  statisticsSettings,
-  statisticsOutputSettings,
-  traceSettings,
-  otlpExporterSettings,
+  ...listenerGroups,
+  ...ruleGroups,
+  ...decisionGroups,
+  ...storeGroups,
+  ...outputGroups,
 ] as const;
 
 /** The type of a row. */

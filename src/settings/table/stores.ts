@@ -35,7 +35,7 @@ const backendDefault = derived(
   },
 );
 
-export const counterSettings = group({
+const counterSettings = group({
   title: 'Counters',
   settings: [
     setting('BACKEND_TYPE', backend, backendDefault)`
@@ -132,7 +132,7 @@ const STORE_TLS = anyOf('with KVSTORE_TLS=true, KVSTORE_PERSECOND_TLS=true or a 
   requestsTls('KVSTORE_PERSECOND_URL'),
 ]);
 
-export const kvstoreSettings = group({
+const kvstoreSettings = group({
   title: 'Key-value store (Redis or Valkey)',
   note: 'KVSTORE_PIPELINE_WINDOW is listed under Counters.',
   requires: [is('BACKEND_TYPE', 'kvstore')],
@@ -157,7 +157,7 @@ export const kvstoreSettings = group({
   ],
 });
 
-export const kvstorePersecondSettings = group({
+const kvstorePersecondSettings = group({
   title: 'Second key-value store (Redis or Valkey), for per-second limits',
   note: 'The KVSTORE_* settings of TLS files, health and startup apply to both stores.',
   requires: [is('BACKEND_TYPE', 'kvstore'), is('KVSTORE_PERSECOND', 'true')],
@@ -172,7 +172,7 @@ export const kvstorePersecondSettings = group({
 const servers = list('host:port or socket path', isServer);
 const PLAINCACHE_TLS = is('PLAINCACHE_TLS', 'true');
 
-export const plaincacheSettings = group({
+const plaincacheSettings = group({
   title: 'Plain cache (memcached)',
   note: 'Every instance of weir needs the same servers in the same order.',
   requires: [is('BACKEND_TYPE', 'plaincache')],
@@ -193,3 +193,5 @@ export const plaincacheSettings = group({
       Verifies the certificate of a server, but not the host name in it.`,
   ],
 });
+
+export const storeGroups = [counterSettings, kvstoreSettings, kvstorePersecondSettings, plaincacheSettings] as const;
