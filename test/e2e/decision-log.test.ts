@@ -67,19 +67,6 @@ describe('the decision log', () => {
     });
   });
 
-  it('has of a rule with rate_limits the limit that is the most restrictive', async () => {
-    const limits = '[{unit: year, requests_per_unit: 2, name: long}, {unit: day, requests_per_unit: 1, name: short}]';
-    const rules = `domain: shop\ndescriptors: [{key: user, all_or_nothing: true, rate_limits: ${limits}}]\n`;
-    await using shop = await Shop.start({ env: { DISABLE_STATS: 'true', DECISION_LOG: 'all' } }, rules);
-    await hitTwice(shop);
-    await shop.weir.line(/OVER_LIMIT/);
-    const shown = recordsIn(shop.weir.output).flatMap(({ descriptors }) => descriptors);
-    expect(shown).toMatchObject([
-      { code: 'OK', reason: 'within_limit', count: 1, currentLimit: { unit: 'DAY', name: 'short' } },
-      { code: 'OVER_LIMIT', reason: 'over_limit', count: 1, currentLimit: { unit: 'DAY', name: 'short' } },
-    ]);
-  });
-
   it('has every decision and rejection in a file with all, continues after a rename, and is complete at the end', async () => {
     await using shop = await start({ DECISION_LOG: 'all', DECISION_LOG_OUTPUT: file });
     await hitTwice(shop);

@@ -8,7 +8,6 @@ descriptors:
   - {key: user, rate_limit: {unit: day, requests_per_unit: 3}}
   - {key: busy, rate_limit: {unit: year, requests_per_unit: 1000000}}
 `;
-const INVALID_ARGUMENT = 3;
 const [OK, OVER_LIMIT] = [1, 2];
 
 describe('two services on one memcached, with the settings of the Go service', () => {
@@ -49,28 +48,6 @@ describe('two services on one memcached, with the settings of the Go service', (
     expect(codes).toEqual([OK, OK, OK, OVER_LIMIT, OVER_LIMIT, OVER_LIMIT]);
     expect((await one.http('/healthcheck')).status).toBe(200);
     expect(one.output).toContain('memcached (127.0.0.1:');
-  });
-
-  it('reject a call whose key memcached does not allow, and count it as a service error', async () => {
-    await expect(client.send(requestMessage('shop', ['user=carl', 'user=a b']))).rejects.toMatchObject({
-      code: INVALID_ARGUMENT,
-      details: expect.stringContaining('white space') as string,
-    });
-    // The descriptor with the other key was not counted.
-    const { statuses } = await client.send(requestMessage('shop', ['user=carl']));
-    expect(statuses[0]?.limitRemaining).toBe(2);
-    const statistics = await one.statistics();
-    const errors = ['service_error', 'redis_error'].map((name) => `ratelimit.service.call.should_rate_limit.${name}`);
-    expect(errors.map((name) => statistics.get(name))).toEqual([1, 0]);
-  });
-
-  it('answer without limits while the server is away, and are unhealthy', async () => {
-    await server.crash();
-    await one.until('the service is unhealthy', async () => (await one.http('/healthcheck')).status === 500);
-    const request = requestMessage('shop', ['user=berta']);
-    for (let call = 0; call < 5; call += 1) expect((await client.send(request)).overallCode).toBe(OK);
-    await server.run();
-    await one.until('the service is healthy', async () => (await one.http('/healthcheck')).status === 200);
   });
 
   it('reject rules with an algorithm, and keep those that they have', async () => {

@@ -1,4 +1,3 @@
-import { closeSync, constants, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { NamedPipe } from '../support/processes/named-pipe';
 import { WeirProcess } from '../support/processes/weir-process';
@@ -33,31 +32,6 @@ it('decisions continue while standard output is not read, and the lines of their
   await shop.weir.line(/level=info msg="lines of the decision log are written again" dropped=\d+/);
   await shop.drain();
   expect(pipe.text.split('\n').filter((line) => line.startsWith('{')).length).toBeGreaterThan(100);
-});
-
-describe('the log and the decision log, on an output that accepts nothing', () => {
-  it.each<[kind: string, method: 'fill' | 'closeReader' | undefined, device: string | undefined]>([
-    ['a pipe that is not read', 'fill', undefined],
-    ['a named pipe without a reader', 'closeReader', undefined],
-    ['a full disk', undefined, '/dev/full'],
-  ])('keep the service from nothing, and count what they drop: %s', async (_, method, device) => {
-    using pipe = new NamedPipe();
-    if (method !== undefined) pipe[method]();
-    const stderr = device === undefined ? pipe.writer : openSync(device, constants.O_WRONLY);
-    const env = {
-      LOG_LEVEL: 'debug',
-      DECISION_LOG: 'all',
-      DECISION_LOG_OUTPUT: device ?? pipe.path,
-      DISABLE_STATS: 'true',
-    };
-    await using shop = await Shop.start({ env, outputs: { stderr } });
-    if (device !== undefined) closeSync(stderr);
-    const dropped = ['ratelimit.log.dropped', 'ratelimit.decision_log.dropped'];
-    for (const name of dropped) await shop.dropLines(name);
-    const statistics = await shop.weir.statistics();
-    for (const name of dropped) expect(statistics.get(name)).toBeGreaterThan(0);
-    await shop.drain();
-  });
 });
 
 describe('an exception that nothing catches', () => {

@@ -1,6 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
-import { RateLimitResponse_Code } from '../../src/gen/envoy/service/ratelimit/v3/rls';
-import { RateLimitClient } from '../support/clients/grpc-client';
 import { freePorts } from '../support/processes/free-ports';
 import { peakMemory } from '../support/processes/process-memory';
 import { RedisProcess } from '../support/processes/redis/redis-process';
@@ -51,43 +48,4 @@ it('a service with a heap of 128 MiB keeps no body in memory because a part of i
   }
   expect((await weir.statistics()).get('ratelimit.statistics.runtime_keys')).toBe(200);
   expect(peakMemory(weir.pid!)).toBeLessThan(300);
-});
-
-it('two services never pass more than a limit while their durable store is killed and started again 20 times', async () => {
-  const [limit, callersEach] = [500, 4];
-  const durable = ['--appendonly', 'yes', '--appendfsync', 'always'];
-  await using server = await RedisProcess.start({ directives: durable });
-  const store = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address };
-  const rules = `domain: shop\ndescriptors: [{key: user, rate_limit: {unit: year, requests_per_unit: ${limit}}}]\n`;
-  await using first = await Shop.start({ env: store }, rules);
-  await using second = await Shop.start({ env: store }, rules);
-  const clients = [first, second].flatMap(({ weir }) =>
-    Array.from({ length: callersEach }, () => new RateLimitClient(weir.grpcAddress)),
-  );
-  for (let round = 0; round < 20; round += 1) {
-    let passed = 0;
-    let failed = 0;
-    // Each calls until the limit is reached.
-    const callers = clients.map(async (client) => {
-      for (;;) {
-        try {
-          const { overallCode } = await client.shouldRateLimit('shop', [`user=${round}`]);
-          if (overallCode === RateLimitResponse_Code.OVER_LIMIT) return;
-          passed += 1;
-        } catch {
-          failed += 1;
-          await setTimeout(5);
-        }
-      }
-    });
-    await first.weir.until('calls to pass', () => passed >= limit / 4);
-    await server.crash();
-    await first.weir.until('calls to fail', () => failed > 0);
-    await server.run();
-    await Promise.all(callers);
-    expect(passed).toBeLessThanOrEqual(limit);
-    // A failed call may have been counted, but only once.
-    expect(passed).toBeGreaterThanOrEqual(limit - failed);
-  }
-  for (const client of clients) client[Symbol.dispose]();
 });

@@ -1,14 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
 import { firstValueFrom } from 'rxjs';
-import type { AlgorithmLimit, LimitState, Outcome } from '../../../src/counting/algorithms/algorithm';
-import { algorithmOf } from '../../../src/counting/limit';
 import { Code } from '../../../src/limiter/verdict';
 import { type KvstoreCounters, kvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
-import type { Counters } from '../../../src/streams/ports/counters';
-import { anyLimit, anyStart, anyStep, hitsOf, modelOf, shown } from '../../counting/algorithm-models';
-import { LaneClient } from '../../support/clients/lane-client';
-import { operation } from '../../support/data/operations';
-import fc from '../../support/data/properties';
 import { descriptor } from '../../support/data/requests';
 import { limit as limitOf, rulesetOf } from '../../support/data/rules';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
@@ -16,8 +8,8 @@ import { connected, instance, options } from '../kvstore/options';
 import { Service } from './rule-scenarios';
 import { clock } from './scenarios';
 
-// What the algorithms are: test/counting/algorithms.test.ts. What calls with them are given on every store:
-// scenarios.ts.
+// What the algorithms are: test/counting/algorithms.test.ts. What the script does: ../kvstore/count-script.test.ts. What
+// calls with them are given on every store: scenarios.ts.
 
 let redis: RedisProcess;
 /** At the time of {@link clock}. */
@@ -30,94 +22,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await kvstore.close();
   await redis[Symbol.asyncDispose]();
-});
-
-let keys = 0;
-
-/** Decides calls in one pipeline window: each of its own, on one key. */
-async function decide(
-  counters: Counters,
-  key: string,
-  limit: AlgorithmLimit,
-  calls: readonly number[],
-): Promise<readonly Outcome[]> {
-  const algorithm = algorithmOf(limit);
-  const operations = calls.map((hits) => operation(key, hits, { lengthSeconds: limit.lengthSeconds, algorithm }));
-  using client = new LaneClient(counters);
-  await Promise.all(operations.map((each) => client.call([each])));
-  return operations.map(({ outcome }) => outcome!);
-}
-
-/** When a bucket is full; nothing of the kind for windows. */
-function fullAt(state: LimitState): number {
-  return 'whole' in state ? state.now + state.whole : 0;
-}
-
-describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s on Redis', (name) => {
-  it('decides the calls of merged windows as a model of whole numbers', async () => {
-    const steps = fc.array(anyStep, { minLength: 1, maxLength: 12 });
-    await fc.assert(
-      fc.asyncProperty(anyLimit(name), steps, anyStart, async (limit, played, start) => {
-        const key = `{_property_${(keys += 1)}_}${name}`;
-        const model = modelOf(limit);
-        clock.now = start;
-        for (const step of played) {
-          clock.now += Math.floor(step.pause * limit.lengthSeconds * 1000);
-          const hits = hitsOf(step, limit);
-          const expected = hits.map((each) => model.decide(BigInt(each), BigInt(clock.now) * 1000n));
-          expect((await decide(kvstore, key, limit, hits)).map(shown)).toEqual(expected);
-        }
-      }),
-      { numRuns: 150 },
-    );
-  });
-
-  it('takes over what a limit of another rate has left, as in memory, at any microsecond', async () => {
-    const other = fc.integer({ min: 0, max: 1 });
-    const steps = fc.array(fc.tuple(anyStep, other), { minLength: 1, maxLength: 12 });
-    await fc.assert(
-      fc.asyncProperty(anyLimit(name), anyLimit(name), steps, anyStart, async (one, second, played, start) => {
-        const key = `{_changed_${(keys += 1)}_}${name}`;
-        // Windows of other lengths have other keys.
-        const limits = [one, name === 'token_bucket' ? second : { ...second, lengthSeconds: one.lengthSeconds }];
-        let stored: LimitState | undefined;
-        clock.now = start + 0.123 * (start % 1000);
-        for (const [step, index] of played) {
-          const limit = limits[index]!;
-          const algorithm = algorithmOf(limit);
-          clock.now += step.pause * limit.lengthSeconds * 1000;
-          const now = Math.round(clock.now * 1000);
-          const before = stored === undefined ? algorithm.empty(now) : algorithm.at(stored, now);
-          if (stored !== undefined && fullAt(before) < fullAt(stored)) stored = before;
-          let state = before;
-          const hits = hitsOf(step, limit);
-          const expected = hits.map((each) => {
-            const outcome = algorithm.decide(state, each);
-            state = outcome.state;
-            return shown(outcome);
-          });
-          // What is taken and given back in one window leaves the key, with the parts of its rate, as it was.
-          if (!isDeepStrictEqual(state, before)) stored = state;
-          expect((await decide(kvstore, key, limit, hits)).map(shown)).toEqual(expected);
-        }
-      }),
-      { numRuns: 150 },
-    );
-  });
-
-  it('gives or costs at most one limit when the clock jumps', async () => {
-    const key = `{_jump_}${name}`;
-    const ofAnHour = { name, requestsPerUnit: 5, lengthSeconds: 3600, burst: undefined };
-    clock.now = 1_764_000_000_000;
-    const allowed: number[] = [];
-    for (const jump of [0, 86_400_000, -86_400_000, 7_200_000]) {
-      clock.now += jump;
-      const outcomes = await decide(kvstore, key, ofAnHour, new Array<number>(20).fill(1));
-      allowed.push(outcomes.filter(({ isAllowed }) => isAllowed).length);
-    }
-    expect(allowed).toEqual([5, 5, expect.any(Number), 5]);
-    expect(allowed[2]).toBeLessThanOrEqual(5);
-  });
 });
 
 describe('the limits of a rule on Redis', () => {
@@ -200,28 +104,13 @@ describe('on Redis with its own clock', () => {
     },
   );
 
-  it('keys have an expiry that is renewed while they are used, and are gone when nothing counts', async () => {
-    const real = await connected(instance(redis.address), { expirationJitterMaxSeconds: 0 });
-    const client = redis.control;
-    const bucket = { name: 'token_bucket', requestsPerUnit: 1, lengthSeconds: 60, burst: 2 } as const;
-    const window = { name: 'sliding_window', requestsPerUnit: 4, lengthSeconds: 60, burst: undefined } as const;
-    await decide(real, '{_ttl_}b', bucket, [1, 1, 1]);
-    await decide(real, '{_ttl_}s', window, [1, 1]);
-    const stored = (await client.keys('{_ttl_}*')).toSorted();
-    expect(stored).toEqual(['{_ttl_}b', expect.stringMatching(/^{_ttl_}s_[01]$/)]);
-    for (const key of stored) {
-      const seconds = await client.ttl(key);
-      expect(seconds).toBeGreaterThan(60);
-      expect(seconds).toBeLessThanOrEqual(141);
-    }
-  });
-
   it('calls fail, with the reason, where scripts are rejected', async () => {
     const directives = ['--user', 'default', 'on', 'nopass', '~*', '+@all', '-@scripting'];
     await using restricted = await RedisProcess.start({ directives });
     const real = await connected(instance(restricted.address));
-    const bucket = { name: 'token_bucket', requestsPerUnit: 1, lengthSeconds: 60, burst: 2 } as const;
-    await expect(decide(real, '{_rejected_}b', bucket, [1])).rejects.toMatchObject({
+    const ruleset = rulesetOf('rejected', { key: 'k', rateLimit: limitOf(1, 'MINUTE', { algorithm: 'token_bucket' }) });
+    using service = new Service(ruleset, real);
+    await expect(service.decide('rejected', ['k=x'])).rejects.toMatchObject({
       code: 'store_failed',
       message: 'the limit has an algorithm, which needs scripts, and the counter store rejects them',
     });

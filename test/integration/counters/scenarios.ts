@@ -1,12 +1,9 @@
 import { firstValueFrom } from 'rxjs';
-import type { AlgorithmLimit, LimitState } from '../../../src/counting/algorithms/algorithm';
 import { ExpiringCounts, TimedCounts } from '../../../src/counting/counts';
 import type { DecisionError } from '../../../src/counting/decision-error';
-import { algorithmOf } from '../../../src/counting/limit';
 import { type Group, LARGEST_COUNT, type Operation, type Result } from '../../../src/counting/operation';
 import { run, simulate } from '../../../src/counting/simulate';
 import type { CounterLane, Counters } from '../../../src/streams/ports/counters';
-import { anyLimit, shown } from '../../counting/algorithm-models';
 import { LaneClient, applyTo } from '../../support/clients/lane-client';
 import { FEW_HITS, MANY_HITS, anyCall, operationsOf, resultsOf } from '../../support/data/calls';
 import { operation, stopWhenOver } from '../../support/data/operations';
@@ -220,61 +217,4 @@ export function callScenarios(store: () => Counters, hasAlgorithms: boolean): vo
       { numRuns: 25 },
     );
   });
-
-  if (hasAlgorithms) {
-    it.each(['fixed_window', 'sliding_window', 'token_bucket'] as const)(
-      'lends hits of a %s, and takes them back, as in a simulation',
-      async (name) => {
-        const steps = fc.array(anyLent(name), { minLength: 1, maxLength: 8 });
-        await fc.assert(
-          fc.asyncProperty(anyLimit(name), steps, async (limit, all) => {
-            const [key, table] = [`{${freshKeys()()}}`, simulated()];
-            for (const { pause, ...step } of all) {
-              clock.now += Math.floor(pause * limit.lengthSeconds * 1000);
-              table.now = clock.now;
-              const [sent, expected] = [lentOf(key, limit, step), lentOf(key, limit, step)];
-              const [result] = await applyTo(store().laneOf(sent), [sent]);
-              const [simulatedResult] = run([expected], table);
-              expect(shownOf(sent, result!)).toEqual(shownOf(expected, simulatedResult!));
-            }
-          }),
-          { numRuns: 100 },
-        );
-      },
-    );
-  }
-}
-
-/** An operation that takes hits for later calls or gives some back, a pause in windows after the one before. */
-function anyLent(name: AlgorithmLimit['name']) {
-  return fc.record({
-    pause: name === 'fixed_window' ? fc.constant(0) : fc.constantFrom(0, 0, 0.001, 0.3, 1, 2),
-    calls: fc.array(fc.constantFrom(0, 1, 2, 40, -1, -30), {
-      minLength: 1,
-      maxLength: name === 'fixed_window' ? 1 : 3,
-    }),
-    wants: fc.constantFrom(0, 2, 3, 50, 10_000, 2 ** 40),
-    milliseconds: fc.constantFrom(0, 0.4, 250, 640.1, 60_000),
-    onlyIn: name === 'fixed_window' ? fc.constant(undefined) : fc.constantFrom(undefined, 0, -1, 1),
-  });
-}
-
-type Lent = Omit<ReturnType<typeof anyLent> extends fc.Arbitrary<infer Step> ? Step : never, 'pause'>;
-
-function lentOf(key: string, limit: AlgorithmLimit, { calls, wants, milliseconds, onlyIn }: Lent): Operation {
-  const { name, requestsPerUnit } = limit;
-  const algorithm = name === 'fixed_window' ? undefined : algorithmOf(limit);
-  const hits = calls.reduce<number>((sum, each) => sum + each, 0);
-  // Of a day, so that no key expires in the test.
-  const made = operation(`${key}${name}`, hits, { limit: requestsPerUnit, lengthSeconds: 86_400, algorithm });
-  if (algorithm !== undefined) made.calls = [...calls];
-  made.lease = { wants, milliseconds, sentAt: 0, granted: 0 };
-  if (onlyIn !== undefined) made.onlyInWindow = algorithm!.windowAt(clock.now * 1000, 0)!.number + onlyIn;
-  return made;
-}
-
-/** What an operation was given, and what its counter has. */
-function shownOf({ lease, limit }: Operation, result: Result) {
-  const stored = typeof result === 'object' ? limit.algorithm?.decide(result as LimitState, 0) : result;
-  return { granted: lease?.granted, stored: typeof stored === 'object' ? shown(stored) : stored };
 }
