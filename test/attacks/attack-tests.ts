@@ -10,7 +10,6 @@ import { LARGE_MESSAGES, OTHER_MESSAGES } from './programs/messages';
 import { RESERVATIONS } from './programs/reservations';
 import { FILES, MANAGEMENT_SERVER, PROCESS } from './programs/surroundings';
 import { INSTANCES } from './programs/instances';
-import { STORES } from './programs/stores';
 import { startTarget } from './start-target';
 import { WellBehavedClient } from './well-behaved-client';
 
@@ -27,7 +26,6 @@ export const ATTACKS: Readonly<Record<string, Readonly<Record<string, Attack>>>>
   'More connections than file descriptors': CONNECTIONS,
   Files: FILES,
   'A management server that sends without pause': MANAGEMENT_SERVER,
-  'A store that names or announces too much': STORES,
   'Instances that answer with too much': INSTANCES,
   'Outputs, signals and clock': PROCESS,
 };

@@ -9,7 +9,6 @@ import { RawClient } from '../grpc/http2/raw-client';
 import { openCall, prefix, prefixed } from '../support/clients/http2-connection';
 import type { RuleFolder } from '../support/data/rule-folder';
 import type { AdsServerStream } from '../support/servers/ads-server';
-import type { RedisProcess } from '../support/processes/redis/redis-process';
 import type { WeirProcess } from '../support/processes/weir-process';
 
 /** A running service, as an attacker on the same machine sees it. */
@@ -19,7 +18,6 @@ export interface Target {
   readonly rules: RuleFolder;
   /** With rules from a management server: its side of the stream. */
   readonly ads?: AdsServerStream;
-  readonly front?: StoreFront;
   /** With TLS: the certificate authority to trust. */
   readonly ca?: string;
 }
@@ -30,12 +28,6 @@ export interface Target {
  */
 export type Answers = Set<string>;
 
-/** A server in front of a Redis, which attacks the service. */
-export interface StoreFront extends AsyncDisposable {
-  /** The settings with which the service uses it. */
-  readonly settings: Readonly<Record<string, string>>;
-}
-
 /** An attack on a running service. The row of the table in test/README.md is its key in `ATTACKS`. */
 export interface Attack {
   /** Settings of the service, in addition to those of every attack. */
@@ -45,8 +37,6 @@ export interface Attack {
   readonly store?: 'memory' | 'redis';
   /** The limit of open files of the service (`ulimit -n`). */
   readonly openFiles?: number;
-  /** What the service takes for its store, in front of a Redis. */
-  readonly front?: (redis: RedisProcess) => Promise<StoreFront>;
   /** How many other instances there are, and what each answers, from 1. */
   readonly instances?: { readonly count: number; readonly answerOf: (peer: number) => string };
   /** Whether the rules come from a management server; the attack gets its stream. */

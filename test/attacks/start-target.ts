@@ -29,10 +29,10 @@ export async function startTarget(attack: Attack): Promise<Target & AsyncDisposa
       const others = use(await new LargePeers(instances.answerOf).listen(0, '0.0.0.0'));
       env['OPERATOR_PEERS'] = others.listOf(instances.count);
     }
-    const redis = attack.store === 'redis' || attack.front !== undefined ? use(await RedisProcess.start()) : undefined;
-    const front = redis && attack.front && use(await attack.front(redis));
-    if (redis !== undefined)
-      Object.assign(env, { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address }, front?.settings);
+    if (attack.store === 'redis') {
+      const redis = use(await RedisProcess.start());
+      Object.assign(env, { BACKEND_TYPE: 'kvstore', KVSTORE_URL: redis.address });
+    }
     const outputs: { stdout?: number; stderr?: number } = {};
     if (attack.unread !== undefined) outputs[attack.unread] = use(new NamedPipe()).writer;
     const ca = attack.isTls === true ? writeCertificate(rules.root, env) : undefined;
@@ -41,11 +41,7 @@ export async function startTarget(attack: Attack): Promise<Target & AsyncDisposa
     if (server !== undefined) Object.assign(env, xdsSettings(server.address));
     void stream?.then((ads) => ads.send('0', [WELL_BEHAVED_RESOURCE]));
     const weir = use(await WeirProcess.start({ env, outputs, openFiles: attack.openFiles }));
-    const more = {
-      ...(ca !== undefined && { ca }),
-      ...(stream !== undefined && { ads: await stream }),
-      ...(front && { front }),
-    };
+    const more = { ...(ca !== undefined && { ca }), ...(stream !== undefined && { ads: await stream }) };
     return { weir, ports: weir.ports, rules, ...more, [Symbol.asyncDispose]: dispose };
   } catch (error) {
     await dispose();

@@ -1,6 +1,4 @@
-import { Router } from '@koa/router';
-import { api } from '../../packages/versioning/src';
-import { ServedApp, describing, serve } from './serve-api';
+import { serve } from './serve-api';
 
 describe('a path', () => {
   it('with a name comes before one with a parameter, whatever the versions declare first', async () => {
@@ -177,23 +175,4 @@ it('a cache keeps the namespaces and resources inside it; a later one of the sam
     'GET /api/one/inner/foo 2': '404',
     'GET /api/two/bar 2': '404',
   });
-});
-
-it('several blocks of different vendors may have the same paths', async () => {
-  const router = new Router();
-  for (const vendorString of ['acme', 'other']) {
-    api(router, { vendorString, controllers: (name) => describing(`${vendorString}:${name}`) }, (it) => {
-      it.version(1, () => it.resources('foo', { only: ['index', vendorString === 'acme' ? 'show' : 'destroy'] }));
-    });
-  }
-  await using app = await ServedApp.start(router);
-  await app.expectAnswers({
-    'GET /api/foo': 'acme:api/v1/foo#index {}',
-    'GET /api/foo application/vnd.other+json': 'other:api/v1/foo#index {}',
-    'DELETE /api/foo/1': 'other:api/v1/foo#destroy {"id":"1"}',
-    'PUT /api/foo/1': '405 HEAD, GET, DELETE',
-  });
-  const none = await app.get('/api/foo', 'application/vnd.third+json');
-  const types = ['application/vnd.acme+json; version=1', 'application/vnd.other+json; version=1'];
-  expect([none.status, JSON.parse(none.text)]).toMatchObject([406, { error: { types } }]);
 });

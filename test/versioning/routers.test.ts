@@ -1,5 +1,4 @@
 import { Router } from '@koa/router';
-import { type Next } from 'koa';
 import type { Api } from '../../packages/versioning/src';
 import { ServedApp, declareOn } from './serve-api';
 
@@ -11,109 +10,7 @@ function routed(declare: (it: Api) => void, router = new Router()) {
 function foo(it: Api): void {
   it.version(1, () => it.resources('foo'));
 }
-
-describe('with other routes of the router', () => {
-  it('a path may have methods that are not versioned, and middleware of the router applies', async () => {
-    const router = new Router().use((ctx, next) => (ctx.set('X-Middleware', 'yes'), next()));
-    router.get('/api/foo/before', (ctx) => void (ctx.body = 'before'));
-    const { start } = routed((it) => it.version(1, () => it.resources('foo', { only: 'show' })), router);
-    router.post('/api/foo/import', (ctx) => void (ctx.body = 'imported'));
-    await using app = await start();
-    await app.expectAnswers({
-      'GET /api/foo/before': 'before',
-      'GET /api/foo/import': 'api/v1/foo#show {"id":"import"}',
-      'POST /api/foo/import': 'imported',
-      'PUT /api/foo/import': '405 HEAD, GET, POST',
-    });
-    for (const path of ['/api/foo/3', '/api/unknown', '/api/foo.xyz'])
-      expect((await app.get(path)).headers['x-middleware']).toBe('yes');
-  });
-
-  it('a router may have a prefix, or be nested in another, also after it has answered', async () => {
-    const { router: inner, start } = routed(foo, new Router({ prefix: '/inner' }));
-    await using before = await start();
-    await before.expectAnswers({ 'GET /inner/api/foo': 'api/v1/foo#index {}' });
-    const outer = new Router({ prefix: '/outer' });
-    outer.use('/:tenant', inner.routes());
-    await using app = await ServedApp.start(outer);
-    await app.expectAnswers({
-      'GET /outer/t1/inner/api/foo/3': 'api/v1/foo#show {"tenant":"t1","id":"3"}',
-      'GET /inner/api/foo/3': '404',
-      'DELETE /outer/t1/inner/api/foo': '405 HEAD, GET, POST',
-    });
-    expect(outer.url('api_foo', { tenant: 't1', id: 3 })).toBe('/outer/t1/inner/api/foo/3');
-    await before.expectAnswers({ 'GET /inner/api/foo': 'api/v1/foo#index {}' });
-  });
-
-  it('a prefix may be optional, or have a parameter of the same name as a path', async () => {
-    await using app = await routed(foo, new Router({ prefix: '{/:lang}' })).start();
-    await app.expectAnswers({
-      'GET /api/foo/3': 'api/v1/foo#show {"id":"3"}',
-      'GET /en/api/foo/3': 'api/v1/foo#show {"lang":"en","id":"3"}',
-      'GET /en/us/api/foo/3': '404',
-    });
-    const { values, note } = noting();
-    const { start } = routed(
-      (it) => {
-        it.version(1, () => it.resources('rules', { only: 'new' }));
-        it.version(2, () => it.resources('rules', { only: ['show', 'edit'] }));
-        it.version(3, () => it.resources('rules', { only: [] }, () => it.resources('edit', { only: 'index' })));
-      },
-      new Router({ prefix: '/orgs/:id' }).param('id', note),
-    );
-    await using orgs = await start();
-    await orgs.expectAnswers({
-      'GET /orgs/7/api/rules/new': 'api/v1/rules#new {"id":"7"}',
-      'GET /orgs/7/api/rules/new 2': 'api/v2/rules#show {"id":"new"}',
-      'GET /orgs/7/api/rules/3/edit 3': 'api/v3/edit#index {"id":"7","rule_id":"3"}',
-    });
-    // Once for each value: that of the prefix, and that of the path.
-    expect(values).toEqual(['7', '7', 'new', '7']);
-  });
-});
-
-/** A handler of parameters that notes the values that it is called with. */
-function noting() {
-  const values: string[] = [];
-  function note(value: string, _ctx: unknown, next: Next) {
-    values.push(value);
-    return next();
-  }
-  return { values, note };
-}
-
-/** Two blocks with the same paths: the vendor a has the format json, the vendor b has xml. */
-function declareBoth(router: Router): void {
-  for (const [vendorString, format] of Object.entries({ a: 'json', b: 'xml' })) {
-    declareOn(router, (it) => it.version(1, () => it.resources('books', { only: ['show', 'edit'] })), {
-      vendorString,
-      formats: [format],
-    });
-  }
-}
-
-const A = 'application/vnd.a+json';
-const B = 'application/vnd.b+json';
-
 describe('a handler of a parameter', () => {
-  it('is called once with the value that the action gets, whichever of two nested routers it is registered on', async () => {
-    const [inner, outer] = [new Router(), new Router({ prefix: '/outer' })];
-    const [before, shared, after, outermost] = [noting(), noting(), noting(), noting()];
-    inner.param('id', before.note).param('id', shared.note);
-    declareBoth(inner);
-    inner.param('id', after.note);
-    outer.param('id', shared.note).use('/:tenant', inner.routes());
-    outer.param('id', outermost.note);
-    await using app = await ServedApp.start(outer);
-    await app.expectAnswers({
-      [`GET /outer/t/api/books/1.xml ${A}`]: 'api/v1/books#show {"tenant":"t","id":"1.xml"}',
-      [`GET /outer/t/api/books/2.json ${A}`]: 'api/v1/books#show {"tenant":"t","id":"2","format":"json"}',
-      [`GET /outer/t/api/books/3.xml ${B}`]: 'api/v1/books#show {"tenant":"t","id":"3","format":"xml"}',
-      [`GET /outer/t/api/books/a%2Fb.c%20d ${A}`]: 'api/v1/books#show {"tenant":"t","id":"a/b.c d"}',
-    });
-    for (const { values } of [before, shared, after, outermost]) expect(values).toEqual(['1.xml', '2', '3', 'a/b.c d']);
-  });
-
   it('is called only for the selected path, whose parameters alone are in the context', async () => {
     const router = new Router();
     const seen: unknown[] = [];

@@ -28,17 +28,6 @@ describeTransports((server) => {
     expect(server().connectionCount).toBe(1);
   });
 
-  it('answers what a client has requested that ends its half of the connection, and then closes it', async () => {
-    const { application } = server();
-    const client = server().connect();
-    client.socket.end(Buffer.concat([hello(), get(1, '/hold'), get(3, '/big/60000'), headers(5, request('/hold'))]));
-    await until('the end to have arrived', () => application.held.length === 1 && application.cancelled > 0);
-    application.finish(application.held.pop()!, 'last');
-    await client.until('the close', () => client.isClosed);
-    expect(endedOf(client.frames)).toEqual([3, 1]);
-    await until('all other connections are closed', () => server().connectionCount <= 1);
-  });
-
   it('uses no more memory for a client that does not read, and serves other clients', async () => {
     const client = server()
       .connect()

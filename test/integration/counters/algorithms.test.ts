@@ -8,8 +8,8 @@ import { connected, instance, options } from '../kvstore/options';
 import { Service } from './rule-scenarios';
 import { clock } from './scenarios';
 
-// What the algorithms are: test/counting/algorithms.test.ts. What the script does: ../kvstore/count-script.test.ts. What
-// calls with them are given on every store: scenarios.ts.
+// What the algorithms are: test/counting/algorithms.test.ts. What the script does: ../kvstore/count-script.test.ts.
+// What calls with them are given on every store: scenarios.ts.
 
 let redis: RedisProcess;
 /** At the time of {@link clock}. */

@@ -276,28 +276,6 @@ describe('a node of a cluster', () => {
     ]);
   });
 
-  it('that rejects scripts, and accepts them again on new connections, is logged with both', async () => {
-    let rejects = true;
-    await using fake = await FakeNodes.start(() => (name) => {
-      return rejects && name === 'evalsha'
-        ? new Error("NOPERM this user may not run the 'evalsha' command")
-        : undefined;
-    });
-    const log = new RecordedLog();
-    const counters = await countersAt(fake.address(0), { poolSize: 1 }, log);
-    expect(await apply(counters, operation('a', 1))).toEqual([1]);
-    rejects = false;
-    for (const client of fake.nodes[0]!.clients) client.destroy();
-    await until('the end to be logged', async () => {
-      await apply(counters, operation('a', 1)).catch(() => undefined);
-      return log.messages.some((message) => message.includes('accepts scripts'));
-    });
-    expect(log.messages.filter((message) => message.includes('scripts'))).toEqual([
-      'the counter store rejects scripts; counting with plain commands, not atomically',
-      'the counter store accepts scripts again on new connections',
-    ]);
-  });
-
   it('fails the calls when it replies NOSCRIPT to each, or after six times when it sends a step to itself', async () => {
     await using fake = await FakeNodes.start((nodes) => {
       // Without a host, the node that replies is meant.
