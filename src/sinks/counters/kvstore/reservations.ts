@@ -156,9 +156,15 @@ function stepOf({ hits, limit, denies, member = '', held }: ReservationStep, jit
 
 /** @throws InvalidReply when the script cannot have the reply */
 function resultOf([outcome, ...rest]: readonly unknown[], change: ReservationChange): ReservationResult {
-  const [counts, added] = [0, 1].map((part) => rest.filter((_, index) => index % 2 === part));
-  const record = rest[0] === '' ? undefined : rest[0];
-  const result: unknown = outcome === 'changed' ? { outcome, record } : { outcome, of: 'counter', counts, added };
+  const result = { outcome, ...membersOf(outcome, rest) };
   if (isResultOf(change, result)) return result;
   throw new InvalidReply('does not match the script of reservations', 'EVALSHA');
+}
+
+function membersOf(outcome: unknown, rest: readonly unknown[]): object {
+  if (outcome === 'expired') return {};
+  if (outcome === 'full') return { of: 'counter' };
+  if (outcome === 'changed') return { record: rest[0] === '' ? undefined : rest[0] };
+  const [counts, added] = [0, 1].map((part) => rest.filter((_, index) => index % 2 === part));
+  return { counts, added };
 }
