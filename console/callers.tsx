@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Offender } from '../src/limiter/offender';
 import type { ListedSetting } from '../src/operators/answers';
 import { useAnswer } from './api';
-import { Answered, Icon, Table } from './parts';
+import { Answered, Field, Icon, Table } from './parts';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
 import { Short, count } from './text';
@@ -25,14 +25,12 @@ export function CallersPage() {
         const found = offenders.filter((each) => hasWords(`${each.domain} ${each.rule} ${each.descriptor}`, search));
         return (
           <>
-            <label>
-              Search by any part of a caller or its rule{' '}
-              <input
-                type="search"
-                value={search}
-                onInput={(event) => replaceParameters({ q: event.currentTarget.value })}
-              />
-            </label>{' '}
+            <Field
+              label="Search by any part of a caller or its rule"
+              type="search"
+              value={search}
+              onText={(q) => replaceParameters({ q })}
+            />{' '}
             <span role="status">
               {count(found.length)} of {count(offenders.length)} callers
             </span>

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import type { CounterChange, CounterState } from '../src/operators/answers';
 import { type ApiError, call, useAnswer } from './api';
 import { CallPicker, RecentCalls } from './call-picker';
-import { Answered, Confirmation, Failure } from './parts';
+import { Answered, Confirmation, Failure, Field } from './parts';
 import { RuleChart } from './rule-chart';
 import { addressOf, route } from './route';
 import { useStore } from './store';
@@ -55,10 +55,13 @@ function QueryForm({ query }: { readonly query: Query }) {
           setDescriptor(picked);
         }}
       />
-      <label>
-        Descriptor: key=value,key2=value2, or JSON{' '}
-        <input required size={40} value={descriptor} onInput={(event) => setDescriptor(event.currentTarget.value)} />
-      </label>
+      <Field
+        label="Descriptor: key=value,key2=value2, or JSON"
+        required
+        size={40}
+        value={descriptor}
+        onText={setDescriptor}
+      />
       <button>Look up</button>
     </form>
   );
@@ -146,17 +149,15 @@ function Counter({ query, asksToClear = false, changesOfAll = 0 }: CounterProps)
                 setAsked({ value: Number(text ?? cleared(state)), isAll: false });
               }}
             >
-              <label>
-                {isBucket(state) ? 'Tokens left' : 'Count'}{' '}
-                <input
-                  type="number"
-                  required
-                  min={0}
-                  max={isBucket(state) ? cleared(state) : Number.MAX_SAFE_INTEGER}
-                  value={text ?? cleared(state)}
-                  onInput={(event) => setText(event.currentTarget.value)}
-                />
-              </label>
+              <Field
+                label={isBucket(state) ? 'Tokens left' : 'Count'}
+                type="number"
+                required
+                min={0}
+                max={isBucket(state) ? cleared(state) : Number.MAX_SAFE_INTEGER}
+                value={text ?? cleared(state)}
+                onText={setText}
+              />
               <button>Set…</button>{' '}
               <button type="button" onClick={() => setAsked({ value: null, isAll: false })}>
                 Clear…

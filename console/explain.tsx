@@ -9,7 +9,7 @@ import type {
 import { counted } from '../src/text/counted';
 import { useAnswer } from './api';
 import { CallPicker, RecentCalls } from './call-picker';
-import { Answered, CopyButton } from './parts';
+import { Answered, CopyButton, Field } from './parts';
 import { type Written, bodyOf, commandOf, readPasted } from './request';
 import { RuleChart } from './rule-chart';
 import { addressOf, route } from './route';
@@ -93,25 +93,8 @@ function RequestForm({ written }: { readonly written: Written }) {
             <textarea rows={2} required value={lines} onInput={(event) => setLines(event.currentTarget.value)} />
           </label>
           <div class="fields">
-            <label>
-              Hits{' '}
-              <input
-                inputMode="numeric"
-                size={6}
-                placeholder="1"
-                value={hits}
-                onInput={(event) => setHits(event.currentTarget.value)}
-              />
-            </label>
-            <label>
-              What would pass with limit{' '}
-              <input
-                inputMode="numeric"
-                size={8}
-                value={limit}
-                onInput={(event) => setLimit(event.currentTarget.value)}
-              />
-            </label>
+            <Field label="Hits" inputMode="numeric" size={6} placeholder="1" value={hits} onText={setHits} />
+            <Field label="What would pass with limit" inputMode="numeric" size={8} value={limit} onText={setLimit} />
           </div>
           <button>Explain</button>
         </div>
@@ -218,13 +201,8 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
           <Step key={index} step={step} />
         ))}
         <li>
-          {rule === null ? (
-            outcome === 'override' ? (
-              'Limit of the request'
-            ) : (
-              'No rule'
-            )
-          ) : (
+          {rule === null && (outcome === 'override' ? 'Limit of the request' : 'No rule')}
+          {rule !== null && (
             <>
               Rule <Reference rule={rule} />
             </>
@@ -281,21 +259,12 @@ function Descriptor({ descriptor, query, number }: DescriptorProps) {
 /** What is counted before the call and after it; of a bucket, its tokens. */
 function CountOf({ counter }: { readonly counter: ExplainedCounter }) {
   const { count: before, countAfter: after, leased, algorithm, burst } = counter;
-  const leasedHere = leased !== null && leased > 0 && `, of which ${count(leased)} are leased here`;
-  if (algorithm === 'token_bucket' && burst !== null && before !== null) {
-    return (
-      <>
-        Tokens left {count(burst - before)}
-        {leasedHere}
-        {after !== null && `, then ${count(Math.max(0, burst - after))}`}, of {limitText(counter)}
-      </>
-    );
-  }
+  const isBucket = algorithm === 'token_bucket' && burst !== null && before !== null;
   return (
     <>
-      Count {before === null ? 'not read' : count(before)}
-      {leasedHere}
-      {after !== null && `, then ${count(after)}`}, of {limitText(counter)}
+      {isBucket ? 'Tokens left' : 'Count'} {before === null ? 'not read' : count(isBucket ? burst - before : before)}
+      {leased !== null && leased > 0 && `, of which ${count(leased)} are leased here`}
+      {after !== null && `, then ${count(isBucket ? Math.max(0, burst - after) : after)}`}, of {limitText(counter)}
     </>
   );
 }

@@ -1,4 +1,4 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { ComponentChildren, JSX, VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { excerpt } from '../src/text/excerpt';
 import { type Answer, type ApiError, token } from './api';
@@ -174,6 +174,20 @@ export function LongList({ label, count, render, chosen, onChoose }: ListProps) 
   );
 }
 
+interface FieldProps extends Omit<JSX.IntrinsicElements['input'], 'onInput'> {
+  readonly label: string;
+  readonly onText: (text: string) => void;
+}
+
+/** An input after its label. Its attributes lose their type, which is a union of those of each `type`. */
+export function Field({ label, onText, ...input }: FieldProps) {
+  return (
+    <label>
+      {label} <input {...(input as object)} onInput={(event) => onText(event.currentTarget.value)} />
+    </label>
+  );
+}
+
 /** Asks for the operator token, which is forgotten when the page is left. */
 export function TokenForm({ why }: { readonly why: string }) {
   const [text, setText] = useState('');
@@ -186,16 +200,7 @@ export function TokenForm({ why }: { readonly why: string }) {
       }}
     >
       <p>{why}</p>
-      <label>
-        Operator token{' '}
-        <input
-          type="password"
-          autocomplete="off"
-          required
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-      </label>{' '}
+      <Field label="Operator token" type="password" autocomplete="off" required value={text} onText={setText} />{' '}
       <button>Use it</button>
       <p class="hint">It is the value of OPERATOR_TOKEN, and kept until this page is closed or loaded again.</p>
     </form>

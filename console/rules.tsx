@@ -5,7 +5,7 @@ import type { NestedRule, RulesAnswer } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { ConfigurationChanges, RejectedConfiguration } from './configurations';
 import { live } from './live-events';
-import { Answered, LongList } from './parts';
+import { Answered, Field, LongList } from './parts';
 import { RuleChart } from './rule-chart';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
@@ -90,14 +90,12 @@ function ActiveRules() {
               </>
             )}
           </p>
-          <label>
-            Search by key, value or name{' '}
-            <input
-              type="search"
-              value={search}
-              onInput={(event) => replaceParameters({ q: event.currentTarget.value, rule: undefined })}
-            />
-          </label>{' '}
+          <Field
+            label="Search by key, value or name"
+            type="search"
+            value={search}
+            onText={(q) => replaceParameters({ q, rule: undefined })}
+          />{' '}
           <span role="status">{count(found.filter(({ rule }) => rule !== undefined).length)} shown</span>
           {found.length === 0 && search !== '' && <p class="notice">No rule has this key, value or name.</p>}
           <div class="split">

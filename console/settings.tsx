@@ -1,7 +1,7 @@
 import type { ListedSetting } from '../src/operators/answers';
 import { useAnswer } from './api';
 import { hasWords } from './callers';
-import { Answered } from './parts';
+import { Answered, Field } from './parts';
 import { addressOf, replaceParameters, route } from './route';
 import { useStore } from './store';
 import { Text, count } from './text';
@@ -23,14 +23,12 @@ export function SettingsPage() {
         ];
         return (
           <>
-            <label>
-              Search by words of the name, the value or the text{' '}
-              <input
-                type="search"
-                value={search}
-                onInput={(event) => replaceParameters({ q: event.currentTarget.value })}
-              />
-            </label>
+            <Field
+              label="Search by words of the name, the value or the text"
+              type="search"
+              value={search}
+              onText={(q) => replaceParameters({ q })}
+            />
             <h2>Set ({count(changed.length)})</h2>
             <List settings={changed} search={search} open={open} />
             <h2>As by default ({count(others.length)})</h2>

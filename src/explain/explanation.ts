@@ -8,14 +8,12 @@ export interface Explanation {
   readonly at: string;
   readonly descriptors: readonly ExplainedDescriptor[];
   /** Null when there would be an error. */
-  readonly answer: ExplainedAnswer | null;
+  readonly answer: {
+    readonly overallCode: 'OK' | 'OVER_LIMIT';
+    readonly reason: string;
+    readonly responseHeaders: readonly { readonly key: string; readonly value: string }[];
+  } | null;
   readonly error: { readonly code: string; readonly message: string } | null;
-}
-
-export interface ExplainedAnswer {
-  readonly overallCode: 'OK' | 'OVER_LIMIT';
-  readonly reason: string;
-  readonly responseHeaders: readonly { readonly key: string; readonly value: string }[];
 }
 
 export interface ExplainedDescriptor {
@@ -33,7 +31,11 @@ export interface ExplainedDescriptor {
   /** Of the other limits of a rule with `rate_limits`: `counter` is that of the most restrictive one. */
   readonly otherCounters: readonly ExplainedCounter[];
   /** Null when there would be an error. */
-  readonly status: ExplainedStatus | null;
+  readonly status: {
+    readonly code: 'OK' | 'OVER_LIMIT';
+    readonly limitRemaining: number;
+    readonly secondsUntilReset: number | null;
+  } | null;
   /** One sentence. */
   readonly reason: string;
 }
@@ -125,12 +127,6 @@ export interface ExplainedCounter extends LimitOfCounter, EnforcementModes {
   readonly windowStart: string;
   /** When the window ends and the counter starts again at 0; with an algorithm, as the status says. */
   readonly resetAt: string;
-}
-
-export interface ExplainedStatus {
-  readonly code: 'OK' | 'OVER_LIMIT';
-  readonly limitRemaining: number;
-  readonly secondsUntilReset: number | null;
 }
 
 /** The fields of a limit as answers have them: null where a rule file says nothing. */

@@ -2,7 +2,7 @@ import { type Descriptor, MAX_MATCHING_STEPS, type RateLimitRequest } from '../l
 import type { Entry, Level, Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { listedStatisticsKey } from '../rules/statistics-key';
-import { Wildcard, WorkBudget } from '../rules/wildcards';
+import { WorkBudget } from '../rules/wildcards';
 import { escapeStatisticsKey } from '../statistics/escape';
 import { shortened } from '../text/excerpt';
 import type { ExplainedDescriptor, ExplainedStep, MatchOutcome, RuleReference } from './explanation';
@@ -65,14 +65,14 @@ function stepOf(
 ): ExplainedStep {
   const candidates: ExplainedStep['candidates'][number][] = [];
   let isFound = false;
-  for (const rule of triedRules(level, entry)) {
+  for (const rule of level.tried(entry)) {
     if (candidates.length >= most) break;
     const outcome = rule === chosen ? 'chosen' : isFound ? 'not tried' : 'passed over';
     candidates.push({ rule: referenceTo(rule), outcome });
     isFound ||= rule === chosen;
   }
   if (chosen !== undefined && !isFound) candidates.push({ rule: referenceTo(chosen), outcome: 'chosen' });
-  const tried = countTried(level, entry);
+  const tried = level.countTried(entry);
   const count = level.countOf(entry.key);
   return {
     key: shortened(entry.key),
@@ -82,28 +82,6 @@ function stepOf(
     otherValues: count - tried,
     keys: count === 0 ? firstOf(level.keys(), most).map(shortened) : [],
   };
-}
-
-/**
- * The rules of an entry's key in the order in which they are tried, without those of other exact values and networks.
- */
-function* triedRules(level: Level, { key, value }: Entry): IterableIterator<Rule> {
-  const exact = value === '' ? undefined : level.get(key, value);
-  if (exact !== undefined) yield exact;
-  const network = level.networkOf(key, value);
-  if (network !== undefined) yield network;
-  for (const rule of level.wildcardsOf(key)) if (rule !== exact) yield rule;
-  yield* level.regexesOf(key);
-  const withoutValue = level.get(key, '');
-  if (withoutValue !== undefined) yield withoutValue;
-}
-
-/** How many rules {@link triedRules} yields, without a walk through them. */
-function countTried(level: Level, { key, value }: Entry): number {
-  const exact = value === '' ? undefined : level.get(key, value);
-  const isExplicit = exact !== undefined && !(exact.matcher instanceof Wildcard);
-  const single = [isExplicit, level.networkOf(key, value) !== undefined, level.get(key, '') !== undefined];
-  return level.wildcardsOf(key).length + level.regexesOf(key).length + single.filter(Boolean).length;
 }
 
 function firstOf<T>(items: Iterable<T>, most: number): readonly T[] {

@@ -226,18 +226,31 @@ export class Level {
     if (rules.withoutValue !== undefined) yield '';
   }
 
-  /** The rule of one key with the smallest network that contains an address. */
-  networkOf(key: string, value: string): Rule | undefined {
-    return this.#byKey.get(key)?.others?.findNetwork(value, UNLIMITED_WORK);
+  /**
+   * The rules of a key in the order in which {@link find} tries them for a value, without those of other exact values and
+   * networks.
+   */
+  *tried({ key, value }: Entry): IterableIterator<Rule> {
+    const rules = this.#byKey.get(key);
+    if (rules === undefined) return;
+    const { wildcards, others, withoutValue } = rules;
+    const exact = value === '' ? undefined : rules.byValue.get(value);
+    if (exact !== undefined) yield exact;
+    const network = others?.findNetwork(value, UNLIMITED_WORK);
+    if (network !== undefined) yield network;
+    for (const rule of wildcards?.rules ?? []) if (rule !== exact) yield rule;
+    yield* others?.regexes ?? [];
+    if (withoutValue !== undefined) yield withoutValue;
   }
 
-  /** The rules of one key with a regular expression, in the order of the file. */
-  regexesOf(key: string): readonly Rule[] {
-    return this.#byKey.get(key)?.others?.regexes ?? [];
-  }
-
-  /** The rules of one key whose value has wildcards, in the order of the file. */
-  wildcardsOf(key: string): readonly Rule[] {
-    return this.#byKey.get(key)?.wildcards?.rules ?? [];
+  /** How many rules {@link tried} yields, without a walk through them. */
+  countTried({ key, value }: Entry): number {
+    const rules = this.#byKey.get(key);
+    if (rules === undefined) return 0;
+    const { wildcards, others, withoutValue } = rules;
+    const exact = value === '' ? undefined : rules.byValue.get(value);
+    const isListed = exact !== undefined && !(exact.matcher instanceof Wildcard);
+    const single = [isListed, others?.findNetwork(value, UNLIMITED_WORK) !== undefined, withoutValue !== undefined];
+    return (wildcards?.rules.length ?? 0) + (others?.regexes.length ?? 0) + single.filter(Boolean).length;
   }
 }
