@@ -10,7 +10,7 @@ function load(path) {
 
 const { MemoryCounters } = load('sinks/counters/memory/memory-counters');
 const { decisions } = load('streams/decisions');
-const { DEFAULT_OPTIONS } = load('limiter/decision');
+const { DEFAULT_OPTIONS } = load('limiter/options');
 const { Limiter } = load('limiter/limiter');
 const { readRuleFiles } = load('rules/files/read-rule-files');
 const { buildRuleset } = load('rules/ruleset');

@@ -3,7 +3,7 @@ import type { RunHelpers, TestScheduler } from 'rxjs/testing';
 import { LARGEST_COUNT } from '../../src/counting/operation';
 import { DecisionError } from '../../src/counting/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/options';
 import { Code } from '../../src/limiter/verdict';
 import { SERVICE_ERRORS, Statistics } from '../../src/statistics/statistics';
 import { type Decisions, decisions } from '../../src/streams/decisions';

@@ -1,7 +1,7 @@
 import { NEVER, Observable, Subject, ignoreElements, map, mergeMap, of, share } from 'rxjs';
 import type { TestScheduler } from 'rxjs/testing';
 import type { DecisionError } from '../../src/counting/decision-error';
-import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';

@@ -1,5 +1,5 @@
 import type { TestScheduler } from 'rxjs/testing';
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
 import { LocalCounts } from '../../src/limiter/local-counts';
 import type { Descriptor } from '../../src/limiter/request';

@@ -6,7 +6,7 @@ import type { Statistics } from '../statistics/statistics';
 import { ownText } from '../text/table-key';
 import { type Limit, limitOfRule } from '../counting/limit';
 import { cacheKeyBody, runtimeKeyLevels, taggedKey } from './cache-key';
-import type { LimiterOptions } from './decision';
+import type { LimiterOptions } from './options';
 import { isEnforced } from './enforcement';
 import type { Entry } from './request';
 

@@ -1,6 +1,6 @@
 import { EMPTY, type Observable, defer, finalize, merge, of, take, tap, timer } from 'rxjs';
 import { Leases } from '../counting/leases';
-import type { LimiterOptions } from '../limiter/decision';
+import type { LimiterOptions } from '../limiter/options';
 import { Limiter } from '../limiter/limiter';
 import { NO_OFFENDERS } from '../limiter/offender';
 import { LocalCounts } from '../limiter/local-counts';

@@ -1,4 +1,4 @@
-import type { LimiterOptions } from '../limiter/decision';
+import type { LimiterOptions } from '../limiter/options';
 import { fileOf } from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
 import { INSTANCES, type InstanceFields, type Settings, instanceSettings } from '../settings/settings';

@@ -1,4 +1,5 @@
-import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
+import { type Decision, isQuota } from '../limiter/decision';
+import type { LimiterOptions } from '../limiter/options';
 import { DecisionError } from '../counting/decision-error';
 import { type LimitedDescriptor, limitsOfResolution } from '../limiter/resolution';
 import {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Decision, LimiterOptions } from '../limiter/decision';
+import type { Decision } from '../limiter/decision';
+import type { LimiterOptions } from '../limiter/options';
 import { DecisionError } from '../counting/decision-error';
 import type { Limiter } from '../limiter/limiter';
 import type { RateLimitRequest } from '../limiter/request';

@@ -1,6 +1,7 @@
 import type { Denies } from '../counting/group';
 import { type CountedLimit, LARGEST_COUNT } from '../counting/operation';
-import { type Decision, type LimiterOptions, isQuota } from '../limiter/decision';
+import { type Decision, isQuota } from '../limiter/decision';
+import type { LimiterOptions } from '../limiter/options';
 import { DecisionError } from '../counting/decision-error';
 import { type Resolution, limitsOfResolution } from '../limiter/resolution';
 import type { OnExpiry, ReservationStep } from '../streams/ports/reservations';

@@ -227,8 +227,8 @@ export class Level {
   }
 
   /**
-   * The rules of a key in the order in which {@link find} tries them for a value, without those of other exact values and
-   * networks.
+   * The rules of a key in the order in which {@link find} tries them for a value, without those of other exact values
+   * and networks.
    */
   *tried({ key, value }: Entry): IterableIterator<Rule> {
     const rules = this.#byKey.get(key);

@@ -4,7 +4,7 @@ import { CHECK } from '../../src/cli/check/check';
 import { readRules } from '../../src/cli/check/read-rules';
 import type { ReplayReport } from '../../src/cli/replay/report';
 import { Limiter } from '../../src/limiter/limiter';
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/options';
 import type { Descriptor } from '../../src/limiter/request';
 import { StoredReservations } from '../../src/reservations/reservations';
 import { buildRuleset } from '../../src/rules/ruleset';

@@ -4,7 +4,7 @@ import { CHECK } from '../../src/cli/check/check';
 import { readLine, type RecordedCall } from '../../src/cli/replay/recorded-call';
 import type { ReplayReport } from '../../src/cli/replay/report';
 import { Tally } from '../../src/cli/replay/tally';
-import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import { readRules } from '../../src/cli/check/read-rules';

@@ -1,5 +1,5 @@
 import { DecisionError } from '../../src/counting/decision-error';
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/options';
 import type { Limiter } from '../../src/limiter/limiter';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import { StoredReservations } from '../../src/reservations/reservations';

@@ -5,7 +5,7 @@ import { RateLimitResponse } from '../../src/gen/envoy/service/ratelimit/v3/rls'
 import { DecisionError } from '../../src/counting/decision-error';
 import { encodeResponse } from '../../src/grpc/rate-limit/encode-response';
 import { writeVerdict } from '../../src/http/json/json-handler';
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
 import type { Descriptor } from '../../src/limiter/request';
 import type { Verdict } from '../../src/limiter/verdict';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import type { LimiterOptions } from '../../src/limiter/options';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import { ALGORITHMS, type RuleLimit } from '../../src/rules/rule-config';

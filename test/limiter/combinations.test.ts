@@ -1,4 +1,4 @@
-import type { LimiterOptions } from '../../src/limiter/decision';
+import type { LimiterOptions } from '../../src/limiter/options';
 import { Code } from '../../src/limiter/verdict';
 import { buildRuleset } from '../../src/rules/ruleset';
 import fc from '../support/data/properties';

@@ -1,5 +1,5 @@
 import { LARGEST_COUNT } from '../../src/counting/operation';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import type { LimiterOptions } from '../../src/limiter/options';
 import { Code, type DescriptorStatus } from '../../src/limiter/verdict';
 import type { RuleLimit } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';

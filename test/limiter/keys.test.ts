@@ -1,4 +1,4 @@
-import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { BoundRule } from '../../src/limiter/bound-rule';
 import { windowStart } from '../../src/counting/windows';
 import { cacheKeyBody } from '../../src/limiter/cache-key';

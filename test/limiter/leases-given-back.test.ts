@@ -1,5 +1,5 @@
 import { Limiter } from '../../src/limiter/limiter';
-import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { UNITS } from '../../src/rules/unit';
 import { windowStart } from '../../src/counting/windows';
 import { StoredReservations } from '../../src/reservations/reservations';

@@ -1,5 +1,5 @@
 import { type Descriptor, NO_HITS_ADDEND, type RateLimitRequest } from '../../src/limiter/request';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import type { LimiterOptions } from '../../src/limiter/options';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RuleConfig } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';

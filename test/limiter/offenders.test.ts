@@ -1,6 +1,6 @@
 import { type Offender, type OffenderSummary, mergeOffenders } from '../../src/limiter/offender';
 import { Offenders } from '../../src/limiter/offenders';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import type { LimiterOptions } from '../../src/limiter/options';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code } from '../../src/limiter/verdict';
 import { unitByName } from '../../src/rules/unit';

@@ -1,4 +1,4 @@
-import type { LimiterOptions } from '../../src/limiter/decision';
+import type { LimiterOptions } from '../../src/limiter/options';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code, type Verdict } from '../../src/limiter/verdict';
 import type { RuleLimit } from '../../src/rules/rule-config';

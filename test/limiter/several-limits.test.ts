@@ -1,5 +1,5 @@
 import type { AlgorithmLimit } from '../../src/counting/algorithms/algorithm';
-import type { LimiterOptions } from '../../src/limiter/decision';
+import type { LimiterOptions } from '../../src/limiter/options';
 import { Offenders } from '../../src/limiter/offenders';
 import type { Descriptor } from '../../src/limiter/request';
 import { Code, type Verdict } from '../../src/limiter/verdict';

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net';
 import { Subject, VirtualTimeScheduler } from 'rxjs';
 import type { HttpRejection } from '../../src/http/limits';
-import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
 import { Rejections } from '../../src/main/rejections';
 import type { Ruleset } from '../../src/rules/ruleset';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { asyncScheduler } from 'rxjs';
 import { DecisionError } from '../../src/counting/decision-error';
-import { DEFAULT_OPTIONS } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../src/limiter/options';
 import { Limiter } from '../../src/limiter/limiter';
 import { NO_OFFENDERS } from '../../src/limiter/offender';
 import { LocalCounts } from '../../src/limiter/local-counts';

@@ -1,4 +1,4 @@
-import type { LimiterOptions } from '../../src/limiter/decision';
+import type { LimiterOptions } from '../../src/limiter/options';
 import { NO_OFFENDERS } from '../../src/limiter/offender';
 import { LocalDecisions } from '../../src/operators/decisions';
 import type { DomainConfig } from '../../src/rules/rule-config';

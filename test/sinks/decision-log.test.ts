@@ -1,6 +1,6 @@
 import { DecisionError } from '../../src/counting/decision-error';
 import { Limiter } from '../../src/limiter/limiter';
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../src/limiter/options';
 import type { RateLimitRequest } from '../../src/limiter/request';
 import { BoundedLines } from '../../src/sinks/logs/bounded-lines';
 import { decisionLines, type DecisionLinesOptions } from '../../src/sinks/logs/decision-log';

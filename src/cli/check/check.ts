@@ -1,4 +1,4 @@
-import { DEFAULT_OPTIONS } from '../../limiter/decision';
+import { DEFAULT_OPTIONS } from '../../limiter/options';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { folderProblem, formatProblem } from '../../rules/files/problems/problem';
 import type { RuleConfig } from '../../rules/rule-config';

@@ -1,4 +1,4 @@
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../limiter/options';
 import { type LoadedSettings, SettingsError, readSettings } from '../../settings/read-settings';
 import { messageOf } from '../../text/thrown';
 import { FlagError } from '../flags';

@@ -1,4 +1,5 @@
-import type { Decision, LimiterOptions } from '../../limiter/decision';
+import type { Decision } from '../../limiter/decision';
+import type { LimiterOptions } from '../../limiter/options';
 import { DecisionError } from '../../counting/decision-error';
 import { Limiter } from '../../limiter/limiter';
 import type { RateLimitRequest } from '../../limiter/request';

@@ -1,5 +1,5 @@
 import { LARGEST_COUNT } from '../../counting/operation';
-import type { LimiterOptions } from '../../limiter/decision';
+import type { LimiterOptions } from '../../limiter/options';
 import { shareOf } from '../../limiter/enforcement';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import type { Ruleset } from '../../rules/ruleset';

@@ -1,5 +1,5 @@
 import { DecisionError } from '../../counting/decision-error';
-import type { LimiterOptions } from '../../limiter/decision';
+import type { LimiterOptions } from '../../limiter/options';
 import type { RateLimitRequest } from '../../limiter/request';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { CODE_NAMES, Code, type DescriptorStatus } from '../../limiter/verdict';

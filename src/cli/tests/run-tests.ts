@@ -1,4 +1,4 @@
-import type { LimiterOptions } from '../../limiter/decision';
+import type { LimiterOptions } from '../../limiter/options';
 import { type Problem, formatProblem } from '../../rules/files/problems/problem';
 import type { RulePlace } from '../../rules/rule-config';
 import type { Rule } from '../../rules/rule-tree';

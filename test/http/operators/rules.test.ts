@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { DEFAULT_OPTIONS } from '../../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../../src/limiter/options';
 import { Limiter } from '../../../src/limiter/limiter';
 import { NO_HITS_ADDEND } from '../../../src/limiter/request';
 import { type Ruleset, buildRuleset } from '../../../src/rules/ruleset';

@@ -1,4 +1,4 @@
-import { DEFAULT_OPTIONS } from '../../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../../src/limiter/options';
 import { Limiter } from '../../../src/limiter/limiter';
 import { Code } from '../../../src/limiter/verdict';
 import { StoredReservations } from '../../../src/reservations/reservations';

@@ -1,4 +1,4 @@
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/options';
 import { Limiter } from '../../../src/limiter/limiter';
 import type { Descriptor } from '../../../src/limiter/request';
 import { Code, type Verdict } from '../../../src/limiter/verdict';

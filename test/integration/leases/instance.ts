@@ -1,6 +1,6 @@
 import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs';
 import { Leases } from '../../../src/counting/leases';
-import { DEFAULT_OPTIONS } from '../../../src/limiter/decision';
+import { DEFAULT_OPTIONS } from '../../../src/limiter/options';
 import { Limiter } from '../../../src/limiter/limiter';
 import type { LocalCounts } from '../../../src/limiter/local-counts';
 import type { RateLimitRequest } from '../../../src/limiter/request';

@@ -1,7 +1,7 @@
 import { VirtualTimeScheduler } from 'rxjs';
 import { Leases } from '../../../src/counting/leases';
 import { Limiter } from '../../../src/limiter/limiter';
-import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/decision';
+import { DEFAULT_OPTIONS, type LimiterOptions } from '../../../src/limiter/options';
 import type { RateLimitRequest } from '../../../src/limiter/request';
 import type { Verdict } from '../../../src/limiter/verdict';
 import type { Ruleset } from '../../../src/rules/ruleset';
