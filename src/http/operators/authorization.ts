@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Context } from 'koa';
 import type { Log } from '../../log/log';
 import { ipAddress } from '../../text/host-port';
-import { HttpError } from '../errors';
+import { type ErrorResponse, HttpError } from '../errors';
 
 /** Returns the token of the operators as it is now; undefined when none is set. */
 export type CurrentToken = () => string | undefined;
@@ -12,6 +12,13 @@ export type Access = 'private' | 'write';
 
 /** Between two lines about rejected tokens. */
 const LOG_INTERVAL_MS = 60_000;
+
+const CHANGES_ARE_OFF: ErrorResponse = {
+  status: 403,
+  code: 'changes_off',
+  message:
+    'changes are off: set OPERATOR_TOKEN or OPERATOR_TOKEN_FILE, start the service again, and send the token as Authorization: Bearer <token>',
+};
 
 /** Decides who may change something, and see what callers have sent. */
 export class Authorization {
@@ -32,7 +39,7 @@ export class Authorization {
   check(ctx: Context, access: Access, inForm?: string): void {
     const token = this.#currentToken();
     if (token === undefined) {
-      if (access === 'write') throw changesAreOff();
+      if (access === 'write') throw new HttpError(CHANGES_ARE_OFF);
       return;
     }
     const presented = tokenOf(ctx) ?? inForm;
@@ -80,12 +87,6 @@ function isSame(one: string, other: string): boolean {
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
-}
-
-function changesAreOff(): HttpError {
-  const message =
-    'changes are off: set OPERATOR_TOKEN or OPERATOR_TOKEN_FILE, start the service again, and send the token as Authorization: Bearer <token>';
-  return new HttpError({ status: 403, code: 'changes_off', message });
 }
 
 function unauthorized(message: string, parameters = ''): HttpError {

@@ -21,15 +21,18 @@ import { type CounterBody, readCounter, readDescriptorText, readExplained } from
 import type { Access, Authorization } from './authorization';
 import type { EventStreams } from './event-streams';
 
-/** What the controllers of the API work with. */
-export interface OperatorsState {
+export interface OperatorsApiOptions {
   readonly operator: Operator;
   readonly authorization: Authorization;
+  readonly log: Log;
+}
+
+/** What the controllers of the API work with. */
+export interface OperatorsState extends OperatorsApiOptions {
   /** For the bodies of all requests. */
   readonly memory: BodyMemory;
   readonly explanations: Explanations;
   readonly streams: EventStreams;
-  readonly log: Log;
 }
 
 class OperatorsController {

@@ -3,22 +3,13 @@ import { Readable, pipeline } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import type { Log } from '../../log/log';
-import type { Operator } from '../../operators/operator';
 import { BodyMemory } from '../body';
-import type { Authorization } from './authorization';
-import { CONTROLLERS, Explanations, type OperatorsState } from './controllers';
+import { CONTROLLERS, Explanations, type OperatorsApiOptions, type OperatorsState } from './controllers';
 import { EventStreams } from './event-streams';
 import { problems } from './problems';
 
 /** Bytes of unfinished bodies of all connections. */
 const MAX_UNFINISHED_BYTES = 8 * 1024 * 1024;
-
-export interface OperatorsApiOptions {
-  readonly operator: Operator;
-  readonly authorization: Authorization;
-  readonly log: Log;
-}
 
 export interface OperatorsApi {
   /** Handles `/api` and everything below, and passes other requests on. */
@@ -32,7 +23,7 @@ export interface OperatorsApi {
  * The API with which operators see and change what the service does. It belongs on a listener that callers cannot
  * reach.
  */
-export function operatorsApi({ operator, authorization, log }: OperatorsApiOptions): OperatorsApi {
+export function operatorsApi(options: OperatorsApiOptions): OperatorsApi {
   const router = new Router();
   const routes = api(
     router,
@@ -60,16 +51,10 @@ export function operatorsApi({ operator, authorization, log }: OperatorsApiOptio
       });
     },
   );
-  const streams = new EventStreams(operator, log);
-  const state: OperatorsState = {
-    operator,
-    authorization,
-    memory: new BodyMemory({ maxUnfinishedBytes: MAX_UNFINISHED_BYTES }),
-    explanations: new Explanations(),
-    streams,
-    log,
-  };
-  const boundary = problems(log);
+  const streams = new EventStreams(options.operator, options.log);
+  const memory = new BodyMemory({ maxUnfinishedBytes: MAX_UNFINISHED_BYTES });
+  const state: OperatorsState = { ...options, memory, explanations: new Explanations(), streams };
+  const boundary = problems(options.log);
   const handle = router.routes();
   return {
     routes,

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Context, Middleware } from 'koa';
 import type { Log } from '../../log/log';
-import { type ErrorFormat, type ErrorResponse, HttpError, errorBoundary } from '../errors';
+import { type ErrorFormat, HttpError, errorBoundary, methodNotAllowed } from '../errors';
 
 /** An error of the API (RFC 9457), which has the members `title`, `status`, `code`, `detail` and those of its kind. */
 const PROBLEM: ErrorFormat = {
@@ -20,20 +20,20 @@ export function problems(log: Log): Middleware {
     boundary(ctx, async () => {
       ctx.vary('Accept');
       await next();
-      if (ctx.status >= 400 && ctx.respond !== false) throw new HttpError(fromRouting(ctx));
+      if (ctx.status >= 400 && ctx.respond !== false) throw fromRouting(ctx);
     });
 }
 
-/** What route versioning has answered. */
-function fromRouting(ctx: Context): ErrorResponse {
-  const { status, method, path, response } = ctx;
+/** The error that route versioning has answered. */
+function fromRouting({ status, method, path, response, body }: Context): HttpError {
+  if (status === 405) return methodNotAllowed(method, response.get('Allow'));
   if (status === 406) {
-    const { code, message, ...members } = Object(Object(ctx.body).error) as { code: string; message: string };
-    return { status, code, message, members };
+    const { code, message, ...members } = Object(Object(body).error) as { code: string; message: string };
+    return new HttpError({ status, code, message, members });
   }
-  if (status === 405) {
-    const message = `${method} is not allowed here; allowed: ${response.get('Allow')}`;
-    return { status, code: 'method_not_allowed', message };
-  }
-  return { status, code: 'not_found', message: `the API has no ${path}; /api/openapi.json describes it` };
+  return new HttpError({
+    status,
+    code: 'not_found',
+    message: `the API has no ${path}; /api/openapi.json describes it`,
+  });
 }
