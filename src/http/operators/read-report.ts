@@ -1,12 +1,4 @@
-import type { ListedOffender, OffenderSummary } from '../../limiter/offender';
-import type {
-  HealthPart,
-  InstanceReport,
-  LiveRates,
-  LiveRule,
-  PeerReport,
-  ServerHealth,
-} from '../../operators/live-answers';
+import type { InstanceReport, PeerReport } from '../../operators/live-answers';
 import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED, MOST_SETTINGS } from '../../operators/merge-reports';
 import { messageOf } from '../../text/thrown';
 import { boundedText, ownText } from '../../text/table-key';
@@ -80,9 +72,12 @@ function list<Item>(what: string, most: number, read: Read<Item>): Read<readonly
   };
 }
 
+type Members = Readonly<Record<string, Read<unknown>>>;
+type ValuesOf<Rows extends Members> = { readonly [Name in keyof Rows]: ReturnType<Rows[Name]> };
+
 /** An object of exactly these members; others, for example of a newer version, are dropped. */
-function object<Value extends object>(members: { readonly [Name in keyof Value]-?: Read<Value[Name]> }): Read<Value> {
-  const reads = new Map<string, Read<unknown>>(Object.entries(members));
+function object<Rows extends Members>(members: Rows): Read<ValuesOf<Rows>> {
+  const reads = new Map(Object.entries(members));
   return (answer) => {
     const values = new Map<string, unknown>();
     answer.enterObject('a value');
@@ -96,7 +91,7 @@ function object<Value extends object>(members: { readonly [Name in keyof Value]-
     }
     const missing = Array.from(reads.keys()).filter((name) => !values.has(name));
     if (missing.length > 0) answer.fail(`it lacks ${missing.join(', ')}`);
-    return Object.fromEntries(values) as Value;
+    return Object.fromEntries(values) as ValuesOf<Rows>;
   };
 }
 
@@ -129,12 +124,8 @@ const settings: Read<InstanceReport['settings']> = (answer) => {
 const [SENTENCE, VERSION] = [1_000, 5_000];
 
 const STATE = oneOf('green', 'amber', 'red', 'unknown');
-const PART = {
-  state: STATE,
-  text: text(SENTENCE),
-  todo: nullable(object<NonNullable<HealthPart['todo']>>({ text: text(), link: text() })),
-};
-const SERVER = object<ServerHealth>({
+const PART = { state: STATE, text: text(SENTENCE), todo: nullable(object({ text: text(), link: text() })) };
+const SERVER = object({
   ...{ ...PART, text: text() },
   server: text(),
   store: text(),
@@ -143,8 +134,8 @@ const SERVER = object<ServerHealth>({
   errors: number,
   latency: nullable(number),
 });
-const RULES = list('rules', LISTED_RULES, object<LiveRule>({ statisticsKey: text(), hits: number, over: number }));
-const OFFENDER = object<ListedOffender>({
+const RULES = list('rules', LISTED_RULES, object({ statisticsKey: text(), hits: number, over: number }));
+const OFFENDER = object({
   key: text(),
   domain: text(),
   rule: text(),
@@ -153,7 +144,7 @@ const OFFENDER = object<ListedOffender>({
   limited: number,
   error: number,
 });
-const RATES = object<LiveRates>({
+const RATES = object({
   within: number,
   near: number,
   over: number,
@@ -165,42 +156,30 @@ const RATES = object<LiveRates>({
 });
 
 /** All that is kept of what a peer answers: a member of the type that has no row here does not compile. */
-const REPORT = object<InstanceReport>({
+const REPORT: Read<InstanceReport> = object({
   id: text(),
   name: text(),
   version: text(),
   startedAt: time,
   settings,
-  health: object<InstanceReport['health']>({
+  health: object({
     healthy: flag,
     unhealthy: list('unhealthy parts', 16, text()),
     degraded: list('degraded parts', 16, text()),
     state: STATE,
-    store: object<InstanceReport['health']['store']>({
+    store: object({
       ...PART,
       policy: nullable(oneOf('error', 'allow', 'deny', 'local')),
       servers: list('servers', 64, SERVER),
     }),
-    rules: object<InstanceReport['health']['rules']>({
-      ...PART,
-      version: nullable(text(VERSION)),
-      age: nullable(number),
-      isRejected: flag,
-    }),
-    process: object<InstanceReport['health']['process']>({ ...PART, phase: oneOf('starting', 'serving', 'draining') }),
+    rules: object({ ...PART, version: nullable(text(VERSION)), age: nullable(number), isRejected: flag }),
+    process: object({ ...PART, phase: oneOf('starting', 'serving', 'draining') }),
   }),
-  loaded: nullable(
-    object<NonNullable<InstanceReport['loaded']>>({
-      source: text(VERSION),
-      version: text(VERSION),
-      at: time,
-      rules: number,
-    }),
-  ),
+  loaded: nullable(object({ source: text(VERSION), version: text(VERSION), at: time, rules: number })),
   rates: nullable(RATES),
-  latency: nullable(object<NonNullable<InstanceReport['latency']>>({ p50: number, p99: number })),
-  rules: object<InstanceReport['rules']>({ hits: RULES, denials: RULES }),
-  offenders: object<OffenderSummary>({
+  latency: nullable(object({ p50: number, p99: number })),
+  rules: object({ hits: RULES, denials: RULES }),
+  offenders: object({
     // Of a process that has counted none, JSON has null.
     since: (answer) => nullable(number)(answer) ?? 0,
     floor: number,
