@@ -1,9 +1,8 @@
 import type { ListedLimit } from '../../explain/explanation';
 import type { ListedRule } from '../../operators/answers';
 import { listed } from '../../operators/rules';
-import { differentRules } from '../../rules/compare-rulesets';
+import { type RuleDifference, differentRules } from '../../rules/compare-rulesets';
 import { type RulePlace, nameInFiles } from '../../rules/rule-config';
-import type { Rule } from '../../rules/rule-tree';
 import type { Ruleset } from '../../rules/ruleset';
 import { Statistics } from '../../statistics/statistics';
 import { counted } from '../../text/counted';
@@ -25,18 +24,13 @@ const NO_STATISTICS = new Statistics(0);
 /** What changes between two rulesets, by the names of the rules. */
 export function rulesetChanges(before: Ruleset, after: Ruleset): readonly RuleChange[] {
   const changes: RuleChange[] = [];
-  for (const difference of differentRules(before, after))
+  for (const difference of differentRules(before, after)) {
     if (difference !== undefined) changes.push(changeOf(difference));
+  }
   return changes.toSorted((one, other) => (one.rule < other.rule ? -1 : 1));
 }
 
-function changeOf({
-  before,
-  after,
-}: {
-  readonly before: Rule | undefined;
-  readonly after: Rule | undefined;
-}): RuleChange {
+function changeOf({ before, after }: RuleDifference): RuleChange {
   const [old, now] = [before && listed(before, NO_STATISTICS), after && listed(after, NO_STATISTICS)];
   const { statisticsKey: rule, place } = (now ?? old)!;
   const [oldFields, fields] = [old && fieldsOf(old), now && fieldsOf(now)];
