@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { PerformanceObserver, constants } from 'node:perf_hooks';
 import { lastValueFrom, toArray } from 'rxjs';
-import { RuleReader } from '../../src/sources/rule-files/rule-reader';
+import { PendingChange, RuleReader } from '../../src/sources/rule-files/rule-reader';
 import { type LoadOptions, checkMemory, loadRules } from '../../src/sources/loading/load-rules';
 import { usableMemory } from '../../src/sources/usable-memory';
 import { RuleTree, rules } from '../support/data/rule-tree';
@@ -173,7 +173,7 @@ describe('rules whose check failed in the thread', () => {
     const files = { 'config/a.yaml': rules('a', 1), broken: '', attempts: '', 'worker.cjs': WORKER };
     for (const [path, text] of Object.entries(files)) tree.write(path, text);
     const options = fileOptions({ root: tree.base, workerFile: tree.at('worker.cjs'), ...IN_WORKER });
-    const reader = new RuleReader(tree.at('config'), options, { hold: 0, forced: Infinity });
+    const reader = new RuleReader(tree.at('config'), options, new PendingChange({ hold: 0, forced: Infinity }));
     async function attemptsIn(looks: number) {
       tree.write('attempts', '');
       for (let look = 0; look < looks; look += 1) {

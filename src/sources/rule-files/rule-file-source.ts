@@ -20,7 +20,7 @@ import type { Log } from '../../log/log';
 import type { Settings } from '../../settings/settings';
 import type { RuleSource } from '../../streams/ports/rule-source';
 import type { FolderLook } from './look-at-folder';
-import { type ReadTiming, RuleReader, type RuleReaderOptions } from './rule-reader';
+import { PendingChange, type ReadTiming, RuleReader, type RuleReaderOptions } from './rule-reader';
 
 export interface RuleFileOptions extends RuleReaderOptions {
   readonly settings: RuleReaderOptions['settings'] &
@@ -63,7 +63,8 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
   // Each of them is below the one before, also when it begins with a slash.
   const dir = resolve(join(root, settings.runtimeSubdirectory, settings.runtimeAppdirectory));
   const events$ = defer(() => {
-    const reader = new RuleReader(dir, options, timing);
+    const change = new PendingChange(timing);
+    const reader = new RuleReader(dir, options, change);
     const folders = new Subject<FolderLook | undefined>();
     let isWarned = false;
     function warn(code: string): void {
@@ -79,7 +80,7 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
         const rootHints$ = nameHints(root, warn);
         return found === undefined ? rootHints$ : merge(rootHints$, folderHints(found.folder, warn));
       }),
-      tap(() => reader.hinted()),
+      tap(() => change.hinted(performance.now())),
       debounceTime(timing.quiet),
     );
     const late = new ConditionLog(log, {
@@ -90,7 +91,7 @@ export function ruleFileSource(options: RuleFileOptions): RuleSource {
     return hints$.pipe(
       startWith(undefined),
       switchMap(() => timer(0, timing.poll)),
-      tap(() => (reader.waiting > timing.late ? late.occurred() : late.ended())),
+      tap(() => (change.waiting(performance.now()) > timing.late ? late.occurred() : late.ended())),
       exhaustMapWithTrailing(() => reader.look((folder) => folders.next(folder))),
     );
   });

@@ -58,22 +58,12 @@ export class RuleReader {
   #lastFolder: FolderLook | undefined;
   #valid: ValidRules | undefined;
 
-  /** @param timing the times of a change that may be incomplete: see {@link ReadTiming} */
-  constructor(dir: string, options: RuleReaderOptions, timing: ReadTiming) {
+  /** @param change decides when a change that may be incomplete is read */
+  constructor(dir: string, options: RuleReaderOptions, change: PendingChange) {
     this.#dir = dir;
     this.#options = options;
     this.#watchesRoot = options.settings.runtimeWatchRoot;
-    this.#change = new PendingChange(timing);
-  }
-
-  /** The file system has given notice of a change. */
-  hinted(): void {
-    this.#change.hinted(performance.now());
-  }
-
-  /** For how long a change has not been read, in milliseconds; 0 without one. */
-  get waiting(): number {
-    return this.#change.waiting(performance.now());
+    this.#change = change;
   }
 
   /**

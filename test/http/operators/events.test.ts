@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { fileOptions } from '../../sources/rule-files/watched-rules';
-import { RuleReader } from '../../../src/sources/rule-files/rule-reader';
+import { PendingChange, RuleReader } from '../../../src/sources/rule-files/rule-reader';
 import { RecentConfigurations } from '../../../src/operators/configurations';
 import { LiveView } from '../../../src/operators/live';
 import { Operator } from '../../../src/operators/operator';
@@ -135,7 +135,7 @@ it('/api/configurations has the files of the active rules and of those before, a
   await using rules = await RuleFolder.with({ 'shop.yaml': 'domain: shop\n' });
   const options = fileOptions({ root: rules.root, smallSet: Infinity });
   const folder = join(rules.root, 'config');
-  const reader = new RuleReader(folder, options, { hold: 0, forced: 0 });
+  const reader = new RuleReader(folder, options, new PendingChange({ hold: 0, forced: 0 }));
   const configurations = new RecentConfigurations();
   await using api = await ServedApi.start({ configurations });
   expect(await api.json('/api/configurations')).toEqual({ active: null, previous: null, rejected: null });
