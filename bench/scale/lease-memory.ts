@@ -13,7 +13,7 @@ export function bytesPerLease(): number {
   const before = heapAfterCollection();
   const instance = new SimulatedInstance({ timeline, store, trip: () => 1 });
   // Two calls on each key in each 20 ms.
-  for (let round = 0; round < 10; round += 1) {
+  for (let round = 0; round < 20; round += 1) {
     for (let number = 0; number < LEASES; number += 1) {
       const key = `${PREFIX}${number}_1700000000`;
       for (let calls = 0; calls < 2; calls += 1) instance.call(limit, key, 1, () => undefined);

@@ -24,8 +24,8 @@ const { ended, sent } = marbles(({ flush }, scheduler) => {
     windowsInFlight: 10,
   });
   const tally = new Counter('');
-  const tallies = { granted: tally, used: tally, returned: tally, unused: tally, saved: tally };
-  const leaseTable = new Leases({ now, wallClock: now, ...tallies });
+  const tallies = { grantedHits: tally, usedHits: tally, returnedHits: tally, unusedHits: tally, savedCalls: tally };
+  const leaseTable = new Leases({ isAuto: false, now, wallClock: now, ...tallies });
   const options = { leases: 'rules', leaseTable, onStoreFailure: 'deny', timeout: TIMEOUT } as const;
   const { call, outcomes } = decisionPath(() => lane, scheduler, options);
   for (let at = 0; at < END; at += 5) scheduler.schedule(() => call(['busy=x']), at);

@@ -1,102 +1,175 @@
 import type { LimitState } from './algorithms/algorithm';
 import type { DecisionError } from './decision-error';
-import type { Demand } from './demands';
 import type { Limit } from './limit';
+import { LEAST_GRANT, SHARE_OF_LEFT } from './operation';
+import { MIN_COMMANDS_PER_MS, type Rate } from './rate-estimator';
 
-/** Continues a call that has waited for what was asked for; with the error, if the store has not answered. */
+/** Continues a call that has waited for a grant; with the error, if the store has not answered the request for it. */
 export type WaitingCall = (error?: DecisionError) => void;
 
-/** Hits of one grant. */
-export interface Parcel {
+/** Calls on a key within this time count as one command, in ms: without leases, a pipeline window would merge them. */
+const MERGED_MS = 1;
+/** A process that has no credit takes hits for this many of the largest commands at most. */
+const UNPROVEN_COMMANDS = 2;
+
+/** Hits that the store has granted at once. */
+export interface Grant {
   held: number;
-  /** When they may not be used any more, by the clock of the leases. */
+  /** From when on the hits may not be used, by the clock of the leases. */
   readonly until: number;
-  /** When it is too late to give them back. */
+  /** From when on the hits cannot be returned, by the clock of the leases. */
   readonly lostAt: number;
-  /** To which alone they are given back: see `Algorithm.windowAt`. */
+  /** The window of the store to which alone the hits can be returned: see `Algorithm.windowAt`. */
   readonly window: number | undefined;
 }
 
-/** The leases on one key. */
+/** The hits that this process holds of one key. */
 export class Lease {
   /** In the order of their ends. */
-  parcels: Parcel[] = [];
-  /** What they hold together. */
+  grants: Grant[] = [];
+  /** The sum of the hits of {@link grants}. */
   held = 0;
-  /** What was granted last. */
+  /** The hits of the last grant. */
   granted = 0;
-  /** More is asked for when less is held. */
-  least = 0;
+  /** More is requested when fewer hits are held. */
+  refillBelow = 0;
   /**
-   * The count, or the state of the algorithm, at the last answer of the store, with all that is held; undefined before
-   * the first.
+   * The count, or the state of the algorithm, at the last answer of the store, in which all that is held counts;
+   * undefined before the first.
    */
   stored: number | LimitState | undefined = undefined;
-  /** When that was, by the clock of the leases. */
+  /** When {@link stored} arrived, by the clock of the leases. */
   storedAt = 0;
-  /** `due`: the next operation on the key asks for more; `asked`: one does. */
-  state: 'idle' | 'due' | 'asked' = 'idle';
-  /** When it was asked last. */
-  askedAt = 0;
+  /** `due`: the next operation on the key requests more; `requested`: one in flight does. */
+  state: 'idle' | 'due' | 'requested' = 'idle';
+  requestedAt = 0;
+  /** Until when calls are denied without the store, by the clock of the leases. */
   deniedUntil = 0;
-  /** When its window ends, by the clock of the leases; Infinity for an algorithm, whose key has no window. */
+  /** When the window ends, by the clock of the leases; Infinity for an algorithm, whose key has no window. */
   readonly windowEnd: number;
-  /** Calls that wait for the answer to what was asked for. */
+  /** Calls that wait for the answer to a request. */
   waiting: WaitingCall[] = [];
   lastUse: number;
-  /** Hits of calls since they were last added to the demand. */
-  newHits = 0;
+  /** Hits and commands that are not part of the rate yet. */
+  #newHits = 0;
+  #newCommands = 0;
+  /** When the last command was saved or sent. */
+  #commandAt = -Infinity;
+  #isSaved = false;
 
   constructor(
     readonly limit: Limit,
-    readonly demand: Demand,
+    readonly rate: Rate,
     { now, windowEnd }: { readonly now: number; readonly windowEnd: number },
   ) {
     this.lastUse = now;
     this.windowEnd = windowEnd;
   }
 
-  /** Takes hits, or nothing when there are not as many. */
+  /** Whether there were calls since the last {@link measure}. */
+  get isUsed(): boolean {
+    return this.#newHits > 0;
+  }
+
+  /** A call was sent to the store. */
+  sent(hits: number, now: number): void {
+    // A call that was decided just before it would have been part of the command.
+    if (this.#isSaved && now - this.#commandAt < MERGED_MS) this.rate.credit -= 1;
+    this.#isSaved = false;
+    this.#newHits += hits;
+    this.#newCommands += 1;
+    this.#commandAt = now;
+    this.lastUse = now;
+  }
+
+  /** A call was decided without the store. */
+  saved(hits: number, now: number): void {
+    this.#newHits += hits;
+    this.lastUse = now;
+    if (now - this.#commandAt < MERGED_MS) return;
+    this.#commandAt = now;
+    this.#isSaved = true;
+    this.#newCommands += 1;
+    this.rate.credit += 1;
+  }
+
+  measure(now: number): void {
+    this.rate.add(this.#newHits, this.#newCommands, now);
+    this.#newHits = 0;
+    this.#newCommands = 0;
+  }
+
+  /** Takes hits, or nothing when fewer are held. */
   take(hits: number, now: number): boolean {
-    const { parcels } = this;
-    const first = parcels[0];
+    const { grants } = this;
+    const first = grants[0];
     if (first !== undefined && first.held >= hits && first.until > now) {
       first.held -= hits;
       this.held -= hits;
       return true;
     }
     let usable = 0;
-    for (const { held, until } of parcels) if (until > now) usable += held;
+    for (const { held, until } of grants) if (until > now) usable += held;
     if (usable < hits) return false;
     let left = hits;
-    for (const parcel of parcels) {
-      if (parcel.until <= now) continue;
-      const taken = Math.min(parcel.held, left);
-      parcel.held -= taken;
+    for (const grant of grants) {
+      if (grant.until <= now) continue;
+      const taken = Math.min(grant.held, left);
+      grant.held -= taken;
       left -= taken;
     }
-    while (parcels[0]?.held === 0) parcels.shift();
+    while (grants[0]?.held === 0) grants.shift();
     this.held -= hits;
     return true;
   }
 
-  /** The state of the algorithm at a time, with all that is held. */
+  /**
+   * The hits to request; 0 when the key is used too little, or too little is left.
+   *
+   * @param milliseconds for which the hits have to be enough
+   * @param hits of the command that carries the request
+   */
+  wanted(milliseconds: number, hits: number, now: number): number {
+    const least = leastUseful(this.rate);
+    const wanted = hitsIn(milliseconds, this.rate);
+    if (wanted < least || this.leftAt(now) - hits < least * SHARE_OF_LEFT) return 0;
+    if (this.rate.credit > 0) return wanted;
+    // The store may grant less than a call needs while it is unknown what is left.
+    return this.stored === undefined ? 0 : Math.min(wanted, UNPROVEN_COMMANDS * least);
+  }
+
+  /** The state of the algorithm at a time, in which all that is held counts. */
   stateAt(now: number): LimitState {
     const stored = this.stored as LimitState;
     return this.limit.algorithm!.at(stored, stored.now + Math.floor((now - this.storedAt) * 1000));
   }
 
-  /** How long its window lasts, in milliseconds. */
+  /** Milliseconds until the window ends. */
   restAt(now: number): number {
     const { algorithm } = this.limit;
     if (algorithm === undefined || this.stored === undefined) return this.windowEnd - now;
     return algorithm.windowAt(this.stateAt(now).now, Infinity)?.rest ?? Infinity;
   }
 
-  /** What is left of the limit, as far as it is known. */
+  /** The hits that are left of the limit, as far as this process knows. */
   leftAt(now: number): number {
     if (this.stored === undefined) return Infinity;
     if (typeof this.stored === 'number') return this.limit.requestsPerUnit - this.stored;
     return this.limit.algorithm!.decide(this.stateAt(now), 0).remaining;
   }
+}
+
+/** Whether a lease of what a key uses in so many milliseconds would save commands. */
+export function isLeasable(milliseconds: number, rate: Rate): boolean {
+  return hitsIn(milliseconds, rate) >= leastUseful(rate);
+}
+
+/** The hits that a key uses in so many milliseconds; 0 if a lease would not save commands. */
+function hitsIn(milliseconds: number, { hitsPerMs, commandsPerMs }: Rate): number {
+  return commandsPerMs < MIN_COMMANDS_PER_MS ? 0 : Math.floor(hitsPerMs * milliseconds);
+}
+
+/** Fewer hits may not be enough for a single call. */
+function leastUseful({ largestCommand }: Rate): number {
+  return Math.max(LEAST_GRANT, Math.ceil(largestCommand));
 }

@@ -1,91 +1,112 @@
-import type { Outcome } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
-import { DEMAND_TIME, type Demand, Demands, LEAST_RATE, MOST_KEYS } from './demands';
-import { Lease, type Parcel, type WaitingCall } from './lease';
+import { type Grant, Lease, type WaitingCall, isLeasable } from './lease';
 import type { Limit } from './limit';
-import {
-  type Counted,
-  LEAST_GRANT,
-  type LeaseRequest,
-  Operation,
-  type Result,
-  SHARE_OF_LEFT,
-  type Stored,
-} from './operation';
+import { type Counted, type LeaseRequest, Operation, type Result, type Stored } from './operation';
+import { MAX_KEYS, RATE_MS, type Rate, RateEstimator } from './rate-estimator';
 
 // A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are
 // decided here. In the store it is an addition that is larger than the hits of its calls: never more pass than the
 // limit.
+//
+// A lease may not cost more commands than it saves. A request rides on a command that is sent anyway. Commands for
+// leases alone, to request more before a lease is used up, and to return what is not used, are sent on the credit of
+// the key: the commands that its leases have saved.
 
-/** A lease is what is used in {@link DEMAND_TIME}, or in so many trips to the store. */
+/** A lease is what is used in {@link RATE_MS}, or in this number of trips to the store if they take longer. */
 const SIZE_TRIPS = 4;
-/** A lease ends so many milliseconds after it was asked for, or so many trips. */
-const [LONGEST, LONGEST_TRIPS] = [250, 8];
+/** A lease ends this time after it was requested: the longer of both. */
+const [LIFETIME_MS, LIFETIME_TRIPS] = [250, 8];
 /**
- * The store reserves more time for it, of which this is that part: what is left has to arrive before the time is over.
+ * A process stops using a lease after this share of its lifetime in the store, so that the unused rest reaches the
+ * store before it expires there.
  */
-const USED_PART = 0.8;
-/** After so many milliseconds, or trips, without a call it is given back. */
-const [REST, REST_TRIPS] = [50, 4];
-/** A key that is over its limit is not asked for again for so long, in milliseconds. */
-const DENIED = 250;
-/** The same of an algorithm, in which room comes back all the time. */
-const DENIED_SHORTLY = 20;
-/** The next lease is asked for when what is left is used up in so many trips. */
-const TRIPS_AHEAD = 1.5;
+const USABLE_SHARE = 0.8;
+/** A lease that no call uses is returned after the longer of both. */
+const [IDLE_MS, IDLE_TRIPS] = [50, 4];
+/** A lease is kept so long where no credit pays for its return, for the next calls, but not beyond its window. */
+const UNPAID_MS = 60_000;
+/** A key that is over its limit is denied here for this time. */
+const DENIED_MS = 250;
+/** Sliding windows and token buckets regain room all the time, so the store is asked sooner. */
+const DENIED_ALGORITHM_MS = 20;
+/** More is requested when what is held is used up in this number of trips. */
+const AHEAD_TRIPS = 1.5;
 /**
- * And when it is used up in so many milliseconds, for which the store may stall, but not before this part of the last
- * one is left.
+ * More is requested, too, when what is held is used up in {@link STALL_MS}, for which the store may stall, but not
+ * while more than this share of the last grant is left.
  */
-const [STALL, PART_AHEAD] = [60, 0.6];
-/** How often leases are tended while there are any, in milliseconds. */
-export const TENDED_EVERY = 25;
-const NOTHING: readonly Operation[] = [];
-const NO_CALLS: readonly (() => void)[] = [];
+const AHEAD_SHARE = 0.6;
+const STALL_MS = 60;
+/** A request ahead leaves credit for two returns: of what is held, and of what is requested. */
+const CREDIT_AHEAD = 3;
+/** How often leases are maintained while there are leases or rates. */
+export const MAINTAINED_EVERY_MS = 25;
 
 /** A number that grows. */
 interface Tally {
   add(amount: number): void;
 }
 
+/** What leases need to know of rules; compared by identity. */
+export interface LeasingRules {
+  /** The rules with `lease: true`. */
+  readonly leased: { readonly count: number };
+}
+
 export interface LeasesOptions {
+  /** LEASES=auto: limits without `lease: true` are leased, too. */
+  readonly isAuto: boolean;
   /** Milliseconds of a clock that is never set back. */
   readonly now: () => number;
   /** Unix time in milliseconds. */
   readonly wallClock: () => number;
-  /** Hits that were taken from counters. */
-  readonly granted: Tally;
-  /** Those of calls that were decided with them. */
-  readonly used: Tally;
-  /** Those given back to their counters. */
-  readonly returned: Tally;
-  /** Those that were left when their window ended. */
-  readonly unused: Tally;
-  /** Calls that were decided without the store. */
-  readonly saved: Tally;
+  /** Counts hits taken from counters. */
+  readonly grantedHits: Tally;
+  /** Counts hits decided from a lease, without the store. */
+  readonly usedHits: Tally;
+  /** Counts hits given back to their counters. */
+  readonly returnedHits: Tally;
+  /** Counts hits that were left when their window ended. */
+  readonly unusedHits: Tally;
+  /** Counts calls that were decided without the store. */
+  readonly savedCalls: Tally;
+}
+
+/** How leases reach the store, and the time. */
+export interface LeaseOutlet {
+  /** Sends operations of no call, and calls back when they are counted or have failed. */
+  readonly send: (operations: readonly Operation[], ended: () => void) => void;
+  /** Calls back after so many milliseconds. */
+  readonly later: (work: () => void, milliseconds: number) => void;
 }
 
 /**
  * The leases of this process, by key. A lease belongs to a key and its limit, is used only for a short time, and is
  * given back when it is not: so never more than the limit passes, and little is denied while others hold hits that they
  * do not use.
+ *
+ * A decision path asks with {@link decide} before a call is sent, and tells of its batches with {@link prepare} and
+ * {@link answered}.
  */
 export class Leases {
   readonly #options: LeasesOptions;
   readonly #leases = new Map<string, Lease>();
-  readonly #demands = new Demands();
+  readonly #rates = new RateEstimator();
+  #rules: LeasingRules | undefined;
+  /** Whether {@link #rules} have limits that may be leased. */
+  #isActive: boolean;
+  /** Requests that are not answered. */
+  #inFlight = 0;
   /** How long a trip to the store takes, in milliseconds. */
   #trip = 1;
+  #outlet: LeaseOutlet | undefined;
   #toSend: Operation[] = [];
   #toResume: (() => void)[] = [];
+  #isMaintaining = false;
 
   constructor(options: LeasesOptions) {
     this.#options = options;
-  }
-
-  /** Whether there is something to take. */
-  get hasDue(): boolean {
-    return this.#toSend.length > 0 || this.#toResume.length > 0;
+    this.#isActive = options.isAuto;
   }
 
   /** How many keys have leases. */
@@ -93,9 +114,14 @@ export class Leases {
     return this.#leases.size;
   }
 
-  /** Whether there is nothing to {@link tend}. */
+  /** Whether nothing is known of any key. */
   get isIdle(): boolean {
-    return this.#leases.size === 0 && this.#demands.isEmpty;
+    return this.#leases.size === 0 && this.#rates.isEmpty;
+  }
+
+  /** To be called once, before the first call. */
+  connect(outlet: LeaseOutlet): void {
+    this.#outlet = outlet;
   }
 
   /** The hits that are held of a key. */
@@ -112,41 +138,13 @@ export class Leases {
     return Math.max(0, Math.min(stored, lease.limit.requestsPerUnit) - lease.held);
   }
 
-  /** Takes the operations that are to be sent, before those of the call for which they were made. */
-  takeToSend(): readonly Operation[] {
-    if (this.#toSend.length === 0) return NOTHING;
-    const taken = this.#toSend;
-    this.#toSend = [];
-    return taken;
-  }
-
   /**
-   * The calls that wait for the answer to what was asked for one of these keys, which comes before that of an operation
-   * which is sent now; undefined: nothing was asked for, or it takes so long that calls are sent as without leases.
+   * Decides those operations of a call that leases are enough for. Returns the others, which need the store.
    *
-   * @param operations those that {@link use} has left
+   * @param rules of the call; others than before: everything is given back first
    */
-  queueFor(operations: readonly Operation[]): WaitingCall[] | undefined {
-    if (this.#leases.size === 0) return undefined;
-    for (const { key, limit, hits } of operations) {
-      if (limit.lease !== true || hits <= 0) continue;
-      const lease = this.#leases.get(key);
-      if (lease?.state !== 'asked' || lease.limit !== limit) continue;
-      if (this.#options.now() - lease.askedAt < Math.max(STALL, SIZE_TRIPS * this.#trip)) return lease.waiting;
-    }
-    return undefined;
-  }
-
-  /** Takes the calls whose wait is over. */
-  takeToResume(): readonly (() => void)[] {
-    if (this.#toResume.length === 0) return NO_CALLS;
-    const taken = this.#toResume;
-    this.#toResume = [];
-    return taken;
-  }
-
-  /** Decides those operations of a call that leases are enough for. Returns the others, which need the store. */
-  use(operations: readonly Operation[]): readonly Operation[] {
+  decide(operations: readonly Operation[], rules: LeasingRules | undefined): readonly Operation[] {
+    if (rules !== this.#rules) this.#use(rules);
     if (this.#leases.size === 0) return operations;
     let left: Operation[] | undefined;
     for (let index = 0; index < operations.length; index += 1) {
@@ -155,106 +153,116 @@ export class Leases {
       if (isDecided) left ??= operations.slice(0, index);
       else left?.push(operation);
     }
+    this.#flush();
     return left ?? operations;
+  }
+
+  /**
+   * The calls that wait for the answer to a request for one of these keys, which comes before that of an operation
+   * which is sent now; undefined: nothing was requested, or it takes so long that calls are sent as without leases.
+   *
+   * @param operations those that {@link decide} has returned
+   */
+  queueFor(operations: readonly Operation[]): WaitingCall[] | undefined {
+    if (this.#leases.size === 0) return undefined;
+    for (const { key, limit, hits } of operations) {
+      if (limit.lease !== true || hits <= 0) continue;
+      const lease = this.#leases.get(key);
+      if (lease?.state !== 'requested' || lease.limit !== limit) continue;
+      if (this.#options.now() - lease.requestedAt < Math.max(STALL_MS, SIZE_TRIPS * this.#trip)) return lease.waiting;
+    }
+    return undefined;
   }
 
   /** A batch is about to be sent: lets its operations take leases with them, if their keys are used enough. */
   prepare(operations: readonly Operation[]): void {
+    if (!this.#isActive) return;
     const now = this.#options.now();
     for (const operation of operations) {
       if (operation.limit.lease === true && operation.hits >= 0) this.#prepare(operation, now);
     }
+    this.#maintainLater();
   }
 
-  /** The store has answered an operation that was {@link prepare}d. */
-  answered(operation: Operation, result: Result): void {
-    const { lease: request, key, limit } = operation;
-    if (request === undefined) return;
-    const lease = this.#leases.get(key);
-    // Given back since it was sent.
-    if (lease === undefined || lease.limit !== limit) return this.#returnUnknown(operation, request);
-    const now = this.#options.now();
-    if (request.wants > 0) {
-      lease.state = 'idle';
-      this.#resume(lease, result instanceof DecisionError && !result.isTryAgain ? result : undefined);
+  /** The store has answered a batch, or not: the error instead of results. */
+  answered(operations: readonly Operation[], results: readonly Result[] | DecisionError): void {
+    for (let index = 0; this.#inFlight > 0 && index < operations.length; index += 1) {
+      const result = results instanceof DecisionError ? results : (results[index] as Result);
+      this.#answered(operations[index] as Operation, result);
     }
-    if (result instanceof DecisionError) return;
-    this.#trip += (now - request.sentAt - this.#trip) / 8;
-    const { granted } = request;
-    const { algorithm } = limit;
-    const state = operation.outcome?.state;
-    lease.stored =
-      state === undefined ? (result as number) + granted : algorithm!.lend(state, granted, request.milliseconds);
-    lease.storedAt = now;
-    const window = state && algorithm?.windowAt(state.now, request.milliseconds);
-    if (granted > 0) {
-      this.#options.granted.add(granted);
-      lease.held += granted;
-      lease.granted = granted;
-      lease.least = this.#leastOf(lease);
-      // The store has granted it after it was asked for.
-      const lostAt = Math.min(lease.windowEnd, request.sentAt + (window?.rest ?? Infinity));
-      const until = Math.min(lostAt, request.sentAt + request.milliseconds * USED_PART);
-      lease.parcels.push({ held: granted, until, lostAt, window: window?.number });
-    }
-    if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, lease.restAt(now));
+    this.#flush();
   }
 
   /**
-   * What is to be done at present: asks for more, for all keys at once that would ask before the next time, gives back
-   * what is not used, and forgets what is over. To be called every {@link TENDED_EVERY}.
+   * Gives back what is held of some keys, before their counters are changed in another way. Calls back when that is
+   * counted, or has failed.
    */
-  tend(): void {
-    const now = this.#options.now();
-    const rest = Math.max(REST, REST_TRIPS * this.#trip);
-    for (const [key, lease] of this.#leases) {
-      const isUsed = lease.newHits > 0;
-      this.#measure(lease, now);
-      if (lease.windowEnd - now < 2 * TENDED_EVERY) this.#demands.move(lease.demand, key, nextKey(key, lease.limit));
-      // Not when less than half is left: others may use it sooner.
-      const isDue = isUsed && lease.held < this.#leastOf(lease, TENDED_EVERY);
-      if (isDue && lease.leftAt(now) >= lease.limit.capacity / 2) this.#ask(key, lease, now);
-      if (lease.held > 0) this.#giveBack(key, lease, now - lease.lastUse >= rest ? Infinity : now);
-      else if (lease.state !== 'asked' && now - lease.lastUse >= Math.max(DENIED, 4 * rest)) this.#leases.delete(key);
-    }
-    this.#demands.forgetUnused(now);
-  }
-
-  /** Gives back what is held of a key, before its counter is changed in another way. */
-  giveBack(key: string): void {
-    const lease = this.#leases.get(key);
-    if (lease === undefined) return;
-    this.#giveBack(key, lease, Infinity);
-    this.#resume(lease);
-    this.#leases.delete(key);
+  giveBack(keys: Iterable<string>, ended?: () => void): void {
+    for (const key of keys) this.#giveBack(key);
+    this.#flush(ended);
   }
 
   /** Gives back everything: the process ends, or other rules apply. */
   giveBackAll(): void {
-    for (const key of this.#leases.keys()) this.giveBack(key);
+    this.giveBack(this.#leases.keys());
   }
 
-  #prepare(operation: Operation, now: number): void {
-    const { key, limit, hits } = operation;
-    let lease = this.#leases.get(key);
-    // A caller that only reads takes nothing.
-    if (hits === 0 && lease?.state !== 'due') return;
-    if (lease === undefined) {
-      const demand = this.#demands.of(operation, now);
-      demand?.add(hits, now);
-      if (demand === undefined || this.#sizeFor(demand) < LEAST_GRANT || this.#leases.size >= MOST_KEYS) return;
-      this.#leases.set(key, (lease = this.#begin(operation, demand, now)));
-    } else if (lease.limit !== limit) return;
-    else if (hits > 0) this.#isUsed(lease, hits, now);
-    const milliseconds = Math.max(LONGEST, LONGEST_TRIPS * this.#trip) / USED_PART;
-    const wants = lease.state === 'asked' ? 0 : this.#wantedFor(lease, now);
-    if (wants > 0) [lease.state, lease.askedAt] = ['asked', now];
-    operation.lease = { wants, milliseconds, sentAt: now, granted: 0 };
+  /**
+   * Requests more, for all keys at once that would request it before the next time, gives back what is not used, and
+   * forgets what is over.
+   */
+  #maintain(): void {
+    const now = this.#options.now();
+    const idle = Math.max(IDLE_MS, IDLE_TRIPS * this.#trip);
+    for (const [key, lease] of this.#leases) {
+      const { isUsed, rate, limit } = lease;
+      this.#measure(lease, now);
+      if (lease.windowEnd - now < 2 * MAINTAINED_EVERY_MS) this.#rates.move(rate, key, nextKey(key, limit));
+      // Not when less than half is left: others may use it sooner.
+      const isDue = isUsed && lease.held < this.#refillBelow(lease, MAINTAINED_EVERY_MS);
+      if (isDue && lease.leftAt(now) >= limit.capacity / 2) this.#request(key, lease, now);
+      const unused = now - lease.lastUse;
+      if (lease.held > 0) this.#return(key, lease, unused >= (rate.credit > 0 ? idle : UNPAID_MS) ? Infinity : now);
+      else if (lease.state !== 'requested' && unused >= Math.max(DENIED_MS, 4 * idle)) this.#leases.delete(key);
+    }
+    this.#rates.forgetUnused(now);
+    this.#flush();
   }
 
-  #resume(lease: Lease, error?: DecisionError): void {
-    for (const call of lease.waiting) this.#toResume.push(error === undefined ? call : () => call(error));
-    lease.waiting = [];
+  #maintainLater(): void {
+    if (this.#isMaintaining || this.isIdle) return;
+    this.#isMaintaining = true;
+    this.#outlet!.later(() => {
+      this.#isMaintaining = false;
+      this.#maintain();
+      this.#maintainLater();
+    }, MAINTAINED_EVERY_MS);
+  }
+
+  /** Sends what is due, before the operations of the call for which it is, and continues calls whose wait is over. */
+  #flush(ended?: () => void): void {
+    const [operations, calls] = [this.#toSend, this.#toResume];
+    if (operations.length > 0) {
+      this.#toSend = [];
+      this.#outlet!.send(operations, ended ?? noop);
+    } else ended?.();
+    if (calls.length === 0) return;
+    this.#toResume = [];
+    for (const call of calls) call();
+  }
+
+  #giveBack(key: string): void {
+    const lease = this.#leases.get(key);
+    if (lease === undefined) return;
+    this.#return(key, lease, Infinity);
+    this.#resume(lease);
+    this.#leases.delete(key);
+  }
+
+  #use(rules: LeasingRules | undefined): void {
+    this.giveBackAll();
+    this.#rules = rules;
+    this.#isActive = this.#options.isAuto || (rules?.leased.count ?? 0) > 0;
   }
 
   #decide(operation: Operation): boolean {
@@ -263,116 +271,175 @@ export class Leases {
     if (lease === undefined) return false;
     // Another limit on the same key: it is counted exactly.
     if (lease.limit !== limit) {
-      this.giveBack(key);
+      this.#giveBack(key);
       return false;
     }
     if (lease.stored === undefined || hits <= 0) return false;
     const now = this.#options.now();
     if (now < lease.deniedUntil && isStillOver(operation, lease, now)) operation.isKnownOver = true;
     else if (lease.take(hits, now)) {
-      this.#options.used.add(hits);
+      this.#options.usedHits.add(hits);
       // The count has hits of denied calls, too, but these were taken from below the limit.
       if (typeof lease.stored === 'number')
         operation.after = Math.min(lease.stored - lease.held, lease.limit.requestsPerUnit);
-      else this.#decideBy(operation, lease, now);
+      else {
+        operation.outcome = lease.limit.algorithm!.decide(lease.stateAt(now), -lease.held);
+        operation.after = operation.outcome.used;
+      }
     } else {
-      // A call counts here or there as a whole.
-      this.#giveBack(key, lease, Infinity);
+      // A call counts here or there as a whole. What is held may be what it lacks there, unless plenty is left.
+      const isPaid = lease.rate.credit > 0;
+      if (isPaid || lease.leftAt(now) < lease.limit.capacity / 2) this.#return(key, lease, Infinity);
       return false;
     }
-    this.#options.saved.add(1);
-    this.#isUsed(lease, hits, now);
-    if (lease.held < lease.least) this.#ask(key, lease, now);
+    this.#options.savedCalls.add(1);
+    lease.saved(hits, now);
+    if (lease.held < lease.refillBelow) this.#request(key, lease, now);
     return true;
   }
 
-  /** Asks for more, unless that is done, the key is not used enough, or too little is left. */
-  #ask(key: string, lease: Lease, now: number): void {
-    if (lease.state !== 'idle' || now < lease.deniedUntil || this.#wantedFor(lease, now) === 0) return;
+  #prepare(operation: Operation, now: number): void {
+    const { key, limit, hits } = operation;
+    let lease = this.#leases.get(key);
+    // A caller that only reads takes nothing.
+    if (hits === 0 && lease?.state !== 'due') return;
+    if (lease === undefined) {
+      const rate = this.#rates.of(operation, now);
+      rate?.add(hits, 1, now);
+      if (rate === undefined || !isLeasable(this.#sizeMs(), rate) || this.#leases.size >= MAX_KEYS) return;
+      this.#leases.set(key, (lease = this.#begin(operation, rate, now)));
+    } else if (lease.limit !== limit) return;
+    else if (hits > 0) lease.sent(hits, now);
+    const milliseconds = Math.max(LIFETIME_MS, LIFETIME_TRIPS * this.#trip) / USABLE_SHARE;
+    const wants = lease.state === 'requested' ? 0 : this.#wanted(lease, now, hits);
+    if (wants > 0) [lease.state, lease.requestedAt] = ['requested', now];
+    this.#inFlight += 1;
+    operation.lease = { wants, milliseconds, sentAt: now, granted: 0 };
+  }
+
+  #begin({ key, limit }: Operation, rate: Rate, now: number): Lease {
+    const rest =
+      limit.algorithm === undefined ? endOfKey(key, limit as Limit) * 1000 - this.#options.wallClock() : Infinity;
+    return new Lease(limit as Limit, rate, { now, windowEnd: now + rest });
+  }
+
+  #answered(operation: Operation, result: Result): void {
+    const { lease: request, key, limit } = operation;
+    if (request === undefined) return;
+    this.#inFlight -= 1;
+    const lease = this.#leases.get(key);
+    // Given back since it was sent.
+    if (lease === undefined || lease.limit !== limit) return this.#returnLate(operation, request);
+    const now = this.#options.now();
+    if (request.wants > 0) {
+      lease.state = 'idle';
+      this.#resume(lease, result instanceof DecisionError && !result.isTryAgain ? result : undefined);
+    }
+    if (result instanceof DecisionError) return;
+    this.#trip += (now - request.sentAt - this.#trip) / 8;
+    const { granted, milliseconds, sentAt } = request;
+    const { algorithm } = limit;
+    const state = operation.outcome?.state;
+    lease.stored = state === undefined ? (result as number) + granted : algorithm!.lend(state, granted, milliseconds);
+    lease.storedAt = now;
+    if (granted > 0) {
+      this.#options.grantedHits.add(granted);
+      lease.held += granted;
+      lease.granted = granted;
+      lease.refillBelow = this.#refillBelow(lease);
+      const window = state && algorithm?.windowAt(state.now, milliseconds);
+      // The store has granted it after it was requested.
+      const lostAt = Math.min(lease.windowEnd, sentAt + (window?.rest ?? Infinity));
+      const usableMs = Math.max(milliseconds * USABLE_SHARE, lease.rate.credit > 0 ? 0 : UNPAID_MS);
+      lease.grants.push({ held: granted, until: Math.min(lostAt, sentAt + usableMs), lostAt, window: window?.number });
+    }
+    if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, lease.restAt(now));
+  }
+
+  #resume(lease: Lease, error?: DecisionError): void {
+    for (const call of lease.waiting) this.#toResume.push(error === undefined ? call : () => call(error));
+    lease.waiting = [];
+  }
+
+  /** Requests more, unless that is done, the key is not used enough, or too little is left. */
+  #request(key: string, lease: Lease, now: number): void {
+    if (lease.rate.credit < CREDIT_AHEAD || lease.state !== 'idle' || now < lease.deniedUntil) return;
+    if (this.#wanted(lease, now) === 0) return;
+    lease.rate.credit -= 1;
     lease.state = 'due';
     this.#toSend.push(new Operation(lease.limit, key, 0));
   }
 
-  /**
-   * More is asked for when less than this is held, before it is used up. @param ahead milliseconds until it is looked
-   * at again
-   */
-  #leastOf({ granted, demand: { rate } }: Lease, ahead = 0): number {
-    const inStall = Math.min(rate * (STALL + ahead), granted * (PART_AHEAD + ahead / DEMAND_TIME));
-    return Math.max(rate * (this.#trip * TRIPS_AHEAD + ahead) + 1, inStall);
-  }
-
-  #decideBy(operation: Operation, lease: Lease, now: number): void {
-    const outcome: Outcome = lease.limit.algorithm!.decide(lease.stateAt(now), -lease.held);
-    operation.outcome = outcome;
-    operation.after = outcome.used;
-  }
-
-  #isUsed(lease: Lease, hits: number, now: number): void {
-    lease.newHits += hits;
-    lease.lastUse = now;
-  }
-
-  /** The hits to ask for; 0 when the key is not used enough, or little is left. */
-  #wantedFor(lease: Lease, now: number): number {
+  /** @param hits of the command that carries the request */
+  #wanted(lease: Lease, now: number, hits = 0): number {
     this.#measure(lease, now);
-    const wants = this.#sizeFor(lease.demand, lease.restAt(now) - this.#trip);
-    return wants < LEAST_GRANT || lease.leftAt(now) < LEAST_GRANT * SHARE_OF_LEFT ? 0 : wants;
+    return lease.wanted(Math.min(lease.restAt(now) - this.#trip, this.#sizeMs()), hits, now);
   }
 
-  /** @param rest milliseconds in which it can be used */
-  #sizeFor({ rate }: Demand, rest = Infinity): number {
-    return rate < LEAST_RATE ? 0 : Math.floor(rate * Math.min(rest, Math.max(DEMAND_TIME, SIZE_TRIPS * this.#trip)));
+  /** For how long a lease has to be enough, in milliseconds. */
+  #sizeMs(): number {
+    return Math.max(RATE_MS, SIZE_TRIPS * this.#trip);
+  }
+
+  /**
+   * More is requested when fewer hits than this are held, before they are used up.
+   *
+   * @param ahead milliseconds until it is examined again
+   */
+  #refillBelow({ granted, rate: { hitsPerMs } }: Lease, ahead = 0): number {
+    const inStall = Math.min(hitsPerMs * (STALL_MS + ahead), granted * (AHEAD_SHARE + ahead / RATE_MS));
+    return Math.max(hitsPerMs * (this.#trip * AHEAD_TRIPS + ahead) + 1, inStall);
   }
 
   #measure(lease: Lease, now: number): void {
-    lease.demand.add(lease.newHits, now);
-    lease.newHits = 0;
-    lease.least = this.#leastOf(lease);
+    lease.measure(now);
+    lease.refillBelow = this.#refillBelow(lease);
   }
 
-  #begin({ key, limit }: Operation, demand: Demand, now: number): Lease {
-    const rest =
-      limit.algorithm === undefined ? endOfKey(key, limit as Limit) * 1000 - this.#options.wallClock() : Infinity;
-    return new Lease(limit as Limit, demand, { now, windowEnd: now + rest });
-  }
-
-  /** Gives back the parcels that may not be used at a time; Infinity: all of them. */
-  #giveBack(key: string, lease: Lease, now: number): void {
+  /** Gives back, with one command, the grants that may not be used at a time; Infinity: all of them. */
+  #return(key: string, lease: Lease, at: number): void {
     const { limit } = lease;
-    const kept: Parcel[] = [];
-    for (const parcel of lease.parcels) {
-      const { held, until, lostAt, window } = parcel;
+    const kept: Grant[] = [];
+    let [returned, window] = [0, undefined as number | undefined];
+    for (const grant of lease.grants) {
+      const { held, until, lostAt } = grant;
       if (held === 0) continue;
-      if (until > now) {
-        kept.push(parcel);
+      if (until > at) {
+        kept.push(grant);
         continue;
       }
       lease.held -= held;
-      if (lostAt <= this.#options.now()) {
-        this.#options.unused.add(held);
-        continue;
+      if (lostAt <= this.#options.now()) this.#options.unusedHits.add(held);
+      else {
+        returned += held;
+        if (grant.window !== undefined) window = Math.min(window ?? Infinity, grant.window);
       }
-      this.#options.returned.add(held);
-      if (typeof lease.stored === 'number') lease.stored -= held;
-      else if (lease.stored !== undefined) lease.stored = limit.algorithm!.decide(lease.stored, -held).state;
-      this.#return({ key, limit }, held, window);
     }
-    lease.parcels = kept;
+    lease.grants = kept;
+    if (returned === 0) return;
+    this.#options.returnedHits.add(returned);
+    lease.rate.credit -= 1;
+    if (typeof lease.stored === 'number') lease.stored -= returned;
+    else if (lease.stored !== undefined) lease.stored = limit.algorithm!.decide(lease.stored, -returned).state;
+    this.#sendBack({ key, limit }, returned, window);
   }
 
   /** Gives back what was granted to a lease that is over. */
-  #returnUnknown({ key, limit, outcome }: Operation, { granted, milliseconds }: LeaseRequest): void {
+  #returnLate({ key, limit, outcome }: Operation, { granted, milliseconds }: LeaseRequest): void {
     if (granted === 0) return;
     const window = outcome && limit.algorithm?.windowAt(outcome.state.now, milliseconds);
-    this.#return({ key, limit }, granted, window?.number);
+    this.#sendBack({ key, limit }, granted, window?.number);
   }
 
-  #return({ key, limit }: Counted, hits: number, window: number | undefined): void {
+  #sendBack({ key, limit }: Counted, hits: number, window: number | undefined): void {
     const operation = new Operation(limit, key, -hits);
     operation.onlyInWindow = window;
     this.#toSend.push(operation);
   }
+}
+
+function noop(): void {
+  // Nothing waits for what is sent.
 }
 
 /**
@@ -385,7 +452,7 @@ function isStillOver(operation: Operation, lease: Lease, now: number): boolean {
   return true;
 }
 
-/** That of the next window. */
+/** The key of the same counter in the next window. */
 function nextKey(key: string, limit: Limit): string {
   return `${key.slice(0, key.lastIndexOf('_') + 1)}${endOfKey(key, limit)}`;
 }
@@ -397,6 +464,6 @@ function endOfKey(key: string, limit: Limit): number {
 
 /** For how long a key is known to be over its limit, in milliseconds. */
 function deniedFor({ limit, outcome }: Operation, result: Result, rest: number): number {
-  if (outcome !== undefined) return outcome.remaining > 0 ? 0 : DENIED_SHORTLY;
-  return (result as number) < limit.requestsPerUnit ? 0 : Math.min(DENIED, rest);
+  if (outcome !== undefined) return outcome.remaining > 0 ? 0 : DENIED_ALGORITHM_MS;
+  return (result as number) < limit.requestsPerUnit ? 0 : Math.min(DENIED_MS, rest);
 }

@@ -111,16 +111,11 @@ export class Limiter {
     return this.#options.leaseTable;
   }
 
-  /** Whether any limit of these rules may be leased. */
-  mayLease(ruleset: Ruleset | undefined): boolean {
-    return this.#options.leases === 'auto' || (ruleset?.leased.count ?? 0) > 0;
-  }
-
   /** Removes a counter that an operator has changed from the local cache and from the counts for the policy `local`. */
   forget(cacheKey: string): void {
     this.#context.overLimitCache.remove(cacheKey);
     this.local?.forget(cacheKey);
-    this.leases?.giveBack(cacheKey);
+    this.leases?.giveBack([cacheKey]);
   }
 
   /** Removes counters that other processes have reduced from the local cache. */

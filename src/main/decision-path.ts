@@ -180,11 +180,12 @@ function leasesOf({ settings, statistics }: App, { canLease }: CounterStore): Le
   const leases = new Leases({
     now: turnClock(),
     wallClock: Date.now,
-    granted: statistics.counter('ratelimit.lease.granted'),
-    used: statistics.counter('ratelimit.lease.used'),
-    returned: statistics.counter('ratelimit.lease.returned'),
-    unused: statistics.counter('ratelimit.lease.unused'),
-    saved: statistics.counter('ratelimit.lease.calls_saved'),
+    isAuto: settings.leases === 'auto',
+    grantedHits: statistics.counter('ratelimit.lease.granted'),
+    usedHits: statistics.counter('ratelimit.lease.used'),
+    returnedHits: statistics.counter('ratelimit.lease.returned'),
+    unusedHits: statistics.counter('ratelimit.lease.unused'),
+    savedCalls: statistics.counter('ratelimit.lease.calls_saved'),
   });
   statistics.gauge('ratelimit.lease.keys', () => leases.size);
   return leases;

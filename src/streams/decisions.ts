@@ -13,7 +13,6 @@ import { type DecisionTimeouts, Expiries, type Timing } from './deadline';
 import { Lanes } from './lanes';
 import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending } from './pending';
 import type { Counters } from './ports/counters';
-import { Leasing } from './leasing';
 import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
 import { requestCounters } from './store-faults';
@@ -63,16 +62,17 @@ export interface Decisions {
  */
 export function decisions(options: DecisionsOptions): Decisions {
   const { limiter, ruleset, counters, scheduler, statistics, timeouts = {}, breaker, tracer } = options;
+  const { leases } = limiter;
   const outcomes = new Outcomes(outcomeCounters(statistics), options);
   const expiries = new Expiries(scheduler);
   const lanes = new Lanes({
-    ...{ scheduler, timeouts, expiries, breaker, tracer, local: limiter.local, leasing: () => leasing },
+    ...{ scheduler, timeouts, expiries, breaker, tracer, local: limiter.local, leases },
     onBatch: countBatches(statistics),
     errorOf: (thrown) => outcomes.errorOf(thrown),
     requestsOf: requestCounters(statistics),
     onRetired: (lane) => limiter.local?.leave(lane),
   });
-  const leasing = limiter.leases && new Leasing({ leases: limiter.leases, limiter }, scheduler, sendAlone);
+  leases?.connect({ send: sendAlone, later: (work, milliseconds) => scheduler.schedule(work, milliseconds) });
   // Trips to the store are traced by window.
   const countNow = tracer === undefined ? counters.countNow : undefined;
   let isOpen = true;
@@ -87,13 +87,13 @@ export function decisions(options: DecisionsOptions): Decisions {
       outcomes.reject(request, observer, outcomes.errorOf(error));
       return ANSWERED;
     }
-    const operations = leasing === undefined ? decision.operations : leasing.use(decision.operations, rules);
+    const operations = leases?.decide(decision.operations, rules) ?? decision.operations;
     const pending = new Pending(decision, operations, observer, outcomes);
     if (operations.length === 0) pending.settle();
     else if (countNow !== undefined) pending.settleBy(countNow);
     else {
       if (expiresEarly(operations, observer.timeToAnswer, timeouts)) expiries.add(pending, observer.timeToAnswer!);
-      const queue = leasing?.queueFor(operations);
+      const queue = leases?.queueFor(operations);
       if (queue === undefined) dispatch(pending, counters, lanes);
       // No arrow function: that would cost every call the memory for what it closes over.
       else queue.push(resume.bind(undefined, pending));
@@ -107,7 +107,7 @@ export function decisions(options: DecisionsOptions): Decisions {
    */
   function resume(pending: Pending, error?: DecisionError): void {
     if (pending.isOver) return;
-    pending.operations = leasing!.use(pending.operations, ruleset());
+    pending.operations = leases!.decide(pending.operations, ruleset());
     if (pending.operations.length === 0) pending.settle();
     // As if it had been sent with that, so that no call waits for the store twice.
     else if (error !== undefined) failCall(pending, error);
@@ -127,11 +127,11 @@ export function decisions(options: DecisionsOptions): Decisions {
 
   function complete(): void {
     isOpen = false;
-    leasing?.complete();
+    leases?.giveBackAll();
     lanes.complete();
   }
 
-  const release: Decisions['release'] = (keys, released) => (leasing ? leasing.release(keys, released) : released());
+  const release: Decisions['release'] = (keys, released) => (leases ? leases.giveBack(keys, released) : released());
 
   return { decide, apply, release, windows$: lanes.windows$, complete };
 }

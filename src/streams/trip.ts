@@ -1,11 +1,11 @@
 import { BehaviorSubject, Observable, Subject, type Subscriber, finalize, mergeMap, takeUntil, tap } from 'rxjs';
 import { Batch, failCall } from '../counting/batch';
 import { DecisionError, poolEmpty, timedOut } from '../counting/decision-error';
+import type { Leases } from '../counting/leases';
 import { type Result, areAnsweredByPolicies } from '../counting/operation';
 import type { LocalCounts } from '../limiter/local-counts';
 import { Breaker, type BreakerObserver } from './circuit-breaker';
 import { type DecisionTimeouts, type Expiries, type Expiring, type Timing, Trip, Trips } from './deadline';
-import type { Leasing } from './leasing';
 import { type ClosedWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
 import type { WindowCall } from './ports/decide';
@@ -30,8 +30,8 @@ export interface LaneTripsOptions {
   readonly breaker?: LaneBreaker | undefined;
   /** What the policy `local` has counted: hits that could not be sent are added when the server counts again. */
   readonly local?: LocalCounts | undefined;
-  /** The leases that batches take and give back, if there are any. */
-  readonly leasing?: (() => Leasing | undefined) | undefined;
+  /** Takes leases with batches, and gives them back; undefined: every call is counted by the store. */
+  readonly leases?: Leases | undefined;
   /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
   readonly tracer?: WindowTracer | undefined;
   /** Called with each batch before it is sent. */
@@ -53,7 +53,6 @@ interface Epoch {
 /** The trip of a pipeline window. */
 class WindowTrip extends Trip {
   trace: WindowTrace | undefined;
-  leasing: Leasing | undefined;
   /** Its calls have their outcome. */
   isOver = false;
 
@@ -182,11 +181,10 @@ export class LaneTrips {
       batch.fail(poolEmpty());
       return this.#end(trip);
     }
-    const { timeouts = {}, tracer, leasing, onBatch } = this.#options;
+    const { timeouts = {}, tracer, leases, onBatch } = this.#options;
     onBatch?.(batch);
     if (batch.operations.length === 0) return this.#end(trip);
-    const present = leasing?.();
-    if (present?.prepare(batch) === true) trip.leasing = present;
+    leases?.prepare(batch.operations);
     if (tracer !== undefined) trip.trace = traceOf(tracer, batch);
     const isProbe = this.#breaker?.beginsProbe() === true;
     const { byPolicy, ofCalls = areAnsweredByPolicies(batch.operations) ? byPolicy : undefined } = timeouts;
@@ -203,12 +201,12 @@ export class LaneTrips {
   #answered(trip: WindowTrip, results: readonly Result[]): void {
     const milliseconds = this.#trips.ended(trip);
     if (trip.isOver || trip.epoch.settled.closed) return;
-    const { batch, leasing } = trip;
-    const { scheduler, local, errorOf } = this.#options;
+    const { batch } = trip;
+    const { scheduler, local, leases, errorOf } = this.#options;
     trip.trace?.ended(results.find((result) => result instanceof DecisionError)?.code);
     try {
       batch.settle(local?.saw(batch.operations, results, scheduler.now()) ?? results);
-      leasing?.answered(batch, results);
+      leases?.answered(batch.operations, results);
     } catch (error) {
       return this.#fail(trip, errorOf(error));
     }
@@ -231,9 +229,9 @@ export class LaneTrips {
   }
 
   #fail(trip: WindowTrip, failure: DecisionError): void {
-    const { batch, leasing } = trip;
+    const { batch } = trip;
     batch.fail(failure);
-    leasing?.answered(batch, failure);
+    this.#options.leases?.answered(batch.operations, failure);
     this.#settled(trip, 0);
   }
 

@@ -158,7 +158,7 @@ class Fleet {
       this.#store.counts.removeOutside(timeline.now - 20_000, Infinity);
     }
     timeline.runTo(timeline.now + 2000);
-    for (const { statistics } of this.#instances) this.#granted += statistics.granted.value;
+    for (const { statistics } of this.#instances) this.#granted += statistics.grantedHits.value;
     for (const operation of this.#givenBack) {
       const at = this.#store.appliedAt(operation);
       if (at !== undefined) this.#events.push({ kind: 'given back', key: operation.key, at, hits: -operation.hits });
@@ -232,7 +232,7 @@ class Fleet {
     const { now } = this.#timeline;
     if (disturbance === 'kill') {
       instance.isKilled = true;
-      this.#granted += instance.statistics.granted.value;
+      this.#granted += instance.statistics.grantedHits.value;
       this.#killed.push(instance);
       this.#instances[index] = this.#newInstance();
     } else if (disturbance === 'stall') this.#stalledUntil = now + 20 + this.#random() * 500;

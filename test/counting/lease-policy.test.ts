@@ -1,5 +1,5 @@
 import { DecisionError } from '../../src/counting/decision-error';
-import { Demands } from '../../src/counting/demands';
+import { RateEstimator } from '../../src/counting/rate-estimator';
 import { Leases } from '../../src/counting/leases';
 import type { Limit } from '../../src/counting/limit';
 import { Operation } from '../../src/counting/operation';
@@ -17,20 +17,26 @@ class Leasing {
   /** Milliseconds of the window of 10 seconds that have passed. */
   now = 0;
   readonly tallies = {
-    granted: new Counter('granted'),
-    used: new Counter('used'),
-    returned: new Counter('returned'),
-    unused: new Counter('unused'),
-    saved: new Counter('saved'),
+    grantedHits: new Counter('granted'),
+    usedHits: new Counter('used'),
+    returnedHits: new Counter('returned'),
+    unusedHits: new Counter('unused'),
+    savedCalls: new Counter('saved'),
   };
   readonly leases: Leases;
   readonly #key: string;
   #usual = 1;
+  readonly #sent: Operation[] = [];
+  #maintain = (): void => undefined;
 
   constructor(readonly limit: Limit = LIMIT) {
     const { algorithm } = limit;
     this.#key = algorithm === undefined ? `d_k_v_${START / 1000}` : `{_d_k_v_}${algorithm.name}_10`;
-    this.leases = new Leases({ now: () => this.now, wallClock: () => START + this.now, ...this.tallies });
+    this.leases = new Leases({ isAuto: true, now: () => this.now, wallClock: () => START + this.now, ...this.tallies });
+    this.leases.connect({
+      send: (operations) => this.#sent.push(...operations),
+      later: (maintain) => (this.#maintain = maintain),
+    });
   }
 
   get held(): number {
@@ -44,7 +50,7 @@ class Leasing {
   /** A call, which is sent unless it is decided here. */
   call(hits: number): Operation {
     const operation = this.operation(hits);
-    if (this.leases.use([operation]).length > 0) this.leases.prepare([operation]);
+    if (this.leases.decide([operation], undefined).length > 0) this.leases.prepare([operation]);
     return operation;
   }
 
@@ -62,19 +68,27 @@ class Leasing {
       operation.outcome = algorithm.decide(algorithm.decide(empty, stored).state, 0);
     }
     if (operation.lease !== undefined) operation.lease.granted = granted;
-    this.leases.answered(operation, operation.outcome?.state ?? stored);
+    this.leases.answered([operation], [operation.outcome?.state ?? stored]);
   }
 
-  /** Calls of 5 hits a millisecond up to a time, of which each is answered after a trip, without a grant. */
+  /**
+   * Calls of 5 hits a millisecond up to a time, of which each is answered after a trip, in which is another. The first
+   * request is granted ten calls, so that the key has credit; others are granted nothing.
+   */
   busy(until: number, trip = 0): this {
     const every = Math.max(10, trip);
-    this.#usual = 5 * every;
+    this.#usual = 5 * (trip > 0 ? every / 2 : every);
     while (this.now < until) {
       const sent = this.usual();
-      this.now += trip;
-      this.answer(sent, 0);
+      this.now += trip / 2;
+      if (trip > 0) this.usual();
+      this.now += trip / 2;
+      const isFirst = this.tallies.grantedHits.value === 0 && (sent.lease?.wants ?? 0) > 0;
+      if (sent.lease !== undefined) this.answer(sent, 0, isFirst ? 10 * this.#usual : 0);
       this.now += every - trip;
     }
+    this.taken();
+    for (const tally of Object.values(this.tallies)) tally.add(-tally.value);
     return this;
   }
 
@@ -85,12 +99,17 @@ class Leasing {
 
   /** The hits that are sent by themselves: 0 asks for more, negative ones are given back. */
   sent(): readonly number[] {
-    return this.leases.takeToSend().map(({ hits }) => hits);
+    return this.taken().map(({ hits }) => hits);
   }
 
-  tend(at: number): this {
+  /** Operations that are sent by themselves, since it was called last. */
+  taken(): readonly Operation[] {
+    return this.#sent.splice(0);
+  }
+
+  maintain(at: number): this {
     this.now = at;
-    this.leases.tend();
+    this.#maintain();
     return this;
   }
 }
@@ -114,15 +133,16 @@ describe('a key of 5 hits a millisecond', () => {
 
   it('averages trips over eight of them', () => {
     const played = new Leasing().busy(2_000);
-    const sent = played.call(4_000);
-    played.now += 800;
+    const sent = played.call(1_200);
+    played.now += 240;
     played.answer(sent, 0);
-    expect(played.call(4_000).lease!.wants).toEqual(nearly(5 * 4 * 100));
+    expect(played.call(1_200).lease!.wants).toEqual(nearly(5 * 4 * 30));
   });
 
-  it('asks while two hits would be granted, and no longer', () => {
+  it('asks while what would be granted is enough for a call, and no longer', () => {
     for (const limit of [LIMIT, sliding(), bucket()]) {
-      const wants = [32, 31].map((left) => {
+      // A sixteenth of what is left after the call that asks, which has 50 hits.
+      const wants = [17 * 50, 17 * 50 - 1].map((left) => {
         const played = new Leasing(limit).busy(2_000);
         played.answer(played.usual(), 1_000_000 - left);
         return played.usual().lease!.wants > 0;
@@ -138,7 +158,7 @@ describe('a key of 5 hits a millisecond', () => {
   ])('asks for more when less is left than %s', (_, trip, granted, least) => {
     const played = new Leasing().busy(5_000, trip);
     played.answer(played.usual(), 0, granted);
-    played.leases.takeToSend();
+    played.taken();
     // The grant has come without a trip, which is an eighth of the average.
     const expected = trip === 0 ? least : Math.ceil(5 * 1.5 * trip * (7 / 8)) + 1;
     expect(played.decides(granted - expected)).toBe(true);
@@ -174,10 +194,10 @@ describe('a key of 5 hits a millisecond', () => {
       const used = played.now;
       played.now += trip;
       played.answer(sent, 1, 600);
-      expect(played.tend(used + rest - 1).sent()).toEqual([]);
-      expect(played.tend(used + rest).sent()).toEqual([-600]);
+      expect(played.maintain(used + rest - 1).sent()).toEqual([]);
+      expect(played.maintain(used + rest).sent()).toEqual([-600]);
       const forgotten = used + Math.max(250, 4 * rest);
-      expect([played.tend(forgotten - 1).leases.size, played.tend(forgotten).leases.size]).toEqual([1, 0]);
+      expect([played.maintain(forgotten - 1).leases.size, played.maintain(forgotten).leases.size]).toEqual([1, 0]);
     },
   );
 
@@ -186,15 +206,15 @@ describe('a key of 5 hits a millisecond', () => {
     played.answer(played.usual(), 0, 300);
     expect([played.decides(150), played.held]).toEqual([true, 150]);
     played.now += 10;
-    const [more] = played.leases.takeToSend() as [Operation];
+    const [more] = played.taken() as [Operation];
     played.leases.prepare([more]);
     played.answer(more, 300, 400);
     // The first ones end at that time.
     played.now += 240;
     expect([played.decides(400), played.held]).toEqual([true, 150]);
-    expect([played.tend(played.now).held, played.sent().filter((hits) => hits < 0)]).toEqual([0, [-150]]);
-    const { granted, used, returned, saved } = played.tallies;
-    expect([granted, used, returned, saved].map(({ value }) => value)).toEqual([700, 550, 150, 2]);
+    expect([played.maintain(played.now).held, played.sent().filter((hits) => hits < 0)]).toEqual([0, [-150]]);
+    const { grantedHits, usedHits, returnedHits, savedCalls } = played.tallies;
+    expect([grantedHits, usedHits, returnedHits, savedCalls].map(({ value }) => value)).toEqual([700, 550, 150, 2]);
   });
 
   it.each([
@@ -211,7 +231,7 @@ describe('a key of 5 hits a millisecond', () => {
       return played.decides(1);
     });
     expect([decided, played.held, played.sent().filter((hits) => hits < 0)]).toEqual([[true, false], 0, []]);
-    expect(played.tallies.unused.value).toBe(49);
+    expect(played.tallies.unusedHits.value).toBe(49);
   });
 
   it.each([
@@ -225,9 +245,9 @@ describe('a key of 5 hits a millisecond', () => {
     played.answer(played.usual(), 0, 300);
     const late = played.operation(1);
     leases.prepare([late]);
-    leases.giveBack(key);
+    leases.giveBack([key]);
     played.answer(late, 300, 200);
-    const returns = leases.takeToSend().map(({ hits, onlyInWindow }) => [hits, onlyInWindow]);
+    const returns = played.taken().map(({ hits, onlyInWindow }) => [hits, onlyInWindow]);
     expect(returns).toEqual([
       [-300, window],
       [-200, window],
@@ -239,7 +259,7 @@ describe('a key of 5 hits a millisecond', () => {
     played.answer(played.usual(), 0, 300);
     const call = played.call(301);
     expect([call.hits, call.after, played.held, played.sent()]).toEqual([301, -1, 0, [-300]]);
-    expect(played.tallies.used.value).toBe(0);
+    expect(played.tallies.usedHits.value).toBe(0);
   });
 
   it('takes nothing for a call with another limit, which begins its own lease, and gives back what the answer brings', () => {
@@ -249,7 +269,7 @@ describe('a key of 5 hits a millisecond', () => {
     const sent = played.usual();
     const late = played.operation(50, other);
     leases.prepare([late]);
-    expect([late.lease, leases.use([late]).length]).toEqual([undefined, 1]);
+    expect([late.lease, leases.decide([late], undefined).length]).toEqual([undefined, 1]);
     leases.prepare([late]);
     expect(late.lease?.wants).toBeGreaterThan(0);
     played.answer(sent, 0, 300);
@@ -285,24 +305,23 @@ describe('a key of 5 hits a millisecond', () => {
     expect(leases.queueFor([played.operation(0), played.operation(1, leasedLimit(7, 10))])).toBeUndefined();
     played.now += 1;
     expect(leases.queueFor([played.operation(1)])).toBeUndefined();
-    expect(leases.takeToResume()).toEqual([]);
+    expect(waited).toEqual([]);
     const failure = new DecisionError('store_failed', 'down');
-    leases.answered(asked, failure);
-    for (const call of leases.takeToResume()) call();
-    expect([waited, leases.takeToResume()]).toEqual([[failure], []]);
-    leases.answered(played.usual(), 0);
+    leases.answered([asked], failure);
+    expect(waited).toEqual([failure]);
+    leases.answered([played.usual()], [0]);
     expect(leases.queueFor([played.operation(1)])).toBeUndefined();
   });
 });
 
 it.each([
-  ['less than 10 hits a second are left of its demand', [100, 150, 160]],
-  ['that is so, and it has been known for 100 ms', [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]],
-])('a key that is not called any more is forgotten when %s', (_, times) => {
+  ['it was not called for 200 ms', 1, [100, 199, 200]],
+  ['less than 10 commands a second are left of its rate', 10, [290, 300, 310, 320, 330, 340]],
+])('a key that is not called any more is forgotten when %s', (_, calls, times) => {
   const played = new Leasing();
   expect(played.leases.isIdle).toBe(true);
-  played.call(2);
-  expect(times.map((at) => played.tend(at).leases.isIdle)).toEqual(times.map((at) => at === times.at(-1)));
+  for (let call = 0; call < calls; call += 1, played.now += 10) played.call(2);
+  expect(times.map((at) => played.maintain(at).leases.isIdle)).toEqual(times.map((at) => at === times.at(-1)));
 });
 
 it.each([
@@ -327,33 +346,35 @@ it.each([undefined, sliding(), bucket()])('a key with one hit left is not over i
   expect(played.decides(2)).toBe(false);
 });
 
-it('at most 16,384 keys have a lease, and of as many is the demand known', () => {
+it('at most 16,384 keys have a lease, and of as many is the rate known', () => {
   const played = new Leasing();
-  function isCalled(...keys: readonly string[]): void {
-    played.leases.prepare(keys.map((key) => new Operation(LIMIT, `d_k_${key}_${START / 1000}`, 500)));
+  /** 100 times a second. */
+  function areCalled(...keys: readonly string[]): void {
+    for (let round = 0; round < 15; round += 1, played.now += 10) {
+      const operations = keys.map((key) => new Operation(LIMIT, `d_k_${key}_${START / 1000}`, 500));
+      played.leases.prepare(operations);
+      for (const { lease } of operations) if (lease !== undefined && lease.wants > 0) lease.granted = 500;
+      played.leases.answered(operations, new Array<number>(keys.length).fill(500));
+    }
   }
   const keys = Array.from({ length: 16_384 }, (_, index) => String(index));
-  isCalled(...keys, 'more');
-  played.now = 10;
-  isCalled('more', ...keys);
+  areCalled(...keys, 'more');
   expect(played.leases.size).toBe(16_384);
-  // The demand of some is forgotten sooner than their leases.
-  played.tend(130);
-  isCalled('more');
-  played.now = 140;
-  isCalled('more');
+  // Rates are forgotten sooner than leases of which something is held.
+  for (const at of [1_000, 2_000, 2_025]) played.maintain(at);
+  areCalled('more');
   expect(played.leases.size).toBe(16_384);
   played.leases.giveBackAll();
-  isCalled('more');
+  areCalled('more');
   expect(played.leases.size).toBe(1);
 });
 
-it('a demand that has moved to the key of the next window is not that of the old one', () => {
-  const demands = new Demands();
-  const demand = demands.of(new Operation(LIMIT, 'old', 2), 0)!;
-  demands.move(demand, 'old', 'next');
-  const found = ['old', 'next'].map((key) => demands.of(new Operation(LIMIT, key, 1), 0));
-  expect(found).toEqual([undefined, demand]);
+it('a rate that has moved to the key of the next window is not that of the old one', () => {
+  const rates = new RateEstimator();
+  const rate = rates.of(new Operation(LIMIT, 'old', 2), 0)!;
+  rates.move(rate, 'old', 'next');
+  const found = ['old', 'next'].map((key) => rates.of(new Operation(LIMIT, key, 1), 0));
+  expect(found).toEqual([undefined, rate]);
 });
 
 it('keys of up to 512 characters have a lease', () => {
@@ -366,23 +387,25 @@ it('keys of up to 512 characters have a lease', () => {
   expect(sizes).toEqual([1, 0]);
 });
 
-it('a key has a lease from 20 hits a second on', () => {
-  const wants = [20, 19].map((hits) => {
-    const played = new Leasing(bucket());
-    for (let second = 0; second < 4; second += 1) {
-      played.answer(played.call(hits), 0);
-      played.now += 1_000;
-    }
-    return played.call(hits).lease?.wants;
-  });
-  expect(wants).toEqual([2, 0]);
+it('a key has a lease from 20 calls a second on, however many hits they have', () => {
+  for (const hits of [1, 500]) {
+    const wants = [21, 19].map((callsASecond) => {
+      const played = new Leasing(bucket());
+      for (let call = 0; call < 100; call += 1) {
+        played.answer(played.call(hits), 0);
+        played.now += 1_000 / callsASecond;
+      }
+      return played.call(hits).lease?.wants;
+    });
+    expect(wants).toEqual([2 * hits, undefined]);
+  }
 });
 
 it('a call that was to bring hits, and fails, leaves its key to the next one', () => {
   const played = new Leasing().busy(2_000);
   const sent = played.usual();
   expect(played.usual().lease!.wants).toBe(0);
-  played.leases.answered(sent, new DecisionError('store_failed', 'down'));
+  played.leases.answered([sent], new DecisionError('store_failed', 'down'));
   expect(played.call(1).lease!.wants).toBeGreaterThan(400);
 });
 
@@ -393,10 +416,10 @@ it.each([
 ])('a grant whose lease is over when it arrives is given back, in %s', (_, limit, window) => {
   const played = new Leasing(limit).busy(2_000);
   const sent = played.usual();
-  played.leases.giveBack(sent.key);
+  played.leases.giveBack([sent.key]);
   expect(played.sent()).toEqual([]);
   played.answer(sent, 0, 300);
-  const [returned] = played.leases.takeToSend() as [Operation];
+  const [returned] = played.taken() as [Operation];
   expect([returned.hits, returned.onlyInWindow, played.held]).toEqual([-300, window, 0]);
   // One without hits is not.
   sent.outcome = undefined;

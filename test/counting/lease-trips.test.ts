@@ -1,6 +1,7 @@
+import type { Limit } from '../../src/counting/limit';
 import { Operation } from '../../src/counting/operation';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
-import { leasedLimit } from './lease-bounds';
+import { leasedLimit, randomOf } from './lease-bounds';
 import { START, TRIP, leasing } from './leasing-instance';
 
 /** A fixed window with so little left that the key is counted call by call. */
@@ -15,7 +16,7 @@ function scarce() {
 describe('a leased key', () => {
   it('is asked for once at a time, however long the answer takes', () => {
     const { timeline, call, held, instance, lag } = leasing();
-    const { granted } = instance.statistics;
+    const { grantedHits: granted } = instance.statistics;
     while (held() > 0) call();
     lag(500);
     timeline.runTo(timeline.now + 1);
@@ -35,14 +36,14 @@ describe('a leased key', () => {
     const { call, held, timeline, store, instance } = leasing();
     while (held() > 0) call();
     timeline.runTo(timeline.now + 0.5);
-    const [trips, used] = [store.trips, instance.statistics.used.value];
+    const [trips, used] = [store.trips, instance.statistics.usedHits.value];
     for (let made = 0; made < 5; made += 1) {
       call();
       timeline.runTo(timeline.now + 0.3);
     }
     timeline.runTo(timeline.now + TRIP);
     // What was asked for, and the next request when all of it is used.
-    expect([store.trips - trips <= 2, instance.statistics.used.value - used]).toEqual([true, 5]);
+    expect([store.trips - trips <= 2, instance.statistics.usedHits.value - used]).toEqual([true, 5]);
   });
 
   it('gives back what arrives after it was given back', () => {
@@ -109,7 +110,10 @@ it('a bucket that has denied a call denies others until a token has flowed in, a
 it('operations of a call that no lease decides are left in their order', () => {
   const { instance, limit, key } = leasing();
   const [before, leased, after] = ['d_a_1', key, 'd_b_1'].map((each) => new Operation(limit, each, 1));
-  expect(instance.leases.use([before!, leased!, after!]).map((each) => each.key)).toEqual(['d_a_1', 'd_b_1']);
+  expect(instance.leases.decide([before!, leased!, after!], undefined).map((each) => each.key)).toEqual([
+    'd_a_1',
+    'd_b_1',
+  ]);
   expect([leased!.after, before!.after]).toEqual([199, -1]);
 });
 
@@ -153,12 +157,112 @@ describe('what is remembered of keys', () => {
 
   it('is a lease of 16,384 of them at most', () => {
     const { timeline, leases, call } = fleetOfOne();
-    for (const round of [0, 20]) {
-      timeline.at(START + round, () => {
+    for (let at = 0; at < 300; at += 20) {
+      timeline.at(START + at, () => {
         for (let number = 0; number < 16_390; number += 1) call(number, 2);
       });
     }
-    timeline.runTo(START + 30);
+    timeline.runTo(START + 310);
     expect(leases.size).toBe(16_384);
+  });
+});
+
+/** Calls on one key, at milliseconds from the start. */
+type Stream = readonly { readonly at: number; readonly hits: number }[];
+
+interface Costs {
+  /** With those that return what is not used. */
+  readonly commands: number;
+  readonly saved: number;
+  /** Hits that are counted in the end beyond those of the calls. */
+  readonly unused: number;
+}
+
+function costsOf(stream: Stream, limit: Limit, { isLeasing = true, trip = TRIP } = {}): Costs {
+  const timeline = new Timeline(START);
+  const store = new SimulatedStore();
+  const instance = new SimulatedInstance({ timeline, store, trip: () => trip, span: 0.3, isLeasing });
+  for (const { at, hits } of stream) {
+    timeline.at(START + at, () => {
+      const start = limit.startOfWindow(Math.floor(timeline.now / 1000));
+      instance.call(limit, limit.algorithm === undefined ? `d_k_v_${start}` : 'd_k_v', hits, () => undefined);
+    });
+  }
+  timeline.runTo(START + 180_000);
+  const { grantedHits, usedHits, returnedHits, savedCalls } = instance.statistics;
+  const unused = grantedHits.value - usedHits.value - returnedHits.value;
+  return { commands: store.commands, saved: savedCalls.value, unused };
+}
+
+describe('a key costs no more commands with leases than without', () => {
+  function evenly(callsASecond: number, hits: number, calls: number): Stream {
+    return Array.from({ length: calls }, (_, call) => ({ at: (call * 1000) / callsASecond, hits }));
+  }
+
+  it('with 13 calls of any hits at 5, 10, 15 or 19 a second, which are counted call by call', () => {
+    for (const algorithm of [undefined, 'sliding_window', 'token_bucket'] as const) {
+      for (const hits of [1, 10, 500]) {
+        const limit = leasedLimit(1_000_000, 60, { algorithm });
+        const costs = [5, 10, 15, 19].map((callsASecond) => costsOf(evenly(callsASecond, hits, 13), limit));
+        expect(costs).toEqual(new Array(4).fill({ commands: 13, saved: 0, unused: 0 }));
+      }
+    }
+  });
+
+  it('with a burst of a few calls, alone and followed by another one', () => {
+    const limit = leasedLimit(100_000, 60);
+    for (let calls = 1; calls <= 40; calls += 1) {
+      for (const gap of [1.5, 5, 20, 45]) {
+        const burst = evenly(1000 / gap, 7, calls);
+        const { commands, unused } = costsOf(burst, limit);
+        expect([calls, gap, commands <= calls, unused <= 2 * 7]).toEqual([calls, gap, true, true]);
+        const again = [...burst, ...burst.map(({ at, hits }) => ({ at: at + 5_000, hits }))];
+        expect(costsOf(again, limit).commands).toBeLessThanOrEqual(2 * calls);
+      }
+    }
+  });
+
+  it('unless its window is longer than a minute, after which a lease that has saved nothing is returned', () => {
+    const burst = evenly(200, 7, 14);
+    expect(costsOf(burst, leasedLimit(100_000, 3_600))).toEqual({ commands: 15, saved: 0, unused: 0 });
+  });
+
+  it('with half of the commands of 50 calls a second, whatever their hits', () => {
+    for (const hits of [1, 10, 500]) {
+      const { commands } = costsOf(evenly(50, hits, 500), leasedLimit(1_000_000, 60));
+      expect(commands).toBeLessThan(250);
+    }
+  });
+
+  /** Calls that come evenly, at random or in bursts, with equal or random hits. */
+  function randomStream(random: () => number): Stream {
+    const calls = 1 + Math.floor(random() ** 2 * 300);
+    const gap = 1_000 / (2 * 1_000 ** random());
+    const most = [1, 1, 10, 500][Math.floor(random() * 4)]!;
+    const [isEven, hasEqualHits] = [random() < 0.3, random() < 0.5];
+    const burst = random() < 0.3 ? 2 + Math.floor(random() * 30) : Infinity;
+    let at = 0;
+    return Array.from({ length: calls }, (_, call) => {
+      at += isEven ? gap : -Math.log(1 - random()) * gap;
+      if (call % burst === 0) at += random() * 2_000;
+      return { at, hits: hasEqualHits ? most : 1 + Math.floor(random() * most) };
+    });
+  }
+
+  it.each([undefined, 'sliding_window', 'token_bucket'] as const)('in random streams of calls: %s', (algorithm) => {
+    let [commands, withoutLeases] = [0, 0];
+    for (let seed = 1; seed <= 150; seed += 1) {
+      const random = randomOf(seed);
+      const stream = randomStream(random);
+      const hits = stream.reduce((sum, call) => sum + call.hits, 0);
+      const requestsPerUnit = Math.max(2, Math.ceil(hits * [0.3, 1, 3, 30][Math.floor(random() * 4)]!));
+      const limit = leasedLimit(requestsPerUnit, [10, 60][Math.floor(random() * 2)]!, { algorithm });
+      const trip = [0.5, 2, 20][Math.floor(random() * 3)]!;
+      const [leased, exact] = [true, false].map((isLeasing) => costsOf(stream, limit, { isLeasing, trip }).commands);
+      expect([seed, leased! <= exact!]).toEqual([seed, true]);
+      commands += leased!;
+      withoutLeases += exact!;
+    }
+    expect(commands / withoutLeases).toBeLessThan(0.8);
   });
 });

@@ -1,5 +1,5 @@
 import { type SchedulerAction, type SchedulerLike, Subscription } from 'rxjs';
-import { Leases } from '../../../src/counting/leases';
+import { Leases, type LeasesOptions } from '../../../src/counting/leases';
 import { DEFAULT_OPTIONS } from '../../../src/limiter/options';
 import { Limiter } from '../../../src/limiter/limiter';
 import type { LocalCounts } from '../../../src/limiter/local-counts';
@@ -23,7 +23,9 @@ export interface InstanceParts {
   readonly more?: Partial<DecisionsOptions>;
 }
 
-const LEASE_COUNTERS = ['granted', 'used', 'returned', 'unused', 'saved'] as const;
+const LEASE_COUNTERS = ['grantedHits', 'usedHits', 'returnedHits', 'unusedHits', 'savedCalls'] as const;
+
+type Tallies = Pick<LeasesOptions, (typeof LEASE_COUNTERS)[number]>;
 
 /** An instance of weir, as far as it decides: its pipeline, its leases, its clock. */
 export class Instance {
@@ -49,10 +51,11 @@ export class Instance {
     const { statistics } = this;
     this.isLeasing = isLeasing;
     this.#skew = skew;
-    const [granted, used, returned, unused, saved] = LEASE_COUNTERS.map((name) => statistics.counter(name));
     const { now = () => performance.now(), local, more } = parts;
-    const tallies = { granted: granted!, used: used!, returned: returned!, unused: unused!, saved: saved! };
-    this.leases = new Leases({ now, wallClock: () => this.now, ...tallies });
+    const tallies = Object.fromEntries(
+      LEASE_COUNTERS.map((name) => [name, statistics.counter(name)]),
+    ) as unknown as Tallies;
+    this.leases = new Leases({ isAuto: false, now, wallClock: () => this.now, ...tallies });
     const leased = isLeasing ? ({ leases: 'rules', leaseTable: this.leases } as const) : {};
     this.#decisions = decisions({
       limiter: new Limiter({ ...DEFAULT_OPTIONS, ...leased, local }, statistics),
@@ -81,7 +84,7 @@ export class Instance {
 
   /** The hits that it holds, of all keys. */
   get held(): number {
-    return this.count('granted') - this.count('used') - this.count('returned') - this.count('unused');
+    return this.count('grantedHits') - this.count('usedHits') - this.count('returnedHits') - this.count('unusedHits');
   }
 
   /** Decides a request of a time of its clock, of which the windows of its keys follow. */

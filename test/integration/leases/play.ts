@@ -125,8 +125,8 @@ export class Play {
 
   async #end({ instance, counters }: Running, end: () => unknown): Promise<void> {
     await end();
-    this.saved += instance.count('saved');
-    this.used += instance.count('used');
+    this.saved += instance.count('savedCalls');
+    this.used += instance.count('usedHits');
     await counters.close();
   }
 

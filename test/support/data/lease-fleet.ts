@@ -18,6 +18,8 @@ export class SimulatedStore implements BatchStore {
   readonly counts = new ExpiringCounts({ maxKeys: 1e9 });
   readonly table = new TimedCounts(this.counts);
   trips = 0;
+  /** Operations of all batches: each costs a command. */
+  commands = 0;
   /** Answers that have not arrived: what was granted by key. */
   readonly #onTheWay = new Set<readonly Operation[]>();
   readonly #appliedAt = new WeakMap<object, number>();
@@ -25,6 +27,7 @@ export class SimulatedStore implements BatchStore {
   apply(batch: Batch, now: number): readonly Stored[] {
     this.table.now = now;
     this.trips += 1;
+    this.commands += batch.operations.length;
     this.#onTheWay.add(batch.operations);
     for (const { operations } of batch.calls) for (const each of operations) this.#appliedAt.set(each, now);
     return run(batch.operations, this.table);
@@ -145,11 +148,11 @@ class Call implements BatchCall {
 export class SimulatedInstance {
   readonly leases: Leases;
   readonly statistics = {
-    granted: new Counter('granted'),
-    used: new Counter('used'),
-    returned: new Counter('returned'),
-    unused: new Counter('unused'),
-    saved: new Counter('saved'),
+    grantedHits: new Counter('granted'),
+    usedHits: new Counter('used'),
+    returnedHits: new Counter('returned'),
+    unusedHits: new Counter('unused'),
+    savedCalls: new Counter('saved'),
   };
   /** Calls that were decided without a trip. */
   atOnce = 0;
@@ -158,12 +161,20 @@ export class SimulatedInstance {
   #gathered: Call[] = [];
   /** What the leases give back and the store does not have yet. */
   readonly #returns = new Set<Operation>();
-  #isTended = false;
 
   constructor(options: InstanceOptions) {
     this.#options = options;
     const { timeline, skew = 0 } = options;
-    this.leases = new Leases({ now: () => timeline.now, wallClock: () => timeline.now + skew, ...this.statistics });
+    this.leases = new Leases({
+      isAuto: true,
+      now: () => timeline.now,
+      wallClock: () => timeline.now + skew,
+      ...this.statistics,
+    });
+    this.leases.connect({
+      send: (operations, ended) => this.#sendDue(operations, ended),
+      later: (work, milliseconds) => timeline.after(milliseconds, () => (this.isKilled ? undefined : work())),
+    });
   }
 
   /** Unix milliseconds of its clock. */
@@ -193,23 +204,9 @@ export class SimulatedInstance {
     this.#gather(new Call(operation, settled));
   }
 
-  /** Sends what the leases give back. */
-  flush(): void {
-    for (const operation of this.leases.takeToSend()) this.#sendDue(operation);
-  }
-
   /** Gives back what is held of a key, and calls back when the store has it. */
   release(key: string, released: () => void = () => undefined): void {
-    this.leases.giveBack(key);
-    const due = this.leases.takeToSend();
-    let left = due.length;
-    function ended(): void {
-      left -= 1;
-      if (left === 0) released();
-    }
-    if (left === 0) released();
-    for (const operation of due) this.#sendDue(operation, ended);
-    for (const resume of this.leases.takeToResume()) resume();
+    this.leases.giveBack([key], released);
   }
 
   /** Does something on the store that is no operation. @param known called when the answer has arrived */
@@ -236,13 +233,17 @@ export class SimulatedInstance {
   /** Other rules apply, or the process ends. */
   giveBackAll(): void {
     this.leases.giveBackAll();
-    this.flush();
-    for (const resume of this.leases.takeToResume()) resume();
   }
 
-  #sendDue(operation: Operation, settled?: () => void): void {
-    if (operation.hits < 0) this.#returns.add(operation);
-    this.send(operation, settled);
+  #sendDue(operations: readonly Operation[], ended: () => void): void {
+    let left = operations.length;
+    for (const operation of operations) {
+      if (operation.hits < 0) this.#returns.add(operation);
+      this.send(operation, () => {
+        left -= 1;
+        if (left === 0) ended();
+      });
+    }
   }
 
   #gather(call: Call): void {
@@ -251,9 +252,7 @@ export class SimulatedInstance {
   }
 
   #isDecided({ operations }: Call): boolean {
-    const left = this.leases.use(operations);
-    this.flush();
-    return left.length === 0;
+    return this.leases.decide(operations, undefined).length === 0;
   }
 
   #sendWindow(): void {
@@ -262,7 +261,6 @@ export class SimulatedInstance {
     this.#gathered = [];
     if (this.isKilled) return;
     if (isLeasing !== false) this.leases.prepare(batch.operations);
-    this.#tendLater();
     const time = trip();
     timeline.after(time / 2, () => {
       const results = store.apply(batch, timeline.now);
@@ -271,22 +269,8 @@ export class SimulatedInstance {
         store.ended(batch);
         if (this.isKilled) return;
         batch.settle(results);
-        batch.operations.forEach((operation, index) => this.leases.answered(operation, results[index]!));
-        this.flush();
-        for (const resume of this.leases.takeToResume()) resume();
+        this.leases.answered(batch.operations, results);
       });
-    });
-  }
-
-  #tendLater(): void {
-    if (this.#isTended || this.leases.isIdle || this.isKilled) return;
-    this.#isTended = true;
-    this.#options.timeline.after(25, () => {
-      this.#isTended = false;
-      if (this.isKilled) return;
-      this.leases.tend();
-      this.flush();
-      this.#tendLater();
     });
   }
 }

@@ -42,7 +42,7 @@ export class TestService {
     this.now = startsAt;
     this.counters = new MemoryCounters({ maxKeys: 100_000, windowSpan, now: () => this.now });
     this.#scheduler.now = () => this.now;
-    const leaseTable = options.leases && this.#leases();
+    const leaseTable = options.leases && this.#leases(options.leases === 'auto');
     this.limiter = new Limiter({ ...DEFAULT_OPTIONS, leaseTable, ...options }, this.statistics);
     this.#decisions = decisions({
       limiter: this.limiter,
@@ -71,12 +71,23 @@ export class TestService {
     this.#flush();
   }
 
-  #leases(): Leases {
-    const [granted, used, returned, unused, saved] = ['granted', 'used', 'returned', 'unused', 'calls_saved'].map(
-      (name) => this.statistics.counter(`ratelimit.lease.${name}`),
-    ) as [Counter, Counter, Counter, Counter, Counter];
+  #leases(isAuto: boolean): Leases {
+    const [grantedHits, usedHits, returnedHits, unusedHits, savedCalls] = [
+      'granted',
+      'used',
+      'returned',
+      'unused',
+      'calls_saved',
+    ].map((name) => this.statistics.counter(`ratelimit.lease.${name}`)) as [
+      Counter,
+      Counter,
+      Counter,
+      Counter,
+      Counter,
+    ];
     const now = () => this.now;
-    return new Leases({ now, wallClock: now, granted, used, returned, unused, saved });
+    const tallies = { grantedHits, usedHits, returnedHits, unusedHits, savedCalls };
+    return new Leases({ isAuto, now, wallClock: now, ...tallies });
   }
 
   /** Until the windows that gather at present have settled: what is to be done again and again is not done for ever. */
