@@ -122,6 +122,7 @@ const layers = [
     folder: 'src/cli',
     mayReach: [
       'src/cli',
+      'src/version.ts',
       'src/net',
       'src/streams',
       ...PURE,

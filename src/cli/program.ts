@@ -3,7 +3,7 @@ import { visible, visibleLine } from '../text/visible';
 import { tolerateClosedPipes } from './closed-pipes';
 import { SHELLS, completion } from './completion';
 import { FlagError, type FlagSpec, type FlagValues, booleanFlag, flagHelp, parseFlags, textFlag } from './flags';
-import { VERSION } from './version';
+import { VERSION } from '../version';
 
 /** The exit codes of all programs. Only weir-client with `-exit_code` has the last one. */
 export const Exit = { DONE: 0, FAILED: 1, WRONG_USE: 2, OVER_LIMIT: 3 } as const;

@@ -2,7 +2,7 @@ import { FlagError, parseFlags } from '../cli/flags';
 import { helpText } from '../settings/docs';
 import { hideAddressCredentials } from '../text/hide-credentials';
 import { visible } from '../text/visible';
-import { VERSION } from '../cli/version';
+import { VERSION } from '../version';
 
 /**
  * Read only to be written to: the mere access to `process.stdout` makes a pipe non-blocking for all of its processes.

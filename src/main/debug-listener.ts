@@ -1,4 +1,4 @@
-import { VERSION } from '../cli/version';
+import { VERSION } from '../version';
 import { Authorization } from '../http/operators/authorization';
 import { operatorsApi } from '../http/operators/operators-api';
 import type { DebugWorkers } from '../http/debug/profile-access';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type SecureContext, createSecureContext } from 'node:tls';
-import { VERSION } from '../cli/version';
+import { VERSION } from '../version';
 import type { CurrentToken } from '../http/operators/authorization';
 import { peersAt } from '../http/operators/peers';
 import { trustedRoots } from '../net/trusted-roots';

@@ -18,7 +18,7 @@ import {
   takeUntil,
   timer,
 } from 'rxjs';
-import { VERSION } from '../cli/version';
+import { VERSION } from '../version';
 import { signals } from '../sources/signals';
 import type { LoadedConfig } from '../streams/config';
 import {

@@ -1,5 +1,5 @@
 import { EMPTY, type MonoTypeOperatorFunction, defer, pipe, tap } from 'rxjs';
-import { VERSION } from '../cli/version';
+import { VERSION } from '../version';
 import { RecentConfigurations } from '../operators/configurations';
 import { recordLoads } from '../sinks/logs/rule-log';
 import { terminationSignals } from '../sources/signals';

@@ -3,8 +3,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NEVER, type Observable, concatWith, map } from 'rxjs';
 import { RateLimitRequest } from '../gen/envoy/service/ratelimit/v3/rls';
-import { FRAME_HEADER_BYTES, Flag, FrameType, PREFACE } from '../grpc/http2/protocol';
-import { SHOULD_RATE_LIMIT } from '../grpc/rate-limit/rate-limit-service';
+import { callFrames } from '../grpc/rate-limit/call-frames';
 import { Operation } from '../counting/operation';
 import { ALGORITHMS } from '../rules/rule-config';
 import { readSettings } from '../settings/read-settings';
@@ -147,49 +146,9 @@ function httpCall(index: number): Buffer {
   return Buffer.from(`POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
 }
 
-/** The frames of a call (RFC 9113), on a new connection after its preface and settings. */
 function grpcCall(index: number): Buffer {
-  const { HEADERS, DATA, SETTINGS } = FrameType;
-  const stream = 2 * index + 1;
   const descriptors = [{ entries: entriesOf(index), limit: undefined, hitsAddend: undefined, isNegativeHits: false }];
-  const message = RateLimitRequest.encode({ domain: 'd', descriptors, hitsAddend: 0 }).finish();
-  const prefixed = Buffer.concat([Buffer.of(0, 0, 0, 0, message.length), message]);
-  return Buffer.concat([
-    ...(index === 0 ? [PREFACE, frame([SETTINGS, 0, 0], Buffer.of())] : []),
-    frame([HEADERS, Flag.END_HEADERS, stream], index === 0 ? FIRST_HEADERS : LATER_HEADERS),
-    frame([DATA, Flag.END_STREAM, stream], prefixed),
-  ]);
-}
-
-function frame([type, flags, stream]: readonly [number, number, number], payload: Buffer): Buffer {
-  const head = Buffer.alloc(FRAME_HEADER_BYTES);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, payload]);
-}
-
-/**
- * As HPACK (RFC 7541) has them: POST and http from the static table; the others are added to the dynamic table, where
- * later calls find them.
- */
-const FIRST_HEADERS = Buffer.concat([
-  Buffer.of(0x83, 0x86),
-  added(0x44, SHOULD_RATE_LIMIT),
-  added(0x41, 'localhost'),
-  added(0x5f, 'application/grpc'),
-  Buffer.concat([added(0x40, 'te'), lengthPrefixed('trailers')]),
-]);
-const LATER_HEADERS = Buffer.of(0x83, 0x86, 0xc1, 0xc0, 0xbf, 0xbe);
-
-function added(name: number, text: string): Buffer {
-  return Buffer.concat([Buffer.of(name), lengthPrefixed(text)]);
-}
-
-/** @param text of at most 126 bytes */
-function lengthPrefixed(text: string): Buffer {
-  return Buffer.concat([Buffer.of(text.length), Buffer.from(text)]);
+  return callFrames(index, RateLimitRequest.encode({ domain: 'd', descriptors, hitsAddend: 0 }).finish());
 }
 
 function entriesOf(index: number): { key: string; value: string }[] {

@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { VERSION } from '../../src/cli/version';
+import { VERSION } from '../../src/version';
 import { RateLimitClient } from '../support/clients/grpc-client';
 import { freePorts } from '../support/processes/free-ports';
 import { isListening } from '../support/processes/is-listening';

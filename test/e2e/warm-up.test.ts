@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { VERSION } from '../../src/cli/version';
+import { VERSION } from '../../src/version';
 import { CACHE_NAME, checkedCode, digestOf } from '../../src/code-cache';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { CopiedBuild, builtProgram, damages, node } from './copied-build';

@@ -1,6 +1,6 @@
 import type { Problem } from '../../rules/files/problems/problem';
 import { visible, visibleLine } from '../../text/visible';
-import { VERSION } from '../version';
+import { VERSION } from '../../version';
 
 /** How weir-check prints what it has found. */
 export const FORMATS = ['text', 'json', 'github', 'sarif', 'junit', 'markdown'] as const;

@@ -5,6 +5,6 @@ import { join } from 'node:path';
 export const VERSION = readVersion();
 
 function readVersion(): string {
-  const contents: unknown = JSON.parse(readFileSync(join(__dirname, '../../package.json'), 'utf8'));
+  const contents: unknown = JSON.parse(readFileSync(join(__dirname, '../package.json'), 'utf8'));
   return String(Object(contents).version);
 }
