@@ -8,9 +8,10 @@
 //   node scripts/mutate.mjs --tests test/counting src/counting   tests of one folder only; several: --tests again
 //   node scripts/mutate.mjs --seed 2 --jobs 1                 other faults; one copy instead of two
 //
-// In Lua, which has the tag `lua`, faults are made too; all of those in a script:
+// In Lua, which has the tag `lua`, faults are made too; all of those in the script that counts:
 //
 //   node scripts/mutate.mjs --count 1000 src/sinks/counters/kvstore/count-script.ts
+//   node scripts/mutate.mjs --count 1000 src/sinks/counters/kvstore/count-algorithms.ts
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, lstatSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

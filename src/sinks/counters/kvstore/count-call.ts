@@ -6,19 +6,8 @@ import { areOneWindow } from '../../../counting/windows';
 import { type CountedLimit, type Operation, groupLength, isGrantOf, isStoredOf } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import { type CommandOptions, type StepResult, joined } from './commands';
-import {
-  CALL,
-  COUNT,
-  COUNTED,
-  DECIDED,
-  DECIDED_LENT,
-  DECIDED_LIMIT,
-  KIND,
-  LENT,
-  LIMIT,
-  RUN,
-  STOPPED,
-} from './count-script';
+import { LIMIT } from './count-algorithms';
+import { CALL, COUNT, DECIDED, RUN, RunKind, STOPPED } from './count-script';
 import type { ScriptArguments, ScriptCommand, Step } from './protocol';
 import { checkedValues, isTime } from './replies';
 import { InvalidReply } from './store-error';
@@ -102,32 +91,27 @@ export class CountCall implements ScriptArguments {
     const last = this.#counted;
     if (last?.step.hits !== hits || last.isKnown !== isKnown || !areOneWindow(last.step.limit, limit)) {
       const values = { hits: `"${hits}"`, expiry: lifetimeOf(limit), left: secondsLeft(limit) };
-      const run = `${isKnown ? KIND.countKnown : KIND.count},${COUNTED.write(values)}`;
-      this.#counted = { step, isKnown, run };
+      this.#counted = { step, isKnown, run: RunKind[isKnown ? 'addToExpiring' : 'count'].write(values) };
     }
     this.#add(this.#counted!.run);
   }
 
   #countAndLend({ hits, limit, lease }: Operation): void {
-    this.#endRun();
     const counted = { hits: `"${hits}"`, expiry: lifetimeOf(limit) + this.#random, left: secondsLeft(limit) };
     const lent = { limit: limit.requestsPerUnit, wants: lease!.wants };
-    this.#add(`${KIND.countAndLend},${COUNTED.write(counted)},${LENT.write(lent)}`);
-    this.#endRun();
+    this.#add(RunKind.countAndLend.write({ ...counted, ...lent }));
     this.#values += 1;
   }
 
-  /** The operations of a group with the mode `stop_when_over`. */
+  /** The operations of a group with the mode `stop_when_over`: a run, to which no others belong. */
   #stop(operations: readonly Operation[]): void {
-    this.#endRun();
-    this.#run = String(operations[0]?.group?.isOver === true ? KIND.stopOver : KIND.stop);
-    this.#times = operations.length;
+    let run = RunKind.stop.write({ isOver: operations[0]?.group?.isOver === true });
     for (const operation of operations) {
       const { hits, limit } = operation;
       const expiry = lifetimeOf(limit) + randomPart(this.#options.jitter);
-      const step = { hits, expiry, left: secondsLeft(limit), limit: mostOf(operation) };
-      this.#run += `,${STOPPED.write(step)}`;
+      run += `,${STOPPED.write({ hits, expiry, left: secondsLeft(limit), limit: mostOf(operation) })}`;
     }
+    this.#add(run, operations.length);
     this.#endRun();
   }
 
@@ -135,13 +119,12 @@ export class CountCall implements ScriptArguments {
   #decide(operations: readonly Operation[]): void {
     const first = operations[0] as Operation;
     const calls = equalCalls(first);
-    const lent = lentBy(first);
     let times = '';
     for (const call of calls) times += `${times === '' ? '[' : ','}${call.times}`;
-    const kind = lent === '' ? KIND.decide : KIND.decideAndLend;
-    let run = `${kind},${DECIDED.write({ size: operations.length, calls: `${times}]` })}${lent}`;
-    for (const operation of operations) run += `,${this.#decided(operation, calls, lent !== '')}`;
-    this.#values += lent === '' ? operations.length : 2;
+    let run = decision(first, { size: operations.length, calls: `${times}]` });
+    const isExact = isLent(first) || first.onlyInWindow !== undefined;
+    for (const operation of operations) run += `,${this.#decided(operation, calls, isExact)}`;
+    this.#values += isLent(first) ? 2 : operations.length;
     this.#add(run);
   }
 
@@ -154,24 +137,15 @@ export class CountCall implements ScriptArguments {
     // A key of a sliding window gets its expiry when the window begins.
     const isKnown = algorithm instanceof SlidingWindow || this.#options.knownStates.has(step);
     if (!isKnown) this.#examinedStates.push(step);
-    let [hits, hitParts, total] = ['', '', 0];
-    for (const call of calls) {
-      const taken = bucket === undefined ? { whole: call.hits, part: 0 } : takenFrom(bucket, call.hits);
-      const separator = hits === '' ? '[' : ',';
-      hits += `${separator}${taken.whole}`;
-      hitParts += `${separator}${taken.part}`;
-      total = taken.whole > 0 ? total + taken.whole * call.times : Infinity;
+    let [spans, total] = ['', 0];
+    for (const { hits, times } of calls) {
+      const { whole, part } = bucket === undefined ? { whole: hits, part: 0 } : takenFrom(bucket, hits);
+      spans += `${spans === '' ? '[' : ','}${whole},${part}`;
+      total = whole > 0 ? total + whole * times : Infinity;
     }
     if (isExact || total > (bucket?.span.whole ?? requestsPerUnit) || (bucket !== undefined && bucket.parts > 1))
       total = 0;
-    return DECIDED_LIMIT.write({
-      number: this.#numberOf(limit),
-      total,
-      text: `"${total}"`,
-      isKnown: String(isKnown),
-      hits: `${hits}]`,
-      hitParts: `${hitParts}]`,
-    });
+    return DECIDED.write({ number: this.#numberOf(limit), total, text: `"${total}"`, isKnown, spans: `${spans}]` });
   }
 
   #numberOf(limit: CountedLimit): number {
@@ -182,10 +156,10 @@ export class CountCall implements ScriptArguments {
     return number;
   }
 
-  #add(run: string): void {
+  #add(run: string, times = 1): void {
     if (run !== this.#run) this.#endRun();
     this.#run = run;
-    this.#times += 1;
+    this.#times += times;
   }
 
   #endRun(): void {
@@ -256,15 +230,14 @@ function resultsIn(
     const { algorithm } = operation.limit;
     const [first, second] = [values[at], values[at + 1]] as [number | Error, number];
     at += algorithm === undefined ? 1 : 2;
-    const isLending = isLent(operation) || operation.onlyInWindow !== undefined;
-    const granted = values[at];
-    if (isLending) at += 1;
+    const granted = isLent(operation) ? values[at] : undefined;
+    if (granted !== undefined) at += 1;
     if (first instanceof Error) return first;
     const result = algorithm === undefined ? first : stateOf(algorithm, [first, second], now);
     if (!isStoredOf(operation, result)) throw new InvalidReply('has a state that the limit cannot have', command);
-    if (isLending && !isGrantOf(operation, granted, result))
+    if (granted !== undefined && !isGrantOf(operation, granted, result))
       throw new InvalidReply('grants hits that were not to be had', command);
-    if (operation.lease !== undefined && isLending) operation.lease.granted = granted as number;
+    if (granted !== undefined) operation.lease!.granted = granted;
     return result;
   });
 }
@@ -274,17 +247,17 @@ function stateOf(algorithm: Algorithm, [first, second]: readonly [number, number
   return { previous: second, current: first, now };
 }
 
-/** Whether the operation takes hits for later calls. */
-export function isLent({ lease }: Operation): boolean {
-  return lease !== undefined && lease.wants > 0;
+/** Whether the operation takes hits for later calls; one that gives hits back takes none. */
+export function isLent({ lease, onlyInWindow }: Operation): boolean {
+  return lease !== undefined && lease.wants > 0 && onlyInWindow === undefined;
 }
 
-/** What follows {@link DECIDED} of an operation that lends, or gives back; otherwise empty. */
-function lentBy(operation: Operation): string {
-  const { limit, lease, onlyInWindow: onlyIn = -1 } = operation;
-  if (!isLent(operation) && operation.onlyInWindow === undefined) return '';
-  const { algorithm } = limit;
-  const perHit = algorithm instanceof TokenBucket ? algorithm.microsecondsPerHit : 1;
-  const during = Math.ceil((lease?.milliseconds ?? 0) * 1000);
-  return `,${DECIDED_LENT.write({ wants: lease?.wants ?? 0, during, perHit, onlyIn })}`;
+/** What a run begins with that decides an operation, or a group of which it is the first. */
+function decision(first: Operation, called: { size: number; calls: string }): string {
+  const { limit, lease, onlyInWindow: onlyIn } = first;
+  if (onlyIn !== undefined) return RunKind.giveBack.write({ ...called, onlyIn });
+  if (!isLent(first)) return RunKind.decide.write(called);
+  const during = Math.ceil(lease!.milliseconds * 1000);
+  const perHit = limit.algorithm instanceof TokenBucket ? limit.algorithm.microsecondsPerHit : 1;
+  return RunKind.decideAndLend.write({ ...called, wants: lease!.wants, during, perHit });
 }

@@ -15,7 +15,7 @@ export function script(text: string): Script {
 }
 
 /** What is written for each name: JSON as it is. */
-type Values<Name extends string> = Readonly<Record<Name, string | number>>;
+export type Values<Name extends string> = Readonly<Record<Name, string | number | boolean>>;
 
 /**
  * Values that follow each other in the JSON argument of a script, and their names: one list for what writes them and
@@ -40,6 +40,11 @@ export class Fields<Name extends string> {
       return `${list}[${typeof from === 'number' ? from + index : `${from} + ${index}`}]`;
     });
     return `local ${read.join(', ')} = ${values.join(', ')}`;
+  }
+
+  /** Lua: as {@link read}, and moves the variable with the index behind the values. */
+  take(list: string, at: string, ...names: readonly Name[]): string {
+    return `${this.read(list, at, ...names)}\n${at} = ${at} + ${this.size}`;
   }
 
   /** JSON, between commas. */

@@ -1,0 +1,125 @@
+import type { Algorithm } from '../../../counting/algorithms/algorithm';
+import { Fields, lua } from './script';
+
+/** A limit with an algorithm. Its numbers are hits, those of a token bucket microseconds and parts of one. */
+export const LIMIT = new Fields(
+  'algorithm',
+  /** The limit; of a token bucket, the time from empty to full, and its parts. */
+  'most',
+  'mostPart',
+  /** How many parts a microsecond has; 1 except in token buckets. */
+  'parts',
+  /** The length of the window in milliseconds; 1 except in sliding windows. */
+  'window',
+  /** In seconds, for a key that has no expiry, or one in less than `left` seconds. */
+  'expiry',
+  'left',
+);
+
+/** In Lua: the hits of the window before, weighted with the part of it that a window which ends now would cover. */
+const WEIGHT = 'math.ceil(other * (window - clock % window) / window)';
+
+/** In Lua: a window's number in the value of its key; see {@link ARITHMETIC}. */
+function windowValue(index: string): string {
+  return `(${index} % 2097151 + 1) * 4294967296`;
+}
+
+/**
+ * What an algorithm does, of a limit with a `key`, at a point of the script; left out: nothing.
+ *
+ * - `open` sets `base`, which the value of the key is above `state`; with several keys, also `key`, `other`, `weight`.
+ * - `correct` replaces a `state` that the limit cannot have. The value is not changed by INCRBY, unless `isKept`.
+ * - `call` makes `state`, with the hits of a call, the state after it; it sets `isOver` if that exceeds the limit.
+ * - `giveBack` sets `isOver` if hits that are given back do not count any more.
+ * - `lend` takes `granted` hits, at most `wants`, from `state` and `other`.
+ */
+type Part = 'open' | 'correct' | 'call' | 'giveBack' | 'lend';
+
+/** Hits of the current window, and of the one before, of which fixed windows have none. */
+const WINDOWS = {
+  call: lua`
+    ${LIMIT.read('limit', 1, 'window')}
+    other, state = math.max(0, other + math.min(0, state)), math.max(0, state)
+    if hits > 0 and state + ${WEIGHT} > most then isOver = true end`,
+  lend: lua`
+    granted = grantOf(wants, most - state - ${WEIGHT})
+    state = state + granted`,
+};
+
+/**
+ * The algorithms as in `src/counting/algorithms`. The state of a limit is a number and another one:
+ *
+ * - A fixed window has its hits, and 0. The value of the key is the hits.
+ * - A sliding window has the hits of the current window of the clock, and of the window before. It has a key for the
+ *   windows with an even number and one for those with an odd number, so that one has the current window and the other
+ *   the one before. The values are the number of the window, in its last digits only, times 2^32, plus its hits: what
+ *   is left of older windows does not count.
+ * - A token bucket has the time that it takes to be full, in microseconds, and the parts of one. The value of the key
+ *   is the time at which it is full; where the rate needs it, with parts:
+ *   `<microseconds>:<parts>/<parts of a microsecond>`. One that is full later than in its span is cut to it, because a
+ *   clock that has gone back would otherwise close it for as long.
+ */
+const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Part, string>>>>> = {
+  token_bucket: {
+    open: lua`
+      base = time`,
+    correct: lua`
+      ${LIMIT.read('limit', 1, 'mostPart')}
+      isCut[l] = state > most or (state == most and other > mostPart)
+      if state < 0 then
+        if value == 0 then
+          isKept = false
+        elseif isAdded then
+          pcall('INCRBY', key, -state)
+          value = base
+        end
+        state, other = 0, 0
+      elseif isCut[l] then
+        state, other = most, mostPart
+      end`,
+    call: lua`
+      ${LIMIT.read('limit', 1, 'mostPart', 'parts')}
+      other = other + spans[2 * c]
+      if other >= parts then state, other = state + 1, other - parts end
+      if state < 0 then state, other = 0, 0 end
+      if state > most or (state == most and other > mostPart) then isOver = true end`,
+    giveBack: lua`
+      isOver = time > onlyIn`,
+    lend: lua`
+      local whole = other > 0 and state + 1 or state
+      local full = math.max(whole, during)
+      wants = math.min(wants, math.floor((most - 2 - full) / perHit))
+      granted = grantOf(wants, math.floor((most - 2 - whole) / perHit))
+      if granted ~= 0 then state, other = full + math.ceil(granted * perHit) + 1, 0 end`,
+  },
+  sliding_window: {
+    ...WINDOWS,
+    open: lua`
+      ${LIMIT.read('limit', 1, 'window')}
+      local index = math.floor(clock / window)
+      base = ${windowValue('index')}
+      key, previousKeys[l] = KEYS[used + index % 2], KEYS[used + 1 - index % 2]
+      used = used + 1
+      local previous = step(previousKeys[l], 0)
+      if type(previous) == 'table' then
+        err = previous
+      else
+        other = previous % 4294967296
+        if previous - other ~= ${windowValue('(index - 1)')} then other = 0 end
+        weight = ${WEIGHT}
+      end`,
+    correct: lua`
+      if state < 0 or state >= 4294967296 then state, isKept = 0, false end`,
+    giveBack: lua`
+      isOver = bases[1] ~= ${windowValue('onlyIn')}`,
+  },
+  fixed_window: WINDOWS,
+};
+
+/** In Lua: what the algorithm of a limit does at a point of the script. */
+export function byAlgorithm(part: Part): string {
+  const branches = Object.entries(ARITHMETIC).flatMap(([name, { [part]: lines }]) => {
+    return lines === undefined ? [] : `if algorithm == '${name}' then${lines}`;
+  });
+  return `${branches.join('\nelse')} end`;
+}
