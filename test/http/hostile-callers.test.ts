@@ -337,13 +337,17 @@ describe('a body', () => {
     expect([caller.received().match(/HTTP\/1\.1 200 OK/g)?.length, kinds]).toEqual([5, []]);
   });
 
-  it('in chunks of one byte is rejected with 400 if it is long, and its connection is closed', async () => {
-    const response = await rawConnection(server.port, CHUNKED_POST + chunks(' '.repeat(20_000), 1)).ended;
-    expect(response).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nConnection: close\r\n/);
-    const message = 'the request body arrives in too many small pieces';
-    expect(jsonIn(response)).toEqual({ error: { code: 'body_in_small_pieces', message } });
-    expect(kinds).toEqual(['data_dribble']);
-  });
+  it.each(['/json', '/v1/reservations'])(
+    'in chunks of one byte to %s is rejected with 400 if it is long',
+    async (path) => {
+      const head = CHUNKED_POST.replace('/json', path);
+      const response = await rawConnection(server.port, head + chunks(' '.repeat(20_000), 1)).ended;
+      expect(response).toMatch(/^HTTP\/1\.1 400 Bad Request\r\nConnection: close\r\n/);
+      const message = 'the request body arrives in too many small pieces';
+      expect(jsonIn(response)).toEqual({ error: { code: 'body_in_small_pieces', message } });
+      expect(kinds).toEqual(['data_dribble']);
+    },
+  );
 
   it('in small chunks is rejected as soon as it falls short by more than the limit, not at it', async () => {
     const { port } = await startServer({ limits: { smallPieceBytes: 9, maxShortfallBytes: 8 * REQUEST.length } });

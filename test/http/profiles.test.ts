@@ -125,6 +125,12 @@ async function decoded(path: string) {
 }
 
 describe('/debug/pprof', () => {
+  it('answers a form that is too large as other errors of the listener', async () => {
+    const response = await get('profile', { body: new URLSearchParams({ token: 'x'.repeat(2 ** 20) }) });
+    expect([response.status, response.headers.get('content-type')]).toEqual([413, 'application/json']);
+    expect(await response.json()).toMatchObject({ error: { code: 'body_too_large' } });
+  });
+
   it('returns CPU time, and the format of developer tools with format=v8', async () => {
     keepRunning(burnCpu, 20);
     // Another time if other processes had the core for all of this one.

@@ -73,11 +73,15 @@ export function formatOffenders(offenders: readonly Offender[]): string {
 
 /** The health, and each part of the service in a line, with what to do about it. */
 export function formatHealth({ healthy, unhealthy, degraded, ...parts }: ListedHealth): string {
-  const health = healthy ? 'healthy' : `unhealthy: ${unhealthy.join(', ')}`;
+  const health = healthText({ healthy, unhealthy });
   const lines = [degraded.length === 0 ? health : `${health}; ${degraded.join(', ')}`];
   for (const name of ['store', 'rules', 'process', 'instances'] as const)
     lines.push(`  ${partText(name, parts[name])}`);
   return visibleLines(lines);
+}
+
+export function healthText({ healthy, unhealthy }: Pick<ListedHealth, 'healthy' | 'unhealthy'>): string {
+  return healthy ? 'healthy' : `unhealthy: ${unhealthy.join(', ')}`;
 }
 
 export function partText(name: string, { state, text, todo }: HealthPart): string {

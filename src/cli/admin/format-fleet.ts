@@ -1,7 +1,7 @@
 import type { Fleet, FleetInstance } from '../../operators/live-answers';
 import { counted } from '../../text/counted';
 import { visibleLines } from '../../text/visible';
-import { formatOffenders, partText } from './format-answers';
+import { formatOffenders, healthText, partText } from './format-answers';
 
 /** Each instance, with the parts that are not green, and what differs. */
 export function formatFleetHealth(fleet: Fleet): string {
@@ -12,7 +12,7 @@ export function formatFleetHealth(fleet: Fleet): string {
       lines.push(withoutAnswer(instance));
       continue;
     }
-    lines.push(`${nameOf(instance)}: ${health.healthy ? 'healthy' : `unhealthy: ${health.unhealthy.join(', ')}`}`);
+    lines.push(`${nameOf(instance)}: ${healthText(health)}`);
     if (instance.note !== null) lines.push(`  ${instance.note}`);
     for (const name of ['store', 'rules', 'process'] as const) {
       if (health[name].state !== 'green') lines.push(`  ${partText(name, health[name])}`);
