@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHECK } from '../../src/cli/check/check';
 import { readRules } from '../../src/cli/check/read-rules';
@@ -54,19 +53,6 @@ it.each(['examples/config', 'examples/envoy/config', 'examples/tokens/config'])(
     expect(checked).not.toHaveLength(0);
   },
 );
-
-it('weir-check explains each rule in the documentation of rules as a service does that has counted nothing', async () => {
-  const blocks = readFileSync(join(ROOT, 'docs/rules.md'), 'utf8').matchAll(/^```yaml\n(domain: .*?)^```$/gms);
-  let explained = 0;
-  for (const [, text = ''] of blocks) {
-    using folder = new TemporaryFolder();
-    folder.write('rules.yaml', text);
-    const { checked, served } = await explainedTwice(folder.base);
-    expect(checked).toEqual(served);
-    explained += (checked as readonly unknown[]).length;
-  }
-  expect(explained).toBeGreaterThan(20);
-});
 
 const unit = fc.constantFrom('second', 'minute', 'hour', 'day', 'week', 'month', 'year');
 const numbers = { requests_per_unit: fc.integer({ min: 0, max: 100 }), unit };

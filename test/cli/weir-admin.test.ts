@@ -1,6 +1,4 @@
 import { ADMIN } from '../../src/cli/admin/admin';
-import type { LimitOfCounter, ExplainedDescriptor, Explanation } from '../../src/explain/explanation';
-import type { CounterState, NestedRule, RulesAnswer } from '../../src/operators/answers';
 import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served-api';
 import { ApiStub } from './api-stub';
 import { CONTROL, HOSTILE, SHOWN } from '../support/data/hostile-text';
@@ -9,32 +7,17 @@ import { HEALTH, TOKEN, admin, recordingApi } from './admin-api';
 
 const DESCRIPTOR = ['-domain', 'd', '-descriptors', 'a=b'];
 
-const RULE: NestedRule = {
-  key: 'k',
-  value: '',
-  valueIn: null,
-  valueCidr: null,
-  valueRegex: null,
-  place: null,
-  limit: null,
-  limits: null,
-  allOrNothing: false,
-  shadowMode: false,
-  enforcePercent: null,
-  quotaMode: false,
-  onStoreFailure: null,
-  shareThreshold: false,
-  detailedMetric: false,
-  valueToMetric: false,
-  metadata: null,
-  statisticsKey: 'd.k',
-  totals: null,
-  descriptors: [],
+/** A rule in whose answers the word `mark` is each text of a rule file or a caller. */
+const MARKED = {
+  'mark.yaml':
+    'domain: mark\ndescriptors: [{ key: mark, rate_limit: { unit: hour, requests_per_unit: 1, name: mark } }]\n',
 };
+const OF_MARK = ['-domain', 'mark', '-descriptors', 'mark=mark'];
 
-function rulesAnswer(rule: Partial<NestedRule>, domain = 'd'): RulesAnswer {
-  const domains = [{ domain, unmatched: null, descriptors: [{ ...RULE, ...rule }] }];
-  return { loaded: null, rejected: null, domains };
+/** The answer of the API to a command, as JSON. */
+async function answerTo(...command: readonly string[]): Promise<string> {
+  await using api = await ServedApi.start({ ruleset: rulesetOf(MARKED) });
+  return (await admin({ address: `127.0.0.1:${api.server.port}` }, ...command, '-json')).stdout;
 }
 
 afterEach(() => void jest.restoreAllMocks());
@@ -61,9 +44,8 @@ describe('weir-admin rules', () => {
   });
 
   it('prints one hit as one', async () => {
-    const totals = { hits: 1, within: 1, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
-    await using api = await ApiStub.answering(rulesAnswer({ totals }));
-    expect((await admin(api, 'rules')).stdout).toContain('\n  k, 1 hit, 0 over, 0 near\n');
+    await using api = await ApiStub.answering(JSON.parse((await answerTo('rules')).replace(/"hits": *0/, '"hits":1')));
+    expect((await admin(api, 'rules')).stdout).toContain(', 1 hit, 0 over, 0 near ');
   });
 
   it('prints the reason of a rejected load on its own lines', async () => {
@@ -201,89 +183,32 @@ it('weir-admin sends one request with its method, headers and body, and closes i
 });
 
 describe('weir-admin prints no control characters of a server', () => {
-  const LIMIT: LimitOfCounter = {
-    requestsPerUnit: 1,
-    unit: 'HOUR',
-    unitMultiplier: 1,
-    calendar: null,
-    algorithm: null,
-    burst: null,
-    name: HOSTILE,
-  };
-  const RULES = rulesAnswer(
-    {
-      key: HOSTILE,
-      value: HOSTILE,
-      place: { file: HOSTILE, line: 1, column: 2 },
-      limit: { ...LIMIT, unlimited: false, lease: true, replaces: [] },
-    },
-    HOSTILE,
-  );
-  const EXPLAINED: ExplainedDescriptor = {
-    entries: [{ key: HOSTILE, value: HOSTILE }],
-    steps: [{ key: HOSTILE, value: HOSTILE, candidates: [], otherValues: 0, keys: [HOSTILE], omitted: 0 }],
-    outcome: 'limit',
-    reason: HOSTILE,
-    status: null,
-    counter: {
-      ...LIMIT,
-      cacheKey: HOSTILE,
-      shadowMode: false,
-      enforcePercent: null,
-      quotaMode: false,
-      onStoreFailure: 'error',
-      hits: 1,
-      isNegativeHits: false,
-      isInLocalCache: false,
-      answeredByPolicy: null,
-      count: 0,
-      leased: null,
-      countAfter: 1,
-      openReservations: null,
-      windowStart: '2026-01-01T00:00:00.000Z',
-      resetAt: HOSTILE,
-    },
-    otherCounters: [],
-    rule: { statisticsKey: HOSTILE, key: HOSTILE, value: HOSTILE, place: null },
-    replacedBy: null,
-    nearest: null,
-  };
-  const EXPLANATION: Explanation = {
-    domain: 'd',
-    at: '2026-01-01T00:00:00.000Z',
-    answer: { overallCode: 'OK', reason: HOSTILE, responseHeaders: [] },
-    error: null,
-    descriptors: [EXPLAINED],
-  };
-  const COUNTER: CounterState = {
-    ...LIMIT,
-    cacheKey: HOSTILE,
-    rule: null,
-    window: 'hour',
-    windows: ['hour'],
-    count: 1,
-    leased: null,
-    timeToLive: null,
-    windowStart: '2026-01-01T00:00:00.000Z',
-    windowEnd: HOSTILE,
-    isInLocalCache: false,
-    openReservations: null,
-  };
   const OPEN = { id: HOSTILE, hits: 2, expiresAt: '2026-01-01T00:00:00.000Z', onExpiry: 'cancel' };
 
-  it.each([
-    ['top', { offenders: [{ domain: 'd', rule: 'r', descriptor: HOSTILE, limited: 3, isShadow: false }] }, [], 3],
-    ['rules', RULES, [], 3],
-    ['explain', EXPLANATION, DESCRIPTOR, 7],
-    ['counter get', COUNTER, DESCRIPTOR, 4],
-    ['counter get', { ...COUNTER, openReservations: { count: 3, first: [OPEN] } }, DESCRIPTOR, 6],
-    ['health', { ...HEALTH, healthy: false, unhealthy: [HOSTILE] }, [], 5],
-  ])('with %s', async (command, answer, flags, lines) => {
+  async function expectShown(answer: unknown, lines: number, ...command: readonly string[]): Promise<void> {
     await using api = await ApiStub.answering(answer);
-    const { stdout } = await admin(api, ...command.split(' '), ...flags);
+    const { stdout } = await admin(api, ...command);
     expect(stdout).toContain(SHOWN);
     expect(stdout).not.toMatch(CONTROL);
     expect(stdout.split('\n')).toHaveLength(lines + 1);
+  }
+
+  it.each([
+    ['top', { offenders: [{ domain: 'd', rule: 'r', descriptor: HOSTILE, limited: 3, isShadow: false }] }, 3],
+    ['health', { ...HEALTH, healthy: false, unhealthy: [HOSTILE] }, 5],
+  ])('with %s', (command, answer, lines) => expectShown(answer, lines, command));
+
+  it.each([
+    ['rules', 3, []],
+    ['explain', 7, OF_MARK],
+    ['counter get', 4, OF_MARK],
+  ] as const)('with %s', async (command, lines, flags) => {
+    const all = [...command.split(' '), ...flags];
+    const text = (await answerTo(...all)).replaceAll('mark', JSON.stringify(HOSTILE).slice(1, -1));
+    const answer = JSON.parse(text) as object;
+    await expectShown(answer, lines, ...all);
+    if (command !== 'counter get') return;
+    await expectShown({ ...answer, openReservations: { count: 3, first: [OPEN] } }, lines + 2, ...all);
   });
 
   it('with -json, which escapes them, and with an error', async () => {
