@@ -238,26 +238,6 @@ describe('a key of a counter', () => {
     expect(await commandsOf(() => hit('k', -9))).toEqual(['get 2']);
   });
 
-  it('counts what another program has written, down to a negative number, and is over if that is too large', async () => {
-    const counters = await open();
-    const values = ['-3', '9007199254740999', '9223372036854775807', ' 1', '1 ', '0x10', '1.5', '-', ''];
-    await Promise.all(values.map((value, index) => server.control.set(`k${index}`, value)));
-    const outcomes = [-3, LARGEST_COUNT, LARGEST_COUNT, ...values.slice(3).map(() => NOT_AN_INTEGER)];
-    const read = await applied(
-      counters,
-      values.map((_, index) => operation(`k${index}`, 0)),
-    );
-    expect(read).toMatchObject(outcomes);
-    const lowered = await applied(
-      counters,
-      values.map((_, index) => operation(`k${index}`, -1)),
-    );
-    expect(lowered).toMatchObject([0, LARGEST_COUNT, LARGEST_COUNT, ...outcomes.slice(3)]);
-    expect(await server.control.mget('k0', 'k1', 'k3')).toEqual(['0', '9007199254740998', ' 1']);
-    expect(await applied(counters, [operation('k2', 9), operation('k1', 9)])).toEqual([LARGEST_COUNT, LARGEST_COUNT]);
-    expect(await server.control.get('k1')).toBe('9007199254740998');
-  });
-
   it('is counted on by users who may not read or set its expiry, nor lower it', async () => {
     for (const [user, command, lowered] of [
       ['blind', 'ttl', LARGEST_COUNT - 1],
@@ -566,28 +546,6 @@ describe('a step that takes hits for later calls', () => {
     expect(await server.control.mget('f', 'r', 'c')).toEqual(['8', '3', String(now + 250_000 + 2_000_000 + 1)]);
     for (const key of ['f', 'r']) expect(await server.control.ttl(key)).toEqual(near(60));
     expect(await server.control.ttl('c')).toEqual(near(81));
-  });
-
-  it('takes a sixteenth of what is left, to the microsecond, or weighted with what is left of the window before', async () => {
-    const counters = await open();
-    const filled = { ...BUCKET, requestsPerUnit: 60, burst: 90 };
-    await server.control.mset('just', now + 58_000_000 - 2, 'less', now + 58_000_000 - 1);
-    const ofBuckets = ['just', 'less'].map((key) => leased(decided(key, filled, 0), 50));
-    // A part counts as a microsecond.
-    const full = now + 8_399_997;
-    await server.control.mset('whole', full, 'part', `${full - 1}:1/7`, 'more', `${full}:1/7`);
-    const parts = { ...PARTS, requestsPerUnit: 700, burst: 130 };
-    ofBuckets.push(...['whole', 'part', 'more'].map((key) => leased(decided(key, parts, 0), 50)));
-    await applied(counters, ofBuckets);
-    const weighted = { ...SLIDING, requestsPerUnit: 100 };
-    now += 60_000_000 - (now % 60_000_000);
-    await applied(counters, [decided('just', weighted, 64), decided('less', weighted, 64)]);
-    // Three quarters of it are left.
-    now += 75_000_000;
-    const ofWindows = [leased(decided('just', weighted, 20), 50), leased(decided('less', weighted, 21), 50)];
-    await applied(counters, ofWindows);
-    expect(grantsOf(ofBuckets)).toEqual([2, 0, 2, 2, 0]);
-    expect(grantsOf(ofWindows)).toEqual([2, 0]);
   });
 
   it('takes nothing from a key with too little left, that is no counter, may not be changed, or has no memory', async () => {

@@ -126,14 +126,6 @@ describe.each(MODES)('the rule file source, $mode, reads the rules again when', 
 });
 
 describe('the rule file source, RUNTIME_WATCH_ROOT=false,', () => {
-  it.concurrent.each([
-    ['its times change', 'touch -d @1 config/a.yaml'],
-    ['it is replaced by a file with the same contents', 'put a 1; mv a.yaml config'],
-    ['it is removed and created again with the same contents', 'rm config/a.yaml; put config/a 1'],
-  ])('repeats the loaded event once when a file stays the same but %s', (_, change) =>
-    expectEvents({ steps: [[change, 'a=1 repeated']] }),
-  );
-
   it.concurrent('emits one event when 200 files are created, or one is written 100 times in a row', () => {
     // Without other programs, which would stop the tests that run at the same time for seconds.
     function write(files: Files, times: number, contents: (number: number) => readonly [name: string, limit: number]) {
