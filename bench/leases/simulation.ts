@@ -69,7 +69,7 @@ export function simulateFleet(fleet: FleetCase, demand: number): FleetResult {
   const end = START + windows * windowSeconds * 1_000;
   let [calls, early] = [0, 0];
 
-  function isPassed({ isKnownOver, outcome, after }: Operation): boolean {
+  function isPassed({ isKnownOver, outcome, countAfter: after }: Operation): boolean {
     return !isKnownOver && (outcome === undefined ? after <= limit.requestsPerUnit : outcome.isAllowed);
   }
   function totalsAt(start: number): Totals {

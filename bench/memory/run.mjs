@@ -47,9 +47,10 @@ const TABLES = {
     const { MemoryCounters } = load('sinks/counters/memory/memory-counters');
     const counters = new MemoryCounters({ maxKeys: KEYS, now: Date.now });
     function hit(number) {
-      const operation = { key: keyOf(number), hits: 1, windowSeconds: HOUR, guard: undefined, limit: 1, after: 0 };
+      const limit = { requestsPerUnit: 1, lengthSeconds: HOUR };
+      const operation = { key: keyOf(number), hits: 1, limit, countAfter: 0 };
       counters.countNow([operation]);
-      return operation.after;
+      return operation.countAfter;
     }
     return { add: hit, read: hit };
   },

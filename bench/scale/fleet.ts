@@ -205,7 +205,7 @@ class Fleet {
     }
     const key = this.#calls.keyOf(number);
     member.instance.call(this.#limit, key, 1, (operation) => {
-      if (!operation.isKnownOver && operation.after <= this.#limit.requestsPerUnit) passed[number]! += 1;
+      if (!operation.isKnownOver && operation.countAfter <= this.#limit.requestsPerUnit) passed[number]! += 1;
       else {
         if (isCached && member.overIn === window) member.over.add(number);
         this.#isDenied(key);

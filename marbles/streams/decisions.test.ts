@@ -289,7 +289,7 @@ describe('a store that counts at once', () => {
     return { seen, ...result };
   }
   function setCount(operations: Parameters<NonNullable<Counters['countNow']>>[0]): void {
-    for (const operation of operations) operation.after = 4;
+    for (const operation of operations) operation.countAfter = 4;
   }
 
   it('answers each request before decide returns; traced windows are gathered', () => {

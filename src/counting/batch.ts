@@ -15,7 +15,7 @@ export interface BatchCall {
   readonly operations: readonly Operation[];
   /** The caller has cancelled: the batch leaves the call out. */
   readonly isCancelled: boolean;
-  /** Called when every operation has its count in `after`, or its `failure`. */
+  /** Called when every operation has its count in `countAfter`, or its `failure`. */
   settle(): void;
   fail(error: DecisionError): void;
 }
@@ -109,7 +109,7 @@ export class Batch<Call extends BatchCall = BatchCall> {
         const result = results[index] as Result;
         if (typeof result === 'number') {
           const isSaturated = result === LARGEST_COUNT;
-          operation.after = isSaturated ? result : result - (this.operations[index] as Operation).hits + upTo;
+          operation.countAfter = isSaturated ? result : result - (this.operations[index] as Operation).hits + upTo;
         } else if (result instanceof DecisionError) {
           if (result.isTryAgain) (rest ??= []).push(operation);
           else error = operation.fail(result) ?? error;

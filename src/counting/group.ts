@@ -75,7 +75,7 @@ export function decideAllOrNothing(group: readonly Operation[], states: LimitSta
 
 function decidedAs(operation: Operation, outcome: Outcome): LimitState {
   operation.outcome = outcome;
-  operation.after = outcome.used;
+  operation.countAfter = outcome.used;
   return outcome.state;
 }
 

@@ -1,7 +1,7 @@
 import type { LimitState } from './algorithms/algorithm';
 import type { DecisionError } from './decision-error';
 import type { Limit } from './limit';
-import { LEAST_GRANT, SHARE_OF_LEFT } from './operation';
+import { LEAST_GRANT, SHARE_OF_LEFT } from './grant';
 import { MIN_COMMANDS_PER_MS, type Rate } from './rate-estimator';
 
 /** Continues a call that has waited for a grant; with the error, if the store has not answered the request for it. */

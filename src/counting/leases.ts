@@ -1,7 +1,8 @@
 import { DecisionError } from './decision-error';
 import { type Grant, Lease, type WaitingCall, isLeasable } from './lease';
 import type { Limit } from './limit';
-import { type Counted, type LeaseRequest, Operation, type Result, type Stored } from './operation';
+import type { LeaseRequest } from './grant';
+import { type Counted, Operation, type Result, type Stored } from './operation';
 import { MAX_KEYS, RATE_MS, type Rate, RateEstimator } from './rate-estimator';
 
 // A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are
@@ -281,10 +282,10 @@ export class Leases {
       this.#options.usedHits.add(hits);
       // The count has hits of denied calls, too, but these were taken from below the limit.
       if (typeof lease.stored === 'number')
-        operation.after = Math.min(lease.stored - lease.held, lease.limit.requestsPerUnit);
+        operation.countAfter = Math.min(lease.stored - lease.held, lease.limit.requestsPerUnit);
       else {
         operation.outcome = lease.limit.algorithm!.decide(lease.stateAt(now), -lease.held);
-        operation.after = operation.outcome.used;
+        operation.countAfter = operation.outcome.used;
       }
     } else {
       // A call counts here or there as a whole. What is held may be what it lacks there, unless plenty is left.

@@ -1,6 +1,7 @@
 import type { FailurePolicy } from '../rules/rule-config';
 import type { Algorithm, LimitState, Outcome } from './algorithms/algorithm';
 import type { DecisionError, DecisionErrorCode } from './decision-error';
+import { LEAST_GRANT, type LeaseRequest, grantOf } from './grant';
 
 /**
  * Where every counter saturates: further hits leave it at this count, which is over any limit. Larger integers are not
@@ -73,36 +74,6 @@ export type Stored = number | LimitState;
 /** What a store answers to an operation: what is in its counter, or the error of that operation alone. */
 export type Result = Stored | DecisionError;
 
-/**
- * The part of what is left of a limit that a lease takes at most: others share the rest, which gets smaller as it is
- * used.
- */
-export const SHARE_OF_LEFT = 16;
-/** Fewer hits are not worth a lease. */
-export const LEAST_GRANT = 2;
-
-/** What an operation takes from its counter beyond its hits. */
-export interface LeaseRequest {
-  /** Most hits; 0: none. */
-  readonly wants: number;
-  /** For how long they may be used from the time of the store on, in milliseconds. */
-  readonly milliseconds: number;
-  /** When it was sent, in milliseconds of the clock of the leases. */
-  readonly sentAt: number;
-  /** What was taken; set by the store. */
-  granted: number;
-}
-
-/**
- * The hits that a store grants.
- *
- * @param left of the limit, after the hits of the calls
- */
-export function grantOf(wants: number, left: number): number {
-  const granted = Math.min(wants, Math.floor(left / SHARE_OF_LEFT));
-  return granted < LEAST_GRANT ? 0 : granted;
-}
-
 /** Whether a store can have a count, or a state, for an operation, whatever the types say. */
 export function isStoredOf({ limit: { algorithm } }: Operation, stored: unknown): stored is Stored {
   if (algorithm === undefined) return Number.isSafeInteger(stored);
@@ -126,7 +97,10 @@ export function isGrantOf({ limit, lease }: Operation, granted: unknown, stored:
   );
 }
 
-/** One operation on one counter, and what becomes of it. */
+/**
+ * One operation on one counter: what is asked of the store, and what becomes of it. Between the two, a plan may lower
+ * its `hits` to what may be added, and make it part of a group.
+ */
 export class Operation implements Counted {
   group: Group | undefined = undefined;
   /**
@@ -138,10 +112,11 @@ export class Operation implements Counted {
   lease: LeaseRequest | undefined = undefined;
   /** Of hits that are given back to an algorithm: where they were taken, and count. See {@link Algorithm.windowAt}. */
   onlyInWindow: number | undefined = undefined;
-  /**
-   * The count after the operation, once it is known, and negative before; with an algorithm, the hits that count then.
-   */
-  after = -1;
+
+  // What the store, a lease, the local cache or a policy fills in:
+
+  /** The count after the operation, with an algorithm the hits that count then; negative before it is known. */
+  countAfter = -1;
   /** What the algorithm has decided. */
   outcome: Outcome | undefined = undefined;
   /** Why there is no count, if a policy answers instead. */

@@ -1,6 +1,7 @@
 import type { LimitState } from './algorithms/algorithm';
 import { decideAllOrNothing, decideAlone, decideTogether, hitsOfGroup } from './group';
-import { type Counted, type Operation, type Stored, grantOf, groupLength } from './operation';
+import { type Counted, type Operation, type Stored, groupLength } from './operation';
+import { grantOf } from './grant';
 
 /** Counters that are at hand: those of the memory store, of the policy `local`, or what an explanation has read. */
 export interface CounterTable {
@@ -32,7 +33,7 @@ export function simulate(operations: readonly Operation[], table: CounterTable):
       if (group.mode === 'stop_when_over') addGroup(members, table);
       else decideGroup(members, table);
       index += members.length - 1;
-    } else if (limit.algorithm === undefined) operation.after = table.add(operation, operation.hits);
+    } else if (limit.algorithm === undefined) operation.countAfter = table.add(operation, operation.hits);
     else {
       const before = table.stateOf(operation);
       table.keep(operation, decideAlone(operation, before), before);
@@ -68,7 +69,7 @@ function addGroup(members: readonly Operation[], table: CounterTable): void {
   const hits = hitsOfGroup(members, (operation) => table.countOf(operation));
   members.forEach((operation, at) => {
     operation.hits = hits[at]!;
-    operation.after = table.add(operation, operation.hits);
+    operation.countAfter = table.add(operation, operation.hits);
   });
 }
 

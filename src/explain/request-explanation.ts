@@ -93,7 +93,7 @@ export class RequestExplanation {
 
   #counter(limited: LimitedDescriptor, status: DescriptorStatus | undefined): ExplainedCounter {
     const { nowSeconds } = this.#trial.decision;
-    const { limit, key, callHits, isNegative, isKnownOver, after, outcome, failure } = limited;
+    const { limit, key, callHits, isNegative, isKnownOver, countAfter, outcome, failure } = limited;
     const { quotaMode, enforcePercent = 100 } = limit.options;
     const hasWindow = limit.isFixedWindow;
     const untilReset = outcome?.secondsUntilReset ?? status?.secondsUntilReset ?? 0;
@@ -113,7 +113,7 @@ export class RequestExplanation {
       answeredByPolicy: failure === undefined ? null : (limit.onStoreFailure as AnsweringPolicy),
       count,
       leased: limit.lease ? (this.#leased.get(key) ?? 0) : null,
-      countAfter: count === null ? null : after,
+      countAfter: count === null ? null : countAfter,
       openReservations: this.#open.get(key) ?? null,
       windowStart: isoTime(start),
       resetAt: isoTime(reset),

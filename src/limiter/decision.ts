@@ -50,8 +50,9 @@ export interface DecisionContext {
 }
 
 /**
- * One request while it is being decided: the resolutions of its descriptors, and the operations for the store. The
- * caller writes the counts into the operations' `after`, then calls {@link verdict} once.
+ * One request while it is being decided: the resolutions of its descriptors, and the operations for the store. When
+ * every operation has what the store or a policy fills in (see {@link Operation}), the caller asks for the
+ * {@link verdict} once.
  */
 export class Decision {
   /** The request that is decided. */
@@ -236,7 +237,7 @@ export class Decision {
     const { limit } = limited;
     const code = isOver && !limit.shadowMode ? Code.OVER_LIMIT : Code.OK;
     if (!limit.isFixedWindow) return this.#statusByAlgorithm(limited, code, isOver);
-    const remaining = isOver ? 0 : Math.max(0, limit.requestsPerUnit - Math.max(0, limited.after));
+    const remaining = isOver ? 0 : Math.max(0, limit.requestsPerUnit - Math.max(0, limited.countAfter));
     return {
       code,
       currentLimit: limit,
@@ -266,7 +267,7 @@ export class Decision {
     if (onStoreFailure !== 'error' && !this.#policies.includes(onStoreFailure))
       this.#policies = [...this.#policies, onStoreFailure];
     if (onStoreFailure === 'local') {
-      if (limited.after < 0) this.#countLocally();
+      if (limited.countAfter < 0) this.#countLocally();
       return this.#judge(limited);
     }
     if (!this.#hasFailed) countHits(limited);
@@ -293,9 +294,9 @@ export class Decision {
   /** What this process holds of a counter is left, too, for a call that only reads it, or subtracts from it. */
   #addHeld(limited: LimitedDescriptor): void {
     const { leaseTable } = this.#context.options;
-    const { limit, outcome, after } = limited;
-    const stored = leaseTable?.without(outcome?.state ?? after, limited);
-    if (typeof stored === 'number') limited.after = stored;
+    const { limit, outcome, countAfter } = limited;
+    const stored = leaseTable?.without(outcome?.state ?? countAfter, limited);
+    if (typeof stored === 'number') limited.countAfter = stored;
     else if (stored !== undefined) limited.outcome = limit.algorithm!.decide(stored, 0);
   }
 
@@ -316,7 +317,7 @@ export class Decision {
     if (callHits === 0 && limit.lease) this.#addHeld(limited);
     const { outcome } = limited;
     const isOver =
-      outcome === undefined ? judge(limit, callHits, limited.after, statistics) : judgeOutcome(limited, outcome);
+      outcome === undefined ? judge(limit, callHits, limited.countAfter, statistics) : judgeOutcome(limited, outcome);
     // What others hold of a leased limit may come back: its leases remember for a moment that it is over.
     const isKnown = isOver && limited.failure === undefined && !limit.lease;
     if (isKnown && !this.#context.overLimitCache.wasRemovedSince(this.#removals, limited.key)) {

@@ -85,7 +85,7 @@ export class LocalCounts {
   }
 
   /**
-   * Counts operations of a call that the store has not counted, each into its `after`.
+   * Counts operations of a call that the store has not counted, each into its `countAfter`.
    *
    * @param nowSeconds the time of their request
    */

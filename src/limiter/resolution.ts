@@ -30,7 +30,7 @@ export class LimitedDescriptor extends Operation {
   /** Whether it is over its limit, once that is known. */
   get isOver(): boolean {
     if (this.isKnownOver) return true;
-    return this.outcome === undefined ? this.after > this.limit.requestsPerUnit : !this.outcome.isAllowed;
+    return this.outcome === undefined ? this.countAfter > this.limit.requestsPerUnit : !this.outcome.isAllowed;
   }
 }
 
@@ -126,11 +126,11 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
   if (limited === undefined || kind !== 'limited') {
     return { reason: kind as OutcomeReason, rule: rule && plainStatisticsKey(rule), count: undefined, isShadow: false };
   }
-  const { limit, isKnownOver, isNegative, after, failure, isOver } = limited;
+  const { limit, isKnownOver, isNegative, countAfter, failure, isOver } = limited;
   const common = { rule: rule && limit.path, isShadow: limit.shadowMode };
   if (failure !== undefined) {
     const policy = limit.onStoreFailure;
-    return { reason: 'store_unavailable', count: policy === 'local' ? after : undefined, policy, ...common };
+    return { reason: 'store_unavailable', count: policy === 'local' ? countAfter : undefined, policy, ...common };
   }
   return {
     reason: isKnownOver
@@ -140,7 +140,7 @@ export function outcomeOf({ kind, limited, rule }: Resolution): DescriptorOutcom
         : isOver
           ? 'over_limit'
           : 'within_limit',
-    count: isKnownOver ? undefined : after,
+    count: isKnownOver ? undefined : countAfter,
     ...common,
   };
 }

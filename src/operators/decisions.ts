@@ -143,12 +143,14 @@ async function countsOf(
     apply([...reads.values()], { settled: settle, failed: (reason) => settle(failed(reason)) });
   });
   if (!(await inTime(timeout, read))) {
-    const missing = [...reads.values()].filter(({ after, failure }) => after < 0 && failure === undefined);
+    const missing = [...reads.values()].filter(({ countAfter, failure }) => countAfter < 0 && failure === undefined);
     failCall({ operations: missing, isCancelled: false, settle: () => undefined, fail: failed }, timedOut());
   }
   return (
     error ??
-    new Map(Array.from(reads, ([key, { failure, after, outcome }]) => [key, failure ?? outcome?.state ?? after]))
+    new Map(
+      Array.from(reads, ([key, { failure, countAfter, outcome }]) => [key, failure ?? outcome?.state ?? countAfter]),
+    )
   );
 }
 

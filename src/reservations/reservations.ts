@@ -161,9 +161,9 @@ export class StoredReservations implements Reservations {
     if (result.outcome !== 'done' && result.outcome !== 'denied') throw tooMany(result, request.domain);
     const isReserved = result.outcome === 'done';
     for (const [index, operation] of operations.entries()) {
-      operation.after = result.counts[index] as number;
+      operation.countAfter = result.counts[index] as number;
       if (!isReserved) deny(operation);
-      if (operation.after < operation.limit.requestsPerUnit) this.#options.onFree(operation.key, false);
+      if (operation.countAfter < operation.limit.requestsPerUnit) this.#options.onFree(operation.key, false);
     }
     const verdict = decision.verdict();
     log?.decided(decision, verdict, source);
@@ -324,7 +324,7 @@ interface Wanted extends Pick<EndedReservation, 'state'> {
 
 /** Judges the count of a limit whose reservation counts nothing, because this limit or another one denies it. */
 function deny(limited: LimitedDescriptor): void {
-  const { after: used, limit } = limited;
+  const { countAfter: used, limit } = limited;
   const left = limit.requestsPerUnit - used;
   limited.hits = 0;
   limited.outcome = {

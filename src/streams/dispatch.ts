@@ -62,7 +62,7 @@ class SpreadCall {
     return this.#hasFailed || this.#call.isCancelled;
   }
 
-  /** Sends the operations by lane; calls back when every one has its count in `after`. */
+  /** Sends the operations by lane; calls back when every one has its count in `countAfter`. */
   count(operations: readonly Operation[], onCounted: () => void): void {
     const groups = this.#groupByInstance(operations);
     let left = groups.length;
@@ -81,7 +81,7 @@ class SpreadCall {
       reads.forEach(({ failure }, index) => ((operations[index] as Operation).failure = failure));
       const known = operations.filter(({ failure }) => failure === undefined);
       if (known.length === 0) return this.#call.settle();
-      const stored = reads.filter(({ failure }) => failure === undefined).map(({ after }) => after);
+      const stored = reads.filter(({ failure }) => failure === undefined).map(({ countAfter }) => countAfter);
       const hits = hitsOnRead(known, stored);
       known.forEach((operation, index) => {
         operation.hits = hits[index] as number;

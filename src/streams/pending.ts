@@ -179,7 +179,7 @@ export class Pending implements WindowCall, PendingDecision {
    */
   expire(): void {
     if (this.#isAnswered || this.isCancelled || !areAnsweredByPolicies(this.operations)) return;
-    for (const operation of this.operations) if (operation.after < 0) operation.failure ??= NOT_IN_TIME;
+    for (const operation of this.operations) if (operation.countAfter < 0) operation.failure ??= NOT_IN_TIME;
     this.settle();
     this.isCancelled = true;
     this.#isExpired = true;

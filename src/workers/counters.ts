@@ -6,7 +6,6 @@ import {
   type Counted,
   type CountedLimit,
   type Group,
-  type LeaseRequest,
   Operation,
   type Result,
   type Stored,
@@ -14,6 +13,7 @@ import {
   isStoredOf,
 } from '../counting/operation';
 import { mostOf } from '../counting/group';
+import type { LeaseRequest } from '../counting/grant';
 import { areOneWindow, windowEnd } from '../counting/windows';
 import { Breaker } from '../streams/circuit-breaker';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';

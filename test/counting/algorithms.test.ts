@@ -56,7 +56,7 @@ describe.each(['token_bucket', 'sliding_window'] as const)('the algorithm %s', (
             simulated.pass(Math.floor(step.pause * limit.lengthSeconds * 1000));
             for (const hits of hitsOf(step, limit)) {
               const expected = model.decide(BigInt(hits), BigInt(simulated.now) * 1000n);
-              const [{ outcome, after }] = simulated.decide(hits) as [Operation];
+              const [{ outcome, countAfter: after }] = simulated.decide(hits) as [Operation];
               expect([shown(outcome!), after]).toEqual([expected, expected.used]);
             }
           }
@@ -125,7 +125,7 @@ it('limits with all_or_nothing decide a call as one model for each, all of which
           }
           const decided = simulated.decide(hits);
           expect(decided.map(({ outcome }) => shown(outcome!))).toEqual(expected);
-          expect(decided.map((each) => [each.hits, each.after])).toEqual(
+          expect(decided.map((each) => [each.hits, each.countAfter])).toEqual(
             expected.map(({ used }) => [isDenied ? 0 : hits, used]),
           );
         }

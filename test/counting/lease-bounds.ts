@@ -304,7 +304,7 @@ class Fleet {
   }
 }
 
-function isPassed({ isKnownOver, outcome, after, limit: { requestsPerUnit: most } }: Operation): boolean {
+function isPassed({ isKnownOver, outcome, countAfter: after, limit: { requestsPerUnit: most } }: Operation): boolean {
   return !isKnownOver && (outcome === undefined ? after <= most : outcome.isAllowed);
 }
 

@@ -56,8 +56,8 @@ class Leasing {
 
   /** Whether a call is decided here. */
   decides(hits: number): boolean {
-    const { isKnownOver, after, outcome } = this.call(hits);
-    return isKnownOver || after >= 0 || outcome !== undefined;
+    const { isKnownOver, countAfter, outcome } = this.call(hits);
+    return isKnownOver || countAfter >= 0 || outcome !== undefined;
   }
 
   /** The store has counted so much, and grants so much. */
@@ -258,7 +258,7 @@ describe('a key of 5 hits a millisecond', () => {
     const played = new Leasing().busy(2_000);
     played.answer(played.usual(), 0, 300);
     const call = played.call(301);
-    expect([call.hits, call.after, played.held, played.sent()]).toEqual([301, -1, 0, [-300]]);
+    expect([call.hits, call.countAfter, played.held, played.sent()]).toEqual([301, -1, 0, [-300]]);
     expect(played.tallies.usedHits.value).toBe(0);
   });
 

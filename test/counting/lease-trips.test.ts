@@ -114,7 +114,7 @@ it('operations of a call that no lease decides are left in their order', () => {
     'd_a_1',
     'd_b_1',
   ]);
-  expect([leased!.after, before!.after]).toEqual([199, -1]);
+  expect([leased!.countAfter, before!.countAfter]).toEqual([199, -1]);
 });
 
 describe('what is remembered of keys', () => {

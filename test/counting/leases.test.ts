@@ -7,8 +7,8 @@ describe('a leased key', () => {
     const { call, held, stored, instance } = leasing();
     const before = held();
     const first = call()!;
-    expect([first.after, held(), stored() - held()]).toEqual([199, before - 1, 199]);
-    expect(call(2)!.after).toBe(201);
+    expect([first.countAfter, held(), stored() - held()]).toEqual([199, before - 1, 199]);
+    expect(call(2)!.countAfter).toBe(201);
     expect(instance.atOnce / 201).toBeGreaterThan(0.85);
   });
 
@@ -34,7 +34,7 @@ describe('a leased key', () => {
     while (held() > 1) call();
     store.counts.change(key, 5_000, timeline.now, limit);
     timeline.runTo(timeline.now + 2 * TRIP);
-    expect([held(), call()!.after]).toEqual([1, limit.requestsPerUnit]);
+    expect([held(), call()!.countAfter]).toEqual([1, limit.requestsPerUnit]);
   });
 
   it('is given back when it rests, and counts in the store what was used and no more', () => {
@@ -95,7 +95,7 @@ describe('a leased key', () => {
     expect(stored() - held()).toBe(198 + 50);
     call();
     const other = leasedLimit(500, 10);
-    instance.call(other, key, 1, ({ after }) => expect(after).toBe(250));
+    instance.call(other, key, 1, ({ countAfter }) => expect(countAfter).toBe(250));
     timeline.runTo(START + 1_020);
     instance.giveBackAll();
     timeline.runTo(START + 1_030);

@@ -2,7 +2,8 @@ import type { WindowsState } from '../../src/counting/algorithms/algorithm';
 import { Batch } from '../../src/counting/batch';
 import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
 import { algorithmOf } from '../../src/counting/limit';
-import { LARGEST_COUNT, type Operation, grantOf } from '../../src/counting/operation';
+import { grantOf } from '../../src/counting/grant';
+import { LARGEST_COUNT, type Operation } from '../../src/counting/operation';
 import { run, simulate } from '../../src/counting/simulate';
 import {
   type CallSketch,
@@ -54,7 +55,7 @@ describe('a simulated group that stops when one of its limits is over', () => {
     for (const [text, counts] of Object.entries(calls)) {
       const call = callOf(text, limit);
       simulate(call, table);
-      expect([text, call.map(({ after }) => after)]).toEqual([text, counts]);
+      expect([text, call.map(({ countAfter }) => countAfter)]).toEqual([text, counts]);
     }
   });
 

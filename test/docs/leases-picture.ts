@@ -49,7 +49,7 @@ function play(): readonly Course[] {
     for (let at = 5 * (index + 1); at < SHOWN; at += 2_000 / rate) {
       for (let call = 0; call < 2; call += 1) {
         timeline.at(START + at, () =>
-          instance.call(limit, key, 1, ({ after, isKnownOver }) => {
+          instance.call(limit, key, 1, ({ countAfter: after, isKnownOver }) => {
             if (isKnownOver || after > LIMIT) course.denied.push(timeline.now - START);
             else course.passed += 1;
           }),

@@ -56,7 +56,7 @@ describe('the verdict', () => {
     const asked = request('shop', ['k=x']);
     const [before, after] = [0, 15 * 3600].map((later) => {
       const decision = service.limiter.begin(asked, service.ruleset, NOW + later * 1000);
-      for (const operation of decision.operations) operation.after = 1;
+      for (const operation of decision.operations) operation.countAfter = 1;
       return decision;
     });
     const statuses = [after, before].map((decision) => decision!.verdict().statuses[0]?.secondsUntilReset);

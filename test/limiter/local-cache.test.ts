@@ -55,14 +55,14 @@ describe('the local cache', () => {
       return limiter.begin(request('shop', [sketch]), ruleset, now);
     }
     const over = begin(FULL);
-    for (const operation of over.operations) operation.after = 5;
+    for (const operation of over.operations) operation.countAfter = 5;
     begin(hits('k=x', -5)).verdict();
     expect(over.verdict().overallCode).toBe(Code.OVER_LIMIT);
     const next = begin('k=x');
     expect(next.operations).toHaveLength(1);
     // The subtraction from its own key was before it.
     begin(hits('k=other', -5)).verdict();
-    for (const operation of next.operations) operation.after = 5;
+    for (const operation of next.operations) operation.countAfter = 5;
     next.verdict();
     expect(begin('k=x').operations).toEqual([]);
   });

@@ -67,7 +67,7 @@ function linesOf(
   for (const each of requests) {
     const decision = limiter.begin(each, RULESET, NOW);
     for (const operation of decision.operations) {
-      if (operationFailure === undefined) operation.after = count;
+      if (operationFailure === undefined) operation.countAfter = count;
       else operation.failure = operationFailure;
       operation.isSent = isSent;
     }

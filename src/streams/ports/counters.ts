@@ -16,7 +16,7 @@ export interface Counters {
   laneOf(counter: Counted): CounterLane;
   /**
    * Present if the counts are in this process, where nothing is gained by gathering operations: applies those of one
-   * call as {@link CounterLane.apply} does, and writes the count after each into its `after`, before it returns.
+   * call as {@link CounterLane.apply} does, and writes the count after each into its `countAfter`, before it returns.
    */
   readonly countNow?: ((operations: readonly Operation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */

@@ -49,7 +49,7 @@ export type Decide = (request: RateLimitRequest, observer: DecisionObserver) => 
 /**
  * Applies operations in the pipeline windows of decisions, but for no decision: for operators, who read counters.
  * Exactly one of the two is called, once, synchronously or later: `settled` when every operation has its count in
- * `after`. Never throws.
+ * `countAfter`. Never throws.
  */
 export type ApplyOperations = (
   operations: readonly Operation[],

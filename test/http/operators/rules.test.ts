@@ -184,7 +184,7 @@ function decideWith(
     const entries = [{ key: value.startsWith('/') ? 'path' : 'user', value }];
     const descriptor = { entries, limit: undefined, hitsAddend: NO_HITS_ADDEND, isNegativeHits: false };
     const decision = limiter.begin({ domain: 'shop', descriptors: [descriptor], hitsAddend: 2 }, ruleset, 0);
-    for (const operation of decision.operations) operation.after = count;
+    for (const operation of decision.operations) operation.countAfter = count;
     decision.verdict();
   }
 }

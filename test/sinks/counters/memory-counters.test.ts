@@ -171,5 +171,5 @@ it('counters in memory gather windows only if they are to: then no call is count
   opened.push(atOnce!, gathering!);
   const counted = operation('k', 2);
   atOnce!.countNow!([counted]);
-  expect([counted.after, gathering!.countNow, gathering!.pipeline.span]).toEqual([2, undefined, 5]);
+  expect([counted.countAfter, gathering!.countNow, gathering!.pipeline.span]).toEqual([2, undefined, 5]);
 });

@@ -24,7 +24,7 @@ export class LaneClient implements Disposable {
       const call = {
         operations,
         isCancelled: false,
-        settle: () => resolve(operations.map(({ after }) => after)),
+        settle: () => resolve(operations.map(({ countAfter }) => countAfter)),
         fail: reject,
       };
       dispatch(call, this.#counters, this.#lanes);

@@ -14,7 +14,7 @@ export class TestCall implements BatchCall {
   constructor(readonly operations: readonly Operation[]) {}
 
   settle(): void {
-    this.outcome = this.operations.map(({ after }) => after);
+    this.outcome = this.operations.map(({ countAfter }) => countAfter);
   }
 
   fail(error: DecisionError): void {
@@ -112,9 +112,9 @@ export function operationsOf(call: CallSketch, keyOf = (name: string) => name): 
 
 /** What the operations of a call have become. All counts above the largest limit, 2^32 − 1, are judged alike. */
 export function resultsOf(operations: readonly Operation[]) {
-  return operations.map(({ key, after, outcome }) => ({
+  return operations.map(({ key, countAfter, outcome }) => ({
     key,
-    after: Math.min(after, 2 ** 32),
+    after: Math.min(countAfter, 2 ** 32),
     ...outcome,
     state: undefined,
   }));

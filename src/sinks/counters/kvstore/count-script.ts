@@ -1,4 +1,4 @@
-import { LEAST_GRANT, SHARE_OF_LEFT } from '../../../counting/operation';
+import { LEAST_GRANT, SHARE_OF_LEFT } from '../../../counting/grant';
 import { LIMIT, byAlgorithm } from './count-algorithms';
 import { COMMON, Fields, type Values, lua, script } from './script';
 
