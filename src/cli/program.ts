@@ -15,7 +15,7 @@ export interface Output {
   write(text: string): unknown;
 }
 
-/** The outside of a program: those of the process, or of a test. */
+/** The streams and the environment of a program: those of its process, or of a test. */
 export interface CliIo {
   readonly stdout: Output;
   readonly stderr: Output;
