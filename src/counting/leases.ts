@@ -341,7 +341,8 @@ export class Leases {
     const { granted, milliseconds, sentAt } = request;
     const { algorithm } = limit;
     const state = operation.outcome?.state;
-    lease.stored = state === undefined ? (result as number) + granted : algorithm!.lend(state, granted, milliseconds);
+    lease.stored =
+      state === undefined ? (result as number) + granted : algorithm!.reserve(state, granted, milliseconds);
     lease.storedAt = now;
     if (granted > 0) {
       this.#options.grantedHits.add(granted);

@@ -94,11 +94,11 @@ function grant(operation: Operation, left: number, table: CounterTable): void {
 }
 
 /** The same of a counter with an algorithm. Returns the state after it. */
-function lend({ lease, limit }: Operation, state: LimitState): LimitState {
+function reserve({ lease, limit }: Operation, state: LimitState): LimitState {
   const algorithm = limit.algorithm!;
   const { wants, milliseconds } = lease!;
-  lease!.granted = grantOf(Math.min(wants, algorithm.lendable(state, milliseconds)), algorithm.lendable(state, 0));
-  return algorithm.lend(state, lease!.granted, milliseconds);
+  lease!.granted = grantOf(Math.min(wants, algorithm.reservable(state, milliseconds)), algorithm.reservable(state, 0));
+  return algorithm.reserve(state, lease!.granted, milliseconds);
 }
 
 /** Whether hits that are given back still count in their window. */
@@ -115,7 +115,7 @@ function statesBefore(members: readonly Operation[], table: CounterTable): reado
   if (isReturnedTo(first, before[0]!)) {
     for (const each of calls) states = decideTogether(members, states, each).map(({ state }) => state);
   }
-  if (first.lease !== undefined) states = [lend(first, states[0]!)];
+  if (first.lease !== undefined) states = [reserve(first, states[0]!)];
   members.forEach((operation, at) => table.keep(operation, states[at]!, before[at]!));
   return before;
 }

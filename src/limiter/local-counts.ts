@@ -64,8 +64,12 @@ export class LocalCounts {
     this.#table = new SharedCounts(this.#counts, options.share);
   }
 
-  /** Takes over what the store has counted. Returns the counts with the hits that are still to be added to them. */
-  saw(batch: readonly Operation[], counts: readonly Result[], now: number): readonly Result[] {
+  /**
+   * Takes over what the store has counted. Returns the counts with the hits that are still to be added to them.
+   *
+   * @param now Unix time in milliseconds
+   */
+  recordStoreCounts(batch: readonly Operation[], counts: readonly Result[], now: number): readonly Result[] {
     let corrected: Result[] | undefined;
     for (let index = 0; index < counts.length; index += 1) {
       const operation = batch[index] as Operation;
@@ -148,10 +152,11 @@ export class LocalCounts {
   }
 
   /**
-   * Those that were taken have been sent. The ones that were certainly not counted are kept; those of which it is not
-   * known are not, because no hit may be counted twice.
+   * Hits that {@link take} returned have been sent. Hits that were certainly not counted are kept; where that is not
+   * known they are dropped, because no hit may be counted twice.
    *
    * @param results the counts of the store, or its errors
+   * @param now Unix time in milliseconds
    * @returns whether none of them has to be sent again
    */
   sent(taken: readonly UnsentHits[], results: readonly Result[], now: number): boolean {
@@ -164,12 +169,12 @@ export class LocalCounts {
         this.#keep(unsent, unsent.end);
       } else this.#drop(unsent);
     }
-    this.saw(taken, results, now);
+    this.recordStoreCounts(taken, results, now);
     return areDone;
   }
 
   /** A server is no longer used: what is to be added to it is added to those that have its keys now. */
-  leave(server: object): void {
+  removeServer(server: object): void {
     const unsent = [...(this.#unsent.get(server) ?? [])];
     for (const [known] of unsent) this.#remove(server, known);
     for (const [, each] of unsent) this.#keep(each, each.end);

@@ -70,7 +70,7 @@ export function decisions(options: DecisionsOptions): Decisions {
     onBatch: countBatches(statistics),
     errorOf: (thrown) => outcomes.errorOf(thrown),
     requestsOf: requestCounters(statistics),
-    onRetired: (lane) => limiter.local?.leave(lane),
+    onRetired: (lane) => limiter.local?.removeServer(lane),
   });
   leases?.connect({ send: sendAlone, later: (work, milliseconds) => scheduler.schedule(work, milliseconds) });
   // Trips to the store are traced by window.

@@ -205,7 +205,7 @@ export class LaneTrips {
     const { scheduler, local, leases, errorOf } = this.#options;
     trip.trace?.ended(results.find((result) => result instanceof DecisionError)?.code);
     try {
-      batch.settle(local?.saw(batch.operations, results, scheduler.now()) ?? results);
+      batch.settle(local?.recordStoreCounts(batch.operations, results, scheduler.now()) ?? results);
       leases?.answered(batch.operations, results);
     } catch (error) {
       return this.#fail(trip, errorOf(error));

@@ -177,11 +177,11 @@ it.each(ALGORITHMS)('a %s lends what is left, and counts what it has lent', (nam
       let state = algorithm.empty(1_764_000_000_000_000);
       for (let call = 0; call < calls; call += 1) ({ state } = algorithm.decide(state, 1));
       const { remaining, used } = algorithm.decide(state, 0);
-      const most = algorithm.lendable(state, held);
+      const most = algorithm.reservable(state, held);
       const hits = Math.floor(most * share);
       fc.pre(hits > 0);
-      const after = algorithm.lend(state, hits, held);
-      const notLent = [remaining - algorithm.lendable(state, 0), most - hits - algorithm.lendable(after, 0)];
+      const after = algorithm.reserve(state, hits, held);
+      const notLent = [remaining - algorithm.reservable(state, 0), most - hits - algorithm.reservable(after, 0)];
       // A bucket lends in whole microseconds, of which each rounding costs at most two.
       const perMicrosecond = limit.requestsPerUnit / limit.lengthSeconds / 1_000_000;
       const rounded = name === 'token_bucket' ? 1 + Math.ceil(4 * perMicrosecond) : 0;

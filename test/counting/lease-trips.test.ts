@@ -157,12 +157,12 @@ describe('what is remembered of keys', () => {
 
   it('is a lease of 16,384 of them at most', () => {
     const { timeline, leases, call } = fleetOfOne();
-    for (let at = 0; at < 300; at += 20) {
+    for (let at = 0; at < 500; at += 20) {
       timeline.at(START + at, () => {
         for (let number = 0; number < 16_390; number += 1) call(number, 2);
       });
     }
-    timeline.runTo(START + 310);
+    timeline.runTo(START + 510);
     expect(leases.size).toBe(16_384);
   });
 });
@@ -199,11 +199,11 @@ describe('a key costs no more commands with leases than without', () => {
     return Array.from({ length: calls }, (_, call) => ({ at: (call * 1000) / callsASecond, hits }));
   }
 
-  it('with 13 calls of any hits at 5, 10, 15 or 19 a second, which are counted call by call', () => {
+  it('with 13 calls of any hits at 5, 10, 20 or 25 a second, which are counted call by call', () => {
     for (const algorithm of [undefined, 'sliding_window', 'token_bucket'] as const) {
       for (const hits of [1, 10, 500]) {
         const limit = leasedLimit(1_000_000, 60, { algorithm });
-        const costs = [5, 10, 15, 19].map((callsASecond) => costsOf(evenly(callsASecond, hits, 13), limit));
+        const costs = [5, 10, 20, 25].map((callsASecond) => costsOf(evenly(callsASecond, hits, 13), limit));
         expect(costs).toEqual(new Array(4).fill({ commands: 13, saved: 0, unused: 0 }));
       }
     }
@@ -223,8 +223,9 @@ describe('a key costs no more commands with leases than without', () => {
   });
 
   it('unless its window is longer than a minute, after which a lease that has saved nothing is returned', () => {
-    const burst = evenly(200, 7, 14);
-    expect(costsOf(burst, leasedLimit(100_000, 3_600))).toEqual({ commands: 15, saved: 0, unused: 0 });
+    const limit = leasedLimit(100_000, 3_600);
+    const costs = Array.from({ length: 30 }, (_, calls) => costsOf(evenly(200, 7, calls), limit).commands - calls);
+    expect(Math.max(...costs)).toBe(1);
   });
 
   it('with half of the commands of 50 calls a second, whatever their hits', () => {

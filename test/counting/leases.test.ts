@@ -184,8 +184,8 @@ describe('keys whose calls come one at a time, so that no window has two on one 
     expect(trips(300, 20).perCall).toBeLessThan(0.04 / 5);
   });
 
-  it('have no lease below 20 calls a second', () => {
-    expect(trips(15)).toEqual({ perCall: 1, atOnce: 0 });
+  it('have no lease at 25 calls a second', () => {
+    expect(trips(25)).toEqual({ perCall: 1, atOnce: 0 });
   });
 });
 

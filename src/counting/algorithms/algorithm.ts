@@ -65,12 +65,11 @@ export interface Algorithm extends AlgorithmLimit {
   /** A state at another time: a clock may also go back. */
   at(state: LimitState, now: number): LimitState;
   /**
-   * The most hits that can be counted now, to be used at any time in so many milliseconds; of a bucket, it may be one
-   * less.
+   * The most hits that a lease of so many milliseconds can have of a counter; of a bucket, it may be one less.
    */
-  lendable(state: LimitState, milliseconds: number): number;
-  /** Counts them, as if they were used when they pass last. */
-  lend(state: LimitState, hits: number, milliseconds: number): LimitState;
+  reservable(state: LimitState, milliseconds: number): number;
+  /** Counts the hits of a lease, as if calls used them in its last moment. */
+  reserve(state: LimitState, hits: number, milliseconds: number): LimitState;
   /**
    * Where hits that are counted at a time in Unix microseconds, for so many milliseconds, may be given back: its
    * number, and the milliseconds left of it. Undefined: it is part of the key.

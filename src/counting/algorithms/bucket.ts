@@ -61,12 +61,12 @@ export class TokenBucket implements Algorithm {
    * than the bucket allows. In whole microseconds, rounded so that no more is lent than there is: the script of Redis
    * has no numbers for exact parts of many hits.
    */
-  lendable(state: BucketState, milliseconds: number): number {
+  reservable(state: BucketState, milliseconds: number): number {
     const room = this.span.whole - 2 - fullIn(state, milliseconds);
     return Math.max(0, Math.floor(room / this.microsecondsPerHit));
   }
 
-  lend(state: BucketState, hits: number, milliseconds: number): BucketState {
+  reserve(state: BucketState, hits: number, milliseconds: number): BucketState {
     if (hits === 0) return state;
     const whole = fullIn(state, milliseconds) + Math.ceil(hits * this.microsecondsPerHit) + 1;
     return { whole, part: 0, parts: this.parts, now: state.now };

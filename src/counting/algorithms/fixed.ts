@@ -27,11 +27,11 @@ export class FixedWindow implements Algorithm {
     return { previous: 0, current, now };
   }
 
-  lendable({ current }: WindowsState): number {
+  reservable({ current }: WindowsState): number {
     return Math.max(0, this.requestsPerUnit - current);
   }
 
-  lend({ current, now }: WindowsState, hits: number): WindowsState {
+  reserve({ current, now }: WindowsState, hits: number): WindowsState {
     return { previous: 0, current: current + hits, now };
   }
 

@@ -36,11 +36,11 @@ export class SlidingWindow implements Algorithm {
     return this.empty(now);
   }
 
-  lendable(state: WindowsState): number {
+  reservable(state: WindowsState): number {
     return Math.max(0, this.requestsPerUnit - this.#used(state));
   }
 
-  lend({ previous, current, now }: WindowsState, hits: number): WindowsState {
+  reserve({ previous, current, now }: WindowsState, hits: number): WindowsState {
     return { previous, current: current + hits, now };
   }
 

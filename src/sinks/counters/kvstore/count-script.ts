@@ -146,8 +146,8 @@ const DECISIONS = {
   /** Lets calls pass by limits; of a rule with `all_or_nothing`, by all of them. */
   decide: new Kind(5, ...CALLED).does(CALLS),
   /**
-   * Lets calls pass, then counts hits for later calls, as many as a lease may have: see `Algorithm.lend`. `during`: for
-   * how long they may be used, in microseconds; `perHit`: the microseconds that one takes from a token bucket.
+   * Lets calls pass, then counts hits for later calls, as many as a lease may have: see `Algorithm.reserve`. `during`:
+   * for how long they may be used, in microseconds; `perHit`: the microseconds that one takes from a token bucket.
    */
   decideAndLend: new Kind(6, ...CALLED, 'wants', 'during', 'perHit').does(lua`
       ${CALLS}
