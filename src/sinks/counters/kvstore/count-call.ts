@@ -97,22 +97,22 @@ export class CountCall implements ScriptArguments {
   }
 
   #countAndLend({ hits, limit, lease }: Operation): void {
-    const counted = { hits: `"${hits}"`, expiry: lifetimeOf(limit) + this.#random, left: secondsLeft(limit) };
-    const lent = { limit: limit.requestsPerUnit, wants: lease!.wants };
-    this.#add(RunKind.countAndLend.write({ ...counted, ...lent }));
+    const [expiry, left] = [lifetimeOf(limit) + this.#random, secondsLeft(limit)];
+    const values = { hits: `"${hits}"`, expiry, left, limit: limit.requestsPerUnit, wants: lease!.wants };
+    this.#add(RunKind.countAndLend.write(values));
     this.#values += 1;
   }
 
   /** The operations of a group with the mode `stop_when_over`: a run, to which no others belong. */
   #stop(operations: readonly Operation[]): void {
+    this.#endRun();
     let run = RunKind.stop.write({ isOver: operations[0]?.group?.isOver === true });
     for (const operation of operations) {
       const { hits, limit } = operation;
       const expiry = lifetimeOf(limit) + randomPart(this.#options.jitter);
       run += `,${STOPPED.write({ hits, expiry, left: secondsLeft(limit), limit: mostOf(operation) })}`;
     }
-    this.#add(run, operations.length);
-    this.#endRun();
+    this.#runs += `,${RUN.write({ times: operations.length, kind: run })}`;
   }
 
   /** An operation with an algorithm, or those of a group. */
@@ -121,7 +121,7 @@ export class CountCall implements ScriptArguments {
     const calls = equalCalls(first);
     let times = '';
     for (const call of calls) times += `${times === '' ? '[' : ','}${call.times}`;
-    let run = decision(first, { size: operations.length, calls: `${times}]` });
+    let run = decision(first, operations.length, `${times}]`);
     const isExact = isLent(first) || first.onlyInWindow !== undefined;
     for (const operation of operations) run += `,${this.#decided(operation, calls, isExact)}`;
     this.#values += isLent(first) ? 2 : operations.length;
@@ -156,10 +156,10 @@ export class CountCall implements ScriptArguments {
     return number;
   }
 
-  #add(run: string, times = 1): void {
+  #add(run: string): void {
     if (run !== this.#run) this.#endRun();
     this.#run = run;
-    this.#times += times;
+    this.#times += 1;
   }
 
   #endRun(): void {
@@ -252,12 +252,17 @@ export function isLent({ lease, onlyInWindow }: Operation): boolean {
   return lease !== undefined && lease.wants > 0 && onlyInWindow === undefined;
 }
 
-/** What a run begins with that decides an operation, or a group of which it is the first. */
-function decision(first: Operation, called: { size: number; calls: string }): string {
+/**
+ * What a run begins with that decides an operation, or a group of which it is the first.
+ *
+ * @param size how many there are
+ */
+function decision(first: Operation, size: number, calls: string): string {
   const { limit, lease, onlyInWindow: onlyIn } = first;
-  if (onlyIn !== undefined) return RunKind.giveBack.write({ ...called, onlyIn });
-  if (!isLent(first)) return RunKind.decide.write(called);
-  const during = Math.ceil(lease!.milliseconds * 1000);
+  if (onlyIn !== undefined) return RunKind.giveBack.write({ size, calls, onlyIn });
+  if (!isLent(first)) return RunKind.decide.write({ size, calls });
+  const { wants, milliseconds } = lease!;
   const perHit = limit.algorithm instanceof TokenBucket ? limit.algorithm.microsecondsPerHit : 1;
-  return RunKind.decideAndLend.write({ ...called, wants: lease!.wants, during, perHit });
+  // Not spread: that takes microseconds.
+  return RunKind.decideAndLend.write({ size, calls, wants, during: Math.ceil(milliseconds * 1000), perHit });
 }
