@@ -59,10 +59,53 @@ class Instances implements AsyncDisposable {
     expect(await weir.exited).toBe(0);
   }
 
+  async kill(port: number): Promise<void> {
+    const weir = this.#running.get(port)!;
+    weir.signal('SIGKILL');
+    await weir.exited;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const weir of this.#running.values()) await weir[Symbol.asyncDispose]();
   }
 }
+
+/** What Envoy has counted about the cluster of weir. */
+async function statisticOf({ adminPort }: EnvoyProcess, name: string): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${adminPort}/stats?filter=^cluster.weir.${name}$`)).text();
+  return Number(/: (\d+)$/m.exec(text)?.[1]);
+}
+
+/** Envoy with failure_mode_deny in front of an instance on each of the ports. */
+async function envoyBefore(folder: TemporaryFolder, [one, other]: readonly [number, number]): Promise<EnvoyProcess> {
+  return EnvoyProcess.start({
+    weirPort: one,
+    config: folder.write('envoy.yaml', await configOf(other)),
+    changes: [
+      ['failure_mode_deny: false', 'failure_mode_deny: true'],
+      // A busy machine must not fail a health check.
+      ['timeout: 1s', 'timeout: 10s'],
+    ],
+  });
+}
+
+it('Envoy saves most requests of an instance that is killed by a second try of the other one', async () => {
+  await using rules = await RuleFolder.with({ 'edge.yaml': RULES });
+  await using instances = new Instances(rules);
+  const [one, other] = await freePorts(2);
+  for (const port of [one, other]) await instances.start(port, '1');
+  using folder = new TemporaryFolder();
+  await using envoy = await envoyBefore(folder, [one, other]);
+  using requests = traffic(envoy);
+  for (const port of [one, other]) await instances.called(port);
+  await instances.kill(other);
+  await envoy.until('Envoy to notice it', async () => (await statisticOf(envoy, 'membership_healthy')) === 1);
+  requests[Symbol.dispose]();
+  const failed = (await Promise.all(requests.statuses)).filter((status) => status !== 200).length;
+  const saved = await statisticOf(envoy, 'upstream_rq_retry_success');
+  expect({ saved, failed, isBetter: saved > failed }).toMatchObject({ isBetter: true });
+  expect(await statisticOf(envoy, 'upstream_rq_retry_overflow')).toBe(0);
+});
 
 it('Envoy fails no request while two instances are replaced twice, one after the other, with failure_mode_deny', async () => {
   await using rules = await RuleFolder.with({ 'edge.yaml': RULES });
@@ -74,15 +117,7 @@ it('Envoy fails no request while two instances are replaced twice, one after the
   ] as const;
   for (const [port, workers] of all) await instances.start(port, workers);
   using folder = new TemporaryFolder();
-  await using envoy = await EnvoyProcess.start({
-    weirPort: one,
-    config: folder.write('envoy.yaml', await configOf(other)),
-    changes: [
-      ['failure_mode_deny: false', 'failure_mode_deny: true'],
-      // A busy machine must not fail a health check.
-      ['timeout: 1s', 'timeout: 10s'],
-    ],
-  });
+  await using envoy = await envoyBefore(folder, [one, other]);
   using requests = traffic(envoy);
   for (const [port] of all) await instances.called(port);
   for (const [port, workers] of [...all, ...all]) {
