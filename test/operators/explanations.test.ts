@@ -152,7 +152,8 @@ function serviceThatFails() {
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, responseHeaders }, statistics);
   const timeout = 50;
   const { decide, apply, windows$ } = decisionsOf({
-    ...{ limiter, counters: store, statistics, scheduler: asyncScheduler, timeout, ruleset: () => ruleset },
+    ...{ limiter, counters: store, statistics, scheduler: asyncScheduler, ruleset: () => ruleset },
+    timeouts: { ofCalls: timeout, byPolicy: timeout },
     onInternalError: (error) => {
       throw error;
     },
