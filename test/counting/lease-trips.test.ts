@@ -31,30 +31,6 @@ describe('a leased key', () => {
     timeline.runTo(START + 1_600);
     expect(granted.value).toBeGreaterThan(before);
   });
-
-  it('sends nothing for calls that come while the answer is on its way', () => {
-    const { call, held, timeline, store, instance } = leasing();
-    while (held() > 0) call();
-    timeline.runTo(timeline.now + 0.5);
-    const [trips, used] = [store.trips, instance.statistics.usedHits.value];
-    for (let made = 0; made < 5; made += 1) {
-      call();
-      timeline.runTo(timeline.now + 0.3);
-    }
-    timeline.runTo(timeline.now + TRIP);
-    // What was asked for, and the next request when all of it is used.
-    expect([store.trips - trips <= 2, instance.statistics.usedHits.value - used]).toEqual([true, 5]);
-  });
-
-  it('gives back what arrives after it was given back', () => {
-    const { call, held, timeline, stored, instance } = leasing();
-    let calls = 198;
-    for (; held() > 0; calls += 1) call();
-    timeline.runTo(timeline.now + 0.5);
-    instance.giveBackAll();
-    timeline.runTo(timeline.now + 10 * TRIP);
-    expect([held(), stored(), instance.leases.size]).toEqual([0, calls, 0]);
-  });
 });
 
 describe('a key of which little is left', () => {
@@ -153,17 +129,6 @@ describe('what is remembered of keys', () => {
     for (let number = 0; number < 4; number += 1) call(number);
     timeline.runTo(START + 30);
     expect(leases.isIdle).toBe(false);
-  });
-
-  it('is a lease of 16,384 of them at most', () => {
-    const { timeline, leases, call } = fleetOfOne();
-    for (let at = 0; at < 500; at += 20) {
-      timeline.at(START + at, () => {
-        for (let number = 0; number < 16_390; number += 1) call(number, 2);
-      });
-    }
-    timeline.runTo(START + 510);
-    expect(leases.size).toBe(16_384);
   });
 });
 

@@ -12,79 +12,12 @@ describe('a leased key', () => {
     expect(instance.atOnce / 201).toBeGreaterThan(0.85);
   });
 
-  it('takes what it uses in 100 ms while it still has enough for a stall of the store, at most a sixteenth of what is left', () => {
-    const ample = leasing();
-    const before = ample.store.trips;
-    for (let at = 1_000; at < 1_900; at += 5) {
-      ample.timeline.at(START + at, () => {
-        ample.call();
-        expect(ample.held()).toBeGreaterThanOrEqual(9);
-        expect(ample.held()).toBeLessThanOrEqual(36);
-      });
-    }
-    ample.timeline.runTo(START + 1_900);
-    expect(ample.store.trips - before).toBeLessThanOrEqual(10);
-    const scarce = leasing(leasedLimit(260, 10));
-    // 260 − 198 are left, of which a sixteenth is 3; the next are asked for before these are used up.
-    expect(scarce.held()).toBeLessThanOrEqual(5);
-  });
-
   it('lets its calls pass when the store has counted more than the limit since, of calls that were denied', () => {
     const { call, held, timeline, store, key, limit } = leasing();
     while (held() > 1) call();
     store.counts.change(key, 5_000, timeline.now, limit);
     timeline.runTo(timeline.now + 2 * TRIP);
     expect([held(), call()!.countAfter]).toEqual([1, limit.requestsPerUnit]);
-  });
-
-  it('is given back when it rests, and counts in the store what was used and no more', () => {
-    const { timeline, held, stored, instance } = leasing();
-    expect(held()).toBeGreaterThan(0);
-    timeline.runTo(START + 1_200);
-    expect([held(), stored()]).toEqual([0, 198]);
-    const { grantedHits, usedHits, returnedHits, unusedHits } = instance.statistics;
-    expect([grantedHits.value, unusedHits.value]).toEqual([usedHits.value + returnedHits.value, 0]);
-    timeline.runTo(START + 3_000);
-    expect(instance.leases.size).toBe(0);
-  });
-
-  it('is used no longer than 250 ms after it was asked for, and given back then, however much is left of it', () => {
-    const { timeline, held, call, lag, instance } = leasing();
-    // No more is granted from now on.
-    lag(1_000);
-    const [left, returned] = [held(), instance.statistics.returnedHits.value];
-    expect(left).toBeGreaterThan(6);
-    // One call in 40 ms keeps it from resting. It was asked for within the last 100 ms.
-    for (let at = 1_010; at < 1_150; at += 40) {
-      timeline.runTo(START + at);
-      expect(call()).toBeDefined();
-    }
-    timeline.runTo(START + 1_251);
-    expect(call()).toBeUndefined();
-    expect([held(), instance.statistics.returnedHits.value - returned]).toEqual([0, left - 4]);
-  });
-
-  it('ends with its window: what is left is of no use, and not given back', () => {
-    const { timeline, instance, call, held, store } = leasing(leasedLimit(10_000, 10));
-    for (let at = 1_000; at < 9_950; at += 5) timeline.at(START + at, call);
-    timeline.runTo(START + 9_990);
-    const { returnedHits: returned, unusedHits: unused } = instance.statistics;
-    const [left, before, trips] = [held(), returned.value, store.trips];
-    expect([left > 0, unused.value]).toEqual([true, 0]);
-    timeline.runTo(START + 10_300);
-    expect([held(), returned.value - before, unused.value, store.trips - trips]).toEqual([0, 0, left, 0]);
-  });
-
-  it('begins in the next window with what is known of its demand', () => {
-    const { timeline, instance, limit, key } = leasing();
-    const next = `d_k_v_${START / 1000 + 10}`;
-    for (let at = 1_000; at < 9_999; at += 10) {
-      timeline.at(START + at, () => instance.call(limit, key, 1, () => undefined));
-    }
-    timeline.runTo(START + 10_010);
-    instance.call(limit, next, 1, () => undefined);
-    timeline.runTo(START + 10_020);
-    expect(instance.leases.heldOf(next)).toBeGreaterThan(0);
   });
 
   it('is given back for a call with more hits than it holds, for one with another limit, and for all by a reload', () => {
@@ -102,16 +35,6 @@ describe('a leased key', () => {
     expect([held(), stored(), instance.leases.size]).toEqual([0, 250, 0]);
   });
 
-  it('is known to be over its limit for a quarter of a second', () => {
-    const { call, timeline, stored } = leasing(leasedLimit(190, 10));
-    const denied = stored();
-    expect(call()).toMatchObject({ isKnownOver: true });
-    timeline.runTo(START + 1_300);
-    expect([call(), stored()]).toEqual([undefined, denied]);
-    timeline.runTo(START + 1_310);
-    expect(stored()).toBe(denied + 1);
-  });
-
   it.each([
     ['sliding_window', undefined],
     ['token_bucket', 500],
@@ -126,17 +49,6 @@ describe('a leased key', () => {
     timeline.runTo(START + 1_200);
     expect(held()).toBe(0);
   });
-});
-
-it('a call that comes while more is asked for waits for the answer', () => {
-  const { call, timeline, held, instance, store } = leasing();
-  while (held() > 0) call();
-  const before = store.trips;
-  const atOnce = instance.atOnce;
-  for (let made = 0; made < 5; made += 1) call();
-  timeline.runTo(timeline.now + 3 * TRIP);
-  expect([instance.atOnce - atOnce, store.trips - before <= 2]).toEqual([0, true]);
-  expect(held()).toBeGreaterThan(0);
 });
 
 it('hits that come back to a bucket after their time are not given back: it may have been full without them', () => {
