@@ -42,7 +42,7 @@ function describeDefault({ type, default: value }: Setting): string | undefined 
 }
 
 /** The remarks below the heading of a group. */
-function notesOf({ note, requires }: SettingGroup): string | undefined {
+export function notesOf({ note, requires }: SettingGroup): string | undefined {
   const notes = [...onlyUnder(requires), ...(note === undefined ? [] : [note])];
   return notes.length === 0 ? undefined : notes.join(' ');
 }
