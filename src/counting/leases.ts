@@ -351,9 +351,11 @@ export class Leases {
       lease.refillBelow = this.#refillBelow(lease);
       const window = state && algorithm?.windowAt(state.now, milliseconds);
       // The store has granted it after it was requested.
-      const lostAt = Math.min(lease.windowEnd, sentAt + (window?.rest ?? Infinity));
-      const usableMs = Math.max(milliseconds * USABLE_SHARE, lease.rate.credit > 0 ? 0 : UNPAID_MS);
-      lease.grants.push({ held: granted, until: Math.min(lostAt, sentAt + usableMs), lostAt, window: window?.number });
+      const end = Math.min(lease.windowEnd, sentAt + (window?.rest ?? Infinity));
+      const [isUnpaid, isBucket] = [lease.rate.credit <= 0, algorithm?.name === 'token_bucket'];
+      const until = Math.min(end, sentAt + (isUnpaid && !isBucket ? UNPAID_MS : milliseconds * USABLE_SHARE));
+      // Tokens that are not returned flow in again.
+      lease.grants.push({ held: granted, until, lostAt: isUnpaid && isBucket ? until : end, window: window?.number });
     }
     if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, lease.restAt(now));
   }
@@ -411,7 +413,10 @@ export class Leases {
         continue;
       }
       lease.held -= held;
-      if (lostAt <= this.#options.now()) this.#options.unusedHits.add(held);
+      // The end of a later grant counts for a bucket: without the tokens of an earlier one, that would be counted
+      // later.
+      const isOverlaid = limit.algorithm?.name === 'token_bucket' && grant !== lease.grants.at(-1);
+      if (isOverlaid || lostAt <= this.#options.now()) this.#options.unusedHits.add(held);
       else {
         returned += held;
         if (grant.window !== undefined) window = Math.min(window ?? Infinity, grant.window);
