@@ -1,6 +1,7 @@
 import { EMPTY, type Observable, type SchedulerLike, defer, ignoreElements, map, switchMap, timer, using } from 'rxjs';
 import { type DiscoveryRequest, DiscoveryResponse } from '../../src/gen/envoy/service/discovery/v3/discovery';
 import type { Any } from '../../src/gen/google/protobuf/any';
+import { readSettings } from '../../src/settings/read-settings';
 import { SETTLE } from '../../src/sources/xds/ads-stream';
 import { loadRules } from '../../src/sources/loading/load-rules';
 import { RULES_TYPE_URL } from '../../src/sources/xds/check-resources';
@@ -42,6 +43,7 @@ interface Scenario {
 }
 
 const SETTINGS = {
+  ...readSettings({}).settings,
   configGrpcXdsServerUrl: 'xds:1',
   configGrpcXdsNodeId: 'node',
   configGrpcXdsNodeMetadata: {},
@@ -50,11 +52,6 @@ const SETTINGS = {
   xdsClientBackoffMaxInterval: 60,
   xdsClientBackoffRandomFactor: 1,
   xdsClientBackoffJitter: false,
-  mergeDomainConfig: false,
-  backendType: 'memory',
-  storeFailurePolicy: 'error',
-  leases: 'rules',
-  stopCacheKeyIncrementWhenOverlimit: false,
 } as const;
 
 /**

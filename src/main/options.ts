@@ -1,15 +1,18 @@
 import type { LimiterOptions } from '../limiter/options';
 import { fileOf } from '../net/reloaded-files';
 import type { LoadedSettings } from '../settings/read-settings';
-import { INSTANCES, type InstanceFields, type Settings, instanceSettings } from '../settings/settings';
+import {
+  DECISION_TIMEOUT,
+  INSTANCES,
+  type InstanceFields,
+  type Settings,
+  instanceSettings,
+} from '../settings/settings';
 import { type InstanceOptions, type KvstoreOptions, replacementProblem } from '../sinks/counters/kvstore/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
 import type { Log } from '../log/log';
 import type { DecisionTimeouts } from '../streams/deadline';
 import { currentSecret } from '../sources/secret-files';
-
-/** Milliseconds that a call waits for the store where it is answered by policy. */
-const DECISION_TIMEOUT = 100;
 
 /** STORE_DECISION_TIMEOUT with its default, which is that of calls that only limits with a policy count. */
 export function decisionTimeouts({ settings, given }: LoadedSettings): DecisionTimeouts {

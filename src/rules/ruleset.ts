@@ -46,6 +46,8 @@ interface Summary {
   readonly notLocal: Named;
   /** The rules with `lease: true`. */
   readonly leased: Named;
+  /** Whether a rule has a policy of its own for failures of the store, other than `error`. */
+  readonly hasPolicies: boolean;
 }
 
 /** All active rules. Immutable: a reload creates another one. */
@@ -54,6 +56,7 @@ export class Ruleset implements Summary {
   readonly withScripts: Rule | undefined;
   readonly notLocal: Named;
   readonly leased: Named;
+  readonly hasPolicies: boolean;
 
   /**
    * @param domains the top level of each domain
@@ -63,12 +66,13 @@ export class Ruleset implements Summary {
   constructor(
     readonly domains: ReadonlyMap<string, Level>,
     readonly unmatched: ReadonlyMap<string, Rule>,
-    { size, withScripts, notLocal, leased }: Summary,
+    { size, withScripts, notLocal, leased, hasPolicies }: Summary,
   ) {
     this.size = size;
     this.withScripts = withScripts;
     this.notLocal = notLocal;
     this.leased = leased;
+    this.hasPolicies = hasPolicies;
   }
 
   /** The top level of a domain, undefined when no rule file names it. */
@@ -204,6 +208,7 @@ export class RulesetBuilder {
   #withScripts: Rule | undefined;
   readonly #notLocal = new NameList();
   readonly #leased = new NameList();
+  #hasPolicies = false;
 
   addRows(rows: Iterable<RuleRow>): void {
     for (const row of rows) {
@@ -218,7 +223,8 @@ export class RulesetBuilder {
 
   done(): Ruleset {
     const [size, withScripts, notLocal, leased] = [this.#size, this.#withScripts, this.#notLocal, this.#leased];
-    return new Ruleset(this.#domains, this.#unmatched, { size, withScripts, notLocal, leased });
+    const hasPolicies = this.#hasPolicies;
+    return new Ruleset(this.#domains, this.#unmatched, { size, withScripts, notLocal, leased, hasPolicies });
   }
 
   /**
@@ -240,6 +246,8 @@ export class RulesetBuilder {
     function name(): string {
       return plainStatisticsKey(rule);
     }
+    const { onStoreFailure = 'error' } = rule.options;
+    if (onStoreFailure !== 'error') this.#hasPolicies = true;
     if (needsScripts && rule.options.onStoreFailure === undefined) this.#notLocal.add(name);
     if (rule.limits.some(({ lease }) => lease === true)) this.#leased.add(name);
   }

@@ -51,6 +51,9 @@ export const INSTANCES = {
   },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Field>>>>;
 
+/** Milliseconds after which calls are answered by policy, if STORE_DECISION_TIMEOUT does not say it. */
+export const DECISION_TIMEOUT = 100;
+
 export type InstanceFields = (typeof INSTANCES)[keyof typeof INSTANCES];
 
 /** The settings of an instance of the key-value store. */

@@ -130,6 +130,33 @@ describe('weir-check', () => {
     });
   });
 
+  const EARLIER = 'STORE_DECISION_TIMEOUT only makes calls fail earlier, because no policy answers them';
+  const CUT = 'KVSTORE_TIMEOUT is shorter than the 100 ms after which policies answer calls';
+  const UNDECIDED = 'KVSTORE_PIPELINE_WINDOW is not shorter than the 100 ms after which policies answer calls';
+  it.each<[NodeJS.ProcessEnv, policy: string, message: string | undefined]>([
+    [{ STORE_DECISION_TIMEOUT: '50ms' }, 'error', EARLIER],
+    [{ STORE_DECISION_TIMEOUT: '50ms' }, 'allow', undefined],
+    [{ STORE_DECISION_TIMEOUT: '50ms', STORE_FAILURE_POLICY: 'deny' }, 'error', undefined],
+    [{ STORE_DECISION_TIMEOUT: '50ms', BACKEND_TYPE: 'memcache' }, 'error', undefined],
+    [{ REDIS_TIMEOUT: '50ms' }, 'allow', CUT],
+    [{ KVSTORE_TIMEOUT: '50ms', STORE_FAILURE_POLICY: 'allow' }, 'error', CUT],
+    [{ KVSTORE_TIMEOUT: '50ms' }, 'error', undefined],
+    [{ KVSTORE_TIMEOUT: '0' }, 'allow', undefined],
+    [{ KVSTORE_TIMEOUT: '50ms', STORE_DECISION_TIMEOUT: '20ms' }, 'allow', undefined],
+    [{ REDIS_PIPELINE_WINDOW: '100ms' }, 'allow', UNDECIDED],
+    [{ KVSTORE_PIPELINE_WINDOW: '100ms' }, 'error', undefined],
+  ])(
+    'with %j and a rule with the policy %s says whether the times fit together',
+    async (environment, policy, message) => {
+      const rule = `{key: a, on_store_failure: ${policy}, rate_limit: {unit: day, requests_per_unit: 1}}`;
+      write({ 'shop.yaml': `domain: shop\ndescriptors: [${rule}]\n` });
+      const { exitCode, stdout } = await runOf(CHECK, [dir, '-json'], environment);
+      const { warnings } = JSON.parse(stdout) as { readonly warnings: readonly Problem[] };
+      const expected = { code: 'times-without-effect', message: expect.stringContaining(message ?? '') as string };
+      expect([exitCode, warnings]).toMatchObject([0, message === undefined ? [] : [expected]]);
+    },
+  );
+
   const MEMCACHED = 'memcached has no scripts, without which hits cannot be taken up to a limit';
   const EXACT = 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call';
   it.each<[NodeJS.ProcessEnv, string | undefined]>([

@@ -112,6 +112,26 @@ describe('loadRules', () => {
     const [merged] = await load(texts, { ...IN_WORKER, settings: { ...LOAD_SETTINGS, mergeDomainConfig: true } });
     expect(merged?.ruleset?.domain('d')?.find('b', '')).toBeDefined();
   });
+
+  it.each<[backend: 'kvstore' | 'plaincache' | 'memory', instance: string, warnings: number]>([
+    ['kvstore', 'Persecond', 1],
+    ['kvstore', '', 1],
+    ['plaincache', '', 0],
+    ['memory', '', 0],
+  ])('warns with %s of times that do not fit the policies of rules, those of the instance "%s" too', async (...row) => {
+    const [backendType, instance, warnings] = row;
+    const rule = '{ key: a, on_store_failure: deny, rate_limit: { unit: day, requests_per_unit: 1 } }';
+    const texts = { 'a.yaml': `domain: d\ndescriptors: [${rule}]` };
+    const settings = { ...LOAD_SETTINGS, backendType, kvstorePersecond: true, [`kvstore${instance}Timeout`]: 99 };
+    const name = instance === '' ? 'KVSTORE_TIMEOUT' : 'KVSTORE_PERSECOND_TIMEOUT';
+    for (const options of [IN_WORKER, IN_MAIN_THREAD]) {
+      const [loaded] = await load(texts, { ...options, settings });
+      const expected = expect.stringMatching(
+        `^${name} is shorter than the 100 ms after which policies answer`,
+      ) as string;
+      expect(loaded).toMatchObject({ warnings: warnings === 0 ? [] : [expected] });
+    }
+  });
 });
 
 describe('the thread', () => {

@@ -8,7 +8,7 @@ import { counted } from '../../text/counted';
 import { formatExplanation } from '../../explain/text';
 import { FlagError, type FlagValues, booleanFlag, choiceFlag, textFlag } from '../flags';
 import { type CommandLine, Exit, type Program, type ProgramResult } from '../program';
-import { notLeasedWarning, notLocalWarning } from '../../sources/loading/ineffective-rules';
+import { notLeasedWarning, notLocalWarning, timesWarning } from '../../sources/loading/ineffective-rules';
 import { parseEntries } from '../request';
 import { Player } from '../replay/player';
 import { replayPage } from '../replay/page';
@@ -52,7 +52,8 @@ Each PATH is a folder with rule files, a rule file, or - for standard input. Wit
 Tests of rules: see docs/testing-rules.md.
 `,
     'With STORE_FAILURE_POLICY=local, a warning names the rules that it does not cover, with BACKEND_TYPE=plaincache or\n' +
-      'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true those whose `lease` has no effect.\n\n' +
+      'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true those whose `lease` has no effect. Another one says when\n' +
+      'STORE_DECISION_TIMEOUT, KVSTORE_TIMEOUT or KVSTORE_PIPELINE_WINDOW do not fit the policies of the rules.\n\n' +
       'Exit codes: 0 valid, as expected, or replayed; 1 errors (or warnings with -strict), or a test that fails; 2 wrong use.\n',
   ],
   async run(line) {
@@ -85,18 +86,25 @@ async function checked(line: Line): Promise<CheckResult> {
   return values.replay === '' || result.exitCode !== Exit.DONE ? result : replayed(candidate, line);
 }
 
+/** The settings that warnings about rules depend on. */
+const WARNED = [
+  ...['STORE_FAILURE_POLICY', 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', 'STORE_DECISION_TIMEOUT'],
+  ...['KVSTORE_TIMEOUT', 'REDIS_TIMEOUT', 'KVSTORE_PIPELINE_WINDOW', 'REDIS_PIPELINE_WINDOW'],
+];
+
 /** Adds what the environment keeps from having an effect to the warnings. */
 function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.ProcessEnv): CheckedRules {
-  const { settings } = readSome(environment, ['STORE_FAILURE_POLICY', 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT']);
+  const { settings } = readSome(environment, WARNED);
   const isLocal = settings.storeFailurePolicy === 'local';
   // With its address, BACKEND_TYPE would be invalid here.
   const isMemcached = /^(?:plaincache|memcache)$/i.test(environment['BACKEND_TYPE'] ?? '');
-  const isUsual = !isLocal && !isMemcached && !settings.stopCacheKeyIncrementWhenOverlimit;
+  const isUsual = !isMemcached && WARNED.every((name) => environment[name] === undefined);
   if (rules.errors.length > 0 || isUsual) return rules;
   const ruleset = buildRuleset(rules.configs);
   const backendType = isMemcached ? 'plaincache' : 'memory';
   const found = [
     ['local-policy-with-algorithm', isLocal ? notLocalWarning(ruleset) : undefined],
+    ['times-without-effect', isMemcached ? undefined : timesWarning(ruleset, settings)],
     ['lease-without-effect', notLeasedWarning(ruleset, { ...settings, backendType })],
   ] as const;
   const warnings = found.flatMap(([code, message]) => {

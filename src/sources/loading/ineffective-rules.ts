@@ -1,16 +1,20 @@
 import type { Named, Ruleset } from '../../rules/ruleset';
-import type { Settings } from '../../settings/settings';
+import { DECISION_TIMEOUT, INSTANCES, type InstanceFields, type Settings } from '../../settings/settings';
 import { counted } from '../../text/counted';
 import { excerpt } from '../../text/excerpt';
 
 /** The longest name of a rule in a warning, in characters. */
 const LONGEST_NAME = 60;
 
-/** The settings that keep fields of rules from having an effect. */
-export type EffectSettings = Pick<
+/** The settings of the times that calls wait for the store. */
+type TimeSettings = Pick<
   Settings,
-  'storeFailurePolicy' | 'backendType' | 'leases' | 'stopCacheKeyIncrementWhenOverlimit'
+  'storeFailurePolicy' | 'storeDecisionTimeout' | 'kvstorePersecond' | InstanceFields['timeout' | 'pipelineWindow']
 >;
+
+/** The settings that keep fields of rules from having an effect. */
+export type EffectSettings = TimeSettings &
+  Pick<Settings, 'backendType' | 'leases' | 'stopCacheKeyIncrementWhenOverlimit'>;
 
 /** What of these rules has no effect with these settings: one sentence each. */
 export function ineffectiveRules(ruleset: Ruleset, settings: EffectSettings): readonly string[] {
@@ -18,7 +22,8 @@ export function ineffectiveRules(ruleset: Ruleset, settings: EffectSettings): re
   const isLocal = settings.storeFailurePolicy === 'local' && settings.backendType === 'kvstore';
   const notLocal = isLocal ? notLocalWarning(ruleset) : undefined;
   const notLeased = settings.leases === 'off' ? undefined : notLeasedWarning(ruleset, settings);
-  return [notLocal, notLeased].filter((warning) => warning !== undefined);
+  const times = settings.backendType === 'kvstore' ? timesWarning(ruleset, settings) : undefined;
+  return [notLocal, notLeased, times].filter((warning) => warning !== undefined);
 }
 
 /** Which rules STORE_FAILURE_POLICY=local does not cover; undefined: it covers all. */
@@ -41,6 +46,32 @@ export function notLeasedWarning(
     ? 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call'
     : 'memcached has no scripts, without which hits cannot be taken up to a limit';
   return `\`lease\` of ${listOf(leased)} has no effect: ${reason}`;
+}
+
+/** Why the times that calls wait for Redis and the policies of these rules do not fit together; undefined: they do. */
+export function timesWarning({ hasPolicies }: Ruleset, settings: TimeSettings): string | undefined {
+  const { storeFailurePolicy, storeDecisionTimeout: given, kvstorePersecond } = settings;
+  if (storeFailurePolicy === 'error' && !hasPolicies) {
+    if (given === undefined) return undefined;
+    return (
+      'STORE_DECISION_TIMEOUT only makes calls fail earlier, because no policy answers them: STORE_FAILURE_POLICY is error, ' +
+      'and no rule has another on_store_failure'
+    );
+  }
+  const wait = given ?? DECISION_TIMEOUT;
+  const answered = `the ${wait} ms after which policies answer calls`;
+  for (const [prefix, { timeout, pipelineWindow }] of [
+    ['KVSTORE', INSTANCES.main] as const,
+    ...(kvstorePersecond ? [['KVSTORE_PERSECOND', INSTANCES.perSecond] as const] : []),
+  ]) {
+    if (settings[pipelineWindow] >= wait) {
+      return `${prefix}_PIPELINE_WINDOW is not shorter than ${answered}, so that the store decides none of them`;
+    }
+    if (settings[timeout] > 0 && settings[timeout] < wait) {
+      return `${prefix}_TIMEOUT is shorter than ${answered}: each call that waits so long costs a connection; set STORE_DECISION_TIMEOUT below it`;
+    }
+  }
+  return undefined;
 }
 
 function listOf({ count, names }: Named): string {

@@ -3,6 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Subscription } from 'rxjs';
 import type { Ruleset } from '../../../src/rules/ruleset';
+import { readSettings } from '../../../src/settings/read-settings';
 import {
   type RuleFileOptions,
   type RuleFileTiming,
@@ -33,10 +34,7 @@ export const MODES = [
   { watchRoot: false, mode: 'RUNTIME_WATCH_ROOT=false' },
 ];
 /** What rules are loaded with: domains are not merged, and the store has scripts. */
-export const LOAD_SETTINGS = {
-  ...({ mergeDomainConfig: false, backendType: 'memory', storeFailurePolicy: 'error', leases: 'rules' } as const),
-  stopCacheKeyIncrementWhenOverlimit: false,
-};
+export const LOAD_SETTINGS = readSettings({}).settings;
 export const WORKER_FILE = join(__dirname, '../../support/data/rule-thread-entry.cjs');
 
 /** The options of a source that a test gives; for the others see {@link fileOptions}. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Subscription } from 'rxjs';
+import { readSettings } from '../../../src/settings/read-settings';
 import { type LoadOptions, loadRules } from '../../../src/sources/loading/load-rules';
 import { type AdsServer as Server, connectAds } from '../../../src/sources/xds/connect-ads';
 import { type XdsRuleOptions, xdsRuleSource } from '../../../src/sources/xds/xds-rule-source';
@@ -9,6 +10,7 @@ import { RecordedLog } from './recorded-log';
 
 /** With short waits, in milliseconds. */
 const SETTINGS = {
+  ...readSettings({}).settings,
   configGrpcXdsNodeId: 'test-node',
   configGrpcXdsNodeMetadata: { zone: 'a' },
   configGrpcXdsServerConnectRetryInterval: 10,
@@ -16,11 +18,6 @@ const SETTINGS = {
   xdsClientBackoffMaxInterval: 20,
   xdsClientBackoffRandomFactor: 0.5,
   xdsClientBackoffJitter: false,
-  mergeDomainConfig: false,
-  backendType: 'memory',
-  storeFailurePolicy: 'error',
-  leases: 'rules',
-  stopCacheKeyIncrementWhenOverlimit: false,
 } as const;
 
 export interface XdsRulesOptions extends Partial<Server>, Pick<Partial<LoadOptions>, 'smallSet'> {

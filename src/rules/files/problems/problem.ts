@@ -107,6 +107,7 @@ export const PROBLEMS = {
     'To allow them all, write `unlimited: true`; if the ban is intended, add `value: "*"` to make it explicit.',
   ),
   'unbounded-metric': warning(),
+  'times-without-effect': warning('Change one of the settings, or give rules a policy.'),
   'lease-without-effect': warning('Remove `lease`, or what keeps it from having an effect.'),
 } as const;
 
