@@ -7,7 +7,7 @@ import { Pool } from '../suite/load/pool';
 import { Ticks } from '../suite/load/ticks';
 import { DOMAIN } from '../suite/scenarios/loads';
 import { protobufMessage, valueText, withDigits } from '../suite/scenarios/messages';
-import { type Fault, FaultyStore, type StoreName } from './stores';
+import { type Fault, FaultyStore, type StoreName, isKilled } from './stores';
 
 /** Each value has a counter without a limit, and one with this limit. */
 const LIMIT = 5;
@@ -112,7 +112,7 @@ export async function playFault(which: FaultCase, { rate, times, headers }: Faul
   const day = Math.floor(Date.now() / 86_400_000) * 86_400;
   const keys = Array.from({ length: values }, (_, value) => `${DOMAIN}_user_${valueText(value)}_${day}`);
   const stored = await store.counts(keys);
-  const bound = which.fault === 'killed' ? 2 * LIMIT : LIMIT;
+  const bound = isKilled(which.fault) ? 2 * LIMIT : LIMIT;
   return {
     ...which,
     ...course.result(began, ended),

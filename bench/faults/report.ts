@@ -19,8 +19,8 @@ export function readFaults(file: string): FaultsReport {
 }
 
 /** The parts are kept of those that the picture shows. */
-export function isPictured({ store, policy }: FaultResult): boolean {
-  return store === 'single' && policy === 'local';
+export function isPictured({ store, policy, fault }: FaultResult): boolean {
+  return store === 'single' && policy === 'local' && fault in TITLES;
 }
 
 /** For README.md. */
@@ -60,7 +60,11 @@ const [CALLS_HEIGHT, LATENCY_HEIGHT] = [90, 60];
 /** Of the latency axis, in milliseconds. */
 const LONGEST = 60;
 const COLOURS = { counted: '#2e7d32', byPolicy: '#1565c0', failed: '#c62828' } as const;
-const TITLES = { killed: 'The store is killed', stopped: 'The store hangs', slow: 'Replies are 200 ms late' } as const;
+const TITLES: Readonly<Record<string, string>> = {
+  killed: 'The store is killed',
+  stopped: 'The store hangs',
+  slow: 'Replies are 200 ms late',
+};
 
 /**
  * The faults of a single server with the policy `local`: what calls are answered, and how long that takes, each 100 ms.
@@ -72,7 +76,7 @@ export function picture({ rate, seconds, results }: FaultsReport): string {
     const parts = result.parts.slice(0, duration * 10);
     const top = 40 + index * PANEL;
     return [
-      svgText(LEFT, top + 12, TITLES[result.fault], 'bold'),
+      svgText(LEFT, top + 12, TITLES[result.fault]!, 'bold'),
       `<rect x="${x(seconds[0])}" y="${top + 20}" width="${x(seconds[1]) - LEFT}" height="${CALLS_HEIGHT + LATENCY_HEIGHT + 10}" fill="#f3e5d8"/>`,
       bars(parts, { x, bottom: top + 20 + CALLS_HEIGHT, most: rate / 10 }),
       svgText(4, top + 32, 'calls'),

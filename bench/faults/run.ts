@@ -7,7 +7,7 @@ import { renderSections } from '../suite/report/pages';
 import { writeJson } from '../suite/results';
 import { type FaultCase, type FaultResult, playFault } from './play-fault';
 import { type FaultsReport, faultsSection, isPictured, picture, readFaults } from './report';
-import { FAULTS, STORES } from './stores';
+import { FAULTS, OTHER_FAULTS, STORES } from './stores';
 
 const ROOT = join(__dirname, '../..');
 const [RESULT, PAGE, PICTURE] = ['bench/results/faults.json', 'bench/faults/README.md', 'docs/images/store-faults.svg'];
@@ -34,6 +34,13 @@ const CASES: readonly FaultCase[] = [
   ...STORES.flatMap((store) => FAULTS.map((fault) => ({ store, fault, policy: 'local' as const }))),
   ...(['allow', 'deny', 'error'] as const).flatMap((policy) =>
     FAULTS.map((fault) => ({ store: 'single' as const, fault, policy })),
+  ),
+  ...(['local', 'allow', 'deny', 'error'] as const).flatMap((policy) =>
+    OTHER_FAULTS.map((fault) => ({
+      store: fault.startsWith('one-') ? ('cluster' as const) : ('single' as const),
+      fault,
+      policy,
+    })),
   ),
 ];
 

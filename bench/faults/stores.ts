@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MemcachedProcess } from '../../test/support/processes/memcached-process';
 import { RedisCluster } from '../../test/support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../test/support/processes/redis/redis-process';
@@ -7,11 +8,18 @@ import type { Settings } from '../suite/scenarios/loads';
 
 export const STORES = ['single', 'sentinel', 'cluster', 'memcached'] as const;
 export const FAULTS = ['killed', 'stopped', 'slow'] as const;
+/**
+ * Of a part of the stores: started again within a second, both directions of the network or the replies lost, one node
+ * of the cluster killed or stopped.
+ */
+export const OTHER_FAULTS = ['restarted', 'cut', 'deaf', 'one-killed', 'one-stopped'] as const;
 export type StoreName = (typeof STORES)[number];
-export type Fault = (typeof FAULTS)[number];
+export type Fault = (typeof FAULTS | typeof OTHER_FAULTS)[number];
 
 /** Milliseconds by which the replies of a slow store are late. */
 const LATENESS = 200;
+/** Milliseconds that a server is away which starts again. */
+const RESTART = 500;
 
 type Server = RedisProcess | MemcachedProcess;
 
@@ -48,23 +56,50 @@ export class FaultyStore implements AsyncDisposable {
   }
 
   async begin(fault: Fault): Promise<void> {
-    const { servers, proxies } = this.#parts;
-    if (fault === 'killed') await Promise.all(servers.map((server) => server.crash()));
-    if (fault === 'stopped') for (const server of servers) server.signal('SIGSTOP');
+    const { proxies } = this.#parts;
+    const servers = this.#failing(fault);
+    if (isKilled(fault)) await Promise.all(servers.map((server) => server.crash()));
+    if (isStopped(fault)) for (const server of servers) server.signal('SIGSTOP');
     if (fault === 'slow') for (const proxy of proxies) proxy.delay = LATENESS;
+    if (fault === 'cut' || fault === 'deaf') {
+      for (const proxy of proxies) proxy.fault = fault === 'cut' ? 'black hole' : 'lost replies';
+    }
+    if (fault !== 'restarted') return;
+    await sleep(RESTART);
+    await Promise.all(servers.map((server) => server.run()));
   }
 
   async end(fault: Fault): Promise<void> {
-    const { servers, proxies } = this.#parts;
-    if (fault === 'killed') await Promise.all(servers.map((server) => server.run()));
-    if (fault === 'stopped') for (const server of servers) server.signal('SIGCONT');
-    for (const proxy of proxies) proxy.delay = 0;
+    const { proxies } = this.#parts;
+    const servers = this.#failing(fault);
+    if (isKilled(fault) && fault !== 'restarted') await Promise.all(servers.map((server) => server.run()));
+    if (isStopped(fault)) for (const server of servers) server.signal('SIGCONT');
+    for (const proxy of proxies) {
+      proxy.delay = 0;
+      // What was lost is missing in these connections.
+      if (proxy.fault !== 'none') proxy.reset();
+      proxy.fault = 'none';
+    }
+  }
+
+  #failing(fault: Fault): readonly Server[] {
+    const { servers } = this.#parts;
+    return fault.startsWith('one-') ? servers.slice(0, 1) : servers;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     const { servers, proxies, rest } = this.#parts;
     await Promise.all([...proxies, ...servers, ...rest].map((each) => each[Symbol.asyncDispose]()));
   }
+}
+
+/** Whether servers lose their counts by the fault. */
+export function isKilled(fault: Fault): boolean {
+  return fault === 'killed' || fault === 'restarted' || fault === 'one-killed';
+}
+
+function isStopped(fault: Fault): boolean {
+  return fault === 'stopped' || fault === 'one-stopped';
 }
 
 const STARTS: Readonly<Record<StoreName, () => Promise<StoreParts>>> = {
