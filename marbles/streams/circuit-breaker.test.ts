@@ -3,7 +3,7 @@ import type { RunHelpers, TestScheduler } from 'rxjs/testing';
 import type { ServerOutcome } from '../../src/counting/batch';
 import type { Operation, Result } from '../../src/counting/operation';
 import { DecisionError } from '../../src/counting/decision-error';
-import type { Fault } from '../../src/streams/circuit-breaker';
+import { type Fault, ServerState } from '../../src/streams/server-state';
 import { Lanes } from '../../src/streams/lanes';
 import { operation } from '../../test/support/data/operations';
 import { marbles } from '../support/marbles';
@@ -44,23 +44,29 @@ function course(source: string, { failures = 3, windowsInFlight = 9, unsubscribe
       const time = first === first.toLowerCase() ? REPLY_TIME : LATE;
       return timer(time, scheduler).pipe(map(() => batch.map(() => RESULTS[outcome])));
     }
-    function observe() {
-      return {
-        changed: (isOpen: boolean) => happened(isOpen ? 'opens' : 'closes'),
-        faultBegan: () => happened('fault began'),
-        faultEnded: ({ milliseconds, calls, isUp }: Fault) => happened(`fault ended ${milliseconds} ${calls} ${isUp}`),
-      };
-    }
+    const observer = {
+      faultBegan: () => happened('fault began'),
+      faultEnded: ({ milliseconds, calls, isUp }: Fault) => happened(`fault ended ${milliseconds} ${calls} ${isUp}`),
+    };
     const lane = new ScriptedLane(reply, { span: 1, windowsInFlight });
-    const lanes = new Lanes({
-      scheduler,
-      errorOf: (thrown) => thrown as DecisionError,
-      breaker: { failures, observe },
+    const server = (lane.server = new ServerState({ name: { server: 'x' }, scheduler, failures, observer }));
+    let wasOpen = false;
+    server.reports$.subscribe(({ isHeldBack }) => {
+      if (isHeldBack) happened('opens');
+      else if (wasOpen) happened('closes');
+      wasOpen = isHeldBack;
     });
-    const subscription = lanes.windows$.subscribe({ complete: () => happened('complete') });
+    const lanes = new Lanes({ scheduler, errorOf: (thrown) => thrown as DecisionError });
+    const subscription = lanes.windows$.subscribe({
+      complete: () => {
+        server.end();
+        happened('complete');
+      },
+    });
+    subscription.add(() => server.end());
     cold(source).subscribe({
       next: (key) => {
-        lanes.add(Object.assign(lane, { server: {} }), {
+        lanes.add(lane, {
           operations: [operation(key, 1)],
           isCancelled: false,
           settle: () => undefined,
@@ -88,7 +94,7 @@ describe('a circuit breaker', () => {
   beforeAll(() => (random = jest.spyOn(Math, 'random').mockReturnValue(1)));
   afterAll(() => random.mockRestore());
 
-  const OPENING = ['9 opens', '9 fault began'];
+  const OPENING = ['9 fault began', '9 opens'];
 
   it('stays closed when fewer windows in a row are bad', () => {
     expect(withoutSent(course('b--b--o--b--b--o-'))).toEqual([]);
@@ -108,7 +114,7 @@ describe('a circuit breaker', () => {
 
   it('opens when more than half of at least ten outcomes of the last second are bad', () => {
     const most = 'o--b--b--o--b--b--o--b--b--o--b--b--o--b-';
-    const opening = ['33 opens', '33 fault began', '33 refused b', '36 refused o', '39 refused b'];
+    const opening = ['33 fault began', '33 opens', '33 refused b', '36 refused o', '39 refused b'];
     expect(withoutSent(course(most))).toEqual(opening);
     const later = opening.map((event) => event.replace(/^\d+/, (time) => String(Number(time) + 1_000)));
     expect(withoutSent(course(`o 999ms ${most}`))).toEqual(later);
@@ -124,7 +130,7 @@ describe('a circuit breaker', () => {
 
   it('needs twice as many outcomes as failures when that is more than ten', () => {
     expect(withoutSent(course('o--b--b--'.repeat(5), { failures: 8 }))).toEqual([]);
-    expect(withoutSent(course('o--b--b--'.repeat(6), { failures: 8 }))[0]).toBe('51 opens');
+    expect(withoutSent(course('o--b--b--'.repeat(6), { failures: 8 }))[1]).toBe('51 opens');
   });
 
   it('refuses values at once while it is open, and sends none', () => {
@@ -132,17 +138,17 @@ describe('a circuit breaker', () => {
   });
 
   it.each(['O', 'B'])('ignores that a window which was in flight when it opened ends with %s', (last) => {
-    expect(withoutSent(course(`${last}-b--b--b-----x`))).toEqual(['11 opens', '11 fault began', '14 refused x']);
+    expect(withoutSent(course(`${last}-b--b--b-----x`))).toEqual(['11 fault began', '11 opens', '14 refused x']);
   });
 
   it('is half-open when its wait is over: the next window is a probe, and further values are refused until that has ended', () => {
-    const events = course('b--b--b-- 300ms op-x-yz');
+    const events = course('b--b--b-- 300ms op-x-oz');
     expect(events.slice(-7)).toEqual([
       ...OPENING,
       '310 sent op',
       '312 refused x',
       '312 closes',
-      '315 sent yz',
+      '315 sent oz',
       '5312 fault ended 303 4 true',
     ]);
   });
@@ -190,8 +196,8 @@ describe('a circuit breaker', () => {
       '4120 opens',
       '4324 closes',
       '9324 fault ended 4315 6 true',
-      '10331 opens',
       '10331 fault began',
+      '10331 opens',
       '10435 closes',
       '15435 fault ended 104 3 true',
     ]);
@@ -214,11 +220,11 @@ describe('a circuit breaker', () => {
 
   it('reports the end of a fault when it is unsubscribed from, and nothing is scheduled then', () => {
     const events = withoutSent(course('(bb)--b--b-------', { unsubscribe: 14 }));
-    expect(events).toEqual(['12 opens', '12 fault began', '14 closes', '14 fault ended 2 4 false', '14 rest']);
+    expect(events).toEqual(['12 fault began', '12 opens', '14 closes', '14 fault ended 2 4 false', '14 rest']);
   });
 
-  it('sends every window when it may not open', () => {
+  it('sends every window when it may not open, and reports the fault', () => {
     const events = course('b--'.repeat(30), { failures: 0 });
-    expect([events.length, withoutSent(events)]).toEqual([30, []]);
+    expect([events.length, withoutSent(events)]).toEqual([31, ['15 fault began']]);
   });
 });

@@ -20,7 +20,6 @@ const OF_KEY = new DecisionError('store_failed', 'not an integer', { isUncounted
  */
 class Server extends ScriptedLane {
   state: 'up' | 'away' | 'cut' | 'hangs' | 'busy' | 'rejects' = 'up';
-  readonly server = { server: 'of the test' };
   readonly counts: Record<string, number> = {};
   readonly #replyTime: number;
 

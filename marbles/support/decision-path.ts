@@ -7,6 +7,7 @@ import { CODE_NAMES } from '../../src/limiter/verdict';
 import type { FailurePolicy } from '../../src/rules/rule-config';
 import { Statistics } from '../../src/statistics/statistics';
 import { decisions } from '../../src/streams/decisions';
+import { ServerState } from '../../src/streams/server-state';
 import { request } from '../../test/support/data/requests';
 import { limit, rulesetOf } from '../../test/support/data/rules';
 import { type ScriptedLane, storeOf } from './scripted-lanes';
@@ -51,15 +52,17 @@ export function decisionPath(
 ) {
   const ruleset = rulesWith(policies);
   const statistics = new Statistics(10);
-  const counters = storeOf(({ key }) => laneOf(key.split('_')[2] ?? ''));
+  const counters = storeOf(({ key }) => {
+    const lane = laneOf(key.split('_')[2] ?? '');
+    if (failures > 0) lane.server ??= new ServerState({ name: { server: 'of the test' }, scheduler, failures });
+    return lane;
+  });
   const dropped = statistics.counter('ratelimit.store.dropped_hits');
   const local = new LocalCounts({ share, reconciles, serverOf: (operation) => counters.laneOf(operation), dropped });
   const limiter = new Limiter({ ...DEFAULT_OPTIONS, local, ...more }, statistics);
-  const ignored = { changed: () => undefined, faultBegan: () => undefined, faultEnded: () => undefined };
   const { decide, windows$ } = decisions({
     ...{ limiter, counters, statistics, scheduler, timeouts: { ofCalls: timeout, byPolicy } },
     ruleset: () => ruleset,
-    breaker: { failures, observe: () => ignored },
     onInternalError: (error) => {
       throw error;
     },

@@ -1,6 +1,7 @@
 import { NEVER, type Observable, of, take } from 'rxjs';
 import type { Counted, Operation, Result } from '../../src/counting/operation';
 import type { Deadline } from '../../src/streams/deadline';
+import type { ServerState } from '../../src/streams/server-state';
 import type { CounterInstance, CounterLane, Counters, LanePipeline } from '../../src/streams/ports/counters';
 
 export type Reply = (batch: readonly Operation[]) => Observable<readonly Result[]>;
@@ -19,6 +20,7 @@ export class ScriptedLane implements CounterLane {
   readonly pipeline: LanePipeline;
   readonly instance: CounterInstance;
   readonly retired$: Observable<unknown>;
+  server: ServerState | undefined;
   readonly #reply: Reply;
 
   constructor(reply: Reply, { instance = { lanesAtOnce: 1 }, retired$ = NEVER, ...pipeline }: LaneOptions = {}) {

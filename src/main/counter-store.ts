@@ -6,10 +6,11 @@ import { usableMemory } from '../sources/usable-memory';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
 import type { ReservationStore } from '../streams/ports/reservations';
+import { ServerStates } from '../streams/server-views';
 import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';
 import type { App } from './app';
-import { kvstoreOptions, plaincacheOptions } from './options';
+import { decisionTimeout, kvstoreOptions, plaincacheOptions } from './options';
 import { turnScheduler } from './turn-scheduler';
 
 /**
@@ -22,6 +23,8 @@ const COUNTERS_SHARE = 1 / 4;
 /** A counter store, and what the decision path, the start of the service and operators need from it. */
 export interface CounterStore {
   readonly counters: Counters & CounterAdministration;
+  /** What is known of its servers. */
+  readonly servers: ServerStates;
   /** Whether hits may be leased from it: it is not in this process, and takes them in one step. */
   readonly canLease: boolean;
   /** Or why there is none. */
@@ -43,19 +46,22 @@ export interface CounterStore {
  */
 export async function counterStore(app: App, worker = 1): Promise<CounterStore> {
   const { settings, statistics, log } = app;
+  const servers = serverStates(app, decisionTimeout(app));
+  const common = { statistics, servers, scheduler: turnScheduler };
   if (settings.backendType === 'kvstore') {
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
-    const options = { ...kvstoreOptions(app, log), statistics, scheduler: turnScheduler };
-    const counters = kvstoreCounters({ ...options, watchesEvictions: worker === 1 });
+    const counters = kvstoreCounters({ ...kvstoreOptions(app, log), ...common, watchesEvictions: worker === 1 });
     const { reservations, freedKeys, ready$, description } = counters;
-    return { counters, canLease: true, reservations, freedKeys, ready$, description: `kvstore (${description})` };
+    const parts = { counters, servers, reservations, freedKeys, ready$ };
+    return { ...parts, canLease: true, description: `kvstore (${description})` };
   }
   if (settings.backendType === 'plaincache') {
     const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');
-    const counters = plaincacheCounters({ ...plaincacheOptions(app), statistics, log, scheduler: turnScheduler });
+    const counters = plaincacheCounters({ ...plaincacheOptions(app), ...common, log });
     const reservations = 'memcached cannot change the record of a reservation and its counters in one step';
     return {
       counters,
+      servers,
       canLease: false,
       reservations,
       ready$: counters.ready$,
@@ -65,12 +71,21 @@ export async function counterStore(app: App, worker = 1): Promise<CounterStore> 
   return memoryStore(app);
 }
 
+/** @param limit most milliseconds for the answer to a probe */
+function serverStates({ settings, statistics, log }: App, limit?: number): ServerStates {
+  return new ServerStates({
+    ...{ statistics, log, limit, failures: settings.storeBreakerFailures },
+    scheduler: turnScheduler,
+  });
+}
+
 /** Counters in the memory of this process. */
 export interface MemoryStore extends CounterStore {
   readonly counters: MemoryCounters;
 }
 
-export function memoryStore({ settings, given, statistics, log }: App): MemoryStore {
+export function memoryStore(app: App): MemoryStore {
+  const { settings, given, statistics, log } = app;
   if (!given.has('backendType')) {
     log.warn('no store address is set: counters are kept in the memory of this process and are lost when it ends');
   }
@@ -84,7 +99,7 @@ export function memoryStore({ settings, given, statistics, log }: App): MemorySt
   statistics.gauge('ratelimit.memory.keys', () => counters.size);
   statistics.gauge('ratelimit.memory.bytes', () => counters.bytes);
   statistics.gauge('ratelimit.memory.evicted_keys', () => counters.evictions);
-  return { counters, canLease: false, reservations: counters, ready$: of(true), description: 'memory' };
+  return { ...inMemory(counters, serverStates(app)), canLease: false };
 }
 
 /** Whether the counters are kept in memory. */
@@ -93,7 +108,16 @@ export function countsInMemory({ backendType }: Settings): boolean {
 }
 
 /** The counters in the memory of the primary, seen from a worker. */
-export function remoteStore({ settings, log }: App, channel: Channel): CounterStore {
-  const counters = new RemoteCounters(channel, settings.kvstorePipelineWindow, log);
-  return { counters, canLease: true, reservations: counters, ready$: of(true), description: 'memory' };
+export function remoteStore(app: App, channel: Channel): CounterStore {
+  const servers = serverStates(app);
+  const counters = new RemoteCounters(channel, {
+    windowSpan: app.settings.kvstorePipelineWindow,
+    servers,
+    log: app.log,
+  });
+  return { ...inMemory(counters, servers), canLease: true };
+}
+
+function inMemory<T extends ReservationStore>(counters: T, servers: ServerStates) {
+  return { counters, servers, reservations: counters, ready$: of(true), description: 'memory' };
 }

@@ -16,7 +16,7 @@ import type { OffenderSource } from '../streams/ports/offender-source';
 import type { Reservations } from '../streams/ports/reservations';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Service, type ServiceOptions, service } from '../streams/service';
-import { shownBreakers, storeFaults } from '../streams/store-faults';
+import { shownBreakers } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { asError } from '../text/thrown';
 import type { App } from './app';
@@ -81,7 +81,6 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       statistics,
       scheduler: turnScheduler,
       timeouts: decisionTimeouts(app),
-      breaker: { failures: settings.storeBreakerFailures, observe: storeFaults(statistics, log) },
       tracer: tracing.tracer,
       decisionLog: decisionLog.log,
       onRejected: app.onRejectedCall,
@@ -258,7 +257,7 @@ export function endOfDecisions(
   const { store, reservations, limiter } = path;
   function drainCalls(within: number): Promise<unknown> {
     // Calls in flight do not wait for the store longer than a drain takes.
-    store.counters.endWithin?.(within);
+    store.servers.drain(within);
     return drainGrpc(within);
   }
   const windows$ = defer(() => {

@@ -14,6 +14,9 @@ import type { Log } from '../log/log';
 import type { DecisionTimeouts } from '../streams/deadline';
 import { currentSecret } from '../sources/secret-files';
 
+/** Milliseconds between checks of a memcached server without requests, where the health of the service follows it. */
+const CHECKED_EVERY = 1_000;
+
 /** STORE_DECISION_TIMEOUT with its default, which is that of calls that only limits with a policy count. */
 export function decisionTimeouts({ settings, given }: LoadedSettings): DecisionTimeouts {
   const { storeDecisionTimeout: ofCalls, backendType } = settings;
@@ -57,7 +60,10 @@ export function limiterOptions(settings: Settings): LimiterOptions {
 }
 
 /** The options of the key-value store. Its addresses are set, because `readSettings` has checked them. */
-export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreOptions, 'statistics' | 'scheduler'> {
+export function kvstoreOptions(
+  reading: LoadedSettings,
+  log: Log,
+): Omit<KvstoreOptions, 'statistics' | 'servers' | 'scheduler'> {
   const { settings } = reading;
   return {
     main: instanceOptions(reading, INSTANCES.main, log),
@@ -87,7 +93,7 @@ export function kvstoreOptions(reading: LoadedSettings, log: Log): Omit<KvstoreO
  */
 export function plaincacheOptions(
   reading: LoadedSettings,
-): Omit<PlaincacheOptions, 'statistics' | 'log' | 'scheduler'> {
+): Omit<PlaincacheOptions, 'statistics' | 'servers' | 'log' | 'scheduler'> {
   const { settings, given } = reading;
   return {
     hostPort: settings.plaincacheHostPort,
@@ -102,6 +108,7 @@ export function plaincacheOptions(
         }
       : undefined,
     timeoutMs: decisionTimeout(reading),
+    checkEvery: settings.kvstoreHealthCheckActiveConnection ? CHECKED_EVERY : undefined,
     countsAsZero: !given.has('storeFailurePolicy'),
     windowSpan: settings.kvstorePipelineWindow,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,

@@ -88,9 +88,9 @@ async function readOften(counters: Counters, key: string, progress: Progress): P
   const lane = counters.laneOf(read);
   for (let index = 0; index < CALLS && !progress.signal.aborted; index += 1) {
     const trip = new Trip();
-    lane.trips?.begin(trip);
+    lane.server?.trips.begin(trip);
     await lane.apply([read], trip);
-    lane.trips?.ended(trip);
+    lane.server?.trips.ended(trip);
     progress.answers += 1;
   }
 }

@@ -4,7 +4,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
 import type { Phase, Readiness } from '../streams/readiness';
-import { type CountedServer, countedServers } from '../streams/store-faults';
+import { type CountedServer, countedServers } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { shortened } from '../text/excerpt';
 import type {

@@ -1,6 +1,6 @@
 import { escapeStatisticsKey } from '../statistics/escape';
 import { RULE_PREFIX, type Statistics } from '../statistics/statistics';
-import { countedServers } from '../streams/store-faults';
+import { countedServers } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { excerpt } from '../text/excerpt';
 import type { RecentConfigurations } from './configurations';

@@ -163,6 +163,11 @@ export class Trips {
     this.#timeout = timeout || Infinity;
   }
 
+  /** When the oldest of them began; undefined: there are none. */
+  get oldest(): number | undefined {
+    return this.#inFlight.length === 0 ? undefined : Math.min(...this.#inFlight.map(({ sentAt }) => sentAt));
+  }
+
   /**
    * @param answerWithin milliseconds that something waits for it
    * @param expireWithin milliseconds that what policies can answer waits for it

@@ -15,8 +15,6 @@ import { type OutcomeCallbacks, type OutcomeCounters, Outcomes, Pending } from '
 import type { Counters } from './ports/counters';
 import type { ApplyOperations, Decide, PendingDecision, WindowCall } from './ports/decide';
 import type { WindowTracer } from './ports/tracer';
-import { requestCounters } from './store-faults';
-import type { LaneBreaker } from './trip';
 
 export interface DecisionsOptions extends OutcomeCallbacks {
   readonly limiter: Limiter;
@@ -27,8 +25,6 @@ export interface DecisionsOptions extends OutcomeCallbacks {
   /** Closes windows, and gives the time. */
   readonly scheduler: Timing;
   readonly timeouts?: DecisionTimeouts | undefined;
-  /** Holds back calls for servers that do not answer; undefined: none are. */
-  readonly breaker?: LaneBreaker | undefined;
   /** Traces windows that carry calls with a trace; undefined: no call is checked for one. */
   readonly tracer?: WindowTracer | undefined;
 }
@@ -61,15 +57,14 @@ export interface Decisions {
  * more than the decision. RxJS carries windows.
  */
 export function decisions(options: DecisionsOptions): Decisions {
-  const { limiter, ruleset, counters, scheduler, statistics, timeouts = {}, breaker, tracer } = options;
+  const { limiter, ruleset, counters, scheduler, statistics, timeouts = {}, tracer } = options;
   const { leases } = limiter;
   const outcomes = new Outcomes(outcomeCounters(statistics), options);
   const expiries = new Expiries(scheduler);
   const lanes = new Lanes({
-    ...{ scheduler, timeouts, expiries, breaker, tracer, local: limiter.local, leases },
+    ...{ scheduler, timeouts, expiries, tracer, local: limiter.local, leases },
     onBatch: countBatches(statistics),
     errorOf: (thrown) => outcomes.errorOf(thrown),
-    requestsOf: requestCounters(statistics),
     onRetired: (lane) => limiter.local?.removeServer(lane),
   });
   leases?.connect({ send: sendAlone, later: (work, milliseconds) => scheduler.schedule(work, milliseconds) });

@@ -1,23 +1,26 @@
-import { BehaviorSubject, Observable, Subject, type Subscriber, finalize, mergeMap, takeUntil, tap } from 'rxjs';
+import {
+  BehaviorSubject,
+  Observable,
+  Subject,
+  type Subscriber,
+  type Unsubscribable,
+  finalize,
+  mergeMap,
+  takeUntil,
+  tap,
+  using,
+} from 'rxjs';
 import { Batch, failCall } from '../counting/batch';
 import { DecisionError, poolEmpty, timedOut } from '../counting/decision-error';
 import type { Leases } from '../counting/leases';
 import { type Result, areAnsweredByPolicies } from '../counting/operation';
 import type { LocalCounts } from '../limiter/local-counts';
-import { Breaker, type BreakerObserver } from './circuit-breaker';
 import { type DecisionTimeouts, type Expiries, type Expiring, type Timing, Trip, Trips } from './deadline';
 import { type ClosedWindow, pipelineWindow } from './pipeline-window';
 import type { CounterLane } from './ports/counters';
 import type { WindowCall } from './ports/decide';
 import type { CallTrace, WindowTrace, WindowTracer } from './ports/tracer';
-import type { CountRequest } from './store-faults';
-
-export interface LaneBreaker {
-  /** STORE_BREAKER_FAILURES; 0: it never opens. */
-  readonly failures: number;
-  /** Receives what becomes of a lane, which is named as by {@link CounterLane.server}. */
-  readonly observe: (server: NonNullable<CounterLane['server']>) => BreakerObserver;
-}
+import { NOT_SENT, type ServerState } from './server-state';
 
 export interface LaneTripsOptions {
   /** Closes windows, and gives the time. */
@@ -26,8 +29,6 @@ export interface LaneTripsOptions {
   readonly timeouts?: DecisionTimeouts | undefined;
   /** Ends the waits of calls whose window cannot be sent. */
   readonly expiries?: Expiries | undefined;
-  /** Holds back the calls for lanes with a server that does not answer; undefined: none are. */
-  readonly breaker?: LaneBreaker | undefined;
   /** What the policy `local` has counted: hits that could not be sent are added when the server counts again. */
   readonly local?: LocalCounts | undefined;
   /** Takes leases with batches, and gives them back; undefined: every call is counted by the store. */
@@ -38,8 +39,6 @@ export interface LaneTripsOptions {
   readonly onBatch?: ((batch: Batch) => void) | undefined;
   /** Reports what was thrown; returns the error for callers. */
   readonly errorOf: (thrown: unknown) => DecisionError;
-  /** Makes what counts the requests to a server. */
-  readonly requestsOf?: ((server: NonNullable<CounterLane['server']>) => CountRequest | undefined) | undefined;
 }
 
 /** The calls of a time in which the server was called, and what becomes of their windows. */
@@ -55,6 +54,9 @@ class WindowTrip extends Trip {
   trace: WindowTrace | undefined;
   /** Its calls have their outcome. */
   isOver = false;
+  /** The time to its answer, and the error with which it has failed. */
+  milliseconds = 0;
+  failure: DecisionError | undefined;
 
   constructor(
     readonly batch: Batch<WindowCall>,
@@ -83,11 +85,6 @@ class UnsentTrip extends Trip {
 /** Milliseconds that a probe may take. */
 const PROBE_LIMIT = 1_000;
 
-const NOT_SENT = new DecisionError(
-  'store_failed',
-  'the counter store does not answer; calls fail immediately until it does',
-);
-
 /**
  * The pipeline windows of one lane, and their trips. While its breaker is open, calls are refused at once, those too
  * that were gathered but not sent, and then one window is the probe. Each time it opens, other windows begin, so that
@@ -102,8 +99,8 @@ export class LaneTrips {
   readonly lane: CounterLane;
   readonly #options: LaneTripsOptions;
   readonly #trips: Trips;
-  readonly #countRequest: CountRequest | undefined;
-  readonly #breaker: Breaker | undefined;
+  /** The server that is fed, and holds calls back, here; undefined: the lane does that, or it is in this process. */
+  readonly #server: ServerState | undefined;
   /** Where calls go: the present one of `#epochs$`. */
   #calls$ = new Subject<WindowCall>();
   readonly #epochs$ = new BehaviorSubject(this.#calls$);
@@ -115,31 +112,32 @@ export class LaneTrips {
   constructor(lane: CounterLane, options: LaneTripsOptions, onRetired: () => void) {
     this.lane = lane;
     this.#options = options;
-    const { scheduler, breaker } = options;
-    const own = lane.trips === undefined ? new Trips({ scheduler }) : undefined;
-    this.#trips = lane.trips ?? own!;
-    this.#countRequest = lane.server && options.requestsOf?.(lane.server);
-    if (breaker !== undefined && breaker.failures > 0 && lane.server !== undefined) {
-      this.#breaker = new Breaker({ failures: breaker.failures, scheduler, observer: breaker.observe(lane.server) });
-    }
+    const { server } = lane;
+    const own = server === undefined ? new Trips({ scheduler: options.scheduler }) : undefined;
+    this.#trips = server?.trips ?? own!;
+    this.#server = lane.feedsServer === true ? undefined : server;
+    if (server !== undefined) server.beforeResuming = (added) => this.#addAllUnsent(added);
     const retired$ = lane.retired$.pipe(
       tap(() => {
         onRetired();
         this.complete();
       }),
     );
-    this.windows$ = this.#epochs$.pipe(
+    const windows$ = this.#epochs$.pipe(
       takeUntil(retired$),
       mergeMap((calls$) => this.#windowsOf(calls$)),
       finalize(() => {
-        this.#breaker?.end();
+        if (server !== undefined) server.beforeResuming = undefined;
         own?.close();
       }),
     );
+    const beginEpochs = (): Unsubscribable | void =>
+      this.#server?.reports$.subscribe(() => this.#server!.isHeldBack && this.#beginEpoch());
+    this.windows$ = using(beginEpochs, () => windows$);
   }
 
   add(call: WindowCall): void {
-    if (this.#breaker?.isOpen) return this.#refuse(call);
+    if (this.#server?.isHeldBack === true) return this.#refuse(call);
     if (this.#windowsInFlight >= this.lane.pipeline.windowsInFlight) this.#limitWait(call);
     this.#calls$.next(call);
   }
@@ -186,7 +184,7 @@ export class LaneTrips {
     if (batch.operations.length === 0) return this.#end(trip);
     leases?.prepare(batch.operations);
     if (tracer !== undefined) trip.trace = traceOf(tracer, batch);
-    const isProbe = this.#breaker?.beginsProbe() === true;
+    const isProbe = this.lane.server?.sent() === true;
     const { byPolicy, ofCalls = areAnsweredByPolicies(batch.operations) ? byPolicy : undefined } = timeouts;
     const answerWithin = isProbe ? Math.min(ofCalls ?? PROBE_LIMIT, PROBE_LIMIT) : ofCalls;
     this.#trips.begin(trip, answerWithin, byPolicy === answerWithin ? undefined : byPolicy);
@@ -199,8 +197,9 @@ export class LaneTrips {
   }
 
   #answered(trip: WindowTrip, results: readonly Result[]): void {
-    const milliseconds = this.#trips.ended(trip);
-    if (trip.isOver || trip.epoch.settled.closed) return;
+    trip.milliseconds = this.#trips.ended(trip);
+    if (trip.isOver) return this.#server?.heard();
+    if (trip.epoch.settled.closed) return;
     const { batch } = trip;
     const { scheduler, local, leases, errorOf } = this.#options;
     trip.trace?.ended(results.find((result) => result instanceof DecisionError)?.code);
@@ -210,7 +209,8 @@ export class LaneTrips {
     } catch (error) {
       return this.#fail(trip, errorOf(error));
     }
-    this.#settled(trip, milliseconds);
+    this.#settled(trip);
+    return undefined;
   }
 
   #failed(trip: WindowTrip, error: unknown): void {
@@ -232,14 +232,14 @@ export class LaneTrips {
     const { batch } = trip;
     batch.fail(failure);
     this.#options.leases?.answered(batch.operations, failure);
-    this.#settled(trip, 0);
+    trip.failure = failure;
+    this.#settled(trip);
   }
 
   /** All calls have their outcome. */
-  #settled(trip: WindowTrip, milliseconds: number): void {
-    const { batch, writing } = trip;
+  #settled(trip: WindowTrip): void {
+    const { writing } = trip;
     trip.isOver = true;
-    this.#countRequest?.(milliseconds, batch.outcome);
     if (writing === undefined) this.#written(trip);
     else this.#endAfter(trip, writing);
   }
@@ -260,17 +260,17 @@ export class LaneTrips {
   }
 
   #addThenEnd(trip: WindowTrip): void {
-    this.#isAdding = true;
-    this.#addUnsent(() => {
-      this.#isAdding = false;
-      this.#end(trip);
-    });
+    this.#addAllUnsent(() => this.#end(trip));
   }
 
-  #end({ batch, window, epoch: { calls$, settled } }: WindowTrip): void {
-    if (settled.closed) return;
-    if (calls$ === this.#calls$ && !this.#isComplete) this.#judge(batch);
-    settled.next(batch);
+  #end(trip: WindowTrip): void {
+    const { batch, window, epoch, milliseconds, failure } = trip;
+    if (epoch.settled.closed) return;
+    const isOld = epoch.calls$ !== this.#calls$ || this.#isComplete;
+    const trouble = failure?.code === 'store_timeout' ? undefined : 'failing';
+    this.#server?.ended(batch.outcome, { size: batch.size, milliseconds, isOld, reason: failure?.message, trouble });
+    if (this.lane.feedsServer === true && this.lane.server?.isHeldBack === true) this.lane.server.refused(batch.size);
+    epoch.settled.next(batch);
     this.#leave(window);
   }
 
@@ -279,31 +279,41 @@ export class LaneTrips {
     window.end();
   }
 
-  #judge({ outcome, size }: Batch): void {
-    this.#breaker?.ended(outcome, size);
-    if (this.#breaker?.isOpen !== true) return;
+  /** Windows of the time before have no say in what follows; what is gathered is refused. */
+  #beginEpoch(): void {
+    if (this.#isComplete) return;
     const before = this.#calls$;
     this.#epochs$.next((this.#calls$ = new Subject()));
     before.complete();
+  }
+
+  /** Adds what could not be sent before, and calls back when none is left, or the server does not count it. */
+  #addAllUnsent(added: (isAdded: boolean) => void): void {
+    const { local } = this.#options;
+    if (this.#isAdding || local?.hasUnsent(this.lane) !== true) return added(true);
+    this.#isAdding = true;
+    this.#addUnsent(local, (isAdded) => {
+      this.#isAdding = false;
+      added(isAdded);
+    });
   }
 
   /**
    * Adds hits that could not be sent before, a batch at a time, until none are left or the server does not count a
    * batch.
    */
-  #addUnsent(added: () => void): void {
+  #addUnsent(local: LocalCounts, added: (isAdded: boolean) => void): void {
     const lane = this.lane;
     const { scheduler, timeouts = {} } = this.#options;
-    const local = this.#options.local!;
     const taken = local.take(lane, Math.floor(scheduler.now() / 1000));
-    if (taken.length === 0) return added();
+    if (taken.length === 0) return added(true);
     const trips = this.#trips;
     let isOver = false;
     const ended = (results: readonly Result[]): void => {
       if (isOver) return;
       isOver = true;
-      if (local.sent(taken, results, scheduler.now())) this.#addUnsent(added);
-      else added();
+      if (local.sent(taken, results, scheduler.now())) this.#addUnsent(local, added);
+      else added(false);
     };
     function fail(failure: DecisionError): void {
       ended(taken.map(() => failure));
@@ -323,7 +333,7 @@ export class LaneTrips {
   }
 
   #refuse(call: WindowCall): void {
-    this.#breaker?.refused();
+    this.#server?.refused();
     failCall(call, NOT_SENT);
   }
 }

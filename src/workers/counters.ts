@@ -1,4 +1,4 @@
-import { BehaviorSubject, EMPTY, NEVER, type Observable, firstValueFrom, forkJoin, map, throwIfEmpty } from 'rxjs';
+import { EMPTY, NEVER, type Observable, distinctUntilChanged, firstValueFrom, forkJoin, map, throwIfEmpty } from 'rxjs';
 import type { AlgorithmLimit } from '../counting/algorithms/algorithm';
 import { DecisionError } from '../counting/decision-error';
 import { algorithmOf } from '../counting/limit';
@@ -15,7 +15,8 @@ import {
 import { mostOf } from '../counting/group';
 import type { LeaseRequest } from '../counting/grant';
 import { areOneWindow, windowEnd } from '../counting/windows';
-import { Breaker } from '../streams/circuit-breaker';
+import type { ServerState } from '../streams/server-state';
+import type { ServerStates } from '../streams/server-views';
 import type { CounterAdministration, StoredCounter } from '../streams/ports/counter-administration';
 import type { CounterLane, Counters, LanePipeline } from '../streams/ports/counters';
 import {
@@ -71,6 +72,14 @@ interface ReadOpen {
   readonly now: number;
 }
 
+export interface RemoteOptions {
+  /** How long a pipeline window gathers, in milliseconds. */
+  readonly windowSpan: number;
+  /** Makes the state of the primary. */
+  readonly servers: ServerStates;
+  readonly log?: Log | undefined;
+}
+
 /**
  * The counters and reservations in the memory of the primary, seen from a worker. Batches of all workers are applied
  * one after the other, in the order in which they arrive, so that counts are exact. The worker's clock decides which
@@ -81,23 +90,22 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   readonly pipeline: LanePipeline;
   readonly instance = { lanesAtOnce: 1 };
   readonly retired$ = NEVER;
+  readonly server: ServerState;
+  readonly feedsServer = true;
   readonly #channel: Channel;
   readonly #log: Log | undefined;
-  readonly #breaker: Breaker;
 
-  /** @param windowSpan how long a pipeline window gathers, in milliseconds */
-  constructor(channel: Channel, windowSpan: number, log?: Log) {
+  constructor(channel: Channel, { windowSpan, servers, log }: RemoteOptions) {
     this.#log = log;
-    const isConnected$ = new BehaviorSubject(true);
-    this.connected$ = isConnected$.asObservable();
-    this.#breaker = new Breaker({
-      failures: 1,
-      scheduler: channel.scheduler,
-      waits: () => 0,
+    this.server = servers.open({
+      ...{ name: { server: 'primary' }, failures: 1, silence: ANSWER_LIMIT },
       // It is answered as soon as the primary reads again.
-      probe: () => channel.request('count', []).subscribe(() => this.#breaker.ended('ok')),
-      observer: { changed: (isOpen) => isConnected$.next(!isOpen) },
+      probe: () => channel.request('count', []).subscribe(() => this.server.checked()),
     });
+    this.connected$ = this.server.reports$.pipe(
+      map(({ isHeldBack }) => !isHeldBack),
+      distinctUntilChanged(),
+    );
     this.pipeline = { span: windowSpan, windowsInFlight: WINDOWS_IN_FLIGHT, whenFull: undefined };
     this.#channel = channel;
   }
@@ -110,7 +118,10 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
   async apply(batch: readonly Operation[]): Promise<readonly Result[]> {
     const parts = Array.from(messagesOf(batch), (message) => this.#request('count', message));
     const answers$ = parts.length === 1 ? parts[0]! : forkJoin(parts).pipe(map((answers) => answers.flat(1)));
-    return resultsOf(batch, await firstValueFrom(answers$)) ?? this.#invalid('count');
+    const sentAt = performance.now();
+    const answers = await firstValueFrom(answers$);
+    this.server.ended('ok', { size: 0, milliseconds: performance.now() - sentAt });
+    return resultsOf(batch, answers) ?? this.#invalid('count');
   }
 
   async readCounter(counter: Counted): Promise<StoredCounter> {
@@ -151,8 +162,8 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
   /** Requests are answered in order, so that those before an empty batch are when that is. */
   async close(): Promise<void> {
-    if (!this.#breaker.isOpen) await this.#channel.call('count', [], ANSWER_LIMIT);
-    this.#breaker.end();
+    if (!this.server.isClosed) await this.#channel.call('count', [], ANSWER_LIMIT);
+    this.server.end();
   }
 
   /** Adds hits, or subtracts them; returns the count after. */
@@ -164,7 +175,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
   /** Fails when the primary does not answer. */
   #request(method: string, parameters: unknown): Observable<unknown> {
-    const request$ = this.#breaker.isOpen ? EMPTY : this.#channel.request<unknown>(method, parameters, ANSWER_LIMIT);
+    const request$ = this.server.isClosed ? EMPTY : this.#channel.request<unknown>(method, parameters, ANSWER_LIMIT);
     return request$.pipe(throwIfEmpty(() => this.#noAnswer()));
   }
 
@@ -186,7 +197,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
 
   #noAnswer(): DecisionError {
     if (this.#channel.isClosed) return new DecisionError('store_failed', 'the process that has the counters has ended');
-    if (!this.#breaker.isOpen) this.#breaker.ended('bad');
+    if (!this.server.isClosed) this.server.checked('it does not answer');
     return new DecisionError('store_timeout', 'the process that has the counters does not answer');
   }
 }

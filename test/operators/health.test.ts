@@ -6,7 +6,7 @@ import type { FailurePolicy } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
 import type { CurrentConfig } from '../../src/streams/config';
-import { breakerGauges, requestCounters } from '../../src/streams/store-faults';
+import { breakerGauges, requestCounters } from '../../src/streams/server-views';
 import { LOADED_AT, always, configOf } from '../http/operators/served-api';
 import { domainConfig } from '../support/data/rules';
 

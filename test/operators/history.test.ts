@@ -6,7 +6,7 @@ import { HistoryRecorder } from '../../src/operators/history';
 import type { History } from '../../src/operators/live-answers';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
-import { requestCounters } from '../../src/streams/store-faults';
+import { requestCounters } from '../../src/streams/server-views';
 import { ServedApi } from '../http/operators/served-api';
 import { heapAfterCollection } from '../support/processes/collect-garbage';
 

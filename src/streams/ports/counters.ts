@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs';
 import type { Counted, Operation, Result } from '../../counting/operation';
-import type { Deadline, Trips } from '../deadline';
+import type { Deadline } from '../deadline';
+import type { ServerState } from '../server-state';
 
 /**
  * A counter store. Its servers are lanes, which neither wait for each other nor fail together: a slow server slows the
@@ -21,11 +22,6 @@ export interface Counters {
   readonly countNow?: ((operations: readonly Operation[]) => void) | undefined;
   /** Whether the store can be reached: the present state on subscribing, then every change. */
   readonly connected$: Observable<boolean>;
-  /**
-   * The process ends: what is in flight, or begins from now on, ends in time for a drain of so many milliseconds.
-   * Without it, it does anyway.
-   */
-  endWithin?(milliseconds: number): void;
   /** Waits for batches in flight, then releases connections and timers. */
   close(): Promise<void>;
 }
@@ -33,19 +29,15 @@ export interface Counters {
 /** One server of a counter store. */
 export interface CounterLane {
   readonly pipeline: LanePipeline;
+  /** What is known of the server; undefined: it is in this process, or there is none. */
+  readonly server?: ServerState | undefined;
   /**
-   * Names the server in log lines and tags, if calls are to be held back while it does not answer. Undefined: it is in
-   * this instance, or the lane finds out by itself.
+   * Whether the lane tells `server` what becomes of its requests, and answers calls itself while they are held back.
    */
-  readonly server?: Readonly<Record<string, string>> | undefined;
+  readonly feedsServer?: boolean;
   readonly instance: CounterInstance;
   /** Emits when the server has left the store; {@link Counters.laneOf} does not return the lane any more. */
   readonly retired$: Observable<unknown>;
-  /**
-   * What is in flight to the store, commands of other kinds included; undefined: what the lane applies has no end of
-   * its own here.
-   */
-  readonly trips?: Trips | undefined;
   /**
    * Sends a batch. Its operations take effect in order; operations on the same key as if they were sent one by one.
    * Resolves with the count after each operation, in the order of the batch; or rejects as a whole with a

@@ -2,6 +2,7 @@ import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counte
 import type { InstanceOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { RemoteCounters, serveCounters } from '../../../src/workers/counters';
 import { MemcachedProcess } from '../../support/processes/memcached-process';
+import { serverStates } from '../../support/data/server-states';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
@@ -16,14 +17,14 @@ describe('counters in the memory of another process', () => {
   const { primary, worker } = channelPair();
   const memory = new MemoryCounters({ maxKeys: 100_000, now: Date.now });
   serveCounters(primary, memory);
-  const counters = new RemoteCounters(worker, 0);
+  const counters = new RemoteCounters(worker, { windowSpan: 0, servers: serverStates() });
   afterAll(() => Promise.all([counters.close(), memory.close()]));
   countingScenarios(() => counters, { hasAlgorithms: false });
 
   const late = channelPair();
   const memoryAtClock = new MemoryCounters({ maxKeys: 100_000, now: () => clock.now });
   serveCounters(late.primary, memoryAtClock);
-  const countersAtClock = new RemoteCounters(late.worker, 0);
+  const countersAtClock = new RemoteCounters(late.worker, { windowSpan: 0, servers: serverStates() });
   afterAll(() => Promise.all([countersAtClock.close(), memoryAtClock.close()]));
   callScenarios(() => countersAtClock, true);
   severalLimits(() => countersAtClock);

@@ -5,6 +5,7 @@ import type { StoreTlsFiles } from '../../../src/sinks/counters/tls-material';
 import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
+import { serverStates } from '../../support/data/server-states';
 import { until } from '../../support/waiting/until';
 import { apply, operation } from '../counters/scenarios';
 
@@ -36,6 +37,7 @@ export function instance(url: string, more: Partial<InstanceOptions> = {}): Inst
 }
 
 export function options(main: InstanceOptions, more: Partial<KvstoreOptions> = {}): KvstoreOptions {
+  const { statistics = new Statistics(100), log = new RecordedLog() } = more;
   return {
     main,
     perSecond: undefined,
@@ -44,8 +46,7 @@ export function options(main: InstanceOptions, more: Partial<KvstoreOptions> = {
     closeConnectionOnReadonlyError: false,
     expirationJitterMaxSeconds: 300,
     scheduler: turnScheduler,
-    statistics: new Statistics(100),
-    log: new RecordedLog(),
+    ...{ statistics, log, servers: serverStates({ statistics, log }) },
     ...more,
   };
 }

@@ -8,7 +8,8 @@ import type { Connection } from '../../../src/sinks/counters/kvstore/connection'
 import type { KvstoreCounters } from '../../../src/sinks/counters/kvstore/kvstore-counters';
 import type { InstanceOptions, KvstoreOptions } from '../../../src/sinks/counters/kvstore/deployment';
 import { Pool, PoolStatistics } from '../../../src/sinks/counters/kvstore/pool';
-import { Deadline, Trips } from '../../../src/streams/deadline';
+import { Deadline } from '../../../src/streams/deadline';
+import { ServerState } from '../../../src/streams/server-state';
 import { turnScheduler } from '../../../src/main/turn-scheduler';
 import { Statistics } from '../../../src/statistics/statistics';
 import { ConditionLog } from '../../../src/log/condition-log';
@@ -97,11 +98,15 @@ describe('a lane whose connections are all busy', () => {
 });
 
 it('a window whose time ends, or that is abandoned, while it waits for a connection leaves it to the next one', async () => {
-  const connection = { isOpen: true, cut: () => undefined, ping: () => undefined } as Partial<Connection> as Connection;
+  const connection = {
+    isOpen: true,
+    cut: () => undefined,
+    ping: () => Promise.resolve(true),
+  } as Partial<Connection> as Connection;
   const statistics = new PoolStatistics(new Statistics(10), 'redis_pool');
   const outage = new ConditionLog(new RecordedLog(), { begins: 'an outage' });
-  const trips = new Trips({ scheduler: turnScheduler });
-  const options = { size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage, trips };
+  const state = new ServerState({ name: { server: 'of the test' }, scheduler: turnScheduler, failures: 0 });
+  const options = { size: 1, mayExceed: false, timeout: 0, retryDelay: () => 0, statistics, outage, state };
   const pool = new Pool({ ...options, scheduler: turnScheduler, connect: () => concat(of(connection), NEVER) });
   const released$ = new Subject<void>();
   const busy = pool.use(new Deadline(), () => firstValueFrom(released$));
@@ -121,6 +126,7 @@ it('a window whose time ends, or that is abandoned, while it waits for a connect
   await busy;
   expect(await pool.use(new Deadline(), () => Promise.resolve('served'))).toBe('served');
   pool.close();
+  state.end();
 });
 
 describe('the connections of a pool', () => {

@@ -3,6 +3,7 @@ import { MemoryCounters } from '../../../src/sinks/counters/memory/memory-counte
 import { keySlot } from '../../../src/sinks/counters/kvstore/slots';
 import { RemoteCounters, serveCounters } from '../../../src/workers/counters';
 import { integersOf } from '../../support/data/seeded-random';
+import { serverStates } from '../../support/data/server-states';
 import { RedisCluster } from '../../support/processes/redis/redis-cluster';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { RedisSentinels } from '../../support/processes/redis/redis-sentinels';
@@ -113,7 +114,7 @@ describe('no more than the limits pass on instances with leases and without', ()
         open: async () => {
           const { primary, worker } = channelPair(undefined, () => held);
           serveCounters(primary, memory);
-          return new RemoteCounters(worker, 0);
+          return new RemoteCounters(worker, { windowSpan: 0, servers: serverStates() });
         },
       });
       await disturbed(play, () => (held = wait(20 + below(280))));

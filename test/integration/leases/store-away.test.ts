@@ -4,6 +4,7 @@ import { Code } from '../../../src/limiter/verdict';
 import { Statistics } from '../../../src/statistics/statistics';
 import { request } from '../../support/data/requests';
 import { limit, rulesetOf } from '../../support/data/rules';
+import { serverStates } from '../../support/data/server-states';
 import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { connected, instance } from '../kvstore/options';
 import { Instance } from './instance';
@@ -30,7 +31,9 @@ let keys = 0;
 async function leasing(onStoreFailure: FailurePolicy, share = 1) {
   const key = `key-${(keys += 1)}`;
   const clock = { now: 0 };
-  const counters = await connected(instance(redis.address, { timeout: TIMEOUT }));
+  const counters = await connected(instance(redis.address, { timeout: TIMEOUT }), {
+    servers: serverStates({ failures: 1 }),
+  });
   const local = new LocalCounts({
     ...{ share, reconciles: false, serverOf: (counter) => counters.laneOf(counter) },
     dropped: new Statistics(1).counter('dropped'),
@@ -38,7 +41,7 @@ async function leasing(onStoreFailure: FailurePolicy, share = 1) {
   const rateLimit = limit(LIMIT, 'YEAR', { lease: true });
   const one = new Instance({
     ...{ counters, local, ruleset: rulesetOf('d', { key, rateLimit, onStoreFailure }), now: () => clock.now },
-    more: { timeouts: { ofCalls: TIMEOUT }, breaker: { failures: 1, observe: () => ({ changed: () => undefined }) } },
+    more: { timeouts: { ofCalls: TIMEOUT } },
   });
   instances.push(one);
   function call(): Promise<string> {

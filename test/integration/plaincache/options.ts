@@ -8,6 +8,7 @@ import {
 } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
 import { RecordedLog } from '../../support/data/recorded-log';
+import { serverStates } from '../../support/data/server-states';
 import { LocalServer } from '../../support/servers/local-server';
 
 /** The options of a store on these servers, with statistics and a log of its own. */
@@ -15,6 +16,7 @@ export function plaincacheTestOptions(
   servers: readonly { readonly address: string }[],
   more: Partial<PlaincacheOptions> = {},
 ): PlaincacheOptions {
+  const { statistics = new Statistics(100), log = new RecordedLog(), scheduler = turnScheduler } = more;
   return {
     hostPort: servers.map(({ address }) => address),
     srv: undefined,
@@ -24,9 +26,7 @@ export function plaincacheTestOptions(
     // Only a server that hangs exceeds it.
     timeoutMs: 10_000,
     expirationJitterMaxSeconds: 300,
-    scheduler: turnScheduler,
-    statistics: new Statistics(100),
-    log: new RecordedLog(),
+    ...{ scheduler, statistics, log, servers: serverStates({ scheduler, statistics, log }) },
     ...more,
   };
 }

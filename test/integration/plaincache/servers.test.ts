@@ -121,10 +121,12 @@ it('a call with one key that memcached does not allow counts nothing on any serv
 it('the store is unhealthy when no server answers, but not while one of two does', async () => {
   await using only = await MemcachedProcess.start();
   const states: boolean[] = [];
-  const subscription = open([only]).connected$.subscribe((state) => states.push(state));
+  const subscription = open([only], { checkEvery: 100 }).connected$.subscribe((state) => states.push(state));
   const ofBoth: boolean[] = [];
   const other = new RecordedLog();
-  subscription.add(open([only, first], { log: other }).connected$.subscribe((state) => ofBoth.push(state)));
+  subscription.add(
+    open([only, first], { log: other, checkEvery: 100 }).connected$.subscribe((state) => ofBoth.push(state)),
+  );
   try {
     expect(states).toEqual([true]);
     await only.crash();

@@ -39,10 +39,10 @@ export class LaneClient implements Disposable {
 /** Applies a batch to a lane as it is, within the time of the lane. */
 export async function applyTo(lane: CounterLane, batch: readonly Operation[]): Promise<readonly Result[]> {
   const trip = new Trip();
-  lane.trips?.begin(trip);
+  lane.server?.trips.begin(trip);
   try {
     return await lane.apply(batch, trip);
   } finally {
-    lane.trips?.ended(trip);
+    lane.server?.trips.ended(trip);
   }
 }

@@ -23,6 +23,7 @@ import { decidedOnRead, stopsWhenOver } from '../../../counting/read-then-decide
 import { DecisionError, TRY_AGAIN_AFTER } from '../../../counting/decision-error';
 import type { ConditionLog } from '../../../log/condition-log';
 import type { Deadline } from '../../../streams/deadline';
+import type { ServerState } from '../../../streams/server-state';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { type Server, nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
@@ -31,7 +32,7 @@ import { isReply, replyCode, slotMoving, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
 import { count } from './count';
 import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
-import { type Instance, type Store, QUIET } from './instance';
+import { type Instance, type Store, QUIET, isAnswering } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
 
 /** How often an operation is redirected at most. */
@@ -60,6 +61,7 @@ class Route {
 /** A master of the cluster, its lane, and the connections to it. */
 interface ClusterNode {
   readonly pool: Pool;
+  readonly state: ServerState;
   readonly windows: CommandWindows;
   readonly lane: CounterLane;
   readonly route: Route;
@@ -177,7 +179,7 @@ export class ClusterStore implements Store {
     // First, so that no node is connected to any more.
     this.#subscription.unsubscribe();
     await Promise.all(Array.from(this.#nodes.values(), ({ pool }) => pool.drain()));
-    this.#instance.trips.close();
+    for (const { state } of this.#nodes.values()) state.end();
     this.#connected$.complete();
   }
 
@@ -289,8 +291,9 @@ export class ClusterStore implements Store {
     for (const [slot, { last }] of this.#moving) {
       if (performance.now() - last >= MOVED_AFTER) this.#moving.delete(slot);
     }
-    for (const [, { retired$, pool }] of leaving) {
+    for (const [, { retired$, pool, state }] of leaving) {
       retired$.next();
+      state.end();
       void pool.drain();
     }
     this.#update();
@@ -305,15 +308,16 @@ export class ClusterStore implements Store {
       this.#tooManyNodes.occurred({ nodes: this.#nodes.size + 1 });
       return undefined;
     }
-    const pool = this.#instance.openPool(name, () => this.#instance.connect(server));
+    const state = this.#instance.stateOf(name, () => pool.probe());
+    const pool: Pool = this.#instance.openPool(state, () => this.#instance.connect(server));
     const retired$ = new Subject<void>();
     const [route, askingRoute] = [new Route(server, false), new Route(server, true)];
-    const lane = this.#lane(name, retired$);
+    const lane = this.#lane(retired$, state);
     const windows = new CommandWindows(pool, lane.pipeline);
-    const node = { pool, windows, lane, route, askingRoute, retired$ };
+    const node = { pool, state, windows, lane, route, askingRoute, retired$ };
     this.#nodes.set(name, node);
     const changes$ = merge(
-      pool.connected$.pipe(tap(() => this.#update())),
+      isAnswering(pool, state).pipe(tap(() => this.#update())),
       pool.failures$.pipe(
         tap((error) => {
           // The node may have failed and its slots moved to another.
@@ -327,19 +331,21 @@ export class ClusterStore implements Store {
     return node;
   }
 
-  #lane(name: string, retired$?: Observable<unknown>): CounterLane {
-    return this.#instance.lane(name, { apply: this.#apply.bind(this), instance: this.#lanes, retired$ });
+  #lane(retired$: Observable<unknown>, state?: ServerState): CounterLane {
+    return this.#instance.lane(state, { apply: this.#apply.bind(this), instance: this.#lanes, retired$ });
   }
 
   /**
    * Another one with each assignment, so that what is known of the one before is known of slots that are assigned now.
    */
   #unassignedLane(): CounterLane {
-    return this.#lane('unassigned slots', this.#assigned$.pipe(take(1)));
+    return this.#lane(this.#assigned$.pipe(take(1)));
   }
 
   #update(): void {
-    this.#connected$.next([...this.#nodes.values()].some(({ pool }) => pool.isConnected));
+    this.#connected$.next(
+      [...this.#nodes.values()].some(({ pool, state }) => pool.isConnected && state.report.condition !== 'silent'),
+    );
   }
 }
 

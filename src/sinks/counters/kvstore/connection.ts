@@ -156,14 +156,19 @@ export class Connection {
    * Cuts the connection if its peer does not answer a PING in time, which is all that is known of a peer that hangs.
    *
    * @param isDue called when the time is over; false: the connection is kept
+   * @returns whether it has answered, once that is known
    */
-  ping(milliseconds: number, isDue: () => boolean = () => true): void {
+  ping(milliseconds: number, isDue: () => boolean = () => true): Promise<boolean> {
     const timer = afterTime(this.#scheduler, milliseconds, {
       onElapsed: () => isDue() && this.cut(noReply(milliseconds)),
     });
     // An error reply is a sign of life too, and a lost connection reports itself.
-    const end = timer.unsubscribe.bind(timer);
-    this.send('PING').then(end, end);
+    return this.send('PING')
+      .then(
+        () => true,
+        (error: unknown) => isReply(error),
+      )
+      .finally(() => timer.unsubscribe());
   }
 }
 

@@ -1,7 +1,8 @@
 import { isIP } from 'node:net';
-import type { SchedulerLike } from 'rxjs';
 import type { InstanceSettings } from '../../../settings/settings';
 import type { Statistics } from '../../../statistics/statistics';
+import type { Timing } from '../../../streams/deadline';
+import type { ServerStates } from '../../../streams/server-views';
 import type { Log } from '../../../log/log';
 import { messageOf } from '../../../text/thrown';
 import { type Server, nameOf, parseServer } from '../server-address';
@@ -45,8 +46,10 @@ export interface KvstoreOptions {
   readonly freedKeysChannel?: string | undefined;
   /** Unix time in microseconds for limits with an algorithm, in tests; undefined: the time of the server. */
   readonly now?: (() => number) | undefined;
-  readonly scheduler: SchedulerLike;
+  readonly scheduler: Timing;
   readonly statistics: Statistics;
+  /** Makes the states of servers. */
+  readonly servers: ServerStates;
   readonly log: Log;
 }
 

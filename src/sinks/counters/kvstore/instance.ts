@@ -1,9 +1,10 @@
-import { NEVER, type Observable, tap } from 'rxjs';
+import { NEVER, type Observable, combineLatest, distinctUntilChanged, map, tap } from 'rxjs';
 import type { Counted, Stored } from '../../../counting/operation';
 import { type DecisionError, timedOut } from '../../../counting/decision-error';
 import type { Backoff } from '../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../log/condition-log';
-import { type Deadline, type Timing, Trips } from '../../../streams/deadline';
+import type { Deadline, Timing } from '../../../streams/deadline';
+import { type ServerState, THRESHOLDS } from '../../../streams/server-state';
 import type { CounterInstance, CounterLane } from '../../../streams/ports/counters';
 import { type Server, nameOf } from '../server-address';
 import type { StoreTls } from '../tls-material';
@@ -42,6 +43,14 @@ export interface LaneParts extends Pick<CounterLane, 'apply'> {
   readonly retired$?: Observable<unknown> | undefined;
 }
 
+/** Whether a server can be reached: a connection is alive, and it is not silent. */
+export function isAnswering({ connected$ }: Pool, { reports$ }: ServerState): Observable<boolean> {
+  return combineLatest([connected$, reports$]).pipe(
+    map(([isConnected, { condition }]) => isConnected && condition !== 'silent'),
+    distinctUntilChanged(),
+  );
+}
+
 export interface InstanceParts {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
@@ -62,13 +71,17 @@ export const QUIET = { milliseconds: 1000, now: () => performance.now() };
  */
 const QUERY_TIMEOUT = 1000;
 
+/** The log lines of a fault. */
+const LINES = {
+  begins: 'a counter store does not answer; its calls are not sent until it does',
+  ends: 'a counter store answers again',
+};
+
 /** What a store of any kind makes connections, pools and lanes with, turns replies into counts with, and logs with. */
 export class Instance {
   readonly options: InstanceOptions;
   readonly deployment: Deployment;
   readonly scheduler: Timing;
-  /** What is in flight to any server, commands included. */
-  readonly trips: Trips;
   /** For the nodes that hold the slots of their keys. */
   readonly countOptions: CountOptions;
   /** Called with the name of a server that has replied that it is a read-only replica. */
@@ -94,7 +107,6 @@ export class Instance {
     this.options = options;
     this.deployment = deployment;
     this.scheduler = store.scheduler;
-    this.trips = new Trips({ scheduler: store.scheduler, timeout: options.timeout });
     this.queryTimeout = Math.min(options.timeout || QUERY_TIMEOUT, QUERY_TIMEOUT);
     this.countOptions = {
       jitter: expirationJitterMaxSeconds,
@@ -145,8 +157,24 @@ export class Instance {
     return this.#connect(server, credentials, { timeout: this.queryTimeout, db: 0, counts: false });
   }
 
-  /** Opens a pool. @param server the server, or the name of the master, for log lines */
-  openPool(server: string, open: () => Observable<Connection>): Pool {
+  /**
+   * What is known of a server from now on. @param server it, or the name of the master @param probe asks it for a sign
+   * of life
+   */
+  stateOf(server: string, probe: () => void): ServerState {
+    const { name: store } = this.#parts;
+    const { timeout } = this.options;
+    return this.#parts.store.servers.open({
+      name: { store, server },
+      timeout,
+      silence: Math.min(THRESHOLDS.silent, timeout || Infinity),
+      probe,
+      lines: LINES,
+    });
+  }
+
+  /** Opens a pool, which tells the state of its server about its connections. */
+  openPool(state: ServerState, open: () => Observable<Connection>): Pool {
     const { poolSize, poolOnEmptyBehavior, timeout } = this.options;
     const pool = new Pool({
       connect: open,
@@ -156,19 +184,22 @@ export class Instance {
       retryDelay: this.retryDelay,
       scheduler: this.scheduler,
       statistics: this.#statistics,
-      trips: this.trips,
+      state,
       outage: this.conditionLog({
         begins: 'cannot connect to the counter store; retrying',
         ends: 'connected to the counter store',
-        fields: { server },
+        fields: { server: state.name.server },
       }),
     });
     this.#evictions?.watch(pool);
     return pool;
   }
 
-  /** The lane of one server, with a pipeline window for each connection of its pool. */
-  lane(server: string, { apply, instance, retired$ = NEVER }: LaneParts): CounterLane {
+  /**
+   * The lane of one server, with a pipeline window for each connection of its pool. @param server undefined: it fails
+   * its calls
+   */
+  lane(server: ServerState | undefined, { apply, instance, retired$ = NEVER }: LaneParts): CounterLane {
     const { pipelineWindow, poolSize, poolOnEmptyBehavior, poolOnEmptyWaitDuration: after } = this.options;
     return {
       pipeline: {
@@ -179,8 +210,7 @@ export class Instance {
             ? undefined
             : { behavior: poolOnEmptyBehavior === 'CREATE' ? 'exceed' : 'fail', after },
       },
-      server: { store: this.#parts.name, server },
-      trips: this.trips,
+      server,
       instance,
       retired$,
       apply,

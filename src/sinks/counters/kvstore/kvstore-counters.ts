@@ -89,7 +89,6 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     ),
     description: read.map(({ name, deployment }) => `${name}: ${describeDeployment(deployment)}`).join('; '),
     ready$: waitForStores(stores, startup.maxElapsedTime),
-    endWithin: (milliseconds) => instances.forEach(({ trips }) => trips.endWithin(milliseconds)),
     close: async () => {
       await freedKeys?.flush();
       await Promise.all(stores.map((each) => each.close()));

@@ -17,9 +17,11 @@ import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
 import { type Backoff, backoff } from '../../../streams/backoff';
 import type { ConditionLog } from '../../../log/condition-log';
-import { type Deadline, Trip, type Trips } from '../../../streams/deadline';
+import { type Deadline, Trip } from '../../../streams/deadline';
+import { NOT_SENT, type ServerState } from '../../../streams/server-state';
+import { messageOf } from '../../../text/thrown';
 import type { Connection } from './connection';
-import { isReply, noConnection, storeError } from './store-error';
+import { isReply, noConnection, replyCode, storeError } from './store-error';
 
 /** How often idle connections are checked with a PING, in milliseconds, and how long the reply may take. */
 export const HEARTBEAT = 5000;
@@ -28,6 +30,9 @@ export const HEARTBEAT = 5000;
 export function connectBackoff(initial: number, max: number): Backoff {
   return backoff({ initial, max, jitter: (wait) => [wait / 2, wait] });
 }
+
+/** Error codes in reply to a PING of a server that cannot count yet. */
+const NOT_READY: ReadonlySet<string> = new Set(['BUSY', 'LOADING', 'MASTERDOWN']);
 
 /** For connections that are lost after start-up. */
 export const RECONNECT: Backoff = connectBackoff(50, 1000);
@@ -44,8 +49,8 @@ export interface PoolOptions {
   readonly retryDelay: Backoff;
   readonly scheduler: SchedulerLike;
   readonly statistics: PoolStatistics;
-  /** Ends commands that are of no window. */
-  readonly trips: Trips;
+  /** What is known of the server: it learns of connections, and of what answers. */
+  readonly state: ServerState;
   /** Of the time without a connection. */
   readonly outage: ConditionLog;
 }
@@ -145,14 +150,30 @@ export class Pool {
 
   /** As {@link use}, for commands of no window, which end with the time of the store. */
   async run<T>(commands: (connection: Connection) => Promise<T>): Promise<T> {
-    const { trips } = this.#options;
-    const trip = new Trip();
-    trips.begin(trip);
+    const { state } = this.#options;
+    if (state.isClosed) throw NOT_SENT;
+    const trip = this.#begin();
     try {
-      return await this.use(trip, commands);
+      const result = await this.use(trip, commands);
+      state.heard();
+      return result;
     } finally {
-      trips.ended(trip);
+      state.trips.ended(trip);
     }
+  }
+
+  /** Asks the server for a sign of life; its state is told the answer. */
+  probe(): void {
+    const { state } = this.#options;
+    this.anyConnection?.send('PING').then(
+      () => state.checked(),
+      (error: unknown) => {
+        const code = replyCode(error);
+        // A user without permission for this command can still count.
+        if (code !== '' && !NOT_READY.has(code)) state.checked();
+        else state.checked(messageOf(error), code === '' ? undefined : 'failing');
+      },
+    );
   }
 
   /** Closes the pool once the windows in flight have ended; resolves then. */
@@ -258,7 +279,7 @@ export class Pool {
   }
 
   #opened(connection: Connection, close: () => void): void {
-    const { size, statistics, outage } = this.#options;
+    const { size, statistics, outage, state } = this.#options;
     this.#alive.set(connection, close);
     statistics.opened();
     this.#lastFailure = undefined;
@@ -266,6 +287,7 @@ export class Pool {
     if (!this.isConnected) this.#connected$.next(true);
     while (this.#slots < size) this.#open();
     this.#offer(connection);
+    state.connected(this.#alive.size);
   }
 
   /** @param connection undefined: it could not be made */
@@ -276,6 +298,7 @@ export class Pool {
       this.#failWaiting();
       this.#options.outage.because(error.message);
       if (this.isConnected) this.#connected$.next(false);
+      this.#options.state.connected(0, error.message);
     }
     this.#failures$.next(error);
   }
@@ -288,11 +311,26 @@ export class Pool {
 
   /** Cuts idle connections whose peer no longer replies, before a window uses them. */
   #checkIdle(): void {
-    const { timeout } = this.#options;
+    const { timeout, state } = this.#options;
     for (const connection of this.#idle) {
+      const trip = this.#begin();
       // A connection that a window has leased in the meantime has the deadline of that window.
-      connection.ping(timeout > 0 ? Math.min(timeout, HEARTBEAT) : HEARTBEAT, () => this.#idle.includes(connection));
+      const answered = connection.ping(timeout > 0 ? Math.min(timeout, HEARTBEAT) : HEARTBEAT, () =>
+        this.#idle.includes(connection),
+      );
+      void answered.then((hasAnswered) => {
+        state.trips.ended(trip);
+        if (hasAnswered) state.heard();
+      });
     }
+  }
+
+  #begin(): Trip {
+    const { state } = this.#options;
+    const trip = new Trip();
+    state.sent();
+    state.trips.begin(trip);
+    return trip;
   }
 }
 

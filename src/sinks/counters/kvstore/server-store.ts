@@ -7,8 +7,9 @@ import { type GroupResult, type SendCommand, commandsOn, joined } from './comman
 import type { Connection } from './connection';
 import { callsOf, count } from './count';
 import type { Deadline } from '../../../streams/deadline';
+import type { ServerState } from '../../../streams/server-state';
 import type { StoreServers } from './deployment';
-import type { Instance, Store } from './instance';
+import { type Instance, type Store, isAnswering } from './instance';
 import type { Pool } from './pool';
 import { Sentinels } from './sentinels';
 import { isReply } from './store-error';
@@ -23,6 +24,7 @@ export class ServerStore implements Store {
   readonly connect: () => Observable<Connection>;
   readonly #instance: Instance;
   readonly #sentinels: Sentinels | undefined;
+  readonly #state: ServerState;
   readonly #pool: Pool;
   readonly #lane: CounterLane;
   readonly #windows: CommandWindows;
@@ -30,20 +32,21 @@ export class ServerStore implements Store {
   constructor(servers: Exclude<StoreServers, { kind: 'cluster' }>, instance: Instance) {
     this.#instance = instance;
     const name = servers.kind === 'single' ? nameOf(servers.server) : servers.masterName;
-    this.#lane = instance.lane(name, {
+    this.#state = instance.stateOf(name, () => this.#pool.probe());
+    this.#lane = instance.lane(this.#state, {
       apply: this.#apply.bind(this),
       instance: { lanesAtOnce: 1 },
     });
     if (servers.kind === 'single') {
       this.connect = () => instance.connect(servers.server, { counts: false });
-      this.#pool = instance.openPool(name, () => instance.connect(servers.server));
+      this.#pool = instance.openPool(this.#state, () => instance.connect(servers.server));
     } else {
       const sentinels = (this.#sentinels = new Sentinels(servers, instance));
       this.connect = () => sentinels.connect(() => this.#pool.isConnected);
-      this.#pool = instance.openPool(name, this.connect);
+      this.#pool = instance.openPool(this.#state, this.connect);
     }
     this.#windows = new CommandWindows(this.#pool, this.#lane.pipeline);
-    this.connected$ = this.#pool.connected$;
+    this.connected$ = isAnswering(this.#pool, this.#state);
     this.failures$ = this.#pool.failures$;
   }
 
@@ -62,7 +65,7 @@ export class ServerStore implements Store {
   async close(): Promise<void> {
     await this.#pool.drain();
     this.#sentinels?.close();
-    this.#instance.trips.close();
+    this.#state.end();
   }
 
   async #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {

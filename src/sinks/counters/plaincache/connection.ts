@@ -28,6 +28,11 @@ export interface Request<T> {
   readonly onLine: (line: string, value: string | undefined) => T | undefined;
 }
 
+/** The error of a request that was not answered in time. */
+export class NoAnswer extends Error {
+  override readonly name = 'NoAnswer';
+}
+
 export interface ConnectionContext {
   readonly server: Server;
   /** The options of a TLS connection; undefined: without TLS. */
@@ -169,7 +174,7 @@ export class Connection {
     if (this.#exchanges.length === 0) return;
     const { scheduler, timeoutMs } = this.#context;
     this.#timer = afterTime(scheduler, timeoutMs, {
-      onElapsed: () => this.#fail(new Error(`the server did not answer within ${timeoutMs} ms`)),
+      onElapsed: () => this.#fail(new NoAnswer(`the server did not answer within ${timeoutMs} ms`)),
     });
   }
 

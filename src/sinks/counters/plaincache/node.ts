@@ -1,15 +1,14 @@
-import { BehaviorSubject, type Observable, takeLast } from 'rxjs';
+import { type Observable, Subject, map } from 'rxjs';
 import { DecisionError, timedOut } from '../../../counting/decision-error';
 import { LARGEST_COUNT, type Operation, type Result } from '../../../counting/operation';
 import { hitsOnRead } from '../../../counting/read-then-decide';
-import { ConditionLog } from '../../../log/condition-log';
-import type { Log } from '../../../log/log';
+import type { ConditionLog } from '../../../log/condition-log';
 import type { Counter } from '../../../statistics/counter';
 import type { Statistics } from '../../../statistics/statistics';
-import { Breaker } from '../../../streams/circuit-breaker';
 import type { Deadline } from '../../../streams/deadline';
 import type { CounterInstance, CounterLane, LanePipeline } from '../../../streams/ports/counters';
-import type { CountRequest, breakerGauges, requestCounters } from '../../../streams/store-faults';
+import { type ServerState, THRESHOLDS, type Trouble } from '../../../streams/server-state';
+import type { ServerStates } from '../../../streams/server-views';
 import { messageOf } from '../../../text/thrown';
 import { lifetimeOf, randomPart } from '../expiry';
 import { parseServer } from '../server-address';
@@ -23,10 +22,8 @@ import {
   wireKey,
   write,
 } from './commands';
-import { Connection, type ConnectionContext } from './connection';
+import { Connection, type ConnectionContext, NoAnswer } from './connection';
 
-/** How often a node that is away is tried, in milliseconds. */
-const PROBE_INTERVAL = 250;
 /** incr; add for keys that are absent; incr for those that another process has added in the meantime. */
 const MAX_ROUNDS = 3;
 
@@ -40,9 +37,9 @@ export interface NodeContext extends Omit<ConnectionContext, 'server'> {
   readonly countsAsZero: boolean;
   readonly instance: CounterInstance;
   readonly statistics: PlaincacheStatistics;
-  readonly gaugeOf: ReturnType<typeof breakerGauges>;
-  readonly requestsOf: ReturnType<typeof requestCounters>;
-  readonly log: Log;
+  readonly servers: ServerStates;
+  /** Milliseconds between checks of a server without requests; undefined: none is made. */
+  readonly checkEvery?: number | undefined;
   /** Of the commands that the servers reject, and values that are not numbers. */
   readonly rejections: ConditionLog;
 }
@@ -59,52 +56,40 @@ export class Node implements CounterLane {
   readonly name: string;
   readonly pipeline: LanePipeline;
   readonly instance: CounterInstance;
+  readonly server: ServerState;
+  readonly feedsServer = true;
   readonly retired$: Observable<unknown>;
   /** Whether the server answers: the present state, then every change until it is retired. */
   readonly isUp$: Observable<boolean>;
   readonly #context: NodeContext;
   readonly #connection: Connection;
-  readonly #away: ConditionLog;
-  readonly #breaker: Breaker;
-  readonly #countRead: CountRequest | undefined;
-  readonly #isUp$ = new BehaviorSubject(true);
+  readonly #retired$ = new Subject<void>();
   /** Settles when the last batch has been written. */
   #idle: Promise<unknown> = Promise.resolve();
-  #isClosed = false;
 
   /** @throws Error when the name is not an address */
   constructor(name: string, context: NodeContext) {
-    const { windowSpan: span, scheduler, countsAsZero, gaugeOf, requestsOf, log, instance } = context;
+    const { windowSpan: span, countsAsZero, instance, servers, timeoutMs, checkEvery } = context;
     this.name = name;
     // One window at a time: the next one reads what this one has written.
     this.pipeline = { span, windowsInFlight: 1, whenFull: undefined };
     this.instance = instance;
-    this.isUp$ = this.#isUp$.asObservable();
-    // The state at its end, for those who subscribe before.
-    this.retired$ = this.#isUp$.pipe(takeLast(1));
+    this.retired$ = this.#retired$;
     this.#context = context;
     this.#connection = new Connection({ ...context, server: parseServer(name) });
-    this.#away = new ConditionLog(log, {
-      begins: countsAsZero
-        ? 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does'
-        : 'a memcached server does not answer; its calls are answered by policy until it does',
-      ends: 'a memcached server answers again',
-      fields: { server: name },
-    });
-    const showOpen = gaugeOf({ server: name });
-    this.#countRead = requestsOf({ server: name });
-    this.#breaker = new Breaker({
-      failures: 1,
-      scheduler,
-      waits: () => PROBE_INTERVAL,
+    this.server = servers.open({
+      ...{ name: { server: name }, failures: 1, checkEvery },
+      silence: Math.min(THRESHOLDS.silent, timeoutMs),
       probe: () => this.#probe(),
-      observer: {
-        changed: (isOpen) => {
-          showOpen(isOpen);
-          this.#isUp$.next(!isOpen);
-        },
+      lines: {
+        begins: countsAsZero
+          ? 'a memcached server does not answer; its counters count as 0 and its hits are dropped until it does'
+          : 'a memcached server does not answer; its calls are answered by policy until it does',
+        ends: 'a memcached server answers again',
+        hasReasons: true,
       },
     });
+    this.isUp$ = this.server.reports$.pipe(map(({ isHeldBack }) => !isHeldBack));
   }
 
   /**
@@ -126,7 +111,7 @@ export class Node implements CounterLane {
    */
   administer<T>(run: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#inTurn(async () => {
-      if (this.#breaker.isOpen) throw doesNotAnswer();
+      if (this.server.isClosed) throw doesNotAnswer();
       try {
         return await run(this.#connection);
       } catch (error) {
@@ -137,18 +122,12 @@ export class Node implements CounterLane {
     });
   }
 
-  /** Finds out whether the server still answers. */
-  check(): void {
-    if (!this.#breaker.isOpen) this.#probe();
-  }
-
   /** The server has left the store. Resolves when its batches are written and its connection closed. */
   async retire(): Promise<void> {
-    this.#isUp$.complete();
+    this.#retired$.next();
     // The window that was open is written after those in flight.
     for (let idle; idle !== this.#idle;) await (idle = this.#idle);
-    this.#isClosed = true;
-    this.#breaker.end();
+    this.server.end();
     this.#connection.close();
   }
 
@@ -168,7 +147,7 @@ export class Node implements CounterLane {
     const stored = await this.#read(new Set(keys));
     if (deadline.hasPassed) throw timedOut({ isUncounted: true });
     const { countsAsZero, expirationJitterMaxSeconds } = this.#context;
-    if (!countsAsZero && this.#breaker.isOpen) throw doesNotAnswer();
+    if (!countsAsZero && this.server.isClosed) throw doesNotAnswer();
     const { counts, commands } = planBatch(batch, { keys, stored }, expirationJitterMaxSeconds);
     answer(counts);
     await this.#write(commands);
@@ -182,15 +161,14 @@ export class Node implements CounterLane {
     const { statistics, rejections } = this.#context;
     const values = new Map<WireKey, StoredValue>();
     let code: 'success' | 'error' = 'error';
-    if (!this.#breaker.isOpen) {
+    if (!this.server.isClosed) {
       const sentAt = performance.now();
       try {
         await this.#connection.send(...get(keys, values));
         code = 'success';
-        this.#countRead?.(performance.now() - sentAt, 'ok');
+        this.server.ended('ok', { size: 0, milliseconds: performance.now() - sentAt });
       } catch (error) {
-        this.#countRead?.(0, 'bad');
-        this.#failed(error);
+        this.server.ended('bad', { size: 0, milliseconds: 0, reason: messageOf(error), trouble: troubleOf(error) });
       }
     }
     statistics.keysRequested.add(keys.size);
@@ -209,7 +187,7 @@ export class Node implements CounterLane {
   async #write(commands: readonly WriteCommand[]): Promise<void> {
     const { statistics, rejections } = this.#context;
     let left = commands;
-    for (let round = 0; round < MAX_ROUNDS && left.length > 0 && !this.#breaker.isOpen; round += 1) {
+    for (let round = 0; round < MAX_ROUNDS && left.length > 0 && !this.server.isClosed; round += 1) {
       const sent = left;
       const outcomes: WriteOutcome[] = [];
       await this.#connection.send(...write(sent, outcomes)).catch((error: unknown) => this.#failed(error));
@@ -233,20 +211,20 @@ export class Node implements CounterLane {
 
   #probe(): void {
     this.#connection.send(VERSION).then(
-      () => {
-        this.#away.ended();
-        this.#breaker.ended('ok');
-      },
+      () => this.server.checked(),
       (error: unknown) => this.#failed(error),
     );
   }
 
-  /** The node has not answered: it is tried until it does. */
   #failed(error: unknown): void {
-    if (this.#isClosed) return;
-    this.#away.because(messageOf(error));
-    this.#breaker.ended('bad');
+    this.server.checked(messageOf(error), troubleOf(error));
   }
+}
+
+/** What the error of a request shows; undefined: the server has not answered. */
+function troubleOf(error: unknown): Trouble | undefined {
+  if (error instanceof NoAnswer) return undefined;
+  return ['connect', 'getaddrinfo'].includes((error as NodeJS.ErrnoException).syscall ?? '') ? 'away' : 'failing';
 }
 
 /** Nothing was written: it did not answer when it was read. */

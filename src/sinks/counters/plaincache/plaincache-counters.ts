@@ -4,11 +4,8 @@ import {
   type Observable,
   type SchedulerLike,
   combineLatest,
-  defer,
   distinctUntilChanged,
   filter,
-  finalize,
-  interval,
   map,
   of,
   switchMap,
@@ -20,7 +17,7 @@ import type { Statistics } from '../../../statistics/statistics';
 import type { CounterAdministration, StoredCounter } from '../../../streams/ports/counter-administration';
 import type { CounterLane, Counters } from '../../../streams/ports/counters';
 import type { Log } from '../../../log/log';
-import { breakerGauges, requestCounters } from '../../../streams/store-faults';
+import type { ServerStates } from '../../../streams/server-views';
 import { ConditionLog } from '../../../log/condition-log';
 import { lifetimeOf, randomPart } from '../expiry';
 import { type StoreTlsFiles, storeTls } from '../tls-material';
@@ -43,8 +40,6 @@ import { lookUpSrv, srvServers } from './srv-records';
  * setting.
  */
 const TIMEOUT_MS = 500;
-/** How often the nodes are checked for the health of the service, in milliseconds. */
-const CHECK_INTERVAL = 1000;
 
 export interface PlaincacheOptions {
   /** The servers in their order: PLAINCACHE_HOST_PORT. */
@@ -63,12 +58,16 @@ export interface PlaincacheOptions {
   readonly expirationJitterMaxSeconds: number;
   readonly scheduler: SchedulerLike;
   readonly statistics: Statistics;
+  /** Makes the states of servers. */
+  readonly servers: ServerStates;
   readonly log: Log;
   /**
    * The time that an exchange with a server may take, in milliseconds: STORE_DECISION_TIMEOUT. Undefined: that of the
    * Go service.
    */
   readonly timeoutMs?: number | undefined;
+  /** Milliseconds between checks of a server without requests; undefined: none is made. */
+  readonly checkEvery?: number | undefined;
   /**
    * Whether counters that a server does not send count as 0; otherwise their calls are without a count. Undefined: they
    * do.
@@ -101,8 +100,6 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
     countsAsZero: options.countsAsZero ?? true,
     instance: { lanesAtOnce: Infinity },
     statistics: plaincacheStatistics(statistics),
-    gaugeOf: breakerGauges(statistics),
-    requestsOf: requestCounters(statistics),
     rejections: new ConditionLog(log, { begins: 'a memcached server rejected a counter' }),
   };
   const nodes$ = new BehaviorSubject<readonly Node[]>([]);
@@ -129,10 +126,7 @@ export function plaincacheCounters(options: PlaincacheOptions): PlaincacheCounte
       options.expirationJitterMaxSeconds,
     ),
     laneOf: (operation) => laneOf(operation, nodes$.value),
-    connected$: nodes$.pipe(
-      switchMap((nodes) => anyIsUp(nodes, scheduler)),
-      distinctUntilChanged(),
-    ),
+    connected$: nodes$.pipe(switchMap(anyIsUp), distinctUntilChanged()),
     description: srv ?? hostPort.join(', '),
     ready$: nodes$.pipe(
       filter((nodes) => nodes.length > 0),
@@ -158,16 +152,10 @@ const NO_NODES: CounterLane = {
   apply: () => Promise.reject(unknownServers()),
 };
 
-/** Whether any of the nodes answers, while it is subscribed to. */
-function anyIsUp(nodes: readonly Node[], scheduler: SchedulerLike): Observable<boolean> {
+/** Whether any of the nodes answers. */
+function anyIsUp(nodes: readonly Node[]): Observable<boolean> {
   if (nodes.length === 0) return of(true);
-  return defer(() => {
-    const checks = interval(CHECK_INTERVAL, scheduler).subscribe(() => nodes.forEach((node) => node.check()));
-    return combineLatest(nodes.map(({ isUp$ }) => isUp$)).pipe(
-      map((states) => states.includes(true)),
-      finalize(() => checks.unsubscribe()),
-    );
-  });
+  return combineLatest(nodes.map(({ isUp$ }) => isUp$)).pipe(map((states) => states.includes(true)));
 }
 
 /**
