@@ -94,7 +94,7 @@ export function CallPicker({ domain, descriptor, onPick }: PickerProps) {
   );
 }
 
-/** Those that were limited most lately, to be looked at on a page. */
+/** The callers that were limited most lately, each linked to a page that shows it. */
 export function RecentCalls({ page }: { readonly page: 'explain' | 'counters' }) {
   const { event } = useStore(live);
   if (event === undefined) return <></>;

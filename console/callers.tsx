@@ -64,7 +64,7 @@ function NotLimited({ search }: { readonly search: string }) {
 
 interface CallerTableProps {
   readonly title: string;
-  /** Those that are limited most first. */
+  /** The callers that are limited most come first. */
   readonly offenders: readonly Offender[];
 }
 

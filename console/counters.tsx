@@ -326,7 +326,7 @@ function Facts({ query, state }: { readonly query: Query; readonly state: Counte
   );
 }
 
-/** Those of the counter; the one that expires first is at the top. */
+/** The open reservations of a counter, the one that expires first at the top. */
 function OpenReservations({ open }: { readonly open: CounterState['openReservations'] }) {
   if (open === null || open.count === 0) return <></>;
   return (

@@ -27,7 +27,7 @@ interface TableProps {
   readonly title: string;
   /** What is above the table instead of its title. */
   readonly heading?: VNode;
-  /** Those of numbers end with a colon; those that narrow windows do not have, with an exclamation mark. */
+  /** Titles: a column of numbers ends with a colon, one that narrow windows hide with an exclamation mark. */
   readonly columns: readonly string[];
   readonly children: ComponentChildren;
 }

@@ -9,7 +9,7 @@ type Limit = Pick<LimitOfCounter, 'unit' | 'unitMultiplier'>;
 
 interface RuleChartProps {
   readonly statisticsKey: string;
-  /** Those of a rule with several limits, each of which has a key of its own. */
+  /** The limits of a rule that has several: each has a statistics key of its own. */
   readonly limits?: readonly Limit[];
 }
 

@@ -99,7 +99,7 @@ function faultsAt(node, text) {
   }
 }
 
-/** Those in a piece of a Lua text, in which expressions are replaced. */
+/** The faults in a piece of a Lua text, in which expressions are replaced. */
 function luaFaultsAt({ start, end }, text) {
   const lua = text.toString('utf8', start, end);
   return luaFaults(lua).map(([from, to, replacement]) => {

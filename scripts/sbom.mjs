@@ -45,7 +45,7 @@ function reference(item) {
   return `pkg:npm/${item.name.replace('@', '%40')}@${item.version}`;
 }
 
-/** That of a text `name@version`. */
+/** The package URL of a text `name@version`. */
 function referenceOf(text) {
   const at = text.lastIndexOf('@');
   return reference({ name: text.slice(0, at), version: text.slice(at + 1) });

@@ -41,7 +41,7 @@ interface ClockWindow {
 export class ExpiringCounts {
   readonly #maxKeys: number;
   readonly #maxBytes: number;
-  /** Those that have keys, in the order of their ends. */
+  /** The windows that have keys, the one that ends first in front. */
   #windows: readonly ClockWindow[] = [];
   #size = 0;
   #bytes = 0;

@@ -93,7 +93,7 @@ function grant(operation: Operation, left: number, table: CounterTable): void {
   if (request.granted > 0) table.add(operation, request.granted);
 }
 
-/** The same of a counter with an algorithm. Returns the state after it. */
+/** Grants a lease of a counter with an algorithm. Returns the state after it. */
 function reserve({ lease, limit }: Operation, state: LimitState): LimitState {
   const algorithm = limit.algorithm!;
   const { wants, milliseconds } = lease!;

@@ -193,8 +193,8 @@ export class Decision {
   }
 
   /**
-   * That of the most restrictive limit. Each limit has its statistics; the call is one that was over its limit, or
-   * none.
+   * The status of the most restrictive of several limits. Each limit has its statistics; the call is recorded
+   * as limited at most once, for the limit that is shown.
    */
   #statusOfSeveral(resolution: SeveralLimits, index: number): DescriptorStatus {
     const { limits } = resolution;

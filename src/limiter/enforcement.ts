@@ -20,7 +20,7 @@ export function isEnforced(percent: number, domain: string, entries: readonly En
 export function shareOf(domain: string, entries: readonly Entry[]): number {
   let hash = hashed(FNV_OFFSET, domain);
   for (const { key, value } of entries) hash = hashed(hashed(hash, key), value);
-  // Those of similar texts are close to each other before: the last steps of MurmurHash3 (fmix32).
+  // Similar texts have similar hashes up to here: the last steps of MurmurHash3 (fmix32) spread them.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;

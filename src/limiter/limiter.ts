@@ -26,7 +26,7 @@ import { Trial } from './trial';
 
 /** The statistics key of overrides above the maximum number of runtime keys. */
 const OVERRIDE_ROLL_UP = 'override';
-/** The same of domains without rules. */
+/** The statistics key of domains without rules above the maximum number of runtime keys. */
 const UNKNOWN_DOMAINS = 'other';
 
 /**
@@ -168,7 +168,7 @@ export class Limiter {
     const hits = hitsOf(descriptor, request);
     if (descriptor.limit !== undefined) {
       const rule = overridden?.[index];
-      // That of a rule with several limits replaces all of them.
+      // An override of a rule with several limits replaces all of them.
       const base = rule?.limit?.algorithm === undefined || rule.options.hasLimitList ? undefined : rule;
       return this.#override({ request, descriptor, hits, base }, descriptor.limit, nowSeconds);
     }
@@ -185,8 +185,8 @@ export class Limiter {
     const limit = bound.limitOf(descriptor.entries);
     if (limit === undefined) {
       const isUnlimited = rule.limit?.unlimited === true;
-      // It needs no store, but its hits are counted. Negative hits have no count to be subtracted from, and are never
-      // denied.
+      // A rule that is unlimited, or denies all, needs no store, but its hits are counted. Negative hits have no count
+      // to be subtracted from, and are never denied.
       if (!descriptor.isNegativeHits) {
         const { statistics } = bound.sharedBy(descriptor.entries);
         statistics.totalHits += hits;
@@ -251,7 +251,7 @@ export class Limiter {
     return stopIncrementWhenOverLimit ? stopIncrements(operations, resolutions, quotaMode) : operations;
   }
 
-  /** Those of several limits that need the store. */
+  /** Of the limits of a rule with several, those that need the store. */
   #leftOf(
     limits: readonly LimitedDescriptor[],
     allOrNothing: boolean,

@@ -22,11 +22,11 @@ export interface OffenderSummary {
   readonly since: number;
   /** How many calls of a descriptor that is not listed may have been limited. */
   readonly floor: number;
-  /** Those with the most limited calls first. */
+  /** The callers with the most limited calls come first. */
   readonly offenders: readonly ListedOffender[];
 }
 
-/** Where they are not counted. */
+/** The summary where callers over their limits are not counted. */
 export const NO_OFFENDERS: OffenderSummary = { since: 0, floor: 0, offenders: [] };
 
 export interface ListedOffender extends Offender {
@@ -76,7 +76,7 @@ export function mergeOffenders(summaries: readonly OffenderSummary[], capacity: 
   };
 }
 
-/** Those with the most limited calls first; equal ones in a fixed order. */
+/** Sorts callers by their limited calls, the most first; equal ones in a fixed order. */
 export function byLimited(one: ListedOffender, other: ListedOffender): number {
   return other.limited - one.limited || (one.key < other.key ? -1 : 1);
 }

@@ -80,7 +80,7 @@ export class Offenders {
     slot.count += weight;
   }
 
-  /** Those with the most limited calls first. */
+  /** The callers that match a query, those with the most limited calls first. */
   top(query: OffenderQuery, nowSeconds: number): readonly Offender[] {
     return topOf(this.summary(nowSeconds), query);
   }

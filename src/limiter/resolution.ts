@@ -71,7 +71,7 @@ export interface Resolution {
 export class SeveralLimits implements Resolution {
   readonly kind = 'limited';
   limited: LimitedDescriptor;
-  /** Those of the limits, once the decision has its verdict. */
+  /** The status of each limit, in the order of `limits`; empty until the decision has its verdict. */
   statuses: readonly DescriptorStatus[] = [];
 
   /** @param limits at least one */

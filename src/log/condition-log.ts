@@ -23,7 +23,8 @@ export interface ConditionLines {
   /** Fields of both lines. */
   readonly fields?: LogFields;
   /**
-   * That of the beginning. The end is a notice, so that an alert on warnings or errors stays silent when a fault ends.
+   * The level of the line that begins. The end is a notice, so that an alert on warnings or errors stays silent when a
+   * fault ends.
    */
   readonly level?: 'notice' | 'warn' | 'error';
   /** Without an event for so many milliseconds of a clock the condition can end; undefined: at any time. */

@@ -42,7 +42,7 @@ export interface DecisionPath extends Service {
   readonly store: CounterStore;
   /** Undefined when the callers over their limits are not counted. */
   readonly offenders: Offenders | undefined;
-  /** The same; none when they are not counted. */
+  /** The callers over their limits, as operators read them; none when they are not counted. */
   readonly offenderSource: OffenderSource;
   /** What operators request of this process, and change in it. */
   readonly decisions: LocalDecisions;

@@ -99,7 +99,7 @@ function grpcServerOptions(
   };
 }
 
-/** They are 0 until the server is there. */
+/** Gauges of the gRPC server, which are 0 until there is one. */
 export function grpcGauges(statistics: Statistics, server: () => GrpcServer | undefined): void {
   statistics.gauge('ratelimit_server.grpc.connections', () => server()?.connectionCount ?? 0);
   statistics.gauge('ratelimit_server.grpc.open_calls', () => server()?.openStreams ?? 0);

@@ -92,7 +92,7 @@ function worker(app: App, link: PrimaryLink, number: number): Role<WorkerCore> {
       });
       const { config$, store } = path;
       const note = storeNote(app);
-      // That of the instance: callers do not see which of its workers they have reached.
+      // Readiness is that of the instance: callers do not see which of its workers they have reached.
       const readiness = new Readiness({
         health$: link.health$,
         awaited$: latest(NEVER, []),

@@ -75,7 +75,7 @@ export class OpenFiles {
   /** Descriptors that are not connections, and until when, in milliseconds of `performance.now()`, that is known. */
   #others = 0;
   #knownUntil = -Infinity;
-  /** Those that were idle when the connections were last put in order, the idlest last. */
+  /** Connections that were idle when they were last put in order, the idlest last. */
   #idle: IdleSocket[] = [];
   #orderedAt = -Infinity;
   #closedSince = 0;

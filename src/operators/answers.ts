@@ -106,7 +106,7 @@ export interface ListedRule extends EnforcementModes {
   readonly place: RulePlace | null;
   /** Null for a rule that only allows, or only contains others, and for `on_unmatched`. */
   readonly limit: ListedLimit | null;
-  /** Those of a rule with `rate_limits`, the first of which is `limit`; null for any other rule. */
+  /** The limits of a rule with `rate_limits`, the first of which is `limit`; null for any other rule. */
   readonly limits: readonly ListedLimit[] | null;
   /** A call that one of `limits` denies counts on none of them. */
   readonly allOrNothing: boolean;
@@ -126,10 +126,10 @@ export interface ListedRule extends EnforcementModes {
 export interface RuleTotals {
   readonly hits: number;
   readonly within: number;
-  /** Those of `within` that are near the limit: above NEAR_LIMIT_RATIO of it. */
+  /** Hits of `within` that are near the limit: above NEAR_LIMIT_RATIO of it. */
   readonly near: number;
   readonly over: number;
-  /** Those of `over` that the local cache has answered. */
+  /** Hits of `over` that the local cache has answered. */
   readonly overByLocalCache: number;
   /** Hits over the limit that shadow mode has allowed. */
   readonly shadow: number;
@@ -138,9 +138,9 @@ export interface RuleTotals {
 /** What the source of rules has sent last. */
 export interface ListedConfigurations<File = ConfigurationFile> {
   readonly active: ListedConfiguration<File> | null;
-  /** Those before the active ones. */
+  /** The rules that were active before. */
   readonly previous: ListedConfiguration<File> | null;
-  /** Those that were rejected last. */
+  /** The rules that were rejected last. */
   readonly rejected: {
     readonly at: string;
     /** Whether no rules were accepted since. */

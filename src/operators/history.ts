@@ -48,7 +48,7 @@ class Line {
     return this.#values[sample % SAMPLES] as number;
   }
 
-  /** Those of some samples, to three digits. */
+  /** The values of some samples, to three digits; null where there is none. */
   read(samples: readonly number[]): readonly (number | null)[] {
     return samples.map((sample) => {
       const value = this.#values[sample % SAMPLES] as number;

@@ -8,7 +8,7 @@ export type HealthState = 'green' | 'amber' | 'red' | 'unknown';
 
 export interface HealthPart {
   readonly state: HealthState;
-  /** The same in words: one sentence without its full stop. */
+  /** The state in words: one sentence without its full stop. */
   readonly text: string;
   /** What to do; null: nothing. */
   readonly todo: {
@@ -40,7 +40,7 @@ export interface StoreHealth extends HealthPart {
    * counters count as 0, or they are in the memory of this instance.
    */
   readonly policy: FailurePolicy | null;
-  /** Those that calls have needed, the worst first, 64 at most. */
+  /** The servers that calls have needed, the worst first, 64 at most. */
   readonly servers: readonly ServerHealth[];
 }
 
@@ -97,7 +97,7 @@ export interface LiveEvent {
   readonly rates: LiveRates | null;
   /** Of gRPC calls, in milliseconds; null without calls. */
   readonly latency: { readonly p50: number; readonly p90: number; readonly p99: number; readonly p999: number } | null;
-  /** Those with the most hits, and the most hits over their limits, of the last seconds. */
+  /** The rules with the most hits, and with the most hits over their limits, of the last seconds. */
   readonly rules: { readonly hits: readonly LiveRule[]; readonly denials: readonly LiveRule[] };
   /** The other processes of the instance. */
   readonly workers: readonly WorkerInfo[];
@@ -110,10 +110,10 @@ export interface LiveEvent {
 /** Per second: the first four are hits, of every listener, the others calls. */
 export interface LiveRates {
   readonly within: number;
-  /** Those of `within` that are near the limit. */
+  /** Hits of `within` that are near the limit. */
   readonly near: number;
   readonly over: number;
-  /** Those over the limit that shadow mode has allowed. */
+  /** Hits over the limit that shadow mode has allowed. */
   readonly shadow: number;
   /** Of gRPC. */
   readonly calls: number;
@@ -203,7 +203,7 @@ export type FleetAspect = 'rules' | 'version' | 'settings';
 /** All instances as one. */
 export interface Fleet {
   readonly at: string;
-  /** This one first. */
+  /** The instance that answers comes first. */
   readonly instances: readonly FleetInstance[];
   /** How many of them have not been asked yet: the next answer has more. */
   readonly pending: number;
@@ -215,7 +215,7 @@ export interface Fleet {
   readonly latency: InstanceReport['latency'];
   /** The 20 with the most hits, and with the most hits over their limits. */
   readonly rules: LiveEvent['rules'];
-  /** Those of settings that most instances have set first. */
+  /** The settings that differ; those that most instances have set come first. */
   readonly differences: readonly FleetDifference[];
   /** How many more settings differ than the 200 that are listed, of the first 1,024. */
   readonly omittedDifferences: number;

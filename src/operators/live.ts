@@ -22,7 +22,7 @@ interface Recent {
   /** Of the last interval. */
   hits: number;
   over: number;
-  /** Those and earlier ones, which count less and less. */
+  /** Hits of this and earlier intervals, which count less and less. */
   recentHits: number;
   recentOver: number;
 }

@@ -40,7 +40,7 @@ export function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'de
     valueCidr: matcher instanceof Network ? matcher.text : null,
     valueRegex: matcher instanceof ValueRegex ? value : null,
     place: place ?? null,
-    // That of `on_unmatched` has neither.
+    // The limit of `on_unmatched` has neither a unit nor `unlimited`.
     limit: limit?.unit === undefined && limit?.unlimited !== true ? null : listedLimit(limit),
     limits: hasLimitList ? limits.map(listedLimit) : null,
     ...flags,

@@ -159,7 +159,7 @@ function contentOf({ request, ttl, onExpiry }: CallContent): string {
 export interface EmptyReservation {
   /** How many there are. */
   readonly descriptors: number;
-  /** Those that have a limit, a bit for each. */
+  /** The descriptors that have a limit: bit i is set for the descriptor with the index i. */
   readonly limited: number;
   /** Unix milliseconds. */
   readonly expiresAt: number;

@@ -63,7 +63,7 @@ function* ifDifferent(before: Rule | undefined, after: Rule | undefined): Genera
   if (before === undefined || after === undefined || !isSame(before, after)) yield { before, after };
 }
 
-/** The same level of both trees; undefined where a tree does not have it. */
+/** A level in the tree before and in the one after; undefined where a tree does not have it. */
 type LevelPair = readonly [before: Level | undefined, after: Level | undefined];
 
 /** Each rule of either level with its counterpart in the other one. */

@@ -90,7 +90,7 @@ export const DEFAULT_RULE_OPTIONS: RuleOptions = {
  */
 export const FAILURE_POLICIES = ['error', 'allow', 'deny', 'local'] as const;
 export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
-/** Those that answer instead. */
+/** The failure policies that answer a call instead of failing it. */
 export type AnsweringPolicy = Exclude<FailurePolicy, 'error'>;
 
 /** The time zone of a window of the calendar, and its first day. */
@@ -106,7 +106,7 @@ export interface CalendarConfig {
 
 /** How a limit counts. */
 export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
-/** Those that do not count in windows of the clock. */
+/** The algorithms that do not count in windows of the clock. */
 export type AlgorithmName = Exclude<(typeof ALGORITHMS)[number], 'fixed_window'>;
 
 /** A limit of a rule: a `rate_limit` block. Rules with the same limits share one list of them. */

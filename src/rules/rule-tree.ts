@@ -106,7 +106,7 @@ interface KeyRules {
    */
   readonly byValue: Map<string, Rule>;
   wildcards: WildcardRules<Rule> | undefined;
-  /** Those with a list, a network or a regular expression. */
+  /** The rules with a list, a network or a regular expression. */
   others: MatcherRules<Rule> | undefined;
   withoutValue: Rule | undefined;
 }

@@ -103,7 +103,8 @@ export function readSettings(
   for (const [field, value] of Object.entries(values)) {
     if (value instanceof DerivedDefault) values[field] = value.derive(stateOf);
   }
-  // The type is derived from the rows, so every field has a value of its type, except for the mogrifiers, which are filled in next.
+  // The type is derived from the rows, so every field has a value of its type, except for the mogrifiers, which are
+  // filled in next.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const settings = values as unknown as Settings;
   const hasMogrifiers = !invalid.has('taggedstatsMogrifiers') && findUnmet([TAGGED_OUTPUT], stateOf) === undefined;

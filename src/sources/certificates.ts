@@ -204,11 +204,11 @@ export interface ListenerTls extends Certificates {
 export class ListenerCertificates {
   readonly #listener: TlsListenerName;
   readonly #clientName: string | undefined;
-  /** Those in use; before there are any, why not. */
+  /** The certificates in use; before there are any, why not. */
   readonly #current$ = new ReplaySubject<CertificateEvent>(1);
   readonly #loaded$ = this.#current$.pipe(filter((current): current is Certificates => !('rejected' in current)));
   readonly #subscriptions = new Subscription();
-  /** Those that {@link first} has returned. */
+  /** The certificates that {@link first} has returned. */
   #first: Certificates | undefined;
 
   /** @param events$ default: those of the files in the settings */

@@ -23,7 +23,7 @@ export function isAnother(first: ReceivedSignal): boolean {
   return performance.now() - first.at > SAME_SIGNAL;
 }
 
-/** That of a program that is being put together; undefined when nothing is recorded. */
+/** The first signal received while the program is put together; undefined when signals are not recorded. */
 let recorded: { first: ReceivedSignal | undefined } | undefined;
 
 /**

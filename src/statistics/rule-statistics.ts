@@ -7,7 +7,7 @@ export class RuleStatistics {
   overLimit = 0;
   nearLimit = 0;
   /**
-   * Those of `nearLimit` that are not in `withinLimit`: they still fit, but their call as a whole is over the limit.
+   * Hits of `nearLimit` that are not in `withinLimit`: they still fit, but their call as a whole is over the limit.
    */
   nearLimitPartial = 0;
   withinLimit = 0;

@@ -132,7 +132,7 @@ export class Pending implements WindowCall, PendingDecision {
   #isAnswered = false;
   /** Policies have answered before the store. */
   #isExpired = false;
-  /** Those that need the store. */
+  /** The operations of the call that need the store. */
   operations: readonly Operation[];
   readonly #decision: Decision;
   readonly #observer: DecisionObserver;

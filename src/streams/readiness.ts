@@ -60,7 +60,7 @@ const UNHEALTHY: Readonly<Record<string, Failure>> = {
   termination: { name: 'draining', failure: 'the process has received a termination signal' },
 };
 
-/** The same for what is awaited at the start, which says more, and its line in the log. */
+/** What a component that is awaited at the start means for readiness, and its line in the log. */
 const AWAITED: Readonly<Record<Awaited, Failure & { readonly line: string }>> = {
   rules: {
     name: 'configuration',

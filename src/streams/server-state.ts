@@ -135,7 +135,7 @@ const HALF_OPEN = 1_000;
 
 /** From a fault to a probe; further ones of the same fault wait longer. */
 const WAITS = backoff({ initial: 100, max: 500, jitter: (wait) => [wait / 2, wait] });
-/** The same for probes that a timer sends, whether or not there are calls. */
+/** From a fault to a probe that a timer sends, whether or not there are calls. */
 const TIMED_WAITS = backoff({ initial: 100, max: 1_000, jitter: (wait) => [wait / 2, wait] });
 
 /**
@@ -508,7 +508,7 @@ export class ServerState {
 class RecentRequests {
   readonly #now: () => number;
   readonly #tenths = Array.from({ length: 100 }, () => ({ number: -Infinity, size: 0, bad: 0, time: 0 }));
-  /** Those before are forgotten by {@link areMostlyBad}. */
+  /** The number of the first tenth that {@link areMostlyBad} counts. */
   #first = -Infinity;
 
   constructor(now: () => number) {

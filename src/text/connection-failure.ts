@@ -1,6 +1,6 @@
 /** The note at the end is about name resolution and is usually empty. */
 const NO_CONNECTION = /^No connection established\. Last error: (?<reason>[^]*?)\.?(?: Resolution note:[^]*)?$/;
-/** It begins with the first blank of a run: to begin at each of them would take quadratic time. */
+/** The match begins with the first blank of a run: to try each of them would take quadratic time. */
 const TIME_AT_END = /(?<!\s)\s*\(\d{4}-[\d-]+T[\d:.]+Z\)$/;
 /** An error of OpenSSL: its number, where in the library it was found, its text, the source line, and more. */
 const OPENSSL = /^[\dA-F]+:error:[\dA-F]+:[^:]*:[^:]*:(?<text>[^:]+):/;

@@ -53,7 +53,7 @@ export function peerAddress(peer: Peer): string | undefined {
   return address === undefined ? undefined : formatHostPort(address, peer.remotePort ?? 0);
 }
 
-/** The same for log lines. */
+/** A peer in log lines: its address and port, or `unix socket`. */
 export function nameOfPeer(peer: Peer): string {
   return peerAddress(peer) ?? 'unix socket';
 }

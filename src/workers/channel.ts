@@ -259,7 +259,7 @@ export class Channel {
 
   #answered(number: number, value: unknown, kind: unknown): boolean {
     const pending = this.#pending.get(number);
-    // It is no longer waited for.
+    // The request was cancelled or has timed out: its answer is dropped.
     if (pending === undefined) return true;
     pending.hasBegun = true;
     if (kind === 'piece') {
@@ -268,7 +268,7 @@ export class Channel {
     }
     const result = kind === undefined || kind === 'error' ? value : parsed(pending.text);
     if (result === undefined) return false;
-    // It is answered, also when what receives the answer closes the channel.
+    // The request is answered, also when what receives the answer closes the channel.
     this.#pending.delete(number);
     if (kind === 'error') {
       const { message, code } = (result ?? {}) as Partial<Failure>;

@@ -32,7 +32,7 @@ interface Connection {
 export class WorkerConnections {
   /** The connections that the worker has, or that are on their way to it. */
   readonly load: Record<ListenerName, number> = { grpc: 0, http: 0 };
-  /** Those that are on their way to it. */
+  /** The connections that are on their way to the worker. */
   readonly inTransit: Record<ListenerName, number> = { grpc: 0, http: 0 };
   readonly #child: Pick<ChildProcess, 'send'>;
   readonly #connections = new Map<number, Connection>();

@@ -99,7 +99,7 @@ export class RemoteCounters implements Counters, CounterLane, CounterAdministrat
     this.#log = log;
     this.server = servers.open({
       ...{ name: { server: 'primary' }, failures: 1, silence: ANSWER_LIMIT },
-      // It is answered as soon as the primary reads again.
+      // The probe is answered as soon as the primary reads again.
       probe: () => channel.request('count', []).subscribe(() => this.server.checked()),
     });
     this.connected$ = this.server.reports$.pipe(

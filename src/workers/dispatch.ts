@@ -67,7 +67,7 @@ export class ConnectionDispatch {
     grpc: new FairQueue(),
     http: new FairQueue(),
   };
-  /** Those that are on their way to a worker. */
+  /** Sockets that are on their way to a worker. */
   readonly #given = new WeakSet<Socket>();
   readonly #taken = new Subject<unknown>();
   readonly #servers = new Map<ListenerName, Server>();

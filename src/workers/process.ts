@@ -42,9 +42,9 @@ export interface WorkerState {
 /** What a worker reports to the primary: notifications of the topic `report`. */
 export type Report =
   | { readonly kind: 'state'; readonly state: WorkerState }
-  /** It takes connections. `store` describes its counter store, without credentials. */
+  /** The worker takes connections. `store` describes its counter store, without credentials. */
   | { readonly kind: 'serving'; readonly store: string }
-  /** It cannot run, and exits. */
+  /** The worker cannot run, and exits. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 /** The pipes of a worker, by file descriptor: the first after standard error and the IPC channel. */

@@ -143,7 +143,7 @@ export class MergedStatistics {
   readonly #statistics: Statistics;
   readonly #scheduler: SchedulerLike;
   readonly #gauges = new Map<string, MergedGauge | undefined>();
-  /** Those of the workers that run. */
+  /** The channels of the workers that run. */
   readonly #channels = new Set<Channel>();
 
   constructor(statistics: Statistics, scheduler: SchedulerLike = asyncScheduler) {
@@ -212,7 +212,7 @@ export class MergedStatistics {
 type Merging = 'sum' | 'total' | 'largest' | 'mean';
 
 const MERGING: Readonly<Record<string, Merging>> = {
-  // These count since the start: what a worker has counted stays when it ends.
+  // Totals count since the start: what a worker has counted stays when it ends.
   'ratelimit.localcache.lookupCount': 'total',
   'ratelimit.localcache.hitCount': 'total',
   'ratelimit.localcache.missCount': 'total',

@@ -31,7 +31,7 @@ export async function runAction(ctx: Context, next: Next, { target, choice, offe
 
 /** What the blocks with the path of a request have instead of an action. */
 interface Missed {
-  /** Those of which the client accepts no version. */
+  /** The offers of blocks of which the client accepts no version. */
   readonly refusing: Offer[];
   readonly methods: Set<string>;
   isAccepted: boolean;

@@ -107,7 +107,7 @@ export interface MatchOptions {
 interface Node {
   readonly names: Map<string, Node>;
   parameter?: Node;
-  /** Those that end here; they differ in the names of parameters. */
+  /** The paths that end here; they differ in the names of parameters. */
   readonly paths: VersionedPath[];
 }
 

@@ -22,7 +22,7 @@ export class TokenBucket implements Algorithm {
   readonly lifetime: number;
   /** What one hit takes, rounded to a double. */
   readonly microsecondsPerHit: number;
-  /** The same, in parts of a microsecond. */
+  /** What one hit takes, exactly: in parts of a microsecond. */
   readonly #partsPerHit: number;
 
   constructor({ requestsPerUnit, lengthSeconds, burst }: AlgorithmLimit) {

@@ -39,7 +39,7 @@ export type HeaderProblem = (typeof HeaderProblem)[keyof typeof HeaderProblem];
 interface Remembered {
   /** A copy: a view would keep the whole chunk in memory. */
   readonly block: Uint8Array;
-  /** That of the dynamic table, or {@link ANY_GENERATION} if the block does not refer to it. */
+  /** The generation of the dynamic table, or {@link ANY_GENERATION} if the block does not refer to the table. */
   readonly generation: number;
   readonly head: DecodedHead;
 }

@@ -85,7 +85,7 @@ export const LIMITS = {
   headerBlockMs: 10 * SECOND,
   /** From a complete response until the peer's window has accepted its last byte, however slowly the window grows. */
   responseMs: 30 * SECOND,
-  /** The same for each piece of a response that is not complete yet. */
+  /** The time for each piece of an incomplete response until the peer's window has accepted its last byte. */
   responsePieceMs: 60 * SECOND,
   /** How long the socket may accept no bytes while output is waiting. */
   unreadOutputMs: 10 * SECOND,

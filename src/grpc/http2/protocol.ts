@@ -102,7 +102,7 @@ export function copyToKeep(source: Buffer, start: number, end: number): Buffer {
 /** Bytes of a whole that arrive in pieces. Their memory grows with what has arrived, not with the length announced. */
 export class GatheredBytes {
   length = 0;
-  /** Those after {@link length} have no meaning. */
+  /** The bytes after {@link length} have no meaning. */
   bytes: Buffer;
 
   constructor(room: number) {

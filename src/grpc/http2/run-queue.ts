@@ -40,13 +40,13 @@ export class RunQueue {
   readonly #runLater: () => void;
   #streams: Stream[] = [];
   #next = 0;
-  /** Those before it know that they may have to wait. */
+  /** An index: the calls of the streams before it know that they may have to wait. */
   #announced = 0;
   /** How many streams {@link WorkPacing} expects to begin. */
   #expected = 0;
-  /** It waits until {@link WorkPacing} resumes it. */
+  /** The queue waits until {@link WorkPacing} resumes it. */
   #isWaiting = false;
-  /** It waits, or is about to go on. */
+  /** The queue waits, or is about to continue. */
   hasBacklog = false;
 
   /**
@@ -158,7 +158,7 @@ export class RunQueue {
     this.#announced = streams.length;
   }
 
-  /** Those that have not run and are open. */
+  /** The open streams that have not run. */
   #open(): Stream[] {
     return this.#streams.slice(this.#next).filter(({ isClosed }) => !isClosed);
   }

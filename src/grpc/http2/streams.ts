@@ -26,7 +26,7 @@ export interface StreamsContext extends RunContext {
   readonly heldBytes: HeldBytes;
   /** Streams that are open, or closed while the application still works on them, on all connections. */
   openStreams: number;
-  /** Those of them that stay open. */
+  /** Streams of calls that stay open, on all connections; {@link openStreams} includes them. */
   streamingCalls: number;
   readonly rejected: OnRejected;
 }
@@ -45,7 +45,7 @@ export class Streams {
   readonly #output: Output;
   /** The number of streams that are open, or closed while the application still works on them. */
   #slotsTaken = 0;
-  /** Those of them that stay open. */
+  /** The number of streams of calls that stay open. */
   #streamingCalls = 0;
   /** Bytes of requests that are kept for this connection. */
   #held = 0;
@@ -285,7 +285,7 @@ export class Streams {
     this.#context.streamingCalls -= 1;
   }
 
-  /** It does not run at present. */
+  /** Ends what the pacing counts of a stream, which does not run at present. */
   #stopCounting(stream: Stream): void {
     if (!stream.isCounted) return;
     stream.isCounted = false;

@@ -62,7 +62,7 @@ export class Turns {
 
   #runRound(): void {
     const toRun = this.#toRun;
-    // Those that still have streams to run append themselves again.
+    // Connections that still have streams to run append themselves again.
     this.#toRun = [];
     const until = this.#now() + LIMITS.roundMs;
     let ran = 0;

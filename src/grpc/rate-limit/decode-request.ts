@@ -40,7 +40,7 @@ export function decodeRequest(bytes: Uint8Array): RateLimitRequest {
   return requestIn(new ProtobufReader(bytes));
 }
 
-/** The same for what is left of the message that the reader is in. */
+/** Decodes a request from what is left of the message that the reader is in; throws as {@link decodeRequest}. */
 export function requestIn(reader: ProtobufReader): RateLimitRequest {
   let domain = '';
   let descriptors: Descriptor[] = [];

@@ -44,7 +44,7 @@ export abstract class ServerCall implements Call, MessageReceiver {
   protected isOver = false;
   protected hasSentHeaders = false;
   protected work: Cancellable | undefined;
-  /** That of the message that is handled next. */
+  /** The decompression of the message that is handled next. */
   protected inflation: Inflation | undefined;
 
   constructor(head: CallHead, streams: Streams, stream: Stream, requestTimeoutMs = REQUEST_TIMEOUT_MS) {

@@ -14,7 +14,7 @@ const MAX_RUNNING = 4;
 
 /** The messages of a connection. */
 interface Queue {
-  /** Those that wait, the first one first. */
+  /** Messages that wait to be decompressed, the oldest first. */
   readonly waiting: Set<Inflation>;
   isRunning: boolean;
 }
@@ -25,7 +25,7 @@ interface Queue {
  */
 export class Inflater {
   readonly #queues = new WeakMap<object, Queue>();
-  /** Those of which no message is decompressed, in the order of their turns. */
+  /** Queues of which no message is being decompressed, in the order of their turns. */
   readonly #ready = new Set<Queue>();
   #running = 0;
 

@@ -34,7 +34,7 @@ interface Attempt<Items> {
   readonly report: (result: ExportResult) => void;
   /** On the clock of `performance.now()`. */
   readonly deadline: number;
-  /** This one included. */
+  /** Attempts so far, this one included. */
   readonly attempts: number;
 }
 

@@ -97,7 +97,7 @@ function stars({ glob = '' }: Mapping): string {
 }
 
 const REGEX_REFERENCE = /\$(?:\$|\{(?<braced>[\p{L}\p{Nd}_]+)\}|(?<bare>[\p{L}\p{Nd}_]+))/gu;
-// That of a glob extends over every letter, digit, `_` and `$`, even without a closing brace.
+// A reference in a glob mapping extends over every letter, digit, `_` and `$`, even without a closing brace.
 const GLOB_REFERENCE = /\$\{?(?<bare>[\w$]+)\}?/g;
 /** A number of a template: without leading zeros. */
 const NUMBER = /^(?:0|[1-9]\d*)$/;

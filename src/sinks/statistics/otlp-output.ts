@@ -97,7 +97,7 @@ export class OtlpOutput implements StatisticsOutput {
   }
 
   close(): void {
-    // It rejects when an export is aborted, which has been logged.
+    // Shutting down rejects when an export is aborted, which has been logged.
     this.#options.exporter.shutdown().catch(() => undefined);
   }
 

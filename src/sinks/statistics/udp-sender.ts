@@ -49,7 +49,7 @@ export class UdpSender implements LineSender {
     await this.#connect(next, port);
   }
 
-  /** Those of the host; while its name cannot be resolved, the last one, if it works. */
+  /** The addresses of the host; while its name cannot be resolved, the last one, if it works. */
   async #addresses(): Promise<readonly LookupAddress[]> {
     const { host, resolve } = this.#options;
     try {

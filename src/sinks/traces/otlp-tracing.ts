@@ -40,7 +40,7 @@ export async function startOtlpTracing(reading: LoadedSettings, log: Log): Promi
   });
   return {
     tracer: new OtlpTracer(provider.getTracer('weir'), settings.tracingSamplingRate, unixClock()),
-    // It rejects when the last batch could not be exported, which has been logged.
+    // Shutting down rejects when the last batch could not be exported, which has been logged.
     shutdown: () => provider.shutdown().catch(() => undefined),
   };
 }

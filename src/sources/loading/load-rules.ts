@@ -165,7 +165,7 @@ function loadInThread(
     });
     worker.on('error', (error) => {
       const code = codeOf(error);
-      // The same rules would need as much again.
+      // Not retried: these rules would need as much memory again.
       if (code === 'ERR_WORKER_OUT_OF_MEMORY') fail(outOfMemory(bytes, memory), false);
       // Other errors were thrown by the check, which would throw them again for the same rules.
       else fail(error.message, code.startsWith('ERR_WORKER_'));

@@ -147,7 +147,7 @@ export class SotwState {
   }
 
   /**
-   * These are the active rules: they are a load only after a rejection. Otherwise only another version of them is
+   * A response with the active rules is a load only after a rejection. Otherwise only another version of them is
    * emitted.
    */
   #acceptAgain({ loaded: active }: AcceptedResponse, response: ReceivedResponse): HandledResponse {

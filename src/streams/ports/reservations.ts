@@ -105,7 +105,7 @@ export interface ReservationStore {
 /** The open reservations of a counter. */
 export interface OpenReservations {
   readonly count: number;
-  /** Those that expire first, at most {@link MOST_SHOWN}. */
+  /** The reservations that expire first, at most {@link MOST_SHOWN}. */
   readonly first: readonly OpenReservation[];
 }
 
@@ -128,7 +128,7 @@ function isOpenReservation(open: unknown): boolean {
 
 export interface OpenReservation {
   readonly id: string;
-  /** Those of one descriptor that were added to the counter. */
+  /** The hits of one descriptor that were added to the counter. */
   readonly hits: number;
   /** Unix milliseconds. */
   readonly expiresAt: number;
@@ -175,7 +175,7 @@ export interface ReservationChange {
 export interface OpenedReservation {
   /** Unix milliseconds. */
   readonly expiresAt: number;
-  /** It is denied for another reason than its counters: they are only read. */
+  /** The reservation is denied for another reason than its counters: they are only read. */
   readonly isDenied: boolean;
   readonly domain: string;
 }

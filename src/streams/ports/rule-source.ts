@@ -18,7 +18,7 @@ export interface RulesLoaded {
   readonly warnings: readonly string[];
   /** How many files the rules were read from; undefined when they do not come from files. */
   readonly files?: number;
-  /** These files, if they are not large. */
+  /** The rule files with their texts, if they are not large. */
   readonly raw?: readonly RuleFile[] | undefined;
   /** How many versions the source has sent since the event before that were skipped in favour of this one. */
   readonly skipped?: number;
@@ -32,7 +32,7 @@ export interface RulesRejected {
   readonly kind: 'rejected';
   /** What is wrong and where, for the log; one line per problem. */
   readonly reason: string;
-  /** The same for a page: each problem with its line and carets below it. Undefined when no line is known. */
+  /** The problems for a page, each with its line and carets below it. Undefined when no line is known. */
   readonly report?: readonly string[] | undefined;
   /** As with {@link RulesLoaded}. */
   readonly raw?: readonly RuleFile[] | undefined;

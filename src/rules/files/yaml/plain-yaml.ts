@@ -27,7 +27,7 @@ const DASH = /- +(?=[^ \n\r#])/y;
 const KEY = /([A-Za-z_][\w.-]{0,99}):(?: +(?=[^ \n\r#])|(?= *(?:\r?\n|$| #)))/y;
 /** An unquoted value: no indicator first, no `: ` and no ` #` within, no white space other than the space. */
 const PLAIN = /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s]))(?:[^\s:#]|:(?=[^\s])|#| +(?=[^\s:#]))*/y;
-/** The same within `{}` and `[]`, whose punctuation ends it as well. */
+/** An unquoted value within `{}` or `[]`, whose punctuation ends it as well. */
 const PLAIN_IN_FLOW =
   /(?:[^\s\-?:,[\]{}#&*!|>'"%@`]|-(?=[^\s,[\]{}]))(?:[^\s:#,[\]{}]|:(?=[^\s,[\]{}])|#| +(?=[^\s:#,[\]{}]))*/y;
 const COLON = /: +(?=[^ \n\r#])/y;
@@ -304,7 +304,7 @@ class PlainReader {
     const indent = this.#at - line;
     this.#skip(BLANKS);
     if (line < 0) return true;
-    // It must be indented deeper than the block around it, and `---` or `...` at its beginning would end the document.
+    // A next line must be indented deeper than the block around it; `---` or `...` at its beginning ends the document.
     const isOutside = indent <= (this.#open.at(-1)?.indent ?? -1);
     if (!isOutside && !(indent === 0 && /[-.]/.test(this.#text[line] ?? ''))) return true;
     this.#at = before;

@@ -107,7 +107,7 @@ function runsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
 }
 
 function apply(send: SendCommand, step: Step, jitter: number): Promise<StepResult> {
-  // They have no commands that are atomic, which is what they are about.
+  // Algorithms change several numbers atomically, for which Redis has no commands.
   if (step.limit.algorithm !== undefined) return Promise.resolve(noScripts());
   if (step.hits < 0) return subtract(send, step, jitter);
   return step.hits === 0 ? send('GET', step.key).then(readResult) : add(send, step, jitter);

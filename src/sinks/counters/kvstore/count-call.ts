@@ -15,7 +15,7 @@ import type { KnownExpiries } from './known-expiries';
 
 export interface CountOptions extends CommandOptions {
   readonly known: KnownExpiries;
-  /** The same of keys with the state of an algorithm. */
+  /** The known expiries of keys with the state of an algorithm. */
   readonly knownStates: KnownExpiries;
   /** Unix time in microseconds for the algorithms, in tests; undefined: the time of the server. */
   readonly now?: (() => number) | undefined;

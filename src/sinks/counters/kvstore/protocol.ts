@@ -62,7 +62,7 @@ function header(bytes: number): string {
   return `\r\n$${bytes}\r\n`;
 }
 
-// Those of short texts, because building them takes as long as the rest of encoding a key.
+// Headers of short texts are prepared: building one takes as long as the rest of encoding a key.
 const HEADERS = Array.from({ length: 256 }, (_, bytes) => header(bytes));
 const ADDITIONS = Array.from({ length: 256 }, (_, bytes) => addition(bytes));
 
@@ -90,7 +90,7 @@ export class PipelineReplies {
     this.#replies = [];
   }
 
-  /** Those that have arrived, in order. */
+  /** The replies that have arrived, in order. */
   get replies(): readonly (number | Error)[] {
     return this.#replies;
   }

@@ -6,7 +6,7 @@ const MAX_ITEM_BYTES = 64 * 1024;
 const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 /** Most elements of a reply, with those of the lists in it: a script call has a few thousand keys at most. */
 const MAX_ELEMENTS = 65_536;
-/** The same where the list of slots is read: one of 16,384 ranges, each with a master and a replica. */
+/** Most elements of a list of slots: 16,384 ranges, each with a master and a replica. */
 const MAX_ELEMENTS_OF_SLOTS = 262_144;
 
 /** What the next byte belongs to, where it is not a line: nothing yet, the line feed that ends a line, ... */
@@ -26,7 +26,7 @@ const INTEGER = 0x3a;
 const SIMPLE_STRING = 0x2b;
 const ERROR = MINUS;
 
-/** Those of the integers of Redis, which have 64 bits and a sign. */
+/** Most digits of an integer of Redis, which has 64 bits and a sign. */
 const MAX_DIGITS = 19;
 
 /**

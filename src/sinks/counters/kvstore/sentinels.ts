@@ -146,7 +146,7 @@ export class Sentinels {
         const named = answer.others.slice(0, MAX_NAMED);
         const leftOut = answer.others.length - named.length;
         if (leftOut > 0) this.#tooMany.occurred({ sentinel: nameOf(server), left_out: leftOut });
-        // Those before it did not answer.
+        // The sentinels before this one did not answer.
         const from = this.#sentinels.findIndex((each) => nameOf(each) === nameOf(server));
         const order = [...this.#sentinels.slice(from), ...this.#sentinels.slice(0, from)];
         const known = new Map([...sentinels, ...named, server].map((each) => [nameOf(each), each]));

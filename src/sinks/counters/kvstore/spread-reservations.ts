@@ -129,8 +129,8 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const { steps, after } = change;
     const attempt = attemptOf(pending);
     /**
-     * Those whose records this one has made, or found: what was counted late by a process that this one has taken over
-     * from.
+     * The attempts whose records this process has made, or found: another process, which this one has taken over from,
+     * may have counted late.
      */
     const attempts = new Set([attempt]);
     const counts: number[] = [];
@@ -266,7 +266,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     if (result.outcome === 'done') return { count: result.counts[0]!, added: result.added[0]! };
     const { member, held = 0 } = step;
     if (result.outcome === 'expired' && member !== undefined && stepIn(change.before, COUNTED) !== undefined) {
-      // It has expired after its end was written down: what it held is given back already, or stays counted.
+      // The member has expired after its end was written down: what it held is given back already, or stays counted.
       const rest = {
         ...step,
         hits: step.hits + (member.startsWith('c') ? held : 0),

@@ -94,7 +94,7 @@ export class MemoryReservations {
     return (this.#open.get(record) ?? newest.get(record) ?? older.get(record))?.text;
   }
 
-  /** Those of a counter. */
+  /** The open reservations of a counter. */
   open(counter: string, now: number): OpenReservations {
     const members = [...(this.#lists.get(tableKey(counter))?.members ?? [])].filter(
       ([, { expiresAt }]) => expiresAt > now,
@@ -175,7 +175,7 @@ export class MemoryReservations {
       counts.push(count);
       added.push(count - before);
     }
-    // That of a reservation that holds nothing is kept as long as its id can be ended.
+    // The record of a reservation that holds nothing is kept as long as its id can be ended.
     const kept = entry === undefined ? lifetime : Math.min(lifetime, KEPT);
     this.#keep(record, entryOf(textOf(after, { counts, added }), now + kept));
     return { outcome: 'done', counts, added };

@@ -204,7 +204,7 @@ export class Node implements CounterLane {
     for (const command of left) this.#drop(command);
   }
 
-  /** It was not sent, or perhaps not counted. */
+  /** Counts the hits of a command that was not sent, or perhaps not counted. */
   #drop({ kind, hits }: WriteCommand): void {
     if (kind !== 'decr') this.#context.statistics.droppedHits.add(hits);
   }
