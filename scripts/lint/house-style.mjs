@@ -32,11 +32,64 @@ function keptSubscriptions(context) {
   };
 }
 
+const WIDTH = 120;
+const DIRECTIVE = /^\s*(?:oxlint|eslint)-/;
+
+// Prettier wraps code, but leaves comments as they are.
+function commentWidth({ report, sourceCode }) {
+  return {
+    Program() {
+      for (const { value, loc } of sourceCode.getAllComments()) {
+        if (DIRECTIVE.test(value)) continue;
+        for (let { line } = loc.start; line <= loc.end.line; line += 1) {
+          const text = sourceCode.lines[line - 1];
+          const column = line === loc.end.line ? loc.end.column : text.length;
+          if (column <= WIDTH) continue;
+          report({
+            loc: { start: { line, column: WIDTH }, end: { line, column } },
+            message: `A line of a comment has at most ${WIDTH} columns.`,
+          });
+        }
+      }
+    },
+  };
+}
+
+const RIDDLE = /^[\s*]*(?<words>The same|That of|Those|Theirs|As there|It|They|These)\b/;
+
+// Comments of single lines that follow each other are one comment.
+function commentSubject({ report, sourceCode }) {
+  function beginsLine({ loc }) {
+    return sourceCode.lines[loc.start.line - 1].slice(0, loc.start.column).trim() === '';
+  }
+  function continues(comment, before) {
+    return (
+      [comment, before].every((each) => each?.type === 'Line' && beginsLine(each)) &&
+      comment.loc.start.line === before.loc.start.line + 1
+    );
+  }
+  return {
+    Program() {
+      const comments = sourceCode.getAllComments();
+      for (const [index, comment] of comments.entries()) {
+        const words = RIDDLE.exec(comment.value)?.groups.words;
+        if (words === undefined || continues(comment, comments[index - 1])) continue;
+        report({
+          loc: comment.loc,
+          message: `A comment names its subject instead of beginning with "${words}": it has to be understood alone.`,
+        });
+      }
+    },
+  };
+}
+
 export default {
   meta: { name: 'house-style' },
   rules: {
     'private-names': { create: privateNames },
     'private-subjects': { create: privateSubjects },
     'kept-subscriptions': { create: keptSubscriptions },
+    'comment-width': { create: commentWidth },
+    'comment-subject': { create: commentSubject },
   },
 };
