@@ -6,6 +6,7 @@ import { usableMemory } from '../sources/usable-memory';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
 import type { ReservationStore } from '../streams/ports/reservations';
+import { THRESHOLDS } from '../streams/server-state';
 import { ServerStates } from '../streams/server-views';
 import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';
@@ -49,6 +50,7 @@ export async function counterStore(app: App, worker = 1): Promise<CounterStore> 
   const servers = serverStates(app, decisionTimeout(app));
   const common = { statistics, servers, scheduler: turnScheduler };
   if (settings.backendType === 'kvstore') {
+    if (worker === 1) noteTimeouts(app);
     const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
     const counters = kvstoreCounters({ ...kvstoreOptions(app, log), ...common, watchesEvictions: worker === 1 });
     const { reservations, freedKeys, ready$, description } = counters;
@@ -69,6 +71,21 @@ export async function counterStore(app: App, worker = 1): Promise<CounterStore> 
     };
   }
   return memoryStore(app);
+}
+
+/** A timeout that was set for calls that wait is no longer what they wait: they are held back before. */
+function noteTimeouts({ settings, given, nameOf, log }: App): void {
+  const fields = [
+    'kvstoreTimeout',
+    ...(settings.kvstorePersecond ? ['kvstorePersecondTimeout' as const] : []),
+  ] as const;
+  for (const field of fields) {
+    const isLonger = settings[field] === 0 || settings[field] > THRESHOLDS.silent;
+    if (!given.has(field) || !isLonger || settings.storeBreakerFailures === 0) continue;
+    log.notice('this timeout bounds what is in flight: a server that has answered nothing for a second is not called', {
+      setting: nameOf(field),
+    });
+  }
 }
 
 /** @param limit most milliseconds for the answer to a probe */

@@ -168,6 +168,7 @@ export class ServerState {
   readonly #recent: RecentRequests;
   #isSlow = false;
   #lastHeard = -Infinity;
+  #lastProbe = -Infinity;
   #lastSuccess: number | undefined;
   /** Undefined: they are not watched. */
   #connections: number | undefined;
@@ -234,7 +235,10 @@ export class ServerState {
     if (outcome !== 'none') {
       this.#options.observer?.requested?.(milliseconds, outcome);
       this.#recent.add(outcome === 'bad', milliseconds);
-      if (outcome === 'ok') this.#answered();
+      if (outcome === 'ok') {
+        this.#lastSuccess = this.#options.scheduler.now();
+        this.heard();
+      }
     }
     if (isOld === true) return;
     if (outcome === 'bad') this.#affected += size;
@@ -258,9 +262,12 @@ export class ServerState {
   /** The server has answered something, at whatever time. */
   heard(): void {
     if (this.#hasEnded) return;
+    const before = this.#lastHeard;
     this.#lastHeard = this.#now();
-    // A late reply is no proof, but a reason to ask at once.
-    if (this.#trouble === 'silent' && this.#phase === 'open' && this.#options.probe !== undefined) this.#probe();
+    // A late reply is no proof, but a reason to ask at once, and once.
+    const isAsked = this.#phase === 'probing' && before >= this.#lastProbe;
+    const isWaiting = this.#phase === 'open' || this.#phase === 'probing';
+    if (this.#trouble === 'silent' && isWaiting && !isAsked && this.#options.probe !== undefined) this.#probe();
     else if (this.report.condition === 'unknown') this.#update();
   }
 
@@ -327,9 +334,9 @@ export class ServerState {
     return this.#now() - this.#lastHeard >= this.#silence ? 'silent' : 'failing';
   }
 
-  #answered(isSuccess = true): void {
+  #answered(): void {
     this.#lastHeard = this.#now();
-    if (isSuccess) this.#lastSuccess = this.#options.scheduler.now();
+    this.#lastSuccess = this.#options.scheduler.now();
     if (this.report.condition === 'unknown') this.#update();
   }
 
@@ -376,6 +383,7 @@ export class ServerState {
     const { probe, limit = PROBE_LIMIT } = this.#options;
     this.#phase = probe === undefined ? 'idle' : 'probing';
     if (probe === undefined) return;
+    this.#lastProbe = this.#now();
     this.#after(Math.min(limit, PROBE_LIMIT), () => this.checked('it does not answer'));
     probe();
   }
@@ -459,7 +467,9 @@ export class ServerState {
         const isKnown = this.report.condition !== 'unknown' && this.#trouble === undefined;
         return isKnown && (this.#isSlow || this.#connections === undefined) ? THRESHOLDS.silent : undefined;
       }
-      if (this.#phase === 'closed' && now - this.#lastHeard >= checkEvery) probe?.();
+      const left = this.#lastHeard + checkEvery - now;
+      if (left > 0) return left;
+      if (this.#phase === 'closed') probe?.();
       return checkEvery;
     }
     const left = this.#quietSince + this.#silence - now;

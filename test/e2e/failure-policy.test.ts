@@ -103,6 +103,8 @@ describe('a service with policies for failures of the store', () => {
       await using server = await RedisProcess.start();
       const env = { WORKERS, BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, KVSTORE_TIMEOUT: '1h' };
       await using shop = await Shop.start({ env }, RULES);
+      await shop.weir.line(/this timeout bounds what is in flight.* setting=KVSTORE_TIMEOUT/);
+      expect(shop.weir.output.match(/this timeout bounds/g)).toHaveLength(1);
       await shop.hit();
       server.signal('SIGSTOP');
       // It does not wait for the store as long as calls do.

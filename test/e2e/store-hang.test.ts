@@ -90,7 +90,7 @@ describe('with default settings, a memcached that hangs', () => {
     // Its counters count as 0.
     expect(await call(shop.client, 'fails=x')).toBe('1 999');
     await weir.line(/a memcached server does not answer/);
-    expect(await health(weir)).toMatchObject({ state: 'red' });
+    await weir.until('its health to be red', async () => (await health(weir)).state === 'red');
     server.signal('SIGCONT');
     await weir.until('it to be used', async () => (await health(weir)).store.servers.every(({ isOpen }) => !isOpen));
     await weir.line(/a memcached server answers again/);
