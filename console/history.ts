@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import type { History } from '../src/operators/live-answers';
+import type { History, HistoryMark } from '../src/operators/live-answers';
 import { type Answer, type ApiError, call } from './api';
 import { Store, useStore } from './store';
 
@@ -12,6 +12,11 @@ const recorded = new Store<Answer<History>>({});
 const [SHOWN, RETRY] = [3_600, 10];
 /** As many as the service keeps. */
 const MOST_MARKS = 200;
+
+/** Outages of several servers may begin at the same time. */
+export function keyOfMark(mark: HistoryMark): string {
+  return `${mark.at} ${mark.kind} ${mark.kind === 'store' ? `${mark.store} ${mark.server}` : ''}`;
+}
 
 let users = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -63,7 +68,7 @@ export function joined(old: History, next: History): History {
   }
   const rules = new Map(next.rules.map((rule) => [rule.statisticsKey, rule]));
   const known = new Map(old.rules.map((rule) => [rule.statisticsKey, rule]));
-  const marks = new Map([...old.marks, ...next.marks].map((mark) => [`${mark.at} ${mark.kind}`, mark]));
+  const marks = new Map([...old.marks, ...next.marks].map((mark) => [keyOfMark(mark), mark]));
   return {
     interval: next.interval,
     times: all.slice(first),

@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks';
 import type { History, HistoryMark, LiveEvent, LiveRule } from '../src/operators/live-answers';
 import { Chart, type ChartLine, MARKS, MOST_LINES } from './chart';
 import { CallerTable } from './callers';
-import { useHistory } from './history';
+import { keyOfMark, useHistory } from './history';
 import { live } from './live-events';
 import { Failure, Sparkline, Table, TokenForm } from './parts';
 import { addressOf } from './route';
@@ -243,13 +243,13 @@ function Marks({ marks }: { readonly marks: readonly HistoryMark[] }) {
       {marks
         .toReversed()
         .slice(0, 20)
-        .map(({ at, kind, text }) => (
-          <tr key={`${at} ${kind}`}>
+        .map((mark) => (
+          <tr key={keyOfMark(mark)}>
             <td class="number">
-              {MARKS[kind]} <time dateTime={new Date(at * 1000).toISOString()}>{clock(at)}</time>
+              {MARKS[mark.kind]} <time dateTime={new Date(mark.at * 1000).toISOString()}>{clock(mark.at)}</time>
             </td>
             <td class="text">
-              <Short text={text} />
+              <Short text={mark.text} />
             </td>
           </tr>
         ))}

@@ -7,6 +7,7 @@ import type { HttpListener } from '../http/listener';
 import type { HttpTls } from '../http/tls-acceptor';
 import { listSettings } from '../settings/list-settings';
 import type { Readiness } from '../streams/readiness';
+import type { ShownServers } from '../streams/server-views';
 import type { App } from './app';
 import { instanceOf, peersOf } from './fleet';
 import type { Rejections } from './rejections';
@@ -20,6 +21,7 @@ import type { WorkerReports } from './metrics-listener';
 
 export interface DebugInputs extends Pick<OperatorOptions, 'decisions' | 'config$' | 'configurations'> {
   readonly readiness: Readiness;
+  readonly stores: ShownServers;
   /** The other processes of the instance, if there are any. */
   readonly workers?: (DebugWorkers & Pick<WorkerReports, 'collect'>) | undefined;
   readonly rejections: Rejections;
@@ -34,7 +36,7 @@ export async function openDebugListener(
   app: App,
   inputs: DebugInputs,
 ): Promise<Pick<HttpListener, 'address' | 'close'>> {
-  const { config$, readiness, workers, rejections } = inputs;
+  const { config$, readiness, stores, workers, rejections } = inputs;
   const { settings, statistics, log } = app;
   const certificates = settings.debugTlsCert === undefined ? undefined : new ListenerCertificates(app, 'debug');
   app.listeners.add(() => certificates?.close());
@@ -42,6 +44,7 @@ export async function openDebugListener(
   const currentToken = currentSecret(app, 'operatorToken', { log });
   const findPeers = peersOf(app, currentToken, () => presented?.cert);
   const operator = operatorOf(app, inputs, findPeers);
+  const changes = stores.changed$.subscribe(() => operator.seeServers());
   const samples = setInterval(() => operator.sample(), INTERVAL * 1000).unref();
   const authorization = new Authorization(currentToken, log);
   const api = operatorsApi({ operator, authorization, log });
@@ -76,6 +79,7 @@ export async function openDebugListener(
   if (!isLoopback(server.address.address)) warnOfExposure(app);
   function close(): Promise<void> {
     clearInterval(samples);
+    changes.unsubscribe();
     api.close();
     return server.close();
   }
@@ -84,7 +88,7 @@ export async function openDebugListener(
 
 function operatorOf(
   app: App,
-  { decisions, config$, configurations, readiness, workers }: DebugInputs,
+  { decisions, config$, configurations, readiness, stores, workers }: DebugInputs,
   findPeers: FindPeers | undefined,
 ): Operator {
   const settings = listSettings(app);
@@ -92,15 +96,15 @@ function operatorOf(
     ...{ decisions, config$, configurations, readiness, settings, findPeers, statistics: app.statistics },
     collect: workers && (() => workers.collect()),
     workers: workers && (() => workers.list()),
-    store: storeInUse(app),
+    ...{ store: storeInUse(app), servers: stores },
     instance: instanceOf(app, settings),
   });
 }
 
 function storeInUse({ settings, given }: App): StoreInUse {
-  const { backendType: kind, kvstoreHealthCheckActiveConnection: isChecked, storeFailurePolicy } = settings;
+  const { backendType: kind, storeFailurePolicy } = settings;
   const countsAsZero = kind === 'plaincache' && !given.has('storeFailurePolicy');
-  return { kind, isChecked, policy: countsAsZero ? null : storeFailurePolicy };
+  return { kind, policy: countsAsZero ? null : storeFailurePolicy };
 }
 
 function isLoopback(address: string): boolean {

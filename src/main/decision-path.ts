@@ -16,7 +16,7 @@ import type { OffenderSource } from '../streams/ports/offender-source';
 import type { Reservations } from '../streams/ports/reservations';
 import type { RuleEvent } from '../streams/ports/rule-source';
 import { type Service, type ServiceOptions, service } from '../streams/service';
-import { shownBreakers } from '../streams/server-views';
+import type { ShownServers } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { asError } from '../text/thrown';
 import type { App } from './app';
@@ -86,7 +86,7 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
       onRejected: app.onRejectedCall,
       onInternalError: (error) => log.error('internal error while deciding a request', { error: asError(error) }),
     },
-    serviceOptions(app),
+    serviceOptions(app, store.servers),
   );
   const reservations = reservationsOf(app, { ...inputs, onForgotten }, { ...streams, limiter, offenders, decisionLog });
   const offenderSource: OffenderSource = {
@@ -221,22 +221,24 @@ function storeReady({ settings, log }: App, store: CounterStore): Observable<unk
 }
 
 /** How the process waits for its start and its health is derived, alone and as the primary of several. */
-export function serviceOptions(app: App): ServiceOptions {
+export function serviceOptions(app: App, servers: ShownServers): ServiceOptions {
   return {
     startsWithoutRules: app.settings.forceStartWithoutInitialConfig,
     needsDomain: app.settings.healthyWithAtLeastOneConfigLoaded,
-    storeNote: storeNote(app),
+    storeNote: storeNote(app, servers),
   };
 }
 
-/**
- * What probes add to the check of the store: nothing when it is in this instance, or checked and not known to be away.
- */
-export function storeNote({ settings, statistics }: App): NonNullable<ServiceOptions['storeNote']> {
-  const { kvstoreHealthCheckActiveConnection: isChecked, storeFailurePolicy: policy } = settings;
+/** What probes add to the check of the store: nothing when it is in this instance, or all its servers answer. */
+export function storeNote({ settings }: App, servers: ShownServers): NonNullable<ServiceOptions['storeNote']> {
+  const { storeFailurePolicy: policy } = settings;
   if (countsInMemory(settings)) return () => ({});
   return ({ loaded }) => {
-    if (!shownBreakers(statistics).some(({ isOpen }) => isOpen)) return isChecked ? {} : { note: 'not checked' };
+    const { shown } = servers;
+    if (shown.every(({ troubleSince }) => troubleSince === undefined)) {
+      const isKnown = shown.length > 0 && shown.every(({ condition }) => condition !== 'unknown');
+      return isKnown ? {} : { note: 'not checked' };
+    }
     const count = policy === 'local' ? (loaded?.ruleset.notLocal.count ?? 0) : 0;
     const uncovered = count === 0 ? '' : `; ${counted(count, 'rule')}: error`;
     return { note: `degraded (${policy}${uncovered})`, isDegraded: true };

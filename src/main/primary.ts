@@ -16,6 +16,7 @@ import { instanceOfWorkers } from '../workers/instance';
 import { WorkerPool } from '../workers/pool';
 import { type ForkOptions, type TlsTexts, WorkerProcess } from '../workers/process';
 import { distributeRules } from '../workers/rules';
+import { serversOf } from '../workers/servers';
 import type { App } from './app';
 import { countsInMemory, memoryStore } from './counter-store';
 import { serviceOptions } from './decision-path';
@@ -65,7 +66,8 @@ async function workersCore(app: App, { pool, front, rejections }: WorkersInputs)
   const raw = new WeakMap<Ruleset, RawRules>();
   const { events$ } = await ruleSource({ ...app, onLoaded: (ruleset, files) => raw.set(ruleset, files) });
   const drainBegins$ = new Subject<void>();
-  const options = serviceOptions(app);
+  const stores = serversOf(pool);
+  const options = serviceOptions(app, stores);
   const rules$ = events$.pipe(
     // Until the drain, callers are served as before: with new rules, too.
     takeUntil(drainBegins$),
@@ -99,7 +101,7 @@ async function workersCore(app: App, { pool, front, rejections }: WorkersInputs)
     await dispatch.close();
   }
   return {
-    ...{ config$, readiness, decisions, offenders: decisions, workers },
+    ...{ config$, readiness, decisions, offenders: decisions, stores, workers },
     // The workers last, when all that concerns them is subscribed to.
     flow$: merge(workers.exchanging$, flow$, health$, pool.running$),
     open,

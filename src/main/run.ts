@@ -5,6 +5,7 @@ import type { Connections, DrainStep } from '../streams/drain';
 import type { Latest } from '../streams/latest';
 import type { OffenderSource } from '../streams/ports/offender-source';
 import type { Readiness } from '../streams/readiness';
+import type { ShownServers } from '../streams/server-views';
 import type { Exchange } from '../workers/exchange';
 import type { App } from './app';
 import { Rejections } from './rejections';
@@ -23,6 +24,8 @@ export interface Core {
   readonly flow$: Observable<unknown>;
   readonly decisions: DecisionOperator;
   readonly offenders: OffenderSource;
+  /** The servers of its stores. */
+  readonly stores: ShownServers;
   /** The workers, if it is they that decide. */
   readonly workers?: Exchange;
   /** The connections of the listeners for decisions. */

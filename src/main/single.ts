@@ -37,7 +37,7 @@ export function single(app: App, options: RunOptions): Role<ServingCore> {
 export function decidingCore(app: App, path: DecisionPath, servers: Servers): Core {
   const { config$, readiness, flow$, decisions, offenderSource } = path;
   return {
-    ...{ config$, readiness, flow$, decisions, offenders: offenderSource },
+    ...{ config$, readiness, flow$, decisions, offenders: offenderSource, stores: path.store.servers },
     connections: () => servers.connections,
     endOfCalls: endOfDecisions(app, path, (within) => servers.drainGrpc(within)),
     endOfRequests: [{ name: 'HTTP requests', run: () => defer(() => servers.closeHttp()) }],

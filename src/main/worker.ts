@@ -8,6 +8,7 @@ import {
   combineLatest,
   defer,
   firstValueFrom,
+  interval,
   map,
   merge,
   share,
@@ -62,6 +63,9 @@ export async function startWorker(environment: NodeJS.ProcessEnv, number: number
   return code;
 }
 
+/** Milliseconds between two reports of the rates of servers. */
+const RATES_EVERY = 1_000;
+
 /** What decides in a worker. */
 interface WorkerCore extends Core {
   readonly path: DecisionPath;
@@ -91,7 +95,7 @@ function worker(app: App, link: PrimaryLink, number: number): Role<WorkerCore> {
         onForgotten: (cacheKey) => channel.notify('forget', cacheKey),
       });
       const { config$, store } = path;
-      const note = storeNote(app);
+      const note = storeNote(app, store.servers);
       // Readiness is that of the instance: callers do not see which of its workers they have reached.
       const readiness = new Readiness({
         health$: link.health$,
@@ -139,13 +143,17 @@ async function workerFront(app: App, core: WorkerCore, { link, number }: WorkerL
       link.report({ kind: 'state', state: { isStoreReady, isStoreConnected: !unhealthy.includes('counter store') } });
     }),
   );
+  const { servers } = path.store;
+  const servers$ = merge(servers.changed$, interval(RATES_EVERY)).pipe(
+    tap(() => link.report({ kind: 'servers', servers: servers.shown })),
+  );
   const forgotten$ = channel.notifications<string>('forget').pipe(tap((cacheKey) => path.limiter.forget(cacheKey)));
   const others$ = defer(() => {
     link.drained();
     return link.orders('finish').pipe(take(1));
   });
   return {
-    flow$: merge(link.health$, states$, forgotten$),
+    flow$: merge(link.health$, states$, servers$, forgotten$),
     // Between its calls and what reports about them, a worker waits for the others.
     afterCalls: { name: 'other workers', run: () => others$ },
     endOfStatistics: { name: 'statistics', run: () => defer(() => reporter.report()) },

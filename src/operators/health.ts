@@ -1,12 +1,13 @@
 import type { FailurePolicy } from '../rules/rule-config';
-import type { Counter } from '../statistics/counter';
 import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
 import type { Phase, Readiness } from '../streams/readiness';
-import { type CountedServer, countedServers } from '../streams/server-views';
+import type { Trouble } from '../streams/server-state';
+import type { ShownServer, ShownServers } from '../streams/server-views';
 import { counted } from '../text/counted';
-import { shortened } from '../text/excerpt';
+import { excerpt, shortened } from '../text/excerpt';
+import { isoTime } from '../text/iso-time';
 import type {
   HealthPart,
   HealthState,
@@ -17,19 +18,18 @@ import type {
   WorkerInfo,
 } from './live-answers';
 
-/** A server that needs more milliseconds on average is slow: a proxy waits 20 ms for a decision by default. */
-const SLOW = 10;
-
 /** A cluster may have many. */
 const MOST_SERVERS = 64;
+/** Milliseconds over which rates of a server are. */
+const RATES_OF = 10_000;
+/** Characters of the reason of a fault. */
+const REASON = 200;
 
 /** Where the counters are: BACKEND_TYPE, and what is known about it without calls. */
 export interface StoreInUse {
   readonly kind: 'memory' | 'kvstore' | 'plaincache';
   /** As in {@link StoreHealth}. */
   readonly policy: FailurePolicy | null;
-  /** Whether it is checked without calls: KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION. */
-  readonly isChecked: boolean;
 }
 
 export interface HealthOptions {
@@ -37,22 +37,16 @@ export interface HealthOptions {
   readonly config$: Latest<CurrentConfig>;
   readonly statistics: Statistics;
   readonly store: StoreInUse;
+  readonly servers: ShownServers;
   readonly workers?: (() => readonly WorkerInfo[]) | undefined;
 }
 
 /** How the service is, in words that an operator understands at once, and what to do. */
 export class HealthView {
   readonly #options: HealthOptions;
-  readonly #growth = new RecentGrowth();
 
   constructor(options: HealthOptions) {
     this.#options = options;
-  }
-
-  /** To be called every ten seconds: the rates of servers are those since the last call but one. */
-  sample(): void {
-    const servers = countedServers(this.#options.statistics);
-    this.#growth.sample(servers.flatMap(({ requests, failed, time }) => [requests, failed, time]));
   }
 
   get health(): Omit<ListedHealth, 'instances' | 'state'> {
@@ -127,14 +121,13 @@ export class HealthView {
   }
 
   #store(): StoreHealth {
-    const { readiness, statistics, store } = this.#options;
+    const { readiness, store, servers: known } = this.#options;
     const { kind, policy } = store;
     if (kind === 'memory') {
       return { state: 'green', text: 'counters in the memory of this instance', todo: null, policy: null, servers: [] };
     }
-    const all = countedServers(statistics);
-    const servers = all
-      .map((server) => this.#server(server, all.length === 1))
+    const servers = known.shown
+      .map((server) => this.#server(server))
       .sort((one, other) => badness(other.state) - badness(one.state));
     const failure = readiness.checks.find(({ name }) => name === 'store')?.failure;
     return { ...this.#storePart(servers, failure), policy, servers: servers.slice(0, MOST_SERVERS) };
@@ -147,64 +140,45 @@ export class HealthView {
   #storePart(servers: readonly ServerHealth[], failure: string | undefined): HealthPart {
     if (failure !== undefined) return { state: 'red', text: failure, todo: RESTORE };
     const [worst] = servers;
-    if (worst === undefined) return this.#unusedStore();
+    if (worst === undefined) return this.#away('its servers are not known yet');
     const { state, todo } = worst;
     const alike = servers.filter((server) => server.state === state).length;
     const others = alike > 1 ? ` and ${counted(alike - 1, 'other')} like it` : '';
     return { state, todo, text: `${worst.server}: ${worst.text}${others === '' ? '' : `;${others}`}` };
   }
 
-  /** No call has needed it. */
-  #unusedStore(): HealthPart {
-    const { kind, isChecked } = this.#options.store;
-    if (kind === 'kvstore' && !this.#isConnected) return { ...this.#away('no connection'), todo: RESTORE };
-    const isKnown = kind === 'kvstore' || isChecked;
-    if (isKnown) return { state: 'green', text: 'connected; no call has needed it yet', todo: null };
-    return { state: 'unknown', text: 'not checked: no call has needed it yet', todo: CHECK };
-  }
-
-  /** Of Redis, idle connections are checked, too. */
-  get #isConnected(): boolean {
-    const pools = ['redis_pool', 'redis_per_second_pool'].map((name) => `ratelimit.${name}.cx_active`);
-    return pools.every((name) => this.#options.statistics.readGauge(name) !== 0);
-  }
-
-  #server({ server, store, isOpen, ...counters }: CountedServer, isOnly: boolean): ServerHealth {
-    const { seconds } = this.#growth;
-    const [sent, failed, time] = [counters.requests, counters.failed, counters.time].map((counter) =>
-      this.#growth.of(counter),
-    ) as [number, number, number];
-    const [requests, errors] = [sent / seconds, failed / seconds];
-    const latency = sent > failed ? time / (sent - failed) : null;
+  #server(server: ShownServer): ServerHealth {
+    const { condition, since, isHeldBack: isOpen, rates } = server;
+    const { requests, failures: errors, latency } = rates;
     return {
-      ...this.#serverPart({ requests, errors, latency, isOpen }, isOnly),
-      ...{ server: shortened(server), store, isOpen, requests, errors, latency },
+      ...this.#serverPart(server),
+      ...{ server: shortened(server.server), store: server.store ?? '', condition, since: isoTime(since / 1000) },
+      ...{ isOpen, requests, errors, latency },
     };
   }
 
-  #serverPart(
-    { requests, errors, latency, isOpen }: Pick<ServerHealth, 'requests' | 'errors' | 'latency' | 'isOpen'>,
-    isOnly: boolean,
-  ): HealthPart {
-    const { kind, isChecked } = this.#options.store;
-    if (isOpen) return this.#away('it does not answer');
-    if (requests > 0 && errors === requests) return this.#away('all requests fail');
-    if (errors > 0) {
-      const share = Math.max(1, Math.round((errors / requests) * 100));
+  #serverPart({ condition, since, troubleSince, reason, lastSuccess, rates }: ShownServer): HealthPart {
+    const { requests, failures, latency } = rates;
+    if (troubleSince !== undefined) {
+      const why = condition === 'silent' || reason === undefined ? '' : ` (${excerpt(reason, REASON)})`;
+      return this.#away(`${TROUBLES[condition as Trouble]} for ${durationText(secondsSince(troubleSince))}${why}`);
+    }
+    if (condition === 'unknown') {
+      const when = lastSuccess === undefined ? 'no call has needed it yet' : 'no request in the last 10 s';
+      return { state: 'unknown', text: `not checked: ${when}`, todo: CHECK };
+    }
+    // Before the server was in its condition, a fault may have made them fail.
+    if (failures > 0 && Date.now() - since >= RATES_OF) {
+      if (failures === requests) return this.#away('all requests fail');
+      const share = Math.max(1, Math.round((failures / requests) * 100));
       const todo = todoIn('look at the log for the reason', 'runbook.md#weirstoreerrors');
       return { state: 'amber', text: `${share} % of the requests fail`, todo };
     }
-    if (latency !== null) {
-      const text = `${Number(latency.toPrecision(2))} ms for a request on average`;
-      if (latency <= SLOW) return { state: 'green', text: `answers: ${text}`, todo: null };
-      const todo = todoIn('look at its CPU time, its slow log and the network', 'runbook.md#weirslowdecisions');
-      return { state: 'amber', text: `slow: ${text}`, todo };
-    }
-    if (kind === 'kvstore' && !this.#isConnected) return this.#away('no connection');
-    if (isChecked || (kind === 'kvstore' && isOnly)) {
-      return { state: 'green', text: 'connected; no request in the last 10 s', todo: null };
-    }
-    return { state: 'unknown', text: 'not checked: no request in the last 10 s', todo: CHECK };
+    if (latency === null) return { state: 'green', text: 'connected; no request in the last 10 s', todo: null };
+    const text = `${Number(latency.toPrecision(2))} ms for a request on average`;
+    if (condition === 'answering') return { state: 'green', text: `answers: ${text}`, todo: null };
+    const todo = todoIn('look at its CPU time, its slow log and the network', 'runbook.md#weirslowdecisions');
+    return { state: 'amber', text: `slow for ${durationText(secondsSince(since))}: ${text}`, todo };
   }
 
   /** A server does not count. */
@@ -213,11 +187,19 @@ export class HealthView {
     const notLocal = policy === 'local' ? (this.#options.config$.value.loaded?.ruleset.notLocal.count ?? 0) : 0;
     const rest = notLocal === 0 ? '' : `, but calls for ${counted(notLocal, 'rule')} fail`;
     const text = `${what}: ${CONSEQUENCES[policy ?? 'none']}${rest}`;
-    return { state: policy === null || policy === 'error' ? 'red' : 'amber', text, todo: RESTORE };
+    const isAnswered = policy !== null && policy !== 'error' && notLocal === 0;
+    return { state: isAnswered ? 'amber' : 'red', text, todo: RESTORE };
   }
 }
 
-/** What an away server means, by the policy in force. */
+/** What a server is in the conditions of a fault. */
+export const TROUBLES: Readonly<Record<Trouble, string>> = {
+  silent: 'silent',
+  failing: 'failing',
+  away: 'not connected',
+};
+
+/** What a server in trouble means, by the policy in force. */
 const CONSEQUENCES: Readonly<Record<FailurePolicy | 'none', string>> = {
   error: 'calls that need it fail (policy error)',
   allow: 'its limits do not apply (policy allow)',
@@ -248,42 +230,12 @@ export function worstOf(states: readonly HealthState[]): HealthState {
   return STATES[Math.max(0, ...states.map(badness))]!;
 }
 
-/** By how much counters have grown lately. */
-class RecentGrowth {
-  #before = new Sample([]);
-  #last = this.#before;
-
-  sample(counters: readonly Counter[]): void {
-    this.#before = this.#last;
-    this.#last = new Sample(counters);
-  }
-
-  /** Since the last sample but one. */
-  of(counter: Counter): number {
-    return counter.value - (this.#before.values.get(counter) ?? 0);
-  }
-
-  /** The time of it. */
-  get seconds(): number {
-    return Math.max(0.001, (performance.now() - this.#before.at) / 1000);
-  }
-}
-
-class Sample {
-  readonly at = performance.now();
-  readonly values: ReadonlyMap<Counter, number>;
-
-  constructor(counters: readonly Counter[]) {
-    this.values = new Map(counters.map((counter) => [counter, counter.value]));
-  }
-}
-
 function secondsSince(milliseconds: number): number {
   return Math.max(0, Math.round((Date.now() - milliseconds) / 1000));
 }
 
 /** A time in its largest unit: `12 s`, `5 min`, `3 h`, `40 d`. */
-function durationText(seconds: number): string {
+export function durationText(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;

@@ -1,12 +1,12 @@
 import { escapeStatisticsKey } from '../statistics/escape';
 import { RULE_PREFIX, type Statistics } from '../statistics/statistics';
-import { countedServers } from '../streams/server-views';
+import { type ShownServers, sumOfRates } from '../streams/server-views';
 import { counted } from '../text/counted';
-import { excerpt } from '../text/excerpt';
+import { excerpt, shortened } from '../text/excerpt';
 import type { RecentConfigurations } from './configurations';
 import { Growth, mapRates } from './growth';
-import type { History, HistoryMark, InstanceReport, LiveRates, LiveRule } from './live-answers';
-import { shortened } from '../text/excerpt';
+import type { EventMark, History, InstanceReport, LiveRates, LiveRule } from './live-answers';
+import { Outages } from './outages';
 
 /** Seconds between two samples. */
 export const INTERVAL = 10;
@@ -26,8 +26,6 @@ const KEPT = 0.94;
  * A rule takes the place of another one with so many times its mean rate, so that those that change little keep theirs.
  */
 const BUSIER = 1.5;
-/** Samples without failed requests to the store, after which the next one is marked. */
-const QUIET = 6;
 const MARKS = 200;
 /** In characters. */
 const MARK_TEXT = 200;
@@ -79,16 +77,9 @@ class Followed extends Hits {
   }
 }
 
-/** What is counted elsewhere, as it was at the last sample. */
-interface Counts {
-  readonly requests: number;
-  readonly failed: number;
-  readonly time: number;
-  readonly restarts: number;
-}
-
 export interface HistoryOptions {
   readonly statistics: Statistics;
+  readonly servers: ShownServers;
   readonly configurations: RecentConfigurations;
   readonly instance: Pick<InstanceReport, 'version'>;
 }
@@ -106,12 +97,12 @@ export class HistoryRecorder {
   readonly #latency = linesOf('p50', 'p99');
   readonly #store = linesOf('requests', 'errors', 'latency');
   readonly #rules = new Map<string, Followed>();
-  readonly #marks: HistoryMark[] = [];
+  readonly #marks: EventMark[] = [];
   /** When the rules that were marked last were loaded, and were rejected. */
   #marked: { readonly loaded?: string | undefined; readonly rejected?: string | undefined } = {};
-  #counts: Counts;
-  /** The last sample in which requests to the store failed. */
-  #failedAt = -Infinity;
+  readonly #outages = new Outages();
+  /** The workers that were replaced before the last sample. */
+  #restarts = 0;
   #at = performance.now();
   /** How many samples there have been. */
   #size = 0;
@@ -120,7 +111,6 @@ export class HistoryRecorder {
     this.#options = options;
     this.#growth = new Growth(options.statistics, MOST_KEYS);
     this.#growth.take(() => undefined);
-    this.#counts = countsOf(options.statistics);
     this.#mark('start', `weir ${options.instance.version} was started`);
   }
 
@@ -161,9 +151,14 @@ export class HistoryRecorder {
     this.#latency.p50.set(at, durations.quantile(0.5));
     this.#latency.p99.set(at, durations.quantile(0.99));
     this.#follow(others, seconds, at);
-    this.#count(seconds, at);
+    this.#count(at);
     this.#size += 1;
     this.#markLoads();
+  }
+
+  /** To be called when {@link ShownServers.changed$} emits. */
+  seeServers(): void {
+    this.#outages.see(this.#options.servers.shown);
   }
 
   /** @param since Unix seconds: what is later. Without it, everything */
@@ -188,7 +183,7 @@ export class HistoryRecorder {
       rates: readAll(this.#rates, samples),
       latency: readAll(this.#latency, samples),
       store: readAll(this.#store, samples),
-      marks: this.#marks.toSorted((one, other) => one.at - other.at),
+      marks: [...this.#marks, ...this.#outages.marks].toSorted((one, other) => one.at - other.at).slice(-MARKS),
       rules: rules(),
     };
   }
@@ -239,19 +234,16 @@ export class HistoryRecorder {
   }
 
   /** The requests to the store, their failures, and the workers that were replaced. */
-  #count(seconds: number, at: number): void {
-    const before = this.#counts;
-    const counts = (this.#counts = countsOf(this.#options.statistics));
-    const [requests, errors] = [counts.requests - before.requests, counts.failed - before.failed];
-    this.#store.requests.set(at, requests / seconds);
-    this.#store.errors.set(at, errors / seconds);
-    this.#store.latency.set(at, requests > errors ? (counts.time - before.time) / (requests - errors) : Number.NaN);
-    if (errors > 0) {
-      if (at - this.#failedAt > QUIET) this.#mark('store', `${counted(errors, 'request')} to the store failed`);
-      this.#failedAt = at;
-    }
-    const restarts = counts.restarts - before.restarts;
-    if (restarts > 0) this.#mark('worker', `${counted(restarts, 'worker')} replaced`);
+  #count(at: number): void {
+    const { statistics, servers } = this.#options;
+    const { requests, failures, latency } = sumOfRates(servers.shown.map(({ rates }) => rates));
+    this.#store.requests.set(at, requests);
+    this.#store.errors.set(at, failures);
+    this.#store.latency.set(at, latency ?? Number.NaN);
+    // There is no such counter without workers.
+    const restarts = statistics.counters.find(({ name }) => name === 'ratelimit.workers.restarts')?.value ?? 0;
+    if (restarts > this.#restarts) this.#mark('worker', `${counted(restarts - this.#restarts, 'worker')} replaced`);
+    this.#restarts = restarts;
   }
 
   #markLoads(): void {
@@ -267,7 +259,7 @@ export class HistoryRecorder {
   }
 
   /** @param iso when; the present by default */
-  #mark(kind: HistoryMark['kind'], text: string, iso?: string): void {
+  #mark(kind: EventMark['kind'], text: string, iso?: string): void {
     const at = (iso === undefined ? Date.now() : Date.parse(iso)) / 1000;
     this.#marks.push({ at: Math.round(at), kind, text: excerpt(text, MARK_TEXT) });
     if (this.#marks.length > MARKS) this.#marks.shift();
@@ -288,14 +280,4 @@ function linesOf<const Name extends string>(...names: readonly Name[]): Readonly
 function readAll<Name extends string>(lines: Readonly<Record<Name, Line>>, samples: readonly number[]) {
   const entries = Object.entries<Line>(lines).map(([name, line]) => [name, line.read(samples)] as const);
   return Object.fromEntries(entries) as Record<Name, readonly (number | null)[]>;
-}
-
-function countsOf(statistics: Statistics): Counts {
-  const servers = countedServers(statistics);
-  function sum(of: 'requests' | 'failed' | 'time'): number {
-    return servers.reduce((all, server) => all + server[of].value, 0);
-  }
-  // There is none without workers.
-  const restarts = statistics.counters.find(({ name }) => name === 'ratelimit.workers.restarts')?.value ?? 0;
-  return { requests: sum('requests'), failed: sum('failed'), time: sum('time'), restarts };
 }

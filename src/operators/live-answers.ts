@@ -1,5 +1,6 @@
 import type { Offender, OffenderSummary } from '../limiter/offender';
 import type { FailurePolicy } from '../rules/rule-config';
+import type { Condition } from '../streams/server-state';
 import type { Check, Health, Phase } from '../streams/readiness';
 import type { ListedConfiguration } from './answers';
 
@@ -40,15 +41,18 @@ export interface StoreHealth extends HealthPart {
    * counters count as 0, or they are in the memory of this instance.
    */
   readonly policy: FailurePolicy | null;
-  /** The servers that calls have needed, the worst first, 64 at most. */
+  /** The servers, the worst first, 64 at most. */
   readonly servers: readonly ServerHealth[];
 }
 
-/** A server of the counter store. Rates and latency are those of the last 10 to 20 seconds. */
+/** A server of the counter store. Rates and latency are those of the last ten seconds. */
 export interface ServerHealth extends HealthPart {
   readonly server: string;
   /** `main` or `per second`; empty for memcached. */
   readonly store: string;
+  /** Null, as is the time since which it is, in the answer of an instance of an older version. */
+  readonly condition: Condition | null;
+  readonly since: string | null;
   /** Whether its circuit breaker is open: calls are not sent. */
   readonly isOpen: boolean;
   /** Requests per second, each of which may carry many calls, and how many of them have failed. */
@@ -153,20 +157,37 @@ export interface History {
    * followed.
    */
   readonly rules: readonly { readonly statisticsKey: string; readonly hits: Series; readonly over: Series }[];
-  /** What happened at a point in time, the oldest first; of more than 200, the newest. */
+  /** What has happened, the oldest first; of more than 200, the newest. */
   readonly marks: readonly HistoryMark[];
 }
 
 type Series = readonly (number | null)[];
 
-export interface HistoryMark {
+interface Mark {
   /** In Unix seconds. */
   readonly at: number;
-  /** `worker`: one has been replaced. `store`: its requests began to fail. */
-  readonly kind: 'start' | 'reload' | 'rejection' | 'worker' | 'store';
   /** For example the version of the rules. */
   readonly text: string;
 }
+
+/** What has happened at a point in time; `worker`: one has been replaced. */
+export interface EventMark extends Mark {
+  readonly kind: 'start' | 'reload' | 'rejection' | 'worker';
+}
+
+/** An outage of a server of the store, which began at `at`. */
+export interface OutageMark extends Mark {
+  readonly kind: 'store';
+  /** In Unix seconds; null: it lasts. */
+  readonly until: number | null;
+  readonly server: string;
+  /** `main` or `per second`; empty for memcached. */
+  readonly store: string;
+  /** Calls for which it did not count; null: the outage lasts, or they are not known. */
+  readonly calls: number | null;
+}
+
+export type HistoryMark = EventMark | OutageMark;
 
 /** What an instance reports to the others that ask. */
 export interface InstanceReport {

@@ -141,8 +141,12 @@ export class Operator {
 
   /** To be called every ten seconds. */
   sample(): void {
-    this.#health.sample();
     this.#history.sample();
+  }
+
+  /** To be called when the servers of the stores have changed. */
+  seeServers(): void {
+    this.#history.seeServers();
   }
 
   get configurations(): Configurations {

@@ -8,10 +8,13 @@ import { type Timing, Trips, afterTime, elapsedBy } from './deadline';
  * How a server of a store is. `unknown`: nothing was heard of it lately; `answering`; `slow`: it answers, but late;
  * `silent`: it does not answer; `failing`: its requests fail; `away`: there is no connection to it.
  */
-export type Condition = 'unknown' | 'answering' | 'slow' | Trouble;
+export type Condition = (typeof CONDITIONS)[number];
+
+/** All conditions, the worst at the end. */
+export const CONDITIONS = ['unknown', 'answering', 'slow', 'failing', 'silent', 'away'] as const;
 
 /** The conditions of a fault. */
-export type Trouble = 'silent' | 'failing' | 'away';
+export type Trouble = Extract<Condition, 'silent' | 'failing' | 'away'>;
 
 /** From when on a server is in a condition; `away` begins with the loss of its last connection. */
 export const THRESHOLDS = {
@@ -127,7 +130,7 @@ export const NOT_SENT = new DecisionError(
 );
 
 /** Milliseconds without a fault after which one has ended, and the waits begin with the shortest again. */
-const QUIET = 5_000;
+export const QUIET = 5_000;
 /** Most milliseconds that a probe may take. */
 const PROBE_LIMIT = 1_000;
 /** Milliseconds that a server whose requests have failed is seen as failing after a probe, if no request shows more. */

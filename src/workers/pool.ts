@@ -231,6 +231,7 @@ export class WorkerPool {
 
   #reported(worker: WorkerProcess, report: Exclude<Report, { readonly kind: 'failed' }>): void {
     if (report.kind === 'state') worker.state = report.state;
+    else if (report.kind === 'servers') worker.servers = report.servers;
     else {
       worker.store = report.store;
       worker.isServing = true;

@@ -3,6 +3,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import type { Duplex } from 'node:stream';
 import { AsyncSubject, type Observable } from 'rxjs';
 import type { Health } from '../streams/readiness';
+import type { ShownServer } from '../streams/server-views';
 import { Channel } from './channel';
 import { WorkerConnections } from './connections';
 import { workerArguments, workerExecArguments } from './role';
@@ -42,6 +43,8 @@ export interface WorkerState {
 /** What a worker reports to the primary: notifications of the topic `report`. */
 export type Report =
   | { readonly kind: 'state'; readonly state: WorkerState }
+  /** All servers of the stores: at each change, and once a second. */
+  | { readonly kind: 'servers'; readonly servers: readonly ShownServer[] }
   /** The worker takes connections. `store` describes its counter store, without credentials. */
   | { readonly kind: 'serving'; readonly store: string }
   /** The worker cannot run, and exits. */
@@ -68,6 +71,8 @@ export interface ForkOptions {
 export class WorkerProcess {
   /** As last reported; undefined until its program runs. */
   state: WorkerState | undefined;
+  /** The servers of the stores, as last reported. */
+  servers: readonly ShownServer[] = [];
   /** Whether it takes connections. */
   isServing = false;
   /** False after ten seconds in which it did not answer. */

@@ -1,48 +1,63 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { asyncScheduler } from 'rxjs';
+import type { ServerOutcome } from '../../src/counting/batch';
 import { type HealthOptions, HealthView, worstOf } from '../../src/operators/health';
 import type { HealthPart, WorkerInfo } from '../../src/operators/live-answers';
 import type { FailurePolicy } from '../../src/rules/rule-config';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
 import type { CurrentConfig } from '../../src/streams/config';
-import { breakerGauges, requestCounters } from '../../src/streams/server-views';
+import { Trip } from '../../src/streams/deadline';
+import type { ServerName } from '../../src/streams/server-state';
+import type { ServerStates } from '../../src/streams/server-views';
 import { LOADED_AT, always, configOf } from '../http/operators/served-api';
-import { domainConfig } from '../support/data/rules';
+import { domainConfig, limit, rulesetOf } from '../support/data/rules';
+import { serverStates } from '../support/data/server-states';
 
 const SERVER = { store: 'main', server: '10.0.0.1:6379' };
+const LINES = { begins: 'begins', ends: 'ends' };
 const RULESET = buildRuleset([domainConfig('shop')]);
 
-let now: jest.SpyInstance<number>;
-beforeEach(() => {
-  now = jest.spyOn(performance, 'now').mockReturnValue(0);
-  jest.spyOn(Date, 'now').mockReturnValue(LOADED_AT + 300_000);
-});
-afterEach(() => jest.restoreAllMocks());
+beforeEach(() => jest.useFakeTimers({ now: LOADED_AT + 300_000 }));
+afterEach(() => jest.useRealTimers());
 
-/** A service that nothing is known of, and the statistics that it is seen by. */
-function viewed(given: Partial<HealthOptions> = {}) {
+/** Time passes. */
+function wait(seconds: number): void {
+  jest.advanceTimersByTime(seconds * 1000);
+}
+
+/** A service with a server, and what is known of that. */
+function viewed({ servers = opened(), ...given }: Partial<HealthOptions> & { readonly servers?: ServerStates } = {}) {
   const statistics = new Statistics(1_000);
   const view = new HealthView({
     readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
     config$: always(configOf(RULESET)),
     statistics,
-    store: { kind: 'kvstore', policy: 'error', isChecked: false },
+    store: { kind: 'kvstore', policy: 'error' },
+    servers,
     ...given,
   });
-  let connections = 1;
-  statistics.gauge('ratelimit.redis_pool.cx_active', () => connections);
-  return {
-    statistics,
-    view,
-    disconnect: () => (connections = 0),
-    count: requestCounters(statistics)(SERVER)!,
-    open: breakerGauges(statistics)(SERVER),
-  };
+  const [server] = servers.states;
+  function request(outcome: ServerOutcome, milliseconds = 1): void {
+    server!.sent();
+    server!.ended(outcome, { size: 1, milliseconds, reason: 'LOADING Redis is loading', trouble: 'failing' });
+  }
+  return { statistics, view, servers, server: server!, request };
 }
 
-function store(policy: FailurePolicy | null, kind: 'kvstore' | 'plaincache' = 'kvstore', isChecked = false) {
-  return { store: { kind, policy, isChecked } };
+/** Servers whose connections are watched, or not. */
+function opened({ connections = 1, names = [SERVER] }: { connections?: number; names?: ServerName[] } = {}) {
+  const servers = serverStates({ scheduler: asyncScheduler, failures: 2 });
+  for (const name of names) {
+    const state = servers.open({ name, lines: LINES, probe: () => undefined });
+    if (connections > 0) state.connected(connections);
+  }
+  return servers;
+}
+
+function store(policy: FailurePolicy | null, kind: 'kvstore' | 'plaincache' = 'kvstore') {
+  return { store: { kind, policy } };
 }
 
 /** Each part that a test has seen. */
@@ -67,17 +82,19 @@ function shown(part: HealthPart): string {
 
 describe('a server of the counter store', () => {
   it('is green with its mean time while its requests are answered, and amber when they take long', () => {
-    const { view, count } = viewed();
-    count(1, 'ok');
-    count(2, 'ok');
-    count(50, 'none');
-    now.mockReturnValue(2_000);
+    const { view, request } = viewed();
+    request('ok', 1);
+    request('ok', 2);
+    request('none', 50);
     const { servers, ...whole } = view.health.store;
     expect(shown(servers[0]!)).toBe('green: answers: 1.5 ms for a request on average');
-    expect(servers).toMatchObject([{ ...SERVER, isOpen: false, requests: 1, errors: 0, latency: 1.5 }]);
+    expect(servers).toMatchObject([
+      { ...SERVER, condition: 'answering', isOpen: false, requests: 0.2, errors: 0, latency: 1.5 },
+    ]);
     expect(shown(whole)).toBe('green: 10.0.0.1:6379: answers: 1.5 ms for a request on average');
-    count(150, 'ok');
-    expect(shown(view.health.store)).toBe('amber: 10.0.0.1:6379: slow: 51 ms for a request on average');
+    request('ok', 150);
+    wait(5);
+    expect(shown(view.health.store)).toBe('amber: 10.0.0.1:6379: slow for 4 s: 51 ms for a request on average');
   });
 
   it.each([
@@ -86,77 +103,94 @@ describe('a server of the counter store', () => {
     ['deny', 'amber', 'what it counts is denied (policy deny)'],
     ['local', 'amber', 'each instance counts by itself (policy local)'],
     [null, 'red', 'its counters count as 0, so that its limits do not apply'],
-  ] as const)('that does not answer is shown with what the policy %s makes of it: %s', (policy, state, text) => {
-    const { view, open, count } = viewed(store(policy));
-    count(1, 'ok');
-    open(true);
+  ] as const)('that is silent is shown with what the policy %s makes of it: %s', (policy, state, text) => {
+    const { view, server } = viewed(store(policy));
+    server.trips.begin(new Trip());
+    server.sent();
+    wait(1.2);
     expect(view.health.store.policy).toBe(policy);
-    expect(shown(view.health.store)).toBe(`${state}: 10.0.0.1:6379: it does not answer: ${text}`);
-    open(false);
+    expect(shown(view.health.store)).toBe(`${state}: 10.0.0.1:6379: silent for 0 s: ${text}`);
+    wait(30);
+    expect(shown(view.health.store)).toBe(`${state}: 10.0.0.1:6379: silent for 30 s: ${text}`);
+    expect(view.health.store.servers).toMatchObject([{ condition: 'silent', isOpen: true }]);
+    // A late reply makes a probe of it.
+    server.heard();
+    server.checked();
     expect(view.health.store.state).toBe('green');
   });
 
-  it('is amber while some of its requests fail, and as one that does not answer while all do', () => {
-    const { view, count } = viewed(store('allow'));
-    count(1, 'bad');
-    expect(shown(view.health.store)).toContain('amber: 10.0.0.1:6379: all requests fail: its limits do not apply');
-    for (let request = 0; request < 9; request += 1) count(1, 'ok');
+  it('that is silent is red where some rules cannot count by themselves, so that their calls fail', () => {
+    const rateLimit = { ...limit(10, 'MINUTE'), algorithm: 'sliding_window' } as const;
+    const ruleset = rulesetOf('shop', { key: 'user', rateLimit });
+    expect(ruleset.notLocal.count).toBe(1);
+    const { view, server } = viewed({ ...store('local'), config$: always(configOf(ruleset)) });
+    server.connected(0, 'connect ECONNREFUSED');
+    expect(shown(view.health.store)).toBe(
+      'red: 10.0.0.1:6379: not connected for 0 s (connect ECONNREFUSED): each instance counts by itself (policy local), but calls for 1 rule fail',
+    );
+  });
+
+  it('is amber while some of its requests fail, in trouble with the reason while many do, and green at once after that', () => {
+    const { view, request, server } = viewed(store('allow'));
+    wait(11);
+    for (let requests = 0; requests < 9; requests += 1) request('ok');
+    request('bad');
     expect(shown(view.health.store)).toBe('amber: 10.0.0.1:6379: 10 % of the requests fail');
-    // What happened before the last sample but one is over.
-    view.sample();
-    expect(view.health.store.state).toBe('amber');
-    view.sample();
+    request('bad');
+    expect(shown(view.health.store)).toBe(
+      'amber: 10.0.0.1:6379: failing for 0 s (LOADING Redis is loading): its limits do not apply (policy allow)',
+    );
+    wait(0.1);
+    server.checked();
+    request('ok');
+    wait(1);
+    expect(shown(view.health.store)).toBe('green: 10.0.0.1:6379: answers: 1 ms for a request on average');
+    wait(12);
     expect(shown(view.health.store)).toBe('green: 10.0.0.1:6379: connected; no request in the last 10 s');
   });
 
-  it('without requests is not checked if no connection and no setting shows how it is, and never green then', () => {
-    for (const [options, text] of [
-      [store(null, 'plaincache'), 'unknown: 10.0.0.1:6379: not checked: no request in the last 10 s'],
-      [store(null, 'plaincache', true), 'green: 10.0.0.1:6379: connected; no request in the last 10 s'],
-      [store('error'), 'green: 10.0.0.1:6379: connected; no request in the last 10 s'],
-    ] as const) {
-      expect(shown(viewed(options).view.health.store)).toBe(text);
-    }
-    const { view, disconnect, statistics } = viewed(store('local'));
-    requestCounters(statistics)({ ...SERVER, server: '10.0.0.2:6379' });
-    // Connections are not known by server.
-    const texts = view.health.store.servers.map(({ text }) => text);
-    expect(texts).toEqual(Array(2).fill('not checked: no request in the last 10 s'));
-    expect(shown(view.health.store)).toBe(
-      'unknown: 10.0.0.1:6379: not checked: no request in the last 10 s; and 1 other like it',
-    );
-    disconnect();
-    expect(shown(view.health.store)).toContain('amber: 10.0.0.1:6379: no connection: each instance counts by itself');
+  it('is red while its few requests all fail', () => {
+    const { view, request } = viewed();
+    wait(11);
+    request('bad');
+    expect(shown(view.health.store)).toContain('red: 10.0.0.1:6379: all requests fail: calls that need it fail');
+  });
+
+  it('without connections that are watched is not checked without requests, and never green then', () => {
+    const { view, request } = viewed({ ...store(null, 'plaincache'), servers: opened({ connections: 0 }) });
+    expect(shown(view.health.store)).toBe('unknown: 10.0.0.1:6379: not checked: no call has needed it yet');
+    request('ok');
+    expect(view.health.store.state).toBe('green');
+    wait(12);
+    expect(shown(view.health.store)).toBe('unknown: 10.0.0.1:6379: not checked: no request in the last 10 s');
   });
 
   it('is one of 64 at most, of which the worst are the first', () => {
-    const { view, statistics } = viewed();
-    const counters = requestCounters(statistics);
-    const counts = Array.from({ length: 300 }, (_, index) => counters({ ...SERVER, server: `node-${index}` }));
-    // The servers of a cluster can be others each time, and statistics stay.
-    expect(counts.filter((count) => count !== undefined)).toHaveLength(256);
-    counts[200]!(1, 'bad');
-    const { servers } = view.health.store;
-    expect([servers.length, servers[0]!.server]).toEqual([64, 'node-200']);
+    const names = Array.from({ length: 300 }, (_, index) => ({ ...SERVER, server: `node-${index}` }));
+    const servers = opened({ names });
+    servers.states[200]!.connected(0);
+    const { servers: listed, ...whole } = viewed({ servers }).view.health.store;
+    expect([listed.length, listed[0]!.server]).toEqual([64, 'node-200']);
+    expect(shown(whole)).toContain('red: node-200: not connected for 0 s: ');
+    servers.states[100]!.connected(0);
+    expect(viewed({ servers }).view.health.store.text).toMatch(/^node-100: .*; and 1 other like it$/);
   });
 });
 
-describe('a counter store that no call has needed', () => {
-  function viewUnused(kind: 'memory' | 'kvstore' | 'plaincache', connections: number, failure?: string) {
-    const statistics = new Statistics(1);
-    statistics.gauge('ratelimit.redis_pool.cx_active', () => connections);
+describe('a counter store none of whose servers is known', () => {
+  function viewUnknown(kind: 'memory' | 'kvstore' | 'plaincache', failure?: string) {
     const readiness = { health: { healthy: true, unhealthy: [] }, checks: [{ name: 'store' as const, failure }] };
-    return viewed({ statistics, readiness, store: { kind, policy: 'error', isChecked: false } }).view.health.store;
+    return viewed({ servers: opened({ names: [] }), readiness, ...store('error', kind as 'kvstore') }).view.health
+      .store;
   }
 
   it.each([
-    ['memory', 0, undefined, 'green: counters in the memory of this instance'],
-    ['kvstore', 1, undefined, 'green: connected; no call has needed it yet'],
-    ['kvstore', 0, undefined, 'red: no connection: calls that need it fail (policy error)'],
-    ['kvstore', 0, 'waiting for the counter store', 'red: waiting for the counter store'],
-    ['plaincache', 0, undefined, 'unknown: not checked: no call has needed it yet'],
-  ] as const)('%s with %i connections and the failure %s is shown as %s', (kind, connections, failure, text) => {
-    expect(shown(viewUnused(kind, connections, failure))).toBe(text);
+    ['memory', undefined, 'green: counters in the memory of this instance'],
+    ['kvstore', undefined, 'red: its servers are not known yet: calls that need it fail (policy error)'],
+    ['kvstore', 'waiting for the counter store', 'red: waiting for the counter store'],
+    ['plaincache', undefined, 'red: its servers are not known yet: calls that need it fail (policy error)'],
+  ] as const)('%s with the failure %s is shown as %s', (kind, failure, text) => {
+    expect(shown(viewUnknown(kind, failure))).toBe(text);
   });
 });
 

@@ -1,40 +1,58 @@
 import { type IncomingMessage, get } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
+import { Subscription, asyncScheduler } from 'rxjs';
 import { RecentConfigurations } from '../../src/operators/configurations';
 import { HistoryRecorder } from '../../src/operators/history';
 import type { History } from '../../src/operators/live-answers';
 import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
-import { requestCounters } from '../../src/streams/server-views';
+import { Trip } from '../../src/streams/deadline';
+import type { ServerState } from '../../src/streams/server-state';
+import type { ServerStates } from '../../src/streams/server-views';
 import { ServedApi } from '../http/operators/served-api';
+import { serverStates } from '../support/data/server-states';
 import { heapAfterCollection } from '../support/processes/collect-garbage';
 
 const START = Date.parse('2026-02-03T04:05:06.000Z');
 const RULESET = buildRuleset([]);
 
 /** A clock that only a test moves. */
-let seconds: number;
-beforeEach(() => {
-  seconds = 0;
-  jest.spyOn(performance, 'now').mockImplementation(() => seconds * 1000);
-  jest.spyOn(Date, 'now').mockImplementation(() => START + seconds * 1000);
+beforeEach(() => jest.useFakeTimers({ now: START }));
+afterEach(() => {
+  subscriptions.unsubscribe();
+  subscriptions = new Subscription();
+  jest.useRealTimers();
 });
-afterEach(() => jest.restoreAllMocks());
+let subscriptions = new Subscription();
+
+function wait(seconds: number): void {
+  jest.advanceTimersByTime(seconds * 1000);
+}
 
 function recorded() {
   const statistics = new Statistics(100_000);
   const configurations = new RecentConfigurations();
-  const recorder = new HistoryRecorder({ statistics, configurations, instance: { version: '1.2.3' } });
+  const servers = serverStates({ scheduler: asyncScheduler, failures: 2 });
+  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: { version: '1.2.3' } });
+  subscriptions.add(servers.changed$.subscribe(() => recorder.seeServers()));
   function sample(after = 10): void {
-    seconds += after;
+    wait(after);
     recorder.sample();
   }
   function read(since?: number): History {
     const { rules, ...history } = recorder.read(since);
     return { ...history, rules: [...rules] };
   }
-  return { statistics, configurations, recorder, sample, read };
+  return { statistics, servers, configurations, recorder, sample, read };
+}
+
+/** A server of a store, whose answers to probes are told by the test. */
+function open(servers: ServerStates, server = 'a') {
+  const lines = { begins: 'begins', ends: 'ends' };
+  const state = servers.open({ name: { server, store: 'main' }, lines, probe: () => undefined });
+  state.connected(1);
+  return state;
 }
 
 function timeAfter(elapsed: number): number {
@@ -42,7 +60,7 @@ function timeAfter(elapsed: number): number {
 }
 
 it('a sample has what was counted since the one before, per second', () => {
-  const { statistics, sample, read } = recorded();
+  const { statistics, servers, sample, read } = recorded();
   const [user, plan] = [statistics.rule('shop.user'), statistics.rule('shop.plan')];
   user.totalHits = 20;
   user.withinLimit = 20;
@@ -53,10 +71,11 @@ it('a sample has what was counted since the one before, per second', () => {
   statistics.runtimeRule('shop.plan_free', 'shop.plan').totalHits = 5;
   statistics.counter('ratelimit_server.ShouldRateLimit.total_requests').add(50);
   statistics.timer('ratelimit_server.ShouldRateLimit.response_time').record(3);
-  const count = requestCounters(statistics)({ server: 'a', store: 'main' })!;
-  for (const outcome of ['ok', 'ok', 'bad', 'none'] as const) count(4, outcome);
-  requestCounters(statistics)({ server: 'b', store: 'main' })!(1, 'ok');
-  sample();
+  const [one, other] = [open(servers, 'a'), open(servers, 'b')];
+  wait(5);
+  for (const outcome of ['ok', 'ok', 'bad', 'none'] as const) one.ended(outcome, { size: 1, milliseconds: 4 });
+  other.ended('ok', { size: 1, milliseconds: 1 });
+  sample(5);
   sample(20);
   expect(read()).toEqual({
     interval: 10,
@@ -71,10 +90,7 @@ it('a sample has what was counted since the one before, per second', () => {
       { statisticsKey: 'shop.plan', hits: [1240, 0], over: [1230, 0] },
       { statisticsKey: 'shop.user', hits: [2, 0], over: [0, 0] },
     ],
-    marks: [
-      { at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' },
-      { at: timeAfter(10), kind: 'store', text: '1 request to the store failed' },
-    ],
+    marks: [{ at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' }],
   });
 });
 
@@ -125,24 +141,16 @@ describe('the rules with lines of their own', () => {
   });
 });
 
-it('starts, loads of rules, rejections, replaced workers and a store that fails are marked once each', () => {
+it('starts, loads of rules, rejections and replaced workers are marked once each', () => {
   const { statistics, configurations, sample, read } = recorded();
-  seconds = 3;
+  wait(3);
   configurations.record({ kind: 'loaded', ruleset: RULESET, origin: { source: 's', version: 'v1' }, warnings: [] });
   sample(7);
   configurations.record({ kind: 'rejected', reason: 'x'.repeat(1_000) });
   statistics.counter('ratelimit.workers.restarts').add(2);
   sample();
-  seconds += 1;
+  wait(1);
   configurations.record({ kind: 'loaded', ruleset: RULESET, origin: { source: 's', version: 'v2' }, warnings: [] });
-  const countRequest = requestCounters(statistics)({ server: 'a', store: 'main' })!;
-  for (const outcome of ['bad', 'bad', 'ok', 'bad'] as const) {
-    countRequest(1, outcome);
-    sample(1);
-  }
-  for (let number = 0; number < 6; number += 1) sample(1);
-  countRequest(1, 'bad');
-  sample(1);
   const { marks } = read();
   expect(marks).toEqual([
     { at: timeAfter(0), kind: 'start', text: 'weir 1.2.3 was started' },
@@ -150,8 +158,6 @@ it('starts, loads of rules, rejections, replaced workers and a store that fails 
     { at: timeAfter(10), kind: 'rejection', text: expect.stringMatching(/^rules rejected: x+…$/) },
     { at: timeAfter(20), kind: 'worker', text: '2 workers replaced' },
     { at: timeAfter(21), kind: 'reload', text: '0 rules loaded, version v2' },
-    { at: timeAfter(22), kind: 'store', text: '1 request to the store failed' },
-    { at: timeAfter(32), kind: 'store', text: '1 request to the store failed' },
   ]);
   for (let number = 0; number < 300; number += 1) {
     statistics.counter('ratelimit.workers.restarts').add(1);
@@ -159,6 +165,81 @@ it('starts, loads of rules, rejections, replaced workers and a store that fails 
   }
   expect(read(timeAfter(0)).marks).toHaveLength(200);
 });
+
+describe('an outage of a server', () => {
+  function outages({ marks }: History) {
+    return marks.filter(({ kind }) => kind === 'store');
+  }
+
+  it('is one mark, which says until when it lasted and what it cost, also if it began anew within five seconds', () => {
+    const { servers, read } = recorded();
+    const server = open(servers);
+    wait(10);
+    server.trips.begin(new Trip());
+    server.sent();
+    wait(1.5);
+    const mark = { kind: 'store', server: 'a', store: 'main', at: timeAfter(11) };
+    expect(outages(read())).toEqual([{ ...mark, text: 'a is silent', until: null, calls: null }]);
+    server.refused(7);
+    wait(10);
+    answer(server);
+    wait(1);
+    expect(outages(read())).toMatchObject([
+      { ...mark, text: 'a was silent for 11 s', until: timeAfter(22), calls: null },
+    ]);
+    server.connected(0, 'it has ended');
+    wait(1);
+    expect(outages(read())).toMatchObject([{ ...mark, text: 'a is not connected', until: null }]);
+    server.connected(1);
+    wait(6);
+    const text = 'a was not connected for 12 s; 7 calls have missed it';
+    const first = { ...mark, text, until: timeAfter(24), calls: 7 };
+    expect(outages(read())).toEqual([first]);
+    wait(20);
+    server.connected(0);
+    wait(3);
+    server.connected(1);
+    wait(6);
+    const second = {
+      text: 'a was not connected for 3 s; no call has missed it',
+      at: timeAfter(50),
+      until: timeAfter(53),
+    };
+    expect(outages(read())).toMatchObject([first, second]);
+  });
+
+  it('of another server is another mark, and ends when it is no longer used', () => {
+    const { servers, read } = recorded();
+    const [one, other] = [open(servers, 'a'), open(servers, 'b')];
+    one.connected(0);
+    other.connected(0);
+    wait(2);
+    one.end();
+    wait(1);
+    expect(outages(read())).toMatchObject([
+      { server: 'a', until: timeAfter(2), text: 'a was not connected for 2 s' },
+      { server: 'b', until: null },
+    ]);
+  });
+
+  it('is one of the last 200', () => {
+    const { servers, read } = recorded();
+    const server = open(servers);
+    for (let number = 0; number < 210; number += 1) {
+      server.connected(0);
+      wait(1);
+      server.connected(1);
+      wait(9);
+    }
+    expect(outages(read())).toHaveLength(200);
+  });
+});
+
+/** The server answers again: a late reply makes a probe of it. */
+function answer(server: ServerState): void {
+  server.heard();
+  server.checked();
+}
 
 it('the memory has at most 2 MB, however many rules and texts there are, computed and measured', () => {
   const statistics = new Statistics(100_000);
@@ -169,13 +250,14 @@ it('the memory has at most 2 MB, however many rules and texts there are, compute
     return heapAfterCollection() + process.memoryUsage().arrayBuffers;
   }
   const before = memory();
-  const recorder = new HistoryRecorder({ statistics, configurations, instance: { version: '1' } });
+  const servers = serverStates();
+  const recorder = new HistoryRecorder({ statistics, servers, configurations, instance: { version: '1' } });
   for (let number = 0; number < 400; number += 1) {
     for (const [index, rule] of statistics.rules.entries()) {
       if (index < 200 || number < 2) rule.totalHits += 1 + ((index * 7 + number) % 200);
     }
     configurations.record({ kind: 'rejected', reason: `${number}${long}` });
-    seconds += 10;
+    wait(10);
     recorder.sample();
   }
   const measured = memory() - before;
@@ -187,10 +269,11 @@ it('the memory has at most 2 MB, however many rules and texts there are, compute
 });
 
 describe('/api/history', () => {
+  beforeEach(() => jest.useRealTimers());
+
   it('answers with the samples since a time, compressed for callers that accept it', async () => {
     const statistics = new Statistics(1_000);
     await using api = await ServedApi.start({ statistics });
-    jest.restoreAllMocks();
     for (let number = 0; number < 60; number += 1) {
       statistics.rule(`shop.r${number}`).totalHits += 1;
       api.operator.sample();

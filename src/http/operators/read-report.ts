@@ -1,5 +1,6 @@
 import type { InstanceReport, PeerReport } from '../../operators/live-answers';
 import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED, MOST_SETTINGS } from '../../operators/merge-reports';
+import { CONDITIONS } from '../../streams/server-state';
 import { messageOf } from '../../text/thrown';
 import { boundedText, ownText } from '../../text/table-key';
 import { JsonCursor } from '../json/json-cursor';
@@ -75,11 +76,15 @@ function list<Item>(what: string, most: number, read: Read<Item>): Read<readonly
 type Members = Readonly<Record<string, Read<unknown>>>;
 type ValuesOf<Rows extends Members> = { readonly [Name in keyof Rows]: ReturnType<Rows[Name]> };
 
-/** An object of exactly these members; others, for example of a newer version, are dropped. */
-function object<Rows extends Members>(members: Rows): Read<ValuesOf<Rows>> {
+/**
+ * An object of exactly these members; others, for example of a newer version, are dropped.
+ *
+ * @param absent the values of members that older versions do not have
+ */
+function object<Rows extends Members>(members: Rows, absent: Partial<ValuesOf<Rows>> = {}): Read<ValuesOf<Rows>> {
   const reads = new Map(Object.entries(members));
   return (answer) => {
-    const values = new Map<string, unknown>();
+    const values = new Map<string, unknown>(Object.entries(absent));
     answer.enterObject('a value');
     for (let name = answer.nextMember(); name !== undefined; name = answer.nextMember()) {
       const read = reads.get(name);
@@ -125,15 +130,20 @@ const [SENTENCE, VERSION] = [1_000, 5_000];
 
 const STATE = oneOf('green', 'amber', 'red', 'unknown');
 const PART = { state: STATE, text: text(SENTENCE), todo: nullable(object({ text: text(), link: text() })) };
-const SERVER = object({
-  ...{ ...PART, text: text() },
-  server: text(),
-  store: text(),
-  isOpen: flag,
-  requests: number,
-  errors: number,
-  latency: nullable(number),
-});
+const SERVER = object(
+  {
+    ...{ ...PART, text: text() },
+    server: text(),
+    store: text(),
+    condition: nullable(oneOf(...CONDITIONS)),
+    since: nullable(time),
+    isOpen: flag,
+    requests: number,
+    errors: number,
+    latency: nullable(number),
+  },
+  { condition: null, since: null },
+);
 const RULES = list('rules', LISTED_RULES, object({ statisticsKey: text(), hits: number, over: number }));
 const OFFENDER = object({
   key: text(),

@@ -12,6 +12,7 @@ import { Statistics } from '../../../src/statistics/statistics';
 import { type CurrentConfig, NO_CONFIG } from '../../../src/streams/config';
 import { type Latest, latest } from '../../../src/streams/latest';
 import { RecordedLog } from '../../support/data/recorded-log';
+import { serverStates } from '../../support/data/server-states';
 import { TestService } from '../../support/data/service';
 import { type TestHttpServer, startDebugServer } from '../http-client';
 
@@ -75,7 +76,8 @@ export class ServedApi implements AsyncDisposable {
       configurations: new RecentConfigurations(),
       statistics: new Statistics(1_000),
       readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
-      store: { kind: 'memory', policy: null, isChecked: false },
+      store: { kind: 'memory', policy: null },
+      servers: serverStates(),
       settings: [],
       instance: { id: 'this', name: 'this', version: '1.2.3', startedAt: '2026-02-03T04:05:06.000Z', settings: {} },
       ...options,

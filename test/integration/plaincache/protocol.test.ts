@@ -4,7 +4,6 @@ import { VirtualTimeScheduler, firstValueFrom } from 'rxjs';
 import { LARGEST_COUNT as MOST } from '../../../src/counting/operation';
 import type { PlaincacheOptions } from '../../../src/sinks/counters/plaincache/plaincache-counters';
 import { Statistics } from '../../../src/statistics/statistics';
-import { shownBreakers } from '../../../src/streams/server-views';
 import { RecordedLog } from '../../support/data/recorded-log';
 import { LaneClient } from '../../support/clients/lane-client';
 import { until } from '../../support/waiting/until';
@@ -39,7 +38,7 @@ function hits(text: string) {
 
 /** Whether calls are not sent to a server. */
 function gauge({ address }: { readonly address: string }): number {
-  return Number(shownBreakers(statistics).some(({ server, isOpen }) => isOpen && server === address));
+  return statistics.readGauge(`ratelimit.store.breaker_open.__server=${address}`);
 }
 
 function counted(name: string): number {

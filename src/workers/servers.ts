@@ -1,0 +1,75 @@
+import { CONDITIONS, type Fault, QUIET } from '../streams/server-state';
+import { type ShownServer, type ShownServers, sumOfRates } from '../streams/server-views';
+import type { WorkerPool } from './pool';
+
+/** The servers of the stores as the workers that run have reported them last. */
+export function serversOf(pool: Pick<WorkerPool, 'workers' | 'workers$'>): ShownServers {
+  return {
+    changed$: pool.workers$,
+    get shown() {
+      return mergeServers(pool.workers.flatMap(({ servers }) => servers));
+    },
+  };
+}
+
+/**
+ * Each server once: in the worst condition that a worker sees, since the first of them saw it, with the requests of
+ * all.
+ */
+export function mergeServers(seen: readonly ShownServer[]): readonly ShownServer[] {
+  const byName = new Map<string, ShownServer[]>();
+  for (const server of seen) {
+    const name = `${server.store} ${server.server}`;
+    const alike = byName.get(name);
+    if (alike === undefined) byName.set(name, [server]);
+    else alike.push(server);
+  }
+  return Array.from(byName.values(), mergeAlike);
+}
+
+function mergeAlike(alike: readonly ShownServer[]): ShownServer {
+  const worst = alike.reduce((one, other) => (badness(other) > badness(one) ? other : one));
+  const since = alike.filter(({ condition }) => condition === worst.condition).map((each) => each.since);
+  return {
+    ...worst,
+    since: Math.min(...since),
+    troubleSince: most(alike, 'troubleSince', Math.min),
+    isHeldBack: alike.some(({ isHeldBack }) => isHeldBack),
+    lastSuccess: most(alike, 'lastSuccess', Math.max),
+    lastFault: mergeFaults(alike.flatMap(({ lastFault }) => lastFault ?? [])),
+    rates: sumOfRates(alike.map(({ rates }) => rates)),
+  };
+}
+
+function badness({ condition }: ShownServer): number {
+  return CONDITIONS.indexOf(condition);
+}
+
+function most(
+  alike: readonly ShownServer[],
+  date: 'troubleSince' | 'lastSuccess',
+  of: (...dates: readonly number[]) => number,
+): number | undefined {
+  const dates = alike.flatMap((server) => server[date] ?? []);
+  return dates.length === 0 ? undefined : of(...dates);
+}
+
+/** The last fault, as all workers have seen it. */
+function mergeFaults(faults: readonly Fault[]): Fault | undefined {
+  const [last, ...others] = faults.toSorted((one, other) => endOf(other) - endOf(one));
+  if (last === undefined) return undefined;
+  const merged = { ...last };
+  for (const { began, milliseconds, calls, isUp } of others) {
+    if (began + milliseconds + QUIET <= merged.began) break;
+    const end = endOf(merged);
+    merged.began = Math.min(began, merged.began);
+    merged.milliseconds = end - merged.began;
+    merged.calls += calls;
+    merged.isUp &&= isUp;
+  }
+  return merged;
+}
+
+function endOf({ began, milliseconds }: Fault): number {
+  return began + milliseconds;
+}
