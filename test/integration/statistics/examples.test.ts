@@ -113,8 +113,9 @@ const B = A.replace('"a"', '"b"');
 const C = A.replace('"a"', '"c"');
 const [BUSY, QUIET] = ['job="weir",instance="a",domain="busy"', 'job="weir",instance="a",domain="quiet"'];
 
-/** Servers of a store, one of which fails. */
+/** Servers of a store, one of which changes its condition. */
 const [ONE, OTHER] = ['store="main",server="one:6379"', 'store="main",server="other:6379"'];
+const CONDITIONS = ['unknown', 'answering', 'slow', 'silent', 'failing', 'away'];
 
 /** In the notation of promtool, one value per minute. */
 const SERIES: readonly (readonly [series: string, values: string])[] = [
@@ -140,8 +141,11 @@ const SERIES: readonly (readonly [series: string, values: string])[] = [
   [`ratelimit_workers_ready{${A}}`, '2x9 0x9 2x9'],
   [`ratelimit_workers_restarts{${A}}`, '0x9 0+6x9 54x40'],
   [`ratelimit_workers_restarts{${B}}`, '0x9 1x60'],
-  [`ratelimit_store_breaker_open{${A},${ONE}}`, '0x40'],
-  [`ratelimit_store_breaker_open{${A},${OTHER}}`, '0x9 1x9 0x20'],
+  ...CONDITIONS.map((each) => [`ratelimit_store_condition{${A},${ONE},condition="${each}"}`, '0x40'] as const),
+  [`ratelimit_store_condition{${A},${OTHER},condition="answering"}`, '1x9 0x9 1x20'],
+  [`ratelimit_store_condition{${A},${OTHER},condition="silent"}`, '0x9 1x3 0x25'],
+  [`ratelimit_store_condition{${A},${OTHER},condition="away"}`, '0x13 1x2 0x22'],
+  [`ratelimit_store_condition{${A},${OTHER},condition="failing"}`, '0x16 2x2 0x19'],
   [`ratelimit_store_breaker_open{${B},server="m:11211"}`, '0x24 1x5 0x10'],
   [`ratelimit_service_total_requests{${A},grpc_method="ShouldRateLimit"}`, '0+600x40'],
   [`ratelimit_service_should_rate_limit_error{${A},err_type="redis_error"}`, '0x4 0+60x10 600x15'],
@@ -192,7 +196,8 @@ const HARMLESS: Readonly<Record<string, Metrics>> = {
     ratelimit_statistics_rolled_up: once('3', 'stale _ 0x77'),
     ratelimit_memory_evicted_keys: once('7', 'stale _ 0x77'),
     certs_expires_at: once('2592000', 'stale _ 2592000x77'),
-    'ratelimit_store_breaker_open{store="main",server="r:6379"}': once('0', 'stale _ 1 0x76'),
+    'ratelimit_store_condition{store="main",server="r:6379",condition="away"}': once('0', 'stale _ 1 0x76'),
+    'ratelimit_store_breaker_open{store="main",server="r:6379"}': once('0', 'stale _ 0x77'),
     [`ratelimit_service_total_requests{${GRPC}}`]: once('0+150', 'stale _ 0+150x77'),
     [`${ERRORS}{err_type="redis_error"}`]: once('0', 'stale _ 0 20x76'),
     [`${ERRORS}{err_type="service_error"}`]: once('0', 'stale _ 0 20x76'),
@@ -210,6 +215,8 @@ const HARMLESS: Readonly<Record<string, Metrics>> = {
       ratelimit_xds_connected: once('1', '0 1x78'),
       ratelimit_workers_ready: once('2', '1 2x78'),
       ratelimit_workers_restarts: once('0', '1x79'),
+      'ratelimit_store_condition{store="main",server="r:6379",condition="silent"}': once('0', '1 0x78'),
+      'ratelimit_store_condition{store="main",server="r:6379",condition="away"}': once('0', '0 1 0x77'),
       'ratelimit_store_breaker_open{store="main",server="r:6379"}': once('0', '1x1 0x77'),
       [`ratelimit_service_total_requests{${GRPC}}`]: `0+150${UNCHANGED}`,
       [`${ERRORS}{err_type="redis_error"}`]: once('0', '10x79'),
