@@ -20,6 +20,7 @@ import { descriptor, request } from '../support/data/requests';
 import { limit, rulesetOf } from '../support/data/rules';
 import { integersOf } from '../support/data/seeded-random';
 import { RecordedLog } from '../support/data/recorded-log';
+import { serverStates } from '../support/data/server-states';
 import { RedisProcess } from '../support/processes/redis/redis-process';
 import { type Reply, CommandServer, encode } from '../support/servers/command-server';
 import type { InstanceOptions } from '../../src/sinks/counters/kvstore/deployment';
@@ -341,6 +342,8 @@ export function strangeReplyTests(calls: number): void {
         log,
         startup,
         scheduler: impatient,
+        // So that each call gets a reply, although most fail.
+        servers: serverStates({ log, failures: 0 }),
       });
       await firstValueFrom(counters.ready$);
       replacement.isOn = true;
@@ -379,7 +382,10 @@ export function strangeReplyTests(calls: number): void {
       if (line === '5' || line === '1') return replacement.of('set', 'STORED\r\n');
       return reply === undefined ? undefined : replacement.of(command, reply);
     });
-    const counters = openPlaincache([server], { timeoutMs: TIMEOUT, scheduler: impatient });
+    const counters = openPlaincache([server], {
+      ...{ timeoutMs: TIMEOUT, scheduler: impatient },
+      servers: serverStates({ scheduler: impatient, failures: 0 }),
+    });
     replacement.isOn = true;
     const store = { counters, reservations: undefined, hasAlgorithms: false };
     expect(await callStrangeStore(store, calls)).toBeGreaterThan(0);

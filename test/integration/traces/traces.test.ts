@@ -143,6 +143,8 @@ describe('the spans that a real collector receives', () => {
       BACKEND_TYPE: 'kvstore',
       KVSTORE_URL: redis.address,
       KVSTORE_TIMEOUT: '3s',
+      // Calls that are held back have no window.
+      STORE_BREAKER_FAILURES: '0',
     });
     const [invalid, late, failed, json] = [newTraceId(), newTraceId(), newTraceId(), newTraceId()];
     expect(await onRedis.call(traceparent(invalid), new Uint8Array())).toBe(status.INVALID_ARGUMENT);
