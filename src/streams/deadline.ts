@@ -154,6 +154,7 @@ export class Trips {
   readonly #inFlight: Trip[] = [];
   #timer: Subscription | undefined;
   #armedFor = Infinity;
+  #isClosed = false;
   /** When the process ends: the time at which what is in flight has to end. */
   #lastEnd: number | undefined;
 
@@ -190,6 +191,7 @@ export class Trips {
       this.#inFlight[trip.index] = last;
       last.index = trip.index;
     }
+    if (this.#isClosed) this.close();
     return this.#now() - trip.sentAt;
   }
 
@@ -200,10 +202,10 @@ export class Trips {
     this.#arm(this.#lastEnd);
   }
 
-  /** Nothing waits for what is in flight, and no timer runs. */
+  /** No more begin: when what is in flight has ended, no timer runs. */
   close(): void {
-    this.#timer?.unsubscribe();
-    for (const trip of this.#inFlight) trip.abandon();
+    this.#isClosed = true;
+    if (this.#inFlight.length === 0) this.#timer?.unsubscribe();
   }
 
   #arm(by: number): void {

@@ -226,6 +226,7 @@ export class ServerState {
 
   /** Something was sent. Returns whether it is the probe. */
   sent(): boolean {
+    if (this.#hasEnded) return false;
     if (this.#watch === undefined && this.#trouble !== 'silent') this.#lookAfter(this.#silence);
     if (this.#phase !== 'idle' || this.#options.failures === 0) return false;
     this.#phase = 'probing';

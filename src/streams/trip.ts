@@ -163,11 +163,11 @@ export class LaneTrips {
       const epoch = { calls$, settled, unanswered: (trip: WindowTrip) => this.#unanswered(trip) };
       return calls$
         .pipe(pipelineWindow({ span, scheduler, windowsInFlight, overflowAfter: whenFull?.after }))
-        .subscribe({ next: (window) => this.#send(window, epoch), complete: () => settled.complete() });
+        .subscribe({ next: this.#send.bind(this, epoch), complete: () => settled.complete() });
     });
   }
 
-  #send(window: ClosedWindow<WindowCall>, epoch: Epoch): void {
+  #send(epoch: Epoch, window: ClosedWindow<WindowCall>): void {
     this.#windowsInFlight += 1;
     if (epoch.calls$ !== this.#calls$) {
       for (const call of window.values) this.#refuse(call);

@@ -30,7 +30,7 @@ import { CommandWindows } from './command-windows';
 import type { Pool } from './pool';
 import { isReply, replyCode, slotMoving, slotUnassigned } from './store-error';
 import type { Connection } from './connection';
-import { count } from './count';
+import { count, countOn } from './count';
 import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
 import { type Instance, type Store, QUIET, isAnswering } from './instance';
 import { SLOTS, SlotReader, type SlotRange, keySlot, readRedirect } from './slots';
@@ -81,6 +81,17 @@ interface Work<T> {
     connection: Connection,
     isAsking: boolean,
   ) => Promise<readonly (T | Error)[]>;
+}
+
+/** The result of a key, or its error, or where it still has to be sent. */
+type Outcome<T> = T | DecisionError | Route;
+
+/** How a key was sent whose result is read. */
+interface Sent {
+  readonly connection: Connection;
+  readonly server: Server;
+  readonly deadline: Deadline | undefined;
+  readonly mayRedirect?: boolean;
 }
 
 /**
@@ -141,7 +152,7 @@ export class ClusterStore implements Store {
 
   async run<T>(key: string, commands: (send: SendCommand) => Promise<T>): Promise<T> {
     for (;;) {
-      const [outcome] = await this.#inRounds({
+      const work: Work<T> = {
         keys: [key],
         deadline: undefined,
         send: async (_, connection, isAsking) => {
@@ -153,7 +164,8 @@ export class ClusterStore implements Store {
             }),
           ];
         },
-      });
+      };
+      const [outcome] = await this.#inRounds(work, [this.#routeOf(key)]);
       if (!(outcome instanceof DecisionError)) return outcome as T;
       if (!outcome.isTryAgain) throw outcome;
       await sleep(TRY_AGAIN_AFTER);
@@ -183,28 +195,43 @@ export class ClusterStore implements Store {
     this.#connected$.complete();
   }
 
-  /** The operations of a batch go to the node of their lane, unless their slots have moved since. */
-  async #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
-    if (!batch.some(stopsWhenOver)) return this.#count(batch, deadline);
+  /** The operations of a batch go to the node of their lane, which redirects those whose slots have moved since. */
+  async #apply(
+    node: Partial<ClusterNode>,
+    batch: readonly Operation[],
+    deadline: Deadline,
+  ): Promise<readonly Result[]> {
+    if (!batch.some(stopsWhenOver)) return this.#count(node, batch, deadline);
     // No step over keys of different slots is atomic: read first, then count.
-    const stored = await this.#count(batch.map(readOf), deadline);
-    return this.#count(decidedOnRead(batch, stored), deadline);
+    const stored = await this.#count(node, batch.map(readOf), deadline);
+    return this.#count(node, decidedOnRead(batch, stored), deadline);
   }
 
-  async #count(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
+  async #count(
+    { pool, route }: Partial<ClusterNode>,
+    batch: readonly Operation[],
+    deadline: Deadline,
+  ): Promise<readonly Result[]> {
     const groups = groupsOfOneSlot(batch);
-    const results = await this.#inRounds({
+    const work: Work<readonly Stored[]> = {
       keys: groups.map(([first]) => first!.key),
       deadline,
       send: async (indices, connection, isAsking) => {
         const sent = indices.map((index) => groups[index] as readonly Operation[]);
-        const counted = await count(connection, sent, { ...this.#instance.countOptions, isAsking });
-        const outcomes = counted.map(countsOrError);
-        const errors = outcomes.filter((outcome) => outcome instanceof Error);
-        this.#instance.counted(errors, connection);
-        return outcomes;
+        const options = { ...this.#instance.countOptions, isAsking };
+        return this.#countsOf(await count(connection, sent, options), connection);
       },
-    });
+    };
+    const isNode = pool !== undefined && route !== undefined && this.#nodes.get(nameOf(route.server))?.pool === pool;
+    const { countOptions: options } = this.#instance;
+    const first = isNode
+      ? countOn(pool, { groups, options, deadline }, (results, connection) => {
+          const outcomes = this.#countsOf(results, connection);
+          const sent = { connection, server: route.server, deadline };
+          return outcomes.map((outcome, index) => this.#routed(outcome, work.keys[index]!, sent));
+        }).catch((error: DecisionError) => this.#failAll(work.keys, error))
+      : work.keys.map((key) => this.#routeOf(key));
+    const results = await this.#inRounds(work, await first, Number(isNode));
     return joined(
       results.map((result, index): readonly Result[] =>
         result instanceof Error ? groups[index]!.map(() => result) : result,
@@ -212,47 +239,72 @@ export class ClusterStore implements Store {
     );
   }
 
-  /** What is redirected is sent again in the next round. Resolves with the result for each key, or its error. */
-  async #inRounds<T>(work: Work<T>): Promise<readonly (T | DecisionError)[]> {
-    const outcomes = work.keys.map(
-      (key): T | DecisionError | Route => this.#owners[keySlot(key)]?.route ?? slotUnassigned(),
-    );
-    if (outcomes.some((outcome) => outcome instanceof Error)) this.#slots.refresh();
-    for (let round = 0; ; round += 1) {
+  #countsOf(counted: readonly GroupResult[], connection: Connection): readonly (readonly Stored[] | Error)[] {
+    const outcomes = counted.map(countsOrError);
+    const errors = outcomes.filter((outcome) => outcome instanceof Error);
+    this.#instance.counted(errors, connection);
+    return outcomes;
+  }
+
+  /**
+   * What is redirected is sent again in the next round. Resolves with the result for each key, or its error.
+   *
+   * @param first where each key is to be sent, or its result if it was sent
+   * @param round how often they were sent
+   */
+  async #inRounds<T>(work: Work<T>, first: readonly Outcome<T>[], round = 0): Promise<readonly (T | DecisionError)[]> {
+    const outcomes = [...first];
+    for (let sends = round; ; sends += 1) {
       const groups = stillToSend(outcomes);
       if (groups.size === 0) return outcomes as readonly (T | DecisionError)[];
       const sent = [...groups].map(async ([route, indices]) => {
-        const results = await this.#send(work, indices, { route, mayRedirect: round < MAX_REDIRECTS });
+        const results = await this.#send(work, indices, { route, mayRedirect: sends < MAX_REDIRECTS });
         for (const [position, index] of indices.entries()) outcomes[index] = results[position] as T;
       });
       await Promise.all(sent);
     }
   }
 
+  #routeOf(key: string): Route | DecisionError {
+    const route = this.#owners[keySlot(key)]?.route;
+    if (route === undefined) this.#slots.refresh();
+    return route ?? slotUnassigned();
+  }
+
   /** Sends work to one node. Resolves with the result for each key, its error, or where it has to be sent instead. */
   async #send<T>(
     { keys, deadline, send }: Work<T>,
     indices: readonly number[],
-    { route: { server, isAsking }, mayRedirect }: { readonly route: Route; readonly mayRedirect: boolean },
-  ): Promise<readonly (T | DecisionError | Route)[]> {
+    { route, mayRedirect }: { readonly route: Route; readonly mayRedirect: boolean },
+  ): Promise<readonly Outcome<T>[]> {
     try {
-      const node = this.#nodeAt(server);
+      const node = this.#nodeAt(route.server);
       if (node === undefined) throw slotUnassigned();
       return await useOf(node, deadline, async (connection) => {
-        const results = await send(indices, connection, isAsking);
-        return results.map((result, position) => {
-          if (!(result instanceof Error)) return result;
-          const key = keys[indices[position] as number] as string;
-          const redirected = mayRedirect ? this.#redirect(result, server, key) : undefined;
-          if (redirected !== undefined) return redirected;
-          if (replyCode(result) === 'TRYAGAIN' && this.#isMoving(keySlot(key))) return slotMoving();
-          return this.#instance.failed(result, connection, deadline);
-        });
+        const results = await send(indices, connection, route.isAsking);
+        return results.map((result, position) =>
+          this.#routed(result, keys[indices[position] as number] as string, {
+            ...{ connection, server: route.server, deadline, mayRedirect },
+          }),
+        );
       });
     } catch (error) {
-      this.#slots.refresh();
-      return indices.map(() => error as DecisionError);
+      return this.#failAll(indices, error as DecisionError);
     }
+  }
+
+  #failAll(sent: readonly unknown[], error: DecisionError): readonly DecisionError[] {
+    this.#slots.refresh();
+    return sent.map(() => error);
+  }
+
+  /** The result of a key, its error, or where it has to be sent instead. */
+  #routed<T>(result: T | Error, key: string, { connection, server, deadline, mayRedirect = true }: Sent): Outcome<T> {
+    if (!(result instanceof Error)) return result;
+    const redirected = mayRedirect ? this.#redirect(result, server, key) : undefined;
+    if (redirected !== undefined) return redirected;
+    if (replyCode(result) === 'TRYAGAIN' && this.#isMoving(keySlot(key))) return slotMoving();
+    return this.#instance.failed(result, connection, deadline);
   }
 
   /** The route that a MOVED or ASK error names, undefined for other errors. The node has not counted the key. */
@@ -312,9 +364,9 @@ export class ClusterStore implements Store {
     const pool: Pool = this.#instance.openPool(state, () => this.#instance.connect(server));
     const retired$ = new Subject<void>();
     const [route, askingRoute] = [new Route(server, false), new Route(server, true)];
-    const lane = this.#lane(retired$, state);
-    const windows = new CommandWindows(pool, lane.pipeline);
-    const node = { pool, state, windows, lane, route, askingRoute, retired$ };
+    const parts = { pool, state, route, askingRoute, retired$ };
+    const lane = this.#lane(parts, retired$);
+    const node = { ...parts, lane, windows: new CommandWindows(pool, lane.pipeline) };
     this.#nodes.set(name, node);
     const changes$ = merge(
       isAnswering(pool, state).pipe(tap(() => this.#update())),
@@ -331,15 +383,15 @@ export class ClusterStore implements Store {
     return node;
   }
 
-  #lane(retired$: Observable<unknown>, state?: ServerState): CounterLane {
-    return this.#instance.lane(state, { apply: this.#apply.bind(this), instance: this.#lanes, retired$ });
+  #lane(node: Partial<ClusterNode>, retired$: Observable<unknown>): CounterLane {
+    return this.#instance.lane(node.state, { apply: this.#apply.bind(this, node), instance: this.#lanes, retired$ });
   }
 
   /**
    * Another one with each assignment, so that what is known of the one before is known of slots that are assigned now.
    */
   #unassignedLane(): CounterLane {
-    return this.#lane(this.#assigned$.pipe(take(1)));
+    return this.#lane({}, this.#assigned$.pipe(take(1)));
   }
 
   #update(): void {

@@ -11,9 +11,11 @@ import {
   joined,
   splitAs,
 } from './commands';
+import type { Deadline } from '../../../streams/deadline';
 import type { Connection } from './connection';
 import { CountCall, type CountOptions, isLent } from './count-call';
 import { type ScriptCommand, type Step, encodeAdditions, encodeScriptCall } from './protocol';
+import type { Pool } from './pool';
 import { isReply } from './store-error';
 
 /**
@@ -75,6 +77,32 @@ export async function count(
     if (indices.length === 0) return;
     const sent = await send(indices.map((index) => groups[index]!));
     for (const [position, index] of indices.entries()) results[index] = sent[position]!;
+  }
+}
+
+export interface CountedWindow {
+  readonly groups: Groups;
+  readonly options: CountOptions;
+  readonly deadline: Deadline;
+}
+
+/**
+ * Counts a window on a connection of a pool; it is sent before this returns, if one is free. `read` is called with the
+ * results before the connection is given back, which is cut if it throws. Rejects with a DecisionError.
+ */
+export async function countOn<T>(
+  pool: Pool,
+  { groups, options, deadline }: CountedWindow,
+  read: (results: readonly GroupResult[], connection: Connection) => T,
+): Promise<T> {
+  const taken = pool.take(deadline);
+  const connection = taken instanceof Promise ? await taken : taken;
+  try {
+    return read(await count(connection, groups, options), connection);
+  } catch (error) {
+    throw pool.failed(error, connection, deadline);
+  } finally {
+    pool.give(connection, deadline);
   }
 }
 

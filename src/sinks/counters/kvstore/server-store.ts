@@ -5,7 +5,7 @@ import { nameOf } from '../server-address';
 import { CommandWindows } from './command-windows';
 import { type GroupResult, type SendCommand, commandsOn, joined } from './commands';
 import type { Connection } from './connection';
-import { callsOf, count } from './count';
+import { callsOf, countOn } from './count';
 import type { Deadline } from '../../../streams/deadline';
 import type { ServerState } from '../../../streams/server-state';
 import type { StoreServers } from './deployment';
@@ -68,24 +68,15 @@ export class ServerStore implements Store {
     this.#state.end();
   }
 
-  async #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
-    const pool = this.#pool;
-    const taken = pool.take(deadline);
-    // Sent before this function returns, if a connection is free.
-    const connection = taken instanceof Promise ? await taken : taken;
-    try {
-      const groups = callsOf(batch);
-      const results = await count(connection, groups, this.#instance.countOptions);
+  #apply(batch: readonly Operation[], deadline: Deadline): Promise<readonly Result[]> {
+    const groups = callsOf(batch);
+    const { countOptions: options } = this.#instance;
+    return countOn(this.#pool, { groups, options, deadline }, (results, connection) => {
       const [first] = results;
       // The connection was lost before the first reply.
       if (first instanceof Error && !isReply(first)) throw first;
-      const counts = results.map((result, index) => this.#resultsOf(result, groups[index]!, { connection, deadline }));
-      return joined(counts);
-    } catch (error) {
-      throw pool.failed(error, connection, deadline);
-    } finally {
-      pool.give(connection, deadline);
-    }
+      return joined(results.map((result, index) => this.#resultsOf(result, groups[index]!, { connection, deadline })));
+    });
   }
 
   #resultsOf(
