@@ -10,15 +10,23 @@ export function callOften(service: TestService, text = 'k=x'): void {
 }
 
 /** The statistics of its leases. */
-export function leasedBy({ statistics }: TestService): Readonly<Record<'granted' | 'used' | 'returned', number>> {
+export function leasedBy({
+  statistics,
+}: TestService): Readonly<Record<'granted' | 'used' | 'returned' | 'unused', number>> {
   function valueOf(name: string): number {
     return statistics.counter(`ratelimit.lease.${name}`).value;
   }
-  return { granted: valueOf('granted'), used: valueOf('used'), returned: valueOf('returned') };
+  const [granted, used, returned, unused] = [
+    valueOf('granted'),
+    valueOf('used'),
+    valueOf('returned'),
+    valueOf('unused'),
+  ];
+  return { granted, used, returned, unused };
 }
 
 /** The hits that it holds. */
 export function heldBy(service: TestService): number {
-  const { granted, used, returned } = leasedBy(service);
-  return granted - used - returned;
+  const { granted, used, returned, unused } = leasedBy(service);
+  return granted - used - returned - unused;
 }
