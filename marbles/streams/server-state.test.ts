@@ -1,6 +1,7 @@
 import type { TestScheduler } from 'rxjs/testing';
 import { Trip } from '../../src/streams/deadline';
-import { type Fault, type ServerReport, ServerState, type ServerStateOptions } from '../../src/streams/server-state';
+import type { Fault, ServerReport } from '../../src/streams/server-report';
+import { ServerState, type ServerStateOptions } from '../../src/streams/server-state';
 import { marbles } from '../support/marbles';
 
 type Act = (server: ServerState) => unknown;

@@ -6,7 +6,7 @@ import { usableMemory } from '../sources/usable-memory';
 import type { CounterAdministration } from '../streams/ports/counter-administration';
 import type { Counters } from '../streams/ports/counters';
 import type { ReservationStore } from '../streams/ports/reservations';
-import { THRESHOLDS } from '../streams/server-state';
+import { THRESHOLDS } from '../streams/server-report';
 import { ServerStates } from '../streams/server-views';
 import type { Channel } from '../workers/channel';
 import { RemoteCounters } from '../workers/counters';

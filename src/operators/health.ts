@@ -3,7 +3,7 @@ import type { Statistics } from '../statistics/statistics';
 import type { CurrentConfig } from '../streams/config';
 import type { Latest } from '../streams/latest';
 import type { Phase, Readiness } from '../streams/readiness';
-import type { Trouble } from '../streams/server-state';
+import type { Trouble } from '../streams/server-report';
 import type { ShownServer, ShownServers } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { excerpt, shortened } from '../text/excerpt';

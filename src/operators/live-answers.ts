@@ -1,6 +1,6 @@
 import type { Offender, OffenderSummary } from '../limiter/offender';
 import type { FailurePolicy } from '../rules/rule-config';
-import type { Condition } from '../streams/server-state';
+import type { Condition } from '../streams/server-report';
 import type { Check, Health, Phase } from '../streams/readiness';
 import type { ListedConfiguration } from './answers';
 

@@ -1,4 +1,5 @@
-import { QUIET, type Trouble } from '../streams/server-state';
+import type { Trouble } from '../streams/server-report';
+import { QUIET } from '../streams/server-state';
 import type { ShownServer } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { shortened } from '../text/excerpt';

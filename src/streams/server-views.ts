@@ -3,16 +3,8 @@ import { ConditionLog } from '../log/condition-log';
 import type { Log } from '../log/log';
 import type { Statistics } from '../statistics/statistics';
 import { type Tags, joinTags } from '../statistics/tags';
-import {
-  CONDITIONS,
-  type Fault,
-  type ServerName,
-  type ServerObserver,
-  type ServerRates,
-  type ServerReport,
-  ServerState,
-  type ServerStateOptions,
-} from './server-state';
+import { CONDITIONS, type Fault, type ServerName, type ServerRates, type ServerReport } from './server-report';
+import { type ServerObserver, ServerState, type ServerStateOptions } from './server-state';
 
 /** 1 while calls are not sent to the server of the tags. */
 const BREAKER_OPEN = 'ratelimit.store.breaker_open';

@@ -1,4 +1,5 @@
-import { CONDITIONS, type Fault, QUIET } from '../streams/server-state';
+import { CONDITIONS, type Fault } from '../streams/server-report';
+import { QUIET } from '../streams/server-state';
 import { type ShownServer, type ShownServers, sumOfRates } from '../streams/server-views';
 import type { WorkerPool } from './pool';
 

@@ -9,7 +9,7 @@ import { buildRuleset } from '../../src/rules/ruleset';
 import { Statistics } from '../../src/statistics/statistics';
 import type { CurrentConfig } from '../../src/streams/config';
 import { Trip } from '../../src/streams/deadline';
-import type { ServerName } from '../../src/streams/server-state';
+import type { ServerName } from '../../src/streams/server-report';
 import type { ServerStates } from '../../src/streams/server-views';
 import { LOADED_AT, always, configOf } from '../http/operators/served-api';
 import { domainConfig, limit, rulesetOf } from '../support/data/rules';

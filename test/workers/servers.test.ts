@@ -1,4 +1,4 @@
-import type { Fault } from '../../src/streams/server-state';
+import type { Fault } from '../../src/streams/server-report';
 import type { ShownServer } from '../../src/streams/server-views';
 import { mergeServers } from '../../src/workers/servers';
 

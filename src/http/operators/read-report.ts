@@ -1,6 +1,6 @@
 import type { InstanceReport, PeerReport } from '../../operators/live-answers';
 import { LISTED_OFFENDERS, LISTED_RULES, LONGEST_REPORTED, MOST_SETTINGS } from '../../operators/merge-reports';
-import { CONDITIONS } from '../../streams/server-state';
+import { CONDITIONS } from '../../streams/server-report';
 import { messageOf } from '../../text/thrown';
 import { boundedText, ownText } from '../../text/table-key';
 import { JsonCursor } from '../json/json-cursor';
