@@ -6,13 +6,13 @@ import { marbles } from '../support/marbles';
 
 type Act = (server: ServerState) => unknown;
 
-/** A request that is answered after so many milliseconds, or never. */
-function request(time = Infinity): Act {
+/** A request that is answered after so many milliseconds, or never. @param isOld a fault has begun meanwhile */
+function request(time = Infinity, isOld = false): Act {
   return (server) => {
     const trip = new Trip();
     server.sent();
     server.trips.begin(trip);
-    return { after: time, act: () => server.ended('ok', { size: 1, milliseconds: server.trips.ended(trip) }) };
+    return { after: time, act: () => server.ended('ok', { size: 1, milliseconds: server.trips.ended(trip), isOld }) };
   };
 }
 
@@ -201,6 +201,14 @@ describe('the state of a server', () => {
       '5351 over 321 4 true',
       '6000 end',
     ]);
+  });
+
+  it('is not slow because of late replies to what was sent before a fault', () => {
+    const events = course({ 0: request(5_000, true), 5_500: request(1) }, 9_000, {
+      probe: (now) => (now > 4_900 ? 1 : undefined),
+    });
+    expect(events.filter((event) => event.includes('silent'))).not.toEqual([]);
+    expect(events.filter((event) => event.includes('slow'))).toEqual([]);
   });
 
   it('is slow while requests take long on average', () => {

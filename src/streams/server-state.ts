@@ -173,7 +173,8 @@ export class ServerState {
     if (this.#hasEnded) return;
     if (outcome !== 'none') {
       this.#options.observer?.requested?.(milliseconds, outcome);
-      this.#recent.add(outcome === 'bad', milliseconds);
+      // A late reply to what was sent before the fault says nothing of the time that requests take now.
+      if (isOld !== true) this.#recent.add(outcome === 'bad', milliseconds);
       if (outcome === 'ok') {
         this.#lastSuccess = this.#options.scheduler.now();
         this.heard();
