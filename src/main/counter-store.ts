@@ -1,5 +1,6 @@
 import { type Observable, of } from 'rxjs';
 import type { Settings } from '../settings/settings';
+import { type StoreAbilities, storeAbilities } from '../settings/stores';
 import type { FreedKeys } from '../sinks/counters/kvstore/freed-keys';
 import { MemoryCounters } from '../sinks/counters/memory/memory-counters';
 import { usableMemory } from '../sources/usable-memory';
@@ -26,8 +27,7 @@ export interface CounterStore {
   readonly counters: Counters & CounterAdministration;
   /** What is known of its servers. */
   readonly servers: ServerStates;
-  /** Whether hits may be leased from it: it is not in this process, and takes them in one step. */
-  readonly canLease: boolean;
+  readonly can: StoreAbilities;
   /** Or why there is none. */
   readonly reservations: ReservationStore | string;
   /** How processes tell one another of counters that were reduced; undefined: they do not, or have no local cache. */
@@ -38,39 +38,57 @@ export interface CounterStore {
   readonly description: string;
 }
 
+/** What a store is opened with. */
+interface OpenedWith {
+  readonly app: App;
+  /** The number of this process among those of the instance. */
+  readonly worker: number;
+  readonly parts: Pick<CounterStore, 'can' | 'servers'>;
+}
+
+/** By BACKEND_TYPE. A store is loaded only when it is used: the client library of Redis takes 6 MB of memory. */
+const STORES: Readonly<Record<Settings['backendType'], (opened: OpenedWith) => CounterStore | Promise<CounterStore>>> =
+  {
+    memory: ({ app }) => memoryStore(app),
+    kvstore: openKvstore,
+    plaincache: openPlaincache,
+  };
+
 /**
- * Creates the counter store that the settings select. Each is loaded only when it is used: the client library of Redis
- * takes 6 MB of memory.
+ * Opens the counter store that the settings select.
  *
  * @param worker the number of this process among those of the instance
  * @throws Error that names the setting or the TLS file that cannot be used
  */
 export async function counterStore(app: App, worker = 1): Promise<CounterStore> {
-  const { settings, statistics, log } = app;
-  const servers = serverStates(app, decisionTimeout(app));
-  const common = { statistics, servers, scheduler: turnScheduler };
-  if (settings.backendType === 'kvstore') {
-    if (worker === 1) noteTimeouts(app);
-    const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
-    const counters = kvstoreCounters({ ...kvstoreOptions(app, log), ...common, watchesEvictions: worker === 1 });
-    const { reservations, freedKeys, ready$, description } = counters;
-    const parts = { counters, servers, reservations, freedKeys, ready$ };
-    return { ...parts, canLease: true, description: `kvstore (${description})` };
-  }
-  if (settings.backendType === 'plaincache') {
-    const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');
-    const counters = plaincacheCounters({ ...plaincacheOptions(app), ...common, log });
-    const reservations = 'memcached cannot change the record of a reservation and its counters in one step';
-    return {
-      counters,
-      servers,
-      canLease: false,
-      reservations,
-      ready$: counters.ready$,
-      description: `memcached (${counters.description})`,
-    };
-  }
-  return memoryStore(app);
+  const parts = { can: storeAbilities(app.settings), servers: serverStates(app, decisionTimeout(app)) };
+  return STORES[app.settings.backendType]({ app, worker, parts });
+}
+
+async function openKvstore({ app, worker, parts }: OpenedWith): Promise<CounterStore> {
+  const { statistics, log } = app;
+  if (worker === 1) noteTimeouts(app);
+  const { kvstoreCounters } = await import('../sinks/counters/kvstore/kvstore-counters.js');
+  const counters = kvstoreCounters({
+    ...{ ...kvstoreOptions(app, log), servers: parts.servers, statistics },
+    ...{ scheduler: turnScheduler, watchesEvictions: worker === 1 },
+  });
+  const { reservations, freedKeys, ready$, description } = counters;
+  return { ...parts, counters, reservations, freedKeys, ready$, description: `kvstore (${description})` };
+}
+
+async function openPlaincache({ app, parts }: OpenedWith): Promise<CounterStore> {
+  const { statistics, log } = app;
+  const { plaincacheCounters } = await import('../sinks/counters/plaincache/plaincache-counters.js');
+  const options = { ...plaincacheOptions(app), servers: parts.servers, statistics, log, scheduler: turnScheduler };
+  const counters = plaincacheCounters(options);
+  const { ready$, description } = counters;
+  return { ...parts, counters, reservations: missing(parts.can), ready$, description: `memcached (${description})` };
+}
+
+/** Why a store has no reservations. */
+function missing({ reservations }: StoreAbilities): string {
+  return reservations === true ? '' : reservations;
 }
 
 /** A timeout that was set for calls that wait is no longer what they wait: they are held back before. */
@@ -116,12 +134,8 @@ export function memoryStore(app: App): MemoryStore {
   statistics.gauge('ratelimit.memory.keys', () => counters.size);
   statistics.gauge('ratelimit.memory.bytes', () => counters.bytes);
   statistics.gauge('ratelimit.memory.evicted_keys', () => counters.evictions);
-  return { ...inMemory(counters, serverStates(app)), canLease: false };
-}
-
-/** Whether the counters are kept in memory. */
-export function countsInMemory({ backendType }: Settings): boolean {
-  return backendType !== 'kvstore' && backendType !== 'plaincache';
+  const can = { ...storeAbilities(settings), leases: 'counters in this process need none' };
+  return { ...inMemory(counters, serverStates(app)), can };
 }
 
 /** The counters in the memory of the primary, seen from a worker. */
@@ -132,7 +146,7 @@ export function remoteStore(app: App, channel: Channel): CounterStore {
     servers,
     log: app.log,
   });
-  return { ...inMemory(counters, servers), canLease: true };
+  return { ...inMemory(counters, servers), can: storeAbilities(app.settings) };
 }
 
 function inMemory<T extends ReservationStore>(counters: T, servers: ServerStates) {

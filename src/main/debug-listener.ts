@@ -5,6 +5,7 @@ import type { DebugWorkers } from '../http/debug/profile-access';
 import { serveDebug } from '../http/debug/serve-debug';
 import type { HttpListener } from '../http/listener';
 import type { HttpTls } from '../http/tls-acceptor';
+import { hasPolicies, storeAbilities } from '../settings/stores';
 import { listSettings } from '../settings/list-settings';
 import type { Readiness } from '../streams/readiness';
 import type { ShownServers } from '../streams/server-views';
@@ -101,10 +102,9 @@ function operatorOf(
   });
 }
 
-function storeInUse({ settings, given }: App): StoreInUse {
-  const { backendType: kind, storeFailurePolicy } = settings;
-  const countsAsZero = kind === 'plaincache' && !given.has('storeFailurePolicy');
-  return { kind, policy: countsAsZero ? null : storeFailurePolicy };
+function storeInUse(app: App): StoreInUse {
+  const { settings } = app;
+  return { isShared: storeAbilities(settings).isShared, policy: hasPolicies(app) ? settings.storeFailurePolicy : null };
 }
 
 function isLoopback(address: string): boolean {

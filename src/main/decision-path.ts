@@ -8,6 +8,7 @@ import { Offenders } from '../limiter/offenders';
 import { LocalDecisions } from '../operators/decisions';
 import { StoredReservations } from '../reservations/reservations';
 import type { LoadedSettings } from '../settings/read-settings';
+import { storeAbilities } from '../settings/stores';
 import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
 import type { Logger } from '../sinks/logs/logger';
 import { unmatchedWarnings } from '../sinks/logs/sampled-warnings';
@@ -20,7 +21,7 @@ import type { ShownServers } from '../streams/server-views';
 import { counted } from '../text/counted';
 import { asError } from '../text/thrown';
 import type { App } from './app';
-import { type CounterStore, countsInMemory } from './counter-store';
+import type { CounterStore } from './counter-store';
 import { decisionTimeout, decisionTimeouts, limiterOptions } from './options';
 import { processCount } from './process';
 import { type ServiceTracing, startTracing } from './tracing';
@@ -174,8 +175,8 @@ function releaseBy(release: Service['release']): (keys: readonly string[]) => Pr
  * The leases of this process. Where counts stop at their limits, which no lease may pass, every call is counted
  * exactly.
  */
-function leasesOf({ settings, statistics }: App, { canLease }: CounterStore): Leases | undefined {
-  if (settings.leases === 'off' || !canLease || settings.stopCacheKeyIncrementWhenOverlimit) return undefined;
+function leasesOf({ settings, statistics }: App, { can }: CounterStore): Leases | undefined {
+  if (settings.leases === 'off' || can.leases !== true || settings.stopCacheKeyIncrementWhenOverlimit) return undefined;
   const leases = new Leases({
     now: turnClock(),
     wallClock: Date.now,
@@ -195,7 +196,7 @@ function leasesOf({ settings, statistics }: App, { canLease }: CounterStore): Le
  * limit.
  */
 function localCounts({ settings, statistics }: App, { counters }: CounterStore): LocalCounts | undefined {
-  if (countsInMemory(settings)) return undefined;
+  if (!storeAbilities(settings).isShared) return undefined;
   return new LocalCounts({
     share: settings.storeFailureLocalShare * processCount(settings.workers),
     reconciles: settings.storeFailureReconcile,
@@ -232,7 +233,7 @@ export function serviceOptions(app: App, servers: ShownServers): ServiceOptions 
 /** What probes add to the check of the store: nothing when it is in this instance, or all its servers answer. */
 export function storeNote({ settings }: App, servers: ShownServers): NonNullable<ServiceOptions['storeNote']> {
   const { storeFailurePolicy: policy } = settings;
-  if (countsInMemory(settings)) return () => ({});
+  if (!storeAbilities(settings).isShared) return () => ({});
   return ({ loaded }) => {
     const { shown } = servers;
     if (shown.every(({ troubleSince }) => troubleSince === undefined)) {

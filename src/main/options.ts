@@ -10,6 +10,7 @@ import {
 } from '../settings/settings';
 import { type InstanceOptions, type KvstoreOptions, replacementProblem } from '../sinks/counters/kvstore/deployment';
 import type { PlaincacheOptions } from '../sinks/counters/plaincache/plaincache-counters';
+import { hasPolicies } from '../settings/stores';
 import type { Log } from '../log/log';
 import type { DecisionTimeouts } from '../streams/deadline';
 import { currentSecret } from '../sources/secret-files';
@@ -18,11 +19,9 @@ import { currentSecret } from '../sources/secret-files';
 const CHECKED_EVERY = 1_000;
 
 /** STORE_DECISION_TIMEOUT with its default, which is that of calls that only limits with a policy count. */
-export function decisionTimeouts({ settings, given }: LoadedSettings): DecisionTimeouts {
-  const { storeDecisionTimeout: ofCalls, backendType } = settings;
-  // What memcached does not answer counts as 0, unless the setting makes policies apply.
-  const hasPolicies = backendType === 'kvstore' || (backendType === 'plaincache' && given.has('storeFailurePolicy'));
-  return { ofCalls, byPolicy: ofCalls ?? (hasPolicies ? DECISION_TIMEOUT : undefined) };
+export function decisionTimeouts(reading: LoadedSettings): DecisionTimeouts {
+  const { storeDecisionTimeout: ofCalls } = reading.settings;
+  return { ofCalls, byPolicy: ofCalls ?? (hasPolicies(reading) ? DECISION_TIMEOUT : undefined) };
 }
 
 /** Milliseconds after which calls of the setting's policy are answered; undefined: the store has an end of its own. */

@@ -18,7 +18,8 @@ import { type ForkOptions, type TlsTexts, WorkerProcess } from '../workers/proce
 import { distributeRules } from '../workers/rules';
 import { serversOf } from '../workers/servers';
 import type { App } from './app';
-import { countsInMemory, memoryStore } from './counter-store';
+import { storeAbilities } from '../settings/stores';
+import { memoryStore } from './counter-store';
 import { serviceOptions } from './decision-path';
 import type { RunOptions } from './life';
 import type { Rejections } from './rejections';
@@ -60,7 +61,7 @@ interface WorkersInputs {
 /** Workers that decide. The rules are those that they decide by. */
 async function workersCore(app: App, { pool, front, rejections }: WorkersInputs): Promise<ServingCore> {
   const { settings, statistics } = app;
-  const memory = countsInMemory(settings) ? memoryStore(app).counters : undefined;
+  const memory = storeAbilities(settings).isShared ? undefined : memoryStore(app).counters;
   const workers = new Exchange(pool, { statistics, memory });
   const decisions = new WorkerDecisions({ workers: () => pool.workers, offendersSize: settings.offendersSize });
   const raw = new WeakMap<Ruleset, RawRules>();

@@ -34,7 +34,8 @@ import { PIPES, type TlsTexts } from '../workers/process';
 import { receiveRules } from '../workers/rules';
 import { StatisticsReporter } from '../workers/statistics';
 import { type App, withApp } from './app';
-import { counterStore, countsInMemory, remoteStore } from './counter-store';
+import { storeAbilities } from '../settings/stores';
+import { counterStore, remoteStore } from './counter-store';
 import { type DecisionPath, decisionPath, storeNote } from './decision-path';
 import { logFailedStep, runPhases } from './life';
 import { type Core, type Front, type Role, runProcess } from './run';
@@ -90,7 +91,7 @@ function worker(app: App, link: PrimaryLink, number: number): Role<WorkerCore> {
       const rules = receiveRules(channel, (raw) => loadRules(raw, { form, settings }));
       const path = await decisionPath(app, {
         rules$: rules.events$,
-        store: countsInMemory(settings) ? remoteStore(app, channel) : await counterStore(app, number),
+        store: storeAbilities(settings).isShared ? await counterStore(app, number) : remoteStore(app, channel),
         termination$: drain$,
         onForgotten: (cacheKey) => channel.notify('forget', cacheKey),
       });

@@ -25,9 +25,10 @@ const RATES_OF = 10_000;
 /** Characters of the reason of a fault. */
 const REASON = 200;
 
-/** Where the counters are: BACKEND_TYPE, and what is known about it without calls. */
+/** Where the counters are. */
 export interface StoreInUse {
-  readonly kind: 'memory' | 'kvstore' | 'plaincache';
+  /** Whether they are outside of this instance. */
+  readonly isShared: boolean;
   /** As in {@link StoreHealth}. */
   readonly policy: FailurePolicy | null;
 }
@@ -122,8 +123,8 @@ export class HealthView {
 
   #store(): StoreHealth {
     const { readiness, store, servers: known } = this.#options;
-    const { kind, policy } = store;
-    if (kind === 'memory') {
+    const { isShared, policy } = store;
+    if (!isShared) {
       return { state: 'green', text: 'counters in the memory of this instance', todo: null, policy: null, servers: [] };
     }
     const servers = known.shown

@@ -34,7 +34,7 @@ function viewed({ servers = opened(), ...given }: Partial<HealthOptions> & { rea
     readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
     config$: always(configOf(RULESET)),
     statistics,
-    store: { kind: 'kvstore', policy: 'error' },
+    store: { isShared: true, policy: 'error' },
     servers,
     ...given,
   });
@@ -56,8 +56,8 @@ function opened({ connections = 1, names = [SERVER] }: { connections?: number; n
   return servers;
 }
 
-function store(policy: FailurePolicy | null, kind: 'kvstore' | 'plaincache' = 'kvstore') {
-  return { store: { kind, policy } };
+function store(policy: FailurePolicy | null, isShared = true) {
+  return { store: { isShared, policy } };
 }
 
 /** Each part that a test has seen. */
@@ -157,7 +157,7 @@ describe('a server of the counter store', () => {
   });
 
   it('without connections that are watched is not checked without requests, and never green then', () => {
-    const { view, request } = viewed({ ...store(null, 'plaincache'), servers: opened({ connections: 0 }) });
+    const { view, request } = viewed({ ...store(null), servers: opened({ connections: 0 }) });
     expect(shown(view.health.store)).toBe('unknown: 10.0.0.1:6379: not checked: no call has needed it yet');
     request('ok');
     expect(view.health.store.state).toBe('green');
@@ -178,19 +178,17 @@ describe('a server of the counter store', () => {
 });
 
 describe('a counter store none of whose servers is known', () => {
-  function viewUnknown(kind: 'memory' | 'kvstore' | 'plaincache', failure?: string) {
+  function viewUnknown(isShared: boolean, failure?: string) {
     const readiness = { health: { healthy: true, unhealthy: [] }, checks: [{ name: 'store' as const, failure }] };
-    return viewed({ servers: opened({ names: [] }), readiness, ...store('error', kind as 'kvstore') }).view.health
-      .store;
+    return viewed({ servers: opened({ names: [] }), readiness, ...store('error', isShared) }).view.health.store;
   }
 
   it.each([
-    ['memory', undefined, 'green: counters in the memory of this instance'],
-    ['kvstore', undefined, 'red: its servers are not known yet: calls that need it fail (policy error)'],
-    ['kvstore', 'waiting for the counter store', 'red: waiting for the counter store'],
-    ['plaincache', undefined, 'red: its servers are not known yet: calls that need it fail (policy error)'],
-  ] as const)('%s with the failure %s is shown as %s', (kind, failure, text) => {
-    expect(shown(viewUnknown(kind, failure))).toBe(text);
+    [false, undefined, 'green: counters in the memory of this instance'],
+    [true, undefined, 'red: its servers are not known yet: calls that need it fail (policy error)'],
+    [true, 'waiting for the counter store', 'red: waiting for the counter store'],
+  ] as const)('shared: %s, with the failure %s, is shown as %s', (isShared, failure, text) => {
+    expect(shown(viewUnknown(isShared, failure))).toBe(text);
   });
 });
 

@@ -1,3 +1,4 @@
+import { abilitiesAtCheck } from '../../settings/stores';
 import { DEFAULT_OPTIONS } from '../../limiter/options';
 import { NO_HITS_ADDEND, type RateLimitRequest } from '../../limiter/request';
 import { folderProblem, formatProblem } from '../../rules/files/problems/problem';
@@ -96,16 +97,14 @@ const WARNED = [
 function withEnvironment(rules: CheckedRules, path: string, environment: NodeJS.ProcessEnv): CheckedRules {
   const { settings } = readSome(environment, WARNED);
   const isLocal = settings.storeFailurePolicy === 'local';
-  // With its address, BACKEND_TYPE would be invalid here.
-  const isMemcached = /^(?:plaincache|memcache)$/i.test(environment['BACKEND_TYPE'] ?? '');
-  const isUsual = !isMemcached && WARNED.every((name) => environment[name] === undefined);
+  const can = abilitiesAtCheck(environment);
+  const isUsual = can.leases === true && WARNED.every((name) => environment[name] === undefined);
   if (rules.errors.length > 0 || isUsual) return rules;
   const ruleset = buildRuleset(rules.configs);
-  const backendType = isMemcached ? 'plaincache' : 'memory';
   const found = [
     ['local-policy-with-algorithm', isLocal ? notLocalWarning(ruleset) : undefined],
-    ['times-without-effect', isMemcached ? undefined : timesWarning(ruleset, settings)],
-    ['lease-without-effect', notLeasedWarning(ruleset, { ...settings, backendType })],
+    ['times-without-effect', can.hasTimeout ? timesWarning(ruleset, settings) : undefined],
+    ['lease-without-effect', notLeasedWarning(ruleset, can, settings)],
   ] as const;
   const warnings = found.flatMap(([code, message]) => {
     return message === undefined ? [] : [folderProblem(path, { code, message })];

@@ -1,5 +1,6 @@
 import type { Named, Ruleset } from '../../rules/ruleset';
 import { DECISION_TIMEOUT, INSTANCES, type InstanceFields, type Settings } from '../../settings/settings';
+import { type StoreAbilities, type StoreSettings, storeAbilities } from '../../settings/stores';
 import { counted } from '../../text/counted';
 import { excerpt } from '../../text/excerpt';
 
@@ -14,15 +15,16 @@ type TimeSettings = Pick<
 
 /** The settings that keep fields of rules from having an effect. */
 export type EffectSettings = TimeSettings &
-  Pick<Settings, 'backendType' | 'leases' | 'stopCacheKeyIncrementWhenOverlimit'>;
+  StoreSettings &
+  Pick<Settings, 'leases' | 'stopCacheKeyIncrementWhenOverlimit'>;
 
 /** What of these rules has no effect with these settings: one sentence each. */
 export function ineffectiveRules(ruleset: Ruleset, settings: EffectSettings): readonly string[] {
-  // Counters in memory do not fail, and memcached has no such rules.
-  const isLocal = settings.storeFailurePolicy === 'local' && settings.backendType === 'kvstore';
+  const can = storeAbilities(settings);
+  const isLocal = settings.storeFailurePolicy === 'local' && can.isShared && can.algorithms === true;
   const notLocal = isLocal ? notLocalWarning(ruleset) : undefined;
-  const notLeased = settings.leases === 'off' ? undefined : notLeasedWarning(ruleset, settings);
-  const times = settings.backendType === 'kvstore' ? timesWarning(ruleset, settings) : undefined;
+  const notLeased = settings.leases === 'off' ? undefined : notLeasedWarning(ruleset, can, settings);
+  const times = can.hasTimeout ? timesWarning(ruleset, settings) : undefined;
   return [notLocal, notLeased, times].filter((warning) => warning !== undefined);
 }
 
@@ -38,13 +40,11 @@ export function notLocalWarning({ notLocal }: Ruleset): string | undefined {
 /** Why `lease: true` has no effect; undefined: it has, or no rule has it, or counts in memory make it needless. */
 export function notLeasedWarning(
   { leased }: Ruleset,
-  settings: Pick<EffectSettings, 'backendType' | 'stopCacheKeyIncrementWhenOverlimit'>,
+  can: StoreAbilities,
+  { stopCacheKeyIncrementWhenOverlimit: isExact }: Pick<EffectSettings, 'stopCacheKeyIncrementWhenOverlimit'>,
 ): string | undefined {
-  const isExact = settings.stopCacheKeyIncrementWhenOverlimit;
-  if (leased.count === 0 || (settings.backendType !== 'plaincache' && !isExact)) return undefined;
-  const reason = isExact
-    ? 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call'
-    : 'memcached has no scripts, without which hits cannot be taken up to a limit';
+  if (leased.count === 0 || (can.leases === true && !isExact)) return undefined;
+  const reason = isExact ? 'STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT needs the exact count of each call' : can.leases;
   return `\`lease\` of ${listOf(leased)} has no effect: ${reason}`;
 }
 

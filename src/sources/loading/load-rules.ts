@@ -8,6 +8,7 @@ import { MAX_FILE_BYTES } from '../../rules/files/size-limits';
 import type { Settings } from '../../settings/settings';
 import { type RuleRow, type Ruleset, RulesetBuilder, buildRuleset } from '../../rules/ruleset';
 import type * as CheckResources from '../xds/check-resources';
+import { type StoreAbilities, storeAbilities } from '../../settings/stores';
 import { codeOf } from '../../text/thrown';
 import { usableMemory } from '../usable-memory';
 import { type CheckedRules, checkFiles } from './check-files';
@@ -87,7 +88,7 @@ export function loadRules(raw: RawRules, options: LoadOptions): Observable<Loade
   const loaded$ =
     bytes > smallSet ? loadInThread(workerFile, input, { bytes, memory }) : defer(() => of(loadHere(input)));
   return loaded$.pipe(
-    map((loaded) => (settings.backendType === 'plaincache' ? withoutScripts(loaded) : loaded)),
+    map((loaded) => withinAbilities(loaded, storeAbilities(settings))),
     map((loaded) => (loaded.ruleset === undefined ? loaded : withAdvice(loaded, settings))),
     tap(({ ruleset }) => ruleset !== undefined && onLoaded?.(ruleset, raw)),
   );
@@ -97,15 +98,14 @@ function withAdvice({ ruleset, warnings }: ValidRules, settings: EffectSettings)
   return { ruleset, warnings: [...warnings, ...ineffectiveRules(ruleset, settings)] };
 }
 
-/** Rejects rules of which one needs a store with scripts. */
-function withoutScripts(loaded: LoadedRules): LoadedRules {
+/** Rejects rules of which one needs what the store cannot do. */
+function withinAbilities(loaded: LoadedRules, { algorithms: reason }: StoreAbilities): LoadedRules {
   const rule = loaded.ruleset?.withScripts;
-  if (rule === undefined) return loaded;
+  if (rule === undefined || reason === true) return loaded;
   const { file = '', line = 0, column = 0 } = rule.place ?? {};
   const place = line === 0 ? file : `${file}:${line}:${column}`;
   const limit = rule.limits.find(({ algorithm }) => algorithm !== undefined);
   const field = limit === undefined ? 'all_or_nothing' : `the algorithm ${limit.algorithm}`;
-  const reason = 'memcached has no scripts, without which a decision is not atomic';
   const error = `${place}: ${field} cannot be used: ${reason}. Remove it, or use another store.`;
   return { ruleset: undefined, errors: [error] };
 }

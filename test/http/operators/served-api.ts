@@ -76,7 +76,7 @@ export class ServedApi implements AsyncDisposable {
       configurations: new RecentConfigurations(),
       statistics: new Statistics(1_000),
       readiness: { health: { healthy: true, unhealthy: [] }, checks: [] },
-      store: { kind: 'memory', policy: null },
+      store: { isShared: false, policy: null },
       servers: serverStates(),
       settings: [],
       instance: { id: 'this', name: 'this', version: '1.2.3', startedAt: '2026-02-03T04:05:06.000Z', settings: {} },
