@@ -165,6 +165,18 @@ describe('a call that waits for the store', () => {
     });
   });
 
+  it('that a policy answers after the default of that time says nothing of the server', () => {
+    marbles(({ cold, flush }, scheduler) => {
+      const lane = answering(cold('300ms (r|)'), { windowsInFlight: 9 });
+      const more = { onStoreFailure: 'error', byPolicy: 100, failures: 1, policies: { k: 'allow' } } as const;
+      const { call, outcomes } = decisionPath(() => lane, scheduler, more);
+      call(['k=x']);
+      scheduler.schedule(() => call(['s=x']), 150);
+      flush();
+      expect(outcomes).toEqual(['101: OK 10', '451: OK 9']);
+    });
+  });
+
   it('fails after the decision timeout when the policy is error', () => {
     marbles(({ cold, flush }, scheduler) => {
       const lane = answering(cold('50ms (r|)'));

@@ -52,6 +52,8 @@ interface Epoch {
 /** The trip of a pipeline window. */
 class WindowTrip extends Trip {
   trace: WindowTrace | undefined;
+  /** Whether policies answer all its calls in the time that is their default, which says nothing of the server. */
+  endsByPolicy = false;
   /** Its calls have their outcome. */
   isOver = false;
   /** The time to its answer, and the error with which it has failed. */
@@ -185,7 +187,8 @@ export class LaneTrips {
     leases?.prepare(batch.operations);
     if (tracer !== undefined) trip.trace = traceOf(tracer, batch);
     const isProbe = this.lane.server?.sent() === true;
-    const { byPolicy, ofCalls = areAnsweredByPolicies(batch.operations) ? byPolicy : undefined } = timeouts;
+    trip.endsByPolicy = timeouts.ofCalls === undefined && !isProbe && areAnsweredByPolicies(batch.operations);
+    const { byPolicy, ofCalls = trip.endsByPolicy ? byPolicy : undefined } = timeouts;
     const answerWithin = isProbe ? Math.min(ofCalls ?? PROBE_LIMIT, PROBE_LIMIT) : ofCalls;
     this.#trips.begin(trip, answerWithin, byPolicy === answerWithin ? undefined : byPolicy);
     // `then` calls back in virtual time, too, where nothing may be awaited.
@@ -267,8 +270,11 @@ export class LaneTrips {
     const { batch, window, epoch, milliseconds, failure } = trip;
     if (epoch.settled.closed) return;
     const isOld = epoch.calls$ !== this.#calls$ || this.#isComplete;
-    const trouble = failure?.code === 'store_timeout' ? undefined : 'failing';
-    this.#server?.ended(batch.outcome, { size: batch.size, milliseconds, isOld, reason: failure?.message, trouble });
+    const isLate = failure?.code === 'store_timeout';
+    const trouble = isLate ? undefined : 'failing';
+    if (isLate && trip.endsByPolicy) this.#server?.refused(batch.size);
+    else
+      this.#server?.ended(batch.outcome, { size: batch.size, milliseconds, isOld, reason: failure?.message, trouble });
     if (this.lane.feedsServer === true && this.lane.server?.isHeldBack === true) this.lane.server.refused(batch.size);
     epoch.settled.next(batch);
     this.#leave(window);
