@@ -212,6 +212,7 @@ export class LaneTrips {
     } catch (error) {
       return this.#fail(trip, errorOf(error));
     }
+    if (batch.outcome === 'bad') trip.failure = results.find((result) => result instanceof DecisionError);
     this.#settled(trip);
     return undefined;
   }

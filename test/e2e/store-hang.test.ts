@@ -86,13 +86,50 @@ describe('with default settings, a memcached that hangs', () => {
     );
     const { weir } = shop;
     expect(await call(shop.client, 'fails=x')).toBe('1 999');
-    server.signal('SIGSTOP');
-    // Its counters count as 0.
-    expect(await call(shop.client, 'fails=x')).toBe('1 999');
-    await weir.line(/a memcached server does not answer/);
+    server.hang();
+    await weir.until('it not to be called', async () => {
+      // Its counters count as 0.
+      expect(await call(shop.client, 'fails=x')).toMatch('1 99');
+      return weir.output.includes('a memcached server does not answer');
+    });
     await weir.until('its health to be red', async () => (await health(weir)).state === 'red');
-    server.signal('SIGCONT');
+    server.resume();
     await weir.until('it to be used', async () => (await health(weir)).store.servers.every(({ isOpen }) => !isOpen));
     await weir.line(/a memcached server answers again/);
   });
+});
+
+it('a memcached that hangs gets what the policy local has counted, without a call', async () => {
+  await using server = await MemcachedProcess.start();
+  const env = { BACKEND_TYPE: 'memcache', MEMCACHE_HOST_PORT: server.address, STORE_FAILURE_POLICY: 'local' };
+  await using shop = await Shop.start({ env }, RULES);
+  async function stored(): Promise<string | undefined> {
+    const today = Math.floor(Date.now() / 86_400_000) * 86_400;
+    return /^VALUE .*\r\n(\d+)/.exec(await server.command(`get shop_counts_x_${today}\r\n`))?.[1];
+  }
+  expect(await call(shop.client, 'counts=x')).toBe('1 999');
+  server.hang();
+  await shop.weir.until('it not to be called', async () => {
+    expect(await call(shop.client, 'passes=x')).toMatch('1 ');
+    return shop.weir.output.includes('a memcached server does not answer');
+  });
+  for (let hit = 0; hit < 5; hit += 1) expect(await call(shop.client, 'counts=x')).toMatch('1 ');
+  server.resume();
+  await shop.weir.until('its hits to be added', async () => (await stored()) === '6');
+});
+
+it('with KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION, an instance whose Redis hangs is unhealthy, until it answers', async () => {
+  await using server = await RedisProcess.start();
+  const env = { BACKEND_TYPE: 'kvstore', KVSTORE_URL: server.address, KVSTORE_HEALTH_CHECK_ACTIVE_CONNECTION: 'true' };
+  await using shop = await Shop.start({ env }, RULES);
+  async function status(): Promise<number> {
+    return (await shop.weir.http('/healthcheck')).status;
+  }
+  expect(await status()).toBe(200);
+  server.signal('SIGSTOP');
+  const waiting = call(shop.client, 'fails=x');
+  await shop.weir.until('it to be unhealthy', async () => (await status()) === 500);
+  server.signal('SIGCONT');
+  await shop.weir.until('it to be healthy', async () => (await status()) === 200);
+  expect(await waiting).toMatch('1 999');
 });
