@@ -159,7 +159,7 @@ describe('the state of a server', () => {
     ]);
   });
 
-  it('is unknown again without requests for ten seconds, if nobody watches connections, and sends nothing', () => {
+  it('is unknown again without requests for ten seconds, if its connections are not watched, and sends nothing', () => {
     expect(course({ 10: request(5) }, 20_000)).toEqual([
       '0 unknown since 0',
       '15 answering since 15',

@@ -86,7 +86,7 @@ export interface LeaseOutlet {
  * given back when it is not: so never more than the limit passes, and little is denied while others hold hits that they
  * do not use.
  *
- * A decision path asks with {@link decide} before a call is sent, and tells of its batches with {@link prepare} and
+ * A decision path asks with {@link decide} before a call is sent, and reports its batches with {@link prepare} and
  * {@link answered}.
  */
 export class Leases {

@@ -10,7 +10,7 @@ export interface Timing extends SchedulerLike {
   readonly elapsed?: () => number;
 }
 
-/** What measures durations; {@link SchedulerLike.now} tells the time of day. */
+/** What measures durations; {@link SchedulerLike.now} is the time of day. */
 export function elapsedBy(scheduler: Timing): () => number {
   return scheduler.elapsed ?? (() => scheduler.now());
 }
@@ -51,7 +51,7 @@ export interface Cuttable {
   cut(reason: Error): void;
 }
 
-/** The end of a piece of work, however many steps and connections it takes: what a store is told with a batch. */
+/** The end of a piece of work, however many steps and connections it takes: what a store receives with a batch. */
 export class Deadline {
   /** Whether nothing more is to be sent; a reply may still be read. */
   hasPassed = false;

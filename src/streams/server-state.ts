@@ -50,7 +50,7 @@ export interface ServerStateOptions {
   readonly silence?: number | undefined;
   /** STORE_DECISION_TIMEOUT: most milliseconds for the answer to a probe, if that is less than a second. */
   readonly limit?: number | undefined;
-  /** Sends a probe, whose answer {@link ServerState.checked} is told. Undefined: what is sent next is the probe. */
+  /** Sends a probe, to be answered by {@link ServerState.checked}. Undefined: what is sent next is the probe. */
   readonly probe?: (() => void) | undefined;
   /** Milliseconds without an answer after which a probe is sent, although there is no fault; undefined: none is. */
   readonly checkEvery?: number | undefined;

@@ -26,7 +26,7 @@ const RULE_STATS = {
 /**
  * The mapping without PULLMETRICS_MAPPER_YAML: the metrics of docs/statistics.md, under the names and with the labels
  * of the Go service. It adds up the rules whose first two key levels are equal; here, `key3` holds all levels from the
- * third on, and `window` tells the limits of a rule apart, so that each has a series.
+ * third on, and `window` distinguishes the limits of a rule, so that each has a series.
  *
  * @param asMilliseconds exports response times in milliseconds, the unit before it became seconds, under the same
  * metric name

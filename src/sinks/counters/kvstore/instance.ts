@@ -174,7 +174,7 @@ export class Instance {
     });
   }
 
-  /** Opens a pool, which tells the state of its server about its connections. */
+  /** Opens a pool, which reports its connections to the state of its server. */
   openPool(state: ServerState, open: () => Observable<Connection>): Pool {
     const { poolSize, poolOnEmptyBehavior, timeout } = this.options;
     const pool = new Pool({

@@ -162,7 +162,7 @@ export class Pool {
     }
   }
 
-  /** Asks the server for a sign of life; its state is told the answer. */
+  /** Sends PING to the server, and reports the answer to its state. */
   probe(): void {
     const { state } = this.#options;
     this.anyConnection?.send('PING').then(
