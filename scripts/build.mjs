@@ -17,6 +17,15 @@ writeFileSync(
   `export const DESCRIPTOR_SET = '${readFileSync(descriptorSet, 'base64')}';\n`,
 );
 rmSync(descriptorSet);
+// So that reports of weir-check explain a kind of finding in the words of the page.
+const sections = readFileSync(`${ROOT}/docs/rule-errors.md`, 'utf8').matchAll(
+  /^### `(.*)`\n([^]*?)(?=\n##|$(?![^]))/gm,
+);
+const ruleErrors = Object.fromEntries([...sections].map(([, code, text]) => [code, text.trim()]));
+writeFileSync(
+  `${ROOT}/src/gen/rule-errors.ts`,
+  `export const RULE_ERRORS: Readonly<Record<string, string>> = ${JSON.stringify(ruleErrors, null, 2)};\n`,
+);
 
 printStatus('compiling packages/versioning and src/, each into its dist/');
 for (const folder of ['packages/versioning/dist', 'dist'])

@@ -66,6 +66,7 @@ const buildSources = [
   'tsconfig.json',
   'package.json',
   ...CONSOLE_PAGES,
+  'docs/rule-errors.md',
 ];
 // What is generated, built or installed is no change of the sources.
 const generated = ['src/gen', 'packages/versioning/dist', 'packages/versioning/node_modules'];

