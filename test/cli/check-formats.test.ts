@@ -78,8 +78,9 @@ it('prints SARIF that is valid by its schema', async () => {
 
 it('prints a report of JUnit, in which warnings are no failures and a failed test is explained', async () => {
   const [files, tests] = await printed('junit');
-  const suite = (id: number, name: string, failures: number): string =>
-    `  <testsuite id="${id}" package="weir-check" name="BASE/wrong/${name}" timestamp="TIME" hostname="localhost" tests="1" failures="${failures}" errors="0" time="0">`;
+  function suite(id: number, name: string, failures: number): string {
+    return `  <testsuite id="${id}" package="weir-check" name="BASE/wrong/${name}" timestamp="TIME" hostname="localhost" tests="1" failures="${failures}" errors="0" time="0">`;
+  }
   expect(files.replaceAll(/\d{4}-\d\d-\d\dT[\d:]{8}/g, 'TIME').split('\n')).toEqual([
     '<?xml version="1.0" encoding="UTF-8"?>',
     '<testsuites>',
