@@ -145,19 +145,20 @@ const NAMES: Readonly<Record<FleetDifference['aspect'], string>> = {
 };
 
 function Differences({ differences, omittedDifferences }: Pick<Fleet, 'differences' | 'omittedDifferences'>) {
-  if (differences.length === 0) return <></>;
+  const odd = differences.filter(({ isExpected }) => !isExpected);
+  if (odd.length === 0) return <></>;
   return (
     <section class="notice bad" role="alert">
       <h2>Instances differ</h2>
       <dl>
-        {differences.map(({ aspect, name, values }) => (
+        {odd.map(({ aspect, name, isHidden, values }) => (
           <div key={`${aspect} ${name}`}>
             <dt>
               {NAMES[aspect]} {name}
             </dt>
             {values.map(({ value, instances }) => (
               <dd key={value}>
-                <Text text={value ?? (aspect === 'settings' ? 'not set, or not shown without the token' : 'none')} />:{' '}
+                <Text text={value ?? (isHidden ? 'shown with the operator token' : 'not set')} />:{' '}
                 <Text text={instances.join(', ')} />
               </dd>
             ))}

@@ -10,7 +10,7 @@ import { listSettings } from '../settings/list-settings';
 import type { Readiness } from '../streams/readiness';
 import type { ShownServers } from '../streams/server-views';
 import type { App } from './app';
-import { instanceOf, peersOf } from './fleet';
+import { expectedDifferences, instanceOf, peersOf } from './fleet';
 import type { Rejections } from './rejections';
 import type { StoreInUse } from '../operators/health';
 import type { FindPeers } from '../operators/fleet';
@@ -99,6 +99,7 @@ function operatorOf(
     workers: workers && (() => workers.list()),
     ...{ store: storeInUse(app), servers: stores },
     instance: instanceOf(app, settings),
+    expectedDifferences: expectedDifferences(app),
   });
 }
 

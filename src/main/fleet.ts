@@ -11,24 +11,33 @@ import type { OperatorOptions } from '../operators/operator';
 import type { SettingLine } from '../settings/list-settings';
 import type { Field } from '../settings/settings';
 import { boundedText } from '../text/table-key';
-import { parsePeer } from '../settings/values/addresses';
+import { namesOf } from '../settings/table/setting';
+import { settingRows } from '../settings/table/settings-table';
+import { listenPath, parsePeer } from '../settings/values/addresses';
+import { port } from '../settings/values/numbers';
+import { filePath } from '../settings/values/value-type';
 import type { App } from './app';
 
-/** What may differ between instances: where each is, and what it is called. */
+/** What may differ between instances, in addition to ports and paths: where each is, and what it is called. */
 const OF_ONE: readonly Field[] = [
-  ...(['host', 'port', 'grpcHost', 'grpcPort', 'grpcUds', 'debugHost', 'debugPort', 'pullmetricsAddr'] as const),
-  ...(['operatorPeers', 'configGrpcXdsNodeId', 'extraTags'] as const),
+  ...(['host', 'grpcHost', 'debugHost', 'debugAllowedHosts', 'pullmetricsAddr', 'operatorPeers'] as const),
+  ...(['instanceName', 'configGrpcXdsNodeId', 'tracingServiceInstanceId', 'extraTags'] as const),
 ];
+const OF_ONE_TYPES: readonly unknown[] = [port, filePath, listenPath];
 
-/**
- * What this instance is among others. @param lines its settings, of which those that are set should be the same in all
- */
-export function instanceOf({ nameOf }: App, lines: readonly SettingLine[]): OperatorOptions['instance'] {
-  const ofOne = new Set(OF_ONE.map(nameOf));
-  const compared = lines.filter(({ name, source }) => source !== 'default' && !ofOne.has(name));
+/** The names of the settings that may differ between instances. */
+export function expectedDifferences({ settings }: Pick<App, 'settings'>): ReadonlySet<string> {
+  const rows = settingRows.filter(({ field, type }) => OF_ONE.includes(field) || OF_ONE_TYPES.includes(type));
+  return new Set([...rows.flatMap(namesOf), ...settings.operatorExpectedDifferences]);
+}
+
+/** What this instance is among others. @param lines its settings, of which it reports those that are set */
+export function instanceOf({ settings }: App, lines: readonly SettingLine[]): OperatorOptions['instance'] {
+  const set = lines.filter(({ source }) => source !== 'default');
   return {
-    ...{ id: randomUUID(), name: hostname(), version: VERSION, startedAt: new Date().toISOString() },
-    settings: Object.fromEntries(compared.map(({ name, value }) => [name, boundedText(value ?? '', LONGEST_REPORTED)])),
+    ...{ id: randomUUID(), name: settings.instanceName ?? hostname(), version: VERSION },
+    startedAt: new Date().toISOString(),
+    settings: Object.fromEntries(set.map(({ name, value }) => [name, boundedText(value ?? '', LONGEST_REPORTED)])),
   };
 }
 

@@ -4,7 +4,7 @@ import { excerpt } from '../text/excerpt';
 import { messageOf } from '../text/thrown';
 import { ownText } from '../text/table-key';
 import { inTime } from './in-time';
-import type { Fleet, FleetAspect, HealthPart, InstanceReport, ListedHealth, PeerReport } from './live-answers';
+import type { Fleet, FleetDifference, HealthPart, InstanceReport, ListedHealth, PeerReport } from './live-answers';
 import { type Compared, type Differences, differencesOf, mergeReports } from './merge-reports';
 
 /** Peers that are asked at most, */
@@ -22,6 +22,8 @@ const PAUSE = 3_000;
 const PATIENCE = 1_500;
 /** Of what a peer says, in characters. */
 const LONGEST = 200;
+/** Differences that the state of the instances names. */
+const NAMED = 3;
 
 /** Another instance, as far as the settings and DNS name it. */
 export interface Peer {
@@ -51,6 +53,11 @@ class KnownPeer {
     return this.answer?.report;
   }
 
+  /** Names may be the same: three machines are called vm. */
+  get label(): string {
+    return this.report === undefined ? this.peer.address : `${this.report.name} (${this.peer.address})`;
+  }
+
   get isAnswering(): boolean {
     return this.isAsked && this.problem === null;
   }
@@ -74,17 +81,19 @@ export class FleetView {
   /** By address; undefined before they have been found for the first time. */
   #peers: ReadonlyMap<string, KnownPeer> | undefined;
   #omitted = 0;
-  /** In what those differ that answered in the last round, or at the last look. */
-  #differing: readonly FleetAspect[] = [];
+  readonly #expected: ReadonlySet<string>;
+  /** In what those differ, and should not, that answered in the last round, or at the last look. */
+  #differing: readonly FleetDifference[] = [];
   #round: Promise<void> = Promise.resolve();
   #isRetrying = false;
   /** When the next round may begin. */
   #due = -Infinity;
 
-  /** @param id that of this instance */
-  constructor(find: FindPeers, id: string) {
+  /** @param id that of this instance; @param expected the settings that may differ */
+  constructor(find: FindPeers, id: string, expected: ReadonlySet<string> = new Set()) {
     this.#find = find;
     this.#id = id;
+    this.#expected = expected;
   }
 
   /** All instances, as far as they are known by now. @param own the report of this one */
@@ -123,17 +132,11 @@ export class FleetView {
     return { ...part, known: 1 + others.length, seen: 1 + answering.length };
   }
 
-  /** Compares instances, this one first. Names of machines may be the same. */
+  /** Compares instances, this one first. */
   async #compare(own: Compared, answering: readonly KnownPeer[]): Promise<Differences> {
-    const names = new Set([own.name]);
-    const labels = answering.map(({ report, peer }) => {
-      const name = report!.name;
-      if (names.has(name)) return `${name} (${peer.address})`;
-      names.add(name);
-      return name;
-    });
-    const found = await differencesOf([own, ...reportsOf(answering)], [own.name, ...labels]);
-    this.#differing = [...new Set(found.differences.map(({ aspect }) => aspect))];
+    const labels = [own.name, ...answering.map(({ label }) => label)];
+    const found = await differencesOf([own, ...reportsOf(answering)], labels, this.#expected);
+    this.#differing = found.differences.filter(({ isExpected }) => !isExpected);
     return found;
   }
 
@@ -212,24 +215,29 @@ const LINK = 'docs/operators-api.md#the-fleet';
 function partOf(
   others: readonly KnownPeer[],
   answering: readonly KnownPeer[],
-  differing: readonly FleetAspect[],
+  differing: readonly FleetDifference[],
 ): HealthPart {
   const [away] = others.filter(({ problem }) => problem !== null);
   if (away !== undefined) {
     const count = counted(others.length - answering.length, 'instance');
-    const text = `${count} of ${1 + others.length} without an answer: ${away.peer.address}: ${away.problem}`;
+    const text = `${count} of ${1 + others.length} without an answer: ${away.label}: ${away.problem}`;
     return { state: 'amber', text, todo: { text: 'find out whether it runs', link: 'docs/runbook.md#weirdown' } };
   }
   if (answering.length < others.length) {
     return asking(`asking ${counted(others.length, 'other instance')}`);
   }
-  const ill = reportsOf(answering).find(({ health: { state } }) => state === 'red' || state === 'amber');
+  const ill = answering.find(({ report }) => ['red', 'amber'].includes(report!.health.state));
   if (ill !== undefined) {
-    const text = `${ill.name} is ${ill.health.state}`;
+    const text = `${ill.label} is ${ill.report!.health.state}`;
     return { state: 'amber', text, todo: { text: 'look at that instance', link: LINK } };
   }
   if (differing.length > 0) {
-    const text = `instances differ in ${differing.join(', ')}`;
+    const named = differing.slice(0, NAMED).map(({ aspect, name, values: [, odd] }) => {
+      const [first, ...more] = odd!.instances;
+      return `${name || aspect} of ${first}${more.length === 0 ? '' : ` and ${counted(more.length, 'other')}`}`;
+    });
+    const left = differing.length - named.length;
+    const text = `instances differ: ${named.join(', ')}${left === 0 ? '' : `, and ${left} more`}`;
     return { state: 'amber', text, todo: { text: 'wait for the end of a rollout, or make them equal', link: LINK } };
   }
   const text = others.length === 0 ? 'this is the only instance' : `${1 + others.length} instances, which are alike`;

@@ -193,7 +193,7 @@ export type HistoryMark = EventMark | OutageMark;
 export interface InstanceReport {
   /** Random, from the start of the process: an instance recognises itself by it. */
   readonly id: string;
-  /** The name of the machine, in Kubernetes that of the Pod. */
+  /** INSTANCE_NAME, or else the name of the machine, in Kubernetes that of the Pod. */
   readonly name: string;
   /** The version of weir. */
   readonly version: string;
@@ -236,7 +236,7 @@ export interface Fleet {
   readonly latency: InstanceReport['latency'];
   /** The 20 with the most hits, and with the most hits over their limits. */
   readonly rules: LiveEvent['rules'];
-  /** The settings that differ; those that most instances have set come first. */
+  /** What differs. Of settings, those that may differ come last, and those that most instances have set first. */
   readonly differences: readonly FleetDifference[];
   /** How many more settings differ than the 200 that are listed, of the first 1,024. */
   readonly omittedDifferences: number;
@@ -271,9 +271,10 @@ export interface FleetDifference {
   readonly aspect: FleetAspect;
   /** The setting; empty for rules and version. */
   readonly name: string;
-  /**
-   * Each value, that of the most instances first. Of a setting, null where it is not set, and for a viewer that may not
-   * see settings.
-   */
+  /** Whether it may differ, so that no instance is odd: addresses, names, OPERATOR_EXPECTED_DIFFERENCES. */
+  readonly isExpected: boolean;
+  /** Whether the viewer may not see the values, which are null then. */
+  readonly isHidden: boolean;
+  /** Each value, that of the most instances first, with its instances: `name (address)`. Null: it is not set. */
   readonly values: readonly { readonly value: string | null; readonly instances: readonly string[] }[];
 }

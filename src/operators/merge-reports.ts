@@ -76,8 +76,13 @@ type Values = Map<string | null, number[]>;
  * What differs between instances. The event loop turns after every few of them.
  *
  * @param labels by which each instance is listed
+ * @param expected the settings that may differ
  */
-export async function differencesOf(instances: readonly Compared[], labels: readonly string[]): Promise<Differences> {
+export async function differencesOf(
+  instances: readonly Compared[],
+  labels: readonly string[],
+  expected: ReadonlySet<string>,
+): Promise<Differences> {
   const [rules, versions]: [Values, Values] = [new Map(), new Map()];
   /** By the names of settings: the first value of each, how many have it, and how many have any. */
   const settings = new Map<string, { readonly value: string; alike: number; setBy: number }>();
@@ -97,14 +102,19 @@ export async function differencesOf(instances: readonly Compared[], labels: read
     if (index % STEPS === 0) await nextTurn();
   }
   const differing = [...settings].filter(([, { alike }]) => alike < instances.length);
-  differing.sort(([one, { setBy }], [other, of]) => of.setBy - setBy || (one < other ? -1 : 1));
+  differing.sort(
+    ([one, { setBy }], [other, of]) =>
+      Number(expected.has(one)) - Number(expected.has(other)) || of.setBy - setBy || (one < other ? -1 : 1),
+  );
   const differences: FleetDifference[] = [];
   const differs = instances.map(() => new Set<FleetAspect>());
   function list(aspect: FleetAspect, name: string, found: Values): void {
     const values = [...found].sort(([, one], [, other]) => other.length - one.length);
-    for (const [, others] of values.slice(1)) for (const index of others) differs[index]!.add(aspect);
+    const isExpected = expected.has(name);
+    const odd = isExpected ? [] : values.slice(1).flatMap(([, others]) => others);
+    for (const index of odd) differs[index]!.add(aspect);
     differences.push({
-      ...{ aspect, name },
+      ...{ aspect, name, isExpected, isHidden: false },
       values: values.map(([value, of]) => ({ value, instances: of.map((index) => labels[index]!) })),
     });
   }

@@ -24,6 +24,8 @@ export interface OperatorOptions extends HealthOptions, HistoryOptions {
   readonly collect?: (() => Promise<void>) | undefined;
   readonly settings: readonly ListedSetting[];
   readonly instance: Pick<InstanceReport, 'id' | 'name' | 'version' | 'startedAt' | 'settings'>;
+  /** The settings that may differ between instances. */
+  readonly expectedDifferences?: ReadonlySet<string>;
   /** The other instances; undefined: they are not known. */
   readonly findPeers?: FindPeers | undefined;
 }
@@ -46,7 +48,8 @@ export class Operator {
     this.#live = new LiveView(options.statistics);
     this.#health = new HealthView(options);
     this.#history = new HistoryRecorder(options);
-    this.#fleet = new FleetView(options.findPeers ?? (async () => []), options.instance.id);
+    const { findPeers = async () => [], instance, expectedDifferences } = options;
+    this.#fleet = new FleetView(findPeers, instance.id, expectedDifferences);
   }
 
   /**

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { ADMIN } from '../../src/cli/admin/admin';
 import type { Fleet, ListedHealth } from '../../src/operators/live-answers';
 import { runOf } from '../cli/run-program';
@@ -25,7 +26,10 @@ beforeAll(async () => {
   shops = await Promise.all([
     Shop.start({ env: { ...common, DEBUG_PORT: String(ports[0]) } }),
     Shop.start({ env: { ...common, DEBUG_PORT: String(ports[1]), WORKERS: '2' } }),
-    Shop.start({ env: { ...common, DEBUG_PORT: String(ports[2]), NEAR_LIMIT_RATIO: '0.5' } }, OTHER_RULES),
+    Shop.start(
+      { env: { ...common, DEBUG_PORT: String(ports[2]), NEAR_LIMIT_RATIO: '0.5', INSTANCE_NAME: 'third' } },
+      OTHER_RULES,
+    ),
   ]);
 });
 afterAll(async () => {
@@ -58,8 +62,13 @@ it('each instance shows all of them, itself once, and what differs; one that doe
     const problem = 'it did not answer in time (timeout 1 s)';
     expect(instances.map((instance) => instance.problem)).toEqual([null, null, null, problem]);
     expect(instances.slice(0, 3)).toMatchObject(Array(3).fill({ version: '1.0.0', health: { healthy: true } }));
-    const settings = differences.filter(({ aspect }) => aspect === 'settings').map(({ name }) => name);
-    expect(settings).toEqual(expect.arrayContaining(['NEAR_LIMIT_RATIO', 'WORKERS']));
+    const names = [hostname(), hostname(), 'third', null];
+    expect(instances.map(({ name }) => name)).toEqual([names[index], ...names.filter((_, other) => other !== index)]);
+    const settings = differences.filter(({ aspect }) => aspect === 'settings');
+    const odd = settings.filter(({ isExpected }) => !isExpected).map(({ name }) => name);
+    expect(odd.toSorted()).toEqual(['NEAR_LIMIT_RATIO', 'WORKERS']);
+    const expected = settings.filter(({ isExpected }) => isExpected).map(({ name }) => name);
+    expect(expected).toEqual(expect.arrayContaining(['DEBUG_PORT', 'INSTANCE_NAME']));
     expect(differences.find(({ aspect }) => aspect === 'rules')!.values.map((each) => each.instances.length)).toEqual([
       2, 1,
     ]);
@@ -85,6 +94,7 @@ it('the callers that are limited and the hits are the sums of all, for viewers w
   expect([open.offenders, open.instances.length]).toEqual([null, 4]);
   const ofSettings = open.differences.filter(({ aspect }) => aspect === 'settings').flatMap(({ values }) => values);
   expect(new Set(ofSettings.map(({ value }) => value))).toEqual(new Set([null]));
+  expect(open.differences.map(({ aspect, isHidden }) => isHidden === (aspect === 'settings'))).not.toContain(false);
   expect(await ask(one, '/api/instance')).toMatchObject({ status: 401 });
 });
 

@@ -31,9 +31,11 @@ function peers(answers: Readonly<Answers>): readonly Peer[] {
 }
 
 const OWN = report('own');
-function viewOf(answers: Readonly<Answers>): FleetView {
-  return new FleetView(async () => peers(answers), OWN.id);
+function viewOf(answers: Readonly<Answers>, expected?: ReadonlySet<string>): FleetView {
+  return new FleetView(async () => peers(answers), OWN.id, expected);
 }
+
+const ODD = { isExpected: false, isHidden: false };
 
 let now = 0;
 beforeEach(() => {
@@ -88,28 +90,49 @@ describe('the instances that are shown', () => {
     expect(fleet.instances.map(({ differs }) => differs)).toEqual([[], ['version'], ['rules', 'settings']]);
     expect(fleet.differences).toEqual([
       {
-        ...{ aspect: 'rules', name: '' },
+        ...{ aspect: 'rules', name: '', ...ODD },
         values: [
-          { value: '0123456789ab', instances: ['own', 'a'] },
+          { value: '0123456789ab', instances: ['own', 'a (a:1)'] },
           { value: 'ffffffffffff', instances: ['own (b:1)'] },
         ],
       },
       {
-        ...{ aspect: 'version', name: '' },
+        ...{ aspect: 'version', name: '', ...ODD },
         values: [
           { value: '1.0.0', instances: ['own', 'own (b:1)'] },
-          { value: '1.0.1', instances: ['a'] },
+          { value: '1.0.1', instances: ['a (a:1)'] },
         ],
       },
       {
-        ...{ aspect: 'settings', name: 'SHADOW_MODE' },
+        ...{ aspect: 'settings', name: 'SHADOW_MODE', ...ODD },
         values: [
-          { value: null, instances: ['own', 'a'] },
+          { value: null, instances: ['own', 'a (a:1)'] },
           { value: 'true', instances: ['own (b:1)'] },
         ],
       },
     ]);
-    expect(view.part(OWN)).toMatchObject({ state: 'amber', text: 'instances differ in rules, version, settings' });
+    expect(view.part(OWN)).toMatchObject({
+      state: 'amber',
+      text: 'instances differ: rules of own (b:1), version of a (a:1), SHADOW_MODE of own (b:1)',
+    });
+  });
+
+  it('are not odd by what may differ, which is listed after the rest', async () => {
+    const settings = { DEBUG_PORT: '1', LOG_LEVEL: 'info' };
+    const expected = new Set(['DEBUG_PORT', 'POOL']);
+    const peer = { ...settings, DEBUG_PORT: '2', POOL: '3' };
+    const own = report('own', { settings });
+    const alike = viewOf({ 'a:1': report('own', { id: 'a', settings: peer }) }, expected);
+    const { instances, differences } = await alike.read(own);
+    expect(instances.map(({ differs }) => differs)).toEqual([[], []]);
+    expect(differences.map(({ name, isExpected }) => [name, isExpected])).toEqual([
+      ['DEBUG_PORT', true],
+      ['POOL', true],
+    ]);
+    expect(alike.part(own)).toMatchObject({ state: 'green' });
+    const odd = viewOf({ 'a:1': report('own', { id: 'a', settings: { ...peer, SHADOW_MODE: 'true' } }) }, expected);
+    expect((await odd.read(own)).differences.map(({ name }) => name)).toEqual(['SHADOW_MODE', 'DEBUG_PORT', 'POOL']);
+    expect(odd.part(own)).toMatchObject({ state: 'amber', text: 'instances differ: SHADOW_MODE of own (a:1)' });
   });
 
   it('list 200 settings that differ, those of the most instances first, and say how many more do', async () => {
@@ -125,18 +148,18 @@ describe('the instances that are shown', () => {
     expect([differences.length, omittedDifferences]).toEqual([200, 301]);
     expect(differences.slice(0, 2)).toEqual([
       {
-        ...{ aspect: 'settings', name: 'SHADOW_MODE' },
+        ...{ aspect: 'settings', name: 'SHADOW_MODE', ...ODD },
         values: [
           { value: null, instances: ['own'] },
-          { value: 'A', instances: ['a'] },
-          { value: 'B', instances: ['b'] },
+          { value: 'A', instances: ['a (a:1)'] },
+          { value: 'B', instances: ['b (b:1)'] },
         ],
       },
       {
-        ...{ aspect: 'settings', name: 'OF_A_0' },
+        ...{ aspect: 'settings', name: 'OF_A_0', ...ODD },
         values: [
-          { value: null, instances: ['own', 'b'] },
-          { value: '1', instances: ['a'] },
+          { value: null, instances: ['own', 'b (b:1)'] },
+          { value: '1', instances: ['a (a:1)'] },
         ],
       },
     ]);
@@ -157,7 +180,7 @@ describe('the instances that are shown', () => {
     expect([rates, differences]).toEqual([RATES, []]);
     expect(view.part(OWN)).toMatchObject({
       ...{ state: 'amber', known: 3, seen: 1 },
-      text: '2 instances of 3 without an answer: a:1: connection refused',
+      text: '2 instances of 3 without an answer: a (a:1): connection refused',
       todo: { link: 'docs/runbook.md#weirdown' },
     });
     answers['a:1'] = report('a', { state: 'red' });
@@ -165,7 +188,7 @@ describe('the instances that are shown', () => {
     now += 10_000;
     await view.read(OWN);
     await until('those that failed are asked again', () => view.part(OWN).seen === 3);
-    expect(view.part(OWN)).toMatchObject({ state: 'amber', text: 'a is red' });
+    expect(view.part(OWN)).toMatchObject({ state: 'amber', text: 'a (a:1) is red' });
   });
 });
 

@@ -57,8 +57,11 @@ function withoutAnswer(instance: FleetInstance): string {
 }
 
 function differencesOf({ differences, omittedDifferences }: Fleet): readonly string[] {
-  const lines = differences.map(({ aspect, name, values }) => {
-    const texts = values.map(({ value, instances }) => `${value ?? 'not set'} (${instances.join(', ')})`);
+  const odd = differences.filter(({ isExpected }) => !isExpected);
+  const lines = odd.map(({ aspect, name, isHidden, values }) => {
+    const texts = values.map(({ value, instances }) => {
+      return `${isHidden ? 'shown with the operator token' : (value ?? 'not set')} (${instances.join(', ')})`;
+    });
     return `${aspect}${name === '' ? '' : ` ${name}`} differ: ${texts.join('; ')}`;
   });
   return omittedDifferences === 0 ? lines : [...lines, `${counted(omittedDifferences, 'other setting')} differ`];

@@ -164,7 +164,8 @@ class FleetController extends OperatorsController {
     if (seesAll) return this.#answer(fleet);
     const differences = fleet.differences.map((difference) => {
       if (difference.aspect !== 'settings') return difference;
-      return { ...difference, values: difference.values.map(({ instances }) => ({ value: null, instances })) };
+      const values = difference.values.map(({ instances }) => ({ value: null, instances }));
+      return { ...difference, isHidden: true, values };
     });
     return this.#answer({ ...fleet, differences, offenders: null });
   }

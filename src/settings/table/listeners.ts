@@ -1,9 +1,10 @@
-import { certificateName, hostName, hostNames, listenPath, peerAddresses } from '../values/addresses';
+import { certificateName, hostName, hostNames, instanceName, listenPath, peerAddresses } from '../values/addresses';
 import { atLeast, duration, span } from '../values/duration';
+import { settingNames } from '../values/lists';
 import { port, positive, workers } from '../values/numbers';
 import { boolean, choice, filePath, logFormat, operatorToken } from '../values/value-type';
 import { is, isNot, isNotSet, isSet } from './condition';
-import { group, setting } from './setting';
+import { group, noDefault, setting } from './setting';
 
 const HOUR = 3_600_000;
 const NO_SOCKET = isNotSet('GRPC_UDS');
@@ -44,6 +45,10 @@ const listenerSettings = group({
       Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without it, changes are off.`,
     setting('OPERATOR_PEERS', peerAddresses, [])`
       Debug listeners of the instances to show together: each by its address, or all by a name in DNS; at most 100.`,
+    setting('INSTANCE_NAME', instanceName, noDefault('name of the machine'))`
+      Name of this instance in the console and the operators' API.`,
+    setting('OPERATOR_EXPECTED_DIFFERENCES', settingNames, [])`
+      Settings that may differ between instances, in addition to addresses, names, ports and paths.`,
   ],
 });
 

@@ -31,6 +31,8 @@ export const peerAddresses = list(
   (item) => parsePeer(item) !== undefined,
 );
 
+export const instanceName = textLike(/^[\w.:-]{1,64}$/, '1 to 64 letters, digits, ., _, : and -');
+
 /** The address of a listener in Go's form: `:9090` means every address. */
 export const listenAddress: ValueType<HostPort> = {
   allowed: '[host]:port',

@@ -20,6 +20,8 @@ export function list(what: string, isValid: (item: string) => boolean = () => tr
   };
 }
 
+export const settingNames = list('names of settings', (name) => /^\w{1,64}$/.test(name));
+
 /** Keys and values, in the order in which they were given. */
 export type Pairs = Readonly<Record<string, string>>;
 
