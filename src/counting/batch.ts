@@ -1,3 +1,4 @@
+import { LARGEST_LIMIT } from '../rules/rule-config';
 import type { LimitState } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
 import { decideAllOrNothing, decideAlone } from './group';
@@ -27,10 +28,10 @@ export interface BatchCall {
 export type ServerOutcome = 'ok' | 'bad' | 'none';
 
 /**
- * The most hits that are merged. A saturated counter does not show how many of them fitted, but before these it was at
- * 2^32 or more, which is over any limit.
+ * The most hits that are merged. A saturated counter does not show how many of them fitted, but before these it was
+ * over any limit.
  */
-const MOST_MERGED = LARGEST_COUNT - 2 ** 32;
+const MOST_MERGED = LARGEST_COUNT - LARGEST_LIMIT - 1;
 
 /** What is still to be counted of a call. */
 export interface RestOfCall<Call> {

@@ -4,6 +4,7 @@ import {
   type CalendarConfig,
   DEFAULT_RULE_OPTIONS,
   type FailurePolicy,
+  LARGEST_LIMIT,
   NO_LIMIT,
   type RuleLimit,
   type RuleOptions,
@@ -11,6 +12,7 @@ import {
 import type { Rule } from '../rules/rule-tree';
 import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
 import { UNITS, type Unit } from '../rules/unit';
+import { MAX_UINT32 } from '../text/plain-number';
 import type { Algorithm, AlgorithmLimit } from './algorithms/algorithm';
 import { TokenBucket } from './algorithms/bucket';
 import { FixedWindow } from './algorithms/fixed';
@@ -83,7 +85,8 @@ export class Limit implements CountedLimit {
     this.onStoreFailure = policy === 'local' && name !== undefined ? 'error' : policy;
     this.lease = leases !== 'off' && !options.allOrNothing && (limit.lease ?? leases === 'auto');
     this.name = limit.name;
-    this.requestsPerUnit = settings.limitTried ?? limit.requestsPerUnit;
+    const mostTried = algorithm === undefined ? LARGEST_LIMIT : MAX_UINT32;
+    this.requestsPerUnit = Math.min(settings.limitTried ?? limit.requestsPerUnit, mostTried);
     this.unit = UNITS[limit.unit!];
     this.unitMultiplier = unitMultiplier;
     this.calendar = calendar;

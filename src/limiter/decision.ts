@@ -18,9 +18,9 @@ import {
   responseHeaders,
   secondsToRetry,
 } from './verdict';
+import { MAX_UINT32 } from '../text/plain-number';
 import { MOST_LIMITS, structuredHeaders } from './structured-headers';
 
-const MAX_UINT32 = 4294967295;
 const NO_HEADERS: readonly HeaderValue[] = [];
 const NO_POLICIES: readonly AnsweringPolicy[] = [];
 

@@ -21,15 +21,20 @@ export function structuredHeaders(all: readonly DescriptorStatus[], nowSeconds: 
     const length = limit.endOfWindow(nowSeconds) - limit.startOfWindow(nowSeconds);
     // The name of a parameter of our own begins with that of its maker, as the draft requires.
     const capacity = burst === undefined ? '' : `;weir-burst=${wholeNumber(burst)}`;
-    return `${names[index]};q=${wholeNumber(requestsPerUnit)};qu="requests";w=${wholeNumber(length)}${capacity}`;
+    return `${names[index]};q=${fieldNumber(requestsPerUnit)};qu="requests";w=${wholeNumber(length)}${capacity}`;
   });
   const states = statuses.map(({ limitRemaining, secondsUntilReset = 0 }, index) => {
-    return `${names[index]};r=${wholeNumber(limitRemaining)};t=${wholeNumber(secondsUntilReset)}`;
+    return `${names[index]};r=${fieldNumber(limitRemaining)};t=${wholeNumber(secondsUntilReset)}`;
   });
   return [
     { key: 'RateLimit-Policy', value: policies.join(', ') },
     { key: 'RateLimit', value: states.join(', ') },
   ];
+}
+
+/** Integers of structured fields have at most 15 digits: one fewer than the largest limit. */
+function fieldNumber(value: number): number {
+  return Math.min(wholeNumber(value), 1e15 - 1);
 }
 
 /** The names as strings of structured fields; of equal ones, the second one and so on have a number. */

@@ -29,7 +29,7 @@ export interface DescriptorStatus {
   readonly currentLimit: Limit | undefined;
   /** The limits of a rule with `rate_limits`, in its order; the other fields are those of the most restrictive one. */
   readonly limits?: readonly Limit[] | undefined;
-  /** The remaining requests in the window, or the tokens left; 4294967295 for an unlimited rule. */
+  /** The remaining requests in the window, or the tokens left, exactly; 4294967295 for an unlimited rule. */
   readonly limitRemaining: number;
   /**
    * Whole seconds until the window ends, or as the algorithm says; undefined without a limit and for an unlimited rule.

@@ -109,6 +109,12 @@ export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as 
 /** The algorithms that do not count in windows of the clock. */
 export type AlgorithmName = Exclude<(typeof ALGORITHMS)[number], 'fixed_window'>;
 
+/**
+ * The largest `requests_per_unit` of a fixed window. A counter saturates at 2^53 − 1, which has to be over every limit,
+ * also where the hits of a pipeline window are added at once.
+ */
+export const LARGEST_LIMIT = 1e15;
+
 /** A limit of a rule: a `rate_limit` block. Rules with the same limits share one list of them. */
 export interface RuleLimit {
   /** Undefined only if unlimited, or if `on_unmatched` denies. */
@@ -117,7 +123,7 @@ export interface RuleLimit {
   readonly unitMultiplier: number;
   /** Undefined: the window has a fixed length. */
   readonly calendar?: CalendarConfig | undefined;
-  /** A whole number from 0 to 4294967295; 0 when unlimited. */
+  /** A whole number from 0 to {@link LARGEST_LIMIT}, with an algorithm to 4294967295; 0 when unlimited. */
   readonly requestsPerUnit: number;
   /** Undefined: hits are counted in fixed windows. */
   readonly algorithm?: AlgorithmName | undefined;

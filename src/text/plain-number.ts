@@ -9,6 +9,9 @@ export function plainNumber(value: number): string {
   return Number.isFinite(value) && Math.abs(value) >= EXPONENT_FROM ? String(BigInt(value)) : String(value);
 }
 
+/** The largest number of a uint32 in protobuf. */
+export const MAX_UINT32 = 4_294_967_295;
+
 /** Whether it is one of 0 to 2^53 − 1. */
 export function isWholeNumber(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
@@ -21,6 +24,11 @@ export function isWholeNumber(value: unknown): value is number {
  */
 export function wholeNumber(value: number): number {
   return value >= 0 ? Math.min(Math.floor(value), Number.MAX_SAFE_INTEGER) : 0;
+}
+
+/** As {@link wholeNumber}, for a uint32 of the protocol: of a larger number, readers would have the low 32 bits. */
+export function wireNumber(value: number): number {
+  return Math.min(wholeNumber(value), MAX_UINT32);
 }
 
 /** A number with this many digits after the decimal point, never with an exponent. */

@@ -287,7 +287,7 @@ describe('a saturated counter', () => {
     ['in the local cache', { localCacheBytes: 10_000 }],
     ['under STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT', STOPPING],
   ])('is over the largest limit, for calls in one window and in later ones: %s', (_, options) => {
-    const service = serve([rule(4_294_967_295)], options);
+    const service = serve([rule(1e15)], options);
     const requests = [most, 'k=x', most].map((each) => request('shop', [each]));
     for (const verdict of [...service.decideTogether(...requests), call(service, 'k=x')]) {
       expect([verdict.overallCode, remaining(verdict)]).toEqual([Code.OVER_LIMIT, [0]]);
@@ -432,6 +432,8 @@ describe('response headers', () => {
     { key: 'shadow', rateLimit: limit(0, 'DAY'), shadowMode: true },
     { key: 'tight', rateLimit: perMinute(2), shadowMode: true },
     { key: 'partly', rateLimit: limit(0, 'DAY'), enforcePercent: 0 },
+    { key: 'most', rateLimit: limit(1e15, 'HOUR') },
+    { key: 'billions', rateLimit: limit(5e9, 'DAY') },
     { key: 'shadows', rateLimits: [limit(0, 'SECOND'), limit(0, 'HOUR')], shadowMode: true },
   ];
   it.each([
@@ -454,6 +456,11 @@ describe('response headers', () => {
     ['a limit that is over before one in shadow mode', 'shadow ban shadow', ['0', '0', '3590']],
     ['a limit before one in shadow mode with as many remaining requests', 'c shadow shadow tight', ['0', '0', '86390']],
     ['a limit that is not enforced for the caller', 'a partly', ['0', '0', '86390']],
+    [
+      'the limit with the fewest remaining requests of those above 32 bits',
+      'most billions',
+      ['5000000000', '4999999999', '86390'],
+    ],
     ['several limits in shadow mode', 'shadows', ['0, 0;w=1, 0;w=3600', '0', '3590']],
   ])('are those of %s', (_what, keys, values) => {
     const descriptors = keys.split(' ').map((key) => hits(`${key}=x`, ['large', 'hard'].includes(key) ? 6 : 1));
@@ -510,6 +517,12 @@ describe('response headers', () => {
       'both',
       '"2-per-second";q=2;qu="requests";w=1, "9-per-2-month";q=9;qu="requests";w=5184000',
       expect.stringMatching(/^"2-per-second";r=1;t=1, "9-per-2-month";r=8;t=\d+$/),
+    ],
+    // Integers of structured fields have 15 digits.
+    [
+      'most',
+      '"1000000000000000-per-hour";q=999999999999999;qu="requests";w=3600',
+      '"1000000000000000-per-hour";r=999999999999999;t=3590',
     ],
     ['ban u none', '"0-per-hour";q=0;qu="requests";w=3600', '"0-per-hour";r=0;t=3590'],
     ['u none', undefined, undefined],

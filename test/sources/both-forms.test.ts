@@ -142,6 +142,7 @@ describe('checkResources', () => {
     const rateLimit = {
       unit: sent,
       requestsPerUnit: 1,
+      largeRequestsPerUnit: 0n,
       unitMultiplier: 0,
       algorithm: '',
       burst: 0,
@@ -215,7 +216,7 @@ function anyDomain(): fc.Arbitrary<DomainConfig> {
   const json = anyJson.filter((value) => !JSON.stringify(value).includes('"__proto__":'));
   const unit = fc.constantFrom('SECOND', 'MINUTE', 'WEEK', 'YEAR' as const);
   const naming = { name, replaces: fc.array(name, { maxLength: 2 }) };
-  const aNumber = fc.constantFrom(0, 1, 5, 4_294_967_295);
+  const aNumber = fc.constantFrom(0, 1, 5, 4_294_967_295, 4_294_967_296, 1e15, 1e15 + 1);
   const rateLimit = fc.oneof(
     fc.constant(undefined),
     fc.record({

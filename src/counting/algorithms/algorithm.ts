@@ -43,7 +43,7 @@ export interface Outcome {
 export interface AlgorithmLimit {
   /** Fixed windows are one only in a rule with `all_or_nothing`. */
   readonly name: (typeof ALGORITHMS)[number];
-  /** From 0 to 2^32 − 1. */
+  /** From 0 to 2^32 − 1; of fixed windows, to `LARGEST_LIMIT`. */
   readonly requestsPerUnit: number;
   readonly lengthSeconds: number;
   /** The hits that a full token bucket allows at once. Undefined: `requestsPerUnit`; otherwise from 1 to 2^32 − 1. */

@@ -1,6 +1,7 @@
 import { Struct } from '../../gen/google/protobuf/struct';
 import type { Limit } from '../../counting/limit';
 import type { DescriptorStatus, HeaderValue, Verdict } from '../../limiter/verdict';
+import { wireNumber } from '../../text/plain-number';
 import { WireType } from './protobuf-reader';
 import { ProtobufWriter } from './protobuf-writer';
 
@@ -46,7 +47,7 @@ function writeStatus({ code, currentLimit, limitRemaining, secondsUntilReset }: 
   const start = writer.open(RESPONSE_STATUSES);
   writer.varintField(STATUS_CODE, code);
   if (currentLimit !== undefined) writer.bytesField(STATUS_CURRENT_LIMIT, encodedLimit(currentLimit));
-  if (limitRemaining !== 0) writer.varintField(STATUS_LIMIT_REMAINING, limitRemaining);
+  if (limitRemaining !== 0) writer.varintField(STATUS_LIMIT_REMAINING, wireNumber(limitRemaining));
   if (secondsUntilReset !== undefined) {
     const duration = writer.open(STATUS_DURATION_UNTIL_RESET);
     if (secondsUntilReset !== 0) writer.varintField(DURATION_SECONDS, secondsUntilReset);
@@ -63,7 +64,7 @@ function encodedLimit(limit: Limit): Uint8Array {
 
 function encodeLimit({ requestsPerUnit, unit, name }: Limit): Uint8Array {
   limitWriter.reset();
-  if (requestsPerUnit !== 0) limitWriter.varintField(LIMIT_REQUESTS_PER_UNIT, requestsPerUnit);
+  if (requestsPerUnit !== 0) limitWriter.varintField(LIMIT_REQUESTS_PER_UNIT, wireNumber(requestsPerUnit));
   limitWriter.varintField(LIMIT_UNIT, unit.number);
   if (name !== '') limitWriter.textField(LIMIT_NAME, name);
   // A view would keep the whole buffer as long as the rule.

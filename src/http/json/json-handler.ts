@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { DecisionError } from '../../counting/decision-error';
 import type { RateLimitRequest } from '../../limiter/request';
 import { Code, type DescriptorStatus, type HeaderValue, type Verdict } from '../../limiter/verdict';
-import { wholeNumber } from '../../text/plain-number';
+import { wholeNumber, wireNumber } from '../../text/plain-number';
 import type { Decide } from '../../streams/ports/decide';
 import type { Log } from '../../log/log';
 import type { CallTrace, Tracer } from '../../streams/ports/tracer';
@@ -149,12 +149,12 @@ function writeStatus({ code, currentLimit, limitRemaining, secondsUntilReset }: 
   if (currentLimit !== undefined) {
     const { requestsPerUnit, unit, name } = currentLimit;
     json += ',"currentLimit":{';
-    if (requestsPerUnit !== 0) json += `"requestsPerUnit":${wholeNumber(requestsPerUnit)},`;
+    if (requestsPerUnit !== 0) json += `"requestsPerUnit":${wireNumber(requestsPerUnit)},`;
     json += `"unit":"${unit.name}"`;
     if (name !== '') json += `,"name":${JSON.stringify(name)}`;
     json += '}';
   }
-  if (limitRemaining !== 0) json += `,"limitRemaining":${wholeNumber(limitRemaining)}`;
+  if (limitRemaining !== 0) json += `,"limitRemaining":${wireNumber(limitRemaining)}`;
   if (secondsUntilReset !== undefined) json += `,"durationUntilReset":"${wholeNumber(secondsUntilReset)}s"`;
   return `${json}}`;
 }

@@ -9,6 +9,7 @@ import {
   countDescriptor,
   countEntry,
 } from '../../limiter/request';
+import { LARGEST_LIMIT } from '../../rules/rule-config';
 import { UNIT_NAMES, unitByNumber } from '../../rules/unit';
 import type { OnExpiry, ReserveCall } from '../../streams/ports/reservations';
 import { MalformedBody } from '../errors';
@@ -110,7 +111,7 @@ interface Explained extends RateLimitRequest {
 
 const EXPLAINED = new MessageFields<Explained>('a RateLimitRequest', {
   ...REQUEST_FIELDS,
-  limit: (cursor) => readInteger(cursor, UINT32),
+  limit: (cursor) => readInteger(cursor, TRIED),
 });
 
 /** Reads a request to explain, which may have a limit to try, as {@link readRequest}. */
@@ -228,6 +229,7 @@ interface IntegerRange {
 }
 
 const UINT32: IntegerRange = { min: 0, max: 0xffff_ffff, expected: 'an integer from 0 to 4294967295' };
+const TRIED: IntegerRange = { min: 0, max: LARGEST_LIMIT, expected: `an integer from 0 to ${LARGEST_LIMIT}` };
 const UINT64: IntegerRange = { min: 0, max: 2 ** 64, expected: 'an integer from 0 to 18446744073709551615' };
 const COUNT: IntegerRange = { min: 0, max: 2 ** 53 - 1, expected: 'a whole number from 0 to 9007199254740991' };
 const MIN_INT32 = -0x8000_0000;

@@ -1,3 +1,4 @@
+import { MAX_UINT32 } from '../../text/plain-number';
 import type { RuleConfig } from '../rule-config';
 import type { ProblemDetails } from './problems/problem';
 import { type ProblemReport, type SourceDocument, type SourceRange, placeFrom } from './problems/source-text';
@@ -84,10 +85,8 @@ export interface Field {
   readonly merged: boolean;
 }
 
-const MAX_COUNT = 4_294_967_295;
-
 /** How to write a whole number. */
-export function countAdvice(least: number, most = MAX_COUNT): string {
+export function countAdvice(least: number, most = MAX_UINT32): string {
   return `Write a whole number from ${least} to ${most}, without quotes.`;
 }
 
@@ -300,7 +299,7 @@ export class Fields<S extends Section> {
     this.#reject(name, value, { code: choices.code, message });
   }
 
-  #checkCount(name: string, { code = 'wrong-type', least = 0, most = MAX_COUNT }: FieldType, value: YamlScalar): void {
+  #checkCount(name: string, { code = 'wrong-type', least = 0, most = MAX_UINT32 }: FieldType, value: YamlScalar): void {
     const reason = whyNoCount(value, least, most);
     if (reason !== undefined) {
       const message = `error loading config file: ${name} must be a whole number from ${least} to ${most}, but ${reason}`;

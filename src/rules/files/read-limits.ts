@@ -1,5 +1,6 @@
+import { MAX_UINT32 } from '../../text/plain-number';
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
-import { NO_LIMIT, type RuleLimit } from '../rule-config';
+import { LARGEST_LIMIT, NO_LIMIT, type RuleLimit } from '../rule-config';
 import {
   MAX_FILL_SECONDS,
   MAX_WINDOW_SECONDS,
@@ -13,7 +14,7 @@ import { ignoredWhenUnlimited } from './checks/check-rule';
 import type { SourceRange } from './problems/source-text';
 import { readCalendar } from './read-calendar';
 import { Fields, type ReadContext, countAdvice } from './read-fields';
-import { FIELDS, type FieldName } from './rule-fields';
+import { type Choice, FIELDS, type FieldName } from './rule-fields';
 import { showText, type YamlMap } from './yaml/yaml-tree';
 
 const NONE: readonly never[] = [];
@@ -108,8 +109,8 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
   }
   const unit = readUnit(fields, key);
   const unitMultiplier = readUnitMultiplier(fields, unit);
-  const requestsPerUnit = readRequestsPerUnit(fields, key);
   const algorithm = fields.choice('algorithm');
+  const requestsPerUnit = readRequestsPerUnit(fields, key, algorithm);
   return {
     // Not in parts that are joined: each limit would then have a description of its fields of its own, which takes 350
     // bytes.
@@ -179,13 +180,25 @@ function readUnitMultiplier(fields: Fields<'rate_limit'>, unit: UnitName | undef
   return 1;
 }
 
-function readRequestsPerUnit(fields: Fields<'rate_limit'>, key: SourceRange): number {
+function readRequestsPerUnit(
+  fields: Fields<'rate_limit'>,
+  key: SourceRange,
+  algorithm: Choice<'rate_limit', 'algorithm'> | undefined,
+): number {
   const requests = fields.count('requests_per_unit');
   if (requests === undefined && !fields.isWrong('requests_per_unit') && !fields.isWrong('unlimited')) {
     fields.context.report(fields.get('requests_per_unit')?.key ?? key, {
       code: 'missing-requests-per-unit',
       message: '`rate_limit` has no requests_per_unit',
-      advice: `${countAdvice(0)} \`unlimited: true\` allows every request, 0 allows none.`,
+      advice: `${countAdvice(0, LARGEST_LIMIT)} \`unlimited: true\` allows every request, 0 allows none.`,
+    });
+  }
+  // The state of these algorithms has no more: products of 64 bits, and hits in 32 bits.
+  if (requests !== undefined && requests > MAX_UINT32 && algorithm !== undefined && algorithm !== 'fixed_window') {
+    fields.reject('requests_per_unit', {
+      code: 'invalid-requests-per-unit',
+      message: `requests_per_unit of ${algorithm} must be at most ${MAX_UINT32}, but ${requests} is larger`,
+      advice: 'Only limits of fixed windows, also with `calendar`, may be larger.',
     });
   }
   return requests ?? 0;

@@ -1,10 +1,10 @@
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
-import { ALGORITHMS, FAILURE_POLICIES } from '../rule-config';
+import { ALGORITHMS, FAILURE_POLICIES, LARGEST_LIMIT } from '../rule-config';
 import type { AdvisedCode, ProblemCode } from './problems/problem';
 
 /**
  * A kind of value. `text`: a scalar of any type, as it is written. `texts`: a list of these. `choice`: one of certain
- * texts. `flag`: a boolean. `count`: a whole number of at most 2^32 - 1. `list`: mappings. `section`: a mapping.
+ * texts. `flag`: a boolean. `count`: a whole number. `list`: mappings. `section`: a mapping.
  * `data`: any mapping, of which its reader makes JSON.
  */
 export type FieldKind = 'text' | 'texts' | 'choice' | 'flag' | 'count' | 'list' | 'section' | 'data';
@@ -105,7 +105,7 @@ export const FIELDS = {
       empty: 'the window has a fixed length',
       advice: 'Write `time_zone` and, for a week or month, `starts_on` below it.',
     },
-    requests_per_unit: { kind: 'count', code: 'invalid-requests-per-unit' },
+    requests_per_unit: { kind: 'count', code: 'invalid-requests-per-unit', most: LARGEST_LIMIT },
     algorithm: {
       kind: 'choice',
       empty: 'hits are counted in fixed windows',

@@ -60,6 +60,11 @@ function written(message: object): Json {
   const entries: readonly (readonly [name: string, value: Json | undefined])[] = Object.entries(message);
   for (const [name, value] of entries) {
     const field = nameInFiles(name);
+    if (field === 'large_requests_per_unit') {
+      // An older instance reads the number before it.
+      if (value !== undefined && Number(value) !== 0) fields['requests_per_unit'] = Number(value);
+      continue;
+    }
     const inFile = value === undefined ? undefined : writtenValue(field, value, isUnlimited);
     if (inFile !== undefined) fields[field] = inFile;
   }

@@ -8,7 +8,7 @@ import type { Ruleset } from '../../../src/rules/ruleset';
 import { Statistics } from '../../../src/statistics/statistics';
 import { type Decisions, decisions } from '../../../src/streams/decisions';
 import type { Counters } from '../../../src/streams/ports/counters';
-import { request } from '../../support/data/requests';
+import { descriptor, request } from '../../support/data/requests';
 import { limit, rulesetOf } from '../../support/data/rules';
 import { clock } from './scenarios';
 
@@ -94,6 +94,56 @@ export function severalLimits(store: () => Counters, names: readonly (typeof ALG
       'OVER 0 of 3',
     ]);
     expect(burst.map(({ statuses }) => statuses[1]!.limitRemaining)).toEqual([98, 98, 98]);
+  });
+}
+
+/** Plays limits above 32 bits on a store, also where an answer depends on the hits of other limits. */
+export function largeLimits(store: () => Counters, hasAlgorithms = true): void {
+  const LARGE = { key: 'large', rateLimit: limit(1e15, 'DAY') };
+  const TOGETHER = { rateLimits: [limit(5e10, 'DAY'), limit(1e15, 'WEEK')], allOrNothing: true };
+
+  function hits(key: string, hitsAddend: number): Descriptor {
+    return descriptor(`${key}=x`, { hitsAddend });
+  }
+
+  async function play(calls: readonly (readonly Descriptor[])[], options: Partial<LimiterOptions> = {}) {
+    const domain = `domain-${(domains += 1)}`;
+    using service = new Service(rulesetOf(domain, LARGE, { key: 'both', ...TOGETHER }), store(), options);
+    const answers: string[] = [];
+    for (const each of calls) answers.push(shownLimit(await service.decide(domain, each)));
+    return answers;
+  }
+
+  it('a limit of 10^15 counts to its last hit, also for calls that come at once', async () => {
+    const domain = `domain-${(domains += 1)}`;
+    using service = new Service(rulesetOf(domain, LARGE), store());
+    const atOnce = [4e14, 4e14, 2e14 - 1, 1, 1].map((each) => service.decide(domain, [hits('large', each)]));
+    expect((await Promise.all(atOnce)).map(shownLimit)).toEqual([
+      'OK 600000000000000 of 1000000000000000',
+      'OK 200000000000000 of 1000000000000000',
+      'OK 1 of 1000000000000000',
+      'OK 0 of 1000000000000000',
+      'OVER 0 of 1000000000000000',
+    ]);
+    expect(shownLimit(await service.decide(domain, [hits('large', 8e15)]))).toMatch(/^OVER/);
+  });
+
+  it('STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT judges by limits above 32 bits', async () => {
+    const calls = [[hits('large', 1e15 - 1)], [hits('large', 2), hits('large', 0)], [hits('large', 0)]];
+    expect(await play(calls, { stopIncrementWhenOverLimit: true })).toEqual([
+      'OK 1 of 1000000000000000',
+      'OVER 0 of 1000000000000000',
+      'OVER 0 of 1000000000000000',
+    ]);
+  });
+  if (!hasAlgorithms) return;
+  it('a rule with all_or_nothing counts at limits above 32 bits', async () => {
+    expect(await play([4e10, 2e10, 1e10, 1].map((each) => [hits('both', each)]))).toEqual([
+      'OK 10000000000 of 50000000000',
+      'OVER 10000000000 of 50000000000',
+      'OK 0 of 50000000000',
+      'OVER 0 of 50000000000',
+    ]);
   });
 }
 

@@ -9,7 +9,7 @@ import type { MemcachedProcess } from '../../support/processes/memcached-process
 import { instance, options } from '../kvstore/options';
 import { plaincacheTestOptions } from '../plaincache/options';
 import { until } from '../../support/waiting/until';
-import { severalLimits } from './rule-scenarios';
+import { largeLimits, severalLimits } from './rule-scenarios';
 import { type StoreTraits, apply, clock, countingScenarios, operation } from './scenarios';
 import { counterOf, stopWhenOver, type OperationParts } from '../../support/data/operations';
 import type { Counted } from '../../../src/counting/operation';
@@ -135,6 +135,7 @@ export function storeTests(where: string, open: Open, traits: Traits = {}): void
     });
     countingScenarios(() => counters, traits);
     administrationScenarios(() => counters, traits);
+    largeLimits(() => counters, traits.hasAlgorithms);
     severalLimits(() => counters, traits.hasAlgorithms === false ? ['fixed_window'] : undefined);
   });
 }

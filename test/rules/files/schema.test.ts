@@ -104,7 +104,13 @@ describe('the schema of rule files', () => {
     }
     const flag = mostly('true', 'false', 'yes');
     const rateLimit = fieldsOf({
-      ...{ unit: mostly('day', 'Week', 'days'), requests_per_unit: mostly('1', '0'), unlimited: flag, key: scalar },
+      ...{
+        unit: mostly('day', 'Week', 'days'),
+        requests_per_unit: mostly('1', '0', '5000000000'),
+        unlimited: flag,
+        key: scalar,
+      },
+      ...{ algorithm: mostly('token_bucket', 'fixed_window') },
       ...{ name: mostly('n'), replaces: mostly(listOf(fieldsOf({ name: mostly('m') }))) },
     });
     const descriptor = fieldsOf({

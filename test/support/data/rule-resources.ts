@@ -6,6 +6,7 @@ import {
   RateLimitUnit,
 } from '../../../src/gen/ratelimit/config/ratelimit/v3/rls_conf';
 import type { DomainConfig, RuleConfig, RuleLimit } from '../../../src/rules/rule-config';
+import { MAX_UINT32 } from '../../../src/text/plain-number';
 import { RULES_TYPE_URL } from '../../../src/sources/xds/check-resources';
 import { domainConfig, limit } from './rules';
 
@@ -41,6 +42,9 @@ export function startsOn({ unit, calendar }: Pick<RuleLimit, 'unit' | 'calendar'
 function policyOf(rateLimit: RuleLimit): RateLimitPolicy {
   return {
     ...rateLimit,
+    // As of a server whose rules older instances read, too.
+    requestsPerUnit: Math.min(rateLimit.requestsPerUnit, MAX_UINT32),
+    largeRequestsPerUnit: rateLimit.requestsPerUnit > MAX_UINT32 ? BigInt(rateLimit.requestsPerUnit) : 0n,
     unit: RateLimitUnit[rateLimit.unit ?? 'UNKNOWN'],
     // As servers leave it out, too.
     unitMultiplier: rateLimit.unitMultiplier === 1 ? 0 : rateLimit.unitMultiplier,
