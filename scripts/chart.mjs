@@ -70,7 +70,10 @@ function nameDefinitions() {
   const all = rows.flatMap(({ names, files }) => [...names, ...files]);
   return {
     settings: onlyKeys(Object.fromEntries(free), patterns),
-    secrets: onlyKeys({ ...Object.fromEntries(secrets.map((name) => [name, SECRET])), OPERATOR_TOKEN: TOKEN }),
+    secrets: onlyKeys({
+      ...Object.fromEntries(secrets.map((name) => [name, SECRET])),
+      ...{ OPERATOR_TOKEN: TOKEN, OPERATOR_PEERS_TOKEN: TOKEN },
+    }),
     variableOfWeir: { anyOf: [{ enum: all.toSorted() }, ...patterns.map((pattern) => ({ pattern }))] },
   };
 }

@@ -43,11 +43,16 @@ export async function openDebugListener(
   app.listeners.add(() => certificates?.close());
   let presented: HttpTls | undefined = await certificates?.first();
   const currentToken = currentSecret(app, 'operatorToken', { log });
-  const findPeers = peersOf(app, currentToken, () => presented?.cert);
+  const peersToken = currentSecret(app, 'operatorPeersToken', { log });
+  const findPeers = peersOf(
+    app,
+    () => peersToken() ?? currentToken(),
+    () => presented?.cert,
+  );
   const operator = operatorOf(app, inputs, findPeers);
   const changes = stores.changed$.subscribe(() => operator.seeServers());
   const samples = setInterval(() => operator.sample(), INTERVAL * 1000).unref();
-  const authorization = new Authorization(currentToken, log);
+  const authorization = new Authorization(currentToken, log, currentSecret(app, 'operatorTokens', { log }));
   const api = operatorsApi({ operator, authorization, log });
   const server = await serveDebug({
     host: settings.debugHost,

@@ -189,6 +189,28 @@ export interface OutageMark extends Mark {
 
 export type HistoryMark = EventMark | OutageMark;
 
+/** What an operator has changed. */
+export interface Change {
+  /** The id of the instance, and a number. */
+  readonly id: string;
+  readonly at: string;
+  /** Of the token. */
+  readonly name: string;
+  /** The address of the operator, or of a proxy. */
+  readonly from: string;
+  readonly what: 'counter set' | 'counter cleared';
+  readonly domain: string;
+  readonly descriptor: string;
+  /** Of a rule with several limits; else null. */
+  readonly window: string | null;
+  readonly before: number;
+  readonly after: number;
+  /** As the operator gave it; null: none. */
+  readonly reason: string | null;
+  /** Its name, and of another one its address. */
+  readonly instance: string;
+}
+
 /** What an instance reports to the others that ask. */
 export interface InstanceReport {
   /** Random, from the start of the process: an instance recognises itself by it. */

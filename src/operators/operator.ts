@@ -2,6 +2,7 @@ import { type ListedOffender, mergeOffenders, topOf } from '../limiter/offender'
 import type { ListedSetting } from './answers';
 import { excerpt } from '../text/excerpt';
 import { boundedText } from '../text/table-key';
+import { Changes } from './changes';
 import type { Configurations } from './configurations';
 import type { DecisionOperator } from './decisions';
 import { isoTime } from '../text/iso-time';
@@ -36,6 +37,7 @@ export interface OperatorOptions extends HealthOptions, HistoryOptions {
  */
 export class Operator {
   readonly decisions: DecisionOperator;
+  readonly changes: Changes;
   readonly #options: OperatorOptions;
   readonly #live: LiveView;
   readonly #health: HealthView;
@@ -44,6 +46,7 @@ export class Operator {
 
   constructor(options: OperatorOptions) {
     this.decisions = options.decisions;
+    this.changes = new Changes(options.instance);
     this.#options = options;
     this.#live = new LiveView(options.statistics);
     this.#health = new HealthView(options);

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { SecretMount } from '../support/data/secret-mount';
 import { ADMIN } from '../../src/cli/admin/admin';
 import { ServedApi, always, configOf, rulesetOf } from '../http/operators/served-api';
 import { ApiStub } from './api-stub';
@@ -218,5 +220,25 @@ describe('weir-admin prints no control characters of a server', () => {
     expect([JSON.parse(stdout), stdout]).toEqual([health, expect.not.stringMatching(CONTROL)]);
     await using failing = await ApiStub.answering({ detail: HOSTILE }, 400);
     expect((await admin(failing, 'health')).stderr).toBe(`weir-admin: ${SHOWN}\n`);
+  });
+});
+
+describe('weir-admin token', () => {
+  const RUN = ['token', '-name', 'ann', '-role', 'view'];
+
+  it('makes a token and its line, each time another one', async () => {
+    const { exitCode, stdout } = await runOf(ADMIN, RUN, {});
+    expect(exitCode).toBe(0);
+    const [, token, name, digest] = /^token: (\S{43})\nline: (\w+ view) sha256:(\S{64})\n$/.exec(stdout)!;
+    expect([name, digest]).toEqual(['ann view', createHash('sha256').update(token!).digest('hex')]);
+    expect((await runOf(ADMIN, RUN, {})).stdout).not.toContain(token);
+  });
+
+  it('makes the line of a token that there is, and says what it needs', async () => {
+    using mount = new SecretMount({ token: 'a-token-of-operators\n' });
+    const { stdout } = await runOf(ADMIN, [...RUN, '-token_file', mount.path('token')], {});
+    expect(stdout).toBe(`line: ann view sha256:${createHash('sha256').update('a-token-of-operators').digest('hex')}\n`);
+    const wrong = await runOf(ADMIN, ['token', '-name', 'ann', '-role', 'admin'], {});
+    expect([wrong.exitCode, wrong.stderr]).toEqual([2, expect.stringContaining('-role view, operate or peer')]);
   });
 });

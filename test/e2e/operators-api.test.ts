@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { SecretMount } from '../support/data/secret-mount';
 import { freePorts } from '../support/processes/free-ports';
 import type { WeirProcess } from '../support/processes/weir-process';
@@ -19,12 +20,23 @@ descriptors:
 const FIRST_TOKEN = 'first-token-of-tests';
 const SECOND_TOKEN = 'second-token-of-tests';
 
-const secrets = new SecretMount({ token: `${FIRST_TOKEN}\n` });
+/** Further tokens, by their names. */
+const VIEWER = 'token-of-ann-who-views';
+const OPERATOR = 'token-of-bob-who-operates';
+const PEER = 'token-of-another-instance';
+function lineOf(name: string, role: string, token: string): string {
+  return `${name} ${role} sha256:${createHash('sha256').update(token).digest('hex')}\n`;
+}
+const TOKENS = `# operators\n${lineOf('ann', 'view', VIEWER)}${lineOf('bob', 'operate', OPERATOR)}${lineOf('peers', 'peer', PEER)}`;
+
+const secrets = new SecretMount({ token: `${FIRST_TOKEN}\n`, tokens: TOKENS });
 let shop: Shop;
 let weir: WeirProcess;
 beforeAll(async () => {
   const env = {
     OPERATOR_TOKEN_FILE: secrets.path('token'),
+    OPERATOR_TOKENS_FILE: secrets.path('tokens'),
+    INSTANCE_NAME: 'shop-1',
     LOCAL_CACHE_SIZE_IN_BYTES: '100000',
     KVSTORE_AUTH: 'not-to-be-shown',
     LOG_LEVEL: 'warn',
@@ -140,8 +152,12 @@ describe('/api/counters', () => {
     expect(await hit('ann')).toBe(429);
 
     const fields = 'domain=shop descriptor="user=ann"';
-    expect(await weir.line(/counter cleared/)).toContain(`${fields} before=4 after=0 peer=127.0.0.1`);
-    expect(await weir.line(/counter set/)).toContain(`${fields} before=1 after=3 peer=127.0.0.1`);
+    expect(await weir.line(/counter cleared/)).toContain(
+      `${fields} before=4 after=0 peer=127.0.0.1 operator=OPERATOR_TOKEN`,
+    );
+    expect(await weir.line(/counter set/)).toContain(
+      `${fields} before=1 after=3 peer=127.0.0.1 operator=OPERATOR_TOKEN`,
+    );
     expect(weir.output.match(/counter (?:set|cleared) by an operator/g)).toHaveLength(2);
   });
 
@@ -164,7 +180,7 @@ describe('/api/counters', () => {
     [
       'PUT /api/counters',
       { ...USER, count: 1, more: 1 },
-      /^\$\.more: unknown field; allowed fields: domain, descriptor, count, window$/,
+      /^\$\.more: unknown field; allowed fields: domain, descriptor, count, window, reason$/,
     ],
     ['PUT /api/counters', { ...USER, count: null }, /^the parameter count is missing$/],
     ['PUT /api/counters', [], /^\$: expected a counter \(an object\), got an array/],
@@ -201,13 +217,13 @@ describe('the operator token', () => {
   });
 
   it('is read from its file again when it has changed, and never shown', async () => {
-    secrets.replace({ token: SECOND_TOKEN });
+    secrets.replace({ token: SECOND_TOKEN, tokens: TOKENS });
     expect((await send('GET /api/offenders')).status).toBe(401);
     expect((await send('GET /api/offenders', { token: SECOND_TOKEN })).status).toBe(200);
-    secrets.replace({ token: '' });
+    secrets.replace({ token: '', tokens: TOKENS });
     expect((await send('GET /api/offenders', { token: SECOND_TOKEN })).status).toBe(200);
     await weir.line(/cannot use the file of a secret; keeping its last value.*OPERATOR_TOKEN_FILE=.*it is empty/);
-    secrets.replace({ token: FIRST_TOKEN });
+    secrets.replace({ token: FIRST_TOKEN, tokens: TOKENS });
     expect((await send('GET /api/offenders')).status).toBe(200);
     const settings = JSON.stringify((await send('GET /api/settings')).body);
     expect(settings).toContain('{"name":"KVSTORE_AUTH","source":"environment","value":"***",');
@@ -244,9 +260,61 @@ describe('the callers that are limited most', () => {
     });
     await open.weir.until('no offender', async () => (await samples()).length === 0);
 
-    const detail = expect.stringContaining('set OPERATOR_TOKEN or OPERATOR_TOKEN_FILE');
+    const detail = expect.stringContaining('set OPERATOR_TOKENS_FILE or OPERATOR_TOKEN,');
     const { body } = await call(open.weir, `DELETE ${counterOf('x')}`, { token: FIRST_TOKEN });
     expect(body).toMatchObject({ status: 403, code: 'changes_off', detail });
     expect((await call(open.weir, `GET ${counterOf('x')}`)).status).toBe(200);
+  });
+});
+
+describe('the tokens of operators', () => {
+  async function statusesOf(token: string): Promise<readonly number[]> {
+    const requests = ['GET /api/changes', 'GET /api/instance', 'GET /api/offenders', `DELETE ${counterOf('ida')}`];
+    const statuses: number[] = [];
+    for (const request of requests) statuses.push((await send(request, { token })).status);
+    const profile = await fetch(`http://127.0.0.1:${weir.ports.debug}/debug/pprof/heap`, {
+      headers: { Authorization: `Bearer ${token}` },
+    });
+    await profile.arrayBuffer();
+    return [...statuses, profile.status];
+  }
+
+  it('permit what their roles do', async () => {
+    expect(await statusesOf(VIEWER)).toEqual([200, 200, 200, 403, 403]);
+    expect(await statusesOf(PEER)).toEqual([200, 200, 403, 403, 403]);
+    expect(await statusesOf(OPERATOR)).toEqual([200, 200, 200, 200, 200]);
+    const { body } = await send(`DELETE ${counterOf('ida')}`, { token: VIEWER });
+    const detail = 'the token has the role view, but this request needs one with the role operate';
+    expect(body).toMatchObject({ status: 403, code: 'forbidden', detail });
+  });
+
+  it('have names, which stand with address and reason at each change in the list and in the log', async () => {
+    await hit('ida');
+    await send(`DELETE ${counterOf('ida')}&reason=she%20asked`, { token: OPERATOR });
+    await send('PUT /api/counters', { body: { domain: 'shop', descriptor: 'user=ida', count: 2, reason: 'tried' } });
+    const change = { from: '127.0.0.1', domain: 'shop', descriptor: 'user=ida', window: null, instance: 'shop-1' };
+    const { changes } = (await send('GET /api/changes', { token: VIEWER })).body as { changes: readonly unknown[] };
+    expect(changes.slice(-2)).toMatchObject([
+      { ...change, name: 'bob', what: 'counter cleared', before: 1, after: 0, reason: 'she asked' },
+      { ...change, name: 'OPERATOR_TOKEN', what: 'counter set', before: 0, after: 2, reason: 'tried' },
+    ]);
+    expect(await weir.line(/reason="she asked"/)).toContain('before=1 after=0 peer=127.0.0.1 operator=bob');
+    const long = await send(`DELETE ${counterOf('ida')}&reason=${'x'.repeat(257)}`, { token: OPERATOR });
+    expect([long.status, long.body.detail]).toEqual([400, 'the reason has more than 256 characters']);
+  });
+
+  it('are read again when their file changes; a broken one keeps the last', async () => {
+    secrets.replace({ token: FIRST_TOKEN, tokens: lineOf('eve', 'view', VIEWER) });
+    expect((await send('GET /api/offenders', { token: VIEWER })).status).toBe(200);
+    expect((await send('GET /api/changes', { token: PEER })).status).toBe(401);
+    secrets.replace({ token: FIRST_TOKEN, tokens: `${TOKENS}zoe admin sha256:0` });
+    expect((await send('GET /api/offenders', { token: VIEWER })).status).toBe(200);
+    expect((await send('GET /api/changes', { token: PEER })).status).toBe(401);
+    const line = await weir.line(/keeping its last value.*OPERATOR_TOKENS_FILE=/);
+    expect(line).toContain('(line 5 is invalid; weir-admin token makes one)');
+    secrets.replace({ token: FIRST_TOKEN, tokens: TOKENS });
+    expect((await send('GET /api/changes', { token: PEER })).status).toBe(200);
+    const settings = (await send('GET /api/settings')).body.settings as readonly { name: string; value: string }[];
+    expect(settings.find(({ name }) => name === 'OPERATOR_TOKENS_FILE')!.value).toBe(secrets.path('tokens'));
   });
 });

@@ -74,6 +74,7 @@ const TEXTS = [
     ':2',
   ],
   ...['2000000', '3000000', 'a-token-of-operators', 'another-token-of-operators'],
+  ...['a view', 'b peer'].map((holder) => `${holder} sha256:${'0'.repeat(64)}`),
   ...['draft03', 'both', 'seconds', 'timestamp', 'http/json', 'delta', 'lowmemory'],
 ];
 

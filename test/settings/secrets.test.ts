@@ -9,7 +9,9 @@ const secretRows = settingRows.filter(({ type }) => type.secret !== undefined);
 
 /** Two values of a secret setting. */
 function valuesOf(name: string): readonly [string, string] {
-  if (name === 'OPERATOR_TOKEN') return ['hidden-token-of-tests', 'another-token-of-tests'];
+  if (name === 'OPERATOR_TOKENS')
+    return ['a', 'b'].map((letter) => `${letter} view sha256:${letter.repeat(64)}`) as [string, string];
+  if (name.endsWith('_TOKEN')) return ['hidden-token-of-tests', 'another-token-of-tests'];
   if (name.startsWith('OTEL_')) return ['x-key=hidden-1', 'x-key=hidden-2'];
   // A password with its user, a header, and an address.
   return ['hidden:1111', 'hidden:2222'];

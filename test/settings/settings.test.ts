@@ -63,7 +63,7 @@ describe('the table of settings', () => {
     const secrets = settingRows.filter(({ type }) => type.secret === 'value').map(({ name }) => name);
     const named = settingRows
       .map(({ name }) => name)
-      .filter((name) => /AUTH|PASSWORD|TOKEN$|(?<!RESPONSE_)HEADERS$/.test(name));
+      .filter((name) => /AUTH|PASSWORD|TOKENS?$|(?<!RESPONSE_)HEADERS$/.test(name));
     expect(secrets).toEqual(named);
     const addresses = settingRows.filter(({ type }) => type.secret === 'credentials').map(({ name }) => name);
     expect(addresses).toEqual(['KVSTORE_URL', 'KVSTORE_PERSECOND_URL']);

@@ -1,9 +1,11 @@
+import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Offender } from '../../limiter/offender';
 import type { Explanation } from '../../explain/explanation';
 import { formatExplanation } from '../../explain/text';
 import type { CounterState, ListedSetting } from '../../operators/answers';
 import type { Fleet, ListedHealth } from '../../operators/live-answers';
+import { operatorTokens } from '../../settings/values/lists';
 import { type ApiRequest, type ApiTarget, callApi, tokenFrom, withPort } from '../api';
 import { parseRequest } from '../request';
 import { FlagError, type FlagValues, booleanFlag, listFlag, numberFlag, textFlag } from '../flags';
@@ -33,6 +35,9 @@ const ADMIN_FLAGS = {
   hits_addend: numberFlag(0xffff_ffff, 'hits to explain; 0 means 1'),
   count: textFlag('n', 'count to set'),
   window: textFlag('name', 'the limit of a rule with several, by its window: second, 5minute'),
+  reason: textFlag('text', 'why a counter is changed: for the log and the list of changes'),
+  name: textFlag('name', 'of the holder of a new token'),
+  role: textFlag('role', 'of a new token: view, operate or peer'),
   top: numberFlag(1000, 'how many callers to list; with -fleet at most 50', 20),
   fleet: booleanFlag('of all instances, those of OPERATOR_PEERS; with rules, top and health'),
   json: JSON_FLAG,
@@ -78,12 +83,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   'counter set': {
     request: (values) => {
       if (!/^\d{1,16}$/.test(values.count)) throw new FlagError('flag -count requires a whole number');
-      return { method: 'PUT', path: 'counters', body: { ...counterOf(values), count: Number(values.count) } };
+      return { method: 'PUT', path: 'counters', body: { ...changeOf(values), count: Number(values.count) } };
     },
     format: formatCounter,
   },
   'counter clear': {
-    request: (values) => ({ method: 'DELETE', path: 'counters', query: counterOf(values) }),
+    request: (values) => ({ method: 'DELETE', path: 'counters', query: changeOf(values) }),
     format: formatCounter,
   },
   top: {
@@ -102,11 +107,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
 };
 
+/** The command that calls no service. */
+const TOKEN_COMMAND = 'token';
+
 /** The program weir-admin: calls the operators' API of a running service and prints the answer. */
 export const ADMIN: Program<typeof ADMIN_FLAGS> = {
   name: 'weir-admin',
   flags: ADMIN_FLAGS,
-  commands: Object.keys(COMMANDS),
+  commands: [...Object.keys(COMMANDS), TOKEN_COMMAND],
   help: [
     `weir-admin shows and changes what a running service does, with the operators' API.
 
@@ -120,6 +128,7 @@ Usage: weir-admin COMMAND [flags]
   top [-domain name] [-top n]                              the callers limited most
   health                                                   how the service is, and what to do
   rules, top or health -fleet                              the same of all instances, of rules only their versions
+  token -name name -role role                              a new token, or that of -token_file, and its line for OPERATOR_TOKENS_FILE
 `,
     `Exit codes: 0 done, 1 no answer or an error, also one that the explained call would get, or the service is unhealthy, 2 wrong use.
 
@@ -128,10 +137,11 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
   ],
   async run({ values, rest, environment }) {
     const name = rest.join(' ');
+    if (name === TOKEN_COMMAND) return newToken(values);
     const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     if (command === undefined) {
       const problem = name === '' ? 'a command is required' : `unexpected argument "${name}"`;
-      throw new FlagError(`${problem}; the commands are ${Object.keys(COMMANDS).join(', ')}`);
+      throw new FlagError(`${problem}; the commands are ${[...Object.keys(COMMANDS), TOKEN_COMMAND].join(', ')}`);
     }
     const address = withPort(values.address, ['DEBUG_PORT', environment['DEBUG_PORT']], 6070);
     const target: ApiTarget = {
@@ -154,6 +164,22 @@ Example: weir-admin explain -domain shop -descriptors user=ann,path=/buy
     return { exitCode, answer: answers.length === 1 ? first : answers, text };
   },
 };
+
+/** Bytes of a new token. */
+const TOKEN_BYTES = 32;
+
+function newToken({ name, role, token_file: file }: Values) {
+  const token = tokenFrom(file, {}) ?? randomBytes(TOKEN_BYTES).toString('base64url');
+  const line = `${name} ${role} sha256:${createHash('sha256').update(token).digest('hex')}`;
+  if (!('value' in operatorTokens.parse(line))) {
+    throw new FlagError(
+      'token requires -name with 1 to 64 letters, digits, ., _, @ and -, and -role view, operate or peer',
+    );
+  }
+  const shown = file === '' ? { token, line } : { line };
+  const text = Object.entries(shown).map(([what, value]) => `${what}: ${value}`);
+  return { exitCode: Exit.DONE, answer: shown, text: async () => text.join('\n') };
+}
 
 /** For which answers of all instances are awaited, and between two looks at them. */
 const [FLEET_TIMEOUT_MS, FLEET_INTERVAL_MS] = [10_000, 250];
@@ -194,4 +220,8 @@ function counterOf({ domain, descriptors, window }: Values): Readonly<Record<str
   const [text = '', further] = descriptors;
   if (further !== undefined) throw new FlagError('a counter is that of one descriptor: give -descriptors once');
   return { domain, descriptor: text, ...(window !== '' && { window }) };
+}
+
+function changeOf(values: Values): Readonly<Record<string, string>> {
+  return { ...counterOf(values), ...(values.reason !== '' && { reason: values.reason }) };
 }

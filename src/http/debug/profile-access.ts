@@ -45,7 +45,7 @@ export function protectProfiles(
       const method = profile.needsPost(ctx) ? 'POST' : 'GET';
       if (ctx.method !== method) throw methodNotAllowed(ctx.method, method);
       const token = method === 'POST' ? await readForm(ctx, memory) : undefined;
-      authorization.check(ctx, 'private', token);
+      authorization.check(ctx, 'profile', token);
       const { worker } = ctx.query;
       if (workers === undefined || worker === undefined) return profile.handle(ctx, next);
       const stream = /^[1-9]\d{0,3}$/.test(String(worker)) ? workers.forward(Number(worker), ctx.url) : undefined;

@@ -158,6 +158,8 @@ export interface CounterBody {
   readonly descriptor: Descriptor | string | undefined;
   readonly count: number | undefined;
   readonly window: string | undefined;
+  /** Why it is changed, for the log and the list of changes. */
+  readonly reason: string | undefined;
 }
 
 const COUNTER = new MessageFields<CounterBody>('a counter', {
@@ -165,11 +167,12 @@ const COUNTER = new MessageFields<CounterBody>('a counter', {
   descriptor: (cursor) => (cursor.isString() ? cursor.string() : DESCRIPTOR.read(cursor, emptyDescriptor())),
   count: (cursor) => readInteger(cursor, COUNT),
   window: readString,
+  reason: readString,
 });
 
-/** Reads `{domain, descriptor, count, window}`, as {@link readRequest}. */
+/** Reads `{domain, descriptor, count, window, reason}`, as {@link readRequest}. */
 export function readCounter(text: string): CounterBody {
-  const none = { domain: undefined, descriptor: undefined, count: undefined, window: undefined };
+  const none = { domain: undefined, descriptor: undefined, count: undefined, window: undefined, reason: undefined };
   return COUNTER.readText(text, none);
 }
 

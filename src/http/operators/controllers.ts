@@ -13,6 +13,7 @@ import type { Operator } from '../../operators/operator';
 import type { RuleListing } from '../../operators/rules';
 import type { RuleFile } from '../../rules/files/read-rule-files';
 import { excerpt } from '../../text/excerpt';
+import { ownText } from '../../text/table-key';
 import { ipAddress } from '../../text/host-port';
 import { inPieces } from '../../net/turns';
 import { type BodyMemory, receiveText } from '../body';
@@ -46,9 +47,9 @@ class OperatorsController {
     this.operator = this.state.operator;
   }
 
-  /** @throws without the token, if it is needed */
-  protected authorize(access: Access): void {
-    this.state.authorization.check(this.ctx, access);
+  /** @returns the name of the token; @throws without one that permits it, if one is needed */
+  protected authorize(access: Access): string | undefined {
+    return this.state.authorization.check(this.ctx, access);
   }
 
   protected readJson(): Promise<string> {
@@ -72,6 +73,14 @@ const LONGEST_TEXT = 256;
 /** How much of a list of domains is in a message, in characters. */
 const LONGEST_LIST = 1_000;
 
+class ChangesController extends OperatorsController {
+  index(): object {
+    this.authorize('report');
+    parametersOf(this.ctx, []);
+    return { changes: this.operator.changes.list };
+  }
+}
+
 class ConfigurationsController extends OperatorsController {
   index(): void {
     parametersOf(this.ctx, []);
@@ -91,28 +100,55 @@ class CountersController extends OperatorsController {
   }
 
   async update(): Promise<CounterChange> {
-    this.authorize('write');
+    const name = this.authorize('write');
     parametersOf(this.ctx, []);
     const { count, ...members } = readCounter(await this.readJson());
     if (count === undefined) throw missing('count');
-    return this.#change(queryOf(members), count);
+    return this.#change(members, count, name);
   }
 
   async destroy(): Promise<CounterChange> {
-    this.authorize('write');
-    return this.#change(queryOf(parametersOf(this.ctx, COUNTER_PARAMETERS)), null);
+    const name = this.authorize('write');
+    return this.#change(parametersOf(this.ctx, [...COUNTER_PARAMETERS, 'reason']), null, name);
   }
 
-  async #change(query: CounterQuery, count: number | null): Promise<CounterChange> {
+  async #change({ reason, ...members }: CounterMembers, count: number | null, name = ''): Promise<CounterChange> {
+    if (reason !== undefined && reason.length > LONGEST_TEXT) {
+      throw invalidRequest(`the reason has more than ${LONGEST_TEXT} characters`);
+    }
+    const query = queryOf(members);
     const change = found(await this.operator.decisions.changeCounter(query, count));
-    this.state.log.notice(count === null ? 'counter cleared by an operator' : 'counter set by an operator', {
-      domain: excerpt(query.domain, LONGEST_TEXT),
-      descriptor: excerpt(query.descriptor.entries.map(({ key, value }) => `${key}=${value}`).join(','), LONGEST_TEXT),
-      ...(change.windows.length > 1 && { window: change.window }),
-      before: change.countBefore,
-      after: change.count,
-      peer: ipAddress(this.ctx.req.socket),
+    const { entries } = query.descriptor;
+    const [domain, descriptor] = [query.domain, entries.map(({ key, value }) => `${key}=${value}`).join(',')].map(
+      (text) => ownText(excerpt(text, LONGEST_TEXT)),
+    ) as [string, string];
+    const { countBefore: before, count: after } = change;
+    const window = change.windows.length > 1 ? change.window : null;
+    const from = ipAddress(this.ctx.req.socket) ?? '';
+    const what = count === null ? 'counter cleared' : 'counter set';
+    this.operator.changes.add({
+      ...{
+        name,
+        from,
+        what,
+        domain,
+        descriptor,
+        window,
+        before,
+        after,
+        reason: reason === undefined ? null : ownText(reason),
+      },
     });
+    const fields = {
+      domain,
+      descriptor,
+      ...(window !== null && { window }),
+      before,
+      after,
+      peer: from,
+      operator: name,
+    };
+    this.state.log.notice(`${what} by an operator`, { ...fields, ...(reason !== undefined && { reason }) });
     return change;
   }
 }
@@ -192,7 +228,7 @@ class HistoryController extends OperatorsController {
 
 class InstanceController extends OperatorsController {
   show(): Promise<InstanceReport> {
-    this.authorize('private');
+    this.authorize('report');
     return this.operator.report();
   }
 }
@@ -255,6 +291,7 @@ class StatisticsController extends OperatorsController {
 
 /** The controllers by their names for route versioning. */
 export const CONTROLLERS: Readonly<Record<string, ControllerClass>> = {
+  'api/v1/changes': ChangesController,
   'api/v1/configurations': ConfigurationsController,
   'api/v1/counters': CountersController,
   'api/v1/events': EventsController,
@@ -285,7 +322,9 @@ function parametersOf<const Name extends string>(
   return ctx.query as Readonly<Partial<Record<Name, string>>>;
 }
 
-function queryOf({ domain, descriptor, window }: Partial<Omit<CounterBody, 'count'>>): CounterQuery {
+type CounterMembers = Partial<Omit<CounterBody, 'count'>>;
+
+function queryOf({ domain, descriptor, window }: CounterMembers): CounterQuery {
   if (domain === undefined) throw missing('domain');
   if (descriptor === undefined) throw missing('descriptor');
   return { domain, descriptor: typeof descriptor === 'string' ? readDescriptor(descriptor) : descriptor, window };

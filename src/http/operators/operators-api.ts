@@ -35,6 +35,7 @@ export function operatorsApi(options: OperatorsApiOptions): OperatorsApi {
     },
     (it) => {
       it.version(1, () => {
+        it.resources('changes', { only: 'index' });
         it.resources('configurations', { only: 'index' });
         it.resource('counters', { only: ['show', 'update', 'destroy'] });
         it.resource('events', { only: 'show' });

@@ -1,6 +1,6 @@
 import { certificateName, hostName, hostNames, instanceName, listenPath, peerAddresses } from '../values/addresses';
 import { atLeast, duration, span } from '../values/duration';
-import { settingNames } from '../values/lists';
+import { operatorTokens, settingNames } from '../values/lists';
 import { port, positive, workers } from '../values/numbers';
 import { boolean, choice, filePath, logFormat, operatorToken } from '../values/value-type';
 import { is, isNot, isNotSet, isSet } from './condition';
@@ -42,9 +42,14 @@ const listenerSettings = group({
       Private key of that certificate.`,
     setting('CONSOLE', boolean, true)`Serves the console at /console/ of the debug listener.`,
     setting('OPERATOR_TOKEN', operatorToken, undefined)`
-      Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without it, changes are off.`,
+      Bearer token for changes by the operators' API, reads that show callers' values, and profiles. Without a token, changes are
+      off.`,
+    setting('OPERATOR_TOKENS', operatorTokens, undefined)`
+      Further tokens, each with the name of its holder and a role: view (reads), operate (all), peer (another instance).`,
     setting('OPERATOR_PEERS', peerAddresses, [])`
       Debug listeners of the instances to show together: each by its address, or all by a name in DNS; at most 100.`,
+    setting('OPERATOR_PEERS_TOKEN', operatorToken, noDefault('that of OPERATOR_TOKEN'))`
+      Token to send to the instances of OPERATOR_PEERS.`,
     setting('INSTANCE_NAME', instanceName, noDefault('name of the machine'))`
       Name of this instance in the console and the operators' API.`,
     setting('OPERATOR_EXPECTED_DIFFERENCES', settingNames, [])`

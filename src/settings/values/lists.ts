@@ -20,6 +20,30 @@ export function list(what: string, isValid: (item: string) => boolean = () => tr
   };
 }
 
+const TOKEN_LINE = /^(?<name>[\w.@-]{1,64})\s+(?<role>view|operate|peer)\s+(?<digest>sha256:[\da-f]{64})$/;
+
+/** Tokens of operators, a line for each: the role and the digest of each by its name. */
+export const operatorTokens: ValueType<Pairs> = {
+  allowed: 'lines of name, role (view, operate or peer) and sha256:HEX',
+  secret: 'value',
+  parse(text) {
+    const tokens: Record<string, string> = Object.create(null);
+    for (const [index, given] of text.split('\n').entries()) {
+      const line = given.trim();
+      if (line === '' || line.startsWith('#')) continue;
+      const { name, role, digest } = TOKEN_LINE.exec(line)?.groups ?? {};
+      if (name === undefined) return rejected(`line ${index + 1} is invalid; weir-admin token makes one`);
+      if (name in tokens) return rejected(`line ${index + 1} has the name of an earlier one`);
+      tokens[name] = `${role} ${digest}`;
+    }
+    return Object.keys(tokens).length === 0 ? rejected('it has no line of a token') : accepted(tokens);
+  },
+  format: (tokens) =>
+    Object.entries(tokens)
+      .map(([name, token]) => `${name} ${token}`)
+      .join('\n'),
+};
+
 export const settingNames = list('names of settings', (name) => /^\w{1,64}$/.test(name));
 
 /** Keys and values, in the order in which they were given. */

@@ -19,6 +19,8 @@ export interface ServerAddresses {
 export function everySecret(secrets: Secrets, { store, perSecond, xds, otlp }: ServerAddresses): Environment {
   return {
     OPERATOR_TOKEN: secrets.of('OPERATOR_TOKEN'),
+    OPERATOR_PEERS_TOKEN: secrets.of('OPERATOR_PEERS_TOKEN'),
+    OPERATOR_TOKENS: `ann view sha256:${secrets.of('OPERATOR_TOKENS').replaceAll(/\W/g, '').padEnd(64, '0')}`,
     BACKEND_TYPE: 'kvstore',
     KVSTORE_URL: withCredentials(store, secrets.inUrl('KVSTORE_URL')),
     KVSTORE_AUTH: `ann:${secrets.of('KVSTORE_AUTH')}`,
