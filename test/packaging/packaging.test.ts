@@ -128,6 +128,16 @@ describe('the Containerfile', () => {
     expect(containerfile).toMatch(/AS modules\n[^]*npm ci --ignore-scripts --omit=dev/);
   });
 
+  it('has a Node with long support, with the same version and an integrity for both platforms', () => {
+    const { packages } = JSON.parse(read('deploy/container/package-lock.json')) as {
+      packages: Record<string, { version?: string; integrity?: string }>;
+    };
+    const nodes = ['x64', 'arm64'].map((cpu) => packages[`node_modules/node-linux-${cpu}`]!);
+    expect(nodes[0]!.version).toMatch(/^24\./);
+    expect(nodes.map(({ version: one }) => one)).toEqual([nodes[0]!.version, nodes[0]!.version]);
+    for (const { integrity } of nodes) expect(integrity).toMatch(/^sha512-[\w+/]{86}==$/);
+  });
+
   it('has the command /bin/ratelimit of the Go service, which runs the program with the Node of the image', () => {
     const [, from] = /^COPY --from=build \/src\/(\S+) \/bin\/ratelimit$/m.exec(containerfile)!;
     expect(statSync(join(ROOT, from!)).mode & 0o111).toBe(0o111);
@@ -136,7 +146,7 @@ describe('the Containerfile', () => {
     const launcher = read(from!);
     expect(launcher.split('\n')[0]).toBe(`#!${node}`);
     expect(launcher).toContain(`process.argv[1] = '${program}';`);
-    expect(containerfile).toContain(`COPY --from=node ${node} ${node}\n`);
+    expect(containerfile).toContain(`COPY --from=modules /node/node ${node}\n`);
   });
 
   it('copies only what is not ignored', () => {
@@ -146,9 +156,17 @@ describe('the Containerfile', () => {
       .flatMap(([, list]) => list!.split(' '))
       .map((path) => path.replace('/src/', ''));
     expect(
-      [...copied, ...kept, 'deploy/container/ratelimit', 'buf.gen.yaml', 'scripts', 'src', 'console', 'proto'].filter(
-        (path) => !allowed.has(path),
-      ),
+      [
+        ...copied,
+        ...kept,
+        'deploy/container/ratelimit',
+        'buf.gen.yaml',
+        'docs/rule-errors.md',
+        'scripts',
+        'src',
+        'console',
+        'proto',
+      ].filter((path) => !allowed.has(path)),
     ).toEqual([]);
     for (const path of allowed) expect(existsSync(join(ROOT, path!))).toBe(true);
     expect(read('.dockerignore')).toBe(read('.containerignore'));

@@ -71,6 +71,7 @@ describe('scripts/release.mjs', () => {
 
   it.each([
     [['v0.0.1'], 'the tag v0.0.1 is not the version of package.json'],
+    [[`v${version}`, '--untagged', '--date', '2028-05-01'], 'whose end of life was 2028-04-30: take a newer one'],
     [[], 'usage: '],
   ])('makes nothing of %j: %s', (args, message) => {
     const { status, stderr } = release(...args);

@@ -12,6 +12,8 @@ export interface Variant {
   readonly dist?: string;
   /** Of the rules; default: one fixed window each. */
   readonly kind?: RuleKind;
+  /** Node and its options; default: that of this process, without any. */
+  readonly node?: readonly [string, ...string[]];
 }
 
 /** The built service with the rules of the benchmark. */
@@ -25,7 +27,7 @@ export class Service implements AsyncDisposable {
     readonly target: Target,
   ) {}
 
-  static async start(load: Load, env: Settings, { dist, kind }: Variant = {}): Promise<Service> {
+  static async start(load: Load, env: Settings, { kind, ...variant }: Variant = {}): Promise<Service> {
     const rules = await RuleFolder.with({ [RULE_FILE]: rulesWith(kind) });
     try {
       const authority = load.protocol === 'grpc over TLS' ? newAuthority() : undefined;
@@ -36,7 +38,7 @@ export class Service implements AsyncDisposable {
         ...load.settings,
         ...env,
       };
-      const weir = await WeirProcess.start({ env: settings, ...(dist !== undefined && { dist }) });
+      const weir = await WeirProcess.start({ env: settings, ...variant });
       const port = protocolOf(load) === 'json' ? weir.ports.http : weir.ports.grpc;
       const target = { host: '127.0.0.1', port, ...(authority !== undefined && { ca: authority.ca }) };
       authority?.dispose();

@@ -35,6 +35,8 @@ export interface WeirOptions {
   readonly dist?: string;
   /** The program that runs the service; default: that of the build. */
   readonly program?: string;
+  /** Node and its options; default: that of this process, without any. */
+  readonly node?: readonly [string, ...string[]];
 }
 
 /** The built service as a separate process on free ports, used from outside only. */
@@ -84,11 +86,12 @@ export class WeirProcess implements AsyncDisposable {
     openFiles,
     dist = DIST,
     program: main = join(dist, 'main.js'),
+    node = [process.execPath],
     ...options
   }: WeirOptions): Promise<WeirProcess> {
     const [http, grpc, debug] = await freePorts(3);
     const folder = mkdtempSync(join(tmpdir(), 'weir-e2e-'));
-    const command = [process.execPath, '--require', END_WITH_PARENT, main] as const;
+    const command = [...node, '--require', END_WITH_PARENT, main] as const;
     const limited = openFiles === undefined ? command : withOpenFiles(openFiles, command);
     const permitted = options.underPermissions === true ? underPermissions([...limited]) : limited;
     const [program, ...args] = options.isFirst === true ? [...FIRST, ...permitted] : permitted;
