@@ -217,6 +217,7 @@ function Flags({ rule }: { readonly rule: NestedRule }) {
     rule.allOrNothing && 'all or nothing',
     rule.quotaMode && 'quota mode',
     rule.shareThreshold && 'shared',
+    rule.addressPrefix !== null && `by network /${rule.addressPrefix.ipv4}, /${rule.addressPrefix.ipv6}`,
   ];
   const shown = flags.filter((flag) => flag !== false);
   return <>{shown.length > 0 && <span class="flag">{shown.join(', ')}</span>}</>;

@@ -39,6 +39,7 @@ function descriptor({ key = '', value = '', rate_limit: limit, descriptors = [],
     detailedMetric: rest.detailed_metric ?? false,
     quotaMode: rest.quota_mode ?? false,
     enforcePercent: rest.enforce_percent,
+    addressPrefix: rest.address_prefix && { ipv4: 0, ipv6: 0, ...rest.address_prefix },
     metadata: rest.metadata,
   };
 }

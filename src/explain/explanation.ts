@@ -18,6 +18,8 @@ export interface Explanation {
 
 export interface ExplainedDescriptor {
   readonly entries: readonly { readonly key: string; readonly value: string }[];
+  /** The entries that are counted by another value than was sent. */
+  readonly countedAs: ExplainedDescriptor['entries'];
   /** The look-up, one step for each level of the rules; empty for a limit sent with the request. */
   readonly steps: readonly ExplainedStep[];
   readonly outcome: ExplainedOutcome;

@@ -3,11 +3,12 @@ import { DecisionError } from '../counting/decision-error';
 import type { Leases } from '../counting/leases';
 import type { Limit } from '../counting/limit';
 import type { Result } from '../counting/operation';
+import { entriesCountedAs } from '../limiter/cache-key';
 import type { LimitedDescriptor, Resolution, ResolutionKind } from '../limiter/resolution';
 import type { Trial } from '../limiter/trial';
 import { CODE_NAMES, type DescriptorStatus, type Verdict } from '../limiter/verdict';
 import type { AnsweringPolicy } from '../rules/rule-config';
-import type { Rule } from '../rules/rule-tree';
+import type { Entry, Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
 import { shortened } from '../text/excerpt';
 import { isoTime } from '../text/iso-time';
@@ -65,7 +66,8 @@ export class RequestExplanation {
     const { outcome, steps, nearest } = this.#trace.of(asked);
     const replacer = kind === 'replaced' ? this.#replacers.get(rule?.limit?.name ?? '') : undefined;
     const explained = {
-      entries: asked.entries.map(({ key, value }) => ({ key: shortened(key), value: shortened(value) })),
+      entries: shownEntries(asked.entries),
+      countedAs: shownEntries(entriesCountedAs(limited && rule, asked.entries)),
       steps,
       outcome: outcomeOf(kind, outcome),
       rule: referenceTo(rule),
@@ -128,6 +130,10 @@ export class RequestExplanation {
     const stored = (this.#stored.get(key) ?? 0) as number | LimitState;
     return typeof stored === 'object' ? limit.algorithm?.decide(stored, 0).used : stored;
   }
+}
+
+function shownEntries(entries: readonly Entry[]): ExplainedDescriptor['entries'] {
+  return entries.map(({ key, value }) => ({ key: shortened(key), value: shortened(value) }));
 }
 
 /** What a decision of this process goes by: hits that it holds are not used. */

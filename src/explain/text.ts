@@ -27,10 +27,10 @@ export function formatExplanation({ answer, error, descriptors }: Explanation): 
 }
 
 function formatDescriptor(descriptor: ExplainedDescriptor, index: number): readonly string[] {
-  const { entries, steps, reason, status, counter, otherCounters, rule, nearest } = descriptor;
-  const name = entries.map(({ key, value }) => `${key}=${value}`).join(',');
-  const lines = [`descriptor ${index + 1}: ${name}`, ...steps.map(formatStep)];
+  const { entries, countedAs, steps, reason, status, counter, otherCounters, rule, nearest } = descriptor;
+  const lines = [`descriptor ${index + 1}: ${entriesText(entries)}`, ...steps.map(formatStep)];
   if (rule !== null) lines.push(`  rule ${nameOf(rule)}`);
+  if (countedAs.length > 0) lines.push(`  counted as ${entriesText(countedAs)}`);
   lines.push(`  ${status === null ? '' : `${status.code}: `}${reason}`);
   for (const each of counter === null ? [] : [counter, ...otherCounters]) {
     lines.push(`  ${formatLimit(each)}, resets ${each.resetAt}`);
@@ -41,6 +41,10 @@ function formatDescriptor(descriptor: ExplainedDescriptor, index: number): reado
   if (nearest !== null)
     lines.push(`  nearest${nearest.rule === null ? '' : ` ${nameOf(nearest.rule)}`}: ${nearest.difference}`);
   return lines;
+}
+
+function entriesText(entries: ExplainedDescriptor['entries']): string {
+  return entries.map(({ key, value }) => `${key}=${value}`).join(',');
 }
 
 const OUTCOMES = { chosen: 'matches', 'passed over': 'does not match', 'not tried': 'is not tried' } as const;

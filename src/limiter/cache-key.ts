@@ -1,3 +1,4 @@
+import { countedAddress } from '../rules/networks';
 import type { ALGORITHMS } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import type { Entry } from './request';
@@ -27,6 +28,24 @@ export function cacheKeyBody(
 export function countedValue(entries: readonly Entry[], level: number, rule: Rule | undefined): string {
   const step = rule?.path[level];
   return step?.options.shareThreshold ? step.value : (entries[level] as Entry).value;
+}
+
+/**
+ * The entries of a descriptor as they are counted: with networks in place of addresses where the rule that it matches
+ * has an `address_prefix`; otherwise the entries themselves. Those that are counted already stay as they are.
+ */
+export function countedEntries(rule: Rule, entries: readonly Entry[]): readonly Entry[] {
+  if (!rule.countsNetworks) return entries;
+  return entries.map(({ key, value }, level) => {
+    const prefix = rule.path[level]?.options.addressPrefix;
+    return { key, value: prefix === undefined ? value : countedAddress(value, prefix) };
+  });
+}
+
+/** Of {@link countedEntries}, those that are counted by another value than was sent. @param rule undefined: none are */
+export function entriesCountedAs(rule: Rule | undefined, entries: readonly Entry[]): readonly Entry[] {
+  if (rule?.countsNetworks !== true) return [];
+  return countedEntries(rule, entries).filter(({ value }, level) => value !== entries[level]?.value);
 }
 
 /** The indices of the levels whose request values are part of the rule's cache keys. */

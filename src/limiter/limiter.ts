@@ -6,7 +6,7 @@ import { SERVICE_ERRORS, Statistics } from '../statistics/statistics';
 import { type Limit, limitOfOverride } from '../counting/limit';
 import type { Group } from '../counting/operation';
 import { BoundLimits, BoundRule } from './bound-rule';
-import { cacheKeyBody, taggedKey } from './cache-key';
+import { cacheKeyBody, countedEntries, taggedKey } from './cache-key';
 import { Decision, type DecisionContext } from './decision';
 import type { LimiterOptions } from './options';
 import type { Leases } from '../counting/leases';
@@ -175,11 +175,15 @@ export class Limiter {
     const rule = rules[index];
     if (rule === undefined) return NO_MATCH;
     if (rule.limit === undefined) return { kind: 'no_limit', limited: undefined, rule };
-    if (rule.options.hasLimitList) return this.#several({ descriptor, rule, hits, replaced }, nowSeconds);
+    const counted = rule.countsNetworks
+      ? { ...descriptor, entries: countedEntries(rule, descriptor.entries) }
+      : descriptor;
+    if (rule.options.hasLimitList) return this.#several({ descriptor: counted, rule, hits, replaced }, nowSeconds);
     if (isReplaced(rule.limit, replaced)) return { kind: 'replaced', limited: undefined, rule };
-    return this.#limited(descriptor, rule, hits, nowSeconds);
+    return this.#limited(counted, rule, hits, nowSeconds);
   }
 
+  /** @param descriptor with its entries as they are counted */
   #limited(descriptor: Descriptor, rule: Rule, hits: number, nowSeconds: number): Resolution {
     const bound = this.#bind(rule);
     const limit = bound.limitOf(descriptor.entries);
@@ -223,7 +227,7 @@ export class Limiter {
     const key =
       algorithm === undefined
         ? cacheKeyBody(prefix, domain, entries, undefined) + limit.startOfWindow(nowSeconds)
-        : taggedKey(prefix, cacheKeyBody('', domain, entries, base), algorithm);
+        : taggedKey(prefix, cacheKeyBody('', domain, base ? countedEntries(base, entries) : entries, base), algorithm);
     const limited = new LimitedDescriptor(limit, key, statistics, hits, isNegativeHits);
     return { kind: 'limited', limited, rule: undefined };
   }
@@ -310,6 +314,7 @@ function limitedBy(
 
 /** A descriptor that matches a rule with `rate_limits`. */
 interface SeveralOf {
+  /** With its entries as they are counted. */
   readonly descriptor: Descriptor;
   readonly rule: Rule;
   readonly hits: number;

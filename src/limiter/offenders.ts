@@ -1,7 +1,7 @@
 import type { Rule } from '../rules/rule-tree';
 import { excerpt } from '../text/excerpt';
 import { ownText, tableKey } from '../text/table-key';
-import { countedValue } from './cache-key';
+import { countedEntries, countedValue } from './cache-key';
 import {
   type ListedOffender,
   type Offender,
@@ -74,7 +74,7 @@ export class Offenders {
       slot.body = body;
       slot.rule = limit.path;
       slot.domain = ownText(excerpt(domain, EXCERPT));
-      slot.descriptor = ownText(descriptorText(entries, rule));
+      slot.descriptor = ownText(descriptorText(rule ? countedEntries(rule, entries) : entries, rule));
     }
     slot.isShadow = limit.shadowMode;
     slot.count += weight;

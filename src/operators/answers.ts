@@ -6,6 +6,7 @@ import type {
   RuleReference,
 } from '../explain/explanation';
 import type { Descriptor } from '../limiter/request';
+import type { AddressPrefix } from '../rules/networks';
 import type { FailurePolicy, Json, RulePlace } from '../rules/rule-config';
 import type { OpenReservation } from '../streams/ports/reservations';
 import type { RuleOrigin } from '../streams/ports/rule-source';
@@ -113,6 +114,8 @@ export interface ListedRule extends EnforcementModes {
   /** Null: STORE_FAILURE_POLICY decides. */
   readonly onStoreFailure: FailurePolicy | null;
   readonly shareThreshold: boolean;
+  /** Addresses are counted by networks of so many bits; null: as they are sent. */
+  readonly addressPrefix: AddressPrefix | null;
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
   readonly metadata: Json;

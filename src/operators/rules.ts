@@ -31,7 +31,7 @@ export function* listRules(
 /** A rule as it is listed, with its totals. */
 export function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'depth'> {
   const { key, value, matcher, place, limit, limits } = rule;
-  const { hasLimitList, enforcePercent, onStoreFailure, ...flags } = rule.options;
+  const { hasLimitList, enforcePercent, onStoreFailure, addressPrefix, ...flags } = rule.options;
   const statisticsKey = listedStatisticsKey(rule);
   return {
     key,
@@ -46,6 +46,7 @@ export function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'de
     ...flags,
     enforcePercent: flags.shadowMode ? null : (enforcePercent ?? null),
     onStoreFailure: onStoreFailure ?? null,
+    addressPrefix: addressPrefix ?? null,
     metadata: rule.metadata ?? null,
     statisticsKey: escapeStatisticsKey(statisticsKey),
     totals: limit === undefined ? null : totalsOf(rule, statisticsKey, statistics),

@@ -1,3 +1,4 @@
+import type { AddressPrefix } from './networks';
 import type { UnitName } from './unit';
 
 /** A JSON value: the type of a rule's `metadata`. */
@@ -69,6 +70,8 @@ export interface RuleOptions {
   readonly detailedMetric: boolean;
   readonly valueToMetric: boolean;
   readonly shareThreshold: boolean;
+  /** Values that are addresses are counted by networks of so many bits; undefined: as they are sent. */
+  readonly addressPrefix: AddressPrefix | undefined;
 }
 
 /** The options of most rules. */
@@ -82,6 +85,7 @@ export const DEFAULT_RULE_OPTIONS: RuleOptions = {
   detailedMetric: false,
   valueToMetric: false,
   shareThreshold: false,
+  addressPrefix: undefined,
 };
 
 /**

@@ -32,6 +32,8 @@ export class Rule {
   readonly limits: readonly RuleLimit[];
   readonly options: RuleOptions;
   readonly metadata: JsonObject | undefined;
+  /** Whether a level of its path has an `address_prefix`. */
+  readonly countsNetworks: boolean;
   /** The names of the rules that its limits replace. */
   readonly replaces: readonly string[];
   /** The rules of the next level; undefined when there are none. */
@@ -55,6 +57,7 @@ export class Rule {
     this.metadata = config.metadata;
     this.replaces =
       this.limits.length > 1 ? this.limits.flatMap(({ replaces }) => replaces) : (this.limit?.replaces ?? NOTHING);
+    this.countsNetworks = config.options.addressPrefix !== undefined || parent?.countsNetworks === true;
     this.#source = source;
     this.#parent = parent;
     this.#line = config.line ?? 0;

@@ -120,7 +120,8 @@ export function matchRule(
  * These are the lines of the Go service, in which an unlimited rule has the unit UNKNOWN and 0 requests, as if it were
  * banned; a comment after the line says what it is. A window of several units has a ` unit_multiplier=<n>` after its
  * unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; {@link SHOWN_AFTER_NUMBER} come after the number,
- * `enforce_percent`, `all_or_nothing` and a policy of the rule's own for failures of the store come last. A rule with
+ * `enforce_percent`, `all_or_nothing`, a policy of the rule's own for failures of the store and the `address_prefix` of
+ * its levels come last. A rule with
  * `rate_limits` has a line for each of them.
  */
 export function* ruleLines(ruleset: Ruleset): IterableIterator<string> {
@@ -147,9 +148,12 @@ function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: Rule
   const modes = `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}`;
   const enforced = enforcePercent === undefined ? '' : `, enforce_percent: ${enforcePercent}`;
   const together = allOrNothing ? ', all_or_nothing: true' : '';
+  const networks = rule.path.flatMap(({ key, options: { addressPrefix } }) =>
+    addressPrefix === undefined ? [] : [`, address_prefix of ${key}: ${addressPrefix.ipv4}/${addressPrefix.ipv6}`],
+  );
   const policy = onStoreFailure === undefined ? '' : `, on_store_failure: ${onStoreFailure}`;
   const comment = unlimited ? ' # unlimited' : unit === undefined ? ' # denied' : '';
-  return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${enforced}${together}${policy}${comment}`;
+  return `${plainStatisticsKey(rule)}: ${shown}, ${modes}${enforced}${together}${policy}${networks.join('')}${comment}`;
 }
 
 /**

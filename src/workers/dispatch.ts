@@ -11,7 +11,7 @@ import {
 } from 'rxjs';
 import { type ListenAddress, type TcpAddress, listen } from '../net/listen';
 import { openFiles } from '../net/open-files';
-import { digitsOf } from '../rules/networks';
+import { countedAddress } from '../rules/networks';
 import type { Connections } from '../streams/drain';
 import type { ListenerName, WorkerConnections } from './connections';
 import { FairQueue } from './fair-queue';
@@ -262,17 +262,14 @@ interface InnerSocket {
   readonly _handle?: { readonly getpeername?: (name: { address?: string }) => unknown } | null;
 }
 
-/** The digits with which addresses of IPv4 begin as those of IPv6, and those of the networks that one host may have. */
-const MAPPED = `${'0'.repeat(20)}ffff`;
-const NETWORK_DIGITS = 16;
+/** How many bits the networks have that one host may have. */
+const NETWORK_OF_HOST = { ipv4: 32, ipv6: 64 };
 
 /**
  * Whose turn a connection takes: that of its peer's IPv4 address or /64 network. All peers of Unix sockets take one.
  */
 function turnOf(socket: Socket): string {
-  const address = peerOf(socket) ?? '';
-  const digits = digitsOf(address) ?? address;
-  return digits.startsWith(MAPPED) ? digits.slice(MAPPED.length) : digits.slice(0, NETWORK_DIGITS);
+  return countedAddress(peerOf(socket) ?? '', NETWORK_OF_HOST);
 }
 
 type LoadedWorker = Pick<WorkerProcess, 'isServing' | 'isResponsive'> & {

@@ -325,6 +325,17 @@ ${BY_KEY}  rule shop.user (shop.yaml:3:10)
     );
   });
 
+  it('says by which network an address is counted', async () => {
+    write({
+      'shop.yaml':
+        'domain: nets\ndescriptors: [{key: ip, address_prefix: {ipv6: 48}, rate_limit: {unit: day, requests_per_unit: 5}}]',
+    });
+    const { stdout } = await check('-explain', 'nets', 'ip=[2001:DB8:1:2::3]:443', 'ip=198.51.100.7', 'ip=x');
+    expect(stdout).toContain('\n  counted as ip=2001:db8:1::/48\n  OK: ');
+    expect(stdout).toContain('key nets_ip_2001:db8:1::/48_');
+    expect(stdout.match(/counted as/g)).toHaveLength(1);
+  });
+
   it('explains a descriptor that matches no rule by the default of its domain', async () => {
     write({ 'shop.yaml': `${SHOP}default_rate_limit: { unit: hour, requests_per_unit: 5 }\n` });
     const { stdout } = await check('-explain', 'shop', 'group=crew');

@@ -62,7 +62,7 @@ describe('the comparison of two rulesets', () => {
   it.each<Partial<RuleSketch>>([
     ...[...limits, ...named].map((rateLimit) => ({ rateLimit })),
     ...[{ shadowMode: true }, { quotaMode: true }, { detailedMetric: true }, { valueToMetric: true }],
-    ...[{ shareThreshold: true }, { metadata: { plan: 'free' } }],
+    ...[{ shareThreshold: true }, { addressPrefix: { ipv4: 24, ipv6: 64 } }, { metadata: { plan: 'free' } }],
   ])('finds a rule that differs in %j', (difference) => {
     const changes = changed(rulesetOf('shop', USER), rulesetOf('shop', { ...USER, ...difference }));
     expect(changes).toEqual({ rulesChanged: ['shop.user'] });

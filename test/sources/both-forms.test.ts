@@ -92,6 +92,7 @@ const GOOD = [
     { key: 'part', rateLimit: limit(1, 'MINUTE'), enforcePercent: 0 },
     { key: 'v', valueIn: ['a', 'b c'], rateLimit: limit(1, 'MINUTE') },
     { key: 'v', valueCidr: '10.0.0.0/8', rateLimit: limit(1, 'MINUTE') },
+    { key: 'v', valueCidr: '2001:db8::/32', addressPrefix: { ipv4: 24, ipv6: 48 }, rateLimit: limit(1, 'MINUTE') },
     { key: 'v', valueRegex: '^[0-9]+$', rateLimit: limit(1, 'MINUTE') },
     { key: 'v', value: 'w', rateLimit: limit(1, 'WEEK', { calendar: { timeZone: 'UTC', startsOn: 7 } }) },
     { key: 'v', value: 'm', rateLimit: limit(1, 'MONTH', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 15 } }) },
@@ -151,7 +152,14 @@ describe('checkResources', () => {
       name: '',
       replaces: [],
     };
-    const values = { valueIn: [], valueCidr: '', valueRegex: '', rateLimits: [], allOrNothing: false };
+    const values = {
+      valueIn: [],
+      valueCidr: '',
+      valueRegex: '',
+      rateLimits: [],
+      allOrNothing: false,
+      addressPrefix: undefined,
+    };
     const flags = { shadowMode: false, detailedMetric: false, quotaMode: false, metadata: undefined };
     const descriptors = [{ key: 'a', value: '', ...values, ...flags, rateLimit, descriptors: [] }];
     const resource = { name: 'r', domain: 'shop', descriptors, defaultRateLimit: undefined, onUnmatched: '' };

@@ -27,6 +27,7 @@ function addRule(rule: NestedRule, indent: string, lines: string[]): void {
   const parts = [`${key}${value === '' ? '' : `=${value}`}`];
   for (const each of limits) parts.push(formatLimit({ ...rule, ...each }));
   if (rule.allOrNothing) parts.push('all or nothing');
+  if (rule.addressPrefix !== null) parts.push(`by network /${rule.addressPrefix.ipv4}, /${rule.addressPrefix.ipv6}`);
   if (totals !== null) parts.push(`${counted(totals.hits, 'hit')}, ${totals.over} over, ${totals.near} near`);
   const place = placeOf(rule.place);
   lines.push(`${indent}${parts.join(', ')}${place === '' ? '' : ` (${place})`}`);

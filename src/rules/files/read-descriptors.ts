@@ -1,6 +1,7 @@
+import type { AddressPrefix } from '../networks';
 import { DEFAULT_RULE_OPTIONS, type RuleConfig, type RuleOptions } from '../rule-config';
 import { valueText } from '../values';
-import { checkEffect } from './checks/check-rule';
+import { checkEffect, checkPrefix } from './checks/check-rule';
 import { placeFrom, rangeOnly } from './problems/source-text';
 import { checkBlanks, Fields, type ReadContext, type RuleLocation } from './read-fields';
 import { readLimits } from './read-limits';
@@ -60,12 +61,13 @@ export function readDescriptor(context: ReadContext, map: YamlMap, level: Descri
   if (key !== '') checkDuplicates({ level, rule, location, values });
   if (rule.valueRegex !== undefined) countRegex(level, location);
   checkEffect(fields, rule);
+  checkPrefix(fields, rule);
   return rule;
 }
 
 const OPTION_FIELDS = [
   ...(['rate_limits', 'all_or_nothing', 'shadow_mode', 'enforce_percent', 'quota_mode', 'on_store_failure'] as const),
-  ...(['detailed_metric', 'value_to_metric', 'share_threshold'] as const),
+  ...(['detailed_metric', 'value_to_metric', 'share_threshold', 'address_prefix'] as const),
 ];
 
 function readOptions(fields: Fields<'descriptor'>): RuleOptions {
@@ -80,7 +82,23 @@ function readOptions(fields: Fields<'descriptor'>): RuleOptions {
     detailedMetric: fields.flag('detailed_metric'),
     valueToMetric: fields.flag('value_to_metric'),
     shareThreshold: fields.flag('share_threshold'),
+    addressPrefix: readAddressPrefix(fields),
   });
+}
+
+/** The prefixes of most rules: an address of IPv4, and the network that one customer of IPv6 has at least. */
+const DEFAULT_PREFIX: AddressPrefix = { ipv4: 32, ipv6: 64 };
+
+function readAddressPrefix(fields: Fields<'descriptor'>): AddressPrefix | undefined {
+  const maps = fields.maps('address_prefix');
+  if (maps.length === 0) return undefined;
+  const inner = new Fields(fields.context, 'address_prefix', maps);
+  const { ipv4, ipv6 } = { ipv4: inner.count('ipv4'), ipv6: inner.count('ipv6') };
+  if (ipv4 === undefined && ipv6 === undefined && !inner.isWrong('ipv4') && !inner.isWrong('ipv6')) {
+    const message = '`address_prefix` has neither `ipv4` nor `ipv6`';
+    fields.context.report(fields.keyOf('address_prefix'), { code: 'invalid-address-prefix', message });
+  }
+  return { ipv4: ipv4 ?? DEFAULT_PREFIX.ipv4, ipv6: ipv6 ?? DEFAULT_PREFIX.ipv6 };
 }
 
 /** The descriptors nested in a rule. @param value its text */

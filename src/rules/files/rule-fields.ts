@@ -49,6 +49,10 @@ const LIMIT = {
   isJoined: true,
   isLimit: true,
 } as const;
+function prefixLength(most: number) {
+  return { kind: 'count', code: 'invalid-address-prefix', least: 1, most } as const;
+}
+
 const RULES = { kind: 'list', empty: 'it contains no rules' } as const;
 
 /** The keys that have a meaning, by the mapping that contains them. The JSON schema of rule files has the same ones. */
@@ -95,6 +99,11 @@ export const FIELDS = {
     detailed_metric: FLAG,
     value_to_metric: FLAG,
     share_threshold: FLAG,
+    address_prefix: {
+      kind: 'section',
+      empty: 'addresses are counted as they are sent',
+      advice: 'Write `ipv4`, `ipv6` or both below it, such as `ipv6: 64`.',
+    },
     metadata: { kind: 'data', empty: 'the rule has none', isJoined: true },
   },
   rate_limit: {
@@ -118,6 +127,7 @@ export const FIELDS = {
     replaces: { kind: 'list', empty: 'the rule replaces nothing' },
   },
   calendar: { time_zone: { kind: 'text' }, starts_on: { kind: 'text' } },
+  address_prefix: { ipv4: prefixLength(32), ipv6: prefixLength(128) },
   replaces: { name: { kind: 'text' } },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, FieldType>>>>;
 
@@ -141,6 +151,7 @@ const PLACES: Readonly<Record<Section, string>> = {
   descriptor: 'in a descriptor',
   rate_limit: 'in `rate_limit`',
   calendar: 'in `calendar`',
+  address_prefix: 'in `address_prefix`',
   replaces: 'in an entry of `replaces`',
 };
 

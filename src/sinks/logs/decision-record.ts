@@ -1,5 +1,6 @@
 import type { Decision } from '../../limiter/decision';
 import { DecisionError } from '../../counting/decision-error';
+import { entriesCountedAs } from '../../limiter/cache-key';
 import { type Resolution, outcomeOf } from '../../limiter/resolution';
 import { type Descriptor, type Entry, type RateLimitRequest, hitsOf } from '../../limiter/request';
 import type { Limit } from '../../counting/limit';
@@ -44,7 +45,7 @@ export function decisionRecord(decision: Decision, outcome: Verdict | DecisionEr
   }
   const { overallCode, statuses } = outcome;
   const shadow = isOver && overallCode === Code.OK ? ',"shadowMode":true' : '';
-  const list = listOf(request, texts, (index) => describe(decision, index, statuses[index] as DescriptorStatus));
+  const list = listOf(request, texts, (index) => describe(decision, index, { status: statuses[index]!, texts }));
   return `${head},"code":"${CODE_NAMES[overallCode]}"${shadow}${list}${sourceOf(context)}}`;
 }
 
@@ -90,13 +91,19 @@ function describeReservation({ id, ttl, onExpiry }: LoggedReservation): string {
   return `,"reservation":"${id}"${terms}`;
 }
 
-function describe({ request, resolutions }: Decision, index: number, status: DescriptorStatus): string {
+function describe(
+  { request, resolutions }: Decision,
+  index: number,
+  { status, texts }: { readonly status: DescriptorStatus; readonly texts: Excerpts },
+): string {
   const resolution = resolutions[index] as Resolution;
   const { code, currentLimit, secondsUntilReset } = status;
   const { reason, count, policy, isShadow } = outcomeOf(resolution);
   const descriptor = request.descriptors[index] as Descriptor;
   const hits = hitsOf(descriptor, request);
-  let json = resolution.limited === undefined && hits === 1 ? '' : `,"hits":${hits}`;
+  const counted = entriesCountedAs(resolution.limited && resolution.rule, descriptor.entries);
+  let json = counted.length === 0 ? '' : `,"countedAs":[${textsOf(counted.slice(0, MOST_LISTED), texts)}]`;
+  json += resolution.limited === undefined && hits === 1 ? '' : `,"hits":${hits}`;
   if (descriptor.isNegativeHits) json += ',"isNegativeHits":true';
   json += `,"code":"${CODE_NAMES[code]}","reason":"${reason}"${ruleOf(resolution)}`;
   if (policy !== undefined) json += `,"policy":"${policy}"`;
@@ -132,14 +139,13 @@ function listOf({ descriptors }: RateLimitRequest, texts: Excerpts, describeAt: 
 
 /** The list of entries, and if some are left out their number as a further member. */
 function entriesOf(entries: readonly Entry[], texts: Excerpts): string {
-  const count = Math.min(entries.length, MOST_LISTED);
-  let list = '';
-  for (let index = 0; index < count; index += 1) {
-    const { key, value } = entries[index] as Entry;
-    list += `${index === 0 ? '' : ','}${JSON.stringify(`${texts.of(key)}=${texts.of(value)}`)}`;
-  }
-  const leftOut = entries.length - count;
-  return `[${list}]${leftOut > 0 ? `,"moreEntries":${leftOut}` : ''}`;
+  const listed = entries.slice(0, MOST_LISTED);
+  const leftOut = entries.length - listed.length;
+  return `[${textsOf(listed, texts)}]${leftOut > 0 ? `,"moreEntries":${leftOut}` : ''}`;
+}
+
+function textsOf(entries: readonly Entry[], texts: Excerpts): string {
+  return entries.map(({ key, value }) => JSON.stringify(`${texts.of(key)}=${texts.of(value)}`)).join();
 }
 
 /** The beginnings of the texts of one record. */

@@ -49,6 +49,7 @@ const FLAGS = {
   quotaMode: false,
   onStoreFailure: null,
   shareThreshold: false,
+  addressPrefix: null,
   detailedMetric: false,
   valueToMetric: false,
   metadata: null,

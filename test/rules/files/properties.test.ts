@@ -64,6 +64,7 @@ const arbitraryRules: fc.Arbitrary<readonly ArbitraryRule[]> = fc.letrec<{ rules
           detailedMetric: fc.boolean(),
           valueToMetric: fc.boolean(),
           shareThreshold: fc.boolean(),
+          addressPrefix: fc.constantFrom(undefined, { ipv4: 32, ipv6: 64 }, { ipv4: 1, ipv6: 128 }),
           metadata: fc.option(metadata, { nil: undefined }),
           descriptors: fc.oneof({ depthSize: 'xsmall', withCrossShrink: true }, fc.constant([]), tie('rules')),
         })
@@ -100,6 +101,9 @@ function validRule({ rateLimit: limit, ...rule }: ArbitraryRule): RuleSketch {
   // A bucket of 1 that has a token every 100 years or more often.
   const burst = algorithm === 'token_bucket' && requestsPerUnit > 0 && limit?.burst === 1 ? 1 : undefined;
   const lease = limit?.unlimited ? undefined : limit?.lease;
+  const isOneValue = rule.value !== '' && !rule.value.includes('*');
+  const shareThreshold = rule.shareThreshold === true && valueText(rule) !== '' && !isOneValue;
+  const isPrefixed = !isOneValue && !shareThreshold && rule.valueCidr === undefined;
   return {
     ...rule,
     rateLimit: limit && {
@@ -113,8 +117,8 @@ function validRule({ rateLimit: limit, ...rule }: ArbitraryRule): RuleSketch {
       lease,
       replaces,
     },
-    shareThreshold:
-      rule.shareThreshold === true && valueText(rule) !== '' && (rule.value === '' || rule.value.includes('*')),
+    shareThreshold,
+    addressPrefix: isPrefixed ? rule.addressPrefix : undefined,
     descriptors: rule.descriptors.slice(0, 3).map(validRule),
   };
 }

@@ -33,7 +33,7 @@ const STRUCTURAL = new Set<string>([
     'empty-domain',
   ],
   ...['empty-key', 'invalid-unit', 'unit-when-unlimited', 'missing-requests-per-unit', 'invalid-requests-per-unit'],
-  ...['invalid-algorithm', 'invalid-burst', 'invalid-enforce-percent'],
+  ...['invalid-algorithm', 'invalid-burst', 'invalid-enforce-percent', 'invalid-address-prefix'],
   ...['invalid-unit-multiplier', 'invalid-failure-policy', 'invalid-unmatched-policy', 'invalid-value-in'],
   ...['empty-replaces', 'share-threshold-without-wildcard', 'invalid-metadata'],
 ]);
@@ -74,11 +74,13 @@ describe('the schema of rule files', () => {
   it('has the same fields as the loader, in the same order', () => {
     const { descriptor, rateLimit } = schema.definitions;
     const { replaces, calendar } = rateLimit.properties;
+    const { address_prefix } = descriptor.properties;
     const sections = {
       'top level': schema,
       descriptor,
       rate_limit: rateLimit,
       calendar,
+      address_prefix,
       replaces: replaces?.items,
     };
     for (const [section, fields] of Object.entries(FIELDS)) {

@@ -1,3 +1,4 @@
+import { Network } from '../../networks';
 import type { RuleConfig } from '../../rule-config';
 import { isForAnyValue } from '../../values';
 import type { ProblemDetails } from '../problems/problem';
@@ -67,6 +68,27 @@ export function checkEffect(fields: Fields<'descriptor'>, rule: RuleConfig): voi
   } else if (limits[0]?.unlimited && !options.hasLimitList) {
     for (const name of limitFieldsOf(rule)) report(name, ignoredWhenUnlimited(name));
   }
+}
+
+/** Reports an `address_prefix` that changes nothing, or that would count addresses of other rules, too. */
+export function checkPrefix(fields: Fields<'descriptor'>, { value, valueCidr, options }: RuleConfig): void {
+  const { context } = fields;
+  const prefix = options.addressPrefix;
+  if (prefix === undefined) return;
+  const isOneCounter = options.shareThreshold || (value !== '' && !value.includes('*'));
+  if (isOneCounter) {
+    const reason = options.shareThreshold ? 'all values of the rule share a counter' : 'the rule has one value';
+    const message = `\`address_prefix\` has no effect: ${reason}`;
+    context.report(fields.keyOf('address_prefix'), { code: 'address-prefix-without-effect', message });
+  }
+  const network = valueCidr === undefined ? undefined : Network.parse(valueCidr);
+  if (network === undefined || prefix[network.family] >= network.bits) return;
+  const { family, bits, most } = network;
+  context.report(fields.keyOf('address_prefix'), {
+    code: 'address-prefix-too-short',
+    message: `the ${family} prefix of ${prefix[family]} bits is shorter than that of ${valueCidr}`,
+    advice: `Write ${family} from ${bits} to ${most}: counters of a shorter prefix would be those of other rules, too.`,
+  });
 }
 
 /** The problem of a field that has an effect only in a limit that counts. */

@@ -82,6 +82,9 @@ export const PROBLEMS = {
   'share-threshold-without-wildcard': error(
     'Write a `value` with a `*`, or `value_in`, `value_cidr` or `value_regex`; or remove share_threshold.',
   ),
+  'invalid-address-prefix': error('Write `ipv4` from 1 to 32, `ipv6` from 1 to 128, or both.'),
+  'address-prefix-without-effect': error('Remove one of the two.'),
+  'address-prefix-too-short': error(),
   'invalid-metadata': error(),
   // What loads, but has less effect than it seems to have.
   'second-document': warning('Give each domain its own file: only the text before this `---` or `...` is read.'),
