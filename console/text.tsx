@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import type { RuleReference } from '../src/explain/explanation';
 import type { LimitInWords } from '../src/explain/text';
 import type { ListedRule } from '../src/operators/answers';
-import { calendarText, windowText } from '../src/rules/unit';
+import { activeText, activityText, calendarText, windowText } from '../src/rules/unit';
 import { shortened } from '../src/text/excerpt';
 import { visibleLine } from '../src/text/visible';
 
@@ -100,6 +100,8 @@ export function limitText({
   algorithm,
   burst,
   lease,
+  active,
+  activity,
 }: LimitInWords): string {
   const multiplier = unitMultiplier ?? 1;
   const window = windowText(unit ?? '', multiplier);
@@ -109,6 +111,7 @@ export function limitText({
   const parts = algorithm === null ? [rate] : [algorithm.replace('_', ' '), rate];
   if (burst !== null) parts.push(`burst ${count(burst)}`);
   if (typeof lease === 'boolean') parts.push(lease ? 'leased' : 'not leased');
+  if (active !== null) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
   return parts.join(', ');
 }
 

@@ -56,6 +56,10 @@ function policy(limit) {
     algorithm: limit.algorithm ?? '',
     burst: limit.burst ?? 0,
     lease: limit.lease,
+    active: limit.active && {
+      timeZone: limit.active.time_zone ?? '',
+      ranges: (limit.active.ranges ?? []).map(({ days = [], from = '', to = '' }) => ({ days, from, to })),
+    },
     unlimited: limit.unlimited ?? false,
     name: limit.name ?? '',
     replaces: limit.replaces ?? [],

@@ -1,5 +1,6 @@
 import { type CalendarUnit, type CalendarWindows, calendarWindows } from '../rules/calendar';
 import {
+  type ActiveConfig,
   type AlgorithmName,
   type CalendarConfig,
   DEFAULT_RULE_OPTIONS,
@@ -10,6 +11,7 @@ import {
   type RuleOptions,
 } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
+import { type Schedule, scheduleOf } from '../rules/schedule';
 import { limitSuffix, plainStatisticsKey } from '../rules/statistics-key';
 import { UNITS, type Unit } from '../rules/unit';
 import { MAX_UINT32 } from '../text/plain-number';
@@ -70,6 +72,9 @@ export class Limit implements CountedLimit {
   readonly nearThreshold: number;
   /** The length of a window in seconds; of one of the calendar, about. */
   readonly lengthSeconds: number;
+  /** The hours in which it applies, shared by all limits that have the same ones; undefined: always. */
+  readonly schedule: Schedule | undefined;
+  readonly active: ActiveConfig | undefined;
 
   /** @param limit with a unit: neither unlimited nor that of `on_unmatched` */
   constructor(limit: RuleLimit, options: RuleOptions, path: string, settings: LimitOptions) {
@@ -92,6 +97,8 @@ export class Limit implements CountedLimit {
     this.calendar = calendar;
     this.#windows = calendar && calendarWindows(this.unit.name as CalendarUnit, calendar);
     this.lengthSeconds = unitMultiplier * this.unit.seconds;
+    this.active = limit.active;
+    this.schedule = limit.active && scheduleOf(limit.active);
     const { requestsPerUnit, lengthSeconds } = this;
     this.algorithm = name && algorithmOf({ name, requestsPerUnit, lengthSeconds, burst });
     this.algorithmName = algorithm;

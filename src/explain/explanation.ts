@@ -62,6 +62,8 @@ export type ExplainedOutcome =
   | MatchOutcome
   | 'unlimited'
   | 'replaced'
+  /** The limits of the rule do not apply at this hour. */
+  | 'inactive'
   /** There was no search, because the request has a limit. */
   | 'override'
   /** No rule matches, and `default_rate_limit` applies. */
@@ -138,13 +140,23 @@ type Answered<Fields> = {
     : Fields[Name];
 };
 
+/** Whether a limit with `active` hours applies, and when that changes. */
+export interface LimitActivity {
+  readonly isActive: boolean;
+  /** In the format of ISO 8601; null: never. */
+  readonly changesAt: string | null;
+}
+
 /** The limit that a counter is compared with; its `burst` is null except for a token bucket, which always has one. */
 export interface LimitOfCounter extends Answered<Omit<RuleLimit, 'unit' | 'lease' | 'unlimited' | 'replaces'>> {
   readonly unit: UnitName;
+  /** Null: the limit always applies. */
+  readonly activity: LimitActivity | null;
 }
 
 /** The limit of a rule as {@link RuleLimit} has it; when unlimited, its numbers are null, too. */
 export interface ListedLimit extends Answered<Omit<RuleLimit, 'unitMultiplier' | 'requestsPerUnit'>> {
   readonly unitMultiplier: number | null;
   readonly requestsPerUnit: number | null;
+  readonly activity: LimitActivity | null;
 }

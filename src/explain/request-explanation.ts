@@ -7,9 +7,10 @@ import { entriesCountedAs } from '../limiter/cache-key';
 import type { LimitedDescriptor, Resolution, ResolutionKind } from '../limiter/resolution';
 import type { Trial } from '../limiter/trial';
 import { CODE_NAMES, type DescriptorStatus, type Verdict } from '../limiter/verdict';
-import type { AnsweringPolicy } from '../rules/rule-config';
+import type { ActiveConfig, AnsweringPolicy } from '../rules/rule-config';
 import type { Entry, Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
+import { scheduleOf } from '../rules/schedule';
 import { shortened } from '../text/excerpt';
 import { isoTime } from '../text/iso-time';
 import type {
@@ -17,6 +18,7 @@ import type {
   ExplainedDescriptor,
   ExplainedOutcome,
   Explanation,
+  LimitActivity,
   LimitOfCounter,
 } from './explanation';
 import { MatchTrace, type TracedDescriptor, referenceTo } from './match-trace';
@@ -77,7 +79,7 @@ export class RequestExplanation {
       otherCounters: limits.filter((other) => other !== limited).map((other) => this.#counter(other, undefined)),
       status: status === undefined ? null : statusOf(status),
     };
-    return { ...explained, reason: reasonOf(explained, limited) };
+    return { ...explained, reason: reasonOf(explained, limited, activeFrom(rule, this.#trial.decision.nowSeconds)) };
   }
 
   /** The explanation of the request. @param descriptors each {@link descriptor} */
@@ -104,7 +106,7 @@ export class RequestExplanation {
     const count = this.#countOf(limited) ?? null;
     return {
       cacheKey: shortened(key),
-      ...counterLimitOf(limit),
+      ...counterLimitOf(limit, nowSeconds),
       shadowMode: limit.shadowMode,
       enforcePercent: limit.options.shadowMode || enforcePercent === 100 ? null : enforcePercent,
       quotaMode,
@@ -164,15 +166,34 @@ function replacersIn(resolutions: readonly Resolution[]): ReadonlyMap<string, Ru
 
 /** How the search ended, or what became of the rule that it found. */
 function outcomeOf(kind: ResolutionKind, found: TracedDescriptor['outcome']): ExplainedOutcome {
-  if (kind === 'replaced' || kind === 'unlimited' || kind === 'denied') return kind;
+  if (kind === 'replaced' || kind === 'inactive' || kind === 'unlimited' || kind === 'denied') return kind;
   return kind === 'limited' && found !== 'limit' && found !== 'override' ? 'default' : found;
 }
 
 /** What answers about a counter say of its limit. */
-export function counterLimitOf(limit: Limit): LimitOfCounter {
+export function counterLimitOf(limit: Limit, nowSeconds: number): LimitOfCounter {
   const { requestsPerUnit, unit, unitMultiplier, calendar = null, name, algorithmName: algorithm = null } = limit;
+  const { active = null } = limit;
   const burst = algorithm === 'token_bucket' ? limit.capacity : null;
-  return { requestsPerUnit, unit: unit.name, unitMultiplier, calendar, algorithm, burst, name };
+  const activity = activityOf(active, nowSeconds);
+  return { requestsPerUnit, unit: unit.name, unitMultiplier, calendar, algorithm, burst, active, activity, name };
+}
+
+/** @param active null: the limit always applies */
+export function activityOf(active: ActiveConfig | null, nowSeconds: number): LimitActivity | null {
+  if (active === null) return null;
+  const schedule = scheduleOf(active);
+  const changesAt = schedule.changesAfter(nowSeconds);
+  return {
+    isActive: schedule.isActiveAt(nowSeconds),
+    changesAt: changesAt === Infinity ? null : isoTime(changesAt),
+  };
+}
+
+/** When the first limit of a rule applies that does not apply now; undefined: never. */
+function activeFrom(rule: Rule | undefined, nowSeconds: number): string | undefined {
+  const states = (rule?.limits ?? []).map(({ active = null }) => activityOf(active, nowSeconds));
+  return states.flatMap((state) => (state?.isActive === false ? (state.changesAt ?? []) : [])).toSorted()[0];
 }
 
 function statusOf({ code, limitRemaining, secondsUntilReset }: DescriptorStatus): ExplainedDescriptor['status'] {

@@ -4,7 +4,7 @@ import type { LimitedDescriptor } from '../limiter/resolution';
 import type { Trial } from '../limiter/trial';
 import { Code, OverallCode, type Verdict } from '../limiter/verdict';
 import type { FailurePolicy, RulePlace } from '../rules/rule-config';
-import { calendarText, windowText } from '../rules/unit';
+import { activeText, activityText, calendarText, windowText } from '../rules/unit';
 import { counted } from '../text/counted';
 import { visibleLines } from '../text/visible';
 import type {
@@ -61,13 +61,15 @@ function formatStep({ key, value, candidates, otherValues, keys, omitted }: Expl
 }
 
 /** A limit of an answer, and what is known of the modes of its rule. */
-export type LimitInWords = Omit<ListedLimit, 'unlimited' | 'replaces' | 'lease'> &
-  Partial<Pick<ListedLimit, 'lease'> & EnforcementModes & { readonly onStoreFailure: FailurePolicy | null }>;
+export type LimitInWords = Omit<ListedLimit, 'unlimited' | 'replaces' | 'lease' | 'activity'> &
+  Partial<
+    Pick<ListedLimit, 'lease' | 'activity'> & EnforcementModes & { readonly onStoreFailure: FailurePolicy | null }
+  >;
 
 /** A limit with its name and its modes. */
 export function formatLimit(limit: LimitInWords): string {
   const { requestsPerUnit, unit, unitMultiplier, calendar, name, shadowMode = false, enforcePercent = null } = limit;
-  const { quotaMode = false, onStoreFailure = null, lease = null } = limit;
+  const { quotaMode = false, onStoreFailure = null, lease = null, active, activity } = limit;
   const parts = [unit === null ? 'unlimited' : `${requestsPerUnit} per ${windowText(unit, unitMultiplier ?? 1)}`];
   parts.push(...algorithmParts(limit));
   if (calendar !== null) parts.push(calendarText(unit ?? '', calendar));
@@ -78,6 +80,7 @@ export function formatLimit(limit: LimitInWords): string {
   } else if (shadowMode) parts.push('shadow mode');
   if (quotaMode) parts.push('quota');
   if (onStoreFailure !== null && onStoreFailure !== 'error') parts.push(`if the store fails, ${onStoreFailure}`);
+  if (active !== null) parts.push(`active ${activeText(active)}${activity ? activityText(activity) : ''}`);
   return parts.join(', ');
 }
 
@@ -108,11 +111,17 @@ const REASONS: Readonly<Partial<Record<ExplainedDescriptor['outcome'], string>>>
   denied: 'no rule matches, and on_unmatched denies that',
 };
 
-/** Why a descriptor has its status, in one sentence without a full stop. */
+/**
+ * Why a descriptor has its status, in one sentence without a full stop.
+ *
+ * @param activeFrom when a limit of the rule applies, if none does now
+ */
 export function reasonOf(
   { outcome, replacedBy, counter, status }: Omit<ExplainedDescriptor, 'reason'>,
   limited: LimitedDescriptor | undefined,
+  activeFrom: string | undefined,
 ): string {
+  if (outcome === 'inactive') return `no limit applies at this hour: the rule is not active until ${activeFrom}`;
   if (outcome === 'replaced') return `the rule is not applied, because ${replacedBy?.statisticsKey} replaces it`;
   const reason = REASONS[outcome];
   if (reason !== undefined) return reason;

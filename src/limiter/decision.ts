@@ -236,7 +236,17 @@ export class Decision {
   #statusOf(limited: LimitedDescriptor, isOver: boolean): DescriptorStatus {
     const { limit } = limited;
     const code = isOver && !limit.shadowMode ? Code.OVER_LIMIT : Code.OK;
-    if (!limit.isFixedWindow) return this.#statusByAlgorithm(limited, code, isOver);
+    const status = limit.isFixedWindow
+      ? this.#statusInWindow(limited, code, isOver)
+      : this.#statusByAlgorithm(limited, code, isOver);
+    if (limit.schedule === undefined) return status;
+    // When the limit stops to apply, calls pass.
+    const left = limit.schedule.changesAfter(this.nowSeconds) - this.nowSeconds;
+    return { ...status, secondsUntilReset: Math.min(status.secondsUntilReset!, left) };
+  }
+
+  #statusInWindow(limited: LimitedDescriptor, code: Code, isOver: boolean): DescriptorStatus {
+    const { limit } = limited;
     const remaining = isOver ? 0 : Math.max(0, limit.requestsPerUnit - Math.max(0, limited.countAfter));
     return {
       code,

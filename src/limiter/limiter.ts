@@ -199,18 +199,24 @@ export class Limiter {
       } else if (!isUnlimited) return NO_MATCH;
       return { kind: isUnlimited ? 'unlimited' : 'denied', limited: undefined, rule };
     }
+    if (isInactive(limit, nowSeconds)) return { kind: 'inactive', limited: undefined, rule };
     return { kind: 'limited', limited: limitedBy(bound, limit, descriptor, hits, nowSeconds), rule };
   }
 
-  /** A rule with `rate_limits`, of which some may be replaced. */
+  /** A rule with `rate_limits`, of which some may be replaced or not active. */
   #several({ descriptor, rule, hits, replaced }: SeveralOf, nowSeconds: number): Resolution {
     const limits: LimitedDescriptor[] = [];
+    let kind: 'replaced' | 'inactive' = 'replaced';
     for (const bound of this.#bindLimits(rule)) {
       const limit = bound.limitOf(descriptor.entries);
       if (limit === undefined || isReplaced(bound.limit!, replaced)) continue;
+      if (isInactive(limit, nowSeconds)) {
+        kind = 'inactive';
+        continue;
+      }
       limits.push(limitedBy(bound, limit, descriptor, hits, nowSeconds));
     }
-    return limits.length === 0 ? { kind: 'replaced', limited: undefined, rule } : new SeveralLimits(limits, rule);
+    return limits.length === 0 ? { kind, limited: undefined, rule } : new SeveralLimits(limits, rule);
   }
 
   #override(
@@ -298,6 +304,11 @@ export class Limiter {
     rule.bound = created;
     return created.limits;
   }
+}
+
+/** Whether a limit does not apply at a time. */
+function isInactive({ schedule }: Limit, nowSeconds: number): boolean {
+  return schedule !== undefined && !schedule.isActiveAt(nowSeconds);
 }
 
 function limitedBy(

@@ -44,6 +44,8 @@ export type ResolutionKind =
   | 'denied'
   /** The rule that matches has no `rate_limit`. */
   | 'no_limit'
+  /** None of the limits of the rule applies at this hour: see `active`. */
+  | 'inactive'
   /** Another rule of the request replaces the rule that matches. */
   | 'replaced'
   /** No rule matches. */

@@ -170,7 +170,7 @@ export class OperatedCounters {
     return {
       cacheKey: key,
       rule: referenceTo(rule),
-      ...counterLimitOf(limit),
+      ...counterLimitOf(limit, nowSeconds),
       window: windowOf(limited),
       windows,
       count: countIn(stored, algorithm),

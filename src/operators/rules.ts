@@ -1,6 +1,7 @@
 import { NO_LIMIT, type RuleLimit } from '../rules/rule-config';
 import type { Rule } from '../rules/rule-tree';
 import type { Ruleset } from '../rules/ruleset';
+import { activityOf } from '../explain/request-explanation';
 import { Network } from '../rules/networks';
 import { ValueList, ValueRegex } from '../rules/values';
 import { limitSuffix, listedStatisticsKey } from '../rules/statistics-key';
@@ -55,14 +56,16 @@ export function listed(rule: Rule, statistics: Statistics): Omit<ListedRule, 'de
 
 function listedLimit(limit: RuleLimit): ListedLimit {
   const numbers = limit.unlimited ? { unitMultiplier: undefined, requestsPerUnit: undefined } : undefined;
-  const fields = Object.entries({ ...NO_LIMIT, ...limit, ...numbers });
+  const activity = activityOf(limit.active ?? null, Math.floor(Date.now() / 1000));
+  const fields = Object.entries({ ...NO_LIMIT, ...limit, ...numbers, activity });
   return Object.fromEntries(fields.map(([name, value]) => [name, value ?? null])) as unknown as ListedLimit;
 }
 
 function totalsOf(rule: Rule, key: string, statistics: Statistics): RuleTotals {
   const totals = { hits: 0, within: 0, near: 0, over: 0, overByLocalCache: 0, shadow: 0 };
-  const keys = rule.limits.map((limit) => key + limitSuffix(rule, limit));
-  for (const counted of keys.flatMap((each) => [...statistics.rolledUp(each)])) {
+  // Limits that alternate have one key.
+  const keys = new Set(rule.limits.map((limit) => key + limitSuffix(rule, limit)));
+  for (const counted of [...keys].flatMap((each) => [...statistics.rolledUp(each)])) {
     totals.hits += counted.totalHits;
     totals.within += counted.withinLimit;
     totals.near += counted.nearLimit - counted.nearLimitPartial;

@@ -1,4 +1,5 @@
 import type { Denies } from '../counting/group';
+import type { Limit } from '../counting/limit';
 import { type CountedLimit, LARGEST_COUNT } from '../counting/operation';
 import { type Decision, isQuota } from '../limiter/decision';
 import type { LimiterOptions } from '../limiter/options';
@@ -83,8 +84,9 @@ export function endingOf(
       indices.push(index);
     } else if (state === 'settled' && common.hits > 0) {
       present ??= resolved();
-      const limited = limitsOfResolution(present[index]!)[limit];
-      // The rule may have been removed or changed.
+      const resolution = present[index]!;
+      const limited = limitsOfResolution(resolution).find((each) => indexOf(resolution, each.limit) === limit);
+      // The rule may have been removed or changed, or the limit does not apply at this hour.
       if (limited === undefined || limited.limit.algorithm !== undefined) continue;
       const unlimited = { ...plainLimit(limited.limit), requestsPerUnit: LARGEST_COUNT };
       steps.push({ ...common, key: limited.key, limit: unlimited, member: undefined });
@@ -100,7 +102,8 @@ export function recordOf(
 ): ReservationRecord {
   const nowSeconds = Math.floor(call.at / 1000);
   const counted = resolutions.flatMap((resolution, index) =>
-    limitsOfResolution(resolution).map(({ key, callHits: hits, limit: applied }, limit) => {
+    limitsOfResolution(resolution).map(({ key, callHits: hits, limit: applied }) => {
+      const limit = indexOf(resolution, applied);
       const { isOneOfSeveral: isInMainStore } = applied;
       const end = applied.endOfWindow(nowSeconds);
       const windowSeconds = applied.endsAt ?? applied.lengthSeconds;
@@ -108,6 +111,11 @@ export function recordOf(
     }),
   );
   return { ...call, counted, state: 'open' };
+}
+
+/** Which limit of its rule a limit is, whichever apply now; limits that alternate are one. */
+function indexOf({ rule }: Resolution, { unit, unitMultiplier }: Limit): number {
+  return rule?.limits.findIndex((each) => each.unit === unit.name && each.unitMultiplier === unitMultiplier) ?? 0;
 }
 
 /** Undefined: a descriptor has hits and a limit. */

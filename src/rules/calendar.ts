@@ -34,12 +34,12 @@ export class CalendarWindows {
   }
 
   #move(now: number): void {
-    let first = this.#boundary(Math.floor((now + offsetAt(this.#zone, now)) / DAY), 0);
+    let first = this.#boundary(dateAt(this.#zone, now), 0);
     let next = this.#boundary(first, 1);
     // A clock that goes back over midnight shows the date of the day before again, although the new day has begun.
-    while (now >= startOfDay(this.#zone, next)) [first, next] = [next, this.#boundary(next, 1)];
-    this.start = startOfDay(this.#zone, first);
-    this.end = startOfDay(this.#zone, next);
+    while (now >= firstInstant(this.#zone, next, 0)) [first, next] = [next, this.#boundary(next, 1)];
+    this.start = firstInstant(this.#zone, first, 0);
+    this.end = firstInstant(this.#zone, next, 0);
   }
 
   /** The first date of the window that contains a date, or of one so many windows later. */
@@ -83,7 +83,7 @@ function lengthOf(year: number, month: number): number {
 const zones = new Map<string, Intl.DateTimeFormat>();
 
 /** @throws RangeError when there is no such zone */
-function zoneOf(timeZone: string): Intl.DateTimeFormat {
+export function zoneOf(timeZone: string): Intl.DateTimeFormat {
   let zone = zones.get(timeZone);
   if (zone === undefined) {
     zone = new Intl.DateTimeFormat('en-u-ca-iso8601-nu-latn', {
@@ -105,19 +105,26 @@ function offsetAt(zone: Intl.DateTimeFormat, time: number): number {
   return Date.UTC(year, month - 1, day, hour, minute, second) / 1000 - time;
 }
 
+/** The date that clocks of a zone show, in days since 1 January 1970. */
+export function dateAt(zone: Intl.DateTimeFormat, time: number): number {
+  return Math.floor((time + offsetAt(zone, time)) / DAY);
+}
+
 /**
- * When a date begins in a zone: mostly at 00:00; at the change of the clock if that leaves 00:00 out, or the whole
- * date.
+ * The first instant at which clocks of a zone show a time of a date, or a later one: mostly that time; the change of
+ * the clock if that leaves the time out, or the whole date.
+ *
+ * @param seconds of the day; beyond it, they are of the next dates
  */
-function startOfDay(zone: Intl.DateTimeFormat, date: number): number {
-  const midnight = date * DAY;
-  const before = offsetAt(zone, midnight - DAY);
-  const after = offsetAt(zone, midnight + DAY);
-  // Where 00:00 comes twice, the earlier one is taken.
+export function firstInstant(zone: Intl.DateTimeFormat, date: number, seconds: number): number {
+  const local = date * DAY + seconds;
+  const before = offsetAt(zone, local - DAY);
+  const after = offsetAt(zone, local + DAY);
+  // Where the time comes twice, the earlier one is taken.
   for (const offset of [Math.max(before, after), Math.min(before, after)]) {
-    if (before === after || offsetAt(zone, midnight - offset) === offset) return midnight - offset;
+    if (before === after || offsetAt(zone, local - offset) === offset) return local - offset;
   }
-  let [low, high] = [midnight - DAY, midnight + DAY];
+  let [low, high] = [local - DAY, local + DAY];
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
     if (offsetAt(zone, middle) === before) low = middle;

@@ -108,6 +108,23 @@ export interface CalendarConfig {
   readonly startsOn: number;
 }
 
+/** The hours in which a limit applies. */
+export interface ActiveConfig {
+  /** A name that `Intl` knows. */
+  readonly timeZone: string;
+  /** At least one. */
+  readonly ranges: readonly ActiveRange[];
+}
+
+/** Hours of some days of the week. */
+export interface ActiveRange {
+  /** Names as {@link WEEKDAYS} has them, in the order of the week; at least one. */
+  readonly days: readonly string[];
+  /** `HH:MM`. A range that ends before it begins ends on the next day. */
+  readonly from: string;
+  readonly to: string;
+}
+
 /** How a limit counts. */
 export const ALGORITHMS = ['fixed_window', 'sliding_window', 'token_bucket'] as const;
 /** The algorithms that do not count in windows of the clock. */
@@ -135,6 +152,8 @@ export interface RuleLimit {
   readonly burst?: number | undefined;
   /** Whether its hits may be leased; undefined: LEASES decides. */
   readonly lease?: boolean | undefined;
+  /** Undefined: the limit always applies. */
+  readonly active?: ActiveConfig | undefined;
   readonly unlimited: boolean;
   /** Empty: other rules cannot replace this one. */
   readonly name: string;
@@ -152,6 +171,7 @@ export const NO_LIMIT: RuleLimit = {
   algorithm: undefined,
   burst: undefined,
   lease: undefined,
+  active: undefined,
   name: '',
   replaces: [],
 };

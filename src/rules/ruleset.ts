@@ -7,6 +7,7 @@ import {
   nameInFiles,
 } from './rule-config';
 import { type Entry, Level, Rule, type RuleSource } from './rule-tree';
+import { activeText } from './unit';
 import { UNLIMITED_WORK, type WorkBudget } from './wildcards';
 import { plainStatisticsKey } from './statistics-key';
 
@@ -119,10 +120,9 @@ export function matchRule(
  * order, as `/rlconfig` shows them: `<key path>: unit=<U> requests_per_unit=<n>, shadow_mode: <b>, quota_mode: <b>`.
  * These are the lines of the Go service, in which an unlimited rule has the unit UNKNOWN and 0 requests, as if it were
  * banned; a comment after the line says what it is. A window of several units has a ` unit_multiplier=<n>` after its
- * unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; {@link SHOWN_AFTER_NUMBER} come after the number,
- * `enforce_percent`, `all_or_nothing`, a policy of the rule's own for failures of the store and the `address_prefix` of
- * its levels come last. A rule with
- * `rate_limits` has a line for each of them.
+ * unit, one of the calendar ` time_zone=<zone> starts_on=<day>`; {@link SHOWN_AFTER_NUMBER} and the hours of `active`
+ * come after the number, `enforce_percent`, `all_or_nothing`, a policy of the rule's own for failures of the store and
+ * the `address_prefix` of its levels come last. A rule with `rate_limits` has a line for each of them.
  */
 export function* ruleLines(ruleset: Ruleset): IterableIterator<string> {
   for (const [domain, level] of ruleset.domains) {
@@ -143,7 +143,8 @@ function lineOf(rule: Rule, { unlimited, unit, requestsPerUnit, ...limit }: Rule
     (unitMultiplier === 1 ? '' : ` unit_multiplier=${unitMultiplier}`) +
     (calendar === undefined ? '' : ` time_zone=${calendar.timeZone} starts_on=${calendar.startsOn}`);
   const given = SHOWN_AFTER_NUMBER.filter((field) => limit[field] !== NO_LIMIT[field]);
-  const counting = given.map((field) => ` ${nameInFiles(field)}=${limit[field]}`).join('');
+  const active = limit.active === undefined ? '' : ` active=${activeText(limit.active)}`;
+  const counting = given.map((field) => ` ${nameInFiles(field)}=${limit[field]}`).join('') + active;
   const shown = `unit=${unit ?? 'UNKNOWN'}${window} requests_per_unit=${requestsPerUnit}${counting}`;
   const modes = `shadow_mode: ${shadowMode}, quota_mode: ${quotaMode}`;
   const enforced = enforcePercent === undefined ? '' : `, enforce_percent: ${enforcePercent}`;

@@ -58,6 +58,37 @@ export function calendarText(
   return `in ${timeZone}${from}`;
 }
 
+/** Hours in words: `monday-friday 08:00-18:00 Europe/Berlin`; for every day, without names of days. */
+export function activeText({
+  timeZone,
+  ranges,
+}: {
+  readonly timeZone: string;
+  readonly ranges: readonly { readonly days: readonly string[]; readonly from: string; readonly to: string }[];
+}): string {
+  const texts = ranges.map(({ days, from, to }) => `${daysText(days)}${from}-${to}`);
+  return `${texts.join(',')} ${timeZone}`;
+}
+
+function daysText(days: readonly string[]): string {
+  if (days.length === WEEKDAYS.length) return '';
+  const [first = '', last = ''] = [days[0], days.at(-1)];
+  const isRun = days.length > 2 && WEEKDAYS.indexOf(last) - WEEKDAYS.indexOf(first) === days.length - 1;
+  return `${isRun ? `${first}-${last}` : days.join('+')} `;
+}
+
+/** Until when such hours last, or do not, to follow their text. */
+export function activityText({
+  isActive,
+  changesAt,
+}: {
+  readonly isActive: boolean;
+  readonly changesAt: string | null;
+}): string {
+  const when = changesAt === null ? '' : ` until ${changesAt}`;
+  return isActive ? when : `, not now${when}`;
+}
+
 /** A window in keys of statistics: `minute`, `5minute`. */
 export function windowLabel(unit: string, multiplier: number): string {
   return `${multiplier === 1 ? '' : multiplier}${unit.toLowerCase()}`;

@@ -36,6 +36,10 @@ const RULES = `descriptors:
   - { key: trial, shadow_mode: true, rate_limit: { unit: minute, requests_per_unit: 4 } }
   - { key: quota, quota_mode: true, rate_limit: { unit: minute, requests_per_unit: 9 } }
   - { key: file, value: "/img/*", share_threshold: true, rate_limit: { unit: minute, requests_per_unit: 9 } }
+  - key: hours
+    rate_limits:
+      - { unit: minute, requests_per_unit: 4, active: { time_zone: UTC, ranges: [{ from: "07:35", to: "07:40" }] } }
+      - { unit: hour, requests_per_unit: 90 }
   - { key: network, address_prefix: { ipv4: 24 }, rate_limit: { unit: minute, requests_per_unit: 9 } }
   - { key: parent, descriptors: [{ key: child, rate_limit: { unit: hour, requests_per_unit: 90 } }] }
   - key: several
@@ -63,6 +67,7 @@ const RESERVABLE = ['user=a', 'user=b', 'second=a', 'slow=a', 'zone=a', 'staff=a
     'quota=b',
     'file=/img/1',
     'file=/img/2',
+    'hours=a',
     'network=10.0.0.1',
     'network=10.0.0.2:80',
     'parent=p,child=a',

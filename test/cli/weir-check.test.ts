@@ -336,6 +336,26 @@ ${BY_KEY}  rule shop.user (shop.yaml:3:10)
     expect(stdout.match(/counted as/g)).toHaveLength(1);
   });
 
+  it('says when a limit applies that does not apply now', async () => {
+    const [today, other] = [
+      'time_zone: UTC',
+      'ranges: [{ from: "00:00", to: "00:01" }, { from: "00:01", to: "24:00" }]',
+    ];
+    const limit = `{unit: day, requests_per_unit: 5, active: { ${today}, ${other} }}`;
+    const day = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'][
+      (new Date().getUTCDay() + 3) % 7
+    ];
+    const later = `{unit: day, requests_per_unit: 5, active: { ${today}, ranges: [{ days: [${day}] }] }}`;
+    write({
+      'shop.yaml': `domain: nets\ndescriptors: [{key: on, rate_limit: ${limit}}, {key: off, rate_limit: ${later}}]`,
+    });
+    const { stdout } = await check('-explain', 'nets', 'on=x', 'off=x');
+    expect(stdout).toContain('\n  5 per day, active 00:00-00:01,00:01-24:00 UTC, resets ');
+    expect(stdout).toMatch(
+      /\n {2}OK: no limit applies at this hour: the rule is not active until \S+T00:00:00\.000Z\n/,
+    );
+  });
+
   it('explains a descriptor that matches no rule by the default of its domain', async () => {
     write({ 'shop.yaml': `${SHOP}default_rate_limit: { unit: hour, requests_per_unit: 5 }\n` });
     const { stdout } = await check('-explain', 'shop', 'group=crew');

@@ -3,8 +3,10 @@ import { type Ruleset, buildRuleset, matchRule } from '../../src/rules/ruleset';
 import { plainStatisticsKey, runtimeStatisticsLevels, statisticsKey } from '../../src/rules/statistics-key';
 import { valueText } from '../../src/rules/values';
 import { entries } from '../support/data/requests';
+import { WEEKDAYS } from '../../src/rules/unit';
 import { type RuleSketch, domainConfig, limit, linesOf, ruleConfig, rulesetOf, unlimited } from '../support/data/rules';
 
+const OFFICE = { days: WEEKDAYS.slice(0, 5), from: '08:00', to: '18:00' };
 const USER: RuleSketch = { key: 'user', rateLimit: limit(5, 'MINUTE') };
 
 /** Runs a comparison to its end, and counts its interruptions. */
@@ -54,6 +56,7 @@ describe('the comparison of two rulesets', () => {
     limit(5, 'MINUTE', { lease: true }),
     limit(5, 'MINUTE', { lease: false }),
     limit(5, 'MINUTE', { calendar: { timeZone: 'UTC', startsOn: 1 } }),
+    limit(5, 'MINUTE', { active: { timeZone: 'UTC', ranges: [{ days: ['monday'], from: '08:00', to: '18:00' }] } }),
     limit(5, 'HOUR'),
     undefined,
     limit(5, 'MINUTE', { unlimited: true }),
@@ -165,6 +168,11 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     { key: 'both', rateLimits: [limit(5, 'SECOND')], allOrNothing: true },
     { key: 'leased', rateLimit: limit(5, 'DAY', { algorithm: 'token_bucket', lease: true }) },
     { key: 'exact', rateLimit: limit(5, 'DAY', { lease: false }) },
+    {
+      key: 'hours',
+      addressPrefix: { ipv4: 24, ipv6: 64 },
+      rateLimit: limit(5, 'DAY', { active: { timeZone: 'UTC', ranges: [OFFICE, { ...OFFICE, days: WEEKDAYS }] } }),
+    },
     { key: 'exempt' },
   ];
   const unmatched = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
@@ -174,6 +182,7 @@ it('the list of rules has the lines of the Go service, a comment on unlimited ru
     'shop.both: unit=SECOND requests_per_unit=5, shadow_mode: false, quota_mode: false, all_or_nothing: true',
     'shop.bucket: unit=DAY requests_per_unit=5 algorithm=token_bucket burst=9, shadow_mode: false, quota_mode: false',
     'shop.exact: unit=DAY requests_per_unit=5 lease=false, shadow_mode: false, quota_mode: false',
+    'shop.hours: unit=DAY requests_per_unit=5 active=monday-friday 08:00-18:00,08:00-18:00 UTC, shadow_mode: false, quota_mode: false, address_prefix of hours: 24/64',
     'shop.leased: unit=DAY requests_per_unit=5 algorithm=token_bucket lease=true, shadow_mode: false, quota_mode: false',
     'shop.long: unit=DAY unit_multiplier=3 requests_per_unit=5, shadow_mode: false, quota_mode: false',
     'shop.monthly: unit=MONTH time_zone=Asia/Tokyo starts_on=15 requests_per_unit=5, shadow_mode: false, quota_mode: false',

@@ -79,6 +79,8 @@ const METADATA = {
   object: { '<<': { deep: '010' } },
 };
 const DENY = ruleConfig({ key: 'on_unmatched', value: 'deny', rateLimit: unlimited({ unlimited: false }) });
+const DAY_HOURS = { days: ['monday', 'friday'], from: '08:00', to: '18:00' };
+const NIGHT = { from: '22:00', to: '06:30' };
 /** Rules with every field, and with texts that YAML could read as something else. */
 const GOOD = [
   domainConfig(
@@ -96,6 +98,13 @@ const GOOD = [
     { key: 'v', valueRegex: '^[0-9]+$', rateLimit: limit(1, 'MINUTE') },
     { key: 'v', value: 'w', rateLimit: limit(1, 'WEEK', { calendar: { timeZone: 'UTC', startsOn: 7 } }) },
     { key: 'v', value: 'm', rateLimit: limit(1, 'MONTH', { calendar: { timeZone: 'Asia/Tokyo', startsOn: 15 } }) },
+    {
+      key: 'hours',
+      rateLimits: [
+        limit(1, 'MINUTE', { active: { timeZone: 'Europe/Berlin', ranges: [DAY_HOURS] } }),
+        limit(9, 'MINUTE', { active: { timeZone: 'Europe/Berlin', ranges: [{ ...DAY_HOURS, ...NIGHT }] } }),
+      ],
+    },
     { key: 'named', rateLimit: limit(1, 'MINUTE', { name: 'one' }) },
     { key: 'replacing', rateLimit: limit(1, 'MONTH', { name: 'two', replaces: ['one'] }) },
     { key: 'free', rateLimit: unlimited({ name: 'three' }) },
@@ -148,6 +157,7 @@ describe('checkResources', () => {
       algorithm: '',
       burst: 0,
       calendar: undefined,
+      active: undefined,
       unlimited: isUnlimited,
       name: '',
       replaces: [],

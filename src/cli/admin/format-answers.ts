@@ -1,5 +1,5 @@
 import type { Offender } from '../../limiter/offender';
-import { windowText } from '../../rules/unit';
+import { activeText, activityText, windowText } from '../../rules/unit';
 import type { CounterChange, CounterState, NestedRule, RulesAnswer } from '../../operators/answers';
 import type { HealthPart, ListedHealth } from '../../operators/live-answers';
 import { counted } from '../../text/counted';
@@ -38,9 +38,11 @@ function addRule(rule: NestedRule, indent: string, lines: string[]): void {
 export function formatCounter(counter: CounterState | CounterChange): string {
   const { cacheKey, count, requestsPerUnit, unit, unitMultiplier, windowEnd, timeToLive, isInLocalCache, leased } =
     counter;
+  const { active, activity } = counter;
   const { count: open = 0, first = [] } = counter.openReservations ?? {};
   const [algorithm, ...burst] = algorithmParts(counter);
   const limit = [`limit ${requestsPerUnit} per ${windowText(unit, unitMultiplier)}`, ...algorithmParts(counter)];
+  if (active !== null) limit.push(`active ${activeText(active)}${activity === null ? '' : activityText(activity)}`);
   return visibleLines([
     ('countBefore' in counter ? `${counter.countBefore} -> ${count}` : String(count)) +
       (burst.length > 0 ? ' tokens left' : ''),

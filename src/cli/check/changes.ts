@@ -62,7 +62,11 @@ function fieldsOf(rule: Omit<ListedRule, 'depth'>): ReadonlyMap<string, string> 
 
 function limitText(limit: ListedLimit): string {
   const { replaces } = limit;
-  return [formatLimit(limit), ...(replaces.length > 0 ? [`replaces ${replaces.join(', ')}`] : [])].join(', ');
+  // What it is at this hour is no change.
+  return [
+    formatLimit({ ...limit, activity: null }),
+    ...(replaces.length > 0 ? [`replaces ${replaces.join(', ')}`] : []),
+  ].join(', ');
 }
 
 /** The changes, one rule after the other, and their numbers. */

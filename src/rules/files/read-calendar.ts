@@ -20,7 +20,7 @@ export function readCalendar(limit: Fields<'rate_limit'>, unit: UnitName | undef
   const fields = new Fields(context, 'calendar', maps);
   const zone = fields.text('time_zone');
   const zoneAt = fields.get('time_zone')?.value ?? limit.keyOf('calendar');
-  const details = fields.isWrong('time_zone') ? undefined : zoneProblem(zone);
+  const details = fields.isWrong('time_zone') ? undefined : zoneProblem(zone, 'calendar');
   if (details !== undefined) report(zoneAt, details);
   const days = fields.text('starts_on');
   const startsOn = dayOf(days, unit);
@@ -56,9 +56,10 @@ function dayOf(text: string, unit: UnitName | undefined): number | undefined {
   return unit === 'MONTH' && /^[1-9]\d?$/.test(text) && day <= 31 ? day : undefined;
 }
 
-function zoneProblem(zone: string): ProblemDetails | undefined {
+/** @param field the mapping that has the zone */
+export function zoneProblem(zone: string, field: 'calendar' | 'active'): ProblemDetails | undefined {
   if (typeof Intl === 'undefined') {
-    const message = '`calendar` needs the time zones of Intl, without which this Node.js was built';
+    const message = `\`${field}\` needs the time zones of Intl, without which this Node.js was built`;
     return { code: 'no-time-zones', message };
   }
   const known = knownName(zone);
@@ -75,7 +76,7 @@ function zoneProblem(zone: string): ProblemDetails | undefined {
   const names = ['UTC', ...Intl.supportedValuesOf('timeZone')];
   const city = zone.toLowerCase().replaceAll(' ', '_');
   const near = names.find((name) => name.toLowerCase().endsWith(`/${city}`)) ?? nearestName(zone, names, KEY_TOLERANCE);
-  const message = zone === '' ? '`calendar` has no time_zone' : `unknown time zone '${showText(zone)}'`;
+  const message = zone === '' ? `\`${field}\` has no time_zone` : `unknown time zone '${showText(zone)}'`;
   return {
     code,
     message,

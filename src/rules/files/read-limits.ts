@@ -1,6 +1,7 @@
 import { MAX_UINT32 } from '../../text/plain-number';
 import { KEY_TOLERANCE, nearestName } from '../../text/nearest-name';
 import { LARGEST_LIMIT, NO_LIMIT, type RuleLimit } from '../rule-config';
+import { areDisjoint } from '../schedule';
 import {
   MAX_FILL_SECONDS,
   MAX_WINDOW_SECONDS,
@@ -12,6 +13,7 @@ import {
 } from '../unit';
 import { ignoredWhenUnlimited } from './checks/check-rule';
 import type { SourceRange } from './problems/source-text';
+import { readActive } from './read-active';
 import { readCalendar } from './read-calendar';
 import { Fields, type ReadContext, countAdvice } from './read-fields';
 import { type Choice, FIELDS, type FieldName } from './rule-fields';
@@ -79,14 +81,17 @@ export function readRateLimit(context: ReadContext, maps: readonly YamlMap[], ke
 
 /** Reports what is not possible in a limit because there are others. @param before the limits before it */
 function checkAmongLimits(context: ReadContext, { limit, range }: ReadLimit, before: readonly ReadLimit[]): void {
-  const { unit, unitMultiplier, unlimited } = limit;
+  const { unit, unitMultiplier, unlimited, active } = limit;
   if (unlimited) {
     context.report(range, {
       code: 'unlimited-among-limits',
       message: 'a limit in `rate_limits` cannot be unlimited',
     });
   }
-  if (unit === undefined || !before.some((other) => windowOf(other.limit) === windowOf(limit))) return;
+  const same = before.filter((other) => windowOf(other.limit) === windowOf(limit));
+  // Limits that alternate have one counter, whichever of them applies.
+  const alternates = same.every((other) => active && other.limit.active && areDisjoint(active, other.limit.active));
+  if (unit === undefined || alternates) return;
   context.report(range, {
     code: 'same-window',
     message: `a limit of the rule before this one has a window as long as ${windowText(unit, unitMultiplier)}`,
@@ -122,6 +127,7 @@ function readLimit(context: ReadContext, maps: readonly YamlMap[], key: SourceRa
       algorithm: algorithm === 'fixed_window' ? undefined : algorithm,
       burst: readBurst(fields, requestsPerUnit, windowOf({ unit, unitMultiplier })),
       lease: fields.given('lease') && fields.flag('lease'),
+      active: readActive(fields, names),
       unlimited: false,
       name,
       replaces: names,

@@ -122,11 +122,18 @@ export const FIELDS = {
     },
     burst: { kind: 'count', empty: 'it is requests_per_unit', code: 'invalid-burst', least: 1 },
     lease: { kind: 'flag', empty: 'LEASES decides', isKeptFalse: true },
+    active: {
+      kind: 'section',
+      empty: 'the limit always applies',
+      advice: 'Write `time_zone` and `ranges` below it.',
+    },
     unlimited: FLAG,
     name: { kind: 'text' },
     replaces: { kind: 'list', empty: 'the rule replaces nothing' },
   },
   calendar: { time_zone: { kind: 'text' }, starts_on: { kind: 'text' } },
+  active: { time_zone: { kind: 'text' }, ranges: { kind: 'list' } },
+  'active range': { days: { kind: 'texts', empty: 'it is every day' }, from: { kind: 'text' }, to: { kind: 'text' } },
   address_prefix: { ipv4: prefixLength(32), ipv6: prefixLength(128) },
   replaces: { name: { kind: 'text' } },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, FieldType>>>>;
@@ -151,6 +158,8 @@ const PLACES: Readonly<Record<Section, string>> = {
   descriptor: 'in a descriptor',
   rate_limit: 'in `rate_limit`',
   calendar: 'in `calendar`',
+  active: 'in `active`',
+  'active range': 'in a range of `active`',
   address_prefix: 'in `address_prefix`',
   replaces: 'in an entry of `replaces`',
 };

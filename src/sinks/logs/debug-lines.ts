@@ -62,6 +62,7 @@ const NOT_LIMITED: Readonly<Record<string, string>> = {
   no_match: 'no rule matches',
   denied: 'no rule matches, and on_unmatched denies that',
   no_limit: 'no limit',
+  inactive: 'not active',
   replaced: 'replaced by another rule',
   unlimited: 'unlimited',
 } satisfies Partial<Record<DescriptorOutcome['reason'], string>>;

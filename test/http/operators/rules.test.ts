@@ -70,6 +70,8 @@ function limitOf(requestsPerUnit: number | null, unit: string | null, fields = {
     unit,
     unitMultiplier: unit === null ? null : 1,
     calendar: null,
+    active: null,
+    activity: null,
     requestsPerUnit,
     algorithm: null,
     burst: null,

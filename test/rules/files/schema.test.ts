@@ -73,13 +73,15 @@ describe('the schema of rule files', () => {
 
   it('has the same fields as the loader, in the same order', () => {
     const { descriptor, rateLimit } = schema.definitions;
-    const { replaces, calendar } = rateLimit.properties;
+    const { replaces, calendar, active } = rateLimit.properties;
     const { address_prefix } = descriptor.properties;
     const sections = {
       'top level': schema,
       descriptor,
       rate_limit: rateLimit,
       calendar,
+      active,
+      'active range': active?.properties['ranges']?.items,
       address_prefix,
       replaces: replaces?.items,
     };

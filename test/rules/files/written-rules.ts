@@ -30,11 +30,13 @@ function writtenLimit({
   calendar,
   replaces,
   lease,
+  active,
   ...rest
 }: RuleLimit): object {
   const fields = withoutDefaults({
     ...{ ...rest, unit: unit?.toLowerCase(), replaces: replaces.map((name) => ({ name })) },
     calendar: calendar && withoutDefaults({ time_zone: calendar.timeZone, starts_on: startsOn({ unit, calendar }) }),
+    active: active && { time_zone: active.timeZone, ranges: active.ranges },
     unit_multiplier: unitMultiplier === 1 ? undefined : unitMultiplier,
     requests_per_unit: rest.unlimited && requestsPerUnit === 0 ? undefined : requestsPerUnit,
   });

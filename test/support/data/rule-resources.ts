@@ -55,6 +55,10 @@ function policyOf(rateLimit: RuleLimit): RateLimitPolicy {
       timeZone: rateLimit.calendar.timeZone,
       startsOn: startsOn(rateLimit),
     },
+    active: rateLimit.active && {
+      timeZone: rateLimit.active.timeZone,
+      ranges: rateLimit.active.ranges.map(({ days, ...hours }) => ({ days: [...days], ...hours })),
+    },
     replaces: rateLimit.replaces.map((name) => ({ name })),
   };
 }
