@@ -1,7 +1,7 @@
 import type { LimitState } from './algorithms/algorithm';
 import type { DecisionError } from './decision-error';
 import type { Limit } from './limit';
-import { LEAST_GRANT, SHARE_OF_LEFT } from './grant';
+import { BUCKET_LEASE_MS, LEAST_GRANT, SHARE_OF_LEFT, USABLE_SHARE } from './grant';
 import { MIN_COMMANDS_PER_MS, type Rate } from './rate-estimator';
 
 /** Continues a call that has waited for a grant; with the error, if the store has not answered the request for it. */
@@ -144,11 +144,11 @@ export class Lease {
     return this.limit.algorithm!.at(stored, stored.now + Math.floor((now - this.storedAt) * 1000));
   }
 
-  /** Milliseconds until the window ends. */
+  /** Milliseconds until the window ends, or a lease of a bucket that is taken now. */
   restAt(now: number): number {
     const { algorithm } = this.limit;
     if (algorithm === undefined || this.stored === undefined) return this.windowEnd - now;
-    return algorithm.windowAt(this.stateAt(now).now, Infinity)?.rest ?? Infinity;
+    return algorithm.windowAt(this.stateAt(now), BUCKET_LEASE_MS * USABLE_SHARE)?.rest ?? Infinity;
   }
 
   /** The hits that are left of the limit, as far as this process knows. */

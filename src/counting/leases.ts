@@ -1,8 +1,9 @@
+import type { LimitState } from './algorithms/algorithm';
 import { DecisionError } from './decision-error';
 import { type Grant, Lease, type WaitingCall, isLeasable } from './lease';
 import type { Limit } from './limit';
-import type { LeaseRequest } from './grant';
-import { type Counted, Operation, type Result, type Stored } from './operation';
+import { BUCKET_LEASE_MS, type LeaseRequest, USABLE_SHARE } from './grant';
+import { type Counted, type CountedLimit, Operation, type Result, type Stored } from './operation';
 import { MAX_KEYS, RATE_MS, type Rate, RateEstimator } from './rate-estimator';
 
 // A lease is hits that this process has taken from a counter before they are asked for, so that calls on the key are
@@ -17,11 +18,6 @@ import { MAX_KEYS, RATE_MS, type Rate, RateEstimator } from './rate-estimator';
 const SIZE_TRIPS = 4;
 /** A lease ends this time after it was requested: the longer of both. */
 const [LIFETIME_MS, LIFETIME_TRIPS] = [250, 8];
-/**
- * A process stops using a lease after this share of its lifetime in the store, so that the unused rest reaches the
- * store before it expires there.
- */
-const USABLE_SHARE = 0.8;
 /** A lease that no call uses is returned after the longer of both. */
 const [IDLE_MS, IDLE_TRIPS] = [50, 4];
 /** A lease is kept so long where no credit pays for its return, for the next calls, but not beyond its window. */
@@ -311,7 +307,9 @@ export class Leases {
       this.#leases.set(key, (lease = this.#begin(operation, rate, now)));
     } else if (lease.limit !== limit) return;
     else if (hits > 0) lease.sent(hits, now);
-    const milliseconds = Math.max(LIFETIME_MS, LIFETIME_TRIPS * this.#trip) / USABLE_SHARE;
+    const milliseconds = isBucket(limit)
+      ? BUCKET_LEASE_MS
+      : Math.max(LIFETIME_MS, LIFETIME_TRIPS * this.#trip) / USABLE_SHARE;
     const wants = lease.state === 'requested' ? 0 : this.#wanted(lease, now, hits);
     if (wants > 0) [lease.state, lease.requestedAt] = ['requested', now];
     this.#inFlight += 1;
@@ -349,13 +347,15 @@ export class Leases {
       lease.held += granted;
       lease.granted = granted;
       lease.refillBelow = this.#refillBelow(lease);
-      const window = state && algorithm?.windowAt(state.now, milliseconds);
+      const window = algorithm?.windowAt(lease.stored as LimitState, milliseconds);
       // The store has granted it after it was requested.
       const end = Math.min(lease.windowEnd, sentAt + (window?.rest ?? Infinity));
-      const [isUnpaid, isBucket] = [lease.rate.credit <= 0, algorithm?.name === 'token_bucket'];
-      const until = Math.min(end, sentAt + (isUnpaid && !isBucket ? UNPAID_MS : milliseconds * USABLE_SHARE));
+      const isUnpaid = lease.rate.credit <= 0;
+      const until = Math.min(end, sentAt + (isUnpaid && !isBucket(limit) ? UNPAID_MS : milliseconds * USABLE_SHARE));
       // Tokens that are not returned flow in again.
-      lease.grants.push({ held: granted, until, lostAt: isUnpaid && isBucket ? until : end, window: window?.number });
+      let lostAt = isUnpaid && isBucket(limit) ? until : end;
+      if (window !== undefined && window.number === undefined) lostAt = now;
+      lease.grants.push({ held: granted, until, lostAt, window: window?.number });
     }
     if (lease.held === 0) lease.deniedUntil = now + deniedFor(operation, result, lease.restAt(now));
   }
@@ -413,10 +413,7 @@ export class Leases {
         continue;
       }
       lease.held -= held;
-      // The end of a later grant counts for a bucket: without the tokens of an earlier one, that would be counted
-      // later.
-      const isOverlaid = limit.algorithm?.name === 'token_bucket' && grant !== lease.grants.at(-1);
-      if (isOverlaid || lostAt <= this.#options.now()) this.#options.unusedHits.add(held);
+      if (lostAt <= this.#options.now()) this.#options.unusedHits.add(held);
       else {
         returned += held;
         if (grant.window !== undefined) window = Math.min(window ?? Infinity, grant.window);
@@ -434,8 +431,10 @@ export class Leases {
   /** Gives back what was granted to a lease that is over. */
   #returnLate({ key, limit, outcome }: Operation, { granted, milliseconds }: LeaseRequest): void {
     if (granted === 0) return;
-    const window = outcome && limit.algorithm?.windowAt(outcome.state.now, milliseconds);
-    this.#sendBack({ key, limit }, granted, window?.number);
+    const { algorithm } = limit;
+    const window =
+      outcome && algorithm?.windowAt(algorithm.reserve(outcome.state, granted, milliseconds), milliseconds);
+    if (!isBucket(limit) || window?.number !== undefined) this.#sendBack({ key, limit }, granted, window?.number);
   }
 
   #sendBack({ key, limit }: Counted, hits: number, window: number | undefined): void {
@@ -447,6 +446,10 @@ export class Leases {
 
 function noop(): void {
   // Nothing waits for what is sent.
+}
+
+function isBucket({ algorithm }: CountedLimit): boolean {
+  return algorithm?.name === 'token_bucket';
 }
 
 /**

@@ -101,9 +101,9 @@ function reserve({ lease, limit }: Operation, state: LimitState): LimitState {
   return algorithm.reserve(state, lease!.granted, milliseconds);
 }
 
-/** Whether hits that are given back still count in their window. */
-function isReturnedTo({ limit, onlyInWindow }: Operation, { now }: LimitState): boolean {
-  return onlyInWindow === undefined || limit.algorithm!.isIn(onlyInWindow, now);
+/** Whether hits that are given back, if they are, still count where they were taken. */
+function isApplied({ hits, limit, onlyInWindow }: Operation, state: LimitState): boolean {
+  return onlyInWindow === undefined || limit.algorithm!.takesBack(-hits, onlyInWindow, state);
 }
 
 /** Applies the calls of operations that are decided together, or of one. Returns the states before them. */
@@ -112,7 +112,7 @@ function statesBefore(members: readonly Operation[], table: CounterTable): reado
   let states: readonly LimitState[] = before;
   const [first] = members as [Operation];
   const { hits, calls = [hits] } = first;
-  if (isReturnedTo(first, before[0]!)) {
+  if (isApplied(first, before[0]!)) {
     for (const each of calls) states = decideTogether(members, states, each).map(({ state }) => state);
   }
   if (first.lease !== undefined) states = [reserve(first, states[0]!)];

@@ -83,8 +83,11 @@ it.each(['token_bucket', 'sliding_window'] as const)(
     const algorithm = algorithmOf({ name, requestsPerUnit: 5, lengthSeconds: 60, burst: undefined });
     fc.assert(
       fc.property(fc.integer({ min: 1_764_000_000_000_000, max: 1_764_000_060_000_000 }), (now) => {
-        const { number, rest } = algorithm.windowAt(now, 250)!;
-        const taken = [0, rest * 1000, rest * 1000 + 1001].map((passed) => algorithm.isIn(number, now + passed));
+        const state = { ...algorithm.empty(now), whole: 30_000_000 };
+        const { number, rest } = algorithm.windowAt(state, 250)!;
+        const taken = [0, rest * 1000, rest * 1000 + 1001].map((passed) => {
+          return algorithm.takesBack(1, number!, { ...state, now: now + passed });
+        });
         expect(taken).toEqual([true, true, false]);
       }),
     );

@@ -88,6 +88,8 @@ abstract class RecoveringModel implements Model {
 class BucketModel extends RecoveringModel {
   readonly #perHit: number;
   readonly #capacity: number;
+  /** Times are counted from the first one: sums of Unix milliseconds are rounded to a quarter of a microsecond. */
+  #start: number | undefined;
   #fullAt = 0;
 
   constructor({ capacity, requestsPerUnit, lengthSeconds }: Limit) {
@@ -97,8 +99,9 @@ class BucketModel extends RecoveringModel {
   }
 
   beyond(at: number, hits: number): number {
-    this.#fullAt = Math.max(this.#fullAt, at) + hits * this.#perHit;
-    return Math.max(0, (this.#fullAt - at) / this.#perHit - this.#capacity);
+    const now = at - (this.#start ??= at);
+    this.#fullAt = Math.max(this.#fullAt, now) + hits * this.#perHit;
+    return Math.max(0, (this.#fullAt - now) / this.#perHit - this.#capacity);
   }
 
   takeBack(hits: number): void {
@@ -106,7 +109,7 @@ class BucketModel extends RecoveringModel {
   }
 
   set(at: number, count: number): void {
-    this.#fullAt = at + count * this.#perHit;
+    this.#fullAt = at - (this.#start ??= at) + count * this.#perHit;
   }
 }
 

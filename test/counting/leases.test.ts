@@ -1,5 +1,13 @@
+import type { BucketState } from '../../src/counting/algorithms/algorithm';
+import { ExpiringCounts, TimedCounts } from '../../src/counting/counts';
+import { BUCKET_LEASE_MS } from '../../src/counting/grant';
+import type { Grant } from '../../src/counting/lease';
+import { Operation } from '../../src/counting/operation';
+import { run } from '../../src/counting/simulate';
 import { SimulatedInstance, SimulatedStore, Timeline } from '../support/data/lease-fleet';
+import fc from '../support/data/properties';
 import { leasedLimit, runFleet } from './lease-bounds';
+import { type CounterEvent, excessOf } from './lease-events';
 import { START, TRIP, leasing } from './leasing-instance';
 
 describe('a leased key', () => {
@@ -51,24 +59,78 @@ describe('a leased key', () => {
   });
 });
 
-it('hits that come back to a bucket after their time are not given back: it may have been full without them', () => {
-  const limit = leasedLimit(10_000, 10, { algorithm: 'token_bucket', burst: 1_000 });
-  const { timeline, store, held, instance, key, lag } = leasing(limit, 'bucket');
-  expect(held()).toBeGreaterThan(10);
-  lag(2_000);
-  timeline.runTo(START + 1_950);
-  expect([held(), instance.returning(key) > 10]).toEqual([0, true]);
-  const other = new SimulatedInstance({ timeline, store, trip: () => 0, isLeasing: false });
-  let passed = 0;
-  function call(hits: number): void {
-    other.call(limit, key, hits, ({ outcome }) => (passed += outcome!.isAllowed ? hits : 0));
-  }
-  call(1_000);
-  timeline.runTo(START + 2_150);
-  expect([passed, instance.returning(key)]).toEqual([1_000, 0]);
-  for (let made = 0; made < 300; made += 1) call(1);
-  timeline.runTo(START + 2_150);
-  expect(passed).toBe(1_000 + 200);
+interface BucketStep {
+  readonly kind: string;
+  /** Milliseconds before it. */
+  readonly pause: number;
+  /** Hits; of `give back`, how many leases were taken after the one that comes back. */
+  readonly number: number;
+}
+
+/** A step written as `<pause> <kind> <number>`, or without what is 0. */
+function stepOf(text: string): BucketStep {
+  const [, pause = 0, kind, number = 0] = /^(?:(\d+) )?(\D+)(?: (\d+))?$/.exec(text)!;
+  return { kind: kind!, pause: Number(pause), number: Number(number) };
+}
+
+it('no more pass than a bucket allows, whenever hits of its leases are used or given back', () => {
+  const limit = leasedLimit(1_000, 1, { algorithm: 'token_bucket', burst: 3_000 });
+  const algorithm = limit.algorithm!;
+  const step: fc.Arbitrary<BucketStep> = fc.record({
+    kind: fc.constantFrom('lend', 'lend', 'lend', 'use all', 'give back', 'give back', 'call', 'fill'),
+    pause: fc.constantFrom(0, 0, 0, 0, 300),
+    number: fc.constantFrom(0, 1, 2, 3, 20, 200, 450),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 100, size: 'max' }), (steps) => {
+      const table = new TimedCounts(new ExpiringCounts({ maxKeys: 1 }));
+      const events: CounterEvent[] = [];
+      let grants: Grant[] = [];
+      table.now = START;
+      function pass(hits: number): void {
+        events.push({ kind: 'passed', key: 'k', at: table.now, hits });
+      }
+      for (const { kind, pause, number } of steps) {
+        table.now += pause;
+        const grant = grants.at(-1 - number);
+        if (kind === 'lend') {
+          const lent = new Operation(limit, 'k', 0);
+          lent.lease = { wants: number, milliseconds: BUCKET_LEASE_MS, sentAt: 0, granted: 0 };
+          const [state] = run([lent], table) as [BucketState];
+          const held = lent.lease.granted;
+          const window = algorithm.windowAt(algorithm.reserve(state, held, BUCKET_LEASE_MS), BUCKET_LEASE_MS)?.number;
+          if (held > 0) grants.push({ held, until: table.now + BUCKET_LEASE_MS, lostAt: Infinity, window });
+        } else if (kind === 'use all') {
+          for (const { held, until } of grants) if (table.now <= until) pass(held);
+          grants = [];
+        } else if (kind !== 'give back') {
+          const { remaining } = algorithm.decide(table.stateOf({ key: 'k', limit }), 0);
+          const passed = Math.min(remaining, kind === 'fill' ? Infinity : number);
+          run([new Operation(limit, 'k', passed)], table);
+          pass(passed);
+        } else if (grant?.window !== undefined) {
+          const returned = new Operation(limit, 'k', -grant.held);
+          returned.onlyInWindow = grant.window;
+          run([returned], table);
+          grants = grants.filter((each) => each !== grant);
+        }
+      }
+      expect(excessOf(events, limit)).toEqual([]);
+    }),
+    {
+      numRuns: 1_000,
+      examples: [
+        // A later lease has counted its end before the first one comes back, in a bucket that is soon full,
+        'lend 200, 250 lend 200, give back 1, 300 use all, fill',
+        // or was then,
+        'lend 200, 300 lend 200, lend 200, lend 200, lend 200, give back 4, 300 use all, fill',
+        // or is then, as tokens of another one came back,
+        'call 480, lend 200, lend 20, give back 1, 300 lend 200, give back 1, 300 use all, fill',
+        // or when its time is over, so that the bucket may have been full without it.
+        'lend 450, lend 450, 300 lend 200, 300 fill, give back 1, fill',
+      ].map((text) => [text.split(', ').map(stepOf)]),
+    },
+  );
 });
 
 describe('keys whose calls come one at a time, so that no window has two on one key', () => {

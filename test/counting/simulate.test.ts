@@ -69,7 +69,7 @@ describe('a simulated group that stops when one of its limits is over', () => {
 it('hits that are given back count in the window in which they were taken, and in no other', () => {
   const table = emptyTable();
   const algorithm = algorithmOf({ name: 'sliding_window', requestsPerUnit: 9, lengthSeconds: 60, burst: undefined });
-  const { number } = algorithm.windowAt(table.now * 1000, 0)!;
+  const { number } = algorithm.windowAt(algorithm.empty(table.now * 1000), 0)!;
   const used = [5, -2, -2].map((hits, at) => {
     const change = operation('k', hits, { algorithm });
     if (hits < 0) change.onlyInWindow = number;

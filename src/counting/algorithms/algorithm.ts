@@ -39,6 +39,12 @@ export interface Outcome {
   readonly state: LimitState;
 }
 
+/** See {@link Algorithm.windowAt}. */
+export interface Returnable {
+  readonly number: number | undefined;
+  readonly rest: number;
+}
+
 /** The numbers of a limit that an algorithm decides. */
 export interface AlgorithmLimit {
   /** Fixed windows are one only in a rule with `all_or_nothing`. */
@@ -71,12 +77,12 @@ export interface Algorithm extends AlgorithmLimit {
   /** Counts the hits of a lease, as if calls used them in its last moment. */
   reserve(state: LimitState, hits: number, milliseconds: number): LimitState;
   /**
-   * Where hits that are counted at a time in Unix microseconds, for so many milliseconds, may be given back: its
-   * number, and the milliseconds left of it. Undefined: it is part of the key.
+   * Where the hits of a lease of so many milliseconds may be given back, from the state after it: a number, undefined
+   * for nowhere, and the milliseconds left. Undefined: it is part of the key.
    */
-  windowAt(now: number, milliseconds: number): { readonly number: number; readonly rest: number } | undefined;
-  /** Whether a time is in such a window. */
-  isIn(window: number, now: number): boolean;
+  windowAt(state: LimitState, milliseconds: number): Returnable | undefined;
+  /** Whether a counter takes so many hits back, that may be given back at this number. */
+  takesBack(hits: number, window: number, state: LimitState): boolean;
   /** Whether a counter of the limit can have a state, whatever the types say: one that a store has sent. */
   isPossible(state: LimitState): boolean;
   /** Decides a call at the time of the state. @param hits negative: they are given back; 0: nothing changes */

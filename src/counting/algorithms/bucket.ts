@@ -1,8 +1,11 @@
 import { MAX_FILL_SECONDS } from '../../rules/unit';
 import { isWholeNumber } from '../../text/plain-number';
-import type { Algorithm, AlgorithmLimit, BucketState, Outcome, Span } from './algorithm';
+import { BUCKET_LEASE_MS } from '../grant';
+import type { Algorithm, AlgorithmLimit, BucketState, Outcome, Returnable, Span } from './algorithm';
 
 const MICROSECONDS = 1_000_000;
+/** A bucket takes tokens back that is full only after this time, in microseconds: see {@link TokenBucket.windowAt}. */
+export const LEAST_RETURNABLE = 2_000 * BUCKET_LEASE_MS;
 
 /**
  * A bucket of `burst` tokens, into which `requestsPerUnit` flow in each window, in equal distances. Each hit takes one;
@@ -73,15 +76,18 @@ export class TokenBucket implements Algorithm {
   }
 
   /**
-   * The last microsecond of their time: from then on, the bucket may be full without them, and full once more with
-   * them.
+   * The last microsecond of a lease, if the bucket takes long to be full. What {@link reserve} counts while tokens flow
+   * in, up to the end of a lease, no lease of before may get back: the bucket would be full without these tokens, and
+   * once more with them. No other lease counts an end before that of this one if the bucket takes twice as long to be
+   * full when it is taken, and whenever tokens come back.
    */
-  windowAt(now: number, milliseconds: number): { readonly number: number; readonly rest: number } {
-    return { number: now + Math.ceil(milliseconds * 1000), rest: milliseconds };
+  windowAt({ whole, now }: BucketState, milliseconds: number): Returnable {
+    const last = now + Math.ceil(milliseconds * 1000);
+    return { number: whole < LEAST_RETURNABLE ? undefined : last, rest: milliseconds };
   }
 
-  isIn(window: number, now: number): boolean {
-    return now <= window;
+  takesBack(hits: number, last: number, { whole, now }: BucketState): boolean {
+    return now <= last && whole + this.spanOf(-hits).whole >= LEAST_RETURNABLE;
   }
 
   isPossible(state: BucketState): boolean {

@@ -39,7 +39,7 @@ export class FixedWindow implements Algorithm {
     return undefined;
   }
 
-  isIn(): boolean {
+  takesBack(): boolean {
     return true;
   }
 

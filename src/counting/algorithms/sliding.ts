@@ -1,4 +1,4 @@
-import type { Algorithm, AlgorithmLimit, Outcome, WindowsState } from './algorithm';
+import type { Algorithm, AlgorithmLimit, Outcome, Returnable, WindowsState } from './algorithm';
 
 /**
  * The hits of the current window of the clock, and those of the window before, weighted with the part of it that a
@@ -44,12 +44,12 @@ export class SlidingWindow implements Algorithm {
     return { previous, current: current + hits, now };
   }
 
-  windowAt(now: number): { readonly number: number; readonly rest: number } {
+  windowAt({ now }: WindowsState): Returnable {
     // The present millisecond may be nearly over.
     return { number: this.#numberOf(now), rest: this.#window - this.#elapsed(now) - 1 };
   }
 
-  isIn(window: number, now: number): boolean {
+  takesBack(_hits: number, window: number, { now }: WindowsState): boolean {
     return this.#numberOf(now) === window;
   }
 

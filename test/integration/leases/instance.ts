@@ -30,7 +30,6 @@ type Tallies = Pick<LeasesOptions, (typeof LEASE_COUNTERS)[number]>;
 /** An instance of weir, as far as it decides: its pipeline, its leases, its clock. */
 export class Instance {
   readonly statistics = new Statistics(1_000);
-  readonly isLeasing: boolean;
   readonly leases: Leases;
   readonly #decisions: Decisions;
   readonly #subscription: Subscription;
@@ -49,7 +48,6 @@ export class Instance {
 
   constructor({ counters, ruleset, skew = 0, isLeasing = true, ...parts }: InstanceParts) {
     const { statistics } = this;
-    this.isLeasing = isLeasing;
     this.#skew = skew;
     const { now = () => performance.now(), local, more } = parts;
     const tallies = Object.fromEntries(

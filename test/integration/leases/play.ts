@@ -59,11 +59,6 @@ export interface PlayOptions {
 /** Instances under load, of which some have no leases, and what passes. */
 export class Play {
   made = 0;
-  /** Calls of instances with leases, and those of them that the store was not needed for. */
-  leasing = 0;
-  saved = 0;
-  /** Hits of calls that leases have decided. */
-  used = 0;
   /** Calls that were over a limit. */
   denied = 0;
   readonly #options: PlayOptions;
@@ -71,23 +66,33 @@ export class Play {
   readonly #below = integersOf('leases');
   readonly #running: Running[] = [];
   #turnedAt = performance.now();
+  /** Of instances that have ended. */
+  #saved = 0;
 
   constructor(options: PlayOptions) {
     this.#options = options;
   }
 
-  /** Plays at least so many calls, and until something else is done. */
-  async run(calls: number, meanwhile: Promise<unknown>): Promise<void> {
+  /** Calls that leases have decided. */
+  get saved(): number {
+    return this.#running.reduce((sum, { instance }) => sum + instance.count('savedCalls'), this.#saved);
+  }
+
+  /**
+   * Plays at least so many calls, until leases have decided so many, and until something else is done. What part of the
+   * calls leases decide follows from how many a machine makes in the time of a window.
+   */
+  async run(calls: number, saved: number, meanwhile: Promise<unknown>): Promise<void> {
     let isDone = false;
     const other = meanwhile.finally(() => (isDone = true));
     try {
       for (let index = 0; index < this.#options.instances; index += 1) this.#running.push(await this.#start(index));
-      while (!isDone || this.made < calls) {
+      while (!isDone || this.made < calls || this.saved < saved) {
         await turn();
         this.#call();
       }
       await other;
-      await Promise.all(this.#running.map((each) => this.#end(each, () => each.instance.end())));
+      await Promise.all(this.#running.splice(0).map((each) => this.#end(each, () => each.instance.end())));
     } finally {
       for (const { instance } of this.#running) instance[Symbol.dispose]();
     }
@@ -125,8 +130,7 @@ export class Play {
 
   async #end({ instance, counters }: Running, end: () => unknown): Promise<void> {
     await end();
-    this.saved += instance.count('savedCalls');
-    this.used += instance.count('usedHits');
+    this.#saved += instance.count('savedCalls');
     await counters.close();
   }
 
@@ -155,7 +159,6 @@ export class Play {
     const isNegative = kind === 199 && rateLimit.algorithm === undefined;
     const from = Date.now();
     this.made += 1;
-    if (instance.isLeasing) this.leasing += 1;
     const called = descriptor(`${key}=${value}`, { hitsAddend: hits, isNegativeHits: isNegative });
     const { now } = instance;
     const window = windowStart(Math.floor(now / 1000), rateLimit.unitMultiplier);

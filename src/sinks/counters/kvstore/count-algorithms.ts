@@ -1,4 +1,5 @@
 import type { Algorithm } from '../../../counting/algorithms/algorithm';
+import { LEAST_RETURNABLE } from '../../../counting/algorithms/bucket';
 import { Fields, lua } from './script';
 
 /** A limit with an algorithm. Its numbers are hits, those of a token bucket microseconds and parts of one. */
@@ -30,7 +31,7 @@ function windowValue(index: string): string {
  * - `open` sets `base`, which the value of the key is above `state`; with several keys, also `key`, `other`, `weight`.
  * - `correct` replaces a `state` that the limit cannot have. The value is not changed by INCRBY, unless `isKept`.
  * - `call` makes `state`, with the hits of a call, the state after it; it sets `isOver` if that exceeds the limit.
- * - `giveBack` sets `isOver` if hits that are given back do not count any more.
+ * - `giveBack` sets `isOver` if `hits` that are given back, negative, do not count any more.
  * - `lend` takes `granted` hits, at most `wants`, from `state` and `other`.
  */
 type Part = 'open' | 'correct' | 'call' | 'giveBack' | 'lend';
@@ -84,7 +85,7 @@ const ARITHMETIC: Readonly<Record<Algorithm['name'], Readonly<Partial<Record<Par
       if state < 0 then state, other = 0, 0 end
       if state > most or (state == most and other > mostPart) then isOver = true end`,
     giveBack: lua`
-      isOver = time > onlyIn`,
+      isOver = time > onlyIn or state + hits < ${LEAST_RETURNABLE}`,
     lend: lua`
       local whole = other > 0 and state + 1 or state
       local full = math.max(whole, during)

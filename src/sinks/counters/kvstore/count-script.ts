@@ -164,9 +164,9 @@ const DECISIONS = {
    * or the last microsecond of a token bucket.
    */
   giveBack: new Kind(7, ...CALLED, 'onlyIn').does(lua`
-      ${DECIDED.read('list', 'at', 'number')}
+      ${DECIDED.read('list', 'at', 'number', 'spans')}
       ${LIMIT.read('limits[number]', 1, 'algorithm')}
-      local isOver = false
+      local isOver, state, hits = false, states[1], spans[1]
       ${byAlgorithm('giveBack')}
       if not isOver then ${CALLS} end`),
 };
