@@ -6,7 +6,7 @@ import { NO_OFFENDERS } from '../limiter/offender';
 import { LocalCounts } from '../limiter/local-counts';
 import { Offenders } from '../limiter/offenders';
 import { LocalDecisions } from '../operators/decisions';
-import { StoredReservations } from '../reservations/reservations';
+import { type ReservationsOptions, StoredReservations } from '../reservations/reservations';
 import type { LoadedSettings } from '../settings/read-settings';
 import { storeAbilities } from '../settings/stores';
 import { type OpenDecisionLog, openDecisionLog } from '../sinks/logs/decision-log';
@@ -89,7 +89,11 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     },
     serviceOptions(app, store.servers),
   );
-  const reservations = reservationsOf(app, { ...inputs, onForgotten }, { ...streams, limiter, offenders, decisionLog });
+  function onFree(cacheKey: string, isFallen: boolean): void {
+    limiter.forget(cacheKey);
+    if (isFallen && settings.localCacheSizeInBytes > 0) onForgotten(cacheKey);
+  }
+  const reservations = reservationsOf(app, { store, onFree }, { ...streams, offenders, decisionLog });
   const offenderSource: OffenderSource = {
     summary: async () => offenders?.summary(Math.floor(Date.now() / 1000)) ?? NO_OFFENDERS,
   };
@@ -100,10 +104,9 @@ export async function decisionPath(app: App, inputs: DecisionInputs): Promise<De
     onForgotten,
   });
   const freed$ = (freedKeys?.freed$ ?? EMPTY).pipe(tap((keys) => limiter.forgetReduced(keys)));
-  const flow$ = merge(streams.flow$, freed$);
+  const expired$ = freedByStore(store).pipe(tap((cacheKey) => onFree(cacheKey, true)));
   return {
-    ...streams,
-    flow$,
+    ...{ ...streams, flow$: merge(streams.flow$, freed$, expired$) },
     limiter,
     store,
     offenders,
@@ -140,14 +143,8 @@ export function showsValues(
 /** The store decides reservations, all or nothing, without a local cache. */
 function reservationsOf(
   { settings, statistics }: App,
-  { store, onForgotten }: DecisionInputs,
-  {
-    config$,
-    limiter,
-    release,
-    offenders,
-    decisionLog,
-  }: Pick<DecisionPath, 'config$' | 'limiter' | 'release' | 'offenders' | 'decisionLog'>,
+  { store, onFree }: Pick<DecisionInputs, 'store'> & Pick<ReservationsOptions, 'onFree'>,
+  { config$, release, offenders, decisionLog }: Pick<DecisionPath, 'config$' | 'release' | 'offenders' | 'decisionLog'>,
 ): Reservations {
   const options = { ...limiterOptions(settings), offenders, localCacheBytes: 0, stopIncrementWhenOverLimit: false };
   return new StoredReservations({
@@ -159,11 +156,12 @@ function reservationsOf(
     log: decisionLog.log,
     now: Date.now,
     release: releaseBy(release),
-    onFree: (cacheKey, isFallen) => {
-      limiter.forget(cacheKey);
-      if (isFallen && settings.localCacheSizeInBytes > 0) onForgotten?.(cacheKey);
-    },
+    onFree,
   });
+}
+
+function freedByStore({ reservations }: CounterStore): Observable<string> {
+  return (typeof reservations === 'string' ? undefined : reservations.freed$) ?? EMPTY;
 }
 
 /** Gives back leased hits for what is no stream. */

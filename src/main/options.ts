@@ -81,6 +81,7 @@ export function kvstoreOptions(
     closeConnectionOnReadonlyError: settings.kvstoreCloseConnectionOnReadonlyError,
     hasDecisionTimeout: decisionTimeouts(reading).byPolicy !== undefined,
     expirationJitterMaxSeconds: settings.expirationJitterMaxSeconds,
+    dueReservationsKey: `${settings.cacheKeyPrefix}weir:reservation:due`,
     freedKeysChannel: settings.localCacheSizeInBytes > 0 ? `${settings.cacheKeyPrefix}weir_freed_keys` : undefined,
     log,
   };

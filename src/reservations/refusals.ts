@@ -13,13 +13,13 @@ import { EMPTY_PREFIX, type ReservationRecord } from './record';
 
 const MIN_TTL = 1_000;
 export const MAX_TTL = 3_600_000;
-/** Also safe in a path of a URL, where one or two dots mean another path. */
-export const ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/;
+/** Also safe in a path of a URL, where one or two dots mean another path. `due` is the key of a set of the store. */
+export const ID = /^(?!(?:\.{1,2}|due)$)[A-Za-z0-9._-]{1,128}$/;
 
 /** @throws DecisionError for a call that is malformed */
 export function checkCall({ request: { descriptors }, ttl, id }: ReserveCall): void {
   if (id !== undefined && !ID.test(id)) {
-    throw invalid('id must have 1 to 128 letters, digits, dots, hyphens and underscores, and not be . or ..');
+    throw invalid('id must have 1 to 128 letters, digits, dots, hyphens and underscores, and not be ., .. or due');
   }
   if (id?.startsWith(EMPTY_PREFIX) === true) throw invalid(`id must not begin with ${EMPTY_PREFIX}`);
   if (!(ttl >= MIN_TTL && ttl <= MAX_TTL)) throw invalid('ttl must be from 1 s to 3600 s');

@@ -149,7 +149,7 @@ export class StoredReservations implements Reservations {
     const { isDenied, steps } = stepsOf(decision.resolutions, { id, onExpiry }, this.#options.options);
     const change = {
       ...{ key: this.#keyOf(id), before: undefined, after: textOf(record, empty, call.id), lifetime: ttl + KEPT, now },
-      ...{ opens: { expiresAt, isDenied, domain: request.domain }, steps },
+      ...{ opens: { ttl, isDenied, domain: request.domain }, steps },
     };
     await this.#options.release?.(operations.map(({ key }) => key));
     const result = await changed(store, change).catch((error: unknown) => {
@@ -234,8 +234,8 @@ export class StoredReservations implements Reservations {
         const ended = { id, state: record.state, descriptors: endedDescriptors(stored) };
         return this.#endedBefore(ended, { state, hits });
       }
-      const left = record.at + record.ttl - now;
-      if (left <= 0) throw expired(record);
+      const left = Math.min(record.ttl, record.at + record.ttl - now);
+      if (left <= 0 && state === 'cancelled') throw expired(record);
       const { steps, ending } = endingOf(id, stored, {
         ...{ hits, now, state },
         resolved: () => limiter.trial(record.request, ruleset(), now).decision.resolutions,
@@ -246,12 +246,11 @@ export class StoredReservations implements Reservations {
           key: this.#keyOf(id),
           before: text,
           after: writeEnded(ended, stored.made),
-          lifetime: left + KEPT,
+          lifetime: Math.max(0, left) + KEPT,
           now,
           steps,
         },
       });
-      if (result.outcome === 'expired') throw expired(record);
       if (result.outcome !== 'done') continue;
       const done = result.added.map((added, index) => ({ count: result.counts[index]!, added }));
       for (const [index, { added }] of done.entries()) if (added < 0) this.#options.onFree(steps[index]!.key, true);

@@ -57,11 +57,11 @@ function memberOf(id: string, index: number, onExpiry: OnExpiry): string {
 
 /**
  * What ends a reservation in the store. A window that has ended is not changed: what is above the reservation counts in
- * the present one.
+ * the present one; all of it, if the reservation was given back before.
  */
 export function endingOf(
   id: string,
-  { record: { request, counted, onExpiry }, made }: StoredRecord,
+  { record: { request, counted, onExpiry, at, ttl }, made }: StoredRecord,
   { hits, now, state, resolved }: Ending,
 ): {
   readonly steps: readonly ReservationStep[];
@@ -82,14 +82,18 @@ export function endingOf(
       const unlimited = { requestsPerUnit: LARGEST_COUNT, ...windowIn(window), isOneOfSeveral: isInMainStore };
       steps.push({ ...common, key, limit: unlimited, member, ...entered });
       indices.push(index);
-    } else if (state === 'settled' && common.hits > 0) {
+      continue;
+    }
+    const isGivenBack = onExpiry === 'cancel' && at + ttl < window.end * 1000;
+    const rest = { ...common, hits: own.hits - (isGivenBack ? 0 : held) };
+    if (state === 'settled' && rest.hits > 0) {
       present ??= resolved();
       const resolution = present[index]!;
       const limited = limitsOfResolution(resolution).find((each) => indexOf(resolution, each.limit) === limit);
       // The rule may have been removed or changed, or the limit does not apply at this hour.
       if (limited === undefined || limited.limit.algorithm !== undefined) continue;
       const unlimited = { ...plainLimit(limited.limit), requestsPerUnit: LARGEST_COUNT };
-      steps.push({ ...common, key: limited.key, limit: unlimited, member: undefined });
+      steps.push({ ...rest, key: limited.key, limit: unlimited, member: undefined });
       indices.push(index);
     }
   }

@@ -198,7 +198,7 @@ async function callStrangeStore(store: StrangeStore, calls: number): Promise<num
       if (store.reservations === undefined) return;
       const counter = counterOf('reserved');
       const steps = [{ ...counter, hits: 2, denies: 'alone', member: `c:0:${randomUUID()}` } as const];
-      const opens = { expiresAt: Date.now() + 1000, isDenied: false, domain: 'd' };
+      const opens = { ttl: 1000, isDenied: false, domain: 'd' };
       const change = {
         key: randomUUID(),
         before: undefined,

@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs';
 import type { JudgedStep } from '../../counting/group';
 import { isWholeNumber } from '../../text/plain-number';
 import type { Counted } from '../../counting/operation';
@@ -98,6 +99,11 @@ export interface ReservationStore {
    * by the next call.
    */
   changeReservation(change: ReservationChange): Promise<ReservationResult>;
+  /**
+   * Gives back what reservations have left that have expired, of any process, while it is subscribed to. Emits the keys
+   * of the counters; never fails. Undefined: the store does so by itself.
+   */
+  readonly freed$?: Observable<string> | undefined;
   /** @param now Unix milliseconds */
   readOpen(counter: Counted, now: number): Promise<OpenReservations>;
 }
@@ -162,19 +168,16 @@ export interface ReservationChange {
   readonly after: string | undefined;
   /** How long the record is kept from now on, in milliseconds. */
   readonly lifetime: number;
-  /**
-   * Unix milliseconds: when one is opened, reservations that have expired by then are ended first, some of each
-   * counter.
-   */
+  /** When the caller makes it, in Unix milliseconds. What has expired is decided by the clock of the store. */
   readonly now: number;
-  /** Present when the reservation is opened. */
+  /** Present when the reservation is opened: those that have expired are ended first, some of each counter. */
   readonly opens?: OpenedReservation | undefined;
   readonly steps: readonly ReservationStep[];
 }
 
 export interface OpenedReservation {
-  /** Unix milliseconds. */
-  readonly expiresAt: number;
+  /** After how many milliseconds it expires. */
+  readonly ttl: number;
   /** The reservation is denied for another reason than its counters: they are only read. */
   readonly isDenied: boolean;
   readonly domain: string;
@@ -188,7 +191,10 @@ export interface ReservationStep extends JudgedStep {
    * has none, as it holds nothing.
    */
   readonly member: string | undefined;
-  /** What the member to remove has added when it was entered. */
+  /**
+   * What the member to remove has added when it was entered. If it is gone, it has expired: then what one with `c:` has
+   * added is subtracted already, and added to the hits.
+   */
   readonly held?: number | undefined;
 }
 
@@ -200,7 +206,7 @@ export type ReservationResult =
   | { readonly outcome: 'done' | 'denied'; readonly counts: readonly number[]; readonly added: readonly number[] }
   /** A counter has {@link MAX_OPEN} open reservations, or the memory those of a domain or of all that it keeps. */
   | { readonly outcome: 'full'; readonly of: 'counter' | 'domain' | 'store' }
-  /** A member to remove was not there: it has expired. */
+  /** A member to remove was not there, nor the record: both are forgotten. */
   | { readonly outcome: 'expired' }
   /** The record is not what it must be. */
   | { readonly outcome: 'changed'; readonly record: string | undefined };
@@ -216,14 +222,16 @@ export function isResultOf({ steps }: Pick<ReservationChange, 'steps'>, result: 
     counts.length === steps.length &&
     added.length === steps.length &&
     counts.every(isWholeNumber) &&
-    steps.every(({ hits }, index) => isAddedBy(outcome === 'denied' ? 0 : hits, added[index]))
+    steps.every((step, index) => isAddedBy(outcome === 'denied' ? { hits: 0 } : step, added[index]))
   );
 }
 
 /** Whether hits can have changed a counter so: subtracting ends at 0, to which it also sets one that was negative. */
-function isAddedBy(hits: number, added: unknown): boolean {
+function isAddedBy({ hits, held = 0 }: Pick<ReservationStep, 'hits' | 'held'>, added: unknown): boolean {
   return (
-    Number.isSafeInteger(added) && (added as number) >= Math.min(0, hits) && ((added as number) <= hits || hits < 0)
+    Number.isSafeInteger(added) &&
+    (added as number) >= Math.min(0, hits) &&
+    ((added as number) <= hits + held || hits < 0)
   );
 }
 

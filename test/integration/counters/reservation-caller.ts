@@ -1,3 +1,4 @@
+import { NEVER, asapScheduler } from 'rxjs';
 import { DEFAULT_OPTIONS } from '../../../src/limiter/options';
 import { Limiter } from '../../../src/limiter/limiter';
 import { Code } from '../../../src/limiter/verdict';
@@ -27,6 +28,9 @@ const RULES = rulesetOf(
 export const WINDOW: Readonly<Record<Name, number>> = { user: 60_000, team: 120_000, tried: 60_000, free: 1 };
 /** Five seconds before the windows end. */
 export const STARTS_AT = 1_700_000_035_000;
+
+/** What a store needs for what is due, which it does not look for. */
+export const DUE = { dueKey: 'due', connected$: NEVER, scheduler: asapScheduler };
 
 /** Reservations at a time that the test sets, with keys of their own. */
 export class Caller {

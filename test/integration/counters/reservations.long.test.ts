@@ -12,8 +12,9 @@ import { RedisProcess } from '../../support/processes/redis/redis-process';
 import { workersOf } from '../../support/processes/worker-processes';
 import { until } from '../../support/waiting/until';
 import { Shop } from '../../e2e/shop';
-import { instance, options } from '../kvstore/options';
-import { Caller } from './reservation-caller';
+import { descriptor, request } from '../../support/data/requests';
+import { connected, instance, options } from '../kvstore/options';
+import { Caller, DUE } from './reservation-caller';
 
 /** A real store of which a share of the steps fails, before the server has it or as its reply is lost. */
 class FlappingStore implements CommandRunner {
@@ -144,7 +145,7 @@ it.each(['single', 'cluster'] as const)(
     await until('it is connected', () => isConnected);
     const flapping = new FlappingStore(store, 0.1);
     function callerOn(runner: CommandRunner): Caller {
-      const more = { records: runner, isCluster: type === 'cluster', jitter: 1 };
+      const more = { ...DUE, records: runner, isCluster: type === 'cluster', jitter: 1 };
       return new Caller(kvstoreReservations({ storeOf: () => runner, ...more }), 'long_');
     }
     const callers = [callerOn(flapping), callerOn(flapping), callerOn(flapping)];
@@ -199,5 +200,41 @@ it.each(['memory', 'Redis'] as const)(
         .count;
     });
     expect(await Promise.all(left)).toEqual([expected, 0, 0]);
+  },
+);
+
+it.each(['Redis', 'Redis Cluster'] as const)(
+  '12,000 reservations whose process has ended are given back exactly by another one (%s)',
+  async (kind) => {
+    await using server = kind === 'Redis' ? await RedisProcess.start() : await RedisCluster.start();
+    const masters = server instanceof RedisCluster ? server.masters : [server];
+    const main = server instanceof RedisCluster ? instance(server.url, { type: 'cluster' }) : instance(server.address);
+    const [owner, other] = [await connected(main), await connected(main)];
+    const reservations = new Caller(owner.reservations, 'p_');
+    // On one counter, and on one of its own each.
+    async function reserve(made: number): Promise<void> {
+      const value = made % 2 === 0 ? 'one' : `v${made}`;
+      const call = { request: request('d', [descriptor(`tried=${value}`, { hitsAddend: 3 })]), id: undefined };
+      await reservations.reservations.reserve({ ...call, ttl: 20_000, onExpiry: 'cancel' });
+    }
+    for (let made = 0; made < 12_000; made += 100) {
+      await Promise.all(Array.from({ length: 100 }, (_, index) => reserve(made + index)));
+    }
+    await reservations.reserve('stays', [{ name: 'tried', hits: 5 }]);
+    const subscription = other.reservations.freed$!.subscribe();
+    async function counted(): Promise<number> {
+      let sum = 0;
+      // To read them takes the time of this process, too.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      for (const { control } of masters) {
+        const keys = await control.keys('p_d_tried_*_1699999980');
+        for (const count of keys.length === 0 ? [] : await Promise.all(keys.map((key) => control.get(key))))
+          sum += Number(count);
+      }
+      return sum;
+    }
+    expect(await counted()).toBeGreaterThan(30_000);
+    await until('all is back', async () => (await counted()) === 5);
+    subscription.unsubscribe();
   },
 );

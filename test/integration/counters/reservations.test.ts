@@ -65,7 +65,7 @@ class Model {
     const held = uses.map(({ hits }, index) => this.#add(keys[index]!, hits));
     const isEmpty = uses.every(({ name, hits }) => name === 'free' || hits === 0);
     const more = { keys, held, isEmpty, expiresAt: this.now + ttl, onExpiry, state: 'open' } as const;
-    this.#made.set(id, { content, answer, uses, ...more });
+    this.#made.set(id, { content, answer, uses, givenBack: [], ...more });
     return answer;
   }
 
@@ -76,13 +76,15 @@ class Model {
     if (typeof hits !== 'number' && hits.length !== made.uses.length) return 'invalid_request';
     const all = made.uses.map((_, index) => (typeof hits === 'number' ? hits : hits[index]!));
     const call = `${wanted} ${all.join()}`;
-    if (made.state !== 'open') return made.call === call ? made.ended! : 'reservation_conflict';
+    const isLate = made.state === 'expired' && wanted === 'settled' && !made.isEmpty;
+    if (made.state !== 'open' && !isLate) return made.call === call ? made.ended! : 'reservation_conflict';
     if (made.isEmpty && made.uses.some(({ name }, index) => name !== 'free' && all[index]! > 0)) {
       return 'reservation_conflict';
     }
     const parts = made.uses.map((use, index) => {
       if (made.isEmpty || use.name === 'free') return `0>${all[index]}:0`;
-      const difference = all[index]! - made.held[index]!;
+      const isGivenBack = isLate && made.givenBack.includes(made.keys[index]!);
+      const difference = all[index]! - (isGivenBack ? 0 : made.held[index]!);
       const isPresent = made.keys[index] === this.#key(use.name);
       const added = isPresent || difference > 0 ? this.#add(this.#key(use.name), difference) : 0;
       return `${use.hits}>${all[index]}:${added}`;
@@ -97,12 +99,14 @@ class Model {
     for (const made of this.#made.values()) {
       if (made.state !== 'open' || made.expiresAt > this.now) continue;
       made.state = 'expired';
-      if (made.onExpiry === 'cancel') made.held.forEach((held, index) => this.#add(made.keys[index]!, -held));
+      if (made.onExpiry === 'settle') continue;
+      made.held.forEach((held, index) => this.#add(made.keys[index]!, -held));
+      made.givenBack.push(...made.uses.map(({ name }) => this.#key(name, made.expiresAt)));
     }
   }
 
-  #key(name: AnyName): string {
-    return `${name} ${Math.floor(this.now / ALL_WINDOWS[name])}`;
+  #key(name: AnyName, now = this.now): string {
+    return `${name} ${Math.floor(now / ALL_WINDOWS[name])}`;
   }
 
   #count(key: string): number {
@@ -128,6 +132,8 @@ interface Made {
   readonly isEmpty: boolean;
   readonly expiresAt: number;
   readonly onExpiry: OnExpiry;
+  /** The keys to which it was given back as it expired in their windows. */
+  readonly givenBack: string[];
   state: 'open' | 'expired' | 'settled' | 'cancelled';
   call?: string;
   ended?: string;
@@ -211,17 +217,19 @@ describe.each(KINDS)('reservations in %s', (kind) => {
     if (kind === 'Redis Cluster') servers = await RedisCluster.start();
   });
   afterAll(() => servers?.[Symbol.asyncDispose]());
+  let clock = { now: STARTS_AT };
   let kvstore: KvstoreCounters | undefined;
   let counters: CounterAdministration | undefined;
   beforeEach(async () => {
     if (kind === 'memory') return;
     const type = servers instanceof RedisCluster ? 'cluster' : 'sentinel';
-    kvstore = await connected(servers === undefined ? instance(redis.address) : instance(servers.url, { type }));
+    const url = servers === undefined ? instance(redis.address) : instance(servers.url, { type });
+    kvstore = await connected(url, { now: () => clock.now * 1000 });
   });
 
   /** Two callers with one store. */
   function callers(): readonly [Caller, Caller] {
-    const clock = { now: STARTS_AT };
+    clock = { now: STARTS_AT };
     const inMemory = kvstore === undefined ? memory(clock) : undefined;
     counters = kvstore ?? inMemory;
     const store = inMemory ?? kvstore!.reservations;
@@ -609,7 +617,7 @@ describe('reservations of one store only', () => {
       } as const;
       return store.changeReservation({
         ...{ key: id, before: undefined, after: id, lifetime: 1_000, now: clock.now },
-        opens: { expiresAt: clock.now + 1_000, isDenied: false, domain },
+        opens: { ttl: 1_000, isDenied: false, domain },
         steps: [{ ...step, member: `s:0:${id}` }],
       });
     }

@@ -112,7 +112,7 @@ describe('a cluster', () => {
     const opening: ReservationChange = {
       ...{ key: 'reservation', before: undefined, after: 'open', lifetime: 600_000, now: Date.now() },
       ...{
-        opens: { domain: 'd', expiresAt: Date.now() + 600_000, isDenied: false },
+        opens: { domain: 'd', ttl: 600_000, isDenied: false },
         steps: [{ ...step, limit: { ...step.limit, requestsPerUnit: 9 } }],
       },
     };

@@ -45,6 +45,7 @@ export function options(main: InstanceOptions, more: Partial<KvstoreOptions> = {
     startup: { initialInterval: 50, maxInterval: 200, maxElapsedTime: 0 },
     closeConnectionOnReadonlyError: false,
     expirationJitterMaxSeconds: 300,
+    dueReservationsKey: 'weir:reservation:due',
     scheduler: turnScheduler,
     ...{ statistics, log, servers: serverStates({ statistics, log }) },
     ...more,

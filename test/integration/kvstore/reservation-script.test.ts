@@ -26,7 +26,8 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   now = 1_764_000_000_000;
-  counters = await connected(instance(server.address), { expirationJitterMaxSeconds: 0 });
+  const options = { expirationJitterMaxSeconds: 0, now: () => now * 1000 };
+  counters = await connected(instance(server.address), options);
 });
 afterEach(() => server.control.flushall());
 afterAll(() => Promise.all([memory.close(), server[Symbol.asyncDispose]()]));
@@ -58,7 +59,7 @@ function opening(
     denies,
     member: hits > 0 || isHeld ? `${givesBack ? 'c' : 's'}:${index}:${id}` : undefined,
   }));
-  const opens = { expiresAt: now + ttl * 1000, isDenied, domain: 'd' };
+  const opens = { ttl: ttl * 1000, isDenied, domain: 'd' };
   return { key: prefix + id, before: undefined, after: `open ${id}`, lifetime: 60_000, now, opens, steps };
 }
 
@@ -218,13 +219,16 @@ describe('the script for reservations', () => {
     expect(await server.control.zcard('many:reservations')).toBe(MAX_OPEN + 1);
   });
 
-  it('does not end one whose members are gone, which has expired', async () => {
+  it('adds all that was used of one whose members are gone, as they were given back, and ends no record', async () => {
     const opened = opening('one', uses);
     await change(opened);
     await server.control.zrem('k:reservations', 'c3:0:one');
+    await server.control.set('k', 1);
     const before = 'open one\n3:3';
-    expect(await change(ending(opened, [3], { before, hits: [0] }))).toEqual({ outcome: 'expired' });
-    expect(await server.control.mget('one', 'k')).toEqual([before, '3']);
+    const ended = ending(opened, [3], { before, hits: [5] });
+    expect(await change({ ...ended, key: 'other', before: undefined })).toEqual({ outcome: 'expired' });
+    expect(await change(ended)).toEqual({ outcome: 'done', counts: [6], added: [5] });
+    expect(await server.control.mget('one', 'other', 'k')).toEqual(['ended\n6:5', null, '6']);
   });
 
   it('counts from what another program has written, and gives back no more than that', async () => {

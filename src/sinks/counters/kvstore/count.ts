@@ -2,6 +2,7 @@ import { LARGEST_COUNT, type Operation, groupLength } from '../../../counting/op
 import {
   type CommandOptions,
   type GroupResult,
+  type SendCommand,
   type StepResult,
   added,
   asking,
@@ -16,6 +17,7 @@ import type { Connection } from './connection';
 import { CountCall, type CountOptions, isLent } from './count-call';
 import { type ScriptCommand, type Step, encodeAdditions, encodeScriptCall } from './protocol';
 import type { Pool } from './pool';
+import type { Script } from './script';
 import { isReply } from './store-error';
 
 /**
@@ -169,6 +171,19 @@ export function callsOf(batch: readonly Operation[]): Groups {
   }
   calls.push(call);
   return calls;
+}
+
+/**
+ * Calls a script by its hash, and by its text where the server does not know it. Returns the reply, which may be an
+ * error of {@link isRejected}.
+ *
+ * @throws any other error that the server replied with
+ */
+export async function runScript(send: SendCommand, called: Script, args: readonly string[]): Promise<unknown> {
+  let reply = await send('EVALSHA', called.sha, ...args);
+  if (isUnknownScript(reply)) reply = await send('EVAL', called.text, ...args);
+  if (isReply(reply) && !isRejected(reply)) throw reply;
+  return reply;
 }
 
 /** Whether the server does not know a script by its hash. */

@@ -44,7 +44,9 @@ export interface KvstoreOptions {
   readonly watchesEvictions?: boolean | undefined;
   /** The channel of {@link FreedKeys}; undefined without a local cache. */
   readonly freedKeysChannel?: string | undefined;
-  /** Unix time in microseconds for limits with an algorithm, in tests; undefined: the time of the server. */
+  /** The key of {@link DueReservations}. */
+  readonly dueReservationsKey: string;
+  /** Unix time in microseconds for algorithms and reservations, in tests; undefined: the time of the server. */
   readonly now?: (() => number) | undefined;
   readonly scheduler: Timing;
   readonly statistics: Statistics;

@@ -1,5 +1,5 @@
 import { NEVER, type Observable, combineLatest, distinctUntilChanged, map, tap } from 'rxjs';
-import type { Counted, Stored } from '../../../counting/operation';
+import type { Counted, CountedLimit, Stored } from '../../../counting/operation';
 import { type DecisionError, timedOut } from '../../../counting/decision-error';
 import type { Backoff } from '../../../streams/backoff';
 import { type ConditionLines, ConditionLog } from '../../../log/condition-log';
@@ -42,6 +42,13 @@ export interface Store extends CommandRunner {
 export interface LaneParts extends Pick<CounterLane, 'apply'> {
   readonly instance: CounterInstance;
   readonly retired$?: Observable<unknown> | undefined;
+}
+
+/** Limits with this window length in seconds are counted on the per-second instance. */
+const PER_SECOND = 1;
+
+export function isPerSecond({ lengthSeconds, isOneOfSeveral }: CountedLimit): boolean {
+  return lengthSeconds === PER_SECOND && isOneOfSeveral !== true;
 }
 
 /** Whether a server can be reached: a connection is alive, and it is not silent. */

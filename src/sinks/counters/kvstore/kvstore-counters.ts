@@ -20,12 +20,9 @@ import type { KvstoreOptions } from './deployment';
 import { ClusterStore } from './cluster-store';
 import { describeDeployment, readDeployment } from './deployment';
 import { FreedKeys } from './freed-keys';
-import { Instance, type Store } from './instance';
+import { Instance, type Store, isPerSecond } from './instance';
 import { kvstoreReservations } from './reservations';
 import { ServerStore } from './server-store';
-
-/** Limits with this window length in seconds are counted on the per-second instance. */
-const PER_SECOND = 1;
 
 /** The two instances: their name in log lines, and in statistics. */
 const NAMES = [
@@ -70,7 +67,7 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
   const freedKeys = channel === undefined ? undefined : new FreedKeys(mainStore, instances[0]!, channel);
 
   function storeOf({ limit }: Pick<Counted, 'limit'>): Store {
-    return limit.lengthSeconds === PER_SECOND && limit.isOneOfSeveral !== true ? perSecondStore : mainStore;
+    return isPerSecond(limit) ? perSecondStore : mainStore;
   }
 
   return {
@@ -78,8 +75,10 @@ export function kvstoreCounters(store: KvstoreOptions): KvstoreCounters {
     reservations: kvstoreReservations({
       storeOf,
       records: mainStore,
+      connected$: mainStore.connected$,
       isCluster: read.some(({ deployment }) => deployment.servers.kind === 'cluster'),
       jitter: store.expirationJitterMaxSeconds,
+      ...{ scheduler: store.scheduler, now: store.now, dueKey: store.dueReservationsKey },
     }),
     freedKeys,
     laneOf: (operation) => storeOf(operation).laneOf(operation),

@@ -38,6 +38,7 @@ const REPLIES: Readonly<Record<string, Check | undefined>> = {
   // −1: no expiry, −2: no key.
   TTL: (reply) => Number.isInteger(reply) && (reply as number) >= -2,
   ZCOUNT: isWholeNumber,
+  ZREM: isWholeNumber,
   ZRANGEBYSCORE: (reply) => Array.isArray(reply) && reply.length % 2 === 0 && reply.every(isText),
 };
 

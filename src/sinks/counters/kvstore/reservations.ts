@@ -15,7 +15,9 @@ import type { Counted } from '../../../counting/operation';
 import { lifetimeOf, randomPart, secondsLeft } from '../expiry';
 import type { CommandRunner } from './administration';
 import type { SendCommand } from './commands';
-import { isRejected, isUnknownScript } from './count';
+import { isRejected, runScript } from './count';
+import { type DueOptions, DueReservations, isGivenBack } from './due-reservations';
+import type { Timing } from '../../../streams/deadline';
 import { CHANGE, RESERVATION, STEP } from './reservation-script';
 import { keySlot } from './slots';
 import { type Places, SpreadReservations } from './spread-reservations';
@@ -29,12 +31,17 @@ const MEMBER = /^[cs]\d{1,16}:\d+:/;
 export interface ReservationsOptions {
   /** The server that has a counter. */
   readonly storeOf: (counter: Counted) => CommandRunner;
-  /** The server that has all records. */
+  /** The server that has all records, and the set of {@link DueReservations}. */
   readonly records: CommandRunner;
+  readonly connected$: DueOptions['connected$'];
+  readonly dueKey: string;
   /** A script reaches only keys of one slot, in one of the stores at least. */
   readonly isCluster: boolean;
   /** EXPIRATION_JITTER_MAX_SECONDS */
   readonly jitter: number;
+  readonly scheduler: Timing;
+  /** As {@link KvstoreOptions.now}. */
+  readonly now?: (() => number) | undefined;
 }
 
 type Commands<T> = (send: SendCommand) => Promise<T>;
@@ -43,7 +50,8 @@ type Commands<T> = (send: SendCommand) => Promise<T>;
  * Reservations whose scripts change a record and counters at once, where these are all in one place, and otherwise one
  * place after the other.
  */
-export function kvstoreReservations({ storeOf, records, isCluster, jitter }: ReservationsOptions): ReservationStore {
+export function kvstoreReservations(options: ReservationsOptions): ReservationStore {
+  const { storeOf, records, isCluster, dueKey } = options;
   const places: Places = {
     read: (counter, key) =>
       runAt(counter, key, async (send) => {
@@ -53,9 +61,11 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
       }),
     change: async (counter, change) => {
       const keys = [change.key, ...change.steps.flatMap((step) => [step.key, listOf(step)])];
-      const args = [change.before ?? '', change.after ?? '', argumentOf(change, jitter)];
+      // All is in one place.
+      if (counter === undefined && !isCluster) keys.push(dueKey);
+      const args = [change.before ?? '', change.after ?? '', argumentOf(change, options)];
       const result = await runAt(counter, change.key, async (send) => {
-        const reply = await call(send, [String(keys.length), ...keys, ...args]);
+        const reply = await runScript(send, RESERVATION, [String(keys.length), ...keys, ...args]);
         return isRejected(reply) ? undefined : resultOf(reply as readonly unknown[], change);
       });
       if (result !== undefined) return result;
@@ -63,7 +73,13 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
     },
     nameBeside: (counter, suffix) => (isCluster ? nameInSlotOf(counter.key, suffix) : `${counter.key}:${suffix}`),
   };
-  const spread = new SpreadReservations(places);
+  const due = new DueReservations({
+    ...options,
+    key: dueKey,
+    store: records,
+    end: (counter) => endExpired(places, counter),
+  });
+  const spread = new SpreadReservations(places, due);
 
   /** Runs commands on a key, or on one that is beside a counter. */
   function runAt<T>(counter: Counted | undefined, key: string, commands: Commands<T>): Promise<T> {
@@ -77,10 +93,12 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
 
   return {
     readRecord: (key) => spread.readRecord(key),
-    changeReservation: (change) => {
+    changeReservation: async (change) => {
       const isOnePlace = !isCluster && change.steps.every((step) => storeOf(step) === records);
-      return isOnePlace ? places.change(undefined, change) : spread.changeReservation(change);
+      const changing = isOnePlace ? places.change(undefined, change) : spread.changeReservation(change);
+      return changing.finally(() => change.steps.some(isGivenBack) && due.handled());
     },
+    freed$: due.freed$,
     readOpen: (counter, now) => {
       const list = listOf(counter);
       return storeOf(counter).run(counter.key, async (send) => {
@@ -91,6 +109,14 @@ export function kvstoreReservations({ storeOf, records, isCluster, jitter }: Res
       });
     },
   };
+}
+
+/** Ends some reservations of a counter that have expired: opening another one does, also one that is denied. */
+function endExpired(places: Places, { key, limit }: Counted): Promise<unknown> {
+  const step = { key, limit, hits: 0, denies: 'never', member: undefined } as const;
+  const opens = { ttl: 1, isDenied: true, domain: '' };
+  const none = { before: undefined, after: undefined, lifetime: 1, now: 0 };
+  return places.change(step, { ...none, key: places.nameBeside(step, 'reservation:'), opens, steps: [step] });
 }
 
 /**
@@ -121,19 +147,14 @@ function openOnes(count: unknown, shown: unknown): OpenReservations {
   };
 }
 
-/** @returns the reply, or the error of a server that rejects scripts */
-async function call(send: SendCommand, args: readonly string[]): Promise<unknown> {
-  let reply = await send('EVALSHA', RESERVATION.sha, ...args);
-  if (isUnknownScript(reply)) reply = await send('EVAL', RESERVATION.text, ...args);
-  if (isReply(reply) && !isRejected(reply)) throw reply;
-  return reply;
-}
-
-function argumentOf({ now, lifetime, opens, steps }: ReservationChange, jitter: number): string {
+function argumentOf(
+  { lifetime, opens, steps }: ReservationChange,
+  { jitter, now }: Pick<ReservationsOptions, 'jitter' | 'now'>,
+): string {
   const change = CHANGE.write({
-    now: `"${now}"`,
+    now: `"${now?.() ?? ''}"`,
     lifetime: `"${lifetime}"`,
-    expires: `"${opens?.expiresAt ?? 0}"`,
+    ttl: opens?.ttl ?? 0,
     isDenied: opens?.isDenied === true ? 1 : 0,
     most: MAX_OPEN,
     ending: endedAtOnce(steps.length),

@@ -56,7 +56,19 @@ export class Fields<Name extends string> {
 }
 
 /**
- * What all scripts begin with.
+ * In Lua: `clock(given)`, the Unix time in microseconds: that of the server, not of the caller, whose clock may be
+ * wrong; in tests the given one, which is not empty then.
+ */
+export const CLOCK = lua`
+local function clock(given)
+  if given ~= '' then return tonumber(given) end
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+`;
+
+/**
+ * What all scripts that change counters begin with.
  *
  * `step(key, hits, text, expiry, left, created)` applies one step and returns the count after it, or the error of this
  * key alone. `text` is `hits` as a text, which INCRBY expects: converting a number took a tenth of the step, as

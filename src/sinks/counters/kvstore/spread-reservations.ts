@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { judgeReservation } from '../../../counting/group';
 import { type Counted, LARGEST_COUNT } from '../../../counting/operation';
 import { DecisionError, timedOut } from '../../../counting/decision-error';
+import type { DueReservations } from './due-reservations';
 import {
   type ReservationChange,
   type ReservationResult,
@@ -20,6 +21,9 @@ export interface Places {
   change(counter: Counted | undefined, change: ReservationChange): Promise<ReservationResult>;
   nameBeside(counter: Counted, suffix: string): string;
 }
+
+/** See {@link DueReservations}. */
+export type Due = Pick<DueReservations, 'enter' | 'leave'>;
 
 /** The record of a reservation that is being opened: a name of the attempt, and its steps. */
 const PENDING = 'pending ';
@@ -40,7 +44,7 @@ const FIRST_PAUSE = 20;
 /**
  * The record of a member is gone before that of its reservation, so that a new one with the same id does not find it.
  */
-const EARLIER = 60_000;
+const EARLIER = 10_000;
 
 /** What {@link ENDING} is followed by. */
 type Ending = Pick<ReservationChange, 'steps' | 'lifetime' | 'now'>;
@@ -57,9 +61,11 @@ type Ending = Pick<ReservationChange, 'steps' | 'lifetime' | 'now'>;
  */
 export class SpreadReservations implements Pick<ReservationStore, 'readRecord' | 'changeReservation'> {
   readonly #places: Places;
+  readonly #due: Due;
 
-  constructor(places: Places) {
+  constructor(places: Places, due: Due) {
     this.#places = places;
+    this.#due = due;
   }
 
   async readRecord(key: string): Promise<string | undefined> {
@@ -89,7 +95,8 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     for (const step of steps) this.#beside(change, step);
     const pending = `${PENDING}${randomUUID()} ${JSON.stringify(steps)}`;
     for (;;) {
-      const known = await this.#begin(change, pending, until);
+      const begun = [this.#begin(change, pending, until), this.#due.enter(steps, change.opens!.ttl)] as const;
+      const [known] = await Promise.all(begun);
       if (known !== undefined) return known;
       const result = await this.#count(change, pending);
       if (result !== undefined) return result;
@@ -192,6 +199,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     // If this takes long, another one may take over meanwhile, whose records are not ours either.
     await this.#giveBack(change, change.steps, (attempt) => attempts.has(attempt));
     await this.#setRecord(change, pending, undefined);
+    this.#due.leave(change.steps);
   }
 
   async #giveBack(
@@ -236,6 +244,7 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
     const result = await this.#setRecord(change, before, text);
     if (result.outcome !== 'done') return result;
     const record = await this.#complete(key, text);
+    this.#due.leave(steps);
     const done = steps.map((_, index) => stepIn(record?.slice(after!.length + 1).split(',')[index])!);
     return { outcome: 'done', counts: done.map(({ count }) => count), added: done.map(({ added }) => added) };
   }
@@ -264,17 +273,6 @@ export class SpreadReservations implements Pick<ReservationStore, 'readRecord' |
   async #endOne(step: ReservationStep, change: ReservationChange): Promise<StepDone> {
     const result = await this.#places.change(step, change);
     if (result.outcome === 'done') return { count: result.counts[0]!, added: result.added[0]! };
-    const { member, held = 0 } = step;
-    if (result.outcome === 'expired' && member !== undefined && stepIn(change.before, COUNTED) !== undefined) {
-      // The member has expired after its end was written down: what it held is given back already, or stays counted.
-      const rest = {
-        ...step,
-        hits: step.hits + (member.startsWith('c') ? held : 0),
-        member: undefined,
-        held: undefined,
-      };
-      return this.#endOne(rest, { ...change, steps: [rest] });
-    }
     return (result.outcome === 'changed' ? stepIn(result.record, ENDED) : undefined) ?? { count: 0, added: 0 };
   }
 

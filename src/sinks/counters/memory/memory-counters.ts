@@ -144,7 +144,7 @@ export class MemoryCounters implements Counters, CounterLane, CounterAdministrat
   }
 
   changeReservation(change: ReservationChange): Promise<ReservationResult> {
-    return Promise.resolve(this.#reservations.change(change));
+    return Promise.resolve(this.#reservations.change(change, this.#now()));
   }
 
   readOpen({ key }: Counted, now: number): Promise<OpenReservations> {

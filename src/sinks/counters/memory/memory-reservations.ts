@@ -107,10 +107,10 @@ export class MemoryReservations {
   }
 
   /** As the script of the other stores; see {@link ReservationChange}. */
-  change(change: ReservationChange): ReservationResult {
+  change(change: ReservationChange, now: number): ReservationResult {
     const record = this.read(change.key);
     if (record !== change.before) return { outcome: 'changed', record };
-    return change.opens === undefined ? this.#end(change) : this.#reserve(change, change.opens);
+    return change.opens === undefined ? this.#end(change, now) : this.#reserve(change, { ...change.opens, now });
   }
 
   /**
@@ -137,10 +137,10 @@ export class MemoryReservations {
   }
 
   #reserve(
-    change: ReservationChange,
-    { domain, expiresAt, isDenied: isDeniedAnyway }: OpenedReservation,
+    { key: record, after, lifetime, steps }: ReservationChange,
+    { domain, ttl, isDenied: isDeniedAnyway, now }: OpenedReservation & { readonly now: number },
   ): ReservationResult {
-    const { key: record, after, lifetime, now, steps } = change;
+    const expiresAt = now + ttl;
     for (const { key } of steps) this.#expire(tableKey(key), now, endedAtOnce(steps.length));
     const held = steps.filter(({ member }) => member !== undefined);
     const full = held.length === 0 ? undefined : this.#fullOf(held, domain);
@@ -157,11 +157,13 @@ export class MemoryReservations {
     return { outcome: 'done', ...result };
   }
 
-  #end({ key: record, after = '', lifetime, now, steps }: ReservationChange): ReservationResult {
-    const isGone = steps.some(
-      ({ key, member }) => member !== undefined && !this.#lists.get(tableKey(key))?.members.has(member),
-    );
-    if (isGone) return { outcome: 'expired' };
+  #end({ key: record, after = '', lifetime, steps: asked }: ReservationChange, now: number): ReservationResult {
+    // What has expired was given back.
+    const steps = asked.map((step) => {
+      const { key, hits, member, held = 0 } = step;
+      const isGone = member?.startsWith('c') === true && !this.#lists.get(tableKey(key))?.members.has(member);
+      return isGone ? { ...step, hits: hits + held } : step;
+    });
     const entry = this.#open.get(record);
     if (entry !== undefined) {
       this.#forget(record, entry);
