@@ -137,10 +137,11 @@ export class MemoryReservations {
   }
 
   #reserve(
-    { key: record, after, lifetime, steps }: ReservationChange,
+    { key: record, after, lifetime, now: at, steps }: ReservationChange,
     { domain, ttl, isDenied: isDeniedAnyway, now }: OpenedReservation & { readonly now: number },
   ): ReservationResult {
-    const expiresAt = now + ttl;
+    // All processes with this memory have one clock: the caller has answered this time.
+    const expiresAt = at + ttl;
     for (const { key } of steps) this.#expire(tableKey(key), now, endedAtOnce(steps.length));
     const held = steps.filter(({ member }) => member !== undefined);
     const full = held.length === 0 ? undefined : this.#fullOf(held, domain);
